@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Callback = Callable[..., None]
 Form = Literal["table", "json"]
-RunForm = Literal["table", "wide", "json", "yaml", "csv", "name"]
+RunForm = Literal["table", "wide", "json", "yaml", "csv", "name", "bindings"]
 
 STDIN: Final = "-"
 NO_JOURNAL: Final = "none"
@@ -235,7 +235,8 @@ run_format_option = click.option(
     default="table",
     show_default=True,
     help="How to print the result. wide: the table, with every pod. csv and name: the pods alone, "
-    "with the node of each. json and yaml: all of it.",
+    "with the node of each. json and yaml: all of it. bindings: the placements, for kubectl create "
+    "-f.",
 )
 
 

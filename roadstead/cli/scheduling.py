@@ -20,7 +20,7 @@ from roadstead.interruption import Interrupted
 from roadstead.protocol.errors import InputError, printable
 from roadstead.report.node_use import node_use
 from roadstead.report.pod_forms import write_csv, write_names, write_yaml
-from roadstead.report.pods import pod_lines, pods_document, workloads
+from roadstead.report.pods import bindings, pod_lines, pods_document, workloads
 from roadstead.report.result import InputDigest, Json, NodeUse, RunResult, installed_versions
 from roadstead.report.summary import summarize, summary_document
 from roadstead.run import RunOutcome, RunPlan
@@ -184,6 +184,12 @@ def print_result(result: RunResult, pods: Sequence[Pod], report: Report) -> None
         write_csv(pod_lines(pods, result), sys.stdout)
     elif report.form == "name":
         write_names(pod_lines(pods, result), sys.stdout)
+    elif report.form == "bindings":
+        document, left_out = bindings(pods, result)
+        write_yaml(document, sys.stdout)
+        if left_out:
+            text = f"Left out: {left_out:,} placed pods that their controllers have yet to make."
+            click.echo(text, err=True)
     elif report.form in ("json", "yaml"):
         of = pods_document(pod_lines(pods, result), workloads(pods, result))
         document = {**summary_document(summarize(result)), **of}

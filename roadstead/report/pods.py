@@ -94,6 +94,27 @@ def workloads(pods: Sequence[Pod], result: RunResult) -> tuple[Workload, ...]:
     return tuple(found.values())
 
 
+def bindings(pods: Iterable[Pod], result: RunResult) -> tuple[dict[str, Json], int]:
+    """The placements as a List of Bindings, and how many placed pods are not among them.
+
+    Those are pods that a workload's controller would still have to make: it names them itself.
+    """
+    node_of = {each.uid: each.node for each in result.placements}
+    placed = [(identity, facts) for identity, facts in pods if identity.uid in node_of]
+    items: list[Json] = [
+        {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": identity.name, "namespace": identity.namespace},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node_of[identity.uid]},
+        }
+        for identity, facts in placed
+        if facts.owner is None or identity.uid != f"{identity.namespace}/{identity.name}"
+    ]
+    document: dict[str, Json] = {"apiVersion": "v1", "kind": "List", "items": items}
+    return document, len(placed) - len(items)
+
+
 def pods_document(pods: Iterable[PodLine], of: Iterable[Workload]) -> dict[str, Json]:
     """Workloads and pods as JSON."""
     return {

@@ -115,6 +115,22 @@ def test_fields_that_kubernetes_does_not_have_are_told_of_or_refused(run: Run) -
     assert "did you mean nodeSelector?" in refused.stderr
 
 
+def test_bindings_are_printed_and_what_is_left_out_of_them_is_told(
+    run: Run, tmp_path: Path
+) -> None:
+    stdin = text_of(node("n-1"), pod("alone"))
+
+    told = run("schedule", "--cluster", "-", "-o", "bindings", stdin=stdin)
+    assert "kind: Binding" in told.stdout
+    assert "Left out" not in told.stderr
+
+    workload = text_of(deployment("web", 2))
+    both = ("schedule", "--cluster", tmp_path / "nodes.json", "--pods", "-", "-o", "bindings")
+    write(tmp_path / "nodes.json", node("n-1"))
+    told = run(*both, stdin=workload)
+    assert "Left out: 2 placed pods that their controllers have yet to make." in told.stderr
+
+
 def test_results_of_another_run_are_replaced_only_by_force(
     run: Run, cluster: str, pods: str, tmp_path: Path
 ) -> None:

@@ -11,7 +11,14 @@ from rich.console import Console
 from roadstead.facts.pod import Owner, PodFacts, identity_of
 from roadstead.report import pods as pods_module
 from roadstead.report.pod_forms import write_csv, write_names, write_yaml
-from roadstead.report.pods import PodLine, pod_lines, pods_document, workload_of, workloads
+from roadstead.report.pods import (
+    PodLine,
+    bindings,
+    pod_lines,
+    pods_document,
+    workload_of,
+    workloads,
+)
 from roadstead.report.result import PendingPod, PreemptedPod
 from roadstead.report.summary import summarize
 from roadstead.report.terminal import print_pods, print_summary
@@ -152,3 +159,26 @@ def test_yaml_holds_the_document_in_its_order(result):
 
     assert yaml.safe_load(text) == document
     assert text.startswith("workloads:\n- workload: StatefulSet default/web\n  placed: 1\n")
+
+
+def test_bindings_are_those_of_pods_that_exist_or_bear_names_of_their_own(result):
+    stored, alone = (identity_of("u-0", "default/web-1"), WEB), (identity_of("u-2", "b/p"), owned())
+    made = identity_of("default/web-2", "default/web-2"), WEB
+    placements = (*result.placements, replace(result.placements[0], uid="default/web-2"))
+
+    document, left_out = bindings(
+        [stored, alone, made, (identity_of("u-3", "default/p-3"), DB)],
+        replace(result, placements=placements),
+    )
+
+    assert left_out == 1
+    assert document["kind"] == "List"
+    assert document["items"] == [
+        {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name, "namespace": namespace},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": "n-0"},
+        }
+        for namespace, name in (("default", "web-1"), ("b", "p"))
+    ]
