@@ -34,6 +34,7 @@ class SourceOptions:
     trace: Path | None = None
     strict: bool = False
     lost_nodes: str = "leave-out"
+    skip_unsupported: bool = False
 
     def check(self, *others: str | None) -> None:
         """UsageError unless it says one source; `others` may be "-" (standard input), too."""
@@ -138,6 +139,12 @@ source_parameters = (
         show_default=True,
         help="Running pods on nodes that --cluster does not have are left out, or are pending "
         "again: what happens when those nodes go?",
+    ),
+    click.option(
+        "--skip-unsupported",
+        is_flag=True,
+        help="Leave out pods that need a plugin which is not there yet (device claims), with a "
+        "note, and do not refuse them.",
     ),
     click.option(
         "--strict",

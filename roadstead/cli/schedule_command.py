@@ -70,6 +70,7 @@ def schedule_command(
         from roadstead.cli import plan as plans
         from roadstead.cli import scheduling
         from roadstead.cli.sources import load
+        from roadstead.cli.unsupported import supported
 
         report = scheduling.Report(form, output)
         report.check(is_replaced=force or plan.resume)
@@ -79,5 +80,6 @@ def schedule_command(
         loaded = load(source, with_digests=output is not None)
         digests = plans.plan_digests(plan, config) if output is not None else ()
     run_plan = plans.make_plan(plan, settings, config, loaded.cluster)
+    loaded = supported(loaded, run_plan, skips=source.skip_unsupported)
     run_plan = plans.with_workers(run_plan, concurrency, loaded.inputs)
     scheduling.schedule(session, loaded, run_plan, report, digests)

@@ -133,3 +133,7 @@ class DynamicResources(
         """All claims of this pod are there: known here only of a pod that names none."""
         assert change.new is not None
         return QueueingHint.when(change.own and not change.new.facts.resource_claims)
+
+
+MISSING: tuple[type[MissingPlugin], ...] = (DynamicResources,)
+"""All of them."""

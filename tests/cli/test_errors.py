@@ -101,7 +101,7 @@ def test_the_refused_pod_is_named(run: Run, cluster: str, tmp_path: Path) -> Non
 
     result = run("schedule", "--cluster", cluster, "--pods", claims)
 
-    assert '\nPod "default/db": spec.resourceClaims' in result.stderr
+    assert result.stderr.startswith('Pod "default/db": spec.resourceClaims')
 
 
 def test_a_failed_run_exits_1_and_writes_nothing(cluster: str, tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+"""Pods that need a plugin which is not there yet: refused before a run starts, or left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from roadstead.cli.inputs import Loaded
+from roadstead.facts.pod import Pod
+from roadstead.plugins.missing import MISSING
+from roadstead.protocol.errors import UnsupportedError
+from roadstead.run import RunPlan
+
+PODS_SHOWN = 3
+
+
+def supported(loaded: Loaded, plan: RunPlan, *, skips: bool) -> Loaded:
+    """The inputs without pending pods that need what is missing, with a note.
+
+    skips: pods are left out. Raises UnsupportedError for the first one otherwise.
+    """
+    missing = {
+        each.scheduler_name: tuple(
+            kind() for kind in MISSING if kind.name in {r.name for r in each.plugins["preFilter"]}
+        )
+        for each in plan.config().profiles
+    }
+    left_out: list[Pod] = []
+    # Facts are shared by the pods of a class.
+    known: dict[int, tuple[str, str]] = {}
+    for pod in loaded.inputs.pending:
+        identity, facts = pod
+        if id(facts) not in known:
+            plugins = missing.get(facts.scheduler_name, ())
+            needs = ((plugin.name, plugin.need(facts)) for plugin in plugins)
+            known[id(facts)] = next((need for need in needs if need[1]), ("", ""))
+        plugin_name, field = known[id(facts)]
+        if plugin_name and not skips:
+            raise UnsupportedError(plugin_name, f'Pod "{identity.key}"', field)
+        if plugin_name:
+            left_out.append(pod)
+    return _without(loaded, left_out) if left_out else loaded
+
+
+def _without(loaded: Loaded, left_out: list[Pod]) -> Loaded:
+    gone = {identity.uid for identity, _ in left_out}
+    kept = tuple(each for each in loaded.inputs.pending if each[0].uid not in gone)
+    some = ", ".join(identity.key for identity, _ in left_out[:PODS_SHOWN])
+    more = ", …" if len(left_out) > PODS_SHOWN else ""
+    count = f"{len(left_out):,} pod{'s' * (len(left_out) > 1)}"
+    note = f"Left out: {count} of which a plugin is not there yet ({some}{more})."
+    inputs = replace(loaded.inputs, pending=kept)
+    return replace(loaded, inputs=inputs, notes=(*loaded.notes, note))

@@ -1,0 +1,50 @@
+"""Pods that need a plugin which is not there yet are refused before a run, or left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.manifests import node, pod, text_of
+from tests.cli.plain_launcher import PlainLauncher
+
+CLAIMS = [{"name": "gpu", "resourceClaimName": "g"}]
+PODS = text_of(node("n-1"), pod("plain"), *(pod(f"d-{n}", resourceClaims=CLAIMS) for n in range(4)))
+
+
+def test_they_are_refused_before_anything_is_scheduled(run: Run, launcher: PlainLauncher) -> None:
+    result = run("schedule", "--cluster", "-", stdin=PODS)
+
+    assert result.exit_code == 3
+    assert result.stderr.startswith('Pod "default/d-0": spec.resourceClaims: needs the plugin')
+    assert "--skip-unsupported goes on without" in result.stderr
+    assert not hasattr(launcher, "inputs")
+
+
+def test_they_are_left_out_where_that_is_asked_for(run: Run) -> None:
+    result = run(
+        *("schedule", "--cluster", "-", "--skip-unsupported", "--format", "json"), stdin=PODS
+    )
+
+    note = "Left out: 4 pods of which a plugin is not there yet (default/d-0, default/d-1, default/"
+    assert result.stderr.startswith(note)
+    assert [each["pod"] for each in json.loads(result.stdout)["pods"]] == ["default/plain"]
+
+
+@pytest.mark.parametrize("is_skipped", [False, True])
+def test_they_are_scheduled_where_the_plugin_is_disabled(
+    run: Run, tmp_path: Path, is_skipped: bool
+) -> None:
+    plugins = {"multiPoint": {"disabled": [{"name": "DynamicResources"}]}}
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(head | {"profiles": [{"plugins": plugins}]}))
+    flags = ("--skip-unsupported",) if is_skipped else ()
+
+    result = run("schedule", "--cluster", "-", "--config", config, *flags, stdin=PODS)
+
+    assert result.exit_code == 0
+    assert "of 5 pods" in result.stdout
