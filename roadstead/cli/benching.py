@@ -21,7 +21,8 @@ from roadstead.cli import plan as plans
 from roadstead.cli.concurrency_options import ConcurrencyOptions
 from roadstead.cli.options import PlanOptions
 from roadstead.cli.progress import shown_progress
-from roadstead.cli.scheduling import print_json, write_text
+from roadstead.cli.result_forms import print_json
+from roadstead.cli.scheduling import write_text
 from roadstead.cli.session import Session
 from roadstead.config.settings import Settings
 from roadstead.run import RunPlan

@@ -10,7 +10,8 @@ from roadstead.cli.find_pod import find_pod
 from roadstead.cli.inputs import Loaded
 from roadstead.cli.options import Form
 from roadstead.cli.progress import shown_progress
-from roadstead.cli.scheduling import print_json, tell_notes
+from roadstead.cli.result_forms import print_json
+from roadstead.cli.scheduling import tell_notes
 from roadstead.cli.session import Session
 from roadstead.facts.pod import Pod
 from roadstead.protocol.errors import printable

@@ -15,7 +15,7 @@ from roadstead.cli.options import Form
 from roadstead.cli.plugin_checks import Check, Outcome
 from roadstead.cli.plugin_choice import choose_plugins
 from roadstead.cli.plugin_subject import Subject
-from roadstead.cli.scheduling import print_json
+from roadstead.cli.result_forms import print_json
 from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
 from roadstead.config.model import default_config
 from roadstead.framework.plugin import EXTENSION_POINTS, Plugin

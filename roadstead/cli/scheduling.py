@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,15 +12,13 @@ import click
 from roadstead.cli.inputs import Loaded
 from roadstead.cli.options import RunForm
 from roadstead.cli.progress import shown_progress
+from roadstead.cli.result_forms import print_in_form
 from roadstead.cli.session import Session
 from roadstead.facts.pod import Pod
 from roadstead.interruption import Interrupted
 from roadstead.protocol.errors import InputError, printable
 from roadstead.report.node_use import node_use
-from roadstead.report.pod_forms import write_csv, write_names, write_yaml
-from roadstead.report.pods import bindings, pod_lines, pods_document, workloads
 from roadstead.report.result import InputDigest, Json, NodeUse, RunResult, installed_versions
-from roadstead.report.summary import summarize, summary_document
 from roadstead.run import RunOutcome, RunPlan
 
 READ, WRITE = "read inputs", "write output"
@@ -180,38 +176,9 @@ def _of_interest(loaded: Loaded, result: RunResult) -> list[Pod]:
 
 def print_result(result: RunResult, pods: Sequence[Pod], report: Report) -> None:
     """The result on standard output, and where the rest was written to on standard error."""
-    if report.form == "csv":
-        write_csv(pod_lines(pods, result), sys.stdout)
-    elif report.form == "name":
-        write_names(pod_lines(pods, result), sys.stdout)
-    elif report.form == "bindings":
-        document, left_out = bindings(pods, result)
-        write_yaml(document, sys.stdout)
-        if left_out:
-            text = f"Left out: {left_out:,} placed pods that their controllers have yet to make."
-            click.echo(text, err=True)
-    elif report.form in ("json", "yaml"):
-        of = pods_document(pod_lines(pods, result), workloads(pods, result))
-        document = {**summary_document(summarize(result)), **of}
-        if report.form == "json":
-            print_json(document)
-        else:
-            write_yaml(document, sys.stdout)
-    else:
-        from rich.console import Console
-
-        from roadstead.report.terminal import print_pods, print_summary
-
-        console = Console()
-        print_summary(console, summarize(result), workloads(pods, result))
-        if report.form == "wide":
-            print_pods(console, pod_lines(pods, result))
+    print_in_form(report.form, result, pods)
     if report.output is not None:
         click.echo(f"\nWritten to {report.output}", err=True)
-
-
-def print_json(document: Mapping[str, object]) -> None:
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def write_text(path: Path, text: str) -> None:

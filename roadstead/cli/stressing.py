@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from roadstead.cli.options import SourceOptions
-from roadstead.cli.scheduling import Report, print_json
+from roadstead.cli.result_forms import print_json
+from roadstead.cli.scheduling import Report
 from roadstead.cli.session import Session
 from roadstead.cli.stress_plan import (
     PRODUCT,
