@@ -70,6 +70,9 @@ SYSTEM = {
     # Ray ends a process that has not registered by then, and starts another. As long as START_S, a
     # single process that crashes while it starts would end the run.
     "worker_register_timeout_seconds": 30,
+    # Ray's workers run at niceness 15: on a machine that is busy with anything else, a run takes
+    # twenty times as long. Somebody waits for this one.
+    "worker_niceness": 0,
     # A batch of 2,048 pods is more than the 100 kB that Ray sends along with a call; what is longer
     # goes by the object store, which takes as long as the call once more, on both sides.
     "max_direct_call_object_size": 4 * 1024 * 1024,
