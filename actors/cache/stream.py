@@ -16,7 +16,7 @@ from functools import partial
 
 from roadstead.actors.cache.encoding import ChangeEncoder, storage_batch, version_batch
 from roadstead.actors.cache.refill import WorkerRefill
-from roadstead.actors.cache.worker_feed import WorkerFeed
+from roadstead.actors.cache.worker_feed import Joiner, WorkerFeed
 from roadstead.actors.logs import log
 from roadstead.actors.messages import APPLY, DeltaBatch
 from roadstead.actors.messages.recovery import RESTORE, Restore, Restream
@@ -53,8 +53,9 @@ class ChangeStream:
         self._epochs = dict.fromkeys(self.followers, plan.first_epoch)
         self._filled_to = dict.fromkeys(self.followers, 0)
         self.refill = WorkerRefill(self._fill_again, self.unfilled.__contains__)
+        join = Joiner()
         self._feeds = {
-            name: WorkerFeed(partial(self._begin_sending, name))
+            name: WorkerFeed(partial(self._begin_sending, name), join)
             for name in self.followers
             if name.startswith(WORKER)
         }
@@ -95,16 +96,16 @@ class ChangeStream:
         for name in self.followers:
             if name in self.unfilled:
                 continue
-            ours = replace(batch, epoch=self._epochs[name])
             if name in self._feeds:
-                self._feeds[name].take(ours)
+                self._feeds[name].take(batch)
             else:
-                self._begin_sending(name, ours)
+                self._begin_sending(name, batch)
 
     def _begin_sending(self, name: str, batch: DeltaBatch) -> None:
         # Nobody waits for workers: decisions do not rest on them.
         tasks = self._to_workers if name in self._feeds else self._to_schedulers
-        task = asyncio.create_task(self._send(name, batch))
+        ours = replace(batch, epoch=self._epochs[name])
+        task = asyncio.create_task(self._send(name, ours))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 

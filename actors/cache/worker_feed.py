@@ -4,6 +4,7 @@
            └── nobody asks it ──► waits, `WAIT_S` at most ──► sent together with those behind it
 
 A message costs the cache more than the changes in it, and no decision rests on what a worker knows.
+What several workers wait for is joined once (`Joiner`).
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ MOST_WAITING = 16_384
 class WorkerFeed:
     """What one worker is to be sent. send: sends one batch, without waiting for the answer.
 
-    is_asked: whether schedulers ask the worker at present, as its last answer said.
+    join: makes one batch of several. is_asked: whether schedulers ask the worker at present, as its
+    last answer said.
     """
 
-    def __init__(self, send: Callable[[DeltaBatch], None]) -> None:
-        self._send = send
+    def __init__(
+        self, send: Callable[[DeltaBatch], None], join: Callable[[Sequence[DeltaBatch]], DeltaBatch]
+    ) -> None:
+        self._send, self._join = send, join
         self._waiting: list[DeltaBatch] = []
         self._timer: asyncio.TimerHandle | None = None
         self.is_asked = False
@@ -57,7 +61,22 @@ class WorkerFeed:
         waiting = self._waiting[:]
         self.drop()
         if waiting:
-            self._send(together(waiting))
+            self._send(self._join(waiting))
+
+
+class Joiner:
+    """Joins batches of one stream, for one worker after another."""
+
+    def __init__(self) -> None:
+        self._last: DeltaBatch | None = None
+
+    def __call__(self, batches: Sequence[DeltaBatch]) -> DeltaBatch:
+        # A stream sends each number once: the same numbers are the same changes.
+        numbers = batches[0].first_seq, sum(each.count for each in batches)
+        last = self._last
+        if last is None or (last.first_seq, last.count) != numbers:
+            last = self._last = together(batches)
+        return last
 
 
 def together(batches: Sequence[DeltaBatch]) -> DeltaBatch:
@@ -94,5 +113,4 @@ def together(batches: Sequence[DeltaBatch]) -> DeltaBatch:
         started_s=tuple(started_s),
         versions=tuple(chain.from_iterable(each.versions for each in batches)),
         partitions=tuple(chain.from_iterable(each.partitions for each in batches)),
-        epoch=first.epoch,
     )

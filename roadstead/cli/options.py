@@ -34,7 +34,6 @@ class SourceOptions:
     trace: Path | None = None
     strict: bool = False
     lost_nodes: str = "leave-out"
-    skip_unsupported: bool = False
 
     def check(self, *others: str | None) -> None:
         """UsageError unless it says one source; `others` may be "-" (standard input), too."""
@@ -141,12 +140,6 @@ source_parameters = (
         "again: what happens when those nodes go?",
     ),
     click.option(
-        "--skip-unsupported",
-        is_flag=True,
-        help="Leave out pods that need a plugin which is not there yet (device claims), with a "
-        "note, and do not refuse them.",
-    ),
-    click.option(
         "--strict",
         is_flag=True,
         help="A field of a pod that Kubernetes does not have is an error, and not left out with a "
@@ -222,6 +215,12 @@ output_option = click.option(
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Write placements, pending pods and nodes (Parquet, JSON), summary.json and run.json.",
+)
+skip_unsupported_option = click.option(
+    "--skip-unsupported",
+    is_flag=True,
+    help="Leave out pods that need a plugin which is not there yet (device claims), with a note, "
+    "and do not refuse them.",
 )
 force_option = click.option(
     "--force", is_flag=True, help="Replace the results of another run that --output holds."

@@ -17,6 +17,7 @@ from roadstead.cli.options import (
     output_option,
     plan_parameters,
     run_format_option,
+    skip_unsupported_option,
     source_parameters,
 )
 from roadstead.cli.session import Session
@@ -26,6 +27,7 @@ from roadstead.cli.session import Session
 @gathered("source", SourceOptions, source_parameters)
 @gathered("plan", PlanOptions, plan_parameters)
 @gathered("concurrency", ConcurrencyOptions, concurrency_parameters)
+@skip_unsupported_option
 @output_option
 @force_option
 @run_format_option
@@ -36,6 +38,7 @@ def schedule_command(
     source: SourceOptions,
     plan: PlanOptions,
     concurrency: ConcurrencyOptions,
+    skip_unsupported: bool,
     output: Path | None,
     force: bool,
     form: RunForm,
@@ -80,6 +83,6 @@ def schedule_command(
         loaded = load(source, with_digests=output is not None)
         digests = plans.plan_digests(plan, config) if output is not None else ()
     run_plan = plans.make_plan(plan, settings, config, loaded.cluster)
-    loaded = supported(loaded, run_plan, skips=source.skip_unsupported)
+    loaded = supported(loaded, run_plan, skips=skip_unsupported)
     run_plan = plans.with_workers(run_plan, concurrency, loaded.inputs)
     scheduling.schedule(session, loaded, run_plan, report, digests)

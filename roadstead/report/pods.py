@@ -28,7 +28,7 @@ class PodLine:
 
 @dataclass(slots=True)
 class Workload:
-    """Pods that one controller made. nodes: node → how many of them it has. waiting: the others."""
+    """Pods of one controller. nodes: node → how many of them it has. The others are counted."""
 
     name: str
     nodes: Counter[str] = field(default_factory=Counter)

@@ -64,8 +64,7 @@ def _table(title: str, *columns: str) -> Table:
     table = Table(
         title=f"\n{title}", title_justify="left", title_style="bold", box=None, pad_edge=False
     )
-    for column in columns[:1]:
-        table.add_column(column, overflow="fold", min_width=TITLE_MIN_CHARS)
+    table.add_column(columns[0], overflow="fold", min_width=TITLE_MIN_CHARS)
     for column in columns[1:]:
         table.add_column(column, justify="right", no_wrap=True)
     return table
@@ -95,8 +94,8 @@ def _nodes(workload: Workload) -> str:
 
 def print_pods(console: Console, pods: Iterable[PodLine]) -> None:
     """Print each pod with its node, or why it has none."""
-    table = _table("Pods")
-    table.add_column("pod", no_wrap=True)
+    table = _table("Pods", "pod")
+    table.columns[0].no_wrap = True
     for column in ("workload", "node or reason"):
         table.add_column(column, overflow="fold")
     for each in pods:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from roadstead.actors.cache import worker_feed
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.cache.encoding import storage_batch, version_batch
-from roadstead.actors.cache.worker_feed import WAIT_S, WorkerFeed, together
+from roadstead.actors.cache.worker_feed import WAIT_S, Joiner, WorkerFeed, together
 from roadstead.actors.messages import APPLIED, Applied, RunningPods, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import PodsGone
@@ -104,7 +104,8 @@ def sent_by(work):
         feed = WorkerFeed(
             lambda batch: sent.append(
                 (round(loop.time() - began_s, 3), batch.first_seq, batch.count)
-            )
+            ),
+            together,
         )
         await work(feed)
         await asyncio.sleep(10)
@@ -180,3 +181,14 @@ def test_a_workers_answer_says_whether_it_was_asked_lately():
         return found
 
     assert run_virtual(run) == [Applied(), Applied(is_asked=True), Applied()]
+
+
+def test_what_several_workers_wait_for_is_joined_once():
+    join = Joiner()
+
+    first = join(versions(1, 2))
+
+    assert first == together(versions(1, 2))
+    assert join(versions(1, 2)) is first
+    assert join(versions(1, 2, 3)) == together(versions(1, 2, 3))
+    assert join(versions(2, 3)) == together(versions(2, 3))
