@@ -25,9 +25,10 @@ class Faults:
     Requests and replies are lost alike. duplicated: delivered twice. slow: delayed by up to
     `slow_max_s`, which lets others overtake. 0 for a fault that does not happen. Partitions cut
     two actors from each other, a pause holds an actor's messages, a crash takes its state; each
-    lasts up to its `…_max_s`. late: share of an actor's timers (sleeps, deadlines) that are up
-    to `late_max_s` late, as on a machine that has other things to do. No fault begins after
-    `until_s` of virtual time.
+    lasts up to its `…_max_s`. seldom: share of the first messages of each kind that meet one of
+    the fates that the run has, so that kinds of which few are sent meet them too. late: share of
+    an actor's timers (sleeps, deadlines) that are up to `late_max_s` late, as on a machine that
+    has other things to do. No fault begins after `until_s` of virtual time.
     """
 
     lost: float = 0.0
@@ -39,14 +40,28 @@ class Faults:
     pause_every_s: float = 0.0
     pause_max_s: float = 0.9
     crash_every_s: float = 0.0
+    seldom: float = 0.0
     late: float = 0.0
     late_max_s: float = 0.5
     until_s: float = 10.0
+
+    @property
+    def fates(self) -> tuple[str, ...]:
+        """What may become of a message, other than that it is sent and arrives once."""
+        rates = {
+            "lost": self.lost,
+            "duplicated": self.duplicated,
+            "slow": self.slow,
+            "cut off": self.partition_every_s,
+        }
+        return tuple(fate for fate, rate in rates.items() if rate)
 
 
 NO_FAULTS = Faults()
 DELAY_S = (0.000_1, 0.004)
 """What every message takes."""
+SELDOM = 4
+"""As many of each kind are its first messages."""
 
 OBSERVERS = frozenset({"supervisor"})
 """Whoever looks on: its messages are never lost, or it would end what it is to see."""
@@ -58,6 +73,8 @@ class Network:
     def __init__(self, seed: int, faults: Faults = NO_FAULTS) -> None:
         self.random = random.Random(seed)  # noqa: S311
         self._timers = random.Random(f"timers {seed}")  # noqa: S311
+        self._seldom = random.Random(f"seldom {seed}")  # noqa: S311
+        self._sent: Counter[str] = Counter()
         self.faults = faults
         self.happened: Counter[str] = Counter()
         loop = asyncio.get_running_loop()
@@ -90,7 +107,7 @@ class Network:
 
     def send(self, source: str, target: str, kind: str, arrive: Callable[[], None]) -> None:
         """Carries one message; `arrive` is called once, twice or never."""
-        fate = self._fate(source, target)
+        fate = self._fate(source, target, kind)
         self.note(f"{kind} {fate}", source, target)
         if fate != "sent":
             self.happened[fate] += 1
@@ -103,13 +120,16 @@ class Network:
             since_s = max(self._loop.time(), self._paused_until.get(source, 0.0))
             self._loop.call_on_time(since_s + delay_s, self._arrive, target, kind, arrive)
 
-    def _fate(self, source: str, target: str) -> str:
+    def _fate(self, source: str, target: str, kind: str) -> str:
         if OBSERVERS & {source, target}:
             return "sent"
         if self._cut_until.get(frozenset({source, target}), 0.0) > self._loop.time():
             return "cut off"
         if not self.is_faulty:
             return "sent"
+        self._sent[kind] += 1
+        if self._sent[kind] <= SELDOM and self._seldom.random() < self.faults.seldom:
+            return self._seldom_fate(source, target)
         drawn = self.random.random()
         for fate, share in (
             ("lost", self.faults.lost),
@@ -120,6 +140,15 @@ class Network:
                 return fate
             drawn -= share
         return "sent"
+
+    def _seldom_fate(self, source: str, target: str) -> str:
+        """One of the fates of this run, each as likely; a link is cut with the message."""
+        if not self.faults.fates:
+            return "sent"
+        fate = self._seldom.choice(self.faults.fates)
+        if fate == "cut off":
+            self.cut(source, target, self._seldom.uniform(0.1, self.faults.partition_max_s))
+        return fate
 
     def _arrive(self, target: str, kind: str, arrive: Callable[[], None]) -> None:
         until_s = self._paused_until.get(target, 0.0)

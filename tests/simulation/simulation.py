@@ -106,7 +106,8 @@ def faults_of(seed, kinds):
     }
     wanted = sorted(set(kinds) & chosen.keys())
     rates = {name: rate for kind in wanted for name, rate in chosen[kind].items()}
-    return Faults(**rates, until_s=until_s)
+    seldom = random.Random(f"seldom {seed}").choice((0.0, 0.1, 0.4))
+    return Faults(**rates, seldom=seldom, until_s=until_s)
 
 
 def simulate_counted(seed, kinds=(), among="plain"):

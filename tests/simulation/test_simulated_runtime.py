@@ -1,10 +1,11 @@
 import asyncio
+import contextlib
 
 import pytest
 
 from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.runtime.simulated import SimulatedRuntime
-from roadstead.actors.runtime.simulated_network import NO_FAULTS, Faults, Network
+from roadstead.actors.runtime.simulated_network import NO_FAULTS, SELDOM, Faults, Network
 from roadstead.actors.runtime.virtual_time import START_S, StalledError, run_virtual
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError, PatientRef
 from roadstead.protocol.codec import Limits
@@ -97,6 +98,22 @@ def test_a_duplicated_request_is_handled_twice():
         return runtime.lives["a"].actor.asked
 
     assert in_world(work, faults=Faults(duplicated=1.0)) == 2
+
+
+def test_a_seldom_message_meets_a_fate_that_the_run_has():
+    async def work(runtime):
+        with pytest.raises(DeadlineError):
+            await ask(runtime)
+        for _ in range(10):
+            with contextlib.suppress(DeadlineError):
+                await ask(runtime)
+        return runtime.network.happened
+
+    seldom = in_world(work, faults=Faults(seldom=1.0, lost=1e-9))
+    assert seldom == {"lost": 2 * SELDOM}, "of requests and of replies"
+    cut = in_world(work, faults=Faults(seldom=1.0, partition_every_s=1e9))
+    assert cut["partition"] >= 1
+    assert cut["cut off"] >= cut["partition"]
 
 
 def test_slow_messages_arrive_late():
