@@ -213,7 +213,9 @@ class BatchRun:
         if not run.evaluation.pre_filter.status.is_success:
             return self._failed(pod, run)
         status = run.score(each.scores)
-        taken = self._uncompared_row(pod, run)
+        # Upstream returns the only feasible node before it scores (schedulePod): a PreScore or a
+        # Score that fails does not fail the pod. Classes are scored here before pods are decided.
+        taken = run.only_row()
         if taken is not None:
             total = int(run.total[taken]) if status.is_success and not run.error else 0
             return self._place(pod, run, np.array([taken], dtype=np.intp), total)
@@ -255,33 +257,22 @@ class BatchRun:
 
     def _place(self, pod: PodInCycle, run: ClassRun, best: Rows, total: int) -> Decision:
         """Places a pod on one of some rows that are equally good."""
-        feasible = run.feasible_count()
-        name = self.table.columns.names[self._chooser.one_of(self.table, best, pod.key, pod.draw)]
+        row = self._chooser.one_of(self.table, best, pod.key, pod.draw)
+        name, named = self.table.columns.names[row], self._names(best) if self._name_best else ()
+        self._put(pod, name)
+        return Decision(pod, name, run.feasible_count(), total, len(best), named)
+
+    def _put(self, pod: PodInCycle, name: str) -> None:
+        """A pod comes to a node, which ends its nomination."""
         self.table.add_pod(name, pod.info, uid=pod.uid, key=pod.key)
         if pod.info.facts.nominated_node_name:
             self.table.withdraw(pod.info.facts.nominated_node_name, pod.info)
         self._note_placed(pod.info)
-        named = self._names(best) if self._name_best else ()
-        return Decision(pod, name, feasible, total, len(best), named)
 
     def _note_placed(self, info: PodInfo) -> None:
         """A pod was placed, and not by the kernel."""
         self._placed.add((info,))
         self._placed_outside.add((info,))
-
-    def _uncompared_row(self, pod: PodInCycle, run: ClassRun) -> int | None:
-        """The row that is taken whatever scoring says: the pod's nominated node, if it can take
-        the pod, or the only feasible one.
-
-        Upstream returns there before it scores (schedulePod), so that a PreScore or a Score that
-        fails does not fail the pod. Classes are scored here before their pods are decided.
-        """
-        name = pod.info.facts.nominated_node_name
-        if name and self.table.has_node(name):
-            row = self.table.row_of(name)
-            if run.evaluation.feasible[row]:
-                return row
-        return run.only_row()
 
     def _names(self, rows: Rows) -> tuple[str, ...]:
         names = sorted((self.table.columns.names[row] for row in rows), key=str.encode)

@@ -217,7 +217,8 @@ def explain(
     cycle_error = "" if nominated or len(feasible) == 1 else score_error
     if narrowing is not None:
         cycle_error = narrowing.error or cycle_error
-    elif (failure := evaluation.filter_failure()) is not None:
+    elif not nominated and (failure := evaluation.filter_failure()) is not None:
+        # A nominated node that takes the pod is taken before others are looked at.
         cycle_error = failure.message
     elif pre_filter.code is Code.ERROR:
         cycle_error = pre_filter.message

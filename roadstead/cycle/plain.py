@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from roadstead.cycle.alone import Alone
-from roadstead.cycle.batch import Accelerator, Decision, PodInCycle
+from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
 from roadstead.cycle.class_run import ClassRun
 from roadstead.cycle.explain import Explanation, explain, with_post_filter
 from roadstead.cycle.narrowing import Narrower, RosterOf
+from roadstead.cycle.nominated import NominatedBatch
 from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.preempting_outside import ask_extenders
 from roadstead.framework.evaluation import Evaluation, Summaries
@@ -54,11 +55,7 @@ class PlainCycle:
         """
         take_snapshot(self.table, self.table.arrived)
         run = self._run_of(pod)
-        one = Alone(run, pod)
-        self._narrow(one)
-        batch = one.batch(self._chooser, name_best=self._name_best, accelerator=self._accelerator)
-        if run.narrowing is not None and self._narrower is not None:
-            self._narrower.settle(run.narrowing)
+        batch = self._nominated(pod) or self._batch_of(run, pod)
         decision = next(iter(batch.decide_run([pod])), None) or batch.decide(pod)
         batch.settle()
         assert decision is not None, "one pod alone is always decided"
@@ -71,6 +68,27 @@ class PlainCycle:
         tried = None if ask is None else self._ask_extenders(pod, batch.dry_run(pod, ask))
         result = conclude(profile, pod, decision.diagnosis, tie_break, tried)
         return decision._replace(post_filter=result)
+
+    def _nominated(self, pod: PodInCycle) -> BatchRun | None:
+        """The batch of a pod that its nominated node takes, where no extender has a say."""
+        if self._narrower is not None and self._narrower.extenders.looks_at(pod.info.facts):
+            return None
+        profile = self._profiles[pod.info.facts.scheduler_name]
+        return NominatedBatch.where_taken(
+            profile,
+            self.table,
+            pod,
+            self._chooser,
+            name_best=self._name_best,
+            accelerator=self._accelerator,
+        )
+
+    def _batch_of(self, run: ClassRun, pod: PodInCycle) -> BatchRun:
+        one = Alone(run, pod)
+        self._narrow(one)
+        if run.narrowing is not None and self._narrower is not None:
+            self._narrower.settle(run.narrowing)
+        return one.batch(self._chooser, name_best=self._name_best, accelerator=self._accelerator)
 
     def _ask_extenders(self, pod: PodInCycle, tried: Tried) -> Tried:
         extenders = None if self._narrower is None else self._narrower.extenders

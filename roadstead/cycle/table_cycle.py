@@ -6,8 +6,9 @@
              while nothing that it depends on changes
 
 The table follows the cache's changes, but not while a batch is decided. A pod that extenders look
-at is a batch of its own: `begin` returns a `NarrowTask`, and `narrowed` takes what comes of it. A
-pod that `decide` cannot settle (None) and those behind it go into the next batch.
+at is a batch of its own: `begin` returns a `NarrowTask`, and `narrowed` takes what comes of it. So
+is a pod that is nominated to a node, which is looked at before all others (`nominated.py`). A pod
+that `decide` cannot settle (None) and those behind it go into the next batch.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle,
 from roadstead.cycle.class_memory import ClassMemory, most_classes, most_together, within
 from roadstead.cycle.class_run import ClassRun
 from roadstead.cycle.narrowing import Narrower, NarrowTask, RosterOf
+from roadstead.cycle.nominated import NominatedBatch
 from roadstead.cycle.searching import SearchingBatch
 from roadstead.cycle.whole import WholeBatch
 from roadstead.extenders.chain import Extenders
@@ -109,19 +111,26 @@ class TableCycle:
         return not narrower.extenders.looks_at(pod.info.facts)
 
     def together(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
-        """The first pods, as many as to begin at once; sampled pods together, others that are
-        narrowed alone.
+        """The first pods, as many as to begin at once; sampled pods together, those that are
+        nominated or that extenders look at alone.
 
         Where placements keep ending batches early, what would be found of pods that are not settled
         would only be found again.
         """
         pods = self._few_classes(pods[: self._reach])
-        if pods and self.searches(pods[0]):
-            return [*takewhile(self.searches, pods)]
-        for place, pod in enumerate(pods):
-            if self.narrows(pod):
-                return pods[: max(place, 1)]
-        return pods
+        if not pods or self._goes_alone(pods[0]):
+            return pods[:1]
+        searches = self.searches(pods[0])
+        return [
+            *takewhile(
+                lambda pod: not self._goes_alone(pod) and self.searches(pod) is searches, pods
+            )
+        ]
+
+    def _goes_alone(self, pod: PodInCycle) -> bool:
+        if pod.info.facts.nominated_node_name:
+            return True
+        return self.narrows(pod) and not self.searches(pod)
 
     def _few_classes(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """The first pods, of no more classes than what is found of them may take of memory."""
@@ -152,7 +161,7 @@ class TableCycle:
 
         with_given: also where workers were, and what they found waits for the next batch.
         """
-        if not pods or self.narrows(pods[0]):
+        if not pods or self.narrows(pods[0]) or pods[0].info.facts.nominated_node_name:
             return []
         found: dict[Hashable, PodInCycle] = {}
         for pod in pods:
@@ -182,6 +191,8 @@ class TableCycle:
         narrows = self.narrows(pods[0])
         if narrows and not self.searches(pods[0]):
             return self._look(pods[0])
+        if (nominated := self._nominated(pods[0])) is not None:
+            return nominated
         classes = self._classes_of(pods)
         if narrows and self._narrower is not None:
             return SearchingBatch(
@@ -202,6 +213,20 @@ class TableCycle:
             accelerator=self.accelerator,
             kernels=self._kernels,
         )
+
+    def _nominated(self, pod: PodInCycle) -> BatchRun | None:
+        """The batch of a pod that its nominated node takes."""
+        try:
+            return NominatedBatch.where_taken(
+                self._profiles[pod.info.facts.scheduler_name],
+                self.table,
+                pod,
+                self._chooser,
+                name_best=self._name_best,
+                accelerator=self.accelerator,
+            )
+        except UnsupportedError as missing:
+            raise _of_pod(missing, pod) from missing
 
     def kernel_of(self, pods: Sequence[PodInCycle]) -> Kernel:
         """A kernel of its own for the classes of some pods that nobody decides on this table."""

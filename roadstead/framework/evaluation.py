@@ -32,6 +32,7 @@ from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads
 from roadstead.framework.pre_filtering import PreFilterOutcome, run_pre_filter
 from roadstead.framework.profile import Profile
 from roadstead.framework.scoring import bare_scores, raw_scores, run_pre_score
+from roadstead.framework.tried_rows import TriedRows
 from roadstead.framework.what_if import PASSED, WhatIf, counted_for
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_info import PodInfo
@@ -58,6 +59,7 @@ class Evaluation:
     is_bare: feasible rows are scored as bare nodes (`roadstead.nodes.bare`).
     weighs_feasible: what was found across nodes for scores hangs on which rows are feasible.
     given: what workers found for the next run over all rows, until that has scored them.
+    tried: what dry runs of preemption found of rows under these inputs.
     """
 
     __slots__ = (
@@ -66,7 +68,7 @@ class Evaluation:
         "_version", "added", "codes", "feasible", "given", "is_bare", "node_count", "pod",
         "positions",
         "pre_filter", "pre_score", "profile", "raw", "state", "statuses", "summaries", "table",
-        "weighs_feasible", "wide",
+        "tried", "weighs_feasible", "wide",
     )  # fmt: skip
 
     def __init__(self, profile: Profile, pod: PodInfo, table: NodeTable) -> None:
@@ -95,6 +97,7 @@ class Evaluation:
         self.is_bare = False
         self.added: I64 | None = None
         self.given: Given | None = None
+        self.tried = TriedRows()
 
     def own_filter_summaries(self) -> dict[str, Summary]:
         """This table's part of PreFilter's map; plugins with nothing to say are left out."""
@@ -184,6 +187,7 @@ class Evaluation:
 
     def restart(self, node_count: int, summaries: Summaries) -> None:
         """Run PreFilter with these summaries; no row is filtered yet."""
+        self.tried.clear()
         self.state = CycleState(node_count)
         self.state.filter_summaries.update(summaries)
         self.pre_filter = run_pre_filter(self.profile, self.state, self.pod, self._failed_filter)
@@ -271,12 +275,23 @@ class Evaluation:
         # Where PreFilter refuses, preemption tries all nodes, whichever were named.
         if names is not None and self.pre_filter.status.is_success:
             excluded = np.ones(rows, dtype=np.bool_)
-            excluded[self.table.rows_of(names)] = False
+            # The nominated node is looked at, named or not (evaluateNominatedNode).
+            excluded[self.table.rows_of((*names, self.pod.facts.nominated_node_name))] = False
             codes[excluded], positions[excluded] = EXCLUDED, -1
+        self._run_node_filters(self.table, codes, positions)
+        return codes, positions
+
+    def fixed_of(self, rows: Rows) -> tuple[I32, I32]:
+        """As `fixed`, of some rows alone and whichever nodes PreFilter names; nothing is kept."""
+        codes: I32 = np.zeros(len(rows), dtype=np.int32)
+        positions: I32 = np.full(len(rows), _NO_POSITION, dtype=np.int32)
+        self._run_node_filters(self.table.view(rows), codes, positions)
+        return codes, positions
+
+    def _run_node_filters(self, table: Table, codes: I32, positions: I32) -> None:
         for position, plugin in enumerate(self.profile.filter):
             if plugin.reads is Reads.NODE:
-                self._apply(plugin, position, self.table, codes, positions)
-        return codes, positions
+                self._apply(plugin, position, table, codes, positions)
 
     def _run_live_filters(self, table: Table, codes: I32, positions: I32) -> None:
         for position, plugin in enumerate(self.profile.filter):

@@ -66,17 +66,22 @@ class Filtered(Protocol):
 class WhatIf:
     """Some rows of an evaluation that is up to date; rows are numbered as they were given.
 
-    Codes are those of the evaluation: PASSED, or k > 0 for `statuses[k - 1]`.
+    Codes are those of the evaluation: PASSED, or k > 0 for `statuses[k - 1]`. fixed: what the
+    filters that read NODE facts say of the rows, where the evaluation has not found it.
     """
 
     __slots__ = ("_evaluation", "_fixed", "_moved", "_nominated", "table")
 
-    def __init__(self, evaluation: Filtered, rows: Rows) -> None:
+    def __init__(
+        self, evaluation: Filtered, rows: Rows, fixed: tuple[I32, I32] | None = None
+    ) -> None:
         self._evaluation = evaluation
         self.table = evaluation.table.overlay(rows)
         self.table.lists_ports = True
-        codes, positions = evaluation.fixed()
-        self._fixed = codes[rows], positions[rows]
+        if fixed is None:
+            codes, positions = evaluation.fixed()
+            fixed = codes[rows], positions[rows]
+        self._fixed = fixed
         self._moved: list[dict[PodInfo, int]] = [{} for _ in rows]
         self._nominated = {
             row: pods

@@ -5,7 +5,8 @@ is no candidate. Otherwise they come back one by one, those first whom a disrupt
 miss, and of each kind the most important first; who no longer fits beside the pod is a victim.
 
 Rows go side by side: the filters look at all of them at once, in as many rounds as the fullest one
-has pods of lower priority.
+has pods of lower priority. What was found of a row is kept with the evaluation: the next pod of the
+class tries only rows that changed (`roadstead.framework.tried_rows`).
 
 Upstream: pkg/scheduler/framework/preemption/preemption.go (findCandidates, DryRunPreemption) and
 plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode, PodEligibleToPreemptOthers).
@@ -22,6 +23,7 @@ import numpy as np
 from roadstead.facts.disruption import DisruptionBudget
 from roadstead.framework.evaluation import EXCLUDED, Evaluation
 from roadstead.framework.tie_break import in_order
+from roadstead.framework.tried_rows import TriedRow
 from roadstead.framework.victims import Candidate, DryRun, Tried, Victim, shortlist
 from roadstead.framework.what_if import PASSED, WhatIf
 from roadstead.nodes.residents import Resident
@@ -30,6 +32,8 @@ from roadstead.preemption.importance import by_importance, violate
 from roadstead.protocol.status import Code
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
+
+_WITHOUT_VICTIMS = TriedRow(reasons=(NO_VICTIMS,))
 
 ROWS_AT_ONCE = 128
 
@@ -42,14 +46,15 @@ def dry_run(evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBud
     rows = evaluation.helpful_rows()
     names, hashes = table.columns.names, table.columns.name_hash[rows]
     rows = rows[in_order([names[row] for row in rows.tolist()], ask.draw, hashes)]
+    evaluation.tried.use(budgets)
     outcome = _Outcome()
     for start in range(0, len(rows), ROWS_AT_ONCE):
-        _try_rows(evaluation, rows[start : start + ROWS_AT_ONCE], budgets, outcome)
+        outcome.take(_tried(evaluation, rows[start : start + ROWS_AT_ONCE], budgets))
         outcome.candidates = list(shortlist(outcome.candidates, ask.wanted))
         clean = any(not each.violations for each in outcome.candidates)
         if clean and len(outcome.candidates) >= ask.wanted:
             break
-    return outcome.told()
+    return outcome.result()
 
 
 @dataclass(slots=True)
@@ -57,17 +62,24 @@ class _Outcome:
     candidates: list[Candidate] = field(default_factory=list)
     nodes: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    errors: list[str] = field(default_factory=list)
+    errors: set[str] = field(default_factory=set)
 
-    def refuse(self, reasons: Iterable[str]) -> None:
-        self.nodes += 1
-        self.reasons.update(reasons)
+    def take(self, rows: Iterable[TriedRow]) -> None:
+        """Rows in their order: candidates, or refusals."""
+        for each in rows:
+            if each.candidate is not None:
+                self.candidates.append(each.candidate)
+                continue
+            self.nodes += 1
+            self.reasons.update(each.reasons)
+            if each.error:
+                self.errors.add(each.error)
 
-    def told(self) -> Tried:
+    def result(self) -> Tried:
         if self.candidates:
             return Tried(tuple(self.candidates))
-        errors = tuple(sorted(set(self.errors)))
-        return Tried((), self.nodes, tuple(sorted(self.reasons.items())), errors=errors)
+        reasons = tuple(sorted(self.reasons.items()))
+        return Tried((), self.nodes, reasons, errors=tuple(sorted(self.errors)))
 
 
 def _waits(evaluation: Evaluation) -> bool:
@@ -112,20 +124,32 @@ def _lower(table: NodeTable, row: int, priority: int) -> list[Resident]:
     return found
 
 
+def _tried(
+    evaluation: Evaluation, rows: Rows, budgets: Sequence[DisruptionBudget]
+) -> list[TriedRow]:
+    """What comes of each row, in their order; those that changed since they were tried are tried
+    again."""
+    kept, versions = evaluation.tried, evaluation.table.columns.version[rows].tolist()
+    found = [kept.get(row, at) for row, at in zip(rows.tolist(), versions, strict=True)]
+    unknown = [place for place, each in enumerate(found) if each is None]
+    new = dict(zip(unknown, _try_rows(evaluation, rows[unknown], budgets), strict=True))
+    for place, each in new.items():
+        kept.put(int(rows[place]), versions[place], each)
+    return [new[place] if each is None else each for place, each in enumerate(found)]
+
+
 def _try_rows(
-    evaluation: Evaluation,
-    rows: Rows,
-    budgets: Sequence[DisruptionBudget],
-    outcome: _Outcome,
-) -> None:
+    evaluation: Evaluation, rows: Rows, budgets: Sequence[DisruptionBudget]
+) -> list[TriedRow]:
     table, priority = evaluation.table, evaluation.pod.facts.priority
     lower = [_lower(table, row, priority) for row in rows.tolist()]
-    tried = rows[[bool(pods) for pods in lower]]
-    for _ in range(len(rows) - len(tried)):
-        outcome.refuse([NO_VICTIMS])
-    if len(tried):
-        trial = _Trial(evaluation, tried, [pods for pods in lower if pods], budgets)
-        trial.run(outcome)
+    with_victims = [place for place, pods in enumerate(lower) if pods]
+    found = [_WITHOUT_VICTIMS] * len(rows)
+    if with_victims:
+        trial = _Trial(evaluation, rows[with_victims], [*filter(None, lower)], budgets)
+        for place, each in zip(with_victims, trial.run(), strict=True):
+            found[place] = each
+    return found
 
 
 class _Trial:
@@ -145,24 +169,24 @@ class _Trial:
         self._names = [evaluation.table.columns.names[row] for row in rows.tolist()]
         self._what_if.move((row, pod.info, -1) for row, pods in enumerate(lower) for pod in pods)
 
-    def run(self, outcome: _Outcome) -> None:
-        """Takes note of each row: a candidate, or why it is none."""
+    def run(self) -> list[TriedRow]:
+        """Of each row: a candidate, or why it is none."""
         rows = np.arange(len(self._names))
         codes = self._what_if.filter(rows)
-        for row in rows[codes != PASSED].tolist():
-            self._refuse(int(codes[row]), outcome)
         fitting = [_Reprieve(row, self._lower[row]) for row in rows[codes == PASSED].tolist()]
         for each in fitting:
             each.sort(self._budgets)
         self._reprieve(fitting)
-        for each in fitting:
-            self._conclude(each, outcome)
+        found = {each.row: self._conclude(each) for each in fitting}
+        return [
+            found[row] if code == PASSED else self._refused(code)
+            for row, code in enumerate(codes.tolist())
+        ]
 
-    def _refuse(self, code: int, outcome: _Outcome) -> None:
+    def _refused(self, code: int) -> TriedRow:
         status = self._evaluation.statuses[code - 1]
-        if status.code is Code.ERROR:
-            outcome.errors.append(status.message)
-        outcome.refuse(status.reasons)
+        error = status.message if status.code is Code.ERROR else ""
+        return TriedRow(reasons=status.reasons, error=error)
 
     def _reprieve(self, fitting: Sequence[_Reprieve]) -> None:
         """Each row's next pod comes back, round by round, and stays if the pod fits beside it."""
@@ -178,15 +202,13 @@ class _Trial:
                 waiting[place].victims.append(waiting[place].turns[turn])
             turn += 1
 
-    def _conclude(self, each: _Reprieve, outcome: _Outcome) -> None:
+    def _conclude(self, each: _Reprieve) -> TriedRow:
         name = self._names[each.row]
         if not each.victims:
             text = f'expected at least one victim pod on node "{name}"'
-            outcome.errors.append(text)
-            outcome.refuse([text])
-            return
+            return TriedRow(reasons=(text,), error=text)
         victims = (each.pods[place] for place in sorted(each.victims))
-        outcome.candidates.append(
+        return TriedRow(
             Candidate(
                 name,
                 tuple(Victim(v.uid, v.key, v.info.facts.priority, v.started_s) for v in victims),

@@ -115,9 +115,12 @@ def _to_be_decided(entry: Json) -> Json:
     """What must come of a pod, after what is recorded of its nodes.
 
     The recordings score a pod also where only one node is feasible, and call it an error if that
-    fails; upstream takes the node before it scores.
+    fails; upstream takes the node before it scores. They list all feasible nodes also where the
+    nominated one takes the pod; upstream looks at no other one, and scores none.
     """
     feasible, best = listed(entry["feasible"]), listed(entry["best"])
+    if entry.get("nominatedFits"):
+        return {"node": best[0], "feasible": 1, "best": best, "bestSize": 1, "bestTotal": 0}
     if len(feasible) == 1 and "cycleError" in entry:
         best = feasible
     elif "cycleError" in entry:

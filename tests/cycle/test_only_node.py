@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from roadstead.facts.pod import PodIdentity
-from roadstead.framework.plugin import PreScorePlugin, Reads, ScorePlugin
+from roadstead.framework.plugin import (
+    FilterPlugin,
+    FilterResult,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+)
 from roadstead.local.paths import open_path
 from roadstead.protocol.status import Status, error
 from tests.builders import node, pod, profile_of
@@ -100,7 +108,7 @@ def test_a_nominated_node_that_fits_is_taken_though_scoring_fails(path_name, kin
     decision = decided(path, pod(cpu=600, nominated_node_name="n2"))
 
     assert (decision.node_name, decision.error) == ("n2", "")
-    assert decision.feasible == 3
+    assert (decision.feasible, decision.best_size, decision.total) == (1, 1, 0)
 
 
 @pytest.mark.parametrize("path_name", PATHS)
@@ -157,3 +165,71 @@ def test_what_is_explained_has_no_refusals_where_no_node_refuses(path_name):
 
     path.add_pod("n1", pod(cpu=600))
     assert len(path.explain(asked).as_expected()["filterStatuses"]) == 1
+
+
+class NamesOne(PreFilterPlugin):
+    """Names n1, and no other."""
+
+    name = "NamesOne"
+    reads = Reads.NODE
+
+    def pre_filter(self, state, pod):
+        return PreFilterResult(node_names=frozenset({"n1"}))
+
+    def sign(self, pod):
+        return ""
+
+
+class FailsOnN1(FilterPlugin):
+    name = "FailsOnN1"
+    reads = Reads.NODE
+
+    def filter(self, state, pod, table):
+        failed = np.array([name == "n1" for name in table.names])
+        return FilterResult.refuse(failed, error("the oracle is silent"))
+
+    def sign(self, pod):
+        return ""
+
+
+def narrowed(path_name, kind):
+    fit = "NodeResourcesFit"
+    at = {NamesOne: {"preFilter": [fit, "NamesOne"], "filter": [fit]}}
+    points = at.get(kind, {"preFilter": [fit], "filter": [fit, kind.name]})
+
+    def profiles_of(classes):
+        return {"default-scheduler": profile_of(points, plugins=[kind], classes=classes)}
+
+    path = open_path(path_name, profiles_of)
+    path.add_nodes(node(name, cpu=1000) for name in ("n1", "n2", "n3"))
+    return path
+
+
+@pytest.mark.parametrize("kind", [NamesOne, FailsOnN1])
+@pytest.mark.parametrize("path_name", PATHS)
+def test_a_nominated_node_is_looked_at_before_all_others_and_alone(path_name, kind):
+    path = narrowed(path_name, kind)
+    facts = pod(cpu=600, nominated_node_name="n2")
+    asked = path.prepare(PodIdentity("u", "default", "p"), facts)
+
+    explained = path.explain(asked)
+    decision = decided(path, facts)
+
+    assert (decision.node_name, decision.error, decision.feasible) == ("n2", "", 1)
+    assert explained.as_expected()["nominatedFits"] is True
+    assert explained.best == ["n2"]
+
+
+@pytest.mark.parametrize("path_name", PATHS)
+def test_a_nominated_node_that_is_full_and_not_named_says_what_it_lacks(path_name):
+    path = narrowed(path_name, NamesOne)
+    for name in ("n1", "n2"):
+        path.add_pod(name, pod(cpu=600))
+
+    decision = decided(path, pod(cpu=600, nominated_node_name="n2"))
+
+    assert decision.node_name is None
+    assert decision.diagnosis.reasons() == {
+        "Insufficient cpu": 2,
+        "node(s) didn't satisfy plugin(s) [NamesOne]": 1,
+    }

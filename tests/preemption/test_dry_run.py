@@ -1,3 +1,8 @@
+from unittest.mock import patch
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.pod import HostPort, PodAffinityTerm
@@ -231,3 +236,78 @@ def test_all_nodes_are_tried_where_one_plugin_names_some_and_another_refuses_the
     tried = dry_run(evaluation, ALL, ())
 
     assert sorted(each.node_name for each in tried.candidates) == ["n1", "n2"]
+
+
+def tries(evaluation, budgets=()):
+    """The names of the nodes that a dry run copies to try them, and what comes of it."""
+    copied = []
+
+    def overlay(table, rows):
+        copied.extend(table.columns.names[row] for row in rows.tolist())
+        return NodeTable.copy_of(table.columns, rows)
+
+    with patch.object(NodeTable, "overlay", overlay):
+        tried = dry_run(evaluation, ALL, budgets)
+    return sorted(copied), tried
+
+
+def test_the_next_pod_of_a_class_tries_only_nodes_that_changed():
+    world = World(*map(host, ("n1", "n2", "n3")))
+    for name in ("n1", "n2", "n3"):
+        world.put(name, f"on-{name}", pod(cpu=3000))
+    evaluation = world.evaluated(urgent())
+    assert tries(evaluation)[0] == ["n1", "n2", "n3"]
+    assert tries(evaluation)[0] == []
+
+    world.put("n2", "more", pod(cpu=500))
+    world.nominate("n3", pod(cpu=1000, priority=10))
+    evaluation.update(3, evaluation.own_filter_summaries())
+    copied, tried = tries(evaluation)
+
+    assert copied == ["n2", "n3"]
+    assert [each.node_name for each in tried.candidates] == ["n1", "n2", "n3"]
+
+
+def test_other_budgets_and_other_nodes_have_all_tried_again():
+    world = World(*map(host, ("n1", "n2")))
+    for name in ("n1", "n2"):
+        world.put(name, f"on-{name}", pod(cpu=3000))
+    evaluation = world.evaluated(urgent())
+    tries(evaluation)
+
+    assert tries(evaluation, (DisruptionBudget("b", "default", DB, 0),))[0] == ["n1", "n2"]
+
+    world.table.update_node(host("n2", unschedulable=True))
+    evaluation.update(2, evaluation.own_filter_summaries())
+    copied, tried = tries(evaluation)
+
+    assert copied == ["n1"]
+    assert [each.node_name for each in tried.candidates] == ["n1"]
+
+
+@given(st.data())
+def test_what_is_kept_of_rows_says_what_a_new_evaluation_says(data):
+    names = [f"n{number}" for number in range(6)]
+    world = World(*map(host, names))
+    kept = Evaluation(world.profile, world.classes.info(urgent()), world.table)
+    placed = {}
+    for step in range(data.draw(st.integers(1, 12))):
+        name = data.draw(st.sampled_from(names))
+        facts = pod(cpu=data.draw(st.sampled_from((500, 1500, 4000))), priority=step % 4 * 5)
+        what = data.draw(st.sampled_from(("put", "leave", "nominate", "withdraw", "node")))
+        if what == "put":
+            uid = f"pod-{step}"
+            world.put(name, uid, facts)
+            placed[uid] = name, facts
+        elif what == "leave" and placed:
+            uid = data.draw(st.sampled_from(sorted(placed)))
+            name, facts = placed.pop(uid)
+            world.table.remove_pod(name, world.classes.info(facts), uid=f"default/{uid}")
+        elif what == "node":
+            world.table.update_node(host(name, unschedulable=data.draw(st.booleans())))
+        elif what in ("nominate", "withdraw"):
+            getattr(world.table, what)(name, world.classes.info(pod(cpu=1000, priority=10)))
+        ask = DryRun(data.draw(st.sampled_from((1, 2, 1000))), data.draw(st.integers(0, 3)))
+        kept.update(len(names), kept.own_filter_summaries())
+        if not kept.feasible.any():
+            assert dry_run(kept, ask, ()) == world.tried(urgent(), ask)

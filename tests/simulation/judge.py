@@ -212,7 +212,9 @@ class Judge:
         self._sampling.look()
         is_narrowed = self._sampling.shares or self._opinions is not None
         narrow = partial(self._left, pod, facts) if is_narrowed else None
-        found = self._naive.decide(profile, self._classes.info(facts), pod, narrow)
+        outside = self._opinions is not None
+        info = self._classes.info(facts)
+        found = self._naive.decide(profile, info, pod, narrow, asks_outside=outside)
         self._view = found.view
         if found.verdict is not None:
             return found.verdict

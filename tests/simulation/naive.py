@@ -73,8 +73,11 @@ class Naive:
         self._table = table
         self._chooser = Chooser(tie_break)
 
-    def decide(self, profile, info, pod, narrow=None):
-        """narrow: makes `Left` of the feasible rows, where not all of them are scored."""
+    def decide(self, profile, info, pod, narrow=None, *, asks_outside=False):
+        """narrow: makes `Left` of the feasible rows, where not all of them are scored.
+
+        asks_outside: an extender is asked about the nominated node, before it is taken.
+        """
         facts, name_of = info.facts, self._table.names
         evaluation = Evaluation(profile, info, self._table)
         evaluation.update(len(self._table), evaluation.own_filter_summaries())
@@ -84,10 +87,11 @@ class Naive:
         rows = np.flatnonzero(evaluation.feasible).tolist() if passed else []
         failure = outcome.status if outcome.status.code is Code.ERROR else None
         left = Left(rows)
+        is_taken = passed and not asks_outside and _takes(evaluation, facts.nominated_node_name)
         if passed and narrow is not None:
             left = narrow(evaluation, rows)
             rows, failure = left.rows, left.failure
-        elif passed:
+        elif passed and not is_taken:
             failure = failure_of(evaluation)
         rows.sort(key=lambda row: name_of[row].encode())
         found.view = {
@@ -113,6 +117,9 @@ class Naive:
             found.verdict = self._scored(found, facts, pod, left)
         else:
             found.diagnosis = _diagnosis(evaluation, left)
+        if is_taken:
+            found.verdict = Verdict(facts.nominated_node_name, feasible=1, best=1)
+            found.diagnosis = None
         return found
 
     def _scored(self, found, facts, pod, left):
@@ -163,6 +170,12 @@ def shown_status(status):
     shown = {"code": status.code.upstream_name}
     shown |= {"plugin": status.plugin} if status.plugin else {}
     return shown | ({"reasons": [*status.reasons]} if status.reasons else {})
+
+
+def _takes(evaluation, name):
+    """Whether Filter passes on a node."""
+    table = evaluation.table
+    return bool(name) and table.has_node(name) and evaluation.codes[table.row_of(name)] == PASSED
 
 
 def failure_of(evaluation):

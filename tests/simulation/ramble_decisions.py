@@ -18,6 +18,7 @@ from roadstead.binder.verification import Verifier
 from roadstead.cache import CacheCore, CacheSettings, Placement
 from roadstead.cache.pods import Assumption
 from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.nominated import NominatedBatch
 from roadstead.cycle.partitions import OwnNodes
 from roadstead.cycle.scheduling_cycle import after_failure, decide_held
 from roadstead.cycle.table_cycle import TableCycle
@@ -385,7 +386,8 @@ class _Ramble:
         kernel, others = coverage.by_kernel, coverage.by_reference.total()
         others += coverage.stops.total()
         # Where placements of the reference matter to a pod, nothing is counted of it.
-        is_changed = batch._changed_outside(pods[0])
+        is_lone = isinstance(batch, NominatedBatch)
+        is_changed = not is_lone and batch._changed_outside(pods[0])
         run = batch.decide_run(pods)
         kernel = coverage.by_kernel - kernel
         others = coverage.by_reference.total() + coverage.stops.total() - others

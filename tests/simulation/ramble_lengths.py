@@ -43,6 +43,9 @@ class Lengths:
         """How many of the pods are decided at once."""
         pods = self._of_few_classes(pods[: self._reach])
         cycle = self._cycle
+        if _is_nominated(pods[0]):
+            return 1
+        pods = [*takewhile(lambda pod: not _is_nominated(pod), pods)]
         if cycle.searches(pods[0]):
             return sum(1 for _ in takewhile(cycle.searches, pods))
         if cycle.narrows(pods[0]):
@@ -58,7 +61,7 @@ class Lengths:
         if self._limits["MAX_CLASSES"] < MOST_CLASSES or self._limits["MAX_CELLS"] < MOST_CELLS:
             return None
         found, cycle = [], self._cycle
-        for pod in () if cycle.narrows(pods[0]) else pods:
+        for pod in () if cycle.narrows(pods[0]) or _is_nominated(pods[0]) else pods:
             is_known = self._found.get(pod.signature) == self._inputs(pod)
             is_new = pod.signature not in (*found, *cycle._given)
             if is_new and not is_known and answered_elsewhere(self._profile_of(pod)):
@@ -91,6 +94,10 @@ class Lengths:
     def _sharing_key(self, pod):
         is_shared = self._cycle.accelerator and self._profile_of(pod).has_kind(pod.info)
         return pod.info.kind if is_shared else pod.signature
+
+
+def _is_nominated(pod):
+    return bool(pod.info.facts.nominated_node_name)
 
 
 def _first(pods, most, key):

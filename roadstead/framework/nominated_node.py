@@ -1,0 +1,32 @@
+"""The nominated node of a pod, which is looked at before all others, and alone.
+
+Upstream: pkg/scheduler/schedule_one.go (findNodesThatFitPod, evaluateNominatedNode). A node that
+PreFilter does not name is looked at, too; where a filter fails on the node, all nodes are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.profile import Profile
+from roadstead.framework.what_if import PASSED, WhatIf
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import NodeTable
+
+
+def takes_nominated(profile: Profile, pod: PodInfo, table: NodeTable) -> bool:
+    """Whether the pod passes PreFilter, and Filter on its nominated node.
+
+    Raises UnsupportedError where a plugin that is not there yet would be needed.
+    """
+    name = pod.facts.nominated_node_name
+    if not name or not table.has_node(name):
+        return False
+    evaluation = Evaluation(profile, pod, table)
+    evaluation.restart(len(table), evaluation.own_filter_summaries())
+    if not evaluation.pre_filter.status.is_success:
+        return False
+    rows = np.array([table.row_of(name)], dtype=np.intp)
+    codes = WhatIf(evaluation, rows, evaluation.fixed_of(rows)).filter(np.arange(1))
+    return bool(codes[0] == PASSED)
