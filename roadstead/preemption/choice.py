@@ -22,8 +22,9 @@ def best(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """All candidates that are equally good and better than the others, in their order."""
     if not candidates:
         return ()
-    least = min(map(_loss, candidates))
-    return tuple(each for each in candidates if _loss(each) == least)
+    losses = [_loss(each) for each in candidates]
+    least = min(losses)
+    return tuple(c for c, loss in zip(candidates, losses, strict=True) if loss == least)
 
 
 def _loss(candidate: Candidate) -> tuple[float, ...]:

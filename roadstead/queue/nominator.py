@@ -7,7 +7,7 @@ Upstream: pkg/scheduler/backend/queue/nominator.go and framework/preemption (pre
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Generic
 
@@ -16,21 +16,29 @@ from roadstead.queue.pods import EventT, PodEntry, PodState
 
 MAX_FACTS_KNOWN = 4096
 
+MAX_GONE = 1024
+"""So many pods that are gone may stand here, and twice as many as there are pods."""
+
 
 class Nominator(Generic[EventT]):
     """living: all pods of the queue by UID, as they are now."""
 
     def __init__(self, living: Mapping[str, PodEntry[EventT]]) -> None:
         self._living = living
-        self._uids: set[str] = set()
+        self._node_of: dict[str, str] = {}
+        self._on: dict[str, set[str]] = {}
         self._facts: dict[tuple[int, str], tuple[PodFacts, PodFacts]] = {}
 
     def note(self, uid: str, node_name: str) -> None:
         """A pod's facts name a node from now on, or none ("")."""
+        self._forget(uid)
         if node_name:
-            self._uids.add(uid)
-        else:
-            self._uids.discard(uid)
+            self._node_of[uid] = node_name
+            self._on.setdefault(node_name, set()).add(uid)
+        if len(self._node_of) > MAX_GONE + 2 * len(self._living):
+            # Pods that left the queue with their nomination are looked for no more.
+            for gone in self._node_of.keys() - self._living.keys():
+                self._forget(gone)
 
     def lower(self, node_name: str, priority: int) -> list[PodEntry[EventT]]:
         """The pods of lower priority that are nominated to a node."""
@@ -38,18 +46,30 @@ class Nominator(Generic[EventT]):
 
     def nominated(self, node_name: str) -> tuple[PodEntry[EventT], ...]:
         """The pods nominated to a node, in the order in which they came to the queue."""
-        return tuple(entry for entry in self.all() if entry.facts.nominated_node_name == node_name)
+        found = self._among(self._on.get(node_name, ()))
+        return tuple(entry for entry in found if entry.facts.nominated_node_name == node_name)
 
     def all(self) -> list[PodEntry[EventT]]:
         """All queued pods with a nomination, in the order in which they came; no gated ones."""
-        self._uids &= self._living.keys()
-        entries = (self._living[uid] for uid in self._uids)
+        return self._among(self._node_of)
+
+    def _among(self, uids: Iterable[str]) -> list[PodEntry[EventT]]:
+        entries = (self._living.get(uid) for uid in uids)
         named = [
             entry
             for entry in entries
-            if entry.facts.nominated_node_name and entry.state is not PodState.GATED
+            if entry is not None
+            and entry.facts.nominated_node_name
+            and entry.state is not PodState.GATED
         ]
         return sorted(named, key=lambda entry: entry.seq)
+
+    def _forget(self, uid: str) -> None:
+        node_name = self._node_of.pop(uid, None)
+        if node_name is not None:
+            self._on[node_name].remove(uid)
+            if not self._on[node_name]:
+                del self._on[node_name]
 
     def facts_for(self, facts: PodFacts, node_name: str) -> PodFacts:
         """Facts with another nomination; the same object for the same facts, which tell classes."""

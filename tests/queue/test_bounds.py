@@ -82,3 +82,15 @@ def test_an_update_is_a_step_of_the_pods_history():
 
     with pytest.raises(IllegalTransitionError, match="before it: add→active, update→active"):
         core.done(batch.lease_id, ["b"])
+
+
+def test_nominations_of_pods_that_are_gone_are_forgotten(monkeypatch):
+    monkeypatch.setattr(nominator_module, "MAX_GONE", 3)
+    nominator = Nominator({})
+
+    for number in range(10):
+        nominator.note(f"p{number}", "n1")
+        assert len(nominator._node_of) <= 3
+
+    assert nominator.all() == []
+    assert sum(map(len, nominator._on.values())) == len(nominator._node_of)
