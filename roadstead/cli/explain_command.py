@@ -29,10 +29,10 @@ from roadstead.cli.session import Session
 @click.option(
     "--top",
     type=click.IntRange(0),
-    default=10,
-    show_default=True,
+    default=None,
     metavar="N",
-    help="Show so many nodes that can take it, and so many that refuse; 0 for all.",
+    help="Show N nodes that can take it, and the names of N for each reason; 0 for all. "
+    "[default: 10 nodes, 3 names]",
 )
 @format_option
 @click.pass_obj
@@ -43,17 +43,19 @@ def explain_command(
     source: SourceOptions,
     plan: PlanOptions,
     after_run: bool,
-    top: int,
+    top: int | None,
     form: Form,
 ) -> None:
     """Why one pod goes where it goes, or goes nowhere.
 
     POD is the name of a pod, or of the workload that makes it, with its namespace or without, or
     the beginning of one: web-0, shop/web-0, deploy/web. Of a workload the first pod is explained,
-    one that is pending if there is any; a pod that runs, as if it were not there. For each node:
-    which plugin refuses it and why; or the raw, normalized and weighted score of every plugin, and
-    the total. Runs in this process unless --runtime ray or a settings file says otherwise: the
-    answer is the same.
+    one that is pending if there is any; a pod that runs, as if it were not there.
+
+    The answer has the total and the weighted score of each plugin for the best nodes, the raw and
+    normalized scores of the first of them, and which plugin filtered out the other nodes and why.
+    JSON has all scores of all nodes. Runs in this process unless --runtime ray or a settings file
+    says otherwise: the answer is the same.
 
     \b
     Examples:

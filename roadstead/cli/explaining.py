@@ -27,7 +27,12 @@ class Question:
 
 
 def explain(
-    session: Session, loaded: Loaded, plan: RunPlan, question: Question, form: Form, top: int
+    session: Session,
+    loaded: Loaded,
+    plan: RunPlan,
+    question: Question,
+    form: Form,
+    top: int | None,
 ) -> None:
     """Print why the pod goes where it goes. InputError if it is not clear which."""
     tell_notes(loaded)
@@ -39,13 +44,13 @@ def explain(
     with shown_progress() as tell:
         explanation = session.launcher().explain(inputs, plan, pod, tell)
     if form == "json":
-        print_json(explanation.as_expected())
+        print_json(explanation.document())
         return
     from rich.console import Console
 
-    from roadstead.report.explain_table import print_explanation
+    from roadstead.report.explain_table import Limits, print_explanation
 
-    print_explanation(Console(), explanation, top)
+    print_explanation(Console(), explanation, Limits.of(top))
 
 
 def without(inputs: RunInputs, pod: Pod, *, keep_pending: bool) -> RunInputs:

@@ -117,6 +117,13 @@ class Explanation:
             entry |= {"best": [], "message": self.message} | self._post_filter_fields()
         return entry
 
+    def document(self) -> Json:
+        """`as_expected` for readers that do not have the nodes: `filter` goes by `nodes`."""
+        entry = self.as_expected()
+        if self.is_terminating:
+            entry["terminating"] = True
+        return entry | {"nodes": list(self.names)}
+
     def _filter_fields(self) -> Json:
         code_of: dict[Status, int] = {}
         codes = []

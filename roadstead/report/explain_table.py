@@ -1,11 +1,18 @@
-"""An explanation on a terminal: the best nodes with their scores, the others with their reasons."""
+"""An explanation on a terminal: headline, scores (nodes by plugins), and nodes filtered out.
+
+Nothing is cut at any width: names are wrapped, and score columns that do not fit become a further
+block of columns, or one line where the plugin gives every node the same.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-import numpy as np
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -13,148 +20,239 @@ from rich.text import Text
 from roadstead.cycle.explain import Explanation
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.protocol.errors import printable
-from roadstead.protocol.status import Code, Status
+from roadstead.report.explain_view import (
+    Mark,
+    Refusal,
+    ScoreColumn,
+    headline,
+    preemption_candidates,
+    ranked,
+    refusals,
+    score_columns,
+)
 
-SKIPPED = "–"
+SKIPPED: Final = "–"
+NODES_SHOWN: Final = 10
+NAMES_SHOWN: Final = 3
+GAP: Final = 2
+NODE_MIN: Final = 8
+HEADING_MAX: Final = 10
+"""Letters of a plugin's name in one line of a heading: `Toleration` and `Allocation` fit."""
+
+WIDTH_OF_NAMES: Final = 72
+FOLDED_NAME: Final = 14
+"""A narrower terminal breaks plugins' names into lines of so many letters, too."""
+
+STYLES: Final[dict[Mark, str]] = {
+    "good": "bold green",
+    "wait": "bold yellow",
+    "bad": "bold red",
+    "": "",
+}
+_HUMPS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+")
 
 
-def print_explanation(console: Console, explanation: Explanation, top: int = 0) -> None:
-    """Headline, scores of feasible nodes (best first), and who refused the others and why.
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is shown: nodes with scores, and names for each reason; None: all."""
 
-    top: so many nodes of each kind; 0 for all.
-    """
-    console.print(_headline(explanation))
-    if len(explanation.total):
-        console.print(_scores(explanation, top))
-    refused = [
-        (name, status)
-        for name, status in zip(explanation.names, explanation.statuses, strict=False)
-        if status is not None
-    ]
-    if refused:
-        console.print(_reasons(status for _, status in refused))
-        console.print(_refused(refused, top))
+    nodes: int | None = NODES_SHOWN
+    names: int | None = NAMES_SHOWN
+
+    @classmethod
+    def of(cls, top: int | None) -> Limits:
+        """The limits for `--top`: None for the default ones, 0 for none."""
+        return cls() if top is None else cls(top or None, top or None)
+
+
+def print_explanation(
+    console: Console, explanation: Explanation, limits: Limits | None = None
+) -> None:
+    """Print headline, scores of feasible nodes, and which plugins filtered out the others."""
+    limits = limits or Limits()
+    print_headline(console, explanation)
+    order = ranked(explanation)
+    if order:
+        _print_scores(console, explanation, order, limits)
+        _print_best(console, explanation, order[0])
+    print_refusals(console, explanation, limits)
     if explanation.post_filter is not None and explanation.post_filter.candidates:
-        console.print(_candidates(explanation.post_filter, top))
+        _print_candidates(console, explanation.post_filter, limits)
 
 
-def _headline(explanation: Explanation) -> Text:
+def print_headline(console: Console, explanation: Explanation) -> None:
+    """Print whether the pod can be scheduled and where, or why not."""
     text = Text.assemble((printable(explanation.pod_key), "bold"), ": ")
-    nodes, feasible = len(explanation.names), len(explanation.feasible)
-    if explanation.cycle_error:
-        text.append(f"scheduling it fails: {printable(explanation.cycle_error)}", style="bold red")
-    elif feasible:
-        text.append(f"{feasible:,} of {nodes:,} nodes can take it", style="bold green")
-        text.append(f"\n{_best(explanation)}")
-    else:
-        text.append("no node can take it", style="bold yellow")
-        text.append(f"\n{printable(explanation.message)}")
-        text.append(_preemption(explanation.post_filter))
-    if explanation.is_terminating:
-        text.append("\nIt is being deleted: the scheduler skips it")
-    if not explanation.pre_enqueue.is_success:
-        text.append(f"\nIt does not enter the queue: {_said(explanation.pre_enqueue)}")
-    if explanation.unsupported:
-        text.append(f"\nWhether preemption would help is not known: {explanation.unsupported}")
-    return text
+    lines = (Text(printable(fact.text), style=STYLES[fact.mark]) for fact in headline(explanation))
+    text.append_text(Text("\n").join(lines))
+    console.print(text)
 
 
-def _best(explanation: Explanation) -> str:
-    best = explanation.best
-    if explanation.nominated:
-        return f"{best[0]} is taken: it is nominated, and other nodes are not compared"
-    if explanation.score_error:
-        return f"{best[0]} is taken: it is the only one, so that nothing needs to be scored"
-    if len(best) == 1:
-        return f"{best[0]} is the best"
-    return f"{len(best):,} are equally good: one of them is taken, {best[0]} if it is the first"
+def _print_scores(
+    console: Console, explanation: Explanation, order: Sequence[int], limits: Limits
+) -> None:
+    shown = order[: limits.nodes]
+    columns = score_columns(explanation)
+    count = len(order)
+    what = f"the best {len(shown):,} of {count:,}" if len(shown) < count else f"{count:,}"
+    _print_title(console, f"Weighted scores of {what} nodes")
+    first, *others = _blocks(explanation, columns, shown, console.width)
+    console.print(first.table(explanation, shown))
+    for block in others:
+        console.print()
+        console.print(block.table(explanation, shown))
+    in_blocks = {each.plugin for block in (first, *others) for each in block.columns}
+    if same := [each for each in columns if each.plugin not in in_blocks]:
+        scores = ", ".join(f"{each.plugin} {each.weighted[0]:,}" for each in same)
+        console.print(Text(printable(f"The same on all {count:,} nodes: {scores}")))
+    _print_left_out(console, count - len(shown), "nodes")
 
 
-def _table(title: str, *columns: str, right: Sequence[str] = ()) -> Table:
-    table = Table(
-        title=f"\n{title}", title_justify="left", title_style="bold", box=None, pad_edge=False
-    )
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Columns that fit beside node and total. node_chars: width of the column of nodes."""
+
+    columns: tuple[ScoreColumn, ...]
+    node_chars: int
+
+    def table(self, explanation: Explanation, shown: Sequence[int]) -> Table:
+        table = _table()
+        table.add_column("node", overflow="fold", width=self.node_chars)
+        table.add_column("total", overflow="fold", justify="right")
+        for column in self.columns:
+            heading = Text("\n".join(heading_lines(printable(column.plugin))))
+            table.add_column(heading, overflow="fold", justify="right")
+        best = set(explanation.best)
+        for place in shown:
+            name = explanation.names[explanation.feasible[place]]
+            scores = [Text(f"{each.weighted[place]:,}") for each in self.columns]
+            total = Text(f"{int(explanation.total[place]):,}", style="bold")
+            style = "bold" if name in best else ""
+            table.add_row(Text(printable(name), style=style), total, *scores)
+        return table
+
+
+def _blocks(
+    explanation: Explanation, columns: Sequence[ScoreColumn], shown: Sequence[int], width: int
+) -> Iterator[_Block]:
+    """Columns by block. One that is constant begins no block: it is left out instead."""
+    names = (printable(explanation.names[explanation.feasible[place]]) for place in shown)
+    node_chars = max(NODE_MIN, *map(cell_len, names))
+    total_chars = max(len("total"), *(len(f"{int(explanation.total[i]):,}") for i in shown))
+    widths = {each.plugin: GAP + _chars(each, shown) for each in columns}
+    # Long names of nodes are wrapped, so that one column of scores fits at least.
+    room = width - total_chars - GAP
+    node_chars = max(1, min(node_chars, room - max(widths.values(), default=0)))
+    room -= node_chars
+    block: list[ScoreColumn] = []
+    left = room
+    # Constant columns come last: they fill up the last block, or make a line of their own.
     for column in columns:
-        if column in right:
-            table.add_column(column, justify="right", no_wrap=True)
-        else:
-            table.add_column(column, overflow="fold")
-    return table
-
-
-def _scores(explanation: Explanation, top: int) -> Table:
-    numbers = ("raw", "normalized", "weight", "weighted")
-    table = _table("Scores, best node first", "node", "plugin", *numbers, right=numbers)
-    order = np.argsort(-explanation.total, kind="stable").tolist()
-    shown = order[:top] if top else order
-    for place in shown:
-        name = explanation.names[explanation.feasible[place]]
-        total = f"{int(explanation.total[place]):,}"
-        table.add_row(Text(name, style="bold"), "total", "", "", "", Text(total, style="bold"))
-        for line in explanation.scores:
-            if line.raw is None or line.normalized is None:
-                table.add_row("", line.plugin, SKIPPED, SKIPPED, f"{line.weight}", SKIPPED)
+        if widths[column.plugin] > left:
+            if column.is_constant:
                 continue
+            if block:
+                yield _Block(tuple(block), node_chars)
+            block, left = [], room
+        block.append(column)
+        left -= widths[column.plugin]
+    yield _Block(tuple(block), node_chars)
+
+
+def _chars(column: ScoreColumn, shown: Sequence[int]) -> int:
+    heading = max(map(cell_len, heading_lines(printable(column.plugin))))
+    return max(heading, *(len(f"{column.weighted[place]:,}") for place in shown))
+
+
+def heading_lines(name: str, chars: int = HEADING_MAX) -> list[str]:
+    """A plugin's name in lines of so many letters, broken between words: `Node`, `Resources`."""
+    lines: list[str] = []
+    for hump in _HUMPS.findall(name):
+        if lines and len(lines[-1]) + len(hump) <= chars:
+            lines[-1] += hump
+        else:
+            lines += [hump[at : at + chars] for at in range(0, len(hump), chars)]
+    return lines or [name]
+
+
+def _print_best(console: Console, explanation: Explanation, place: int) -> None:
+    """Print how the first node gets its total: raw, normalized and weighted, plugin by plugin."""
+    name = explanation.names[explanation.feasible[place]]
+    _print_title(console, f"Scores of {printable(name)}")
+    table = _table()
+    table.add_column("plugin", overflow="fold")
+    chars = FOLDED_NAME if console.width < WIDTH_OF_NAMES else sys.maxsize
+    for heading in ("raw", "normalized", "weight", "weighted"):
+        table.add_column(heading, justify="right", overflow="fold")
+    for line in explanation.scores:
+        cells = [SKIPPED, SKIPPED, f"{line.weight:,}", SKIPPED]
+        if line.raw is not None and line.normalized is not None:
             raw, normalized = int(line.raw[place]), int(line.normalized[place])
-            cells = (f"{raw:,}", f"{normalized:,}", f"{line.weight}")
-            table.add_row("", line.plugin, *cells, f"{line.weight * normalized:,}")
-    _say_left_out(table, len(order) - len(shown))
-    return table
+            weighted = f"{line.weight * normalized:,}"
+            cells = [f"{raw:,}", f"{normalized:,}", f"{line.weight:,}", weighted]
+        plugin = "\n".join(heading_lines(printable(line.plugin), chars))
+        table.add_row(Text(plugin), *map(Text, cells))
+    total = f"{int(explanation.total[place]):,}"
+    table.add_row(Text("total", style="bold"), "", "", "", Text(total, style="bold"))
+    console.print(table)
 
 
-def _reasons(statuses: Iterable[Status]) -> Table:
-    table = _table("Why nodes refuse it", "plugin", "reason", "nodes", right=("nodes",))
-    counts = Counter(
-        (status.plugin, reason) for status in statuses for reason in status.reasons or ("",)
-    )
-    for (plugin, reason), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        table.add_row(plugin or SKIPPED, Text(printable(reason)), f"{count:,}")
-    return table
+def print_refusals(console: Console, explanation: Explanation, limits: Limits) -> None:
+    """Print the nodes that were filtered out by plugin and reason: counts and first names."""
+    found = refusals(explanation)
+    if not found:
+        return
+    nodes = sum(len(each.nodes) for each in found)
+    _print_title(console, f"Filtered out: {nodes:,} of {len(explanation.names):,} nodes")
+    table = _table()
+    table.add_column("nodes", justify="right", overflow="fold")
+    table.add_column("plugin and reason", overflow="fold")
+    shown = found[: None if limits.nodes is None else max(limits.nodes, NODES_SHOWN)]
+    for each in shown:
+        reason = Text(f"{printable(each.text)}\n")
+        names = _names(each, limits.names, len(explanation.names))
+        reason.append(printable(names), style="dim")
+        table.add_row(Text(f"{len(each.nodes):,}"), reason)
+    console.print(table)
+    _print_left_out(console, len(found) - len(shown), "reasons")
 
 
-def _refused(refused: Sequence[tuple[str, Status]], top: int) -> Table:
-    table = _table("Nodes that refuse it", "node", "plugin", "preemption", "reasons")
-    shown = refused[:top] if top else refused
-    for name, status in shown:
-        reasons = Text(printable(", ".join(status.reasons)))
-        helps = "may help" if status.code is Code.UNSCHEDULABLE else "cannot help"
-        table.add_row(Text(name), status.plugin or SKIPPED, helps, reasons)
-    _say_left_out(table, len(refused) - len(shown))
-    return table
+def _names(refusal: Refusal, limit: int | None, nodes: int) -> str:
+    if limit is not None and limit < len(refusal.nodes) == nodes:
+        return "every node"
+    shown = refusal.nodes[:limit]
+    more = len(refusal.nodes) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
-def _preemption(result: PostFilterResult | None) -> str:
-    if result is None or result.chosen is None:
-        return ""
-    pods = len(result.chosen.victims)
-    equals = len(result.acceptable)
-    who = "1 pod goes" if pods == 1 else f"{pods:,} pods go"
-    among = f", one of {equals:,} equally good nodes" if equals > 1 else ""
-    return f"\nPreemption would make room on {result.nominated_node}: {who}{among}"
-
-
-def _candidates(result: PostFilterResult, top: int) -> Table:
-    title = "Preemption: nodes on which it would fit, and whom it would cost"
+def _print_candidates(console: Console, result: PostFilterResult, limits: Limits) -> None:
+    title = "Preemption: nodes where the pod would fit, and the pods to evict"
     if not result.exhaustive:
         title += " (some of the nodes were tried)"
-    table = _table(title, "node", "budgets missed", "victims", right=("budgets missed",))
-    good = set(result.acceptable)
-    order = sorted(result.candidates, key=lambda each: (each.node_name not in good, each.node_name))
-    shown = order[:top] if top else order
+    _print_title(console, title)
+    table = _table()
+    table.add_column("node", overflow="fold")
+    table.add_column("budgets violated", justify="right", overflow="fold")
+    table.add_column("victims", overflow="fold")
+    found, good = preemption_candidates(result), set(result.acceptable)
+    shown = found[: limits.nodes]
     for each in shown:
         style = "bold" if each.node_name in good else ""
         victims = ", ".join(f"{victim.key} ({victim.priority:,})" for victim in each.victims)
-        table.add_row(
-            Text(each.node_name, style=style), f"{each.violations:,}", Text(printable(victims))
-        )
-    _say_left_out(table, len(order) - len(shown))
-    return table
+        name = Text(printable(each.node_name), style=style)
+        table.add_row(name, Text(f"{each.violations:,}"), Text(printable(victims)))
+    console.print(table)
+    _print_left_out(console, len(found) - len(shown), "nodes")
 
 
-def _said(status: Status) -> str:
-    return f"{status.plugin}: {', '.join(status.reasons)}"
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
 
 
-def _say_left_out(table: Table, count: int) -> None:
+def _print_title(console: Console, title: str) -> None:
+    console.print(Text(f"\n{title}", style="bold"))
+
+
+def _print_left_out(console: Console, count: int, what: str) -> None:
     if count > 0:
-        table.add_row(f"… and {count:,} more")
+        console.print(Text(f"… and {count:,} more {what}; --top 0 shows all"))

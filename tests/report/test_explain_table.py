@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.explain import Explanation
+from roadstead.cycle.explain import Explanation, ScoreLine
 from roadstead.cycle.plain import PlainCycle
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
@@ -18,7 +20,7 @@ from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.status import Code, Status, error, unresolvable
-from roadstead.report.explain_table import print_explanation
+from roadstead.report.explain_table import Limits, heading_lines, print_explanation
 from roadstead.run import RunPlan, build_profiles
 
 ASKS = PodFacts(requests=(("cpu", 1000),), nonzero_cpu_milli=1000, container_count=1)
@@ -36,9 +38,12 @@ def explained(*cpu_milli: int, taint: str = "", facts: PodFacts = ASKS) -> Expla
     return PlainCycle(table, profiles, TieBreak()).explain(pod)
 
 
-def printed(explanation: Explanation, top: int = 0) -> list[str]:
+WIDTHS = (80, 120, 200)
+
+
+def printed(explanation: Explanation, top: int | None = None, width: int = 100) -> list[str]:
     out = io.StringIO()
-    print_explanation(Console(file=out, width=100), explanation, top)
+    print_explanation(Console(file=out, width=width), explanation, Limits.of(top))
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
@@ -46,46 +51,158 @@ def cells(lines: list[str], start: str) -> list[list[str]]:
     return [line.split() for line in lines if line.split()[:1] == [start]]
 
 
-def test_scores_are_raw_normalized_and_weighted_and_add_up_to_the_total() -> None:
-    lines = printed(explained(4000, 8000))
+def under(lines: list[str], title: str) -> list[str]:
+    """The lines below a title, up to the next empty line."""
+    (start,) = [at for at, line in enumerate(lines) if line.startswith(title)]
+    rest = lines[start + 1 :]
+    return rest[: rest.index("")] if "" in rest else rest
 
-    (taints, *_) = cells(lines, "TaintToleration")
-    assert taints == ["TaintToleration", "0", "100", "3", "300"]
-    (affinity, *_) = cells(lines, "NodeAffinity")
-    assert affinity == ["NodeAffinity", "–", "–", "2", "–"]
-    begin = next(i for i, line in enumerate(lines) if line.split()[:2] == ["n-1", "total"])
-    block = [line.split() for line in lines[begin + 1 : begin + 9]]
-    assert int(lines[begin].split()[-1]) == sum(int(row[-1]) for row in block if row[-1] != "–")
+
+def scored(nodes: int, plugins: int, name: str = "ip-10-0-{}.eu-central-1.internal") -> Explanation:
+    """Every plugin gives every node a score that no other node or plugin has."""
+    base = explained(*[4000] * nodes)
+    names = tuple(sorted(name.format(number) for number in range(nodes)))
+    lines = []
+    for plugin in range(plugins):
+        given = 1_000_003 * (plugin + 1) + np.arange(nodes, dtype=np.int64) * (plugin + 1)
+        lines.append(ScoreLine(f"Plugin{chr(65 + plugin)}WithALongName", 1, given, given))
+    total = np.sum([each.normalized for each in lines], axis=0, dtype=np.int64)
+    return replace(base, names=names, scores=tuple(lines), total=total)
+
+
+def test_scores_of_the_best_node_are_raw_normalized_and_weighted_and_add_up_to_the_total() -> None:
+    lines = under(printed(explained(4000, 8000)), "Scores of n-1")
+
+    assert cells(lines, "TaintToleration") == [["TaintToleration", "0", "100", "3", "300"]]
+    assert cells(lines, "NodeAffinity") == [["NodeAffinity", "–", "–", "2", "–"]]
+    weighted = [line.split()[-1] for line in lines[1:-1]]
+    assert lines[-1].split() == ["total", str(sum(int(each) for each in weighted if each != "–"))]
 
 
 def test_nodes_come_best_first_and_equals_by_name() -> None:
     lines = printed(explained(2000, 8000, 2000))
 
-    order = [line.split()[0] for line in lines if line.split()[1:2] == ["total"]]
-    assert order == ["n-1", "n-0", "n-2"]
+    table = under(lines, "Weighted scores of 3 nodes")
+    assert [line.split()[0] for line in table if line.startswith("n-")] == ["n-1", "n-0", "n-2"]
     assert lines[:2] == ["default/p: 3 of 3 nodes can take it", "n-1 is the best"]
 
 
-def test_equally_good_nodes_are_told() -> None:
+def test_a_nominated_node_comes_first() -> None:
+    lines = printed(replace(explained(2000, 8000, 2000), nominated="n-2"))
+
+    table = under(lines, "Weighted scores of 3 nodes")
+    assert [line.split()[0] for line in table if line.startswith("n-")] == ["n-2", "n-1", "n-0"]
+
+
+def test_equally_good_nodes_are_counted() -> None:
     lines = printed(explained(4000, 4000))
 
-    assert lines[1] == "2 are equally good: one of them is taken, n-0 if it is the first"
+    assert lines[1] == "2 nodes share the highest total; by name, n-0 is the first of them"
 
 
-def test_refusals_are_counted_by_reason_and_told_by_node() -> None:
-    lines = printed(explained(4000, 500, 4000, 900, taint="gpu"))
+def test_the_plugin_that_decides_between_the_nodes_comes_first() -> None:
+    base = explained(4000, 4000)
+    near, far = np.array([1, 2]), np.array([1, 90])
+    lines = (ScoreLine("Near", 1, near, near), ScoreLine("Far", 1, far, far))
 
-    assert cells(lines, "NodeResourcesFit")[-1] == ["NodeResourcesFit", "Insufficient", "cpu", "2"]
-    (refused,) = cells(lines, "n-0")
-    assert refused[:4] == ["n-0", "TaintToleration", "cannot", "help"]
-    assert " ".join(refused[4:]) == "node(s) had untolerated taint {gpu: }"
+    heading = under(printed(replace(base, scores=lines, total=near + far)), "Weighted")[0]
+
+    assert heading.split() == ["node", "total", "Far", "Near"]
+
+
+@pytest.mark.parametrize("width", [40, *WIDTHS])
+@pytest.mark.parametrize(("nodes", "plugins"), [(30, 9), (300, 14), (3, 1)])
+def test_no_width_cuts_a_line_a_digit_or_a_name(width: int, nodes: int, plugins: int) -> None:
+    explanation = scored(nodes, plugins)
+
+    lines = printed(explanation, top=0, width=width)
+
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    assert "…" not in text
+    numbers = set(re.findall(r"(?<![\d,])[\d,]+(?![\d,])", text))
+    for line in explanation.scores:
+        assert line.normalized is not None
+        assert {f"{each:,}" for each in line.normalized.tolist()} <= numbers
+    assert {f"{each:,}" for each in explanation.total.tolist()} <= numbers
+    # Plugins' names are broken between words only, and node names not at all where they fit.
+    assert all(f"{chr(65 + at)}With" in text.replace("\n", "") for at in range(plugins))
+    if width >= 80:
+        assert all(any(line.startswith(name) for line in lines) for name in explanation.names)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_block_of_columns_repeats_node_and_total(width: int) -> None:
+    explanation = scored(12, 14)
+    best, total = explanation.names[-1], f"{int(explanation.total.max()):,}"
+
+    lines = printed(explanation, width=width)
+
+    headings = [line.split()[:2] for line in lines if line.startswith("node ")]
+    rows = [line for line in lines if line.startswith(f"{best}  ")]
+    assert len(headings) == len(rows) > 0
+    assert all(line.split()[1] == total for line in rows)
+
+
+def test_a_plugin_that_gives_all_the_same_takes_a_line_where_it_has_no_column() -> None:
+    explanation = scored(30, 5)
+    same = np.full(30, 77, dtype=np.int64)
+    constant = tuple(ScoreLine(f"Constant{at}", 2, same, same) for at in range(4))
+    explanation = replace(explanation, scores=(*constant, *explanation.scores))
+
+    narrow, wide = (" ".join(printed(explanation, width=width)) for width in (80, 200))
+
+    assert "The same on all 30 nodes: " in narrow
+    assert "Constant3 154" in narrow
+    assert "The same" not in wide
+
+
+def test_a_name_that_is_longer_than_the_line_is_wrapped() -> None:
+    explanation = scored(3, 2, name="{}" + "x" * 200)
+
+    lines = printed(explanation, width=80)
+
+    assert max(map(len, lines)) <= 80
+    assert "".join(lines).count("x") >= 600
+
+
+def test_a_heading_is_broken_between_the_words_of_a_name() -> None:
+    assert heading_lines("NodeResourcesBalancedAllocation") == [
+        "Node",
+        "Resources",
+        "Balanced",
+        "Allocation",
+    ]
+    assert heading_lines("GPUShare") == ["GPUShare"]
+    assert heading_lines("my-plugin_that_is_lower") == ["my-plugin_", "that_is_lo", "wer"]
+
+
+def test_nodes_filtered_out_are_counted_by_plugin_and_reason_with_their_first_names() -> None:
+    lines = printed(explained(4000, *[500] * 5, 4000, taint="gpu"))
+
+    assert under(lines, "Filtered out: 6 of 7 nodes") == [
+        "nodes  plugin and reason",
+        "    5  NodeResourcesFit: Insufficient cpu",
+        "       n-1, n-2, n-3 and 2 more",
+        "    1  TaintToleration: node(s) had untolerated taint {gpu: }",
+        "       n-0",
+    ]
+
+
+def test_nodes_are_grouped_whatever_the_order_of_their_reasons() -> None:
+    both = (unresolvable("a", "b"), unresolvable("b", "a"))
+
+    lines = printed(replace(explained(500, 500), statuses=both))
+
+    assert under(lines, "Filtered out")[1:] == ["    2  a, b", "       n-0, n-1"]
 
 
 def test_a_node_that_is_merely_full_may_be_helped_by_preemption() -> None:
     refused = explained(500)
     full = replace(refused, statuses=(_full(refused.statuses[0]),))
 
-    assert cells(printed(full), "n-0")[0][2:4] == ["may", "help"]
+    assert "Insufficient cpu (preemption may help)" in "\n".join(printed(full))
+    assert "preemption may" not in "\n".join(printed(refused))
 
 
 def _full(status: Status | None) -> Status:
@@ -98,17 +215,31 @@ def test_a_pod_that_fits_nowhere_has_no_scores_but_its_message() -> None:
 
     assert lines[0] == "default/p: no node can take it"
     assert lines[1].startswith("0/2 nodes are available: 2 Insufficient cpu.")
-    assert not any("Scores" in line for line in lines)
+    assert not any("cores" in line for line in lines)
+
+
+def test_a_pod_that_pre_filter_rejects_is_rejected_on_every_node() -> None:
+    explanation = explained(*[4000] * 5)
+    rejected = replace(unresolvable("claim not found"), plugin="VolumeBinding")
+    outcome = replace(explanation.pre_filter, status=rejected)
+
+    none = np.zeros(0, np.int64)
+    explanation = replace(explanation, pre_filter=outcome, feasible=none, scores=(), total=none)
+
+    lines = printed(explanation)
+
+    assert "    5  VolumeBinding: claim not found" in lines
+    assert "       every node" in lines
 
 
 def test_nodes_that_pre_filter_left_out_have_no_plugin() -> None:
     excluded = unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]")
     lines = printed(replace(explained(500), statuses=(excluded,)))
 
-    assert cells(lines, "n-0")[0][1:4] == ["–", "cannot", "help"]
+    assert "    1  node(s) didn't satisfy plugin(s) [NodeAffinity]" in lines
 
 
-def test_a_pod_without_any_node_is_told_so() -> None:
+def test_a_pod_without_any_node_has_only_its_message() -> None:
     lines = printed(explained())
 
     assert lines == ["default/p: no node can take it", "no nodes available to schedule pods"]
@@ -117,16 +248,16 @@ def test_a_pod_without_any_node_is_told_so() -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"nominated": "n-1"}, "n-1 is taken: it is nominated, and other nodes are not compared"),
+        ({"nominated": "n-1"}, "n-1 is chosen: it is nominated, and other nodes are not compared"),
         (
             {"score_error": "bad term"},
-            "n-1 is taken: it is the only one, so that nothing needs to be scored",
+            "n-1 is chosen: it is the only one, so that nothing needs to be scored",
         ),
-        ({"is_terminating": True}, "It is being deleted: the scheduler skips it"),
+        ({"is_terminating": True}, "default/p: is being deleted: the scheduler skips it"),
         ({"cycle_error": "bad term"}, "default/p: scheduling it fails: bad term"),
         (
             {"pre_enqueue": replace(error("waiting for a"), plugin="SchedulingGates")},
-            "It does not enter the queue: SchedulingGates: waiting for a",
+            "default/p: does not enter the queue: SchedulingGates: waiting for a",
         ),
         (
             {"unsupported": "DefaultPreemption: spec.priority"},
@@ -149,13 +280,7 @@ def test_names_that_look_like_markup_are_printed_as_they_are() -> None:
     assert any("taint {[red]x[/red]: }" in line for line in printed(odd))
 
 
-def test_only_so_many_nodes_are_shown() -> None:
-    lines = printed(explained(*[4000] * 3, *[10] * 4), top=2)
-
-    assert [line for line in lines if line.startswith("…")] == ["… and 1 more", "… and 2 more"]
-
-
-def test_candidates_of_a_preemption_stand_with_their_victims_the_best_first() -> None:
+def test_candidates_of_a_preemption_are_listed_with_their_victims_the_best_first() -> None:
     classes = PodClasses()
     table = NodeTable(classes)
     for name, priority in (("n1", 5), ("n2", 1)):
@@ -167,7 +292,7 @@ def test_candidates_of_a_preemption_stand_with_their_victims_the_best_first() ->
 
     lines = printed(cycle.explain(PodInCycle("u", "default/urgent", urgent, "class")))
 
-    assert "Preemption would make room on n2: 1 pod goes" in lines
+    assert "Preemption would make room on n2: 1 pod is evicted" in lines
     start = next(i for i, line in enumerate(lines) if line.startswith("Preemption: nodes"))
     assert [line.split() for line in lines[start:] if "default/on-" in line] == [
         ["n2", "0", "default/on-n2", "(1)"],

@@ -1,0 +1,157 @@
+"""What an explanation shows, in a terminal and in a page: headline, ranks, scores, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from roadstead.cycle.explain import Explanation, ScoreLine
+from roadstead.framework.post_filter_answers import PostFilterResult
+from roadstead.framework.victims import Candidate
+from roadstead.protocol.status import Code, Status
+
+Mark = Literal["good", "wait", "bad", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A line of the headline. mark: whether the pod can be scheduled, waits, or fails."""
+
+    text: str
+    mark: Mark = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreColumn:
+    """The weighted scores of one plugin, by place in `Explanation.feasible`.
+
+    is_constant: all feasible nodes get the same, so that the plugin does not decide between them.
+    """
+
+    plugin: str
+    weighted: tuple[int, ...]
+    is_constant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The nodes that one plugin filtered out for the same reasons; names sorted bytewise.
+
+    plugin: "" where PreFilter left the nodes out. may_preempt: removing pods may help.
+    """
+
+    plugin: str
+    reason: str
+    may_preempt: bool
+    nodes: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        said = ": ".join(part for part in (self.plugin, self.reason) if part)
+        return f"{said} (preemption may help)" if self.may_preempt else said
+
+
+def headline(explanation: Explanation) -> list[Fact]:
+    """Whether the pod can be scheduled and where, or why not; what hinders it comes first."""
+    facts = []
+    if explanation.is_terminating:
+        facts.append(Fact("is being deleted: the scheduler skips it", "wait"))
+    if not explanation.pre_enqueue.is_success:
+        gate = status_text(explanation.pre_enqueue)
+        facts.append(Fact(f"does not enter the queue: {gate}", "wait"))
+    nodes, feasible = len(explanation.names), len(explanation.feasible)
+    if explanation.cycle_error:
+        facts.append(Fact(f"scheduling it fails: {explanation.cycle_error}", "bad"))
+    elif feasible:
+        # "Could": a pod that is gated or being deleted is not tried.
+        verb = "could" if facts else "can"
+        facts.append(Fact(f"{feasible:,} of {nodes:,} nodes {verb} take it", "good"))
+        facts.append(Fact(_best(explanation)))
+    else:
+        facts.append(Fact("no node can take it", "wait"))
+        facts.append(Fact(explanation.message))
+        facts += _preemption(explanation.post_filter)
+    if explanation.unsupported:
+        why = explanation.unsupported
+        facts.append(Fact(f"Whether preemption would help is not known: {why}"))
+    return facts
+
+
+def _best(explanation: Explanation) -> str:
+    best = explanation.best
+    if explanation.nominated:
+        return f"{best[0]} is chosen: it is nominated, and other nodes are not compared"
+    if explanation.score_error:
+        return f"{best[0]} is chosen: it is the only one, so that nothing needs to be scored"
+    if len(best) == 1:
+        return f"{best[0]} is the best"
+    return f"{len(best):,} nodes share the highest total; by name, {best[0]} is the first of them"
+
+
+def _preemption(result: PostFilterResult | None) -> list[Fact]:
+    if result is None or result.chosen is None:
+        return []
+    pods = len(result.chosen.victims)
+    equals = len(result.acceptable)
+    victims = "1 pod is evicted" if pods == 1 else f"{pods:,} pods are evicted"
+    among = f", one of {equals:,} equally good nodes" if equals > 1 else ""
+    return [Fact(f"Preemption would make room on {result.nominated_node}: {victims}{among}")]
+
+
+def ranked(explanation: Explanation) -> list[int]:
+    """Places in `feasible` that have a total: the best first, equals by name."""
+    best = set(explanation.best)
+    totals = explanation.total.tolist()
+    # A nominated node is chosen whatever its total is.
+    names = [explanation.names[row] for row in explanation.feasible]
+    return sorted(range(len(totals)), key=lambda place: (names[place] not in best, -totals[place]))
+
+
+def score_columns(explanation: Explanation) -> list[ScoreColumn]:
+    """The plugins that scored; the one whose scores differ most comes first."""
+    columns = []
+    for line in explanation.scores:
+        if (weighted := weighted_scores(line)) is not None:
+            columns.append(ScoreColumn(line.plugin, weighted, len(set(weighted)) == 1))
+    return sorted(columns, key=lambda each: min(each.weighted) - max(each.weighted))
+
+
+def weighted_scores(line: ScoreLine) -> tuple[int, ...] | None:
+    """What a plugin adds to the total of each feasible node; None where it was skipped."""
+    if line.normalized is None:
+        return None
+    scores: list[int] = (np.int64(line.weight) * line.normalized).tolist()
+    return tuple(scores)
+
+
+def refusals(explanation: Explanation) -> list[Refusal]:
+    """The nodes that were filtered out by plugin and reasons; the most frequent come first."""
+    if not explanation.pre_filter.status.is_success:
+        # PreFilter rejects the pod as a whole, and no node has an answer of its own.
+        return [_refusal(explanation.pre_filter.status, explanation.names)]
+    nodes: dict[Status, list[str]] = {}
+    for name, status in zip(explanation.names, explanation.statuses, strict=True):
+        if status is not None:
+            same = Status(status.code, tuple(sorted(status.reasons)), status.plugin)
+            nodes.setdefault(same, []).append(name)
+    found = [_refusal(status, names) for status, names in nodes.items()]
+    return sorted(found, key=lambda each: (-len(each.nodes), each.plugin, each.reason))
+
+
+def _refusal(status: Status, names: Iterable[str]) -> Refusal:
+    may_preempt = status.code is Code.UNSCHEDULABLE
+    return Refusal(status.plugin, status.message, may_preempt, tuple(names))
+
+
+def preemption_candidates(result: PostFilterResult) -> list[Candidate]:
+    """The nodes that preemption considers: the acceptable ones first, then by name."""
+    good = set(result.acceptable)
+    return sorted(result.candidates, key=lambda each: (each.node_name not in good, each.node_name))
+
+
+def status_text(status: Status) -> str:
+    """`plugin: reasons` of a status."""
+    return f"{status.plugin}: {status.message}"
