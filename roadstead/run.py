@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from roadstead.config.model import SchedulerConfig, default_config
 from roadstead.config.settings import Settings
-from roadstead.cycle.explain import Explanation
+from roadstead.cycle.explain import Explained, Explanation
 from roadstead.cycle.narrowing import Narrower
 from roadstead.extenders.caller import CallerOf
 from roadstead.extenders.chain import Extenders
@@ -235,6 +235,16 @@ class Launcher(Protocol):
         self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Callable[[Progress], None]
     ) -> Explanation:
         """Schedules all pending pods but `pod`, then explains `pod` on what is left."""
+        ...
+
+    def explain_pending(
+        self,
+        inputs: RunInputs,
+        plan: RunPlan,
+        pods: Sequence[Pod],
+        progress: Callable[[Progress], None],
+    ) -> tuple[Explained, ...]:
+        """Schedules the pending pods of the inputs, then explains those of `pods` not placed."""
         ...
 
     def bench(

@@ -1,18 +1,18 @@
-"""Explain one pod on the cluster as a run left it, on one table and without actors."""
+"""Explain pods on the cluster as a run left it, on one table and without actors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.explain import Explanation
+from roadstead.cycle.explain import Explained, Explanation
 from roadstead.cycle.plain import PlainCycle
 from roadstead.facts.pod import Pod
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
-from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.errors import InputError, UnsupportedError, cut_short
 from roadstead.run import (
     RunInputs,
     RunOutcome,
@@ -30,14 +30,60 @@ def explain_pod(
     outcome: of the run of `inputs`; None where nothing was scheduled. Raises InputError for a pod
     of no profile.
     """
-    classes = PodClasses()
-    profiles = build_profiles(plan, classes)
-    asked = _in_cycle(pod, classes, profiles)
-    tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
-    narrower = build_narrower(plan)
-    cycle = PlainCycle(NodeTable(classes), profiles, tie_break, narrower=narrower)
-    _fill(cycle, inputs, outcome, profiles)
-    return cycle.explain(asked)
+    return _Explainer(inputs, outcome, plan).explain(pod)
+
+
+def explain_pending(
+    inputs: RunInputs, outcome: RunOutcome | None, plan: RunPlan, pods: Sequence[Pod]
+) -> tuple[Explained, ...]:
+    """What every node says of each of the pods that the run did not place.
+
+    Pods with the same facts are explained once. A pod that the configuration does not serve, or
+    that needs a plugin which is missing, has an error in place of an explanation.
+    """
+    placed = {each.uid for each in outcome.placements} if outcome is not None else set()
+    explainer = _Explainer(inputs, outcome, plan)
+    groups: dict[Hashable, list[Pod]] = {}
+    for pod in pods:
+        if pod[0].uid not in placed:
+            groups.setdefault(explainer.class_of(pod), []).append(pod)
+    return tuple(explainer.explained(each) for each in groups.values())
+
+
+class _Explainer:
+    """The cluster after a run, on one table."""
+
+    def __init__(self, inputs: RunInputs, outcome: RunOutcome | None, plan: RunPlan) -> None:
+        self._classes = PodClasses()
+        self._profiles = build_profiles(plan, self._classes)
+        tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
+        table, narrower = NodeTable(self._classes), build_narrower(plan)
+        self._cycle = PlainCycle(table, self._profiles, tie_break, narrower=narrower)
+        _fill(self._cycle, inputs, outcome, self._profiles)
+
+    def class_of(self, pod: Pod) -> Hashable:
+        """Pods of one class have the same explanation.
+
+        The signature alone does not tell: it leaves out what only PreEnqueue or preemption asks.
+        """
+        identity, facts = pod
+        profile = self._profiles.get(facts.scheduler_name)
+        info = self._classes.info(facts)
+        return info, None if profile is None else profile.class_of(info, identity.uid)
+
+    def explain(self, pod: Pod) -> Explanation:
+        """The explanation of one pod. InputError for a pod of no profile."""
+        return self._cycle.explain(_in_cycle(pod, self._classes, self._profiles))
+
+    def explained(self, pods: Sequence[Pod]) -> Explained:
+        """Pods of one class with the explanation of the first, or why there is none."""
+        try:
+            return Explained(tuple(pods), self.explain(pods[0]))
+        except InputError as failure:
+            error = f"{failure.field}: {failure.value} {failure.rule}"
+        except UnsupportedError as failure:
+            error = f"{failure.field}: needs the plugin {failure.plugin}, which is not there yet"
+        return Explained(tuple(pods), None, error)
 
 
 def _in_cycle(pod: Pod, classes: PodClasses, profiles: Mapping[str, Profile]) -> PodInCycle:

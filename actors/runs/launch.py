@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ import uvloop
 from roadstead.actors.logs import close_logs, open_log
 from roadstead.actors.runs.bench_run import BenchRun
 from roadstead.actors.runs.client import Client
-from roadstead.actors.runs.explainer import explain_pod
+from roadstead.actors.runs.explainer import explain_pending, explain_pod
 from roadstead.actors.runs.journals import (
     close_journal,
     mark_finished,
@@ -34,7 +34,7 @@ from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.bench.figures import Benched
 from roadstead.bench.script import Script
 from roadstead.config.settings import Settings
-from roadstead.cycle.explain import Explanation
+from roadstead.cycle.explain import Explained, Explanation
 from roadstead.facts.pod import Pod
 from roadstead.interruption import interrupting_by
 from roadstead.journal import JournalError
@@ -103,12 +103,22 @@ class ActorLauncher:
 
     def explain(self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Tell) -> Explanation:
         """Schedules what is pending, then explains `pod` on what is left."""
+        return explain_pod(inputs, self._run_first(inputs, plan, progress), plan, pod)
+
+    def explain_pending(
+        self, inputs: RunInputs, plan: RunPlan, pods: Sequence[Pod], progress: Tell
+    ) -> tuple[Explained, ...]:
+        """Schedules what is pending, then explains those of `pods` that were not placed."""
+        return explain_pending(inputs, self._run_first(inputs, plan, progress), plan, pods)
+
+    def _run_first(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome | None:
+        """The outcome of the inputs; None where nothing is pending."""
         if not inputs.pending:
             self._stop_warming()
-            return explain_pod(inputs, None, plan, pod)
+            return None
         outcome = self.run(inputs, plan, progress)
         self.finish(plan)
-        return explain_pod(inputs, outcome, plan, pod)
+        return outcome
 
     def trial(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> Trial:
         """Schedules everything and measures it. RoadsteadError if it cannot be ended."""

@@ -1,4 +1,4 @@
-"""`roadstead explain`: one pod, node by node."""
+"""`roadstead explain`: one pod, or every pending one, node by node."""
 
 from __future__ import annotations
 
@@ -18,13 +18,19 @@ from roadstead.cli.session import Session
 
 
 @click.command("explain", cls=ReportingCommand)
-@click.argument("pod", metavar="POD")
+@click.argument("pod", metavar="[POD]", required=False)
+@click.option(
+    "--all-pending",
+    is_flag=True,
+    help="Explain every pending pod, by workload and reason, in place of POD.",
+)
 @gathered("source", SourceOptions, source_parameters)
 @gathered("plan", PlanOptions, plan_parameters)
 @click.option(
     "--after-run",
     is_flag=True,
-    help="Schedule all other pending pods first. Default: the cluster as it is given.",
+    help="Schedule all other pending pods first; with --all-pending, explain those that are left. "
+    "Default: the cluster as it is given.",
 )
 @click.option(
     "--top",
@@ -39,14 +45,15 @@ from roadstead.cli.session import Session
 def explain_command(
     session: Session,
     *,
-    pod: str,
+    pod: str | None,
+    all_pending: bool,
     source: SourceOptions,
     plan: PlanOptions,
     after_run: bool,
     top: int | None,
     form: Form,
 ) -> None:
-    """Why one pod goes where it goes, or goes nowhere.
+    """Why a pod goes where it goes, or goes nowhere.
 
     POD is the name of a pod, or of the workload that makes it, with its namespace or without, or
     the beginning of one: web-0, shop/web-0, deploy/web. Of a workload the first pod is explained,
@@ -63,17 +70,21 @@ def explain_command(
       roadstead explain shop/web-0 --cluster cluster.yaml --pods app/ --after-run
                                            # once all the others are placed
       roadstead explain deploy/web --cluster cluster.yaml --pods app/
+      roadstead explain --all-pending --cluster cluster.yaml --pods app/
+                                           # why is anything pending?
       roadstead explain openb-pod-0017 --trace openb.trace --top 3
       roadstead explain web-0 --cluster cluster.yaml --format json | jq .best
     """
+    if (pod is None) != all_pending:
+        raise click.UsageError("say which pod to explain: either POD or --all-pending")
     source.check(plan.config)
     plan.check()
     from roadstead.cli import plan as plans
-    from roadstead.cli.explaining import Question, explain
+    from roadstead.cli.explaining import Answer, Question, explain
     from roadstead.cli.sources import load
 
     settings = plans.read_settings(plan.or_inline())
     config = plans.read_config(plan)
     loaded = load(source, with_digests=False)
     run_plan = plans.make_plan(plan, settings, config, loaded.cluster)
-    explain(session, loaded, run_plan, Question(pod, after_run), form, top)
+    explain(session, loaded, run_plan, Question(pod, after_run), Answer(form, top))

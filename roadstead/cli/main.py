@@ -28,7 +28,11 @@ _COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
     {
         "demo": ("demo_command", "demo_command", "Schedule a generated fleet, to see it work."),
         "schedule": ("schedule_command", "schedule_command", "Schedule manifests or a trace."),
-        "explain": ("explain_command", "explain_command", "Why one pod goes where it goes."),
+        "explain": (
+            "explain_command",
+            "explain_command",
+            "Why a pod goes where it goes, or nowhere.",
+        ),
         "trace": ("trace_command", "trace_group", "Import and look at traces."),
         "bench": ("bench_command", "bench_command", "Measure how fast pods are scheduled."),
         "check": ("check_command", "check_command", "Check what a run committed."),

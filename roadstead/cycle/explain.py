@@ -14,6 +14,7 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.class_run import lowest_priority
 from roadstead.cycle.preempting import conclude, wanted
 from roadstead.extenders.chain import EXTENDER
+from roadstead.facts.pod import Pod
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Evaluation
 from roadstead.framework.failures import normalize_failure, out_of_range
@@ -161,6 +162,18 @@ class Explanation:
         if self.post_filter is None:
             return {}
         return {"postFilter": post_filter_fields(self.post_filter)}
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Pods of which one explanation holds: that of the first.
+
+    error: why there is none, for a pod that is never tried.
+    """
+
+    pods: tuple[Pod, ...]
+    explanation: Explanation | None
+    error: str = ""
 
 
 def _status(status: Status) -> Json:

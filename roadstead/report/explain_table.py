@@ -20,7 +20,9 @@ from rich.text import Text
 from roadstead.cycle.explain import Explanation
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.protocol.errors import printable
+from roadstead.report.explain_sections import PendingReport, Section
 from roadstead.report.explain_view import (
+    Fact,
     Mark,
     Refusal,
     ScoreColumn,
@@ -70,22 +72,41 @@ def print_explanation(
 ) -> None:
     """Print headline, scores of feasible nodes, and which plugins filtered out the others."""
     limits = limits or Limits()
-    print_headline(console, explanation)
+    _print_facts(console, Text(printable(explanation.pod_key), "bold"), headline(explanation))
     order = ranked(explanation)
     if order:
         _print_scores(console, explanation, order, limits)
         _print_best(console, explanation, order[0])
-    print_refusals(console, explanation, limits)
+    _print_refusals(console, explanation, limits)
     if explanation.post_filter is not None and explanation.post_filter.candidates:
         _print_candidates(console, explanation.post_filter, limits)
 
 
-def print_headline(console: Console, explanation: Explanation) -> None:
-    """Print whether the pod can be scheduled and where, or why not."""
-    text = Text.assemble((printable(explanation.pod_key), "bold"), ": ")
-    lines = (Text(printable(fact.text), style=STYLES[fact.mark]) for fact in headline(explanation))
-    text.append_text(Text("\n").join(lines))
-    console.print(text)
+def print_pending(console: Console, report: PendingReport, limits: Limits | None = None) -> None:
+    """Print why pods are pending, a section for each workload and reason."""
+    console.print(Text(printable(report.summary), "bold"))
+    if report.basis:
+        console.print(Text(report.basis))
+    for section in report.sections:
+        _print_section(console, section, limits or Limits())
+
+
+def _print_section(console: Console, section: Section, limits: Limits) -> None:
+    title = Text(f"\n{printable(section.title)}", "bold")
+    explanation = section.explanation
+    facts = [Fact(section.reason, "bad")] if explanation is None else headline(explanation)
+    _print_facts(console, title, facts)
+    if section.title != f"Pod {section.pods[0]}":
+        console.print(Text(printable(f"Pods: {_some(section.pods, limits.names)}"), "dim"))
+    # What filters say is not why a gated pod is pending.
+    if explanation is not None and section.state == "unschedulable":
+        _print_refusals(console, explanation, limits)
+
+
+def _print_facts(console: Console, title: Text, facts: Sequence[Fact]) -> None:
+    """Print whether a pod can be scheduled and where, or why not."""
+    lines = (Text(printable(fact.text), style=STYLES[fact.mark]) for fact in facts)
+    console.print(Text.assemble(title, ": ", Text("\n").join(lines)))
 
 
 def _print_scores(
@@ -197,7 +218,7 @@ def _print_best(console: Console, explanation: Explanation, place: int) -> None:
     console.print(table)
 
 
-def print_refusals(console: Console, explanation: Explanation, limits: Limits) -> None:
+def _print_refusals(console: Console, explanation: Explanation, limits: Limits) -> None:
     """Print the nodes that were filtered out by plugin and reason: counts and first names."""
     found = refusals(explanation)
     if not found:
@@ -220,8 +241,12 @@ def print_refusals(console: Console, explanation: Explanation, limits: Limits) -
 def _names(refusal: Refusal, limit: int | None, nodes: int) -> str:
     if limit is not None and limit < len(refusal.nodes) == nodes:
         return "every node"
-    shown = refusal.nodes[:limit]
-    more = len(refusal.nodes) - len(shown)
+    return _some(refusal.nodes, limit)
+
+
+def _some(names: Sequence[str], limit: int | None) -> str:
+    shown = names[:limit]
+    more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from roadstead.actors.runs import client
@@ -101,3 +103,60 @@ def test_a_pod_of_no_profile_is_refused_by_field():
         'Pod "default/asked": spec.schedulerName: "theirs" is the name of no profile of the '
         "configuration"
     )
+
+
+def explained_pending(inputs, pods, **how):
+    return ActorLauncher().explain_pending(inputs, plan_of(**how), pods, lambda progress: None)
+
+
+def test_pending_pods_are_explained_as_each_is_alone():
+    inputs = a_fleet()
+    pods = [(identity(name), facts) for name, facts in QUESTIONS.items()]
+    inputs = replace(inputs, pending=())
+
+    found = explained_pending(inputs, pods)
+
+    assert [each.pods for each in found] == [(each,) for each in pods]
+    for (_, facts), each in zip(pods, found, strict=True):
+        alone = explained(inputs, facts).as_expected()
+        assert each.explanation.as_expected() == {**alone, "pod": each.explanation.pod_key}
+
+
+def test_pods_with_the_same_facts_are_explained_once():
+    same, gated = pods_of("a", "b", "c"), pods_of("d", facts=pod(scheduling_gates=("hold",)))
+
+    found = explained_pending(inputs_of([node("n1")], []), [*same, *gated])
+
+    assert [each.pods for each in found] == [tuple(same), tuple(gated)]
+    assert [each.explanation.pre_enqueue.is_success for each in found] == [True, False]
+
+
+def test_pods_that_the_run_placed_are_not_explained():
+    pending = [*pods_of("a"), *pods_of("big", facts=pod(cpu=10**9))]
+
+    found = explained_pending(inputs_of([node("n1")], pending), pending)
+
+    assert [each.pods for each in found] == [(pending[1],)]
+
+
+def test_a_pending_pod_of_no_profile_has_an_error_and_others_an_explanation():
+    pods = [*pods_of("a"), *pods_of("b", facts=pod(scheduler_name="theirs"))]
+
+    good, bad = explained_pending(inputs_of([node("n1")], []), pods)
+
+    assert good.explanation is not None
+    assert bad.explanation is None
+    assert bad.error == (
+        'spec.schedulerName: "theirs" is the name of no profile of the configuration'
+    )
+
+
+def test_a_pod_does_not_compete_with_its_own_nomination():
+    """It stays pending on its gate, and all that its node has is nominated to it."""
+    facts = pod(cpu=1000, nominated_node_name="n1", scheduling_gates=("hold",))
+    pending = pods_of("a", facts=facts)
+    inputs = inputs_of([node("n1", cpu=1000)], pending)
+
+    (found,) = explained_pending(inputs, pending)
+
+    assert found.explanation.best == ["n1"]

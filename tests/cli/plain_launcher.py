@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.cycle.explain import Explanation
+from roadstead.cycle.explain import Explained, Explanation
 from roadstead.cycle.plain import PlainCycle
 from roadstead.facts.pod import Pod
 from roadstead.framework.tie_break import TieBreak
@@ -55,6 +55,20 @@ class PlainLauncher:
         for each in inputs.pending:
             world.decide(each)
         return world.cycle.explain(world.in_cycle(pod))
+
+    def explain_pending(
+        self, inputs: RunInputs, plan: RunPlan, pods: Sequence[Pod], progress: Tell
+    ) -> tuple[Explained, ...]:
+        self.plan, self.inputs = plan, inputs
+        world = World(inputs, plan)
+        placed = {
+            each[0].uid for each in inputs.pending if world.decide(each).node_name is not None
+        }
+        return tuple(
+            Explained((pod,), world.cycle.explain(world.in_cycle(pod)))
+            for pod in pods
+            if pod[0].uid not in placed
+        )
 
 
 class World:

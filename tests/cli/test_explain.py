@@ -14,7 +14,7 @@ from roadstead.fleet.trace_file import write_trace
 from roadstead.manifests import read_manifests
 from roadstead.protocol.objects import Pod
 from tests.cli.conftest import Run
-from tests.cli.manifests import node, pod, write
+from tests.cli.manifests import deployment, node, owned_by, pod, write
 from tests.cli.plain_launcher import PlainLauncher, World
 
 
@@ -153,3 +153,96 @@ def test_a_name_that_is_not_one_pods_exits_2(
     assert result.exit_code == 2
     assert result.stderr == text
     assert document_of(run, "b/web", "--cluster", cluster)["pod"] == "b/web"
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> str:
+    """Two nodes and pods that are pending for four reasons; two of them could be scheduled."""
+    gated = pod("gated", schedulingGates=[{"name": "example.com/quota"}])
+    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    large = [owned_by(pod(f"db-{i}", "9"), "StatefulSet", "db") for i in range(5)]
+    return write(
+        tmp_path / "mixed.json",
+        *(node("n-1"), node("n-2")),
+        *(gated, pod("lost", volumes=[claim]), *large, pod("bare-1", "9"), pod("bare-2", "9")),
+        *(pod("good-1", "3"), pod("good-2", "3")),
+        deployment("none", 0),
+    )
+
+
+def test_all_pending_pods_are_explained_by_workload_and_reason(run: Run, mixed: str) -> None:
+    result = run("explain", "--all-pending", "--cluster", mixed)
+
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == "Pending pods: 11. Each by itself, 2 can be scheduled, 9 cannot"
+    heads = [line for line, before in zip(lines[1:], lines, strict=False) if not before]
+    assert [head for head in heads if not head.startswith("Filtered out")] == [
+        "StatefulSet default/db, 5 pods: no node can take it",
+        "Pods without a controller, 2 pods: no node can take it",
+        "Pod default/gated: does not enter the queue: SchedulingGates: waiting for ",
+        "Pod default/lost: no node can take it",
+        "Pods without a controller, 2 pods: 2 of 2 nodes can take it",
+    ]
+    assert "Pods: default/db-0, default/db-1, default/db-2 and 2 more" in lines
+    assert 'persistentvolumeclaim "data" not found' in result.stdout
+    assert "    2  NodeResourcesFit: Insufficient cpu" in "\n".join(lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_all_pending_as_json_has_the_explanation_of_each_section(run: Run, mixed: str) -> None:
+    document = document_of(run, "--all-pending", "--cluster", mixed)
+
+    assert (document["pending"], document["afterRun"]) == (11, False)
+    sections = document["sections"]
+    assert isinstance(sections, list)
+    assert [(each["workload"], each["state"], each["count"]) for each in sections] == [
+        ("StatefulSet default/db", "unschedulable", 5),
+        ("", "unschedulable", 2),
+        ("", "gated", 1),
+        ("", "unschedulable", 1),
+        ("", "schedulable", 2),
+    ]
+    assert sections[0]["pods"] == [f"default/db-{i}" for i in range(5)]
+    assert sections[0]["reason"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+    for each in sections:
+        assert each["explanation"] == document_of(run, each["pods"][0], "--cluster", mixed)
+
+
+def test_after_run_explains_the_pods_that_are_left(run: Run, mixed: str) -> None:
+    document = document_of(run, "--all-pending", "--after-run", "--cluster", mixed)
+
+    sections = document["sections"]
+    assert isinstance(sections, list)
+    pods = [name for each in sections for name in each["pods"]]
+    assert (document["pending"], document["afterRun"], len(pods)) == (8, True, 8)
+    assert not any("good" in name for name in pods)
+
+
+@pytest.mark.parametrize("options", [(), ("--after-run",)])
+def test_nothing_pending_is_no_error(run: Run, cluster: str, options: tuple[str, ...]) -> None:
+    args = ("--all-pending", *options, "--cluster", cluster)
+
+    result = run("explain", *args)
+
+    assert (result.exit_code, result.stdout) == (0, "No pod is pending: every pod has a node.\n")
+    assert document_of(run, *args)["sections"] == []
+
+
+def test_a_run_that_places_all_leaves_nothing_pending(run: Run, tmp_path: Path) -> None:
+    cluster = write(tmp_path / "c.json", node("n"), pod("a"), pod("b"))
+
+    result = run("explain", "--all-pending", "--after-run", "--cluster", cluster)
+
+    assert result.exit_code == 0
+    assert result.stdout == "No pod is pending: the run placed all 2.\n"
+
+
+@pytest.mark.parametrize("pods", [(), ("old", "--all-pending")])
+def test_either_a_pod_or_all_pending_ones_are_explained(
+    run: Run, cluster: str, pods: tuple[str, ...]
+) -> None:
+    result = run("explain", *pods, "--cluster", cluster)
+
+    assert result.exit_code == 2
+    assert "either POD or --all-pending" in result.stderr
