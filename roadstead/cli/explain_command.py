@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from roadstead.cli.errors import ReportingCommand
@@ -38,8 +40,15 @@ from roadstead.cli.session import Session
     default=None,
     metavar="N",
     help="Show N nodes that can take it, and the names of N for each reason; 0 for all. "
-    "[default: 10 nodes, 3 names]",
+    "[default: 10 nodes, 3 names; --html: 2,000]",
 )
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write it as a page, too, with all scores: one file that needs no network.",
+)
+@click.option("--force", is_flag=True, help="Replace the FILE of --html if it is there.")
 @format_option
 @click.pass_obj
 def explain_command(
@@ -51,6 +60,8 @@ def explain_command(
     plan: PlanOptions,
     after_run: bool,
     top: int | None,
+    html: Path | None,
+    force: bool,
     form: Form,
 ) -> None:
     """Why a pod goes where it goes, or goes nowhere.
@@ -72,6 +83,8 @@ def explain_command(
       roadstead explain deploy/web --cluster cluster.yaml --pods app/
       roadstead explain --all-pending --cluster cluster.yaml --pods app/
                                            # why is anything pending?
+      roadstead explain web-0 --cluster cluster.yaml --html web.html
+                                           # plugins × nodes, for a browser
       roadstead explain openb-pod-0017 --trace openb.trace --top 3
       roadstead explain web-0 --cluster cluster.yaml --format json | jq .best
     """
@@ -82,9 +95,12 @@ def explain_command(
     from roadstead.cli import plan as plans
     from roadstead.cli.explaining import Answer, Question, explain
     from roadstead.cli.sources import load
+    from roadstead.report.paths import check_file
 
+    if html is not None:
+        check_file(html, is_replaced=force)
     settings = plans.read_settings(plan.or_inline())
     config = plans.read_config(plan)
     loaded = load(source, with_digests=False)
     run_plan = plans.make_plan(plan, settings, config, loaded.cluster)
-    explain(session, loaded, run_plan, Question(pod, after_run), Answer(form, top))
+    explain(session, loaded, run_plan, Question(pod, after_run), Answer(form, top, html))

@@ -34,8 +34,11 @@ def entries(folder: Path) -> list[Path]:
         raise InputError(f"cannot be read: {error.strerror}", source=str(folder)) from error
 
 
-def check_file(path: Path) -> None:
-    """InputError unless a file of this name can be written in a folder that is there."""
+def check_file(path: Path, *, is_replaced: bool = True) -> None:
+    """InputError unless a file of this name can be written in a folder that is there.
+
+    is_replaced: a file that is there may be replaced.
+    """
     try:
         is_folder, is_there, has_folder = (
             path.is_dir(),
@@ -50,6 +53,8 @@ def check_file(path: Path) -> None:
         raise InputError("cannot be written: there is no such directory", source=str(path))
     if not os.access(path if is_there else path.absolute().parent, os.W_OK):
         raise InputError("cannot be written: no permission", source=str(path))
+    if is_there and not is_replaced:
+        raise InputError("is there already; --force replaces it", source=str(path))
 
 
 def _why_not(folder: Path) -> str:

@@ -11,19 +11,13 @@ from roadstead.lab.recommend import Recommendation
 from roadstead.lab.statistics import Band
 from roadstead.lab.studies import Study, Value
 from roadstead.lab.sweep import Point, Swept
+from roadstead.report.html_page import html_page
 from roadstead.report.plot import Line, Plot, numbers, svg
 
 _STYLE: Final = """
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem;
-  color: #1c2126; background: #fff }
-h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem }
 .plots { display: flex; flex-wrap: wrap; gap: 1rem }
-.plots svg { max-width: 100%; height: auto }
-table { border-collapse: collapse; font-size: 13px } .wide { overflow-x: auto }
-td, th { padding: .25rem .6rem; border-bottom: 1px solid #e3e6e9; text-align: right }
-td.word, th { text-align: left } small { color: #667 }
-.advice { background: #eef5ee; border-left: 4px solid #2c8a57; padding: .6rem 1rem }
-code { background: #f2f3f5; padding: .1rem .3rem }
+.plots svg { max-width: 100%; height: auto; background: #fff }
+.advice { background: var(--note); border-left: 4px solid #2c8a57; padding: .6rem 1rem }
 """
 
 NAMES: Final = {
@@ -56,9 +50,6 @@ def page(
     seeds = ", ".join(map(str, sweep.seeds))
     points = swept.points()
     parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        f"<title>{escape(sweep.title)}</title><style>{_STYLE}</style></head><body>",
         f"<h1>{escape(sweep.title)}</h1>",
         f"<p>{len(swept.rows)} runs of {escape(sweep.study.name)}: {escape(sweep.study.text)}.</p>",
         f"<p><code>{escape(command)}</code></p>",
@@ -71,9 +62,8 @@ def page(
         "<h2>Figures</h2>",
         _table(swept, points),
         f"<p><small>{escape(', '.join(f'{k} {v}' for k, v in versions.items()))}</small></p>",
-        "</body></html>",
     ]
-    return "\n".join(parts) + "\n"
+    return html_page(sweep.title, parts, _STYLE)
 
 
 def plots(swept: Swept, points: Sequence[Point]) -> list[Plot]:

@@ -246,3 +246,45 @@ def test_either_a_pod_or_all_pending_ones_are_explained(
 
     assert result.exit_code == 2
     assert "either POD or --all-pending" in result.stderr
+
+
+@pytest.mark.parametrize("what", ["small", "--all-pending"])
+def test_a_page_is_written_beside_what_is_printed(
+    run: Run, cluster: str, pods: str, tmp_path: Path, what: str
+) -> None:
+    path = tmp_path / "why.html"
+    args = ("explain", what, "--cluster", cluster, "--pods", pods)
+
+    result = run(*args, "--html", path)
+
+    assert result.stdout == run(*args).stdout
+    assert result.stderr.endswith(f"Written to {path}\n")
+    text = path.read_text()
+    assert text.startswith("<!doctype html>")
+    assert all(each in text for each in ("n-1", "n-2", "NodeResourcesBalancedAllocation"))
+
+
+def test_a_page_that_is_there_is_replaced_with_force_alone(
+    run: Run, cluster: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "why.html"
+    path.write_text("mine")
+    args = ("explain", "old", "--cluster", cluster, "--html", path)
+
+    refused = run(*args)
+
+    assert refused.exit_code == 2
+    assert refused.stderr == f"{path}: is there already; --force replaces it\n"
+    assert (refused.stdout, path.read_text()) == ("", "mine")
+
+    assert run(*args, "--force").exit_code == 0
+    assert path.read_text().startswith("<!doctype html>")
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_the_run(
+    run: Run, cluster: str, tmp_path: Path
+) -> None:
+    result = run("explain", "old", "--cluster", cluster, "--html", tmp_path / "no" / "why.html")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "there is no such directory" in result.stderr

@@ -162,6 +162,7 @@ def test_a_page_needs_nothing_beside_itself():
     outside = [each for each in re.findall(r"https?://[^\"\s]+", text) if "w3.org" not in each]
     assert (links, outside) == ([], [])
     assert text.count("<svg") == 1
+    assert "prefers-color-scheme: dark" in text
     assert "a toy &lt;study&gt;" in text
 
 
