@@ -97,10 +97,16 @@ from roadstead.protocol.objects.policy import (
     PriorityClass as PriorityClass,
 )
 from roadstead.protocol.objects.policy import (
+    ResourceQuota as ResourceQuota,
+)
+from roadstead.protocol.objects.policy import (
     RuntimeClass as RuntimeClass,
 )
 from roadstead.protocol.objects.policy import (
     RuntimeScheduling as RuntimeScheduling,
+)
+from roadstead.protocol.objects.policy import (
+    ScopeRequirement as ScopeRequirement,
 )
 from roadstead.protocol.objects.policy import (
     Service as Service,

@@ -82,6 +82,7 @@ class PodSpec(Manifest):
     priority_class_name: str = ""
     preemption_policy: Literal["", "Never", "PreemptLowerPriority"] = ""
     host_network: bool = False
+    active_deadline_seconds: int | None = None
 
 
 class ContainerStatus(Manifest):

@@ -86,6 +86,7 @@ class LimitRangeItem(Manifest):
     default_request: Resources = Field(default_factory=nothing)
     max: Resources = Field(default_factory=nothing)
     min: Resources = Field(default_factory=nothing)
+    max_limit_request_ratio: Resources = Field(default_factory=nothing)
 
 
 class LimitRangeSpec(Manifest):
@@ -96,6 +97,48 @@ class LimitRange(ApiObject):
     """Defaults and bounds of what pods of a namespace ask for."""
 
     spec: LimitRangeSpec = LimitRangeSpec()
+
+
+QuotaScope = Literal[
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "CrossNamespacePodAffinity",
+    "VolumeAttributesClass",
+]
+
+
+class ScopeRequirement(Manifest):
+    """`scopeName operator values`: which pods or claims a quota counts."""
+
+    scope_name: QuotaScope
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: Many[str] = ()
+
+
+class ScopeSelector(Manifest):
+    match_expressions: Many[ScopeRequirement] = ()
+
+
+class ResourceQuotaSpec(Manifest):
+    """How much the objects of a namespace may use together, of those in all scopes."""
+
+    hard: Resources = Field(default_factory=nothing)
+    scopes: Many[QuotaScope] = ()
+    scope_selector: ScopeSelector | None = None
+
+
+class ResourceQuotaStatus(Manifest):
+    used: Resources = Field(default_factory=nothing)
+
+
+class ResourceQuota(ApiObject):
+    """A quota of a namespace."""
+
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()
 
 
 class Overhead(Manifest):

@@ -18,6 +18,7 @@ from roadstead.protocol.objects.policy import (
     PodDisruptionBudget,
     PodGroup,
     PriorityClass,
+    ResourceQuota,
     RuntimeClass,
     Service,
 )
@@ -43,7 +44,7 @@ from roadstead.protocol.objects.workloads import (
 _GROUPS: dict[str, tuple[type[ApiObject], ...]] = {
     "": (
         Node, Pod, Namespace, PersistentVolume, PersistentVolumeClaim, Service,
-        ReplicationController, LimitRange,
+        ReplicationController, LimitRange, ResourceQuota,
     ),
     "apps": (Deployment, ReplicaSet, StatefulSet, DaemonSet),
     "batch": (Job, CronJob),

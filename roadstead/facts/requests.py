@@ -41,7 +41,7 @@ class Requested:
 def requested(pod: Pod) -> Requested:
     """All that a pod asks for; pods that share their containers share the answer."""
     spec = pod.spec
-    if not (spec.init_containers or spec.resources or spec.overhead or _resized(pod)):
+    if not (spec.init_containers or spec.resources or spec.overhead or resized(pod)):
         return _requested_by(spec.containers)
     requests = pod_requests(pod)
     of_containers = container_requests(pod) if has_pod_level_requests(pod) else None
@@ -66,7 +66,7 @@ def pod_requests(pod: Pod, missing: Requests = _NONE) -> Requests:
 
 def _of_containers(pod: Pod, missing: Requests) -> Requests:
     spec = pod.spec
-    statuses = _resized(pod)
+    statuses = resized(pod)
     if len(spec.containers) == 1 and not spec.init_containers:
         return _container_requests(spec.containers[0], statuses, pod, missing)
     return _aggregate(pod, statuses, missing)
@@ -141,7 +141,7 @@ def _aggregate(pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Reque
 _NO_STATUSES: Mapping[str, ContainerStatus] = {}
 
 
-def _resized(pod: Pod) -> Mapping[str, ContainerStatus]:
+def resized(pod: Pod) -> Mapping[str, ContainerStatus]:
     """Statuses that tell what a container was given; one without resources tells nothing."""
     status = pod.status
     if not (status.container_statuses or status.init_container_statuses):
@@ -158,11 +158,12 @@ def _container_requests(
     status = statuses.get(container.name)
     if status is not None and status.resources is not None:
         given = [status.resources.requests, status.allocated_resources]
-        requests = _max(given if _is_resize_infeasible(pod) else [requests, *given])
+        requests = _max(given if is_resize_infeasible(pod) else [requests, *given])
     return {**missing, **requests} if missing else requests
 
 
-def _is_resize_infeasible(pod: Pod) -> bool:
+def is_resize_infeasible(pod: Pod) -> bool:
+    """Whether the node said that it cannot resize the pod."""
     pending = (each for each in pod.status.conditions if each.type == "PodResizePending")
     return next((each.reason == "Infeasible" for each in pending), False)
 

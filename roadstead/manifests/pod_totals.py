@@ -1,0 +1,88 @@
+"""What the containers of a pod ask for together, by their specs or with their statuses.
+
+Upstream: component-helpers/resource/helpers.go (AggregateContainerLimits, PodLimits) and
+podRequests and podLimits of plugin/pkg/admission/limitranger (1.34).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from roadstead.facts.requests import is_pod_level, is_resize_infeasible, is_sidecar, resized
+from roadstead.protocol.objects import Container, Pod, PodSpec
+from roadstead.protocol.quantity import Quantity
+
+Amounts = Mapping[str, Quantity]
+_NONE: Amounts = {}
+
+
+def requests_of(container: Container) -> Amounts:
+    """The requests of a container's spec."""
+    return container.resources.requests if container.resources else _NONE
+
+
+def limits_of(container: Container) -> Amounts:
+    """The limits of a container's spec."""
+    return container.resources.limits if container.resources else _NONE
+
+
+def total(spec: PodSpec, amounts_of: Callable[[Container], Amounts]) -> dict[str, Quantity]:
+    """Containers and sidecars, or an init container with the sidecars before it if that is more."""
+    running: dict[str, Quantity] = {}
+    for container in spec.containers:
+        _add(running, amounts_of(container))
+    sidecars: dict[str, Quantity] = {}
+    peak: dict[str, Quantity] = {}
+    for container in spec.init_containers:
+        if is_sidecar(container):
+            _add(running, amounts_of(container))
+            _add(sidecars, amounts_of(container))
+            _raise_to(peak, sidecars)
+        else:
+            start = dict(amounts_of(container))
+            _add(start, sidecars)
+            _raise_to(peak, start)
+    _raise_to(running, peak)
+    return running
+
+
+def pod_limits(pod: Pod) -> dict[str, Quantity]:
+    """The limits of a whole pod: pod-level ones replace those of containers; with overhead.
+
+    Overhead is added only to limits that are there. A container that was resized counts with the
+    limits of its status, too.
+    """
+    # Init containers that end are not resized.
+    ending = {each.name for each in pod.spec.init_containers if not is_sidecar(each)}
+    statuses = {name: each for name, each in resized(pod).items() if name not in ending}
+
+    def limits(container: Container) -> Amounts:
+        own = limits_of(container)
+        status = statuses.get(container.name)
+        if status is None or status.resources is None:
+            return own
+        if is_resize_infeasible(pod):
+            return status.resources.limits
+        larger = dict(own)
+        _raise_to(larger, status.resources.limits)
+        return larger
+
+    found = total(pod.spec, limits if statuses else limits_of)
+    if pod.spec.resources is not None:
+        pod_level = pod.spec.resources.limits
+        found |= {name: pod_level[name] for name in pod_level if is_pod_level(name)}
+    for name, overhead in pod.spec.overhead.items():
+        if name in found and found[name].unscaled:
+            found[name] = found[name].add(overhead)
+    return found
+
+
+def _add(amounts: dict[str, Quantity], more: Amounts) -> None:
+    for name, value in more.items():
+        amounts[name] = amounts[name].add(value) if name in amounts else value
+
+
+def _raise_to(amounts: dict[str, Quantity], other: Amounts) -> None:
+    for name, value in other.items():
+        if name not in amounts or value.cmp(amounts[name]) > 0:
+            amounts[name] = value
