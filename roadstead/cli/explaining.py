@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roadstead.cli.find_pod import find_pod
 from roadstead.cli.inputs import Loaded
+from roadstead.cli.not_created import find_created
 from roadstead.cli.options import Form
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.result_forms import print_json
@@ -59,7 +59,7 @@ def explain(
 def _explain_pod(
     session: Session, loaded: Loaded, plan: RunPlan, name: str, after_run: bool, answer: Answer
 ) -> None:
-    found = find_pod(loaded.inputs, name)
+    found = find_created(loaded, name)
     if found.note:
         click.echo(printable(found.note), err=True)
     pod = found.pod.identity, found.pod.facts

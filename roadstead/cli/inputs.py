@@ -9,7 +9,7 @@ from pathlib import Path
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.fleet.trace import Trace
-from roadstead.report.result import InputDigest, digest_of_file
+from roadstead.report.result import InputDigest, NotCreated, digest_of_file
 from roadstead.run import RunInputs
 
 RunningPod = tuple[PodIdentity, PodFacts, str]
@@ -17,13 +17,17 @@ RunningPod = tuple[PodIdentity, PodFacts, str]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """source: for people. digests: of every input. notes: what a person should know of them."""
+    """source: for people. digests: of every input. notes: what a person should know of them.
+
+    not_created: pods and claims of the manifests that admission refuses.
+    """
 
     source: str
     inputs: RunInputs
     cluster: ClusterFacts
     digests: tuple[InputDigest, ...] = ()
     notes: tuple[str, ...] = ()
+    not_created: tuple[NotCreated, ...] = ()
 
 
 def load_trace(path: Path, *, with_digests: bool) -> Loaded:

@@ -13,12 +13,13 @@ from itertools import chain
 from roadstead.cli.inputs import Loaded, RunningPod, split_pods
 from roadstead.cli.manifest_merge import expandable, joined
 from roadstead.cli.manifest_owners import cluster_facts
+from roadstead.cli.not_created import not_created, not_created_notes
 from roadstead.cli.options import STDIN
 from roadstead.facts.compile import Interner, compile_node, compile_pod, described
 from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import pod_groups
 from roadstead.manifests import Manifests, expand_workloads, read_manifests
-from roadstead.manifests.creation import Creation
+from roadstead.manifests.creation import create
 from roadstead.manifests.files import read_texts
 from roadstead.protocol import objects
 from roadstead.protocol.documents import SIZE_MAX_BYTES
@@ -60,14 +61,15 @@ def load_manifests(
     everything = joined(standing, wanted)
     nodes = tuple(sorted(everything.nodes, key=lambda each: each.metadata.name.encode()))
     made = expand_workloads(expandable(standing, wanted, everything), nodes)
-    creation = Creation(everything.limit_ranges, everything.runtime_classes)
-    all_pods = tuple(map(creation.admit, (*everything.pods, *made.pods)))
-    running, pending = split_pods(_compiled(all_pods))
+    all_pods = (*everything.pods, *made.pods)
+    created = create(everything, all_pods, made.claims)
+    refused = not_created(created.refused, all_pods, made.made_by, everything.sources)
+    running, pending = split_pods(_compiled(created.pods))
     known, lost = _on_known_nodes(running, {each.metadata.name for each in nodes})
     again = _made_again(lost) if reschedules_lost else ()
     paths = tuple(dict.fromkeys((*cluster, *pods)))
     cluster_has = replace(
-        cluster_facts(everything, made.replica_sets, made.claims, all_pods),
+        cluster_facts(everything, made.replica_sets, created.claims, created.pods),
         pod_groups=pod_groups(everything.pod_groups, (facts for _, facts, _ in known)),
     )
     return Loaded(
@@ -77,8 +79,10 @@ def load_manifests(
         digests=tuple(_digests(paths, content)) if with_digests else (),
         notes=(
             *_notes((standing, wanted), len(lost), len(again), has_nodes=bool(nodes)),
-            *creation.notes(),
+            *created.notes,
+            *not_created_notes(refused),
         ),
+        not_created=refused,
     )
 
 
@@ -138,7 +142,7 @@ def _notes(read: Sequence[Manifests], lost: int, again: int, *, has_nodes: bool)
     if lost - again:
         left = _counted(lost - again, "running pod")
         yield f"Left out: {left} on nodes that the manifests do not have."
-    finished = sum(each.finished_pods for each in read)
+    finished = sum(len(each.finished) for each in read)
     if finished:
         yield f"Left out: {_counted(finished, 'finished pod')}."
     unknown = [text for each in read for text in each.unknown]

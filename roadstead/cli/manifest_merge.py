@@ -20,10 +20,10 @@ _WORKLOADS = (
     *("daemon_sets", "jobs", "cron_jobs"),
 )
 _OTHERS = (
-    *("nodes", "pods", "namespaces", "persistent_volumes", "persistent_volume_claims"),
+    *("nodes", "pods", "finished", "namespaces", "persistent_volumes", "persistent_volume_claims"),
     *("storage_classes", "csi_nodes", "csi_drivers", "csi_storage_capacities"),
     *("volume_attachments", "pod_disruption_budgets", "pod_groups", "services", "priority_classes"),
-    *("limit_ranges", "runtime_classes"),
+    *("limit_ranges", "resource_quotas", "runtime_classes"),
 )
 
 
@@ -37,7 +37,7 @@ def joined(standing: Manifests, wanted: Manifests) -> Manifests:
     for names, combined in ((_WORKLOADS, _newer), (_OTHERS, _equal)):
         for name in names:
             changes[name] = combined(getattr(standing, name), getattr(wanted, name))
-    return replace(standing, **changes)
+    return replace(standing, **changes, sources={**wanted.sources, **standing.sources})
 
 
 def expandable(standing: Manifests, wanted: Manifests, everything: Manifests) -> Manifests:

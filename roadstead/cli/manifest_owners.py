@@ -33,7 +33,7 @@ def cluster_facts(
 ) -> ClusterFacts:
     """made: the replica sets that deployments make, which select pods as given ones do.
 
-    claims: those that stateful sets make.
+    claims: all that there are once the pods are created.
 
     Raises:
         InputError: a selector that does not parse.
@@ -48,7 +48,7 @@ def cluster_facts(
         replication_controllers=map(_placed, manifests.replication_controllers),
         replica_sets=replica_sets,
         stateful_sets=stateful_sets,
-        storage=storage_facts(manifests, claims, pods),
+        storage=storage_facts(manifests, claims),
         budgets=map(_placed, manifests.pod_disruption_budgets),
     )
 

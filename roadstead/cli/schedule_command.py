@@ -52,12 +52,15 @@ def schedule_command(
     Manifests are YAML or JSON, lists as kubectl prints them included. Pods with a nodeName run
     already; the others are pending, those of --cluster first. Deployments, ReplicaSets,
     StatefulSets, DaemonSets, Jobs and CronJobs of --pods make the pods that are still missing.
+    Limit ranges, quotas and classes apply to pods and claims that are not stored yet; what they
+    refuse is not created, and is reported with its reason.
 
     \b
     Examples:
       roadstead schedule --cluster nodes.yaml --pods app/
       roadstead schedule --cluster 'dump/*.json' --pods web.yaml --pods jobs.yaml
-      kubectl get nodes,pods,pvc,pv,sc,pdb,svc,rs,sts,ns -A -o yaml > cluster.yaml
+      kubectl get nodes,pods,pvc,pv,sc,pdb,svc,rs,sts,ns,limits,quota,pc \\
+        -A -o yaml > cluster.yaml
       roadstead schedule --cluster cluster.yaml --pods new.yaml --output out
                                            # what a change would do to a cluster
       kustomize build app | roadstead schedule --cluster cluster.yaml --pods -

@@ -119,6 +119,8 @@ def make_result(session: Session, loaded: Loaded, plan: RunPlan, outcome: RunOut
         seed=plan.settings.seed,
         command=("roadstead", *session.args),
         settings=plan.settings.model_dump(mode="json"),
+        not_created=loaded.not_created,
+        notes=loaded.notes,
         config_notes=plan.loaded_config().notes if plan.config_text else (),
     )
 

@@ -40,6 +40,7 @@ from roadstead.protocol.objects import (
     PriorityClass,
     ReplicaSet,
     ReplicationController,
+    ResourceQuota,
     RuntimeClass,
     Service,
     StatefulSet,
@@ -50,6 +51,8 @@ from roadstead.protocol.objects import (
 )
 
 T = TypeVar("T", bound=ApiObject)
+ObjectKey = tuple[str, str, str]
+"""(kind, namespace, name); the namespace is "" for objects that have none."""
 
 FINISHED_PHASES = ("Succeeded", "Failed")
 TEMPLATE = b"{{"
@@ -69,10 +72,10 @@ _BUILT_IN_GROUPS = frozenset({*API_GROUPS.values(), "extensions"})
 class Manifests:
     """Objects by kind, in the order they were read.
 
-    pods: without those that have finished (the scheduler never sees them; `finished_pods` counts).
+    pods: without those that have finished (the scheduler never sees them; `finished` has them).
     ignored: kind -> count of objects that scheduling does not look at. pod_makers: those of kinds
     that Kubernetes does not have, and that hold the spec of a pod. unknown: what was said of
-    fields that Kubernetes does not have, which are left out.
+    fields that Kubernetes does not have, which are left out. sources: where each object is from.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -97,11 +100,13 @@ class Manifests:
     cron_jobs: tuple[CronJob, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
     limit_ranges: tuple[LimitRange, ...] = ()
+    resource_quotas: tuple[ResourceQuota, ...] = ()
     runtime_classes: tuple[RuntimeClass, ...] = ()
-    finished_pods: int = 0
+    finished: tuple[Pod, ...] = ()
     ignored: Mapping[str, int] = field(default_factory=dict)
     pod_makers: Mapping[str, int] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    sources: Mapping[ObjectKey, str] = field(default_factory=dict)
 
 
 def read_manifests(
@@ -161,7 +166,7 @@ class _Gathered:
         self._unknown: list[str] = []
         self._by_kind: dict[str, list[ApiObject]] = {kind: [] for kind in KINDS}
         self._pod_sources: list[str] = []
-        self._seen: dict[tuple[str, str, str], str] = {}
+        self._seen: dict[ObjectKey, str] = {}
         self._ignored: Counter[str] = Counter()
         self._pod_makers: Counter[str] = Counter()
         self._generated: Counter[str] = Counter()
@@ -239,13 +244,15 @@ class _Gathered:
             for pod, source in zip(self._of(Pod), self._pod_sources, strict=True)
         ]
         living = tuple(pod for pod in pods if pod.status.phase not in FINISHED_PHASES)
+        finished = tuple(pod for pod in pods if pod.status.phase in FINISHED_PHASES)
         return Manifests(
             nodes=tuple(map(default_node, self._of(Node))),
             pods=living,
-            finished_pods=len(pods) - len(living),
+            finished=finished,
             ignored=dict(sorted(self._ignored.items())),
             pod_makers=dict(sorted(self._pod_makers.items())),
             unknown=tuple(self._unknown),
+            sources=self._seen,
             namespaces=self._of(Namespace),
             persistent_volumes=self._of(PersistentVolume),
             persistent_volume_claims=self._of(PersistentVolumeClaim),
@@ -266,6 +273,7 @@ class _Gathered:
             cron_jobs=self._of(CronJob),
             priority_classes=self._of(PriorityClass),
             limit_ranges=self._of(LimitRange),
+            resource_quotas=self._of(ResourceQuota),
             runtime_classes=self._of(RuntimeClass),
         )
 
@@ -303,9 +311,7 @@ def _holds_pod_spec(document: object, depth: int = 0) -> bool:
     return any(_holds_pod_spec(each, depth + 1) for each in document.values())
 
 
-def _duplicate(
-    key: tuple[str, str, str], document: dict[str, object], source: str, other: str
-) -> InputError:
+def _duplicate(key: ObjectKey, document: dict[str, object], source: str, other: str) -> InputError:
     kind, namespace, _ = key
     where = "this file" if other == source else other
     rule = f"stands already in {where}"

@@ -1,135 +1,163 @@
-"""What admission changes of pods that are created: limit ranges and runtime classes.
+"""What admission makes of pods and claims that are created, and which of them it refuses.
 
-Pods that an API server has stored already (they have a UID, or run) are left as they are. Priority
-classes, tolerations and defaults of fields: `roadstead.manifests.defaults`. Upstream:
-plugin/pkg/admission/limitranger and plugin/pkg/admission/runtimeclass (1.34). Bounds of limit
-ranges and quotas, by which a pod may be refused, are not looked at.
+Objects that an API server has stored already (`is_stored_pod`) are left as they are, and count as
+used in quotas. The others are created in the order in which they are given: claims of manifests,
+claims of stateful sets, pods, claims of ephemeral volumes. What is refused is not created, as in a
+cluster: a controller tries it again and again, and the scheduler never sees it.
+
+Priority classes, tolerations and defaults of fields: `roadstead.manifests.defaults`. What is wrong
+with an object by itself ends a run: `roadstead.manifests.admission`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from roadstead.facts.compile import DEFAULT_NAMESPACE, described
-from roadstead.protocol.errors import InputError, cut_short
-from roadstead.protocol.objects import (
-    Container,
-    LimitRange,
-    LimitRangeItem,
-    Pod,
-    PodSpec,
-    ResourceRequirements,
-    RuntimeClass,
-)
-from roadstead.protocol.quantity import Quantity
-
-Amounts = Mapping[str, Quantity]
+from roadstead.manifests.applied import CLAIM, Applied, is_stored_claim, is_stored_pod
+from roadstead.manifests.claims import default_class, ephemeral_claims, with_class
+from roadstead.manifests.collection import Manifests
+from roadstead.manifests.defaults import DEFAULT_TOLERATIONS, has_default_tolerations
+from roadstead.manifests.limit_ranges import LimitRanges
+from roadstead.manifests.quotas import Quotas
+from roadstead.manifests.runtime_classes import RefusedError, RuntimeClasses
+from roadstead.manifests.templates import object_key
+from roadstead.protocol.objects import PersistentVolumeClaim, Pod
 
 
-class Creation:
-    """Limit ranges and runtime classes of a cluster.
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An object that is not created. reason: in upstream's words where it has some."""
 
-    applied: what was applied (`LimitRange default/small`) → to how many pods. missing: runtime
-    classes that pods name and the cluster does not have → how many pods.
+    found: Pod | PersistentVolumeClaim
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What is there once everything that admission lets in is created.
+
+    notes: what was applied, and what of the cluster's rules was not looked at.
     """
 
-    def __init__(self, limits: Iterable[LimitRange], runtimes: Iterable[RuntimeClass]) -> None:
-        self.applied: Counter[str] = Counter()
-        self.missing: Counter[str] = Counter()
-        self._runtimes = {each.metadata.name: each for each in runtimes}
-        self._limits: dict[str, list[tuple[str, Amounts, Amounts]]] = {}
-        for each in sorted(limits, key=lambda one: one.metadata.name):
-            namespace = each.metadata.namespace or DEFAULT_NAMESPACE
-            found = _container_defaults(each.spec.limits)
-            self._limits.setdefault(namespace, []).append((each.metadata.name, *found))
-        # With the containers themselves, so that no others have their ids.
-        self._changed: dict[tuple[int, str], tuple[object, tuple[Container, ...]]] = {}
-
-    def admit(self, pod: Pod) -> Pod:
-        """The pod as it would be stored. InputError where its runtime class contradicts it."""
-        if pod.metadata.uid or pod.spec.node_name:
-            return pod
-        spec = self._with_runtime(pod)
-        namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
-        for name, requests, limits in self._limits.get(namespace, ()):
-            changed = self._with_limits(spec, f"{namespace}/{name}", requests, limits)
-            self.applied[f"LimitRange {namespace}/{name}"] += changed is not spec
-            spec = changed
-        return pod if spec is pod.spec else pod.model_copy(update={"spec": spec})
-
-    def notes(self) -> Iterator[str]:
-        """What was done, for people."""
-        for name, count in sorted((+self.applied).items()):
-            yield f"Applied, as when pods are created: {name}, to {count:,} of them."
-        for name, count in sorted(self.missing.items()):
-            yield (
-                f"Not known: RuntimeClass {name} of {count:,} pod{'s' * (count > 1)}, with its "
-                "overhead and where it may run."
-            )
-
-    def _with_limits(self, spec: PodSpec, name: str, requests: Amounts, limits: Amounts) -> PodSpec:
-        changes = {}
-        for field in ("containers", "init_containers"):
-            before: tuple[Container, ...] = getattr(spec, field)
-            known = self._changed.get((id(before), name))
-            if known is None:
-                after = tuple(_with_defaults(each, requests, limits) for each in before)
-                if all(new is old for new, old in zip(after, before, strict=True)):
-                    after = before
-                known = self._changed[id(before), name] = before, after
-            if known[1] is not before:
-                changes[field] = known[1]
-        return spec.model_copy(update=changes) if changes else spec
-
-    def _with_runtime(self, pod: Pod) -> PodSpec:
-        spec, name = pod.spec, pod.spec.runtime_class_name
-        if not name:
-            return spec
-        runtime = self._runtimes.get(name)
-        if runtime is None:
-            self.missing[cut_short(name)] += 1
-            return spec
-        changes: dict[str, object] = {}
-        overhead = runtime.overhead.pod_fixed
-        if overhead and spec.overhead and spec.overhead != overhead:
-            raise _refusal(pod, "spec.overhead", f"is not that of RuntimeClass {cut_short(name)}")
-        if overhead and not spec.overhead:
-            changes["overhead"] = overhead
-        wanted, given = runtime.scheduling.node_selector, spec.node_selector
-        if conflict := [key for key in wanted if given.get(key, wanted[key]) != wanted[key]]:
-            rule = f"contradicts RuntimeClass {cut_short(name)} in {cut_short(conflict[0])}"
-            raise _refusal(pod, "spec.nodeSelector", rule)
-        if not wanted.items() <= given.items():
-            changes["node_selector"] = {**given, **wanted}
-        more = [e for e in runtime.scheduling.tolerations if e not in spec.tolerations]
-        if more:
-            changes["tolerations"] = (*spec.tolerations, *more)
-        self.applied[f"RuntimeClass {name}"] += bool(changes)
-        return spec.model_copy(update=changes) if changes else spec
+    pods: tuple[Pod, ...]
+    claims: tuple[PersistentVolumeClaim, ...]
+    refused: tuple[Refused, ...]
+    notes: tuple[str, ...]
 
 
-def _container_defaults(items: Sequence[LimitRangeItem]) -> tuple[Amounts, Amounts]:
-    """(requests, limits) of containers that name none (SetDefaults_LimitRangeItem)."""
-    requests: dict[str, Quantity] = {}
-    limits: dict[str, Quantity] = {}
-    for item in items:
-        if item.type == "Container":
-            default = {**item.max, **item.default}
-            limits |= default
-            requests |= {**item.min, **default, **item.default_request}
-    return requests, limits
+def create(
+    cluster: Manifests,
+    pods: Sequence[Pod],
+    made_claims: Sequence[PersistentVolumeClaim],
+) -> Created:
+    """Admit the pods and claims that are not stored yet.
+
+    cluster: its limit ranges, quotas and classes, its own claims and finished pods. pods: all of
+    them, defaults filled in. made_claims: those that stateful sets make.
+
+    Raises:
+        InputError: the template of an ephemeral volume is wrong.
+    """
+    return _Creation(cluster).run(pods, made_claims)
 
 
-def _with_defaults(container: Container, requests: Amounts, limits: Amounts) -> Container:
-    resources = container.resources or ResourceRequirements()
-    asked = {**requests, **resources.requests}
-    limited = {**limits, **resources.limits}
-    if asked == resources.requests and limited == resources.limits:
-        return container
-    update = {"requests": asked, "limits": limited}
-    return container.model_copy(update={"resources": resources.model_copy(update=update)})
+class _Creation:
+    def __init__(self, cluster: Manifests) -> None:
+        applied = Applied()
+        self._cluster, self._applied = cluster, applied
+        self._ranges = LimitRanges(cluster.limit_ranges, applied)
+        self._runtimes = RuntimeClasses(cluster.runtime_classes, applied)
+        self._quotas = Quotas(cluster.resource_quotas, applied)
+        self._default_class = default_class(cluster.storage_classes)
+        self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
+        self._refused: list[Refused] = []
+        self._refused_claims: set[tuple[str, str]] = set()
+
+    def run(self, pods: Sequence[Pod], made_claims: Sequence[PersistentVolumeClaim]) -> Created:
+        given = [self._classed(each) for each in self._cluster.persistent_volume_claims]
+        made = [self._classed(each) for each in made_claims]
+        stored = [each for each in pods if is_stored_pod(each)]
+        in_use = set(_claims_in_use(stored))
+        for claim in (*given, *made):
+            if is_stored_claim(claim) or object_key(claim) in in_use:
+                self._claims[object_key(claim)] = claim
+        for pod in stored:
+            # Their claims were made with them, and are only missing among the manifests.
+            for claim in map(self._classed, ephemeral_claims(pod)):
+                self._claims.setdefault(object_key(claim), claim)
+        self._quotas.count_stored(stored, self._cluster.finished, self._claims.values())
+        self._create_claims((*given, *made))
+        kept = tuple(self._created(pods))
+        for pod in kept:
+            self._create_claims(map(self._classed, ephemeral_claims(pod)))
+        notes = (*self._applied.notes(), *self._runtimes.notes(), *self._quotas.notes())
+        return Created(kept, tuple(self._claims.values()), tuple(self._refused), notes)
+
+    def _classed(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        changed = with_class(claim, self._default_class)
+        if changed is not claim:
+            what = f"default StorageClass {self._default_class}"
+            self._applied.add(what, "/".join(object_key(claim)), CLAIM)
+        return changed
+
+    def _create_claims(self, claims: Iterable[PersistentVolumeClaim]) -> None:
+        for claim in claims:
+            key = namespace, _ = object_key(claim)
+            if key in self._claims:
+                continue
+            reason = self._ranges.claim_problem(claim, namespace)
+            reason = reason or self._quotas.admit_claim(claim, "/".join(key))
+            if reason:
+                self._refused.append(Refused(claim, reason))
+                self._refused_claims.add(key)
+            else:
+                self._claims[key] = claim
+
+    def _created(self, pods: Iterable[Pod]) -> Iterator[Pod]:
+        """The stored pods, and those of the others that are admitted, in order."""
+        for pod in pods:
+            if is_stored_pod(pod):
+                yield pod
+                continue
+            try:
+                yield self._admitted(pod)
+            except RefusedError as refused:
+                self._refused.append(Refused(pod, str(refused)))
+
+    def _admitted(self, pod: Pod) -> Pod:
+        namespace, _ = object_key(pod)
+        key = "/".join(object_key(pod))
+        self._check_own_claims(pod, namespace)
+        if has_default_tolerations(pod.spec.tolerations):
+            self._applied.add(DEFAULT_TOLERATIONS, key)
+        if pod.spec.priority_class_name:
+            self._applied.add(f"PriorityClass {pod.spec.priority_class_name}", key)
+        spec = self._runtimes.applied_to(pod.spec, key)
+        spec = self._ranges.defaulted(spec, namespace, key)
+        if spec is not pod.spec:
+            pod = pod.model_copy(update={"spec": spec})
+        reason = self._ranges.pod_problem(spec, namespace) or self._quotas.admit_pod(pod, key)
+        if reason:
+            raise RefusedError(reason)
+        return pod
+
+    def _check_own_claims(self, pod: Pod, namespace: str) -> None:
+        """A stateful set makes no pod whose claims it could not make."""
+        owner = pod.metadata.controller
+        if not self._refused_claims or owner is None or owner.kind != "StatefulSet":
+            return
+        for volume in pod.spec.volumes:
+            claim = volume.persistent_volume_claim
+            if claim is not None and (namespace, claim.claim_name) in self._refused_claims:
+                name = f"{namespace}/{claim.claim_name}"
+                raise RefusedError(f"PersistentVolumeClaim {name} of the pod is not created")
 
 
-def _refusal(pod: Pod, field: str, rule: str) -> InputError:
-    return InputError(rule, obj=described(pod), field=field)
+def _claims_in_use(stored: Iterable[Pod]) -> Iterator[tuple[str, str]]:
+    """The claims of stored pods, which are stored, too, whatever their manifests say."""
+    for pod in stored:
+        for volume in pod.spec.volumes:
+            if volume.persistent_volume_claim is not None:
+                namespace, _ = object_key(pod)
+                yield namespace, volume.persistent_volume_claim.claim_name

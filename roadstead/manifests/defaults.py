@@ -44,6 +44,7 @@ _TOLERATED_FOR_A_WHILE = tuple(
     Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=EVICTED_AFTER_S)
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 )
+DEFAULT_TOLERATIONS = f"tolerations of nodes not ready or unreachable for {EVICTED_AFTER_S} s"
 _NO_CLASSES: Mapping[str, PriorityClass] = {}
 
 
@@ -116,6 +117,12 @@ def _tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
     return (*tolerations, *missing) if missing else tolerations
 
 
+@by_identity
+def has_default_tolerations(tolerations: tuple[Toleration, ...]) -> bool:
+    """Whether `default_pod` added any of these: its own objects are among them."""
+    return any(each is added for each in tolerations for added in _TOLERATED_FOR_A_WHILE)
+
+
 def _refusal(pod: Pod, source: str, field: str, rule: str, value: str = "") -> InputError:
     return InputError(rule, source=source, obj=described(pod), field=field, value=value)
 
@@ -133,7 +140,8 @@ def _priority(pod: Pod, classes: Mapping[str, PriorityClass], source: str) -> di
     if found is None:
         return {"priority": 0}
     preemption = pod.spec.preemption_policy or found.preemption_policy
-    return {"priority": found.value, "preemption_policy": preemption}
+    named = {} if name else {"priority_class_name": found.metadata.name}
+    return {"priority": found.value, "preemption_policy": preemption, **named}
 
 
 def _global_default(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:

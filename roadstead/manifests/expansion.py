@@ -7,8 +7,8 @@ and jobs in between, is not made twice. Names are made up, but the same manifest
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE, described
 from roadstead.manifests.collection import Manifests
@@ -17,6 +17,7 @@ from roadstead.manifests.defaults import default_pod
 from roadstead.manifests.names import generated_name, joined_name, suffix_of, template_hash
 from roadstead.manifests.stateful import stateful_claims, stateful_pods
 from roadstead.manifests.templates import (
+    OwnerKey,
     Workload,
     controlled_by,
     controller_key,
@@ -42,11 +43,15 @@ PODS_MAX = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """What the controllers made, defaults filled in."""
+    """What the controllers made, defaults filled in.
+
+    made_by: the workload behind each replica set, job and claim that was made, by its own key.
+    """
 
     pods: tuple[Pod, ...]
     replica_sets: tuple[ReplicaSet, ...] = ()
     claims: tuple[PersistentVolumeClaim, ...] = ()
+    made_by: Mapping[OwnerKey, OwnerKey] = field(default_factory=dict)
 
 
 def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
@@ -67,13 +72,18 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
         pods += stateful_pods(stateful, manifests.pods)
     for daemon in manifests.daemon_sets:
         pods += daemon_pods(daemon, nodes, manifests.pods)
-    for job in (*manifests.jobs, *_jobs(manifests)):
+    made_jobs = tuple(_jobs(manifests))
+    for job in (*manifests.jobs, *made_jobs):
         pods += _job_pods(job, existing[workload_key(job)])
     classes = {each.metadata.name: each for each in manifests.priority_classes}
+    claims = tuple(stateful_claims(manifests.stateful_sets, manifests.persistent_volume_claims))
+    made_by = {workload_key(each): controller_key(each) for each in (*made_sets, *made_jobs)}
+    made_by |= {workload_key(claim): workload_key(owner) for owner, claim in claims}
     return Expansion(
         pods=tuple(default_pod(pod, classes) for pod in pods),
         replica_sets=made_sets,
-        claims=tuple(stateful_claims(manifests.stateful_sets, manifests.persistent_volume_claims)),
+        claims=tuple(each for _, each in claims),
+        made_by=made_by,
     )
 
 

@@ -30,7 +30,7 @@ def stateful_pods(stateful: StatefulSet, present: Sequence[Pod]) -> Iterator[Pod
 
 def stateful_claims(
     sets: Sequence[StatefulSet], present: Sequence[PersistentVolumeClaim]
-) -> Iterator[PersistentVolumeClaim]:
+) -> Iterator[tuple[StatefulSet, PersistentVolumeClaim]]:
     """The claims that stateful sets make from their templates and that are not there yet."""
     known = set(map(object_key, present))
     for stateful in sets:
@@ -41,7 +41,7 @@ def stateful_claims(
                 if (namespace, name) not in known:
                     labels = template.metadata.labels
                     meta = ObjectMeta(name=name, namespace=namespace, labels=labels)
-                    yield PersistentVolumeClaim(metadata=meta, spec=template.spec)
+                    yield stateful, PersistentVolumeClaim(metadata=meta, spec=template.spec)
 
 
 def _ordinals(stateful: StatefulSet) -> range:

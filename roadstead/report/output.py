@@ -3,6 +3,7 @@
     placements.parquet, placements.json   pod, uid, node; sorted by pod
     pending.parquet, pending.json         pod, uid, message, reasons, plugins; sorted by pod
     preempted.parquet, preempted.json     pod, uid, node, preemptor; sorted by pod
+    not_created.parquet, not_created.json kind, name, workload, source, reason; sorted by kind, name
     nodes.parquet, nodes.json             per node and resource: allocatable, before, after
     run.json                              all it takes to run it again, and digests of the above
     summary.json                          the figures; written last
@@ -54,10 +55,11 @@ COLUMNS: Mapping[str, Mapping[str, pa.DataType]] = {
         "plugins": pa.list_(pa.string()),
     },
     "preempted": dict.fromkeys(("pod", "uid", "node", "preemptor"), pa.string()),
+    "not_created": dict.fromkeys(("kind", "name", "workload", "source", "reason"), pa.string()),
 }
 """Types of the columns of the Parquet files, by the file's name."""
 
-DIGESTED = ("placements.json", "pending.json", "preempted.json", "nodes.json")
+DIGESTED = ("placements.json", "pending.json", "preempted.json", "not_created.json", "nodes.json")
 
 
 def write_output(directory: Path, result: RunResult) -> None:
@@ -124,6 +126,8 @@ def _write_files(folder: Path, result: RunResult) -> None:
     _write_table(folder, "placements", [asdict(pod) for pod in sorted(result.placements, key=key)])
     _write_table(folder, "pending", [_pending_row(pod) for pod in sorted(result.pending, key=key)])
     _write_table(folder, "preempted", [asdict(pod) for pod in sorted(result.preempted, key=key)])
+    refused = sorted(result.not_created, key=attrgetter("kind", "name"))
+    _write_table(folder, "not_created", [asdict(each) for each in refused])
     _write_nodes(folder, result.node_use)
     digests = {name: digest_of_file(folder / name).sha256 for name in DIGESTED}
     _write_json(folder / RUN_FILE, run_document(result, digests))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from roadstead.facts.pod import Pod, PodFacts
-from roadstead.report.result import Json, RunResult
+from roadstead.report.result import Json, NotCreated, RunResult
 
 BARE_PODS_MAX = 10
 """So many pods without a controller are shown one by one; more of them are counted as one."""
@@ -34,6 +34,7 @@ class Workload:
     nodes: Counter[str] = field(default_factory=Counter)
     pending: int = 0
     preempted: int = 0
+    not_created: int = 0
 
     @property
     def placed(self) -> int:
@@ -43,6 +44,7 @@ class Workload:
         """The workload as JSON."""
         nodes: dict[str, Json] = {name: self.nodes[name] for name in sorted(self.nodes)}
         counts = {"placed": self.placed, "pending": self.pending, "preempted": self.preempted}
+        counts["not_created"] = self.not_created
         return {"workload": self.name, **counts, "nodes": nodes}
 
 
@@ -54,12 +56,16 @@ def workload_of(facts: PodFacts) -> str:
     owner = facts.owner
     if owner is None:
         return ""
-    kind, name = owner.kind, owner.name
+    return workload_name(owner.kind, facts.namespace, owner.name, facts.labels)
+
+
+def workload_name(kind: str, namespace: str, name: str, labels: Iterable[tuple[str, str]]) -> str:
+    """`workload_of` of a pod by its controller and its labels."""
     if kind == "ReplicaSet":
-        suffix = next((f"-{value}" for key, value in facts.labels if key == TEMPLATE_HASH), "")
+        suffix = next((f"-{value}" for key, value in labels if key == TEMPLATE_HASH), "")
         if suffix and name.endswith(suffix):
             kind, name = "Deployment", name.removesuffix(suffix)
-    return f"{kind} {facts.namespace}/{name}"
+    return f"{kind} {namespace}/{name}"
 
 
 def pod_lines(pods: Iterable[Pod], result: RunResult) -> Iterator[PodLine]:
@@ -73,16 +79,26 @@ def pod_lines(pods: Iterable[Pod], result: RunResult) -> Iterator[PodLine]:
         yield PodLine(identity.key, workload_of(facts), node_of.get(uid, ""), reason)
 
 
+def lines_not_created(result: RunResult) -> Iterator[PodLine]:
+    """A line for each pod that admission refuses, with its reason."""
+    for each in result.not_created:
+        if each.kind == "Pod":
+            yield PodLine(each.name, each.workload, "", f"not created: {each.reason}")
+
+
 def workloads(pods: Sequence[Pod], result: RunResult) -> tuple[Workload, ...]:
-    """The workloads of the pods that were to be scheduled, in the order of their first pods."""
+    """The workloads of the pods that were to be scheduled, in the order of their first pods.
+
+    Behind them those whose pods are all refused by admission.
+    """
     node_of = {each.uid: each.node for each in result.placements}
     gone = {each.uid for each in result.preempted}
-    bare = sum(facts.owner is None for _, facts in pods)
+    refused = [each for each in result.not_created if each.kind == "Pod"]
+    bare = sum(facts.owner is None for _, facts in pods) + sum(not e.workload for e in refused)
+    is_counted = bare > BARE_PODS_MAX
     found: dict[str, Workload] = {}
     for identity, facts in pods:
-        name = workload_of(facts)
-        if not name:
-            name = f"Pod {identity.key}" if bare <= BARE_PODS_MAX else "Pods without a controller"
+        name = workload_of(facts) or _bare_name(identity.key, is_counted=is_counted)
         workload = found.get(name) or found.setdefault(name, Workload(name))
         node_name = node_of.get(identity.uid)
         if node_name is not None:
@@ -91,7 +107,14 @@ def workloads(pods: Sequence[Pod], result: RunResult) -> tuple[Workload, ...]:
             workload.preempted += 1
         else:
             workload.pending += 1
+    for each in refused:
+        name = each.workload or _bare_name(each.name, is_counted=is_counted)
+        (found.get(name) or found.setdefault(name, Workload(name))).not_created += 1
     return tuple(found.values())
+
+
+def _bare_name(key: str, *, is_counted: bool) -> str:
+    return "Pods without a controller" if is_counted else f"Pod {key}"
 
 
 def bindings(pods: Iterable[Pod], result: RunResult) -> tuple[dict[str, Json], int]:
@@ -115,9 +138,12 @@ def bindings(pods: Iterable[Pod], result: RunResult) -> tuple[dict[str, Json], i
     return document, len(placed) - len(items)
 
 
-def pods_document(pods: Iterable[PodLine], of: Iterable[Workload]) -> dict[str, Json]:
-    """Workloads and pods as JSON."""
+def pods_document(
+    pods: Iterable[PodLine], of: Iterable[Workload], refused: Iterable[NotCreated] = ()
+) -> dict[str, Json]:
+    """Workloads, pods and what is not created as JSON."""
     return {
         "workloads": [each.document() for each in of],
         "pods": [dict(asdict(each)) for each in pods],
+        "objects_not_created": [dict(asdict(each)) for each in refused],
     }

@@ -46,6 +46,21 @@ class PendingPod:
 
 
 @dataclass(frozen=True, slots=True)
+class NotCreated:
+    """An object that admission refuses: it is neither placed nor pending.
+
+    name: `namespace/name`. workload: what makes it, or "". source: the file of it or its workload.
+    reason: in upstream's words where it has some.
+    """
+
+    kind: str
+    name: str
+    workload: str
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class PreemptedPod:
     """A pod that had to go from a node (or was to come to it) for the sake of another pod."""
 
@@ -86,6 +101,8 @@ class RunResult:
     scheduling_s: from the first pod submitted to the last one decided; elapsed_s: the command.
     timings_s: where the time went, by phase, in order.
     preempted: pods that had to go, and are neither placed nor pending.
+    not_created: objects of the manifests that admission refuses. notes: what a person was told of
+    the inputs.
     concurrency: what the schedulers did side by side, where that is known.
     settings: our own settings; config: the effective KubeSchedulerConfiguration, with notes of what
     became of each part of an older one.
@@ -107,6 +124,8 @@ class RunResult:
     versions: Mapping[str, str] = field(default_factory=dict)
     preempted: tuple[PreemptedPod, ...] = ()
     concurrency: Concurrency | None = None
+    not_created: tuple[NotCreated, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def pods_per_s(self) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from roadstead.config.legacy.notes import Note
 from roadstead.report.concurrency import Concurrency, concurrency_part
+from roadstead.report.not_created import Refusals, group_not_created
 from roadstead.report.result import Json, NodeUse, PendingPod, RunResult
 
 REASON_MAX_CHARS = 300
@@ -48,7 +49,10 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run in figures. utilization: of the fleet; zones: the same for each zone, by name."""
+    """A run in figures. utilization: of the fleet; zones: the same for each zone, by name.
+
+    refusals: why objects are not created. notes: what a person was told of the inputs.
+    """
 
     source: str
     placed: int
@@ -65,6 +69,12 @@ class Summary:
     config_notes: tuple[Note, ...] = ()
     preempted: int = 0
     concurrency: Concurrency | None = None
+    refusals: tuple[Refusals, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def not_created(self) -> int:
+        return sum(each.count for each in self.refusals)
 
 
 def summarize(result: RunResult) -> Summary:
@@ -89,6 +99,8 @@ def summarize(result: RunResult) -> Summary:
         config_notes=result.config_notes,
         preempted=len(result.preempted),
         concurrency=result.concurrency,
+        refusals=group_not_created(result.not_created),
+        notes=result.notes,
     )
 
 
@@ -129,7 +141,7 @@ def summary_document(summary: Summary) -> dict[str, Json]:
     """The summary as a JSON document; amounts in base units (milli-CPU, bytes, counts).
 
     `config_notes` stands there only where the configuration was an older document, `concurrency`
-    only where several schedulers were at work, or a bind was refused.
+    only where several schedulers were at work, or a bind was refused; `notes` where there are any.
     """
     notes: list[Json] = [dict(note.document()) for note in summary.config_notes]
     return {
@@ -137,6 +149,7 @@ def summary_document(summary: Summary) -> dict[str, Json]:
         "placed": summary.placed,
         "pending": summary.pending,
         "preempted": summary.preempted,
+        "not_created": summary.not_created,
         "nodes": summary.nodes,
         "pods_per_s": round(summary.pods_per_s, 1),
         "scheduling_s": round(summary.scheduling_s, 6),
@@ -148,8 +161,22 @@ def summary_document(summary: Summary) -> dict[str, Json]:
         },
         "pending_reasons": [asdict(reason) for reason in summary.reasons],
         "pending_plugins": dict(summary.plugins),
+        "not_created_reasons": [_refusals_document(each) for each in summary.refusals],
         **({"config_notes": notes} if notes else {}),
+        **({"notes": list(summary.notes)} if summary.notes else {}),
         **concurrency_part(summary.concurrency),
+    }
+
+
+def _refusals_document(refusals: Refusals) -> dict[str, Json]:
+    first = refusals.first
+    return {
+        "kind": first.kind,
+        "workload": first.workload,
+        "count": refusals.count,
+        "first": first.name,
+        "source": first.source,
+        "reason": first.reason,
     }
 
 

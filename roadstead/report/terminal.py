@@ -12,6 +12,7 @@ from rich.text import Text
 from roadstead.protocol.errors import printable
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.concurrency_table import fill, headline
+from roadstead.report.not_created import Refusals
 from roadstead.report.pods import PodLine, Workload
 from roadstead.report.summary import Reason, Summary, Use
 from roadstead.report.units import human_amount, human_seconds, percent, resource_title
@@ -35,6 +36,8 @@ def print_summary(console: Console, summary: Summary, workloads: Sequence[Worklo
     console.print(_utilization(summary.utilization))
     if len(summary.zones) > 1:
         console.print(_zones(summary.zones))
+    if summary.refusals:
+        console.print(_refusals(summary.refusals))
     if summary.reasons:
         console.print(_reasons(summary.reasons))
     if summary.concurrency is not None and summary.concurrency.is_notable:
@@ -54,6 +57,9 @@ def _headline(summary: Summary) -> Text:
     if summary.preempted:
         text.append(f"\n{summary.preempted:,} preempted", style="bold yellow")
         text.append(": they had to make room for pods of higher priority")
+    if summary.not_created:
+        text.append(f"\n{summary.not_created:,} not created", style="bold yellow")
+        text.append(": admission refuses them or their claims")
     text.append(f"\n{summary.pods_per_s:,.0f} pods/s", style="bold")
     text.append(f" over {human_seconds(summary.scheduling_s)} of scheduling; ")
     text.append(f"{human_seconds(summary.elapsed_s)} in all")
@@ -72,12 +78,16 @@ def _table(title: str, *columns: str) -> Table:
 
 def _placements(workloads: Sequence[Workload]) -> Table:
     """Workloads with the nodes of their pods; all of them, or the first."""
-    table = _table("Where the pods are", "workload", "placed", "pending")
+    columns = ["placed", "pending"]
+    if has_refused := any(each.not_created for each in workloads):
+        columns.append("not created")
+    table = _table("Where the pods are", "workload", *columns)
     table.add_column("nodes", overflow="fold")
     for each in workloads[:WORKLOADS_MAX]:
-        pending = Text(f"{each.pending:,}", style="bold yellow" if each.pending else "")
+        left = [each.pending, each.not_created] if has_refused else [each.pending]
+        cells = [Text(f"{count:,}", style="bold yellow" if count else "") for count in left]
         name = Text(printable(each.name))
-        table.add_row(name, f"{each.placed:,}", pending, Text(printable(_nodes(each))))
+        table.add_row(name, f"{each.placed:,}", *cells, Text(printable(_nodes(each))))
     _say_left_out(table, len(workloads) - WORKLOADS_MAX, "workloads; -o wide shows every pod")
     return table
 
@@ -140,6 +150,16 @@ def _reasons(reasons: tuple[Reason, ...]) -> Table:
         per_pod = f"{reason.nodes / reason.pods:,.0f}"
         table.add_row(Text(printable(reason.reason)), f"{reason.pods:,}", per_pod)
     _say_left_out(table, len(reasons) - REASONS_MAX, "reasons")
+    return table
+
+
+def _refusals(refusals: Sequence[Refusals]) -> Table:
+    table = _table("Why objects are not created", "reason", "objects")
+    table.add_column("first", overflow="fold")
+    for each in refusals[:REASONS_MAX]:
+        first = Text(printable(f"{each.first.kind} {each.first.name}"))
+        table.add_row(Text(printable(each.first.reason)), f"{each.count:,}", first)
+    _say_left_out(table, len(refusals) - REASONS_MAX, "reasons")
     return table
 
 

@@ -151,7 +151,7 @@ def test_a_name_that_is_not_one_pods_exits_2(
     result = run("explain", name, "--cluster", cluster)
 
     assert result.exit_code == 2
-    assert result.stderr == text
+    assert result.stderr.endswith(text)
     assert document_of(run, "b/web", "--cluster", cluster)["pod"] == "b/web"
 
 

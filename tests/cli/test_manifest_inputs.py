@@ -45,6 +45,11 @@ def pending_names(loaded: Loaded) -> list[str]:
     return [identity.key for identity, _ in loaded.inputs.pending]
 
 
+def other_notes(loaded: Loaded) -> tuple[str, ...]:
+    """The notes, but for that on default tolerations, which almost every pod gets."""
+    return tuple(each for each in loaded.notes if "tolerations of nodes" not in each)
+
+
 def replica_set(name: str, replicas: int = 0, **selector: object) -> Manifest:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("x")["spec"]}
     wanted = {"replicas": replicas, "selector": selector, "template": template}
@@ -105,7 +110,7 @@ def test_what_is_left_out_is_told_with_counts(files: Files) -> None:
 def test_a_cluster_without_nodes_is_told(files: Files) -> None:
     loaded = files.load([pod("a")], [])
 
-    assert loaded.notes == ("The cluster has no nodes: no pod can be placed.",)
+    assert other_notes(loaded) == ("The cluster has no nodes: no pod can be placed.",)
     assert pending_names(loaded) == ["default/a"]
 
 
@@ -288,7 +293,7 @@ def test_pods_of_nodes_that_are_gone_are_pending_again_where_that_is_asked_for(
         "default/web-1",
     ]
     assert all(not facts.node_name for _, facts in loaded.inputs.pending)
-    assert loaded.notes == (
+    assert other_notes(loaded) == (
         "Pending again: 2 pods of nodes that the manifests do not have.",
         "Left out: 2 running pods on nodes that the manifests do not have.",
     )
@@ -317,6 +322,9 @@ def test_pods_of_workloads_get_the_limits_of_their_namespace(files: Files) -> No
     asked = [dict(facts.requests).get("memory", 0) for _, facts in loaded.inputs.pending]
     assert asked == [1 << 30, 1 << 30]
     assert "memory" not in dict(loaded.inputs.running[0][1].requests)
+    first = pending_names(loaded)[0]
     assert loaded.notes == (
-        "Applied, as when pods are created: LimitRange default/l, to 2 of them.",
+        f"Applied, as when pods are created: LimitRange default/l, to 2 of them (first {first}).",
+        "Applied, as when pods are created: tolerations of nodes not ready or unreachable for "
+        f"300 s, to 2 of them (first {first}).",
     )

@@ -30,7 +30,7 @@ def test_they_are_left_out_where_that_is_asked_for(run: Run) -> None:
     )
 
     note = "Left out: 4 pods of which a plugin is not there yet (default/d-0, default/d-1, default/"
-    assert result.stderr.startswith(note)
+    assert note in result.stderr
     assert [each["pod"] for each in json.loads(result.stdout)["pods"]] == ["default/plain"]
 
 

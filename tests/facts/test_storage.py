@@ -27,6 +27,7 @@ from roadstead.facts.storage import (
     StorageClassFacts,
 )
 from roadstead.manifests import Manifests
+from roadstead.manifests.creation import create
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import validate
 
@@ -256,26 +257,25 @@ def test_manifests_get_what_the_api_server_and_its_controllers_would_add():
     template = {"metadata": {"labels": {"k": "v"}}, "spec": {"accessModes": ["ReadWriteOnce"]}}
     scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}
     default = {"storageclass.kubernetes.io/is-default-class": "true"}
-    found = storage_facts(
-        Manifests(
-            persistent_volumes=(
-                manifest("PersistentVolume", "free", spec={}),
-                manifest("PersistentVolume", "taken", spec={"claimRef": {"name": "c"}}),
-            ),
-            persistent_volume_claims=(
-                manifest("PersistentVolumeClaim", "classless", spec={"storageClassName": ""}),
-                manifest("PersistentVolumeClaim", "unnamed", spec={}),
-                manifest("PersistentVolumeClaim", "prebound", spec={"volumeName": "taken"}),
-            ),
-            storage_classes=(
-                manifest("StorageClass", "b", default, provisioner="p"),
-                manifest("StorageClass", "a", default, provisioner="p"),
-                manifest("StorageClass", "c", volumeBindingMode="WaitForFirstConsumer"),
-            ),
+    manifests = Manifests(
+        persistent_volumes=(
+            manifest("PersistentVolume", "free", spec={}),
+            manifest("PersistentVolume", "taken", spec={"claimRef": {"name": "c"}}),
         ),
-        [],
-        [manifest("Pod", "p", spec={"containers": [], "volumes": [scratch]})],
+        persistent_volume_claims=(
+            manifest("PersistentVolumeClaim", "classless", spec={"storageClassName": ""}),
+            manifest("PersistentVolumeClaim", "unnamed", spec={}),
+            manifest("PersistentVolumeClaim", "prebound", spec={"volumeName": "taken"}),
+        ),
+        storage_classes=(
+            manifest("StorageClass", "b", default, provisioner="p"),
+            manifest("StorageClass", "a", default, provisioner="p"),
+            manifest("StorageClass", "c", volumeBindingMode="WaitForFirstConsumer"),
+        ),
     )
+    pod = manifest("Pod", "p", spec={"containers": [], "volumes": [scratch]})
+
+    found = storage_facts(manifests, create(manifests, [pod], []).claims)
 
     assert [each.phase for each in found.volumes] == ["Available", ""]
     assert [each.binding_mode for each in found.classes] == ["Immediate"] * 2 + [
@@ -284,4 +284,4 @@ def test_manifests_get_what_the_api_server_and_its_controllers_would_add():
     assert {each.name: each.storage_class for each in found.claims} == {
         "classless": "", "unnamed": "a", "prebound": "", "p-scratch": "a",
     }  # fmt: skip
-    assert found.claims[-1].owner_uid == "default/p"
+    assert {each.name: each.owner_uid for each in found.claims}["p-scratch"] == "default/p"

@@ -15,7 +15,7 @@ from roadstead.report.result import PreemptedPod
 FILES = {
     *("placements.json", "placements.parquet", "pending.json", "pending.parquet"),
     *("preempted.json", "preempted.parquet", "nodes.json", "nodes.parquet"),
-    *("run.json", "summary.json"),
+    *("not_created.json", "not_created.parquet", "run.json", "summary.json"),
 }
 
 

@@ -82,6 +82,7 @@ def test_workloads_count_their_pods_by_node(result):
         "placed": 2,
         "pending": 0,
         "preempted": 0,
+        "not_created": 0,
         "nodes": {"n-0": 1, "n-1": 1},
     }
     assert (bare.name, bare.placed, bare.pending) == ("Pod default/p-2", 1, 0)

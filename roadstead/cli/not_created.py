@@ -1,0 +1,107 @@
+"""Objects that admission refuses: where they are from, what is said of them, and their explanation.
+
+They are neither placed nor pending: in a cluster they would not be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from roadstead.cli.find_pod import FoundPod, find_pod
+from roadstead.cli.inputs import Loaded
+from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.manifests.creation import Refused
+from roadstead.manifests.templates import OwnerKey, controller_key, object_key, workload_key
+from roadstead.protocol.errors import InputError
+from roadstead.protocol.objects import Pod
+from roadstead.report.not_created import group_not_created
+from roadstead.report.pods import workload_name
+from roadstead.report.result import NotCreated
+
+GROUPS_MAX = 10
+
+
+def not_created(
+    refused: Sequence[Refused],
+    pods: Iterable[Pod],
+    made_by: Mapping[OwnerKey, OwnerKey],
+    sources: Mapping[OwnerKey, str],
+) -> tuple[NotCreated, ...]:
+    """What a person should know of each refused object.
+
+    pods: all pods, whose ephemeral volumes made some claims. made_by: what made replica sets, jobs
+    and claims. sources: of the objects of manifests.
+    """
+    if not refused:
+        return ()
+    owners = {**{workload_key(each): controller_key(each) for each in pods}, **made_by}
+    return tuple(_not_created(each, owners, sources) for each in refused)
+
+
+def _not_created(
+    refused: Refused, owners: Mapping[OwnerKey, OwnerKey], sources: Mapping[OwnerKey, str]
+) -> NotCreated:
+    found = refused.found
+    key = workload_key(found)
+    controller = found.metadata.controller
+    if controller is not None:
+        namespace = found.metadata.namespace or DEFAULT_NAMESPACE
+        labels = found.metadata.labels.items()
+        workload = workload_name(controller.kind, namespace, controller.name, labels)
+        owner = controller_key(found)
+    else:
+        owner = owners.get(key, ("", "", ""))
+        workload = f"{owner[0]} {owner[1]}/{owner[2]}" if owner[0] else ""
+    # From the object to what made it, up to one that stands in a manifest.
+    while key not in sources and owner[0]:
+        key, owner = owner, owners.get(owner, ("", "", ""))
+    name = "/".join(object_key(found))
+    source = sources.get(key, "")
+    return NotCreated(type(found).__name__, name, workload, source, refused.reason)
+
+
+def not_created_notes(objects: Sequence[NotCreated]) -> Iterator[str]:
+    """A line for each kind of refusal: which objects, from where, and why."""
+    groups = group_not_created(objects)
+    for each in groups[:GROUPS_MAX]:
+        first = each.first
+        source = f" ({first.source})" if first.source else ""
+        what = f"{first.kind} {first.name}"
+        if each.count > 1:
+            what += f" and {each.count - 1:,} more"
+        by = f" of {first.workload}" if first.workload else ""
+        yield f"Not created: {what}{by}{source}: {first.reason}"
+    if more := sum(each.count for each in groups[GROUPS_MAX:]):
+        yield f"Not created: {more:,} more, for other reasons or of other workloads."
+
+
+def find_created(loaded: Loaded, name: str) -> FoundPod:
+    """As `find_pod`; of a pod that is not created, and of a workload without others, it says why.
+
+    Raises:
+        InputError: there is no such pod, it is not clear which, or it is not created.
+    """
+    bare = name.rpartition("/")[2]
+    pods = [each for each in loaded.not_created if each.kind == "Pod"]
+    exact = [each for each in pods if name in (each.name, each.name.partition("/")[2])]
+    if exact and not _is_name_of_created(loaded, name):
+        raise _refusal(exact[0])
+    try:
+        return find_pod(loaded.inputs, name)
+    except InputError:
+        for each in pods:
+            keys = each.name, each.workload.partition(" ")[2]
+            if name in keys or bare in [key.partition("/")[2] for key in keys if key]:
+                raise _refusal(each) from None
+        raise
+
+
+def _is_name_of_created(loaded: Loaded, name: str) -> bool:
+    identities = [identity for identity, _ in loaded.inputs.pending]
+    identities += [identity for identity, _, _ in loaded.inputs.running]
+    return any(name in (each.key, each.name) for each in identities)
+
+
+def _refusal(refused: NotCreated) -> InputError:
+    obj = f"{refused.kind} {refused.name}"
+    return InputError(f"is not created: {refused.reason}", source=refused.source, obj=obj)

@@ -1,0 +1,55 @@
+"""What admission applied to the objects that are created: how often, and to which first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from roadstead.protocol.objects import PersistentVolumeClaim, Pod
+
+CLAIM = "claims"
+POD = "pods"
+
+
+class Applied:
+    """Counts by what was applied (`LimitRange default/small`) and to which kind of object."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], tuple[int, str]] = {}
+
+    def add(self, what: str, key: str, kind: str = POD) -> None:
+        """key: `namespace/name` of the object; the first one is kept as an example."""
+        known, first = self._found.get((kind, what), (0, key))
+        self._found[kind, what] = known + 1, first
+
+    def notes(self) -> Iterator[str]:
+        """One line for each thing that was applied, sorted."""
+        for (kind, what), (count, first) in sorted(self._found.items(), key=_pods_first):
+            example = f" ({first})" if count == 1 else f" (first {first})"
+            yield f"Applied, as when {kind} are created: {what}, to {count:,} of them{example}."
+
+
+def _pods_first(found: tuple[tuple[str, str], tuple[int, str]]) -> tuple[bool, str]:
+    (kind, what), _ = found
+    return kind != POD, what
+
+
+def is_stored_pod(pod: Pod) -> bool:
+    """Whether an API server has admitted the pod already: it has a UID, a time, a node or a phase.
+
+    A pod with a node counts as running, as everywhere in manifests.
+    """
+    meta = pod.metadata
+    return bool(
+        meta.uid or pod.spec.node_name or meta.creation_timestamp is not None or pod.status.phase
+    )
+
+
+def is_stored_claim(claim: PersistentVolumeClaim) -> bool:
+    """As `is_stored_pod`; a claim with a volume counts as bound."""
+    meta = claim.metadata
+    return bool(
+        meta.uid
+        or claim.spec.volume_name
+        or meta.creation_timestamp is not None
+        or claim.status.phase
+    )

@@ -1,0 +1,60 @@
+"""Claims as they are created: the default storage class, and the claims of ephemeral volumes.
+
+Upstream: plugin/pkg/admission/storage/storageclass/setdefault, pkg/volume/util/storageclass.go
+(GetDefaultClass) and pkg/controller/volume/ephemeral (1.34). A stored claim without a class and
+without a volume gets the default one, too: the volume controller sets it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.facts.compile_storage import BETA_CLASS
+from roadstead.protocol.objects import PersistentVolumeClaim, Pod, StorageClass, validate
+
+IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+BETA_IS_DEFAULT = "storageclass.beta.kubernetes.io/is-default-class"
+
+
+def default_class(classes: Iterable[StorageClass]) -> str | None:
+    """The default class; of several the newest, and of equally new ones the first by name."""
+    marked = [
+        each.metadata
+        for each in classes
+        if "true" in map(each.metadata.annotations.get, (IS_DEFAULT, BETA_IS_DEFAULT))
+    ]
+    marked.sort(key=lambda meta: meta.name)
+    marked.sort(key=lambda meta: meta.creation_timestamp or "", reverse=True)
+    return marked[0].name if marked else None
+
+
+def with_class(claim: PersistentVolumeClaim, default: str | None) -> PersistentVolumeClaim:
+    """The claim with the default class where it names none, not even an empty one."""
+    named = claim.spec.storage_class_name is not None or BETA_CLASS in claim.metadata.annotations
+    if named or default is None or claim.spec.volume_name:
+        return claim
+    spec = claim.spec.model_copy(update={"storage_class_name": default})
+    return claim.model_copy(update={"spec": spec})
+
+
+def ephemeral_claims(pod: Pod) -> Iterator[PersistentVolumeClaim]:
+    """The claims that are made of a pod's own templates. InputError where one is wrong."""
+    for volume in pod.spec.volumes:
+        if volume.ephemeral is not None and volume.ephemeral.volume_claim_template:
+            template = volume.ephemeral.volume_claim_template
+            name = f"{pod.metadata.name}-{volume.name}"
+            yield _owned(pod, name, template.get("metadata"), template.get("spec"))
+
+
+def _owned(pod: Pod, name: str, metadata: object, spec: object) -> PersistentVolumeClaim:
+    """The claim that the ephemeral volume controller makes of a template."""
+    namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
+    uid = pod.metadata.uid or f"{namespace}/{pod.metadata.name}"
+    owner = {"kind": "Pod", "name": pod.metadata.name, "uid": uid, "controller": True}
+    own = {"name": name, "namespace": namespace, "ownerReferences": [owner]}
+    kept = metadata if isinstance(metadata, dict) else {}
+    document = {"metadata": {**kept, **own}, "spec": spec}
+    claim = validate("PersistentVolumeClaim", document, source="")
+    assert isinstance(claim, PersistentVolumeClaim)
+    return claim

@@ -1,0 +1,211 @@
+"""What pods and claims use of a quota, and which quotas count them.
+
+Upstream: pkg/quota/v1/evaluator/core/pods.go and persistent_volume_claims.go (1.34).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from roadstead.facts.compile_storage import BETA_CLASS
+from roadstead.facts.requests import is_pod_level, pod_requests, resized
+from roadstead.facts.resources import HUGE_PAGES_PREFIX, NATIVE_DOMAIN
+from roadstead.manifests.pod_totals import Amounts, limits_of, pod_limits, requests_of
+from roadstead.protocol.names import is_extended_resource
+from roadstead.protocol.objects import (
+    Affinity,
+    PersistentVolumeClaim,
+    Pod,
+    PodAffinity,
+    ScopeRequirement,
+)
+from roadstead.protocol.quantity import Quantity
+
+REQUESTS: Final = "requests."
+LIMITS: Final = "limits."
+COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
+POD_COUNT: Final = "count/pods"
+CLAIM_COUNT: Final = "count/persistentvolumeclaims"
+_POD_RESOURCES = frozenset(
+    ("pods", POD_COUNT, *(f"{kind}{name}" for kind in ("", REQUESTS, LIMITS) for name in COMPUTE))
+)
+_CLAIM_RESOURCES = ("persistentvolumeclaims", "requests.storage")
+_BY_CLASS = ".storageclass.storage.k8s.io/"
+MUST_BE_NAMED = frozenset(
+    f"{prefix}{name}" for prefix in ("", REQUESTS, LIMITS) for name in ("cpu", "memory")
+)
+"""Resources that each container must name where a quota has them (validationSet)."""
+
+_ONE = Quantity(1)
+
+
+@dataclass(frozen=True, slots=True)
+class PodUsage:
+    """What pods of one shape use.
+
+    containers: name → resources of quotas that it names; None where the pod names some as a whole,
+    which excuses its containers.
+    """
+
+    amounts: Amounts
+    containers: tuple[tuple[str, frozenset[str]], ...] | None
+    is_best_effort: bool
+
+
+class PodUsages:
+    """Usage of pods; those that share their containers share the answer."""
+
+    def __init__(self) -> None:
+        # With the parts themselves, so that no others have their ids.
+        self._known: dict[tuple[int, ...], tuple[object, PodUsage]] = {}
+
+    def of(self, pod: Pod) -> PodUsage:
+        """The usage of a pod that is not finished."""
+        if resized(pod):
+            return _usage(pod)
+        spec = pod.spec
+        parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
+        shape = tuple(map(id, parts))
+        if shape not in self._known:
+            self._known[shape] = parts, _usage(pod)
+        return self._known[shape][1]
+
+
+def of_pods(names: Iterable[str]) -> Iterator[str]:
+    """Those of a quota's resources that pods use (MatchingResources)."""
+    pages = (HUGE_PAGES_PREFIX, f"{REQUESTS}{HUGE_PAGES_PREFIX}")
+    for name in names:
+        is_native = "/" not in name or NATIVE_DOMAIN in name
+        if (
+            name in _POD_RESOURCES
+            or name.startswith(pages)
+            or (not is_native and name.startswith(REQUESTS))
+        ):
+            yield name
+
+
+def of_claims(names: Iterable[str]) -> Iterator[str]:
+    """Those of a quota's resources that claims use."""
+    suffixes = tuple(f"{_BY_CLASS}{each}" for each in _CLAIM_RESOURCES)
+    for name in names:
+        if name in _CLAIM_RESOURCES or name == CLAIM_COUNT or name.endswith(suffixes):
+            yield name
+
+
+def claim_usage(claim: PersistentVolumeClaim) -> Amounts:
+    """What a claim uses. A resize of its volume under way is not looked at."""
+    spec = claim.spec
+    class_name = claim.metadata.annotations.get(BETA_CLASS, spec.storage_class_name or "")
+    prefixes = ("", f"{class_name}{_BY_CLASS}") if class_name else ("",)
+    found = {CLAIM_COUNT: _ONE}
+    storage = spec.resources.requests.get("storage")
+    for prefix in prefixes:
+        found[f"{prefix}persistentvolumeclaims"] = _ONE
+        if storage is not None:
+            found[f"{prefix}requests.storage"] = storage.rounded_up(0)
+    return found
+
+
+def missing_resources(usage: PodUsage, required: frozenset[str]) -> str:
+    """What containers must name and do not, in upstream's words; "" for nothing (Constraints)."""
+    if usage.containers is None:
+        return ""
+    missing: dict[str, set[str]] = {}
+    for name, named in usage.containers:
+        for resource in required - named:
+            missing.setdefault(resource, set()).add(name)
+    texts = (f"{each} for: {','.join(sorted(missing[each]))}" for each in sorted(missing))
+    return f"must specify {'; '.join(texts)}" if missing else ""
+
+
+def pod_in_scope(pod: Pod, usage: PodUsage, scope: ScopeRequirement) -> bool:
+    """Whether a scope of a quota holds a pod (podMatchesScopeFunc)."""
+    deadline = pod.spec.active_deadline_seconds
+    is_terminating = deadline is not None and deadline >= 0
+    match scope.scope_name:
+        case "Terminating":
+            return is_terminating
+        case "NotTerminating":
+            return not is_terminating
+        case "BestEffort":
+            return usage.is_best_effort
+        case "NotBestEffort":
+            return not usage.is_best_effort
+        case "PriorityClass":
+            return _matches(pod.spec.priority_class_name, scope)
+        case "CrossNamespacePodAffinity":
+            return _looks_into_other_namespaces(pod.spec.affinity)
+    return False
+
+
+def claim_in_scope(claim: PersistentVolumeClaim, scope: ScopeRequirement) -> bool:
+    """Whether a scope of a quota holds a claim; only classes of volume attributes do."""
+    if scope.scope_name != "VolumeAttributesClass":
+        return False
+    return _matches(claim.spec.volume_attributes_class_name or "", scope)
+
+
+def _usage(pod: Pod) -> PodUsage:
+    spec = pod.spec
+    amounts = {POD_COUNT: _ONE, **_compute(pod_requests(pod), pod_limits(pod))}
+    containers = (*spec.containers, *spec.init_containers)
+    named = tuple(
+        (each.name, frozenset(_compute(requests_of(each), limits_of(each)))) for each in containers
+    )
+    whole = spec.resources
+    if whole is not None and any(map(is_pod_level, (*whole.requests, *whole.limits))):
+        return PodUsage(amounts, None, _is_best_effort((whole.requests, whole.limits)))
+    parts = [amounts_of(each) for each in containers for amounts_of in (requests_of, limits_of)]
+    return PodUsage(amounts, named, _is_best_effort(parts))
+
+
+def _compute(requests: Amounts, limits: Amounts) -> Mapping[str, Quantity]:
+    """Amounts under the names of quotas (podComputeUsageHelper)."""
+    found = {"pods": _ONE}
+    for name, amount in requests.items():
+        is_pages = name.startswith(HUGE_PAGES_PREFIX)
+        if name in COMPUTE or is_pages:
+            found[name] = amount
+        if name in COMPUTE or is_pages or is_extended_resource(name):
+            found[f"{REQUESTS}{name}"] = amount
+    found |= {f"{LIMITS}{name}": limits[name] for name in COMPUTE if name in limits}
+    return found
+
+
+def _is_best_effort(parts: Iterable[Amounts]) -> bool:
+    """Whether nothing asks for processors or memory (ComputePodQOS)."""
+    return not any(
+        name in ("cpu", "memory") and amount.unscaled
+        for amounts in parts
+        for name, amount in amounts.items()
+    )
+
+
+def _matches(value: str, scope: ScopeRequirement) -> bool:
+    match scope.operator:
+        case "In":
+            return bool(value) and value in scope.values
+        case "NotIn":
+            return not value or value not in scope.values
+        case "Exists":
+            return bool(value)
+    return not value
+
+
+def _looks_into_other_namespaces(affinity: Affinity | None) -> bool:
+    if affinity is None:
+        return False
+    return any(map(_has_namespaces, (affinity.pod_affinity, affinity.pod_anti_affinity)))
+
+
+def _has_namespaces(side: PodAffinity | None) -> bool:
+    if side is None:
+        return False
+    preferred = side.preferred_during_scheduling_ignored_during_execution
+    terms = [
+        *side.required_during_scheduling_ignored_during_execution,
+        *(each.pod_affinity_term for each in preferred),
+    ]
+    return any(each.namespaces or each.namespace_selector is not None for each in terms)

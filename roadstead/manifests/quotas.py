@@ -1,0 +1,195 @@
+"""Quotas: what pods and claims of a namespace use together, and who is not created for that.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go
+(CheckRequest, 1.34), words included. Quotas of a namespace are asked in order of their names, where
+upstream has no order. `spec.hard` counts, as once the quota controller has seen it.
+
+What is used is counted from the manifests. Where they hold no stored pod (or claim) of a namespace,
+`status.used` of its quotas counts instead: a cluster whose pods were not exported, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.manifests.applied import CLAIM, POD, Applied
+from roadstead.manifests.pod_totals import Amounts
+from roadstead.manifests.quota_usage import (
+    MUST_BE_NAMED,
+    POD_COUNT,
+    PodUsage,
+    PodUsages,
+    claim_in_scope,
+    claim_usage,
+    missing_resources,
+    of_claims,
+    of_pods,
+    pod_in_scope,
+)
+from roadstead.protocol.objects import (
+    PersistentVolumeClaim,
+    Pod,
+    ResourceQuota,
+    ScopeRequirement,
+)
+from roadstead.protocol.quantity import Quantity
+
+_ZERO = Quantity(0)
+
+
+@dataclass(slots=True)
+class _Quota:
+    """A quota. used: of each resource that is limited, in the course of admission."""
+
+    key: str
+    name: str
+    hard: Amounts
+    status: Amounts
+    scopes: Sequence[ScopeRequirement]
+    of_pods: frozenset[str]
+    of_claims: frozenset[str]
+    used: dict[str, Quantity] = field(default_factory=dict)
+
+    def counts_pod(self, pod: Pod, usage: PodUsage) -> bool:
+        return bool(self.of_pods) and all(pod_in_scope(pod, usage, each) for each in self.scopes)
+
+    def counts_claim(self, claim: PersistentVolumeClaim) -> bool:
+        return bool(self.of_claims) and all(claim_in_scope(claim, each) for each in self.scopes)
+
+    def sum_with(self, amounts: Amounts) -> dict[str, Quantity]:
+        """What would be used of the resources of an object; amounts of 0 are left out."""
+        return {
+            name: self.used.get(name, _ZERO).add(amount)
+            for name, amount in amounts.items()
+            if name in self.hard and amount.unscaled
+        }
+
+    def excess(self, amounts: Amounts) -> str:
+        """Why an object of these amounts is refused, in upstream's words; "" where it is not."""
+        total = self.sum_with(amounts)
+        over = sorted(name for name in total if total[name].cmp(self.hard[name]) > 0)
+        if not over:
+            return ""
+        columns = {"requested": amounts, "used": self.used, "limited": self.hard}
+        texts = (
+            f"{title}: {','.join(f'{name}={column.get(name, _ZERO)}' for name in over)}"
+            for title, column in columns.items()
+        )
+        return f"exceeded quota: {self.name}, {', '.join(texts)}"
+
+
+class Quotas:
+    """The quotas of a cluster, by namespace."""
+
+    def __init__(self, quotas: Iterable[ResourceQuota], applied: Applied) -> None:
+        self._applied = applied
+        self._usages = PodUsages()
+        self._quotas: dict[str, list[_Quota]] = {}
+        self._from_status: list[str] = []
+        for each in sorted(quotas, key=lambda one: one.metadata.name):
+            namespace = each.metadata.namespace or DEFAULT_NAMESPACE
+            self._quotas.setdefault(namespace, []).append(_quota(each, namespace))
+
+    def count_stored(
+        self,
+        pods: Iterable[Pod],
+        finished: Iterable[Pod],
+        claims: Iterable[PersistentVolumeClaim],
+    ) -> None:
+        """Add what stored objects use. Finished pods count as objects, and use nothing."""
+        if not self._quotas:
+            return
+        seen: set[tuple[str, str]] = set()
+        for pod, amounts in (*((each, None) for each in pods), *((f, _FINISHED) for f in finished)):
+            namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
+            seen.add((POD, namespace))
+            for quota, usage in self._counting(pod, namespace):
+                quota.used |= quota.sum_with(usage.amounts if amounts is None else amounts)
+        for claim in claims:
+            namespace = claim.metadata.namespace or DEFAULT_NAMESPACE
+            seen.add((CLAIM, namespace))
+            for quota in self._quotas.get(namespace, ()):
+                if quota.counts_claim(claim):
+                    quota.used |= quota.sum_with(claim_usage(claim))
+        self._take_status(seen)
+
+    def admit_pod(self, pod: Pod, key: str) -> str:
+        """Count a new pod, or say why it is refused. key: of the pod, for the notes."""
+        namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
+        counting = list(self._counting(pod, namespace))
+        for quota, usage in counting:
+            if missing := missing_resources(usage, quota.of_pods & MUST_BE_NAMED):
+                return f"failed quota: {quota.name}: {missing}"
+        if not counting:
+            return ""
+        return self._charge([each for each, _ in counting], counting[0][1].amounts, key, POD)
+
+    def admit_claim(self, claim: PersistentVolumeClaim, key: str) -> str:
+        """Count a new claim, or say why it is refused."""
+        namespace = claim.metadata.namespace or DEFAULT_NAMESPACE
+        counting = [each for each in self._quotas.get(namespace, ()) if each.counts_claim(claim)]
+        return self._charge(counting, claim_usage(claim), key, CLAIM) if counting else ""
+
+    def notes(self) -> Iterator[str]:
+        """What of the quotas is not looked at, and what they use by their own word."""
+        for quota in (each for quotas in self._quotas.values() for each in quotas):
+            if ignored := sorted(quota.hard.keys() - quota.of_pods - quota.of_claims):
+                names = ", ".join(ignored)
+                what = f"{names} of ResourceQuota {quota.key}"
+                yield f"Not applied: {what}, since only pods and claims are counted."
+        for key in self._from_status:
+            yield (
+                f"Used of ResourceQuota {key}: as its status has it, since the manifests hold none "
+                "of the objects that it counts."
+            )
+
+    def _counting(self, pod: Pod, namespace: str) -> Iterator[tuple[_Quota, PodUsage]]:
+        quotas = self._quotas.get(namespace)
+        if quotas is None:
+            return
+        usage = self._usages.of(pod)
+        for quota in quotas:
+            if quota.counts_pod(pod, usage):
+                yield quota, usage
+
+    def _charge(self, quotas: Sequence[_Quota], amounts: Amounts, key: str, kind: str) -> str:
+        # An object that one quota refuses is counted by none.
+        if excess := next(filter(None, (each.excess(amounts) for each in quotas)), ""):
+            return excess
+        for quota in quotas:
+            quota.used |= quota.sum_with(amounts)
+            self._applied.add(f"ResourceQuota {quota.key}", key, kind)
+        return ""
+
+    def _take_status(self, seen: set[tuple[str, str]]) -> None:
+        for namespace, quotas in self._quotas.items():
+            for quota in quotas:
+                names = (
+                    *(quota.of_pods if (POD, namespace) not in seen else ()),
+                    *(quota.of_claims if (CLAIM, namespace) not in seen else ()),
+                )
+                taken = {name: quota.status[name] for name in names if name in quota.status}
+                quota.used |= taken
+                if any(each.unscaled for each in taken.values()):
+                    self._from_status.append(quota.key)
+
+
+_FINISHED: Amounts = {POD_COUNT: Quantity(1)}
+
+
+def _quota(quota: ResourceQuota, namespace: str) -> _Quota:
+    scopes = [ScopeRequirement(scope_name=e, operator="Exists") for e in quota.spec.scopes]
+    if quota.spec.scope_selector is not None:
+        scopes += quota.spec.scope_selector.match_expressions
+    hard = quota.spec.hard
+    return _Quota(
+        key=f"{namespace}/{quota.metadata.name}",
+        name=quota.metadata.name,
+        hard=hard,
+        status=quota.status.used,
+        scopes=scopes,
+        of_pods=frozenset(of_pods(hard)),
+        of_claims=frozenset(of_claims(hard)),
+    )

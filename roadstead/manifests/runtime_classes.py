@@ -1,0 +1,63 @@
+"""Runtime classes: the overhead of a pod, and where it may run.
+
+Upstream: plugin/pkg/admission/runtimeclass (1.34).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from roadstead.manifests.applied import Applied
+from roadstead.protocol.errors import cut_short
+from roadstead.protocol.objects import PodSpec, RuntimeClass
+
+
+class RefusedError(Exception):
+    """Admission refuses an object; the text says why."""
+
+
+class RuntimeClasses:
+    """The runtime classes of a cluster."""
+
+    def __init__(self, classes: Iterable[RuntimeClass], applied: Applied) -> None:
+        self._applied = applied
+        self._classes = {each.metadata.name: each for each in classes}
+        self._missing: Counter[str] = Counter()
+
+    def applied_to(self, spec: PodSpec, key: str) -> PodSpec:
+        """The spec with what its class adds. key: of the pod. RefusedError if they contradict."""
+        name = spec.runtime_class_name
+        if not name:
+            return spec
+        runtime = self._classes.get(name)
+        if runtime is None:
+            self._missing[cut_short(name)] += 1
+            return spec
+        changes: dict[str, object] = {}
+        overhead = runtime.overhead.pod_fixed
+        if overhead and spec.overhead and spec.overhead != overhead:
+            raise RefusedError(f"spec.overhead is not that of RuntimeClass {cut_short(name)}")
+        if overhead and not spec.overhead:
+            changes["overhead"] = overhead
+        wanted, given = runtime.scheduling.node_selector, spec.node_selector
+        if conflict := [key for key in wanted if given.get(key, wanted[key]) != wanted[key]]:
+            rule = f"contradicts RuntimeClass {cut_short(name)} in {cut_short(conflict[0])}"
+            raise RefusedError(f"spec.nodeSelector {rule}")
+        if not wanted.items() <= given.items():
+            changes["node_selector"] = {**given, **wanted}
+        more = [e for e in runtime.scheduling.tolerations if e not in spec.tolerations]
+        if more:
+            changes["tolerations"] = (*spec.tolerations, *more)
+        if not changes:
+            return spec
+        self._applied.add(f"RuntimeClass {name}", key)
+        return spec.model_copy(update=changes)
+
+    def notes(self) -> Iterator[str]:
+        """The classes that pods name and the cluster does not have."""
+        for name, count in sorted(self._missing.items()):
+            yield (
+                f"Not known: RuntimeClass {name} of {count:,} pod{'s' * (count > 1)}, with its "
+                "overhead and where it may run."
+            )
