@@ -78,6 +78,7 @@ def _carry_out(
     timings_s = {**result.timings_s, **_written(session)}
     result = replace(result, timings_s=timings_s, elapsed_s=session.watch.elapsed_s)
     print_result(result, _of_interest(loaded, result), report)
+    _print_plugin_failures(result, plan)
     if report.output is None:
         # What is printed is all that comes of it.
         session.launcher().finish(plan)
@@ -103,6 +104,14 @@ def told_what_is_kept(plan: RunPlan) -> Iterator[None]:
 def tell_notes(loaded: Loaded) -> None:
     for note in loaded.notes:
         click.echo(printable(note), err=True)
+
+
+def _print_plugin_failures(result: RunResult, plan: RunPlan) -> None:
+    if plan.plugins and result.pending:
+        from roadstead.cli.plugin_failures import failure_notes
+
+        for note in failure_notes(result.pending, [*plan.user_plugins()]):
+            click.echo(printable(note), err=True)
 
 
 def make_result(session: Session, loaded: Loaded, plan: RunPlan, outcome: RunOutcome) -> RunResult:

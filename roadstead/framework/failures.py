@@ -7,6 +7,7 @@ RunScorePlugins).
 from __future__ import annotations
 
 from roadstead.framework.plugin import MAX_NODE_SCORE
+from roadstead.framework.plugin_source import PLACE_OF_SCORES, with_place
 from roadstead.nodes.columns import I64
 from roadstead.protocol.status import Code, Status, error, unresolvable
 
@@ -43,11 +44,12 @@ def out_of_range(plugin: str, scores: I64) -> Status | None:
     low, high = int(scores.min()), int(scores.max())
     if low >= 0 and high <= MAX_NODE_SCORE:
         return None
-    return error(
+    text = (
         f'applying score defaultWeights on Score plugins: plugin "{plugin}" returns an invalid '
         f"score {low if low < 0 else high}, it should in the range of [0, {MAX_NODE_SCORE}] "
         "after normalizing"
     )
+    return error(with_place(text, PLACE_OF_SCORES.get(plugin, "")))
 
 
 def nothing_left(plugins: list[str]) -> Status:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.pod import PodFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework import answer_checks as checked
 from roadstead.framework.answer_checks import Args, WrongAnswerError, wrong
 from roadstead.framework.events import (
@@ -57,12 +57,20 @@ from roadstead.framework.plugin import (
     SummarizesFilter,
     SummarizesScore,
 )
-from roadstead.framework.plugin_calls import CALLS, NotAskedError, PluginInterrupt
+from roadstead.framework.plugin_calls import CALLS, NotAskedError, PluginInterrupt, facts_of
+from roadstead.framework.plugin_source import (
+    PLACE_OF_SCORES,
+    defined_at,
+    function_at,
+    raised_at,
+    with_place,
+)
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import Code, Status
 
 P = TypeVar("P", bound=Plugin)
+T = TypeVar("T")
 
 MAX_TEXT = 300
 """Characters of what a plugin raised that are kept."""
@@ -71,15 +79,32 @@ _LOG = logging.getLogger("roadstead.plugins")
 
 
 class PluginFailure(Exception):
-    """A plugin raised, or returned what it must not. status: an Error under the plugin's name."""
+    """A plugin raised, or returned what it must not.
 
-    def __init__(self, point: str, status: Status) -> None:
-        super().__init__(f'plugin "{status.plugin}" failed at {point}: {status.message}')
-        self.point, self.status = point, status
+    status: an Error under the plugin's name, with file and line. facts: of the pod, where the
+    method was given one; its name only where a pod's identity was given, too.
+    """
+
+    def __init__(self, point: str, status: Status, args: Args = ()) -> None:
+        whom = next((f" for pod {each.key}" for each in args if isinstance(each, PodIdentity)), "")
+        super().__init__(f'plugin "{status.plugin}" failed at {point}{whom}: {status.message}')
+        self.point, self.status, self.facts = point, status, facts_of(args)
 
 
 Check = Callable[[object, Args], object]
 Instead = Callable[[PluginFailure, Args], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose function is called. name: the plugin's. module: where its class is defined.
+
+    place: file and line of the function, "" if unknown.
+    """
+
+    name: str
+    module: str
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +113,7 @@ class Contained:
 
     point: how the method is named to people. check: returns the answer, or raises WrongAnswerError.
     instead: the answer that a failure becomes; None where the failure is raised.
-    within: given the plugin's name, its answer and whether failures are raised, contains the
+    within: given whose call it is, its answer and whether failures are raised, contains the
     functions that the answer holds.
     """
 
@@ -97,7 +122,7 @@ class Contained:
     point: str
     check: Check
     instead: Instead | None = None
-    within: Callable[[str, Any, bool], object] = lambda name, answer, is_strict: answer
+    within: Callable[[Caller, Any, bool], object] = lambda caller, answer, is_strict: answer
 
 
 def guard(plugin: P, *, is_strict: bool = False) -> P:
@@ -107,7 +132,7 @@ def guard(plugin: P, *, is_strict: bool = False) -> P:
     """
     replaced = {
         each.method: _guarded(
-            plugin.name,
+            Caller(plugin.name, type(plugin).__module__, defined_at(plugin, each.method)),
             replace(each, instead=None) if is_strict else each,
             getattr(plugin, each.method),
         )
@@ -118,29 +143,26 @@ def guard(plugin: P, *, is_strict: bool = False) -> P:
         # A plugin may be a frozen dataclass; what its class says of itself stays as it is.
         object.__setattr__(plugin, name, method)
     object.__setattr__(plugin, "is_guarded", True)
+    if isinstance(plugin, ScorePlugin):
+        last = "normalize" if plugin.normalizes else "score"
+        PLACE_OF_SCORES[plugin.name] = defined_at(plugin, last)
     return plugin
 
 
-def _guarded(name: str, how: Contained, method: Callable[..., object]) -> Callable[..., object]:
+def _guarded(
+    caller: Caller, how: Contained, method: Callable[..., object]
+) -> Callable[..., object]:
     point, check, instead, within = how.point, how.check, how.instead, how.within
 
     def call(*args: object) -> object:
         try:
-            answer = check(_watched(name, point, method, args), args)
-            return within(name, answer, instead is None)
+            answer = check(_watched(caller.name, point, method, args), args)
+            return within(caller, answer, instead is None)
         except (PluginFailure, UnsupportedError):
             # What this version lacks is refused for the whole run, whoever finds it out.
             raise
-        except NotAskedError as why:
-            failure = _failure(name, point, str(why))
-        except PluginInterrupt:
-            # It may have come just before the end of the call was noted.
-            CALLS.clear()
-            failure = _failure(name, point, f"did not return within {CALLS.limit_s:g} s")
-        except WrongAnswerError as wrong:
-            failure = _failure(name, point, str(wrong))
-        except (Exception, SystemExit) as raised:
-            failure = _failure(name, point, f"{type(raised).__name__}: {raised}")
+        except BaseException as raised:
+            failure = _failure(caller, point, _text_of(caller, raised), args)
         if instead is None:
             raise failure
         return instead(failure, args)
@@ -161,63 +183,93 @@ def _watched(name: str, point: str, method: Callable[..., object], args: Args) -
         CALLS.leave(call)
 
 
-def _failure(name: str, point: str, text: str) -> PluginFailure:
-    text = text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
-    failure = PluginFailure(point, Status(Code.ERROR, (text,), name))
+def _text_of(caller: Caller, raised: BaseException) -> str:
+    """What a call raised, with the line that raised it; raises what is not a plugin's failure."""
+    if isinstance(raised, NotAskedError):
+        return str(raised)
+    if isinstance(raised, WrongAnswerError):
+        return with_place(_cut(str(raised)), caller.place)
+    if isinstance(raised, PluginInterrupt):
+        # It may have come just before the end of the call was noted.
+        CALLS.clear()
+        text = f"did not return within {CALLS.limit_s:g} s"
+    elif isinstance(raised, Exception | SystemExit):
+        text = _cut(f"{type(raised).__name__}: {raised}")
+    else:
+        raise raised
+    return with_place(text, raised_at(caller.module, raised) or caller.place)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
+
+
+def _failure(caller: Caller, point: str, text: str, args: Args) -> PluginFailure:
+    failure = PluginFailure(point, Status(Code.ERROR, (text,), caller.name), args)
     _LOG.info("%s", failure)
     return failure
 
 
-def _with_contained_changes(name: str, effect: Effect, is_strict: bool) -> Effect:
+def _with_contained_changes(caller: Caller, effect: Effect, is_strict: bool) -> Effect:
     how = Contained(Plugin, "changes", "effect", checked.truth, _always(True))
-    changes = _guarded(name, replace(how, instead=None) if is_strict else how, effect.changes)
+    changes = _guarded(caller, replace(how, instead=None) if is_strict else how, effect.changes)
     return replace(effect, changes=lambda pod: bool(changes(pod)))
 
 
 def _with_contained_hints(
-    name: str, events: tuple[RegisteredEvent, ...], is_strict: bool
+    caller: Caller, events: tuple[RegisteredEvent, ...], is_strict: bool
 ) -> tuple[RegisteredEvent, ...]:
     return tuple(
         replace(
             each,
-            hint=None if each.hint is None else _contained_hint(name, each.hint),
-            concerns=None if each.concerns is None else _contained_concern(name, each.concerns),
+            hint=None if each.hint is None else _contained_hint(caller, each.hint),
+            concerns=None if each.concerns is None else _contained_concern(caller, each.concerns),
         )
         for each in events
     )
 
 
-def _contained_hint(name: str, hint: Hint[object]) -> Hint[object]:
-    def ask(pod: PodFacts, change: Change[object], cluster: ClusterFacts) -> QueueingHint:
-        answer = _asked(name, "QueueingHint", hint, (pod, change, cluster))
+def _contained_hint(caller: Caller, hint: Hint[object]) -> Hint[object]:
+    caller = replace(caller, place=function_at(caller.module, hint))
+
+    def check(answer: object, args: Args) -> QueueingHint:
         if not isinstance(answer, QueueingHint):
-            raise HintError(str(wrong(answer, "a QueueingHint")))
+            raise wrong(answer, "a QueueingHint")
         return answer
+
+    def ask(pod: PodFacts, change: Change[object], cluster: ClusterFacts) -> QueueingHint:
+        return _asked(caller, "QueueingHint", hint, check, (pod, change, cluster))
 
     return ask
 
 
-def _contained_concern(name: str, concern: Concern) -> Concern:
-    def ask(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
-        answer = _asked(name, "concerns", concern, (pod, assigned, cluster))
+def _contained_concern(caller: Caller, concern: Concern) -> Concern:
+    caller = replace(caller, place=function_at(caller.module, concern))
+
+    def check(answer: object, args: Args) -> bool:
         if not isinstance(answer, bool):
-            raise HintError(str(wrong(answer, "a bool")))
+            raise wrong(answer, "a bool")
         return answer
+
+    def ask(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
+        return _asked(caller, "concerns", concern, check, (pod, assigned, cluster))
 
     return ask
 
 
-def _asked(name: str, point: str, advice: Callable[..., object], args: Args) -> object:
+def _asked(
+    caller: Caller,
+    point: str,
+    advice: Callable[..., object],
+    check: Callable[[object, Args], T],
+    args: Args,
+) -> T:
     """What the queue is advised. HintError for a failure: upstream queues the pod then."""
     try:
-        return _watched(name, point, advice, args)
-    except PluginInterrupt:
-        CALLS.clear()
-        raise HintError(f"did not return within {CALLS.limit_s:g} s") from None
-    except NotAskedError as why:
-        raise HintError(str(why)) from why
-    except (Exception, SystemExit) as raised:
-        raise HintError(f"{type(raised).__name__}: {raised}") from raised
+        return check(_watched(caller.name, point, advice, args), args)
+    except BaseException as raised:
+        failure = _failure(caller, point, _text_of(caller, raised), args)
+        raise HintError(failure.status.message) from raised
 
 
 def _as_status(failure: PluginFailure, args: Args) -> Status:

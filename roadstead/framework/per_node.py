@@ -151,7 +151,13 @@ def adapt(kind: type[NodePlugin]) -> type[Plugin]:
     def build(self: _Adapted, *args: object, **named: object) -> None:
         _Adapted.__init__(self, kind(*args, **named))
 
-    members = {"name": kind.name, "reads": kind.reads, "arguments": kind.arguments}
+    members: dict[str, object] = {
+        "name": kind.name,
+        "reads": kind.reads,
+        "arguments": kind.arguments,
+    }
+    # Failures name the author's file.
+    members["__module__"] = kind.__module__
     members["alike_by_kind"] = vars(kind).get("alike_by_kind", False)
     made = type(kind.__name__, (base,), {**members, "__init__": build, "__doc__": kind.__doc__})
     # What a registry reads to know what the constructor wants.

@@ -76,7 +76,7 @@ class PluginCalls:
         """Note a call; None for one within another. NotAskedError where it is not made any more."""
         if self.current is not None:
             return None
-        call = PluginCall(plugin, point, threading.get_ident(), _facts_of(args))
+        call = PluginCall(plugin, point, threading.get_ident(), facts_of(args))
         if self._strikes:
             self._check(call)
         if self.mark is not None:
@@ -130,7 +130,8 @@ class PluginCalls:
             raise NotAskedError(f"is not asked any more: it {why}")
 
 
-def _facts_of(args: tuple[object, ...]) -> PodFacts | None:
+def facts_of(args: tuple[object, ...]) -> PodFacts | None:
+    """The facts of the pod that a method was given; None where it was given none."""
     for each in args:
         if isinstance(each, PodInfo):
             return each.facts

@@ -22,6 +22,7 @@ from roadstead.framework.arguments import PluginArguments, parse_arguments
 from roadstead.framework.guarded import guard
 from roadstead.framework.per_node import NodePlugin, adapt
 from roadstead.framework.plugin import Handle, Plugin
+from roadstead.framework.plugin_source import raised_at
 from roadstead.framework.registry import Factory, extension_points
 from roadstead.protocol.errors import InputError, cut_short
 
@@ -127,7 +128,9 @@ def factory_of(kind: type[Plugin], *, is_strict: bool = False) -> Factory:
         try:
             plugin = kind(**{name: each for name, each in given.items() if name in names})
         except (Exception, SystemExit) as failure:
-            raise _refused(kind.name, f"cannot be built ({_raised(failure)})") from failure
+            place = raised_at(kind.__module__, failure)
+            why = f"{_raised(failure)}, at {place}" if place else _raised(failure)
+            raise _refused(kind.name, f"cannot be built ({why})") from failure
         return guard(plugin, is_strict=is_strict)
 
     return build
@@ -209,6 +212,9 @@ def _told(failure: BaseException, module_name: str, directory: str) -> str:
     told = str(failure) if isinstance(failure, ImportError) else repr(failure)
     if isinstance(failure, SystemExit):
         told = _raised(failure)
+    place = raised_at(module_name, failure)
+    if place:
+        return f"{told}, at {place}"
     beside = f" and in {directory}" if directory else ""
     return f"{told}; looked among the installed packages{beside}"
 

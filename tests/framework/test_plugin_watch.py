@@ -81,7 +81,9 @@ def test_a_call_that_never_returns_is_interrupted_and_fails_by_name(stuck, does)
         ask(does)
 
     told = f'plugin "Asked" failed at Score: did not return within {SOON_S:g} s'
-    assert str(failed.value) == told
+    line = str(failed.value).removeprefix(f"{told} (tests/framework/test_plugin_watch.py:")
+    # The line at which it was interrupted.
+    assert line.removesuffix(")").isdecimal()
     assert stuck == []
 
 
@@ -108,7 +110,7 @@ class Hinting(EnqueueExtensions):
 def test_a_hint_that_never_returns_is_interrupted_and_has_failed(stuck):
     (registered,) = guard(Hinting(lambda *_: for_ever())).events_to_register()
 
-    with pytest.raises(HintError, match=f"^did not return within {SOON_S:g} s$"):
+    with pytest.raises(HintError, match=f"^did not return within {SOON_S:g} s "):
         registered.hint(pod(cpu=100), Change(None, None), ClusterFacts())
     assert stuck == []
 

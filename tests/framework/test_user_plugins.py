@@ -295,15 +295,18 @@ def test_a_constructor_that_fails_is_refused_by_its_plugin(raised, told):
     def fail(self):
         raise raised
 
-    kind = type("Fails", (NodeName,), {"name": "Fails", "__init__": fail})
+    members = {"name": "Fails", "__init__": fail, "__module__": __name__}
+    kind = type("Fails", (NodeName,), members)
 
     with pytest.raises(InputError) as refused:
         factory_of(kind)(None, handle())
-    assert str(refused.value) == f"plugin: Fails cannot be built ({told})"
+    assert str(refused.value).startswith(f"plugin: Fails cannot be built ({told}, at tests/")
 
 
 def test_a_constructor_that_refuses_is_told(mine):
-    with pytest.raises(InputError, match=r"Picky cannot be built \(not today\)"):
+    with pytest.raises(
+        InputError, match=r"Picky cannot be built \(not today, at my_plugins.py:42\)"
+    ):
         factory_of(load_plugin_class(mine + "Picky"))(None, handle())
 
 
