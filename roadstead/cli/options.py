@@ -111,7 +111,7 @@ _LOG = click.option(
     help="Folder for the actors' logs, JSON lines, and for what led to an error of theirs.",
 )
 
-source_parameters = (
+fleet_parameters = (
     click.option(
         "--cluster",
         multiple=True,
@@ -131,6 +131,9 @@ source_parameters = (
         metavar="PATH",
         help="A trace in place of manifests; see roadstead trace --help.",
     ),
+)
+source_parameters = (
+    *fleet_parameters,
     click.option(
         "--lost-nodes",
         type=click.Choice(["leave-out", "reschedule"]),

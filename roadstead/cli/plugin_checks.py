@@ -6,43 +6,27 @@ A check says what went wrong with the pod and the seed, so that it can be looked
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
-from roadstead.cli.plugin_samples import SampleFleet, stream, variants
+from roadstead.cli.plugin_effect import effect_checks
+from roadstead.cli.plugin_hooks import hooks_check
+from roadstead.cli.plugin_outcome import Check, Outcome, failed_check
+from roadstead.cli.plugin_play import play
+from roadstead.cli.plugin_samples import SampleFleet, variants
 from roadstead.cli.plugin_subject import Answers, Subject, answers, answers_of
-from roadstead.cycle.batch import Decision
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
-from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import MAX_NODE_SCORE, Effect, Plugin, Reads
-from roadstead.local.paths import DecisionPath, open_path
+from roadstead.framework.plugin_source import PLACE_OF_SCORES, with_place
+from roadstead.local.paths import open_path
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 
 WORKERS = ("1", "5")
-BATCH = 16
-DELETED_PER_BATCH = 5
 CLASSES = 25
 SPEED_CALLS = 20
-
-
-class Outcome(StrEnum):
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One check and how it came out; cases: how often it compared."""
-
-    name: str
-    outcome: Outcome
-    text: str
-    cases: int = 0
 
 
 Fleets = Sequence[SampleFleet]
@@ -54,8 +38,28 @@ Checking = Callable[[Subject, SampleFleet], Wrong]
 def run_checks(subject: Subject, fleets: Fleets) -> list[Check]:
     """All checks, in the order in which a person would look at them.
 
-    How much it tells apart, and how fast, is asked of a plugin that passes the others.
+    A plugin that does not answer fails the first check, and no other is made. How much a signature
+    tells apart, and how fast the plugin is, is measured for one that passes all others.
     """
+    checks: list[Check] = []
+    if subject.is_asked:
+        checks = [_checked("answers", _ANSWERS, _answers, subject, fleets)]
+        if checks[0].outcome is Outcome.FAILED:
+            return checks
+        checks += effect_checks(subject, fleets)
+    hooks = hooks_check(subject, fleets[0])
+    checks += [] if hooks is None else [hooks]
+    checks += [_checked(name, fine, work, subject, fleets) for name, work, fine in _named(subject)]
+    if subject.is_asked and not any(check.outcome is Outcome.FAILED for check in checks):
+        checks += [_signs(subject, fleets), speed(subject, fleets[0])]
+    return checks
+
+
+_ANSWERS = f"answers for every pod and node; scores within 0..{MAX_NODE_SCORE}"
+
+
+def _named(subject: Subject) -> list[tuple[str, Checking, str]]:
+    """(name, check, what is said where it passes) of the checks that compare answers."""
     named: list[tuple[str, Checking, str]] = [
         ("workers", _workers, f"same decisions plain and with {' and '.join(WORKERS)} workers"),
     ]
@@ -64,17 +68,13 @@ def run_checks(subject: Subject, fleets: Fleets) -> list[Check]:
             ("deterministic", _deterministic, "same answers when asked twice"),
             ("leaves the table", _leaves_table, "the table is as it was"),
             ("reads", reads, "answers kept up to date are those of a fresh start"),
-            ("scores", _scores, f"within 0..{MAX_NODE_SCORE}"),
             ("signature", _signature, "equal signature, equal answers"),
         ]
     if subject.is_asked and vars(subject.kind).get("alike_by_kind", False):
         named.append(("kinds", kinds, "the same for pods that ask for more or less"))
     if subject.is_asked and subject.kind.effect is not Plugin.effect:
         named.append(("effects", effects, "equal effect, the same pods affected"))
-    checks = [_checked(name, fine, work, subject, fleets) for name, work, fine in named]
-    if subject.is_asked and not any(check.outcome is Outcome.FAILED for check in checks):
-        checks += [_signs(subject, fleets), speed(subject, fleets[0])]
-    return checks
+    return named
 
 
 def _checked(
@@ -90,55 +90,22 @@ def _checked(
             for wrong in work(subject, fleet):
                 cases += 1
                 if wrong is not None:
-                    return Check(name, Outcome.FAILED, f"seed {fleet.seed}: {wrong}", cases)
-        except PluginFailure as failure:
-            return Check(name, Outcome.FAILED, f"seed {fleet.seed}: {failure}", cases)
+                    return Check(name, Outcome.FAILED, fleet.finding(wrong), cases)
         except Exception as failure:
             # The plugin is the user's: whatever it raises is a finding.
-            text = f"seed {fleet.seed}: it raises {type(failure).__name__}: {failure}"
-            return Check(name, Outcome.FAILED, text, cases)
-    return Check(name, Outcome.OK, fine, cases)
+            return failed_check(name, fleet, failure, cases)
+    return Check(name, Outcome.OK, fine if cases else "nothing to compare", cases)
 
 
 def _workers(subject: Subject, fleet: SampleFleet) -> Wrong:
     plain = play(open_path("plain", subject.profiles), fleet)
+    for each in plain:
+        yield each.text if f'"{subject.name}"' in each.error else None
     for workers in WORKERS:
         scored = play(open_path(workers, subject.profiles), fleet)
-        for told, expected in zip(scored, plain, strict=True):
-            wrong = f"with {workers} workers {told}, plain {expected}"
-            yield None if told == expected else wrong
-
-
-def play(path: DecisionPath, fleet: SampleFleet) -> list[str]:
-    """Schedules a fleet's pods in batches, some of them deleted in between; what became of each."""
-    path.add_nodes(fleet.nodes)
-    rng = stream(fleet.seed, "deletions")
-    placed: list[tuple[str, PodFacts]] = []
-    told: list[str] = []
-    for start in range(0, len(fleet.pods), BATCH):
-        for decision in _decided(path, fleet, start):
-            told.append(_told(decision))
-            if decision.node_name is not None:
-                placed.append((decision.node_name, decision.pod.info.facts))
-        for _ in range(min(DELETED_PER_BATCH, len(placed))):
-            path.remove_pod(*placed.pop(int(rng.integers(len(placed)))))
-    return told
-
-
-def _decided(path: DecisionPath, fleet: SampleFleet, start: int) -> Iterable[Decision]:
-    pods = [path.prepare(*pod) for pod in fleet.pods[start : start + BATCH]]
-    while pods:
-        decisions = path.decide(pods)
-        yield from decisions
-        pods = pods[len(decisions) :]
-
-
-def _told(decision: Decision) -> str:
-    key = decision.pod.key
-    if decision.node_name is not None:
-        return f"{key} goes to {decision.node_name} with {decision.total}"
-    why = decision.error or (decision.diagnosis.message("") if decision.diagnosis else "")
-    return f"{key} goes nowhere: {why}"
+        for ours, expected in zip(scored, plain, strict=True):
+            wrong = f"with {workers} workers {ours.text}, plain {expected.text}"
+            yield None if ours == expected else wrong
 
 
 def _classes(fleet: SampleFleet) -> list[PodFacts]:
@@ -150,8 +117,13 @@ def _deterministic(subject: Subject, fleet: SampleFleet) -> Wrong:
     evaluations = [_evaluation(subject, facts, table) for facts in _classes(fleet)]
     for evaluation in evaluations:
         first = answers_of(evaluation)
-        for again in (answers(subject, evaluation.pod.facts, table), _renewed(evaluation)):
-            yield _difference(first, again, evaluation.pod.facts, "when asked again")
+        for again in (
+            answers(subject, evaluation.pod.facts, table),
+            _renewed(evaluation),
+        ):
+            yield _difference(
+                first, again, fleet.pod_named(evaluation.pod.facts), "when asked again"
+            )
 
 
 def _renewed(evaluation: Evaluation) -> Answers:
@@ -181,7 +153,9 @@ def reads(subject: Subject, fleet: SampleFleet) -> Wrong:
     for evaluation in evaluations:
         fresh = answers(subject, evaluation.pod.facts, table)
         hint = f"after pods came and went; does `reads = Reads.{subject.kind.reads.name}` hold?"
-        yield _difference(answers_of(evaluation), fresh, evaluation.pod.facts, hint)
+        yield _difference(
+            answers_of(evaluation), fresh, fleet.pod_named(evaluation.pod.facts), hint
+        )
 
 
 def _stir(table: NodeTable, fleet: SampleFleet) -> None:
@@ -194,15 +168,18 @@ def _stir(table: NodeTable, fleet: SampleFleet) -> None:
             table.add_pod(node.name, table.classes.info(facts))
 
 
-def _scores(subject: Subject, fleet: SampleFleet) -> Wrong:
+def _answers(subject: Subject, fleet: SampleFleet) -> Wrong:
     table = fleet.table()
-    for facts in _classes(fleet):
+    place = PLACE_OF_SCORES.get(subject.name, "")
+    for facts in fleet.classes():
         found = answers(subject, facts, table)
         if found.error:
-            yield f"{found.error} for {_named(facts)}"
+            yield f"{found.error}, for {fleet.pod_named(facts)}"
+        yield from (None for _ in found.refusals)
         for score in found.scores or ():
-            fine = 0 <= score <= MAX_NODE_SCORE
-            yield None if fine else f"a score of {score} for {_named(facts)}"
+            if not 0 <= score <= MAX_NODE_SCORE:
+                text = with_place(f"a score of {score}, want 0..{MAX_NODE_SCORE}", place)
+                yield f"{text}, for {fleet.pod_named(facts)}"
 
 
 def _signature(subject: Subject, fleet: SampleFleet) -> Wrong:
@@ -217,8 +194,9 @@ def _signature(subject: Subject, fleet: SampleFleet) -> Wrong:
             if signed is None or plugin.sign(other) != signed:
                 continue
             expected = expected or answers(subject, facts, table)
+            whom = fleet.pod_named(facts)
             hint = f"and another {name}, which the signature leaves out"
-            yield _difference(expected, answers(subject, other, table), facts, hint)
+            yield _difference(expected, answers(subject, other, table), whom, hint)
 
 
 def kinds(subject: Subject, fleet: SampleFleet) -> Wrong:
@@ -230,7 +208,7 @@ def kinds(subject: Subject, fleet: SampleFleet) -> Wrong:
             # Rows may take the one and not the other, or be scored by what it asks for.
             both = [replace(each, refusals=(), raw=None, scores=None) for each in both]
         hint = "and one that asks for more; does `alike_by_kind` hold?"
-        yield _difference(both[0], both[1], facts, hint)
+        yield _difference(both[0], both[1], fleet.pod_named(facts), hint)
 
 
 def effects(subject: Subject, fleet: SampleFleet) -> Wrong:
@@ -245,7 +223,7 @@ def effects(subject: Subject, fleet: SampleFleet) -> Wrong:
             done = [effect.changes(asked) for effect in effects]
             both = first.setdefault(effects, done), done
             hint = "are said to do the same to others, and do not"
-            yield None if both[0] == both[1] else f"{_named(facts)} and one alike {hint}"
+            yield None if both[0] == both[1] else f"{fleet.pod_named(facts)} and one alike {hint}"
 
 
 def _larger(facts: PodFacts) -> PodFacts:
@@ -287,10 +265,10 @@ def speed(subject: Subject, fleet: SampleFleet) -> Check:
     return Check("speed", Outcome.OK, text, len(spent_s))
 
 
-def _difference(one: Answers, other: Answers, facts: PodFacts, when: str) -> str | None:
+def _difference(one: Answers, other: Answers, whom: str, when: str) -> str | None:
     if one == other:
         return None
-    return f"{_unlike(one, other)} for {_named(facts)} {when}"
+    return f"{_unlike(one, other)} for {whom} {when}"
 
 
 def _unlike(one: Answers, other: Answers) -> str:
@@ -306,9 +284,3 @@ def _unlike(one: Answers, other: Answers) -> str:
             a, b = (each if each != "" else "passes" for each in different)
             return f"{what}: {a} is not {b}"
     return f"{one.pre} is not {other.pre}"
-
-
-def _named(facts: PodFacts) -> str:
-    """A pod by what a person would tell it from others by."""
-    asked = ", ".join(f"{name}={amount}" for name, amount in facts.requests) or "nothing"
-    return f"a pod that asks for {asked}"

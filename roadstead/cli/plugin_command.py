@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from roadstead.cli.errors import FAILED, ReportingCommand
-from roadstead.cli.options import Form, format_option, plugin_option
+from roadstead.cli.options import (
+    Form,
+    SourceOptions,
+    fleet_parameters,
+    format_option,
+    gathered,
+    plugin_option,
+)
 
-SEEDS_MAX, NODES_MAX = 100, 5_000
+SEEDS, SEEDS_MAX = 3, 100
+NODES, NODES_MAX = 40, 5_000
 
 
 @click.group("plugin")
@@ -63,58 +72,84 @@ def new_command(name: str, per_node: bool, directory: Path, force: bool) -> None
 @plugin_group.command("test", cls=ReportingCommand)
 @click.argument("path", metavar="MODULE:CLASS")
 @click.option("--args", "args_text", metavar="JSON", help="Its arguments, as in pluginConfig.")
+@gathered("source", SourceOptions, fleet_parameters)
 @click.option(
     "--seeds",
     type=click.IntRange(1, SEEDS_MAX),
-    default=3,
-    show_default=True,
     metavar="N",
-    help="How many fleets to try it on.",
+    help=f"Number of generated fleets [default: {SEEDS}].",
 )
 @click.option(
     "--nodes",
     type=click.IntRange(2, NODES_MAX),
-    default=40,
-    show_default=True,
     metavar="N",
-    help="Nodes of each; three times as many pods.",
+    help=f"Nodes of each generated fleet, which has three times as many pods [default: {NODES}].",
+)
+@click.option(
+    "--strict",
+    "is_strict",
+    is_flag=True,
+    help="Warnings fail, too; so does a field of a pod that Kubernetes does not have.",
 )
 @format_option
 @click.pass_context
 def test_command(
-    ctx: click.Context, path: str, args_text: str | None, seeds: int, nodes: int, form: Form
+    ctx: click.Context,
+    *,
+    path: str,
+    args_text: str | None,
+    source: SourceOptions,
+    seeds: int | None,
+    nodes: int | None,
+    is_strict: bool,
+    form: Form,
 ) -> None:
-    """Try a plugin on sample fleets, and check what the scheduler relies on.
+    """Try a plugin on a fleet: see what it changes, and check what the scheduler relies on.
 
-    Generated fleets, one per seed, on which pods are placed and deleted. Checks that the plugin
-    decides the same in one process and with 1 and 5 workers; answers the same when asked again;
-    leaves the table alone; reads no more than it says; scores from 0 to 100; and signs rightly:
-    pods of equal signature get equal answers. Exit status 1 if a check fails.
+    The fleet is the one that --cluster and --pods describe (the manifests that roadstead schedule
+    reads), or a trace; without them fleets are generated, one per seed. The plugin is tried beside
+    the default plugins, with weight 1. Nothing is sent anywhere.
+
+    What it does on the fleet: how many nodes it refuses, whether its scores differ between nodes,
+    how many pods go elsewhere than without it, and how often its other hooks are called. What the
+    scheduler relies on: it decides the same in one process and with 1 and 5 workers, answers the
+    same when asked again, leaves the table alone, reads no more than it says, scores from 0 to
+    100, and signs rightly: pods of equal signature get equal answers.
+
+    A warning says that a check had nothing to decide, and what to give: a filter that refused no
+    node, scores that are the same for all nodes, a hook that was never called. A plugin that fails
+    is named with file, line and pod.
+
+    Exit status: 0 if no check failed, warnings or not; 1 if a check failed, with --strict also if
+    one warned; 2 if the plugin, its arguments or the fleet cannot be read.
 
     \b
     Examples:
       roadstead plugin test few_pods:FewPods
+      roadstead plugin test few_pods:FewPods --cluster cluster.yaml --pods app/
+                                           # on a fleet of my own
       roadstead plugin test few_pods:FewPods --args '{"maxPods": 20}' --seeds 10
+      roadstead plugin test few_pods:FewPods --cluster ci/ --pods ci/pods.yaml --strict
+                                           # in CI: a check without work fails, too
       roadstead plugin test few_pods:FewPods --format json | jq .checks
     """
-    from roadstead.cli.plugin_advice import left_out
-    from roadstead.cli.plugin_checks import Outcome, run_checks
-    from roadstead.cli.plugin_choice import choose_plugins
+    is_given = source != SourceOptions()
+    if is_given:
+        if seeds is not None or nodes is not None:
+            raise click.UsageError("--seeds and --nodes are for generated fleets")
+        source.check()
+    from roadstead.cli.plugin_outcome import Outcome
     from roadstead.cli.plugin_report import print_checks, read_args
-    from roadstead.cli.plugin_samples import sample_fleet
-    from roadstead.cli.plugin_subject import subject_of
-    from roadstead.config.settings import Deadlines
-    from roadstead.plugin_watch import watched
+    from roadstead.cli.plugin_trial import on_given_fleet, on_sample_fleets
 
-    subject = subject_of(choose_plugins([path]), read_args(args_text))
-    fleets = [sample_fleet(seed, nodes, 3 * nodes) for seed in range(seeds)]
-    with watched(Deadlines().plugin_s):
-        checks = run_checks(subject, fleets)
-        failed = any(check.outcome is Outcome.FAILED for check in checks)
-        if subject.is_asked and not failed and (advice := left_out(subject, fleets)) is not None:
-            checks.append(advice)
-    print_checks(path, subject, checks, form)
-    if failed:
+    args = read_args(args_text)
+    if is_given:
+        trial = on_given_fleet(path, args, replace(source, strict=is_strict))
+    else:
+        trial = on_sample_fleets(path, args, seeds or SEEDS, nodes or NODES)
+    print_checks(path, trial, form)
+    outcomes = {check.outcome for check in trial.checks}
+    if Outcome.FAILED in outcomes or (is_strict and Outcome.WARNING in outcomes):
         ctx.exit(FAILED)
 
 

@@ -12,16 +12,16 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from roadstead.cli.options import Form
-from roadstead.cli.plugin_checks import Check, Outcome
 from roadstead.cli.plugin_choice import choose_plugins
-from roadstead.cli.plugin_subject import Subject
+from roadstead.cli.plugin_outcome import Outcome
+from roadstead.cli.plugin_trial import Trial
 from roadstead.cli.result_forms import print_json
 from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
 from roadstead.config.model import default_config
 from roadstead.framework.plugin import EXTENSION_POINTS, Plugin
 from roadstead.framework.registry import extension_points
 from roadstead.framework.user_plugins import installed_plugins, load_plugin_class
-from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.errors import InputError, cut_short, printable
 
 _STYLES: Mapping[Outcome, str] = {
     Outcome.OK: "green",
@@ -50,14 +50,15 @@ def read_args(text: str | None) -> object:
         raise InputError("is not JSON", field="--args", value=cut_short(text)) from error
 
 
-def print_checks(path: str, subject: Subject, checks: Sequence[Check], form: Form) -> None:
+def print_checks(path: str, trial: Trial, form: Form) -> None:
     """The checks as a table with a verdict, or as one JSON document."""
+    kind, checks = trial.subject.kind, trial.checks
     if form == "json":
-        document = {"plugin": subject.name, "path": path, "points": _in_order(subject.kind)}
-        print_json(document | {"checks": [asdict(check) for check in checks]})
+        about = {"plugin": kind.name, "path": path, "points": _in_order(kind), "fleet": trial.fleet}
+        print_json(about | {"checks": [asdict(check) for check in checks]})
         return
-    points = ", ".join(_in_order(subject.kind))
-    grid = Grid(box=box.SIMPLE_HEAD, title=f"{subject.name} ({points})", title_justify="left")
+    title = f"{kind.name} ({', '.join(_in_order(kind))}) on {printable(trial.fleet)}"
+    grid = Grid(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     grid.add_column("check")
     grid.add_column("outcome")
     grid.add_column("cases", justify="right")
@@ -65,11 +66,19 @@ def print_checks(path: str, subject: Subject, checks: Sequence[Check], form: For
     for check in checks:
         style = _STYLES[check.outcome]
         cases = f"{check.cases:,}"
-        grid.add_row(check.name, Text(check.outcome, style), cases, Text(check.text))
+        grid.add_row(check.name, Text(check.outcome, style), cases, Text(printable(check.text)))
     console = Console()
     console.print(grid)
-    failed = sum(check.outcome is Outcome.FAILED for check in checks)
-    console.print(f"{failed} of {len(checks)} checks failed" if failed else "All checks passed")
+    console.print(_verdict([check.outcome for check in checks]))
+
+
+def _verdict(outcomes: Sequence[Outcome]) -> str:
+    failed, warned = (outcomes.count(each) for each in (Outcome.FAILED, Outcome.WARNING))
+    if failed:
+        return f"{failed} of {len(outcomes)} checks failed"
+    if warned:
+        return f"No check failed; {warned} warned (--strict: exit status 1)"
+    return "All checks passed"
 
 
 def known_plugins(paths: Sequence[str]) -> list[KnownPlugin]:

@@ -13,13 +13,14 @@ from typing import Final, TypeVar
 
 import numpy as np
 
+from roadstead.cli.inputs import RunningPod
 from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import (
     HostPort,
     Owner,
+    Pod,
     PodAffinityTerm,
     PodFacts,
-    PodIdentity,
     PreferredNodeTerm,
     SpreadConstraint,
 )
@@ -94,17 +95,31 @@ _NODE_VALUES: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class SampleFleet:
-    """Nodes in their order of arrival, and pods to be scheduled in theirs."""
+    """Nodes in their order of arrival, and pods to be scheduled in theirs.
 
+    label: names the fleet in front of a finding; "" where there is only one. running: pods that
+    have a node. placed: the pods that `table` has, with their nodes; None: the seed scatters them.
+    """
+
+    label: str
     seed: int
     nodes: tuple[NodeFacts, ...]
-    pods: tuple[tuple[PodIdentity, PodFacts], ...]
+    pods: tuple[Pod, ...]
+    running: tuple[RunningPod, ...] = ()
+    placed: tuple[tuple[str, PodFacts], ...] | None = None
 
     def table(self, classes: PodClasses | None = None) -> NodeTable:
-        """The nodes, every pod put on one of them by the seed, and every third deleted again."""
+        """The nodes with pods on them.
+
+        Without `placed` every pod is put on a node by the seed, and every third deleted again.
+        """
         table = NodeTable(classes)
         for node in self.nodes:
             table.add_node(node)
+        if self.placed is not None:
+            for name, facts in self.placed:
+                table.add_pod(name, table.classes.info(facts))
+            return table
         places = stream(self.seed, "places").integers(0, len(self.nodes), len(self.pods))
         for index, (place, (_, facts)) in enumerate(zip(places.tolist(), self.pods, strict=True)):
             info, name = table.classes.info(facts), self.nodes[place].name
@@ -117,12 +132,25 @@ class SampleFleet:
         """The distinct facts of the pods, in order."""
         return list(dict.fromkeys(facts for _, facts in self.pods))
 
+    def finding(self, text: str) -> str:
+        """A text about this fleet, with its label."""
+        return f"{self.label}: {text}" if self.label else text
+
+    def pod_named(self, facts: PodFacts) -> str:
+        """A pod by its key, or by its requests where it is a variant of a pod of the fleet."""
+        key = next((who.key for who, each in self.pods if each == facts), None)
+        if key is not None:
+            return f"pod {key}"
+        asked = ", ".join(f"{name}={amount}" for name, amount in facts.requests) or "nothing"
+        return f"a pod that asks for {asked}"
+
 
 def sample_fleet(seed: int, nodes: int = 40, pods: int = 120) -> SampleFleet:
     """A fleet of its own for each seed; ValueError for counts out of range."""
     trace = generate_fleet(nodes, pods, seed, zones=ZONES)
     rng = stream(seed, "facts")
     return SampleFleet(
+        f"seed {seed}",
         seed,
         tuple(_varied_node(facts, rng) for facts in trace.nodes()),
         tuple((identity, _varied_pod(facts, rng)) for identity, facts in trace.pods()),

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from roadstead.cli.plugin_choice import SOURCE_OF_FLAGS, ChosenPlugins, load_with
-from roadstead.config.model import DEFAULT_SCHEDULER_NAME, PluginRef, ProfileConfig, SchedulerConfig
+from roadstead.config.model import (
+    DEFAULT_SCHEDULER_NAME,
+    PluginRef,
+    ProfileConfig,
+    SchedulerConfig,
+    default_config,
+)
 from roadstead.config.plugin_args import PluginArgs
+from roadstead.config.settings import Settings
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
@@ -21,25 +28,32 @@ from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.run import RunPlan
 
 ASKED_IN_A_CYCLE = frozenset({"preFilter", "filter", "preScore", "score"})
+NAMESPACES = "demo", "other"
+NO_FACTS = ClusterFacts()
+BATCH = 16
+"""Pods of a batch: few, so that most pods find placements of earlier batches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """kind: the class. registry: the in-tree plugins and it. config: it beside the default ones."""
+    """A plugin under test.
+
+    kind: the class. points: its extension points. registry: the in-tree plugins and it; config: it
+    beside the default ones. plan: a run with that configuration.
+    """
 
     kind: type[Plugin]
+    points: frozenset[str]
     registry: Registry
     config: SchedulerConfig
+    plan: RunPlan
 
     @property
     def name(self) -> str:
         return self.kind.name
-
-    @property
-    def points(self) -> frozenset[str]:
-        return extension_points(self.kind)
 
     @property
     def is_asked(self) -> bool:
@@ -48,39 +62,62 @@ class Subject:
 
     def build(self) -> Plugin:
         """A new one, with its arguments."""
-        return self.registry.build(self.name, self._args().get(self.name), _handle(PodClasses()))
+        return self.registry.build(self.name, self._args().get(self.name), self._handle())
 
     def profiles(self, classes: PodClasses) -> Mapping[str, Profile]:
         """The default plugins and this one, built for one process."""
         (profile,) = self.config.profiles
-        return {DEFAULT_SCHEDULER_NAME: Profile(profile, self.registry, _handle(classes))}
+        return {DEFAULT_SCHEDULER_NAME: Profile(profile, self.registry, self._handle(classes))}
+
+    def others(self, classes: PodClasses) -> Mapping[str, Profile]:
+        """The default plugins without this one."""
+        return default_profiles(classes, self._handle(classes).cluster)
 
     def alone(self, classes: PodClasses) -> Profile:
         """A profile in which nothing else filters or scores."""
-        refs = {
-            point: (PluginRef(self.name),) if point in self.points & ASKED_IN_A_CYCLE else ()
-            for point in EXTENSION_POINTS
-        }
+        refs: dict[str, tuple[PluginRef, ...]] = dict.fromkeys(EXTENSION_POINTS, ())
+        refs |= dict.fromkeys(self.points & ASKED_IN_A_CYCLE, (PluginRef(self.name),))
         refs["queueSort"] = (PluginRef("PrioritySort"),)
         config = ProfileConfig(DEFAULT_SCHEDULER_NAME, None, refs, self._args())
-        return Profile(config, self.registry, _handle(classes))
+        return Profile(config, self.registry, self._handle(classes))
 
     def _args(self) -> Mapping[str, PluginArgs]:
         return self.config.profiles[0].args
 
+    def _handle(self, classes: PodClasses | None = None) -> Handle:
+        return Handle(classes or PodClasses(), self.plan.cluster)
 
-def subject_of(chosen: ChosenPlugins, args: object = None) -> Subject:
+
+def default_profiles(classes: PodClasses, cluster: ClusterFacts) -> Mapping[str, Profile]:
+    """The default plugins, built for one process."""
+    (profile,) = default_config().profiles
+    return {DEFAULT_SCHEDULER_NAME: Profile(profile, in_tree_registry(), Handle(classes, cluster))}
+
+
+def subject_of(
+    chosen: ChosenPlugins, args: object = None, cluster: ClusterFacts = NO_FACTS
+) -> Subject:
     """The only plugin that is chosen. ConfigError for arguments that are wrong."""
     (kind,) = chosen.kinds.values()
-    loaded = load_with(chosen, chosen.as_config(args), SOURCE_OF_FLAGS)
+    text = chosen.as_config(args)
+    loaded = load_with(chosen, text, SOURCE_OF_FLAGS)
     registry = in_tree_registry().merged(factories_of(chosen.kinds, is_strict=True))
-    subject = Subject(kind, registry, loaded.config)
+    plan = RunPlan(
+        Settings(runtime="inline", batch=BATCH),
+        *(text, SOURCE_OF_FLAGS, with_sample_namespaces(cluster)),
+        plugins=chosen.paths,
+        plugin_dir=chosen.directory,
+    )
+    subject = Subject(kind, extension_points(kind), registry, loaded.config, plan)
     subject.build()
     return subject
 
 
-def _handle(classes: PodClasses) -> Handle:
-    return Handle(classes, ClusterFacts(namespaces=(("demo", ()), ("other", ()))))
+def with_sample_namespaces(cluster: ClusterFacts) -> ClusterFacts:
+    """The facts, with the namespaces of sample pods and of the variants of other pods."""
+    known = {name for name, _ in cluster.namespaces}
+    more = tuple((name, ()) for name in NAMESPACES if name not in known)
+    return replace(cluster, namespaces=(*cluster.namespaces, *more))
 
 
 @dataclass(frozen=True, slots=True)

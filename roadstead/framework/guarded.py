@@ -81,14 +81,15 @@ _LOG = logging.getLogger("roadstead.plugins")
 class PluginFailure(Exception):
     """A plugin raised, or returned what it must not.
 
-    status: an Error under the plugin's name, with file and line. facts: of the pod, where the
-    method was given one; its name only where a pod's identity was given, too.
+    status: an Error under the plugin's name, with file and line. pod: its key, "" where the method
+    was not given one. facts: of the pod, None where the method was not given any.
     """
 
     def __init__(self, point: str, status: Status, args: Args = ()) -> None:
-        whom = next((f" for pod {each.key}" for each in args if isinstance(each, PodIdentity)), "")
-        super().__init__(f'plugin "{status.plugin}" failed at {point}{whom}: {status.message}')
         self.point, self.status, self.facts = point, status, facts_of(args)
+        self.pod = next((each.key for each in args if isinstance(each, PodIdentity)), "")
+        whom = f" for pod {self.pod}" if self.pod else ""
+        super().__init__(f'plugin "{status.plugin}" failed at {point}{whom}: {status.message}')
 
 
 Check = Callable[[object, Args], object]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,15 @@ def cluster(tmp_path: Path) -> str:
 def pods(tmp_path: Path) -> str:
     """Two pods that fit together, and one that fits nowhere."""
     return write(tmp_path / "pods.json", pod("small"), pod("large", "3"), pod("giant", "9"))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working directory of its own, whose modules are forgotten afterwards."""
+    known = set(sys.modules)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        if not name.startswith("roadstead."):
+            del sys.modules[name]

@@ -1,7 +1,6 @@
 import json
 import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -10,31 +9,7 @@ from roadstead.cli.plugin_choice import choose_plugins
 from roadstead.cli.plugin_files import module_of
 from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
 from roadstead.protocol.errors import InputError
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """A working directory of its own, whose modules are forgotten afterwards."""
-    known = set(sys.modules)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    yield tmp_path
-    for name in set(sys.modules) - known:
-        if not name.startswith("roadstead."):
-            del sys.modules[name]
-
-
-HEAD = """
-    from roadstead.framework.per_node import NodePlugin
-    from roadstead.framework.plugin import (
-        Effect, FilterPlugin, FilterResult, PermitPlugin, QueueSortPlugin, Reads, ScorePlugin,
-    )
-    from roadstead.protocol.status import SUCCESS, unschedulable
-"""
-
-
-def plugin_file(folder, name, text):
-    (folder / f"{name}.py").write_text(textwrap.dedent(HEAD) + textwrap.dedent(text))
+from tests.cli.plugins import checks, plugin_file
 
 
 def test_a_new_plugin_stands_with_its_test_and_is_never_written_over(run, here):
@@ -99,13 +74,6 @@ def test_the_module_bears_the_name_of_the_class(name, module):
     assert module_of(name) == module
 
 
-def checks(run, path, *more):
-    """(exit code, check → (outcome, text))."""
-    done = run("plugin", "test", path, "--seeds", 1, "--nodes", 12, "--format", "json", *more)
-    found = json.loads(done.stdout)["checks"]
-    return done.exit_code, {each["name"]: (each["outcome"], each["text"]) for each in found}
-
-
 def test_a_sound_plugin_passes_and_is_shown_with_its_speed(run, here):
     run("plugin", "new", "Sound", "--per-node")
 
@@ -117,6 +85,7 @@ def test_a_sound_plugin_passes_and_is_shown_with_its_speed(run, here):
     code, found = checks(run, "sound:Sound")
     assert code == 0
     assert {outcome for outcome, _ in found.values()} == {"ok"}
+    assert found["score"][1] == "its scores differ between the nodes of 35 of 36 pods"
 
 
 def test_what_a_plugin_leaves_out_is_tried_and_told(run, here):
@@ -189,7 +158,7 @@ BROKEN = {
         "another host_ports, which the signature leaves out",
     ),
     "boundless": (
-        "scores",
+        "answers",
         """
         class P(NodePlugin):
             name = "P"
@@ -270,7 +239,7 @@ BROKEN = {
         "are said to do the same to others",
     ),
     "broken": (
-        "workers",
+        "answers",
         """
         class P(NodePlugin):
             name = "P"
@@ -278,7 +247,7 @@ BROKEN = {
             def filter(self, pod, node):
                 raise RuntimeError("no luck")
         """,
-        'plugin "P" failed at Filter: RuntimeError: no luck',
+        'plugin "P" failed at Filter: RuntimeError: no luck (broken.py:12), for pod demo/pod-',
     ),
     "unhashable": (
         "signature",
@@ -390,7 +359,7 @@ def test_a_plugin_that_cannot_sign_is_warned_of(run, here):
     assert "slow" in found["signs"][1]
 
 
-def test_a_plugin_without_filter_and_score_is_tried_in_the_queue_only(run, here):
+def test_a_plugin_without_filter_and_score_is_tried_in_a_run_only(run, here):
     plugin_file(
         here,
         "sorter",
@@ -406,7 +375,9 @@ def test_a_plugin_without_filter_and_score_is_tried_in_the_queue_only(run, here)
     code, found = checks(run, "sorter:P")
 
     assert code == 0
-    assert list(found) == ["workers"]
+    assert list(found) == ["hooks", "workers"]
+    assert found["hooks"][0] == "ok"
+    assert found["hooks"][1].startswith("calls: QueueSort ")
 
 
 @pytest.mark.parametrize(

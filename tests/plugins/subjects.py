@@ -4,8 +4,10 @@ from roadstead.cli.plugin_subject import Subject
 from roadstead.config.model import SchedulerConfig
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.framework.plugin import Handle
+from roadstead.framework.registry import extension_points
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.run import RunPlan
 
 
 def in_tree_subject(name, profile):
@@ -13,4 +15,5 @@ def in_tree_subject(name, profile):
     registry = in_tree_registry()
     handle = Handle(PodClasses(), ClusterFacts(namespaces=(("demo", ()), ("other", ()))))
     kind = type(registry.build(name, profile.args.get(name), handle))
-    return Subject(kind, registry, SchedulerConfig((profile,)))
+    plan = RunPlan(cluster=handle.cluster)
+    return Subject(kind, extension_points(kind), registry, SchedulerConfig((profile,)), plan)

@@ -1,0 +1,122 @@
+"""What a plugin does on the sample fleets: whether it refuses, ranks, and changes placements.
+
+Checks that compare answers also pass where a plugin never had anything to decide. These say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from roadstead.cli.plugin_outcome import Check, Outcome, failed_check
+from roadstead.cli.plugin_play import play_each
+from roadstead.cli.plugin_samples import SampleFleet
+from roadstead.cli.plugin_subject import Subject, answers_of
+from roadstead.facts.pod import PodFacts
+from roadstead.framework.evaluation import Evaluation
+from roadstead.local.paths import PlainPath
+
+FILTERS = frozenset({"preFilter", "filter"})
+
+
+@dataclass(frozen=True, slots=True)
+class PodEffect:
+    """What a plugin did about one pod, just before the pod was decided.
+
+    refused, passed: nodes. scored: nodes that got a score; is_ranked: not all of them the same.
+    goes, would_go: the node with the plugin and without it, None for no node.
+    """
+
+    refused: int
+    passed: int
+    scored: int
+    is_ranked: bool
+    goes: str | None
+    would_go: str | None
+
+
+def effect_checks(subject: Subject, fleets: Sequence[SampleFleet]) -> list[Check]:
+    """Filter, score and placements of all fleets, or the one failure of the plugin."""
+    pods: list[PodEffect] = []
+    for fleet in fleets:
+        try:
+            pods += pod_effects(subject, fleet)
+        except Exception as failure:
+            # The plugin is the user's: whatever it raises is a finding.
+            return [failed_check("placements", fleet, failure)]
+    checks = [_changes(pods)]
+    if "score" in subject.points:
+        checks.insert(0, _score(pods))
+    if subject.points & FILTERS:
+        checks.insert(0, _filter(pods))
+    return checks
+
+
+def pod_effects(subject: Subject, fleet: SampleFleet) -> Iterator[PodEffect]:
+    """What the plugin does about each pod while the fleet's pods are scheduled in order."""
+    path = PlainPath(subject.profiles)
+    alone = subject.alone(path.classes)
+    seen: list[tuple[int, int, tuple[int, ...]]] = []
+
+    def look(facts: PodFacts) -> None:
+        found = answers_of(Evaluation(alone, path.classes.info(facts), path.table))
+        passed = sum(refusal == "" for refusal in found.refusals)
+        seen.append((len(path.table) - passed, passed, found.scores or ()))
+
+    goes = play_each(path, fleet, look)
+    would_go = play_each(PlainPath(subject.others), fleet)
+    for (refused, passed, scores), ours, theirs in zip(seen, goes, would_go, strict=True):
+        is_ranked = len(set(scores)) > 1
+        nodes = ours.node_name, theirs.node_name
+        yield PodEffect(refused, passed, len(scores), is_ranked, *nodes)
+
+
+def _filter(pods: Sequence[PodEffect]) -> Check:
+    asked = sum(each.refused + each.passed for each in pods)
+    refused = sum(each.refused for each in pods)
+    touched = sum(each.refused > 0 for each in pods)
+    if not refused:
+        text = (
+            "it never refused a node: the checks say nothing about its refusals. Give a pod that "
+            "it should refuse (--pods), or a node (--cluster)"
+        )
+        return Check("filter", Outcome.WARNING, text, asked)
+    if refused == asked:
+        text = (
+            "it refused every node to every pod. Give a pod that it should let pass (--pods), or "
+            "a node (--cluster)"
+        )
+        return Check("filter", Outcome.WARNING, text, asked)
+    text = f"refuses nodes to {touched:,} of {len(pods):,} pods, {refused:,} nodes in all"
+    return Check("filter", Outcome.OK, text, asked)
+
+
+def _score(pods: Sequence[PodEffect]) -> Check:
+    scored = sum(each.scored for each in pods)
+    ranked = sum(each.is_ranked for each in pods)
+    if not scored:
+        text = (
+            "it never scored a node: it skipped every pod, or refused every node. Give a pod that "
+            "it should score (--pods)"
+        )
+        return Check("score", Outcome.WARNING, text, scored)
+    if not ranked:
+        text = (
+            "its scores never differed between the nodes of a pod, so they decide nothing. Give "
+            "nodes between which it should choose (--cluster), or a pod for which it should "
+            "(--pods)"
+        )
+        return Check("score", Outcome.WARNING, text, scored)
+    text = f"its scores differ between the nodes of {ranked:,} of {len(pods):,} pods"
+    return Check("score", Outcome.OK, text, scored)
+
+
+def _changes(pods: Sequence[PodEffect]) -> Check:
+    moved = sum(each.goes != each.would_go and each.goes is not None for each in pods)
+    lost = sum(each.goes is None and each.would_go is not None for each in pods)
+    if not moved + lost:
+        text = f"all {len(pods):,} pods go where they go without it"
+    else:
+        text = f"{moved:,} of {len(pods):,} pods go to another node than without it"
+        text += f", {lost:,} to none" if lost else ""
+    return Check("placements", Outcome.OK, text, len(pods))

@@ -1,0 +1,137 @@
+"""Whether the hooks outside Filter and Score are called, in a whole run on one sample fleet.
+
+The run has queue, cache and binder, on virtual time and in this process. Then some pods are
+deleted and a node is added, since hints are called for such events.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from roadstead.cli.plugin_outcome import Check, Outcome, failed_check
+from roadstead.cli.plugin_samples import SampleFleet
+from roadstead.cli.plugin_subject import Subject
+from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts
+from roadstead.framework.guarded import PluginFailure
+from roadstead.framework.plugin import EnqueueExtensions
+from roadstead.framework.plugin_calls import CALLS, PluginCall
+from roadstead.local.run import LocalRun
+
+HINT = "QueueingHint"
+AFTER_BACKOFF_S = 60.0
+DELETED_SHARE = 3
+
+NEEDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "PreEnqueue": "a pod that waits",
+        "QueueSort": "a pod that waits",
+        "PostFilter": "a pod that fits on no node",
+        "Reserve": "a pod that fits on a node",
+        "Permit": "a pod that fits on a node",
+        "PreBind": "a pod that fits on a node and that it permits",
+        "Bind": "a pod that fits on a node; a configuration that disables DefaultBinder at bind, "
+        "which binds every pod before it",
+        "PostBind": "a pod that fits on a node and that it permits",
+        HINT: "a pod that it refuses at first (a deleted pod and a new node are the events)",
+    }
+)
+"""Hook → what has to be there for it to be called."""
+
+
+def hooks_check(subject: Subject, fleet: SampleFleet) -> Check | None:
+    """Whether each hook that only a whole run calls is called; None for a plugin without any."""
+    try:
+        hooks = _hooks_of(subject)
+        if not hooks:
+            return None
+        with _failures() as failures, _counted() as calls:
+            _run(LocalRun(subject.plan), fleet)
+    except Exception as failure:
+        # The plugin is the user's: whatever it raises is a finding.
+        return failed_check("hooks", fleet, failure)
+    if failures:
+        return failed_check("hooks", fleet, failures[0], calls.total())
+    counts = ", ".join(f"{hook} {calls[hook]:,}" for hook in hooks)
+    silent = [hook for hook in hooks if not calls[hook]]
+    if not silent:
+        return Check("hooks", Outcome.OK, f"calls: {counts}", calls.total())
+    needs = "; ".join(f"{hook} was never called: it takes {NEEDS[hook]}" for hook in silent)
+    return Check("hooks", Outcome.WARNING, f"{needs} (--pods, --cluster)", calls.total())
+
+
+def _hooks_of(subject: Subject) -> list[str]:
+    """The hooks of a plugin that only a whole run calls, as failures name them."""
+    points = {point[0].upper() + point[1:] for point in subject.points}
+    hooks = [hook for hook in NEEDS if hook in points]
+    plugin = subject.build()
+    if isinstance(plugin, EnqueueExtensions) and any(
+        each.hint is not None for each in plugin.events_to_register()
+    ):
+        hooks.append(HINT)
+    return hooks
+
+
+def _run(run: LocalRun, fleet: SampleFleet) -> None:
+    run.add_nodes(fleet.nodes)
+    pods = [(identity, facts) for identity, facts, _ in fleet.running]
+    run.add_running(pods, [name for _, _, name in fleet.running])
+    run.submit(fleet.pods)
+    run.run(0.0)
+    bound = [*run.placements()]
+    run.delete_pods(bound[::DELETED_SHARE])
+    run.add_nodes([_another(fleet.nodes[0])])
+    run.run(AFTER_BACKOFF_S)
+
+
+def _another(node: NodeFacts) -> NodeFacts:
+    """A node like this one, under a name of its own."""
+    name = f"{node.name}-new"
+    labels = tuple((key, name if key == HOSTNAME_LABEL else of) for key, of in node.labels)
+    return replace(node, name=name, labels=labels)
+
+
+@contextmanager
+def _counted() -> Iterator[Counter[str]]:
+    """The calls of users' plugins in this process, by hook."""
+    calls: Counter[str] = Counter()
+
+    def note(call: PluginCall | None) -> None:
+        if call is not None:
+            calls[call.point] += 1
+
+    before, CALLS.mark = CALLS.mark, note
+    try:
+        yield calls
+    finally:
+        CALLS.mark = before
+
+
+class _Failures(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.found: list[PluginFailure] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        failure = record.args[0] if isinstance(record.args, tuple) and record.args else None
+        if isinstance(failure, PluginFailure):
+            self.found.append(failure)
+
+
+@contextmanager
+def _failures() -> Iterator[list[PluginFailure]]:
+    """What plugins fail with. A run contains failures, so that only the log has them."""
+    log, handler = logging.getLogger("roadstead.plugins"), _Failures()
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield handler.found
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)

@@ -1,0 +1,35 @@
+"""The outcome of one check of `roadstead plugin test`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from roadstead.cli.plugin_samples import SampleFleet
+from roadstead.framework.guarded import PluginFailure
+
+
+class Outcome(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check and how it came out; cases: how often it compared."""
+
+    name: str
+    outcome: Outcome
+    text: str
+    cases: int = 0
+
+
+def failed_check(name: str, fleet: SampleFleet, failure: Exception, cases: int = 0) -> Check:
+    """A check that ended because the plugin failed; names the pod where that is known."""
+    text = str(failure)
+    if not isinstance(failure, PluginFailure):
+        text = f"it raises {type(failure).__name__}: {failure}"
+    elif failure.facts is not None and not failure.pod:
+        text += f", for {fleet.pod_named(failure.facts)}"
+    return Check(name, Outcome.FAILED, fleet.finding(text), cases)

@@ -1,0 +1,81 @@
+"""Scheduling a sample fleet with a plugin under test: in batches, on any path of decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from roadstead.cli.plugin_samples import SampleFleet, stream
+from roadstead.cli.plugin_subject import BATCH
+from roadstead.cycle.batch import Decision
+from roadstead.facts.pod import Pod, PodFacts, PodIdentity
+from roadstead.local.paths import DecisionPath
+
+DELETED_PER_BATCH = 5
+
+
+class Played(NamedTuple):
+    """What became of a pod. text: for people. error: why its attempt failed, "" if it did not."""
+
+    key: str
+    node_name: str | None
+    text: str
+    error: str
+
+
+def play(path: DecisionPath, fleet: SampleFleet) -> list[Played]:
+    """Schedule a fleet's pods in batches, and delete some placed pods after each batch."""
+    _fill(path, fleet)
+    rng = stream(fleet.seed, "deletions")
+    placed: list[tuple[str, PodFacts, PodIdentity]] = []
+    who_of = {identity.uid: identity for identity, _ in fleet.pods}
+    played: list[Played] = []
+    for start in range(0, len(fleet.pods), BATCH):
+        for decision in _decided(path, fleet.pods[start : start + BATCH]):
+            played.append(_played(decision))
+            if decision.node_name is not None:
+                pod = decision.pod
+                placed.append((decision.node_name, pod.info.facts, who_of[pod.uid]))
+        for _ in range(min(DELETED_PER_BATCH, len(placed))):
+            path.remove_pod(*placed.pop(int(rng.integers(len(placed)))))
+    return played
+
+
+def play_each(
+    path: DecisionPath, fleet: SampleFleet, before: Callable[[PodFacts], None] | None = None
+) -> list[Played]:
+    """Schedule pod by pod, as a run without deletions does.
+
+    before: called with each pod just before it is decided.
+    """
+    _fill(path, fleet)
+    played: list[Played] = []
+    for pod in fleet.pods:
+        if before is not None:
+            before(pod[1])
+        played += map(_played, _decided(path, [pod]))
+    return played
+
+
+def _fill(path: DecisionPath, fleet: SampleFleet) -> None:
+    path.add_nodes(fleet.nodes)
+    for identity, facts, name in fleet.running:
+        path.add_pod(name, facts, identity)
+
+
+def _decided(path: DecisionPath, of: Sequence[Pod]) -> Iterable[Decision]:
+    pods = [path.prepare(*pod) for pod in of]
+    while pods:
+        decisions = path.decide(pods)
+        yield from decisions
+        pods = pods[len(decisions) :]
+
+
+def _played(decision: Decision) -> Played:
+    key = decision.pod.key
+    if decision.node_name is not None:
+        text = f"{key} goes to {decision.node_name} with {decision.total}"
+    else:
+        why = decision.error or (decision.diagnosis.message("") if decision.diagnosis else "")
+        text = f"{key} goes nowhere: {why}"
+    return Played(key, decision.node_name, text, decision.error)
