@@ -153,10 +153,11 @@ plugin_option = click.option(
     "--plugin",
     multiple=True,
     metavar="MODULE:CLASS",
-    help="A plugin of yours, from an installed package or the working directory. Without "
-    "--config it joins the default ones; may be given again.",
+    help="A plugin of yours, from an installed package or the working directory; or FILE.py, for "
+    "all plugins that a file there defines. Without --config it joins the default ones; may be "
+    "given again.",
 )
-_CONFIG_OPTIONS = (
+config_parameters = (
     click.option(
         "--config",
         metavar="FILE",
@@ -211,7 +212,7 @@ _SETTINGS_OPTIONS = (
 )
 
 demo_plan_parameters = (_RUNTIME, _SEED, _LOG)
-plan_parameters = (*_CONFIG_OPTIONS, _RUNTIME, _SHARDS, _SEED, *_SETTINGS_OPTIONS, _LOG)
+plan_parameters = (*config_parameters, _RUNTIME, _SHARDS, _SEED, *_SETTINGS_OPTIONS, _LOG)
 
 output_option = click.option(
     "--output",

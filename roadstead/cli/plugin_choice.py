@@ -13,7 +13,12 @@ from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
 from roadstead.config.load import LoadedConfig, load_config
 from roadstead.framework.plugin import Plugin
 from roadstead.framework.registry import extension_points
-from roadstead.framework.user_plugins import check_arguments, installed_plugins, load_plugins
+from roadstead.framework.user_plugins import (
+    check_arguments,
+    installed_plugins,
+    load_plugins,
+    plugins_of_file,
+)
 from roadstead.protocol.errors import InputError
 
 SOURCE_OF_FLAGS = "--plugin"
@@ -60,12 +65,14 @@ class ChosenPlugins:
 def choose_plugins(given: Sequence[str], text: str = "") -> ChosenPlugins:
     """The plugins of the flags, from the working directory by their names, and the installed ones.
 
-    Of these only such that `text` names, so that no others are imported. InputError for one that
+    given: MODULE:CLASS, FILE.py:CLASS, or FILE.py for all that the file defines. Of the installed
+    ones only those that `text` names, so that no others are imported. InputError for one that
     cannot be loaded, or that bears the name of an in-tree one.
     """
     directory = str(Path.cwd()) if given else ""
     named = _installed_in(text) if text else {}
-    paths = tuple(dict.fromkeys([*given, *named.values()]))
+    ours = [path for each in given for path in _dotted(each, directory)]
+    paths = tuple(dict.fromkeys([*ours, *named.values()]))
     kinds = load_plugins(paths, directory)
     for name in kinds.keys() & (IN_TREE_POINTS.keys() | OPTIONAL_POINTS.keys()):
         raise InputError("is the name of an in-tree plugin", obj="plugin", value=f'"{name}"')
@@ -77,6 +84,15 @@ def choose_plugins(given: Sequence[str], text: str = "") -> ChosenPlugins:
                 value=path,
             )
     return ChosenPlugins(paths, directory, kinds)
+
+
+def _dotted(given: str, directory: str) -> tuple[str, ...]:
+    """MODULE:CLASS for each plugin that a value of --plugin names."""
+    file, _, class_name = given.partition(":")
+    if not file.endswith(".py"):
+        return (given,)
+    found = plugins_of_file(file, directory)
+    return (f"{Path(file).stem}:{class_name}",) if class_name else found
 
 
 def _named(names: Iterable[str]) -> list[dict[str, str]]:

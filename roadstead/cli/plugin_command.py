@@ -10,11 +10,12 @@ import click
 from roadstead.cli.errors import FAILED, ReportingCommand
 from roadstead.cli.options import (
     Form,
+    PlanOptions,
     SourceOptions,
+    config_parameters,
     fleet_parameters,
     format_option,
     gathered,
-    plugin_option,
 )
 
 SEEDS, SEEDS_MAX = 3, 100
@@ -26,13 +27,15 @@ def plugin_group() -> None:
     """Write, test and list plugins.
 
     A plugin is a Python class: about fifteen lines over a table of all nodes, or node by node. It
-    is named on the command line with --plugin MODULE:CLASS or offered by an installed package
-    under the entry point group roadstead.plugins; never by a manifest.
+    is named on the command line with --plugin MODULE:CLASS (or FILE.py, for all plugins of a file
+    in the working directory) or offered by an installed package under the entry point group
+    roadstead.plugins; never by a manifest.
 
     \b
     Examples:
       roadstead plugin new FewPods         # few_pods.py and its test
       roadstead plugin test few_pods:FewPods
+      roadstead plugin test few_pods:FewPods --cluster cluster.yaml --pods app/
       roadstead schedule --trace openb.trace --plugin few_pods:FewPods
       roadstead plugin list
     """
@@ -154,18 +157,24 @@ def test_command(
 
 
 @plugin_group.command("list", cls=ReportingCommand)
-@plugin_option
+@gathered("plan", PlanOptions, config_parameters)
 @format_option
-def list_command(plugin: tuple[str, ...], form: Form) -> None:
-    """List all plugins that are known here, with their extension points.
+def list_command(*, plan: PlanOptions, form: Form) -> None:
+    """List the plugins that are known here, and where a configuration enables them.
 
-    The in-tree ones, those that installed packages offer, and those of --plugin.
+    The in-tree plugins, those that installed packages offer, and those of --plugin: each with the
+    file that defines it, the extension points that it implements, and the profiles that enable it
+    with the weight of its scores. The configuration is that of --config or --preset; without one
+    it is the default one, which the plugins of --plugin join, as in roadstead schedule.
 
     \b
     Examples:
       roadstead plugin list
+      roadstead plugin list --plugin few_pods.py
+      roadstead plugin list --plugin few_pods:FewPods --config mine.yaml
       roadstead plugin list --plugin few_pods:FewPods --format json
     """
-    from roadstead.cli.plugin_report import known_plugins, print_plugins
+    plan.check()
+    from roadstead.cli.plugin_list import known_plugins, print_plugins
 
-    print_plugins(known_plugins(plugin), form)
+    print_plugins(known_plugins(plan), form)

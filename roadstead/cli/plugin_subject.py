@@ -28,6 +28,7 @@ from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.protocol.errors import InputError
 from roadstead.run import RunPlan
 
 ASKED_IN_A_CYCLE = frozenset({"preFilter", "filter", "preScore", "score"})
@@ -97,7 +98,13 @@ def default_profiles(classes: PodClasses, cluster: ClusterFacts) -> Mapping[str,
 def subject_of(
     chosen: ChosenPlugins, args: object = None, cluster: ClusterFacts = NO_FACTS
 ) -> Subject:
-    """The only plugin that is chosen. ConfigError for arguments that are wrong."""
+    """The only plugin that is chosen.
+
+    ConfigError for arguments that are wrong, InputError where several plugins are chosen.
+    """
+    if len(chosen.kinds) > 1:
+        names = ", ".join(chosen.kinds)
+        raise InputError(f"defines {names}: name one, as FILE.py:CLASS", obj="plugin")
     (kind,) = chosen.kinds.values()
     text = chosen.as_config(args)
     loaded = load_with(chosen, text, SOURCE_OF_FLAGS)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import entry_points
+from pathlib import Path
 from types import ModuleType
 
 from roadstead.config.errors import ConfigError, Problem
@@ -40,17 +41,45 @@ def load_plugin_class(path: str, directory: str = "") -> type[Plugin]:
     that name is looked for. InputError if there is none, or if it cannot be a plugin.
     """
     module_name, _, class_name = path.replace(":", ".").rpartition(".")
+    found = _imported(path, module_name, class_name, directory)
+    if not isinstance(found, type) or not issubclass(found, Plugin | NodePlugin):
+        raise _refused(path, "is not a Roadstead plugin class")
+    return _checked(path, found)
+
+
+def plugins_of_file(file: str, directory: str) -> tuple[str, ...]:
+    """The dotted paths of the plugin classes that a file of `directory` defines, in its order.
+
+    InputError for a file that is elsewhere, cannot be imported, or defines none.
+    """
+    path = Path(file)
+    if path.resolve().parent != Path(directory).resolve():
+        raise _refused(file, "is not in the working directory, which plugins are imported from")
+    module = _imported(file, path.stem, None, directory)
+    found = tuple(
+        f"{path.stem}:{name}"
+        for name, each in vars(module).items()
+        if isinstance(each, type)
+        and issubclass(each, Plugin | NodePlugin)
+        and each.__module__ == path.stem
+        and isinstance(getattr(each, "name", None), str)
+    )
+    if not found:
+        raise _refused(file, "defines no plugin class with a name")
+    return found
+
+
+def _imported(path: str, module_name: str, class_name: str | None, directory: str) -> object:
+    """A class of a module, or the module itself for None. InputError if there is none."""
     if directory and module_name:
         _allow(module_name.partition(".")[0], directory)
     try:
-        found = getattr(importlib.import_module(module_name), class_name)
+        module = importlib.import_module(module_name)
+        return module if class_name is None else getattr(module, class_name)
     except (Exception, SystemExit) as failure:
         # The module is the user's: whatever it raises, the user is told.
         told = _told(failure, module_name, directory)
         raise _refused(path, f"cannot be loaded ({told})") from failure
-    if not isinstance(found, type) or not issubclass(found, Plugin | NodePlugin):
-        raise _refused(path, "is not a Roadstead plugin class")
-    return _checked(path, found)
 
 
 class NamedModules(MetaPathFinder):

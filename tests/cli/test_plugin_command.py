@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from roadstead.cli import plugin_choice, plugin_report
+from roadstead.cli import plugin_choice, plugin_list
 from roadstead.cli.plugin_choice import choose_plugins
 from roadstead.cli.plugin_files import module_of
 from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
@@ -393,27 +393,109 @@ def test_arguments_that_are_wrong_are_told(run, here, args, told):
     assert told in done.output
 
 
+def listed(run, *options):
+    """Name → what is listed of a plugin."""
+    done = run("plugin", "list", *options, "--format", "json")
+    assert done.exit_code == 0
+    return {each["name"]: each for each in json.loads(done.stdout)["plugins"]}
+
+
 def test_all_plugins_are_listed_with_their_extension_points(run, here, monkeypatch):
     run("plugin", "new", "Listed")
     run("plugin", "new", "Offered")
-    monkeypatch.setattr(plugin_report, "installed_plugins", lambda: {"Offered": "offered:Offered"})
+    offered = {"Offered": "offered:Offered", "Gone": "no_such_module:Gone"}
+    monkeypatch.setattr(plugin_list, "installed_plugins", lambda: offered)
     monkeypatch.setattr(sys, "path", [*sys.path, str(here)])
 
-    done = run("plugin", "list", "--plugin", "listed:Listed", "--format", "json")
+    found = listed(run, "--plugin", "listed:Listed")
+    shown = run("plugin", "list", "--plugin", "listed:Listed")
 
-    found = {each["name"]: each for each in json.loads(done.stdout)["plugins"]}
     in_tree = IN_TREE_POINTS.keys() | OPTIONAL_POINTS.keys()
     assert found.keys() == in_tree | {"Listed", "Offered"}
-    assert not found["Coscheduling"]["enabled"]
-    assert found["NodeResourcesFit"]["points"] == ["preFilter", "filter", "preScore", "score"]
-    assert found["NodeResourcesFit"]["enabled"]
+    assert found["Coscheduling"]["enabled"] == found["Offered"]["enabled"] == []
+    assert found["Offered"]["file"] == "offered.py"
+    points = ["preFilter", "filter", "preScore", "score"]
+    assert found["NodeResourcesFit"]["points"] == points
+    enabled = {"profile": "default-scheduler", "points": points, "weight": 1}
+    assert found["NodeResourcesFit"]["enabled"] == [enabled]
     assert found["Listed"] == {
         "name": "Listed",
         "origin": "listed:Listed",
+        "file": "listed.py",
         "points": ["score"],
-        "enabled": False,
+        "enabled": [enabled | {"points": ["score"]}],
     }
-    assert "Listed" in run("plugin", "list", "--plugin", "listed:Listed").output
+    assert "Listed" in shown.stdout
+    assert "Left out: plugin: no_such_module:Gone cannot be loaded" in shown.stderr
+
+
+TWO_PROFILES = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: one
+  plugins:
+    score:
+      enabled:
+      - name: Weighed
+        weight: 4
+- schedulerName: two
+  plugins:
+    score:
+      disabled:
+      - name: NodeResourcesFit
+"""
+
+
+def test_plugins_are_listed_with_the_profiles_and_weights_of_a_configuration(run, here):
+    run("plugin", "new", "Weighed")
+    (here / "two.yaml").write_text(TWO_PROFILES)
+
+    found = listed(run, "--plugin", "weighed.py", "--config", "two.yaml")
+    shown = run("plugin", "list", "--plugin", "weighed.py", "--config", "two.yaml").stdout
+
+    assert found["Weighed"]["enabled"] == [{"profile": "one", "points": ["score"], "weight": 4}]
+    fit = found["NodeResourcesFit"]["enabled"]
+    assert [(each["profile"], each["weight"]) for each in fit] == [("one", 1), ("two", None)]
+    assert "two (preFilter, filter, preScore)" in " ".join(shown.split())
+
+
+def test_a_plugin_that_the_configuration_does_not_name_is_listed_as_not_enabled(run, here):
+    run("plugin", "new", "Idle")
+
+    assert listed(run, "--plugin", "idle:Idle", "--preset", "binpack")["Idle"]["enabled"] == []
+
+
+def test_a_file_stands_for_the_plugins_that_it_defines(run, here):
+    plugin_file(
+        here,
+        "several",
+        """
+        class One(NodePlugin):
+            name = "One"
+
+            def score(self, pod, node):
+                return 1
+
+        class Two(One):
+            name = "Two"
+        """,
+    )
+    (here / "none.py").write_text("import math\n")
+    (here / "sub").mkdir()
+
+    assert choose_plugins(["several.py"]).paths == ("several:One", "several:Two")
+    assert choose_plugins(["several.py:Two"]).paths == ("several:Two",)
+    for given, told in (
+        ("none.py", "defines no plugin class"),
+        ("sub/several.py", "is not in the working directory"),
+        ("gone.py", "No module named 'gone'"),
+    ):
+        with pytest.raises(InputError, match=told):
+            choose_plugins([given])
+    refused = run("plugin", "test", "several.py")
+    assert refused.exit_code == 2
+    assert "defines One, Two: name one, as FILE.py:CLASS" in refused.stderr
 
 
 CONFIG = """

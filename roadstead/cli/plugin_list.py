@@ -1,0 +1,145 @@
+"""All plugins that are known here: where they come from, and where a configuration enables them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from roadstead.cli.options import Form, PlanOptions
+from roadstead.cli.plan import read_config
+from roadstead.cli.result_forms import print_json
+from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
+from roadstead.config.model import DEFAULT_SCHEDULER_NAME, ProfileConfig
+from roadstead.config.settings import Settings
+from roadstead.framework.plugin import EXTENSION_POINTS, Plugin
+from roadstead.framework.registry import extension_points
+from roadstead.framework.user_plugins import installed_plugins, load_plugin_class
+from roadstead.protocol.errors import InputError, printable
+from roadstead.run import RunPlan
+
+IN_TREE = "in-tree"
+
+
+@dataclass(frozen=True, slots=True)
+class Enabled:
+    """Where a profile enables a plugin. weight: of its scores, None where it does not score."""
+
+    profile: str
+    points: tuple[str, ...]
+    weight: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPlugin:
+    """origin: in-tree, or MODULE:CLASS. file: that defines it, "" for an in-tree one.
+
+    points: what it implements. enabled: by profile; none for a plugin that does nothing.
+    """
+
+    name: str
+    origin: str
+    file: str
+    points: tuple[str, ...]
+    enabled: tuple[Enabled, ...]
+
+
+def known_plugins(options: PlanOptions) -> list[KnownPlugin]:
+    """The in-tree plugins, the installed ones, and those of the options, in this order.
+
+    They are enabled as in a run with these options. InputError where an option is wrong.
+    """
+    text = read_config(options)
+    plan = RunPlan(
+        Settings(), text.text, text.source, plugins=text.plugins, plugin_dir=text.plugin_dir
+    )
+    profiles, ours = plan.config().profiles, plan.user_plugins()
+    known = [
+        KnownPlugin(name, IN_TREE, "", in_order(points), _enabled(profiles, name))
+        for name, points in {**IN_TREE_POINTS, **OPTIONAL_POINTS}.items()
+    ]
+    for path in installed_plugins().values():
+        if path not in text.plugins and (kind := _installed(path)) is not None:
+            known.append(_of_user(kind, path, ()))
+    for (name, kind), path in zip(ours.items(), text.plugins, strict=True):
+        known.append(_of_user(kind, path, _enabled(profiles, name)))
+    return known
+
+
+def in_order(points: Container[str]) -> tuple[str, ...]:
+    """Extension points in the order in which a pod meets them."""
+    return tuple(point for point in EXTENSION_POINTS if point in points)
+
+
+def _installed(path: str) -> type[Plugin] | None:
+    """An installed plugin; None with a note where it cannot be imported."""
+    try:
+        return load_plugin_class(path)
+    except InputError as error:
+        click.echo(printable(f"Left out: {error}"), err=True)
+        return None
+
+
+def _of_user(kind: type[Plugin], path: str, enabled: tuple[Enabled, ...]) -> KnownPlugin:
+    return KnownPlugin(kind.name, path, _file(kind), in_order(extension_points(kind)), enabled)
+
+
+def _file(kind: type[Plugin]) -> str:
+    """The file of a class, from the working directory where it is below."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+    path, here = Path(file), Path.cwd()
+    return str(path.relative_to(here)) if here in path.parents else file
+
+
+def _enabled(profiles: Iterable[ProfileConfig], name: str) -> tuple[Enabled, ...]:
+    found: list[Enabled] = []
+    for profile in profiles:
+        refs = {
+            point: ref
+            for point in EXTENSION_POINTS
+            for ref in profile.at(point)
+            if ref.name == name
+        }
+        if refs:
+            weight = refs["score"].weight if "score" in refs else None
+            found.append(Enabled(profile.scheduler_name, tuple(refs), weight))
+    return tuple(found)
+
+
+def print_plugins(plugins: Sequence[KnownPlugin], form: Form) -> None:
+    """As a table, or as one JSON document."""
+    if form == "json":
+        print_json({"plugins": [asdict(each) for each in plugins]})
+        return
+    console = Console()
+    console.print(_grid("In-tree plugins", [each for each in plugins if each.origin == IN_TREE]))
+    if yours := [each for each in plugins if each.origin != IN_TREE]:
+        console.print(_grid("Your plugins", yours))
+
+
+def _grid(title: str, plugins: Sequence[KnownPlugin]) -> Grid:
+    has_origins = any(each.origin != IN_TREE for each in plugins)
+    grid = Grid(box=box.SIMPLE_HEAD, title=title, title_justify="left")
+    for column in ("plugin", *(["from"] if has_origins else []), "extension points", "weight"):
+        grid.add_column(column, overflow="fold")
+    grid.add_column("enabled in", overflow="fold", min_width=len(DEFAULT_SCHEDULER_NAME))
+    for each in plugins:
+        origin = [Text(printable(f"{each.origin}\n{each.file}"))] if has_origins else []
+        weights = "\n".join("" if e.weight is None else str(e.weight) for e in each.enabled)
+        profiles = "\n".join(_place(each, enabled) for enabled in each.enabled) or "–"
+        grid.add_row(each.name, *origin, ", ".join(each.points), weights, profiles)
+    return grid
+
+
+def _place(plugin: KnownPlugin, enabled: Enabled) -> str:
+    """The profile, with the points where these are not all that the plugin implements."""
+    if enabled.points == plugin.points:
+        return enabled.profile
+    return f"{enabled.profile} ({', '.join(enabled.points)})"
