@@ -242,7 +242,7 @@ def _signs(subject: Subject, fleets: Fleets) -> Check:
     unsigned = sum(plugin.sign(facts) is None for facts in pods)
     if not unsigned:
         classes = len({plugin.sign(facts) for facts in pods})
-        text = f"it tells {len(set(pods))} different pods apart as {classes}"
+        text = f"different pods: {len(set(pods))}; different signatures: {classes}"
         return Check("signs", Outcome.OK, text, len(pods))
     text = f"sign() says None for {unsigned} of {len(pods)} pods: each is evaluated by itself, slow"
     return Check("signs", Outcome.WARNING, text, len(pods))

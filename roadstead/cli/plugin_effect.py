@@ -115,8 +115,8 @@ def _changes(pods: Sequence[PodEffect]) -> Check:
     moved = sum(each.goes != each.would_go and each.goes is not None for each in pods)
     lost = sum(each.goes is None and each.would_go is not None for each in pods)
     if not moved + lost:
-        text = f"all {len(pods):,} pods go where they go without it"
+        text = "every pod goes where it goes without the plugin"
     else:
-        text = f"{moved:,} of {len(pods):,} pods go to another node than without it"
+        text = f"{moved:,} of {len(pods):,} pods go to another node than without the plugin"
         text += f", {lost:,} to none" if lost else ""
     return Check("placements", Outcome.OK, text, len(pods))

@@ -36,7 +36,7 @@ def test_a_plugin_is_tried_on_the_manifests_that_are_given(run, here, cluster, p
     assert found["filter"] == ("ok", "refuses nodes to 3 of 3 pods, 3 nodes in all")
     assert found["placements"] == (
         "ok",
-        "1 of 3 pods go to another node than without it, 1 to none",
+        "1 of 3 pods go to another node than without the plugin, 1 to none",
     )
     assert "3 nodes, 1 running pods, 3 pending" in " ".join(shown.output.split())
 
@@ -45,7 +45,7 @@ def test_pods_that_go_nowhere_because_of_the_plugin_are_counted(run, here, clust
     code, found = checks(run, in_zone(here, "z"), "--cluster", cluster, "--pods", pods)
 
     assert code == 0
-    assert found["placements"][1].endswith("go to another node than without it, 2 to none")
+    assert found["placements"][1].endswith("go to another node than without the plugin, 2 to none")
     assert found["filter"][0] == "warning"
     assert "refused every node to every pod" in found["filter"][1]
 
@@ -104,7 +104,7 @@ def test_scores_that_decide_nothing_are_a_warning(run, here, name, text):
     assert code == 0
     assert found["score"][0] == "warning"
     assert text in found["score"][1]
-    assert "all 36 pods go where they go without it" in found["placements"][1]
+    assert "every pod goes where it goes without the plugin" in found["placements"][1]
 
 
 HOOKS = """
@@ -223,7 +223,7 @@ def test_many_pods_are_tried_by_their_shapes_first(run, here, tmp_path, monkeypa
     done = run("plugin", "test", in_zone(here, "a"), "--cluster", nodes, "--pods", pods)
 
     assert "Tried: 2 of 4 pending pods" in done.stderr
-    assert "all 2 pods go where they go without it" in " ".join(done.stdout.split())
+    assert "every pod goes where it goes without the plugin" in " ".join(done.stdout.split())
 
 
 def test_pods_of_another_scheduler_are_tried_with_a_note(run, here, tmp_path):
