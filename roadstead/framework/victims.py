@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+_LIFT = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +23,29 @@ class Victim:
 class Candidate:
     """A node, and whom the pod would need gone from it, the most important first.
 
-    violations: how many of them a disruption budget would miss.
+    violations: how many of them a disruption budget would miss. loss: what taking the node costs,
+    which is computed once for all pods that find the candidate: the fewest violated budgets, the
+    lowest priority of the most important victim, the lowest sum of priorities (each counted from
+    the lowest there is, so that fewer pods of negative priority are better), the fewest victims,
+    and the latest start of the earliest among the most important victims, in this order.
+    Upstream: pkg/scheduler/framework/preemption/preemption.go (pickOneNodeForPreemption).
     """
 
     node_name: str
     victims: tuple[Victim, ...]
     violations: int = 0
+    loss: tuple[float, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        assert self.victims, f"nobody has to go from {self.node_name}, which would be feasible"
+        priorities = [victim.priority for victim in self.victims]
+        highest = max(priorities)
+        starts = (v.started_s for v in self.victims if v.priority == highest)
+        # One that is not known to run starts later than all.
+        earliest = min(math.inf if each is None else each for each in starts)
+        lifted = sum(priorities) + _LIFT * len(priorities)
+        loss = (self.violations, priorities[0], lifted, len(priorities), -earliest)
+        object.__setattr__(self, "loss", loss)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +75,11 @@ class Tried:
     none_left: bool = False
 
 
+def are_enough(clean: int, violating: int, wanted: int) -> bool:
+    """Whether so many candidates, of which some violate a budget, are as many as are wanted."""
+    return clean > 0 and clean + min(violating, wanted) >= wanted
+
+
 def shortlist(candidates: Sequence[Candidate], wanted: int) -> tuple[Candidate, ...]:
     """The first candidates, until so many are found and one of them violates no budget.
 
@@ -64,14 +89,13 @@ def shortlist(candidates: Sequence[Candidate], wanted: int) -> tuple[Candidate, 
     """
     if not wanted:
         return ()
-    clean: list[Candidate] = []
-    violating: list[Candidate] = []
+    chosen: list[Candidate] = []
+    violating = 0
     for each in candidates:
-        if not each.violations:
-            clean.append(each)
-        elif len(violating) < wanted:
-            violating.append(each)
-        if clean and len(clean) + len(violating) >= wanted:
+        if are_enough(len(chosen) - violating, violating, wanted):
             break
-    chosen = {id(each) for each in (*clean, *violating)}
-    return tuple(each for each in candidates if id(each) in chosen)
+        if each.violations and violating == wanted:
+            continue
+        violating += bool(each.violations)
+        chosen.append(each)
+    return tuple(chosen)

@@ -24,7 +24,7 @@ from roadstead.facts.disruption import DisruptionBudget
 from roadstead.framework.evaluation import EXCLUDED, Evaluation
 from roadstead.framework.tie_break import in_order
 from roadstead.framework.tried_rows import TriedRow
-from roadstead.framework.victims import Candidate, DryRun, Tried, Victim, shortlist
+from roadstead.framework.victims import Candidate, DryRun, Tried, Victim, are_enough, shortlist
 from roadstead.framework.what_if import PASSED, WhatIf
 from roadstead.nodes.residents import Resident
 from roadstead.nodes.table import NodeTable, Rows
@@ -50,16 +50,17 @@ def dry_run(evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBud
     outcome = _Outcome()
     for start in range(0, len(rows), ROWS_AT_ONCE):
         outcome.take(_tried(evaluation, rows[start : start + ROWS_AT_ONCE], budgets))
-        outcome.candidates = list(shortlist(outcome.candidates, ask.wanted))
-        clean = any(not each.violations for each in outcome.candidates)
-        if clean and len(outcome.candidates) >= ask.wanted:
+        if are_enough(len(outcome.candidates) - outcome.violating, outcome.violating, ask.wanted):
             break
-    return outcome.result()
+    return outcome.result(ask.wanted)
 
 
 @dataclass(slots=True)
 class _Outcome:
+    """candidates: in order; violating: how many of them violate a budget."""
+
     candidates: list[Candidate] = field(default_factory=list)
+    violating: int = 0
     nodes: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     errors: set[str] = field(default_factory=set)
@@ -69,15 +70,16 @@ class _Outcome:
         for each in rows:
             if each.candidate is not None:
                 self.candidates.append(each.candidate)
+                self.violating += bool(each.candidate.violations)
                 continue
             self.nodes += 1
             self.reasons.update(each.reasons)
             if each.error:
                 self.errors.add(each.error)
 
-    def result(self) -> Tried:
+    def result(self, wanted: int) -> Tried:
         if self.candidates:
-            return Tried(tuple(self.candidates))
+            return Tried(shortlist(self.candidates, wanted))
         reasons = tuple(sorted(self.reasons.items()))
         return Tried((), self.nodes, reasons, errors=tuple(sorted(self.errors)))
 

@@ -177,7 +177,7 @@ class _Ramble:
     def _post_filter(self):
         draw = self._draw
         victim = Victim("uid-victim", "default/victim", 0)
-        candidate = Candidate("n1", (victim,) * draw.randint(0, 1))
+        candidate = Candidate("n1", (victim,) * draw.randint(1, 2))
         status = draw.choice((SUCCESS, unschedulable("nobody has to go")))
         nominated = draw.choice((None, "", "n0", "n1"))
         return draw.choice((None, PostFilterResult(status, nominated, (candidate,))))

@@ -14,6 +14,8 @@ from roadstead import run_parts
 from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.cache import encoding, recovery
 from roadstead.actors.messages import (
+    APPLY,
+    Applied,
     AssumeBatch,
     Nominations,
     RunningPods,
@@ -97,6 +99,8 @@ class _Other:
     async def call(self, method, message, *, timeout_s):
         if self.name == BINDER:
             await asyncio.sleep(self._ramble.draw.choice((0.0, 0.0, 0.3)))
+        if method is APPLY:
+            return Applied(is_asked=self._ramble.draw.random() < 0.5)
         if method is RESOLVE:
             return Words(self._ramble.words(message.uids))
         return StorageLog(self._ramble.log()) if method is STORAGE_LOG else NOTHING

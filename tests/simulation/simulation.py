@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from roadstead.actors.messages import (
     ADD_NODES,
@@ -136,9 +137,17 @@ def simulate(seed, kinds=(), room_bytes=None, among="plain"):
 async def _run(seed, kinds, found, room_bytes=None, among="plain"):
     scenario = VARIANTS[among](make(seed, changes="changes" in kinds), seed)
     others = list(undocumented())
+    asyncio.get_running_loop().set_exception_handler(partial(_note_unheard, others))
     with scenario.limits.applied():
         await _carry_out(scenario, seed, kinds, found, room_bytes)
     found[0].problems.extend(others)
+
+
+def _note_unheard(problems, loop, context):
+    """A task or a callback failed, and nobody waited for it: in a run it would only be logged."""
+    failure = context.get("exception")
+    if failure is not None:
+        problems.append(f"nobody hears that {type(failure).__name__}: {failure}")
 
 
 async def _carry_out(scenario, seed, kinds, found, room_bytes):

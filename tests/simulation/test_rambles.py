@@ -53,5 +53,5 @@ def _for_no_one(self, effect):
 )
 def test_what_is_hardly_ever_reached_is_noticed(owner, name, wrong, text):
     with patch.object(owner, name, wrong):
-        found = (simulate(seed, KINDS, among="quiet").problems for seed in range(8))
+        found = (simulate(seed, KINDS, among="quiet").problems for seed in range(24))
         assert any("at random" in each and text in each for some in found for each in some)

@@ -6,9 +6,11 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from roadstead.actors.cache.stream import ChangeStream
 from tests.simulation.planted import BUGS, find
 from tests.simulation.simulation import simulate
 
@@ -51,6 +53,16 @@ def test_faults_of_every_kind_happen():
         (simulate(seed, (*NETWORK, *CRASHES)).happened for seed in range(20, 26)), Counter()
     )
     assert {"lost", "duplicated", "slow", "partition", "pause", "crash"} <= happened.keys()
+
+
+def test_a_task_that_fails_unheard_is_a_problem():
+    async def send(self, name, batch):
+        raise ZeroDivisionError("nobody awaits this")
+
+    with patch.object(ChangeStream, "_send", send):
+        found = simulate(7, ()).problems
+
+    assert any("nobody hears that ZeroDivisionError" in each for each in found)
 
 
 def test_a_seed_replays_its_run_exactly_in_any_process():
