@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
-from operator import countOf
+from operator import attrgetter, countOf, itemgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -237,7 +237,7 @@ def _leaves_decoder(kind: type) -> _Coder:
     one_by_one = _sequence_decoder(_leaf_decoder(kind))
 
     def decode(data: object) -> object:
-        if type(data) is list and countOf(map(type, data), kind) == len(data):
+        if type(data) is list and (not data or countOf(map(type, data), kind) == len(data)):
             return tuple(data)
         return one_by_one(data)
 
@@ -246,9 +246,11 @@ def _leaves_decoder(kind: type) -> _Coder:
 
 def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
     """A sequence of short rows of plain types, checked column by column."""
-    one_by_one = _sequence_decoder(_fixed_decoder([_leaf_decoder(kind) for kind in kinds]))
+    one_by_one = _sequence_decoder(_fixed_decoder(kinds))
 
     def decode(data: object) -> object:
+        if type(data) is list and not data:
+            return ()
         if type(data) is list and set(map(type, data)) <= {list}:
             columns = zip(*data, strict=True) if set(map(len, data)) == {len(kinds)} else ()
             told = [set(map(type, column)) for column in columns]
@@ -259,11 +261,26 @@ def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
     return decode
 
 
-def _fixed_decoder(inner: list[_Coder]) -> _Coder:
+def _fixed_decoder(kinds: Sequence[object]) -> _Coder:
+    """A list of so many parts; those of plain types are checked together."""
+    one_by_one = [_decoder(kind) for kind in kinds]
+    plain = {place: kind for place, kind in enumerate(kinds) if kind in _LEAVES}
+    others = [(place, code) for place, code in enumerate(one_by_one) if place not in plain]
+    # Of one part alone `itemgetter` returns no tuple: it is taken twice.
+    places = [*plain] if len(plain) != 1 else [*plain, *plain]
+    plain_of = itemgetter(*places) if places else None
+    wanted = tuple(plain[place] for place in places)
+
     def decode(data: object) -> object:
-        if (type(data) is not list and type(data) is not tuple) or len(data) != len(inner):
-            raise CodecError(f"want a list of {len(inner)}, got {cut_short(data)}")
-        return tuple([code(each) for code, each in zip(inner, data, strict=True)])
+        if (type(data) is not list and type(data) is not tuple) or len(data) != len(kinds):
+            raise CodecError(f"want a list of {len(kinds)}, got {cut_short(data)}")
+        if plain_of is not None and tuple(map(type, plain_of(data))) != wanted:
+            # The first part that is wrong says so.
+            return tuple([code(each) for code, each in zip(one_by_one, data, strict=True)])
+        found = list(data)
+        for place, code in others:
+            found[place] = code(data[place])
+        return tuple(found)
 
     return decode
 
@@ -279,7 +296,7 @@ def _map_coder(inner: _Coder) -> _Coder:
 
 def _dataclass_decoder(cls: type) -> _Coder:
     names, kinds = _field_kinds(cls)
-    fixed = _fixed_decoder([_decoder(kind) for kind in kinds])
+    fixed = _fixed_decoder(kinds)
 
     def decode(data: object) -> object:
         try:
@@ -313,13 +330,18 @@ def _is_refused(decode: _Coder, data: object) -> bool:
 
 def _dataclass_encoder(cls: type) -> _Coder:
     names, kinds = _field_kinds(cls)
-    plain = [(name, _encoder(kind)) for name, kind in zip(names, kinds, strict=True)]
+    codes = [(place, _encoder(kind)) for place, kind in enumerate(kinds)]
+    others = [(place, code) for place, code in codes if code is not _same]
+    if len(names) < 2:
+        # Of one name alone `attrgetter` returns no tuple.
+        return lambda value: [code(getattr(value, names[place])) for place, code in codes]
+    values_of = attrgetter(*names)
 
     def encode(value: object) -> object:
-        return [
-            getattr(value, name) if code is _same else code(getattr(value, name))
-            for name, code in plain
-        ]
+        found = [*values_of(value)]
+        for place, code in others:
+            found[place] = code(found[place])
+        return found
 
     return encode
 
@@ -357,7 +379,7 @@ def _decoder(kind: object) -> _Coder:
     if origin is tuple and arguments[-1:] == (Ellipsis,):
         return _sequence_decoder(_decoder(arguments[0]))
     if origin is tuple:
-        return _fixed_decoder([_decoder(each) for each in arguments])
+        return _fixed_decoder(arguments)
     if origin is dict and arguments[0] is str:
         return _map_coder(_decoder(arguments[1]))
     inner = _optional_inner(kind)
