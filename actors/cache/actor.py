@@ -85,7 +85,7 @@ class CacheActor:
         self.recovery.mind()
         rows = zip(batch.pods.keyed(), batch.nodes, batch.tokens, strict=True)
         assumptions = [Assumption(*pod, node, token) for pod, node, token in rows]
-        outcome = self._cache.assume(assumptions, clock_s())
+        outcome = self._cache.assume(assumptions, clock_s(), bind_next=batch.bind_next)
         return self._answer(outcome.refused, batch.known_changes, outcome.bound)
 
     async def settle(self, batch: Settle) -> Assumed:

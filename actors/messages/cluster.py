@@ -40,13 +40,15 @@ class RunningPods:
 class AssumeBatch:
     """Scheduler → cache: count these pods on these nodes, ahead of their commits.
 
-    known_changes: how many changes of the storage the scheduler has.
+    known_changes: how many changes of the storage the scheduler has. bind_next: they are about to
+    be bound, as `Settle.finish` says of others.
     """
 
     pods: PodBatch
     nodes: tuple[str, ...]
     tokens: tuple[str, ...]
     known_changes: int = 0
+    bind_next: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,6 +147,10 @@ class Network:
             return "sent"
         fate = self._seldom.choice(self.faults.fates)
         if fate == "cut off":
+            last_s = self._cut_until.get(frozenset({source, target}), 0.0)
+            if self._loop.time() < last_s + self.faults.partition_max_s:
+                # Two cuts would look like one that is longer, for which a caller may give up.
+                return "sent"
             self.cut(source, target, self._seldom.uniform(0.1, self.faults.partition_max_s))
         return fate
 

@@ -80,8 +80,8 @@ class Peers:
             case ReportPods():
                 await self._report(need)
                 return None
-            case AssumePods(attempts, known_changes):
-                return await self._assume(attempts, known_changes)
+            case AssumePods():
+                return await self._assume(need)
             case SettlePods(forget, finish, confirm, rows, known_changes):
                 message = Settle(forget, finish, confirm, known_changes, rows)
                 return await self._call(CACHE, SETTLE, message)
@@ -132,13 +132,13 @@ class Peers:
         await self._call(QUEUE, REPORT, report)
         self.spend("report", started)
 
-    async def _assume(self, attempts: Sequence[Attempt], known_changes: int) -> Assumed:
+    async def _assume(self, need: AssumePods) -> Assumed:
         started = time.perf_counter()
         batch = AssumeBatch(
-            _pods(attempts),
-            tuple(a.node_name for a in attempts),
-            tuple(a.token for a in attempts),
-            known_changes,
+            _pods(need.attempts),
+            tuple(a.node_name for a in need.attempts),
+            tuple(a.token for a in need.attempts),
+            *(need.known_changes, need.bind_next),
         )
         answer = await self._call(CACHE, ASSUME, batch)
         self.spend("assume", started)

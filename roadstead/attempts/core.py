@@ -172,6 +172,11 @@ class AttemptsCore(Outcomes):
         out.bind += [record.trial for record in plain]
         return self._effects(out)
 
+    def bind_next(self, attempts: Iterable[Attempt]) -> bool:
+        """Whether nothing has a say between the cache's answer to attempts and their binds."""
+        records = (self._ledger.attempts.get(each.token) for each in attempts)
+        return all(record is not None and record.is_plain for record in records)
+
     def allow(self, uid: str, plugin: str) -> list[Effect]:
         """A Permit plugin lets a waiting pod go; when none is left, it goes to the binder.
 

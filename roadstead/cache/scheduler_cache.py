@@ -127,8 +127,13 @@ class SchedulerCache:
 
     # Attempts of schedulers.
 
-    def assume(self, assumptions: Sequence[Assumption], now_s: float) -> AssumeOutcome:
-        """Count pods on nodes ahead of their commits, and bind their claims."""
+    def assume(
+        self, assumptions: Sequence[Assumption], now_s: float, *, bind_next: bool = False
+    ) -> AssumeOutcome:
+        """Count pods on nodes ahead of their commits, and bind their claims.
+
+        bind_next: those that are taken are about to be bound, as by `finish` of `settle`.
+        """
         answer = self._core.assume(assumptions, now_s)
         self._changes.send(answer.deltas)
         token_of = {each.uid: each.token for each in assumptions} if answer.refused else {}
@@ -143,6 +148,10 @@ class SchedulerCache:
             [each.uid for each in answer.refused if self._core.node_of(each.uid) is None]
         )
         refused += [(each.token, _NO_VOLUMES) for each in without]
+        if bind_next:
+            tokens = {token for token, _ in refused}
+            taken = [(each.uid, each.token) for each in assumptions if each.token not in tokens]
+            self._core.finish_binding(taken, now_s)
         return AssumeOutcome(tuple(refused), tuple(bound))
 
     def _bind_claims(

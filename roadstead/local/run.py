@@ -216,7 +216,7 @@ class LocalRun:
                 Assumption(a.uid, a.key, unnominated(a.facts), a.node_name, a.token)
                 for a in need.attempts
             ]
-            outcome = self.cache.assume(assumed, self.now_s)
+            outcome = self.cache.assume(assumed, self.now_s, bind_next=need.bind_next)
             refused, bound = outcome.refused, outcome.bound
         elif isinstance(need, SettlePods):
             freed = self.cache.settle(need.forget, need.finish, need.confirm, need.rows, self.now_s)

@@ -76,10 +76,12 @@ class AssumePods:
     """Cache: count these attempts ahead of their commits. Answer: `Assumed`.
 
     known_changes: how many changes of claims and volumes the scheduler has, here and below.
+    bind_next: nothing comes between the answer and the binds, which `SettlePods` need not say then.
     """
 
     attempts: Sequence[Attempt]
     known_changes: int
+    bind_next: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,8 +98,13 @@ class Performer:
         self._checks_versions = settings.conflicts == "version"
         self._is_whole = settings.transaction == "all-or-nothing"
 
-    def perform(self, effects: Sequence[Effect]) -> Steps[None]:
-        """Performs effects in order; binding goes on beside."""
+    def perform(
+        self, effects: Sequence[Effect], finished: Container[str] = frozenset()
+    ) -> Steps[None]:
+        """Performs effects in order; binding goes on beside.
+
+        finished: tokens of attempts of which the cache knows that they are about to be bound.
+        """
         finishing: tuple[Attempt, ...] = ()
         gone: Sequence[Pod] = ()
         notes = _notes(effects)
@@ -111,7 +116,7 @@ class Performer:
             if isinstance(effect, Assume):
                 yield from self._assume(effect.attempts)
             elif isinstance(effect, FinishBinding):
-                finishing = effect.attempts
+                finishing = tuple(a for a in effect.attempts if a.token not in finished)
             elif isinstance(effect, (Bind, AskBinder)):
                 yield BindBeside(self._bind(finishing, effect.attempts))
                 finishing = ()
@@ -152,14 +157,19 @@ class Performer:
         self._volumes.take(answer.storage, answer.volumes)
 
     def _assume(self, attempts: Sequence[Attempt]) -> Steps[None]:
-        answer = yield from answer_of_cache(AssumePods(attempts, self._volumes.known))
+        bind_next = self._core.bind_next(attempts) and not any(
+            self._extenders.binder_of(attempt.facts) for attempt in attempts
+        )
+        need = AssumePods(attempts, self._volumes.known, bind_next)
+        answer = yield from answer_of_cache(need)
         self._take(answer)
         refused = [(token, unschedulable(why)) for token, why in answer.refused]
         not_taken = {token for token, _ in refused}
         self.reads_failed |= bool(refused)
         accepted = [a.token for a in attempts if a.token not in not_taken]
         now_s = yield from time_after(READ_CLOCK)
-        yield from self.perform(self._core.assumed(accepted, refused, now_s))
+        effects = self._core.assumed(accepted, refused, now_s)
+        yield from self.perform(effects, frozenset(accepted if bind_next else ()))
 
     def _bind(self, finishing: Sequence[Attempt], attempts: Sequence[Attempt]) -> Steps[None]:
         if finishing:

@@ -111,7 +111,6 @@ async def test_a_pod_is_assumed_then_bound_then_confirmed_then_done():
     assert steps == [
         "cache settle",
         "cache assume",
-        "cache settle",
         "binder bind",
         "cache settle",
         "queue report",
@@ -139,12 +138,12 @@ async def test_everyone_is_told_of_the_same_attempt_on_the_same_node():
 
     (assume,) = world.cache.told("assume")
     (bind,) = world.binder.told("bind")
-    nothing, finish, confirm = world.cache.told("settle")
+    nothing, confirm = world.cache.told("settle")
     assert nothing == Settle((), (), ())
+    assert assume.bind_next
     assert assume.nodes == bind.nodes == ("n1", "n1")
     assert assume.tokens == bind.tokens
     assert assume.pods == bind.pods
-    assert finish.finish == tuple(zip(bind.pods.uids, bind.tokens, strict=True))
     assert confirm.confirm == ("uid-a", "uid-b")
     assert (bind.owner, bind.epoch) == ("scheduler-0", 1)
 

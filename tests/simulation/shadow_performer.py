@@ -10,7 +10,7 @@ from roadstead.actors.seam import clock_s
 from roadstead.attempts.effects import Confirm, FinishBinding, Forget
 from roadstead.cycle.needs import UnsettledError
 from roadstead.extenders.caller import ExtenderError
-from roadstead.scheduler.needs import AskLease, RenewLeases
+from roadstead.scheduler.needs import AskLease, AssumePods, RenewLeases
 
 BREAKS = 3
 """The reading of a life that is broken off, as if the cache's changes had not come in time."""
@@ -34,6 +34,7 @@ class ShadowPerformer:
         self._takes_time, self._leases = settings.decision_time.is_given, ()
         self._heard = {}
         self._not_bound, self._asked_outside, self._to_finish = set(), set(), set()
+        self._finished = set()
         scheduler, nodes = actor._scheduler, actor._nodes
         core, cycle, performer = actor.core, scheduler.cycle, scheduler.performer
         self._bind, actor._peers.bind = actor._peers.bind, self._bound
@@ -65,15 +66,16 @@ class ShadowPerformer:
 
     # The effects of the core.
 
-    def _performs(self, effects):
+    def _performs(self, effects, *finished):
         """What ends at the cache before it is bound, and of which attempts nothing is kept."""
         over = []
         for each in effects:
             if isinstance(each, FinishBinding):
-                self._to_finish.update(attempt.token for attempt in each.attempts)
+                coming = {attempt.token for attempt in each.attempts}
+                self._to_finish.update(coming - self._finished)
             elif isinstance(each, (Forget, Confirm)):
                 over += [attempt.token for attempt in each.attempts]
-        yield from self._perform(effects)
+        yield from self._perform(effects, *finished)
         if kept := self._actor._scheduler.performer._volumes.of(over):
             self._wrong(f"what {kept} take is kept, though they have ended")
 
@@ -89,6 +91,8 @@ class ShadowPerformer:
             wanted = tuple(sorted({*self._leases, *self._actor.core.waiting_leases()}))
             if need.lease_ids != wanted:
                 self._wrong(f"leases {need.lease_ids} are renewed, not {wanted}")
+        if isinstance(need, AssumePods) and need.bind_next:
+            self._see_next(need.attempts)
         answer = await self._meet(need)
         if isinstance(need, RenewLeases):
             self._leases = tuple(each for each in self._leases if each in answer)
@@ -98,6 +102,16 @@ class ShadowPerformer:
             if self._takes_time:
                 self._leases = (*self._leases, answer.lease_id)
         return answer
+
+    def _see_next(self, attempts):
+        """The cache hears with the assumption that these are about to be bound."""
+        binds = self._actor._scheduler.performer._extenders.binder_of
+        profiles = self._actor.core._profiles
+        for each in attempts:
+            profile = profiles[each.facts.scheduler_name]
+            if binds(each.facts) or not profile.binds_plainly:
+                self._wrong(f"{each.token} is said to be bound next, and others have a say")
+        self._finished.update(each.token for each in attempts)
 
     # The extenders' and the binder's answers.
 
