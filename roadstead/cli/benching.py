@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from roadstead import __version__
+from roadstead.api.plan import ConfigText
 from roadstead.bench.catalog import Entry, built_in, choose, of_file
 from roadstead.bench.figures import Figures, Outcome, figures_of, outcome_of
 from roadstead.bench.machine import commit_of, forget_peak, this_machine
@@ -95,7 +96,7 @@ def run_all(session: Session, wanted: Wanted, plan: PlanOptions, settings: Setti
     return ran
 
 
-def _config_of(script: Script, given: plans.ConfigText) -> plans.ConfigText:
+def _config_of(script: Script, given: ConfigText) -> ConfigText:
     """The configuration of the command line, or else that of the workload."""
     if given.text or not script.config_text:
         return given

@@ -73,14 +73,16 @@ def config_command(
         raise click.UsageError("--config and --preset exclude each other")
     if notes and effective:
         raise click.UsageError("--notes and --effective exclude each other")
+    from roadstead.api.config_source import config_notes, load_effective
     from roadstead.cli import config_text
-    from roadstead.cli.config_notes import tell_config_notes
+    from roadstead.cli.notes import print_note
 
-    loaded = config_text.load_for(path, preset, plugin)
+    loaded = load_effective(path, preset, plugin)
     if notes:
         text = config_text.notes_text(loaded, output_format)
         click.echo(text, nl=output_format == "json" or bool(loaded.notes))
         return
-    tell_config_notes(loaded)
+    for note in config_notes(loaded):
+        print_note(note)
     told = config_text.effective_text if effective else config_text.document_text
     click.echo(told(loaded, output_format))

@@ -9,11 +9,8 @@ from typing import Final
 
 import yaml
 
-from roadstead.cli.options import config_bytes
-from roadstead.cli.plugin_choice import SOURCE_OF_FLAGS, choose_plugins, load_with
 from roadstead.config.load import LoadedConfig
 from roadstead.config.model import ProfileConfig
-from roadstead.config.presets import preset_text
 
 # The order in which a pod meets them.
 _POINTS_OF_A_CYCLE: Final = (
@@ -39,19 +36,6 @@ class _GoDumper(yaml.SafeDumper):
 
 
 _GoDumper.add_representer(str, _GoDumper.represent_text)
-
-
-def load_for(path: str | None, preset: str | None, plugins: tuple[str, ...]) -> LoadedConfig:
-    """The configuration of a file, a preset, or the default one with plugins. ConfigError."""
-    if path is not None:
-        content, source = config_bytes(path)
-    elif preset is None and plugins:
-        content, source = choose_plugins(plugins).as_config().encode(), SOURCE_OF_FLAGS
-    else:
-        preset = preset or "default"
-        content, source = preset_text(preset).encode(), f"preset {preset}"
-    chosen = choose_plugins(plugins, content.decode(errors="replace"))
-    return load_with(chosen, content, source)
 
 
 def document_text(loaded: LoadedConfig, output_format: str) -> str:

@@ -66,18 +66,20 @@ def demo_command(
     """
     default = (SMALL_NODES, SMALL_PODS) if small else (NODES, PODS)
     with session.watch.phase("read inputs"):
-        from roadstead.cli import inputs, scheduling
+        from roadstead.api.plan import ConfigText
         from roadstead.cli import plan as plans
+        from roadstead.cli import scheduling
+        from roadstead.inputs.loaded import load_generated
 
         report = scheduling.Report(form, output)
         report.check(is_replaced=force or plan.resume)
         settings = plans.read_settings(plan)
         session.launcher().prepare(settings, plans.log_dir(plan))
-        loaded = inputs.load_generated(
+        loaded = load_generated(
             nodes or default[0],
             pods or default[1],
             settings.seed,
             with_digests=output is not None,
         )
-    run_plan = plans.make_plan(plan, settings, plans.ConfigText(), loaded.cluster)
+    run_plan = plans.make_plan(plan, settings, ConfigText(), loaded.cluster)
     scheduling.schedule(session, loaded, run_plan, report)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from roadstead.cli.inputs import Loaded
-from roadstead.cli.not_created import find_created
+from roadstead.api.explaining import explain_pending, explain_pod
+from roadstead.cli.notes import print_note
 from roadstead.cli.options import Form
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.scheduling import tell_notes, write_text
 from roadstead.cli.session import Session
-from roadstead.cycle.explain import Explained
-from roadstead.facts.pod import Pod
+from roadstead.inputs.loaded import Loaded
+from roadstead.inputs.not_created import find_created
 from roadstead.protocol.errors import printable
 from roadstead.report.result import installed_versions
-from roadstead.run import RunInputs, RunPlan
+from roadstead.run import RunPlan
 
 if TYPE_CHECKING:
     from roadstead.report.explain_page import PageFacts
@@ -61,11 +61,11 @@ def _explain_pod(
 ) -> None:
     found = find_created(loaded, name)
     if found.note:
-        click.echo(printable(found.note), err=True)
-    pod = found.pod.identity, found.pod.facts
-    inputs = without(loaded.inputs, pod, keep_pending=after_run)
+        print_note(found.note)
     with shown_progress() as tell:
-        explanation = session.launcher().explain(inputs, plan, pod, tell)
+        explanation = explain_pod(
+            session.launcher(), loaded, plan, found.pod, tell, after_run=after_run
+        )
     if answer.html is not None:
         from roadstead.report.explain_page import explanation_page
 
@@ -84,15 +84,8 @@ def _explain_pod(
 def _explain_pending(
     session: Session, loaded: Loaded, plan: RunPlan, after_run: bool, answer: Answer
 ) -> None:
-    from roadstead.report.explain_sections import pending_report
-
-    pods = loaded.inputs.pending
-    first = loaded.inputs if after_run else replace(loaded.inputs, pending=())
-    explained: tuple[Explained, ...] = ()
-    if pods:
-        with shown_progress() as tell:
-            explained = session.launcher().explain_pending(first, plan, pods, tell)
-    report = pending_report(explained, given=len(pods), is_after_run=after_run)
+    with shown_progress() as tell:
+        report = explain_pending(session.launcher(), loaded, plan, tell, after_run=after_run)
     if answer.html is not None:
         from roadstead.report.explain_page import pending_page
 
@@ -117,15 +110,4 @@ def _page_facts(session: Session, loaded: Loaded) -> PageFacts:
         command=shlex.join(("roadstead", *session.args)),
         source=f"{loaded.source}: {counts}, {len(inputs.pending):,} pending",
         versions=versions,
-    )
-
-
-def without(inputs: RunInputs, pod: Pod, *, keep_pending: bool) -> RunInputs:
-    """The inputs without the pod; other pending pods only if they are to be scheduled first."""
-    uid = pod[0].uid
-    others = (each for each in inputs.pending if each[0].uid != uid)
-    return replace(
-        inputs,
-        running=tuple(each for each in inputs.running if each[0].uid != uid),
-        pending=tuple(others) if keep_pending else (),
     )

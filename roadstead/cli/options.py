@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import click
 
+from roadstead.api.config_source import STDIN
 from roadstead.cli.concurrency_options import SchedulersType
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ Callback = Callable[..., None]
 Form = Literal["table", "json"]
 RunForm = Literal["table", "wide", "json", "yaml", "csv", "name", "bindings"]
 
-STDIN: Final = "-"
 NO_JOURNAL: Final = "none"
 PRESETS: Final = "binpack, default, gpu-binpack, spread"
 
@@ -248,15 +247,6 @@ run_format_option = click.option(
     "with the node of each. json and yaml: all of it. bindings: the placements, for kubectl create "
     "-f.",
 )
-
-
-def config_bytes(path: str) -> tuple[bytes, str]:
-    """(content, what it is called) of a file, or of standard input. InputError."""
-    if path == STDIN:
-        return sys.stdin.buffer.read(), "standard input"
-    from roadstead.config.files import read_bytes
-
-    return read_bytes(path), path
 
 
 def gathered(

@@ -1,43 +1,27 @@
-"""The plan of a run: settings, configuration, and what the cluster has beside nodes and pods."""
+"""The plan of a run, from flags."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-import click
-
+from roadstead.api import plan as plans
+from roadstead.api.plan import ConfigText
 from roadstead.cli.concurrency_options import ConcurrencyOptions
-from roadstead.cli.options import NO_JOURNAL, PlanOptions, config_bytes
+from roadstead.cli.notes import print_note
+from roadstead.cli.options import NO_JOURNAL, PlanOptions
 from roadstead.config.concurrency import name_of_shards
 from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.framework.given import answered_elsewhere
-from roadstead.isolation import working_directory
-from roadstead.nodes.pod_info import PodClasses
 from roadstead.protocol.errors import InputError
 from roadstead.report.paths import check_folder
 from roadstead.report.result import InputDigest, digest_of_file
-from roadstead.run import RunInputs, RunPlan, build_narrower, build_profiles, check_schedulers
+from roadstead.run import RunInputs, RunPlan
 
 JOURNAL_DIRECTORY = "journal"
 """Where in an output directory the journal is."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigText:
-    """A configuration as written, and what it is called; both empty for the default one.
-
-    plugins, plugin_dir: the user's plugins that it may name, as `RunPlan` has them.
-    """
-
-    text: str = ""
-    source: str = ""
-    plugins: tuple[str, ...] = ()
-    plugin_dir: str = ""
 
 
 def read_settings(
@@ -57,7 +41,7 @@ def read_settings(
         settings = load_settings_file(options.settings, overrides=overrides)
     if options.shards is not None:
         now = "--" + name_of_shards(settings.mode)
-        click.echo(f"--shards is the old name of {now}: {now} {options.shards}", err=True)
+        print_note(f"--shards is the old name of {now}: {now} {options.shards}")
     if options.journal == NO_JOURNAL:
         return settings.model_copy(update={"journal": None})
     if settings.journal is None and output is not None:
@@ -69,73 +53,16 @@ def read_settings(
 
 def read_config(options: PlanOptions) -> ConfigText:
     """The configuration that the flags name, checked. InputError where it is wrong."""
-    if options.config is None and options.preset is None:
-        return _of_plugins(options)
-    from roadstead.config.presets import preset_text
-
-    if options.preset is not None:
-        text, source = preset_text(options.preset), f"preset {options.preset}"
-    else:
-        assert options.config is not None
-        text, source = _text(options.config)
-    return _checked(text, source, options)
-
-
-def _of_plugins(options: PlanOptions) -> ConfigText:
-    """No configuration is given: the user's plugins, if any, join the default ones."""
-    if not options.plugin:
-        return ConfigText()
-    from roadstead.cli.plugin_choice import SOURCE_OF_FLAGS, choose_plugins
-
-    return _checked(choose_plugins(options.plugin).as_config(), SOURCE_OF_FLAGS, options)
-
-
-def _checked(text: str, source: str, options: PlanOptions) -> ConfigText:
-    from roadstead.cli.config_notes import tell_config_notes
-    from roadstead.cli.plugin_choice import choose_plugins, load_with
-
-    chosen = choose_plugins(options.plugin, text)
-    tell_config_notes(load_with(chosen, text, source))
-    for name in chosen.unused_in(text):
-        click.echo(f"Plugin {name} does nothing: {source} does not name it.", err=True)
-    return ConfigText(text, source, chosen.paths, chosen.directory)
-
-
-def _text(path: str) -> tuple[str, str]:
-    content, source = config_bytes(path)
-    try:
-        return content.decode("utf-8-sig"), source
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8 text", source=source) from error
+    return plans.read_config(options.config, options.preset, options.plugin, print_note)
 
 
 def make_plan(
     options: PlanOptions, settings: Settings, config: ConfigText, cluster: ClusterFacts
 ) -> RunPlan:
-    plan = RunPlan(
-        settings,
-        config.text,
-        config.source,
-        cluster,
-        log_dir(options),
-        config.plugins,
-        config.plugin_dir,
-        resume=options.resume,
-        directory=working_directory(),
+    """The plan of a run. InputError where a part of it is wrong."""
+    return plans.make_plan(
+        settings, config, cluster, print_note, log_dir=log_dir(options), resume=options.resume
     )
-    check_schedulers(plan)
-    if plan.config_text:
-        # Addresses and certificates of extenders.
-        build_narrower(plan)
-    # A plugin that cannot be built is reported before actors are started for it.
-    profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
-    if settings.workers and not any(map(answered_elsewhere, profiles.values())):
-        click.echo(
-            f"workers: {settings.workers} will be asked nothing: they ask plugins of yours that "
-            "look at one node at a time, and there is none.",
-            err=True,
-        )
-    return plan
 
 
 def at_most(settings: Settings, concurrency: ConcurrencyOptions) -> Settings:
@@ -154,7 +81,7 @@ def with_workers(plan: RunPlan, concurrency: ConcurrencyOptions, inputs: RunInpu
     from roadstead.cli.auto_workers import choose_workers, free_cores
 
     chosen = choose_workers(plan, inputs, cores=free_cores(plan.settings))
-    click.echo(f"workers: {chosen.workers}, since {chosen.why}", err=True)
+    print_note(f"workers: {chosen.workers}, since {chosen.why}")
     settings = plan.settings.model_copy(update={"workers": chosen.workers})
     return replace(plan, settings=settings)
 
@@ -178,10 +105,5 @@ def log_dir(options: PlanOptions) -> str:
 
 def plan_digests(options: PlanOptions, config: ConfigText) -> tuple[InputDigest, ...]:
     """Digests of the configuration and the settings file, where they were given."""
-    digests = []
-    if config.source:
-        digest = hashlib.sha256(config.text.encode()).hexdigest()
-        digests.append(InputDigest(config.source, digest))
-    if options.settings is not None:
-        digests.append(digest_of_file(options.settings))
-    return tuple(digests)
+    settings = () if options.settings is None else (digest_of_file(options.settings),)
+    return (*config.digests(), *settings)

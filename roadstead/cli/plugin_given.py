@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from roadstead.cli.inputs import Loaded
 from roadstead.cli.plugin_play import play_each
 from roadstead.cli.plugin_samples import SampleFleet
 from roadstead.cli.plugin_subject import default_profiles
 from roadstead.config.model import DEFAULT_SCHEDULER_NAME
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import Pod
+from roadstead.inputs.loaded import Loaded
 from roadstead.local.paths import PlainPath
 from roadstead.protocol.errors import InputError
 

@@ -13,7 +13,6 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from roadstead.cli.inputs import RunningPod
 from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import (
     HostPort,
@@ -27,6 +26,7 @@ from roadstead.facts.pod import (
 from roadstead.facts.selectors import LabelSelector, NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Taint, Toleration
 from roadstead.fleet.generate import generate_fleet
+from roadstead.inputs.loaded import RunningPod
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
 

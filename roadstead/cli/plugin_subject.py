@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roadstead.cli.plugin_choice import SOURCE_OF_FLAGS, ChosenPlugins, load_with
+from roadstead.api.plugin_choice import SOURCE_OF_FLAGS, ChosenPlugins, load_with
 from roadstead.config.model import (
     DEFAULT_SCHEDULER_NAME,
     PluginRef,

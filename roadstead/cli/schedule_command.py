@@ -76,7 +76,7 @@ def schedule_command(
         from roadstead.cli import plan as plans
         from roadstead.cli import scheduling
         from roadstead.cli.sources import load
-        from roadstead.cli.unsupported import supported
+        from roadstead.inputs.unsupported import supported
 
         report = scheduling.Report(form, output)
         report.check(is_replaced=force or plan.resume)

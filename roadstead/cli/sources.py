@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from roadstead.cli.inputs import Loaded, load_trace
 from roadstead.cli.options import SourceOptions
+from roadstead.inputs.loaded import Loaded, load_trace
 
 
 def load(source: SourceOptions, *, with_digests: bool) -> Loaded:
     """The trace or the manifests. InputError where they are wrong."""
     if source.trace is not None:
         return load_trace(source.trace, with_digests=with_digests)
-    from roadstead.cli.manifest_inputs import load_manifests
+    from roadstead.inputs.manifest_inputs import load_manifests
 
     return load_manifests(
         source.cluster,

@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from roadstead.cli.inputs import Loaded, load_generated
 from roadstead.cli.options import SourceOptions
 from roadstead.cli.session import Session
 from roadstead.cli.stress_plan import PRODUCT, Asked
 from roadstead.config.settings import Settings, load_settings
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.inputs.loaded import Loaded, load_generated
 from roadstead.lab.regret import Placed, score_regret
 from roadstead.lab.scenarios import constraint_heavy, jobs
 from roadstead.lab.studies import CONFLICTS, DAY_S, TRANSACTION, Figures, Parameter, Study, Values

@@ -21,9 +21,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from operator import attrgetter
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,11 +34,11 @@ from roadstead.report.paths import entries
 from roadstead.report.result import (
     Json,
     NodeUse,
-    PendingPod,
     RunResult,
     digest_of_file,
 )
 from roadstead.report.summary import summarize, summary_document
+from roadstead.report.tables import COLUMNS, arrow_nodes, arrow_table, table_rows
 
 RUN_FORMAT = "roadstead-run"
 RUN_VERSION = 1
@@ -47,18 +46,6 @@ RUN_FILE = "run.json"
 RUN_FILE_MAX_BYTES = 1 << 26
 SUMMARY_FILE = "summary.json"
 JOURNAL = re.compile(r"journal(\.\d+)?")
-COLUMNS: Mapping[str, Mapping[str, pa.DataType]] = {
-    "placements": dict.fromkeys(("pod", "uid", "node"), pa.string()),
-    "pending": {
-        **dict.fromkeys(("pod", "uid", "message"), pa.string()),
-        "reasons": pa.list_(pa.struct([("reason", pa.string()), ("nodes", pa.int64())])),
-        "plugins": pa.list_(pa.string()),
-    },
-    "preempted": dict.fromkeys(("pod", "uid", "node", "preemptor"), pa.string()),
-    "not_created": dict.fromkeys(("kind", "name", "workload", "source", "reason"), pa.string()),
-}
-"""Types of the columns of the Parquet files, by the file's name."""
-
 DIGESTED = ("placements.json", "pending.json", "preempted.json", "not_created.json", "nodes.json")
 
 
@@ -122,45 +109,19 @@ def _put_in_place(staged: Path, directory: Path) -> None:
 
 
 def _write_files(folder: Path, result: RunResult) -> None:
-    key = attrgetter("pod", "uid")
-    _write_table(folder, "placements", [asdict(pod) for pod in sorted(result.placements, key=key)])
-    _write_table(folder, "pending", [_pending_row(pod) for pod in sorted(result.pending, key=key)])
-    _write_table(folder, "preempted", [asdict(pod) for pod in sorted(result.preempted, key=key)])
-    refused = sorted(result.not_created, key=attrgetter("kind", "name"))
-    _write_table(folder, "not_created", [asdict(each) for each in refused])
+    for name in COLUMNS:
+        rows = table_rows(result, name)
+        _write_rows(folder / f"{name}.json", rows)
+        _write_parquet(folder / f"{name}.parquet", arrow_table(name, rows))
     _write_nodes(folder, result.node_use)
     digests = {name: digest_of_file(folder / name).sha256 for name in DIGESTED}
     _write_json(folder / RUN_FILE, run_document(result, digests))
     _write_json(folder / SUMMARY_FILE, _summary(result))
 
 
-def _write_table(folder: Path, name: str, rows: Sequence[Mapping[str, Json]]) -> None:
-    """The rows as JSON and as Parquet."""
-    _write_rows(folder / f"{name}.json", rows)
-    columns = {
-        column: pa.array([row[column] for row in rows], kind)
-        for column, kind in COLUMNS[name].items()
-    }
-    _write_parquet(folder / f"{name}.parquet", columns)
-
-
-def _pending_row(pod: PendingPod) -> dict[str, Json]:
-    return {
-        "pod": pod.pod,
-        "uid": pod.uid,
-        "message": pod.message,
-        "reasons": [{"reason": reason, "nodes": nodes} for reason, nodes in pod.reasons],
-        "plugins": list(pod.plugins),
-    }
-
-
 def _write_nodes(folder: Path, use: NodeUse) -> None:
+    _write_parquet(folder / "nodes.parquet", arrow_nodes(use))
     kinds = {"allocatable": use.allocatable, "before": use.before, "after": use.after}
-    columns = {"node": pa.array(use.nodes, pa.string()), "zone": pa.array(use.zones, pa.string())}
-    for index, resource in enumerate(use.resources):
-        for kind, amounts in kinds.items():
-            columns[f"{resource}_{kind}"] = pa.array(amounts[:, index], pa.int64())
-    _write_parquet(folder / "nodes.parquet", columns)
     lists = {kind: amounts.tolist() for kind, amounts in kinds.items()}
     _write_rows(
         folder / "nodes.json",
@@ -222,5 +183,5 @@ def _write_rows(path: Path, rows: Iterable[Mapping[str, Json]]) -> None:
         file.write("\n]\n")
 
 
-def _write_parquet(path: Path, columns: Mapping[str, pa.Array]) -> None:
-    pq.write_table(pa.table(dict(columns)), path, compression="zstd")
+def _write_parquet(path: Path, table: pa.Table) -> None:
+    pq.write_table(table, path, compression="zstd")

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 
 from roadstead.facts.pod import Pod, PodFacts
 from roadstead.report.result import Json, NotCreated, RunResult
+from roadstead.report.summary import summarize, summary_document
 
 BARE_PODS_MAX = 10
 """So many pods without a controller are shown one by one; more of them are counted as one."""
@@ -86,6 +87,12 @@ def lines_not_created(result: RunResult) -> Iterator[PodLine]:
             yield PodLine(each.name, each.workload, "", f"not created: {each.reason}")
 
 
+def all_lines(pods: Iterable[Pod], result: RunResult) -> Iterator[PodLine]:
+    """Pods that were to be scheduled, and behind them those that are not created."""
+    yield from pod_lines(pods, result)
+    yield from lines_not_created(result)
+
+
 def workloads(pods: Sequence[Pod], result: RunResult) -> tuple[Workload, ...]:
     """The workloads of the pods that were to be scheduled, in the order of their first pods.
 
@@ -147,3 +154,10 @@ def pods_document(
         "pods": [dict(asdict(each)) for each in pods],
         "objects_not_created": [dict(asdict(each)) for each in refused],
     }
+
+
+def result_document(result: RunResult, pods: Sequence[Pod]) -> dict[str, Json]:
+    """The summary, the workloads and the pods of a run as JSON; pods: in the order of the rows."""
+    lines, of = pod_lines(pods, result), workloads(pods, result)
+    of_pods = pods_document(lines, of, result.not_created)
+    return {**summary_document(summarize(result)), **of_pods}

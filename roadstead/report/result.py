@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-import roadstead
 from roadstead.config.legacy.notes import Note
 from roadstead.protocol.errors import InputError
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.json_value import Json as Json
+from roadstead.version import __version__
 
 REPORTED_PACKAGES = ("ray", "numpy", "pyarrow", "pydantic", "msgpack")
 
@@ -136,7 +136,7 @@ class RunResult:
 
 def installed_versions() -> dict[str, str]:
     """Versions of what a run's result may depend on; a package that is missing is left out."""
-    found = {"roadstead": roadstead.__version__, "python": platform.python_version()}
+    found = {"roadstead": __version__, "python": platform.python_version()}
     found["platform"] = platform.platform(terse=True)
     for package in REPORTED_PACKAGES:
         try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from roadstead.cli.find_pod import find_pod
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import Owner, PodFacts, PodIdentity
+from roadstead.inputs.find_pod import find_pod
 from roadstead.protocol.errors import InputError
 from roadstead.run import RunInputs
 

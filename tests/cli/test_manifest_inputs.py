@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from roadstead.cli.inputs import Loaded
-from roadstead.cli.manifest_inputs import load_manifests
 from roadstead.facts.selectors import LabelSelector, Requirement
+from roadstead.inputs.loaded import Loaded
+from roadstead.inputs.manifest_inputs import load_manifests
 from roadstead.protocol.errors import InputError
 from tests.cli.manifests import Manifest, deployment, node, owned_by, pod, thing, write
 

@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
-from roadstead.cli import plugin_choice, plugin_list
-from roadstead.cli.plugin_choice import choose_plugins
+from roadstead.api import plugin_choice
+from roadstead.api.plugin_choice import choose_plugins
+from roadstead.cli import plugin_list
 from roadstead.cli.plugin_files import module_of
 from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
 from roadstead.protocol.errors import InputError

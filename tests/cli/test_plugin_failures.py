@@ -1,4 +1,4 @@
-from roadstead.cli.plugin_failures import failure_notes
+from roadstead.api.plugin_failures import failure_notes
 from roadstead.report.result import PendingPod
 
 FAILED = "running Score plugins: plugin \"Mine\" failed with: KeyError: 'zone' (mine.py:9)"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from roadstead.cli.plugin_choice import choose_plugins, load_with
+from roadstead.api.plugin_choice import choose_plugins, load_with
 from roadstead.testing import ask, check_plugin, node, pod
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"

@@ -1,6 +1,5 @@
 import pytest
 
-from roadstead.cli.manifest_storage import storage_facts
 from roadstead.facts.compile_storage import compile_storage
 from roadstead.facts.csi_migration import (
     BETA_REGION,
@@ -26,6 +25,7 @@ from roadstead.facts.storage import (
     NodeDriverFacts,
     StorageClassFacts,
 )
+from roadstead.inputs.manifest_storage import storage_facts
 from roadstead.manifests import Manifests
 from roadstead.manifests.creation import create
 from roadstead.protocol.errors import InputError

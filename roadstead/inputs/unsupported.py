@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from roadstead.cli.inputs import Loaded
 from roadstead.facts.pod import Pod
+from roadstead.inputs.loaded import Loaded
 from roadstead.plugins.missing import MISSING
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.run import RunPlan

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TypeVar
 
-from roadstead.cli.manifest_storage import storage_facts
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts, compile_cluster
 from roadstead.facts.compile import DEFAULT_NAMESPACE, described
 from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
+from roadstead.inputs.manifest_storage import storage_facts
 from roadstead.manifests import Manifests
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import (

@@ -10,17 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from roadstead.cli.inputs import Loaded, RunningPod, split_pods
-from roadstead.cli.manifest_merge import expandable, joined
-from roadstead.cli.manifest_owners import cluster_facts
-from roadstead.cli.not_created import not_created, not_created_notes
-from roadstead.cli.options import STDIN
 from roadstead.facts.compile import Interner, compile_node, compile_pod, described
 from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import pod_groups
+from roadstead.inputs.loaded import Loaded, RunningPod, split_pods
+from roadstead.inputs.manifest_merge import expandable, joined
+from roadstead.inputs.manifest_owners import cluster_facts
+from roadstead.inputs.not_created import not_created, not_created_notes
 from roadstead.manifests import Manifests, expand_workloads, read_manifests
 from roadstead.manifests.creation import create
-from roadstead.manifests.files import read_texts
+from roadstead.manifests.files import STDIN, read_texts
 from roadstead.protocol import objects
 from roadstead.protocol.documents import SIZE_MAX_BYTES
 from roadstead.protocol.errors import InputError, cut_short

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from roadstead.cli.find_pod import FoundPod, find_pod
-from roadstead.cli.inputs import Loaded
 from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.inputs.find_pod import FoundPod, find_pod
+from roadstead.inputs.loaded import Loaded
 from roadstead.manifests.creation import Refused
 from roadstead.manifests.templates import OwnerKey, controller_key, object_key, workload_key
 from roadstead.protocol.errors import InputError

@@ -1,0 +1,69 @@
+"""Where a configuration comes from: a file, standard input, a mapping, a preset, or plugins."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from roadstead.protocol.errors import InputError
+
+if TYPE_CHECKING:
+    from roadstead.config.load import LoadedConfig
+
+STDIN: Final = "-"
+
+Document: TypeAlias = "str | os.PathLike[str] | Mapping[str, object]"
+"""A path, or what the file at a path would hold."""
+
+
+def config_bytes(config: Document) -> tuple[bytes, str]:
+    """(content, what it is called) of a file, of standard input, or of a mapping. InputError."""
+    if isinstance(config, Mapping):
+        return document_text(config, "config").encode(), "config"
+    if config == STDIN:
+        return sys.stdin.buffer.read(), "standard input"
+    from roadstead.config.files import read_bytes
+
+    path = os.fspath(config)
+    return read_bytes(path), path
+
+
+def document_text(document: Mapping[str, object], source: str) -> str:
+    """A mapping as JSON, which YAML readers accept. InputError for a value that JSON lacks."""
+    try:
+        return json.dumps(document, default=_path_text)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"is no JSON document: {error}", source=source) from error
+
+
+def _path_text(value: object) -> str:
+    if isinstance(value, os.PathLike):
+        return str(os.fspath(value))
+    raise TypeError(f"{type(value).__name__} is not a type of JSON")
+
+
+def load_effective(
+    config: Document | None, preset: str | None, plugins: tuple[str, ...]
+) -> LoadedConfig:
+    """The configuration of a file, a preset, or the default one with plugins. ConfigError."""
+    # The schema and YAML take a third of a second to import.
+    from roadstead.api.plugin_choice import SOURCE_OF_FLAGS, choose_plugins, load_with
+    from roadstead.config.presets import preset_text
+
+    if config is not None:
+        content, source = config_bytes(config)
+    elif preset is None and plugins:
+        content, source = choose_plugins(plugins).as_config().encode(), SOURCE_OF_FLAGS
+    else:
+        preset = preset or "default"
+        content, source = preset_text(preset).encode(), f"preset {preset}"
+    chosen = choose_plugins(plugins, content.decode(errors="replace"))
+    return load_with(chosen, content, source)
+
+
+def config_notes(loaded: LoadedConfig) -> list[str]:
+    """What became of each part of an older configuration; none for a document of today."""
+    return [f"{loaded.source}: {note}" for note in loaded.notes]

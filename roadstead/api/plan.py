@@ -1,0 +1,122 @@
+"""The plan of a run: settings, configuration, and what the cluster has beside nodes and pods."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from roadstead.api.config_source import Document, config_bytes, config_notes
+from roadstead.config.settings import Settings
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.framework.given import answered_elsewhere
+from roadstead.isolation import working_directory
+from roadstead.nodes.pod_info import PodClasses
+from roadstead.protocol.errors import InputError
+from roadstead.report.result import InputDigest
+from roadstead.run import RunPlan, build_narrower, build_profiles, check_schedulers
+
+Note: TypeAlias = Callable[[str], None]
+"""Called with each thing that a person should know of an input that is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigText:
+    """A configuration as written, and what it is called; both empty for the default one.
+
+    plugins, plugin_dir: the user's plugins that it may name, as `RunPlan` has them.
+    """
+
+    text: str = ""
+    source: str = ""
+    plugins: tuple[str, ...] = ()
+    plugin_dir: str = ""
+
+    def digests(self) -> tuple[InputDigest, ...]:
+        """The digest of the text; none for the default configuration."""
+        if not self.source:
+            return ()
+        return (InputDigest(self.source, hashlib.sha256(self.text.encode()).hexdigest()),)
+
+
+def read_config(
+    config: Document | None, preset: str | None, plugins: tuple[str, ...], note: Note
+) -> ConfigText:
+    """The configuration that is named, checked. InputError where it is wrong.
+
+    At most one of `config` and `preset` is given; without either the plugins, if any, join the
+    default ones.
+    """
+    if config is None and preset is None:
+        return _of_plugins(plugins, note)
+    from roadstead.config.presets import preset_text
+
+    if preset is not None:
+        text, source = preset_text(preset), f"preset {preset}"
+    else:
+        assert config is not None
+        text, source = _text(config)
+    return _checked(text, source, plugins, note)
+
+
+def _of_plugins(plugins: tuple[str, ...], note: Note) -> ConfigText:
+    if not plugins:
+        return ConfigText()
+    from roadstead.api.plugin_choice import SOURCE_OF_FLAGS, choose_plugins
+
+    return _checked(choose_plugins(plugins).as_config(), SOURCE_OF_FLAGS, plugins, note)
+
+
+def _checked(text: str, source: str, plugins: tuple[str, ...], note: Note) -> ConfigText:
+    from roadstead.api.plugin_choice import choose_plugins, load_with
+
+    chosen = choose_plugins(plugins, text)
+    for each in config_notes(load_with(chosen, text, source)):
+        note(each)
+    for name in chosen.unused_in(text):
+        note(f"Plugin {name} does nothing: {source} does not name it.")
+    return ConfigText(text, source, chosen.paths, chosen.directory)
+
+
+def _text(config: Document) -> tuple[str, str]:
+    content, source = config_bytes(config)
+    try:
+        return content.decode("utf-8-sig"), source
+    except UnicodeDecodeError as error:
+        raise InputError("is not UTF-8 text", source=source) from error
+
+
+def make_plan(
+    settings: Settings,
+    config: ConfigText,
+    cluster: ClusterFacts,
+    note: Note,
+    *,
+    log_dir: str = "",
+    resume: bool = False,
+) -> RunPlan:
+    """The plan of a run, with all that can be checked before it. InputError where it is wrong."""
+    plan = RunPlan(
+        settings,
+        config.text,
+        config.source,
+        cluster,
+        log_dir,
+        config.plugins,
+        config.plugin_dir,
+        resume=resume,
+        directory=working_directory(),
+    )
+    check_schedulers(plan)
+    if plan.config_text:
+        # Addresses and certificates of extenders.
+        build_narrower(plan)
+    # A plugin that cannot be built is reported before actors are started for it.
+    profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
+    if settings.workers and not any(map(answered_elsewhere, profiles.values())):
+        note(
+            f"workers: {settings.workers} will be asked nothing: they ask plugins of yours that "
+            "look at one node at a time, and there is none."
+        )
+    return plan

@@ -1,0 +1,115 @@
+"""The steps of a run that the command line and the Python API share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from roadstead.api.stopwatch import Stopwatch
+from roadstead.facts.pod import Pod
+from roadstead.inputs.loaded import Loaded
+from roadstead.report.node_use import node_use
+from roadstead.report.result import InputDigest, Json, NodeUse, RunResult, installed_versions
+from roadstead.run import Launcher, Progress, RunOutcome, RunPlan
+
+
+def schedule(
+    launcher: Launcher,
+    loaded: Loaded,
+    plan: RunPlan,
+    progress: Callable[[Progress], None],
+    *,
+    watch: Stopwatch,
+    command: tuple[str, ...] = (),
+) -> RunResult:
+    """Carry out the plan. RoadsteadError where it fails.
+
+    The journal of the run, if any, can be resumed until `launcher.finish` is called.
+    """
+    outcome = launcher.run(loaded.inputs, plan, progress)
+    return RunResult(
+        source=loaded.source,
+        placements=outcome.placements,
+        pending=outcome.pending,
+        preempted=outcome.preempted,
+        concurrency=outcome.concurrency,
+        node_use=_use(loaded, outcome),
+        scheduling_s=outcome.scheduling_s,
+        elapsed_s=watch.elapsed_s,
+        timings_s={**watch.timings_s, **outcome.timings_s},
+        seed=plan.settings.seed,
+        command=command,
+        settings=plan.settings.model_dump(mode="json"),
+        not_created=loaded.not_created,
+        notes=loaded.notes,
+        config_notes=plan.loaded_config().notes if plan.config_text else (),
+    )
+
+
+def _use(loaded: Loaded, outcome: RunOutcome) -> NodeUse:
+    facts_of = {identity.uid: facts for identity, facts in loaded.inputs.pending}
+    running = loaded.inputs.running
+    gone = {each.uid for each in outcome.preempted}
+    return node_use(
+        loaded.inputs.nodes,
+        ((node, facts) for _, facts, node in running),
+        ((each.node, facts_of[each.uid]) for each in outcome.placements),
+        ((node, facts) for identity, facts, node in running if identity.uid in gone),
+    )
+
+
+def write_result(
+    directory: Path, result: RunResult, plan: RunPlan, digests: tuple[InputDigest, ...]
+) -> None:
+    """Write the output directory. InputError where it cannot be written.
+
+    digests: of all inputs, the configuration and the settings file.
+    """
+    from roadstead.report.output import write_output
+
+    settings = dict(result.settings)
+    if plan.settings.journal == directory / "journal":
+        # Where it is by default: a run elsewhere has the same settings.
+        settings["journal"] = None
+    complete = replace(
+        result,
+        inputs=digests,
+        config=_effective(plan),
+        versions=installed_versions(),
+        settings=settings,
+    )
+    write_output(directory, complete)
+
+
+def _effective(plan: RunPlan) -> Mapping[str, Json]:
+    """The configuration with every default in it: what a later release must run with as well.
+
+    A sample that the configuration did not ask for is left out: written as its default, 0, it would
+    be asked for when this is read again.
+    """
+    from roadstead.config.presets import load_preset
+
+    loaded = plan.loaded_config() if plan.config_text else load_preset("default")
+    if loaded.config.percentage_is_set:
+        return loaded.document
+    return {k: v for k, v in loaded.document.items() if k != "percentageOfNodesToScore"}
+
+
+def check_output(directory: Path, *, is_replaced: bool) -> None:
+    """InputError for a directory that is not ours to write to, or must not be replaced."""
+    from roadstead.protocol.errors import InputError
+    from roadstead.report.output import check_directory, holds_results
+
+    check_directory(directory)
+    if not is_replaced and holds_results(directory):
+        rule = "holds the results of another run; --force replaces them"
+        raise InputError(rule, source=str(directory))
+
+
+def reported_pods(loaded: Loaded, result: RunResult) -> list[Pod]:
+    """The pods that were to be scheduled, and those that were preempted for them."""
+    gone = {each.uid for each in result.preempted}
+    pods = [*loaded.inputs.pending]
+    pods += [(who, facts) for who, facts, _ in loaded.inputs.running if who.uid in gone]
+    return pods

@@ -1,0 +1,29 @@
+"""Where the time of a run goes, by phase."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Stopwatch:
+    """Seconds since it was made, and those of each phase."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self.timings_s: dict[str, float] = {}
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.perf_counter() - self._started
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Adds the time spent inside to a phase."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - started
+            self.timings_s[name] = self.timings_s.get(name, 0.0) + spent

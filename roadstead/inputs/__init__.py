@@ -1,0 +1,1 @@
+"""What a run works on, read from manifests or a trace."""
