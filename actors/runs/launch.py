@@ -7,7 +7,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from functools import partial
 from typing import Any, TypeVar
 
@@ -300,21 +300,59 @@ def processes(settings: Settings) -> int:
     return control + settings.workers + settings.scheduler_count
 
 
-def in_thread(work: Callable[[], T]) -> Future[T]:
+def in_thread(
+    work: Callable[[], T], name: str = "start-ray", future: Future[T] | None = None
+) -> Future[T]:
     """The result of work that a thread does, which the process waits for before it ends."""
-    future: Future[T] = Future()
+    result: Future[T] = Future() if future is None else future
 
     def do() -> None:
         try:
-            future.set_result(work())
+            result.set_result(work())
         except BaseException as failure:
-            future.set_exception(failure)
+            result.set_exception(failure)
 
-    threading.Thread(target=do, name="start-ray").start()
-    return future
+    threading.Thread(target=do, name=name).start()
+    return result
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work, on a loop of its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _run_here(work)
+    # The thread of a notebook has a loop, and a second one cannot run in it.
+    return _run_in_thread(work)
+
+
+def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work, which is cancelled where waiting for it is interrupted."""
+    cancels: list[Callable[[], None]] = []
+    is_interrupted = threading.Event()
+
+    async def cancellable() -> T:
+        with contextlib.closing(work):
+            cancels.append(_cancelling())
+            if is_interrupted.is_set():
+                raise asyncio.CancelledError
+            return await work
+
+    future: Future[T] = Future()
+    try:
+        # Inside: the interrupt may come as soon as the thread runs.
+        return in_thread(lambda: _run_here(cancellable()), "run", future).result()
+    except KeyboardInterrupt:
+        is_interrupted.set()
+        for cancel in cancels:
+            # The loop is closed where the work has ended meanwhile.
+            with contextlib.suppress(RuntimeError):
+                cancel()
+        wait([future])
+        raise
+
+
+def _run_here(work: Coroutine[Any, Any, T]) -> T:
     loops = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     # Closed: a loop that cannot be made leaves the work without a start, which Python warns of.
     with seldom_collected(), contextlib.closing(work), loops as runner:

@@ -1,0 +1,39 @@
+"""A run of a notebook has a thread of its own, and ends when the notebook's is interrupted."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from roadstead.actors.runs.launch import _run_in_thread
+
+
+def test_the_result_comes_back_from_the_thread():
+    async def work():
+        return 7
+
+    assert _run_in_thread(work()) == 7
+
+
+def test_a_failure_comes_back_from_the_thread():
+    async def work():
+        raise ValueError("seven")
+
+    with pytest.raises(ValueError, match="seven"):
+        _run_in_thread(work())
+
+
+def test_an_interrupt_cancels_the_work_and_waits_for_its_end():
+    ended = []
+
+    async def work():
+        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        _run_in_thread(work())
+    assert ended == [True]
