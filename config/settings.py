@@ -216,11 +216,13 @@ def load_settings(
     *,
     source: str = SETTINGS_FILE,
     overrides: Mapping[str, object] | None = None,
+    overrides_source: str = "flags",
 ) -> Settings:
     """Settings of a `roadstead.yaml` text with flags over them.
 
-    `overrides`: field → value, a nested field as `deadlines.call_s`; None means not given. Raises
-    ConfigError (an InputError) with the path of every field that is unknown or out of range.
+    `overrides`: field → value, a nested field as `deadlines.call_s`; None means not given.
+    `overrides_source`: what they are called in errors. Raises ConfigError (an InputError) with the
+    path of every field that is unknown or out of range.
     """
     document = _read(text, source) if text else {}
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
@@ -228,7 +230,7 @@ def load_settings(
         from_file = Settings.model_validate(document)
         if not given:
             return from_file
-        source = "flags"
+        source = overrides_source
         assert isinstance(document, dict)
         return Settings.model_validate(_with_overrides(deepcopy(document), given))
     except ValidationError as error:
@@ -239,10 +241,18 @@ def load_settings(
 
 
 def load_settings_file(
-    path: str | Path, *, overrides: Mapping[str, object] | None = None
+    path: str | Path,
+    *,
+    overrides: Mapping[str, object] | None = None,
+    overrides_source: str = "flags",
 ) -> Settings:
     """`load_settings` of a file; raises InputError if it cannot be read."""
-    return load_settings(read_bytes(path), source=str(path), overrides=overrides)
+    return load_settings(
+        read_bytes(path),
+        source=str(path),
+        overrides=overrides,
+        overrides_source=overrides_source,
+    )
 
 
 def _read(text: str | bytes, source: str) -> object:

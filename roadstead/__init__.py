@@ -1,3 +1,55 @@
-"""Roadstead: a Kubernetes-compatible scheduler that runs as actors on Ray."""
+"""Roadstead: a Kubernetes-compatible scheduler that runs as actors on Ray.
 
-__version__ = "0.1.0"
+    cluster = roadstead.load("nodes.yaml", "app/")
+    result = cluster.schedule(seed=1)
+    result.placements, result.pending, result.to_arrow()
+    cluster.explain("web").best
+
+`docs/python.md` describes it. The names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roadstead.version import __version__
+
+if TYPE_CHECKING:
+    from roadstead.api.cluster import Cluster, load, load_config
+    from roadstead.api.explanation import PodExplanation
+    from roadstead.api.result import Result
+    from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
+
+__all__ = [
+    "Cluster",
+    "InputError",
+    "PodExplanation",
+    "Result",
+    "RoadsteadError",
+    "UnsupportedError",
+    "__version__",
+    "load",
+    "load_config",
+]
+
+_MODULES = {
+    **dict.fromkeys(("Cluster", "load", "load_config"), "api.cluster"),
+    "PodExplanation": "api.explanation",
+    "Result": "api.result",
+    **dict.fromkeys(("InputError", "RoadsteadError", "UnsupportedError"), "protocol.errors"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name at its first use (PEP 562): `import roadstead` stays cheap."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,6 +9,7 @@ from pathlib import Path
 from roadstead.api.stopwatch import Stopwatch
 from roadstead.facts.pod import Pod
 from roadstead.inputs.loaded import Loaded
+from roadstead.protocol.errors import InputError
 from roadstead.report.node_use import node_use
 from roadstead.report.result import InputDigest, Json, NodeUse, RunResult, installed_versions
 from roadstead.run import Launcher, Progress, RunOutcome, RunPlan
@@ -96,14 +97,16 @@ def _effective(plan: RunPlan) -> Mapping[str, Json]:
     return {k: v for k, v in loaded.document.items() if k != "percentageOfNodesToScore"}
 
 
-def check_output(directory: Path, *, is_replaced: bool) -> None:
-    """InputError for a directory that is not ours to write to, or must not be replaced."""
-    from roadstead.protocol.errors import InputError
+def check_output(directory: Path, *, is_replaced: bool, force: str = "--force") -> None:
+    """InputError for a directory that is not ours to write to, or must not be replaced.
+
+    force: what has the results of another run replaced.
+    """
     from roadstead.report.output import check_directory, holds_results
 
     check_directory(directory)
     if not is_replaced and holds_results(directory):
-        rule = "holds the results of another run; --force replaces them"
+        rule = f"holds the results of another run; {force} replaces them"
         raise InputError(rule, source=str(directory))
 
 

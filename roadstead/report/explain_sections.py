@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from roadstead.cycle.explain import Explained, Explanation
@@ -26,7 +26,7 @@ class Section:
     state: State
     reason: str
     pods: tuple[str, ...]
-    explanation: Explanation | None
+    explanation: Explanation | None = field(repr=False)
 
     @property
     def title(self) -> str:

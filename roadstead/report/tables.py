@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
 from operator import attrgetter
 from typing import Final, Literal
 
 import pyarrow as pa
 
+from roadstead.report.pods import PodLine
 from roadstead.report.result import Json, NodeUse, PendingPod, RunResult
 
 RowTable = Literal["placements", "pending", "preempted", "not_created"]
@@ -68,4 +69,32 @@ def arrow_nodes(use: NodeUse) -> pa.Table:
     for index, resource in enumerate(use.resources):
         for kind, amounts in kinds.items():
             columns[f"{resource}_{kind}"] = pa.array(amounts[:, index], pa.int64())
+    return pa.table(columns)
+
+
+def arrow_pods(lines: Iterable[PodLine]) -> pa.Table:
+    """A row for each pod, with the columns of the CSV form."""
+    rows = list(lines)
+    columns = [each.name for each in fields(PodLine)]
+    return pa.table(
+        {name: pa.array([getattr(each, name) for each in rows], pa.string()) for name in columns}
+    )
+
+
+def arrow_answers(
+    nodes: Sequence[str],
+    refused: Mapping[str, tuple[str, str]],
+    scores: Mapping[str, Mapping[str, int]],
+) -> pa.Table:
+    """A row for each node: who filtered it out and why, and its scores by column.
+
+    refused: node → (plugin, reason). scores: column → node → weighted score; null for others.
+    """
+    columns = {
+        "node": pa.array(nodes, pa.string()),
+        "plugin": pa.array([refused.get(node, (None, None))[0] for node in nodes], pa.string()),
+        "reason": pa.array([refused.get(node, (None, None))[1] for node in nodes], pa.string()),
+    }
+    for name, score_of in scores.items():
+        columns[name] = pa.array([score_of.get(node) for node in nodes], pa.int64())
     return pa.table(columns)

@@ -1,0 +1,251 @@
+"""Loading a cluster, scheduling it, and explaining its pods: the entry of the Python API."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from roadstead.api import explaining, running
+from roadstead.api.config_source import Document, load_effective
+from roadstead.api.explanation import PodExplanation
+from roadstead.api.launcher import open_launcher
+from roadstead.api.plugin_failures import failure_notes
+from roadstead.api.request import ARGUMENTS, RunRequest, Runtime, check_excluding
+from roadstead.api.result import Result
+from roadstead.api.stopwatch import Stopwatch
+from roadstead.inputs.loaded import Loaded, load_trace
+from roadstead.inputs.not_created import find_created
+from roadstead.inputs.unsupported import supported
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.report.explain_sections import PendingReport
+from roadstead.report.result import Json, NotCreated
+from roadstead.run import Progress
+
+Files: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
+"""Files, folders or globs."""
+
+OnProgress: TypeAlias = Callable[[Progress], None]
+
+
+def load(
+    cluster: Files = (),
+    pods: Files = (),
+    *,
+    trace: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    lost_nodes: Literal["leave-out", "reschedule"] = "leave-out",
+) -> Cluster:
+    """Read manifests, or a trace: what `--cluster`, `--pods` and `--trace` read.
+
+    cluster: nodes, pods and what else the cluster has. pods: pods and workloads to schedule on it.
+    strict: a field of a pod that Kubernetes does not have is an error, and not left out with a
+    note. lost_nodes: running pods on nodes that are not given are left out, or pending again.
+
+    Raises:
+        InputError: a path, text or object that is wrong, with source, obj, field, value and rule.
+    """
+    of_cluster, of_pods = _paths(cluster), _paths(pods)
+    if trace is not None:
+        if of_cluster or of_pods:
+            raise InputError("excludes cluster and pods", source=ARGUMENTS, field="trace")
+        return Cluster(load_trace(Path(trace), with_digests=True))
+    if not of_cluster:
+        raise InputError("is missing: it has the nodes", source=ARGUMENTS, field="cluster")
+    if lost_nodes not in ("leave-out", "reschedule"):
+        rule = "must be leave-out or reschedule"
+        raise InputError(rule, source=ARGUMENTS, field="lost_nodes", value=cut_short(lost_nodes))
+    from roadstead.inputs.manifest_inputs import load_manifests
+
+    return Cluster(
+        load_manifests(
+            of_cluster,
+            of_pods,
+            with_digests=True,
+            is_strict=strict,
+            reschedules_lost=lost_nodes == "reschedule",
+        )
+    )
+
+
+def load_config(
+    config: Document | None = None, *, preset: str | None = None, plugin: Sequence[str] = ()
+) -> dict[str, Json]:
+    """The configuration in effect, every default filled in: what `roadstead config` prints.
+
+    config: path of a KubeSchedulerConfiguration, or its content; without it and a preset, the
+    default one. The result can be changed and given to `Cluster.schedule`. InputError.
+    """
+    check_excluding(config, preset)
+    return dict(load_effective(config, preset, _plugins(plugin)).document)
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Cluster:
+    """Nodes and pods as they were read. Nothing of it changes: each run starts from it."""
+
+    _loaded: Loaded
+
+    def __repr__(self) -> str:
+        inputs = self._loaded.inputs
+        pods = f"{len(inputs.running):,} running pods, {len(inputs.pending):,} pending"
+        return f"<Cluster {self.source}: {len(inputs.nodes):,} nodes, {pods}>"
+
+    @property
+    def source(self) -> str:
+        """The paths that it was read from."""
+        return self._loaded.source
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out of the manifests, and what admission did."""
+        return self._loaded.notes
+
+    @property
+    def not_created(self) -> tuple[NotCreated, ...]:
+        """Objects that admission refuses: kind, name, workload, source, reason."""
+        return self._loaded.not_created
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of the nodes."""
+        return tuple(each.name for each in self._loaded.inputs.nodes)
+
+    @property
+    def running(self) -> dict[str, str]:
+        """The node of each running pod, by `namespace/name`."""
+        return {identity.key: node for identity, _, node in self._loaded.inputs.running}
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The pods to schedule, `namespace/name`, in order."""
+        return tuple(identity.key for identity, _ in self._loaded.inputs.pending)
+
+    def schedule(
+        self,
+        *,
+        config: Document | None = None,
+        preset: str | None = None,
+        plugin: Sequence[str] = (),
+        settings: Document | None = None,
+        seed: int | None = None,
+        runtime: Runtime | None = None,
+        skip_unsupported: bool = False,
+        progress: OnProgress | None = None,
+    ) -> Result:
+        """Schedule every pending pod, as `roadstead schedule` does.
+
+        config: a KubeSchedulerConfiguration, its path or content; or preset: one that ships.
+        plugin: your plugins, as `MODULE:CLASS` or `FILE.py`.
+        settings: a `roadstead.yaml`, its path or content; seed and runtime go before it.
+        runtime: "inline" is this process (the default), "ray" a local Ray.
+        skip_unsupported: leave out pods that need a plugin which is not there yet, with a note.
+        progress: called with each `Progress` (phase, placed, pending, total, note).
+
+        Raises:
+            InputError: an argument or input that is wrong.
+            UnsupportedError: a pod needs a plugin that this version does not have.
+            RoadsteadError: the run failed.
+        """
+        watch, notes = Stopwatch(), list[str]()
+        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
+        plan, digests = asked.plan(self._loaded.cluster, notes.append)
+        loaded = supported(self._loaded, plan, skips=skip_unsupported)
+        launcher = open_launcher()
+        run = running.schedule(launcher, loaded, plan, _with_notes(progress, notes), watch=watch)
+        launcher.finish(plan)
+        if plan.plugins:
+            notes += failure_notes(run.pending, [*plan.user_plugins()])
+        return Result(
+            (*loaded.notes, *notes),
+            run,
+            plan,
+            tuple(running.reported_pods(loaded, run)),
+            (*loaded.digests, *digests),
+        )
+
+    def explain(
+        self,
+        pod: str,
+        *,
+        after_run: bool = False,
+        config: Document | None = None,
+        preset: str | None = None,
+        plugin: Sequence[str] = (),
+        settings: Document | None = None,
+        seed: int | None = None,
+        runtime: Runtime | None = None,
+        progress: OnProgress | None = None,
+    ) -> PodExplanation:
+        """Explain where a pod can go and why, node by node, as `roadstead explain` does.
+
+        pod: the name of a pod or of the workload that makes it, with its namespace or without, or
+        the beginning of one: `web-0`, `shop/web-0`, `deploy/web`. after_run: schedule all other
+        pending pods first. The other arguments and errors: as of `schedule`.
+        """
+        notes = [*self.notes]
+        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
+        plan, _ = asked.plan(self._loaded.cluster, notes.append)
+        found = find_created(self._loaded, pod)
+        notes += [found.note] if found.note else []
+        explanation = explaining.explain_pod(
+            open_launcher(),
+            self._loaded,
+            plan,
+            found.pod,
+            _with_notes(progress, notes),
+            after_run=after_run,
+        )
+        return PodExplanation(tuple(notes), explanation)
+
+    def explain_pending(
+        self,
+        *,
+        after_run: bool = False,
+        config: Document | None = None,
+        preset: str | None = None,
+        plugin: Sequence[str] = (),
+        settings: Document | None = None,
+        seed: int | None = None,
+        runtime: Runtime | None = None,
+        progress: OnProgress | None = None,
+    ) -> PendingReport:
+        """Explain every pending pod, by workload and reason, as `explain --all-pending` does.
+
+        after_run: schedule all of them first, and explain those that are left. The other arguments
+        and errors: as of `schedule`. `sections` has workload, state, reason and pods;
+        `document()` is the JSON of the command.
+        """
+        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
+        plan, _ = asked.plan(self._loaded.cluster, _ignore)
+        return explaining.explain_pending(
+            open_launcher(), self._loaded, plan, progress or _ignore, after_run=after_run
+        )
+
+
+def _paths(files: Files) -> tuple[str, ...]:
+    if isinstance(files, (str, os.PathLike)):
+        return (os.fspath(files),)
+    return tuple(os.fspath(each) for each in files)
+
+
+def _plugins(plugin: Sequence[str]) -> tuple[str, ...]:
+    return (plugin,) if isinstance(plugin, str) else tuple(plugin)
+
+
+def _with_notes(progress: OnProgress | None, notes: list[str]) -> OnProgress:
+    """Passes progress on, and keeps the notes of the run."""
+
+    def on_progress(each: Progress) -> None:
+        if each.note:
+            notes.append(each.note)
+        if progress is not None:
+            progress(each)
+
+    return on_progress
+
+
+def _ignore(_: object) -> None:
+    """Progress that nobody asked for."""

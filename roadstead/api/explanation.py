@@ -1,0 +1,80 @@
+"""The explanation of one pod, as the Python API returns it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from roadstead.api.frames import as_frame
+from roadstead.cycle.explain import Explanation
+from roadstead.report.explain_view import Refusal, refusals, score_columns
+from roadstead.report.tables import arrow_answers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PodExplanation:
+    """The result of `Cluster.explain`: the facts that `roadstead explain` prints.
+
+    notes: of the inputs and the configuration, and why this pod was chosen, where a workload was
+    named or the pod runs.
+    """
+
+    notes: tuple[str, ...]
+    _explanation: Explanation
+
+    def __repr__(self) -> str:
+        answer = f"best {self.best[0]}" if self.best else self.message
+        return f"<PodExplanation of {self.pod}: {answer}>"
+
+    @property
+    def pod(self) -> str:
+        """The pod that is explained: `namespace/name`."""
+        return self._explanation.pod_key
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The nodes with the highest total; the nominated node alone if the pod fits there."""
+        return tuple(self._explanation.best)
+
+    @property
+    def message(self) -> str:
+        """Why no node is chosen: the text of the FailedScheduling event, or ""."""
+        explanation = self._explanation
+        if explanation.cycle_error:
+            return explanation.cycle_error
+        return "" if len(explanation.feasible) else explanation.message
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """The nodes that were filtered out, by plugin and reason; most nodes first."""
+        return tuple(refusals(self._explanation))
+
+    def document(self) -> dict[str, object]:
+        """The JSON of `roadstead explain --format json`: all scores of all nodes."""
+        return self._explanation.document()
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each node, by name.
+
+        Columns: node; plugin and reason where it was filtered out; total, and by the name of each
+        score plugin its weighted score (int64), null for a node without scores.
+        """
+        explanation = self._explanation
+        feasible = [explanation.names[row] for row in explanation.feasible]
+        totals = dict(zip(feasible, explanation.total.tolist(), strict=False))
+        scores: dict[str, dict[str, int]] = {"total": totals}
+        for column in score_columns(explanation):
+            scores[column.plugin] = dict(zip(feasible, column.weighted, strict=True))
+        refused = {
+            node: (each.plugin, each.reason) for each in self.refusals for node in each.nodes
+        }
+        return arrow_answers(explanation.names, refused, scores)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`to_arrow` as a frame. RoadsteadError where pandas is not installed."""
+        return as_frame(self.to_arrow())

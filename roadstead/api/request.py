@@ -1,0 +1,69 @@
+"""What the Python API is asked for: configuration and settings of a run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from roadstead.api.config_source import Document, document_text
+from roadstead.api.plan import Note, make_plan, read_config
+from roadstead.config.settings import Settings, load_settings, load_settings_file
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.protocol.errors import InputError
+from roadstead.report.paths import check_folder
+from roadstead.report.result import InputDigest, digest_of_file
+from roadstead.run import RunPlan
+
+Runtime = Literal["inline", "ray"]
+ARGUMENTS = "arguments"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """The arguments that `Cluster.schedule` and `Cluster.explain` have in common."""
+
+    config: Document | None
+    preset: str | None
+    plugin: tuple[str, ...]
+    settings: Document | None
+    seed: int | None
+    runtime: Runtime | None
+
+    def plan(self, cluster: ClusterFacts, note: Note) -> tuple[RunPlan, tuple[InputDigest, ...]]:
+        """The plan, and digests of configuration and settings. InputError where one is wrong."""
+        check_excluding(self.config, self.preset)
+        settings, digests = self._settings()
+        config = read_config(self.config, self.preset, self.plugin, note)
+        return make_plan(settings, config, cluster, note), (*config.digests(), *digests)
+
+    def _settings(self) -> tuple[Settings, tuple[InputDigest, ...]]:
+        given: dict[str, object] = {"seed": self.seed, "runtime": self.runtime}
+        digests: tuple[InputDigest, ...] = ()
+        if self.settings is None:
+            settings = load_settings(overrides=given, overrides_source=ARGUMENTS)
+        elif isinstance(self.settings, Mapping):
+            text = document_text(self.settings, "settings")
+            digests = (InputDigest("settings", hashlib.sha256(text.encode()).hexdigest()),)
+            settings = load_settings(
+                text, source="settings", overrides=given, overrides_source=ARGUMENTS
+            )
+        else:
+            path = Path(os.fspath(self.settings))
+            settings = load_settings_file(path, overrides=given, overrides_source=ARGUMENTS)
+            digests = (digest_of_file(path),)
+        if settings.journal is not None:
+            check_folder(settings.journal, source="settings", field="journal")
+        if "runtime" not in settings.model_fields_set:
+            # The command line's default is Ray; a notebook must ask for processes of its own.
+            settings = settings.model_copy(update={"runtime": "inline"})
+        return settings, digests
+
+
+def check_excluding(config: Document | None, preset: str | None) -> None:
+    """InputError unless at most one of the two is given."""
+    if config is not None and preset is not None:
+        raise InputError("exclude each other", source=ARGUMENTS, field="config and preset")

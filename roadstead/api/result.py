@@ -1,0 +1,120 @@
+"""The result of a run, as the Python API returns it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+import pyarrow as pa
+
+from roadstead.api.frames import as_frame
+from roadstead.api.running import check_output, write_result
+from roadstead.facts.pod import Pod
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.report.pods import PodLine, Workload, all_lines, result_document, workloads
+from roadstead.report.result import (
+    InputDigest,
+    Json,
+    NotCreated,
+    PendingPod,
+    Placement,
+    PreemptedPod,
+    RunResult,
+)
+from roadstead.report.tables import RowTable, arrow_nodes, arrow_pods, arrow_table, table_rows
+from roadstead.run import RunPlan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TableName = Literal["placements", "pending", "preempted", "not_created", "nodes", "pods"]
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Result:
+    """The result of `Cluster.schedule`. It holds what `roadstead schedule` prints and writes.
+
+    notes: what is worth knowing of the inputs, the configuration and the run.
+    """
+
+    notes: tuple[str, ...]
+    _run: RunResult
+    _plan: RunPlan
+    _given: tuple[Pod, ...]
+    _digests: tuple[InputDigest, ...]
+
+    def __repr__(self) -> str:
+        placed, pending = len(self.placements), len(self.pending)
+        preempted = f", {len(self.preempted):,} preempted" if self.preempted else ""
+        refused = f", {len(self.not_created):,} not created" if self.not_created else ""
+        counts = f"{placed:,} placed, {pending:,} pending{preempted}{refused}"
+        return f"<Result {self._run.source}: {counts}>"
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """Pods that were placed: pod (`namespace/name`), uid, node."""
+        return self._run.placements
+
+    @property
+    def pending(self) -> tuple[PendingPod, ...]:
+        """Pods without a node: pod, uid, message (FailedScheduling), reasons, plugins."""
+        return self._run.pending
+
+    @property
+    def preempted(self) -> tuple[PreemptedPod, ...]:
+        """Running pods that were evicted for others: pod, uid, node, preemptor."""
+        return self._run.preempted
+
+    @property
+    def not_created(self) -> tuple[NotCreated, ...]:
+        """Objects that admission refuses: kind, name, workload, source, reason."""
+        return self._run.not_created
+
+    @property
+    def pods(self) -> tuple[PodLine, ...]:
+        """Every pod that was to be scheduled: pod, workload, node ("" for none), reason.
+
+        Preempted pods and pods that are not created come last, with the reason.
+        """
+        return tuple(all_lines(self._given, self._run))
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """Counts by workload: name, nodes (node → pods), placed, pending, preempted."""
+        return workloads(self._given, self._run)
+
+    def document(self) -> dict[str, Json]:
+        """The summary, workloads and pods: the JSON of `roadstead schedule -o json`."""
+        return result_document(self._run, self._given)
+
+    def to_arrow(self, table: TableName = "placements") -> pa.Table:
+        """A table of the result; InputError for a name that is no table.
+
+        All but `pods` equal the Parquet files of an output directory. `nodes` has int64 columns
+        RESOURCE_allocatable, RESOURCE_before and RESOURCE_after: cpu in milli-CPU, memory in bytes.
+        `pods` has the rows of `pods`.
+        """
+        match table:
+            case "nodes":
+                return arrow_nodes(self._run.node_use)
+            case "pods":
+                return arrow_pods(self.pods)
+            case _ if table in get_args(RowTable):
+                return arrow_table(table, table_rows(self._run, table))
+        known = ", ".join(get_args(TableName))
+        raise InputError(f"is no table (there are: {known})", field="table", value=cut_short(table))
+
+    def to_pandas(self, table: TableName = "placements") -> pd.DataFrame:
+        """`to_arrow` as a frame. RoadsteadError where pandas is not installed."""
+        return as_frame(self.to_arrow(table))
+
+    def write(self, directory: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the output directory of `roadstead schedule --output`, without a journal.
+
+        force: replace the results of another run. InputError where it cannot be written.
+        """
+        path = Path(directory)
+        check_output(path, is_replaced=force, force="force=True")
+        write_result(path, self._run, self._plan, self._digests)
