@@ -1,4 +1,4 @@
-"""The launcher of runs: the actors, which are found by name (docs/decisions/0039)."""
+"""The launcher of runs: the actors, which are found by name (docs/decisions/0040)."""
 
 from __future__ import annotations
 

@@ -94,10 +94,12 @@ def _compiled(pods: Iterable[objects.Pod]) -> Iterator[Pod]:
             identity, facts = compile_pod(pod)
         except QuantityError as error:
             raise InputError(str(error), obj=described(pod), field="spec.containers") from error
-        other = key_of.setdefault(identity.uid, identity.key)
-        if other != identity.key:
+        other = key_of.get(identity.uid)
+        key_of[identity.uid] = identity.key
+        if other is not None:
+            whose = "another pod of this name" if other == identity.key else other
             raise InputError(
-                f"is the UID of {other}, too",
+                f"is the UID of {whose}, too",
                 obj=described(pod),
                 field="metadata.uid",
                 value=cut_short(identity.uid),

@@ -234,7 +234,11 @@ class _Gathered:
         if not isinstance(base, str) or not base:
             return document
         self._generated[f"{kind}/{base}"] += 1
-        name = generated_name(base, self._generated[f"{kind}/{base}"])
+        namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE)
+        where = kind, "" if kind in CLUSTER_SCOPED else namespace
+        number, again = self._generated[f"{kind}/{base}"], 0
+        while (*where, name := generated_name(base, number, again)) in self._seen:
+            again += 1
         return {**document, "metadata": {**metadata, "name": name}}
 
     def manifests(self, known: Sequence[PriorityClass]) -> Manifests:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
-from roadstead.facts.compile import compile_node, compile_pod
+from roadstead.facts.compile import DEFAULT_NAMESPACE, compile_node, compile_pod
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import tolerated
-from roadstead.manifests.names import joined_name, suffix_of, template_hash
+from roadstead.manifests.names import PodNames, joined_name, suffix_of, template_hash
 from roadstead.manifests.templates import controller_key, pod_of, workload_key
 from roadstead.protocol.objects import (
     Affinity,
@@ -39,15 +40,23 @@ _NETWORK_UNAVAILABLE = Toleration(
 )
 
 
-def daemon_pods(daemon: DaemonSet, nodes: Sequence[Node], present: Sequence[Pod]) -> Iterator[Pod]:
+def daemon_pods(
+    daemon: DaemonSet, nodes: Sequence[Node], present: Sequence[Pod], names: PodNames
+) -> Iterator[Pod]:
     """A pod for each eligible node that has none of this daemon set's."""
-    key = workload_key(daemon)
+    key, namespace = workload_key(daemon), daemon.metadata.namespace or DEFAULT_NAMESPACE
     served = {node_of(pod) for pod in present if controller_key(pod) == key}
     template = _tolerant(_plain_pod(daemon))
     _, facts = compile_pod(template)
     for node in nodes:
         if node.metadata.name not in served and _should_run(facts, compile_node(node)):
-            yield _pinned(template, daemon, node.metadata.name)
+            name = names.take(namespace, partial(_name, daemon.metadata.name, node.metadata.name))
+            yield _pinned(template, name, node.metadata.name)
+
+
+def _name(daemon: str, node: str, again: int) -> str:
+    text = f"{daemon}/{node}/{again}" if again else f"{daemon}/{node}"
+    return joined_name(daemon, suffix_of(text))
 
 
 def node_of(pod: Pod) -> str:
@@ -95,7 +104,7 @@ def _should_run(pod: PodFacts, node: NodeFacts) -> bool:
     )
 
 
-def _pinned(pod: Pod, daemon: DaemonSet, node: str) -> Pod:
+def _pinned(pod: Pod, name: str, node: str) -> Pod:
     """The pod for one node: its required node affinity becomes the node's name."""
     term = NodeSelectorTerm(
         match_fields=(SelectorRequirement(key="metadata.name", operator="In", values=[node]),)
@@ -108,7 +117,6 @@ def _pinned(pod: Pod, daemon: DaemonSet, node: str) -> Pod:
             )
         }
     )
-    name = joined_name(daemon.metadata.name, suffix_of(f"{daemon.metadata.name}/{node}"))
     spec = pod.spec.model_copy(
         update={"affinity": affinity.model_copy(update={"node_affinity": node_affinity})}
     )

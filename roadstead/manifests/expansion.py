@@ -9,18 +9,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE, described
 from roadstead.manifests.collection import Manifests
 from roadstead.manifests.daemons import daemon_pods
 from roadstead.manifests.defaults import default_pod
-from roadstead.manifests.names import generated_name, joined_name, suffix_of, template_hash
+from roadstead.manifests.names import (
+    PodNames,
+    generated_name,
+    joined_name,
+    suffix_of,
+    template_hash,
+)
 from roadstead.manifests.stateful import stateful_claims, stateful_pods
 from roadstead.manifests.templates import (
     OwnerKey,
     Workload,
     controlled_by,
     controller_key,
+    object_key,
     pod_of,
     workload_key,
 )
@@ -62,19 +70,20 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
     """
     _check_total(manifests)
     existing = Counter(controller_key(each) for each in manifests.pods)
+    names = PodNames(map(object_key, manifests.pods))
     made_sets = tuple(_replica_sets(manifests))
     pods: list[Pod] = []
     for controller in manifests.replication_controllers:
-        pods += _replicas(controller, existing[workload_key(controller)])
+        pods += _replicas(controller, existing[workload_key(controller)], names)
     for replica_set in (*manifests.replica_sets, *made_sets):
-        pods += _replicas(replica_set, existing[workload_key(replica_set)])
+        pods += _replicas(replica_set, existing[workload_key(replica_set)], names)
     for stateful in manifests.stateful_sets:
         pods += stateful_pods(stateful, manifests.pods)
     for daemon in manifests.daemon_sets:
-        pods += daemon_pods(daemon, nodes, manifests.pods)
+        pods += daemon_pods(daemon, nodes, manifests.pods, names)
     made_jobs = tuple(_jobs(manifests))
     for job in (*manifests.jobs, *made_jobs):
-        pods += _job_pods(job, existing[workload_key(job)])
+        pods += _job_pods(job, existing[workload_key(job)], names)
     classes = {each.metadata.name: each for each in manifests.priority_classes}
     claims = tuple(stateful_claims(manifests.stateful_sets, manifests.persistent_volume_claims))
     made_by = {workload_key(each): controller_key(each) for each in (*made_sets, *made_jobs)}
@@ -139,10 +148,17 @@ def _owned_meta(owner: Workload, name: str, labels: dict[str, str]) -> ObjectMet
     return ObjectMeta(name=name, namespace=namespace, labels=labels, owner_references=(reference,))
 
 
-def _replicas(owner: ReplicaSet | ReplicationController, existing: int) -> Iterator[Pod]:
+def _replicas(
+    owner: ReplicaSet | ReplicationController, existing: int, names: PodNames
+) -> Iterator[Pod]:
     for index in range(existing, owner.spec.replicas):
-        name = generated_name(f"{owner.metadata.name}-", index)
+        name = _name(owner, f"{owner.metadata.name}-", index, names)
         yield pod_of(owner, owner.spec.template, name)
+
+
+def _name(owner: Workload, base: str, index: int, names: PodNames) -> str:
+    namespace = owner.metadata.namespace or DEFAULT_NAMESPACE
+    return names.take(namespace, partial(generated_name, base, index))
 
 
 def _jobs(manifests: Manifests) -> Iterator[Job]:
@@ -159,7 +175,7 @@ def _job(cron: CronJob) -> Job:
     return Job(metadata=_owned_meta(cron, name, template.metadata.labels), spec=template.spec)
 
 
-def _job_pods(job: Job, existing: int) -> Iterator[Pod]:
+def _job_pods(job: Job, existing: int, names: PodNames) -> Iterator[Pod]:
     """As many as run at once: no more than the parallelism, no more than the completions."""
     spec = job.spec
     wanted = 1 if spec.parallelism is None else spec.parallelism
@@ -170,4 +186,4 @@ def _job_pods(job: Job, existing: int) -> Iterator[Pod]:
     for index in range(existing, 0 if spec.suspend else wanted):
         base = f"{job.metadata.name}-{index}-" if is_indexed else f"{job.metadata.name}-"
         number = {"batch.kubernetes.io/job-completion-index": str(index)} if is_indexed else {}
-        yield pod_of(job, spec.template, generated_name(base, index), labels | number)
+        yield pod_of(job, spec.template, _name(job, base, index, names), labels | number)

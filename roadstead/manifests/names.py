@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 
 from roadstead.protocol.objects import PodTemplate
 from roadstead.protocol.objects.base import NAME_MAX_CHARS
@@ -21,9 +23,34 @@ def suffix_of(text: str, chars: int = _SUFFIX_CHARS) -> str:
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:chars])
 
 
-def generated_name(base: str, index: int) -> str:
-    """The name of the index-th object that a controller makes from `base` (SimpleNameGenerator)."""
-    return f"{base[:_BASE_MAX_CHARS]}{suffix_of(f'{base}{index}')}"
+def generated_name(base: str, index: int, again: int = 0) -> str:
+    """The name of the index-th object that a controller makes from `base` (SimpleNameGenerator).
+
+    again: how many names before this one were taken.
+    """
+    text = f"{base}{index}/{again}" if again else f"{base}{index}"
+    return f"{base[:_BASE_MAX_CHARS]}{suffix_of(text)}"
+
+
+class PodNames:
+    """Names that are made up, each once among the pods of its namespace.
+
+    One that is taken is drawn again, as controllers do: of 40,000 pods of one replica set some
+    fifty would have the name of another one.
+    """
+
+    def __init__(self, taken: Iterable[tuple[str, str]]) -> None:
+        self._taken: defaultdict[str, set[str]] = defaultdict(set)
+        for namespace, name in taken:
+            self._taken[namespace].add(name)
+
+    def take(self, namespace: str, draw: Callable[[int], str]) -> str:
+        """The first name of those that `draw` makes up that is free. draw: of the draws before."""
+        taken, again = self._taken[namespace], 0
+        while (name := draw(again)) in taken:
+            again += 1
+        taken.add(name)
+        return name
 
 
 def joined_name(base: str, *parts: str) -> str:

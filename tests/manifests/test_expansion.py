@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from roadstead.facts.compile import compile_pod
 from roadstead.facts.pod import PodFacts, Volume
 from roadstead.manifests import Expansion, expand_workloads, read_manifests
 from roadstead.manifests import expansion as expansion_module
-from roadstead.manifests.names import generated_name, joined_name
+from roadstead.manifests.names import PodNames, generated_name, joined_name
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import Pod
 
@@ -304,6 +305,30 @@ def test_names_stay_within_what_a_name_may_be() -> None:
         assert all(len(name) <= 253 for name in names(made))
     assert joined_name("x" * 300, "y" * 300) == "x" + "-" + "y" * 251
     assert len(generated_name("x" * 300, 0)) == 63
+
+
+def test_every_pod_of_a_large_workload_has_a_name_of_its_own() -> None:
+    nodes = [a_node(f"a{number}") for number in range(2)]
+    made = expand(
+        workload("Deployment", replicas=20_000),
+        workload("Job", parallelism=10_000),
+        workload("DaemonSet"),
+        *nodes,
+    )
+
+    assert len(made.pods) == 30_002
+    assert len({(pod.metadata.namespace, pod.metadata.name) for pod in made.pods}) == 30_002
+
+
+def test_a_name_that_a_pod_has_already_is_drawn_again() -> None:
+    taken = generated_name("web-", 0)
+    names = PodNames([("default", taken)])
+
+    first = names.take("default", partial(generated_name, "web-", 0))
+    again = names.take("default", partial(generated_name, "web-", 0))
+
+    assert len({taken, first, again}) == 3
+    assert names.take("other", partial(generated_name, "web-", 0)) == taken
 
 
 def test_no_workloads_make_nothing() -> None:
