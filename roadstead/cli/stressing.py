@@ -172,7 +172,7 @@ def _print_table(swept: Swept, advice: Recommendation | None) -> None:
     console = Console()
     console.print(table)
     if advice is not None:
-        console.print(f"Recommended: {advice.text}", style="bold", highlight=False)
+        console.print(advice.headline, style="bold", highlight=False)
         for reason in advice.reasons:
             console.print(f"  {reason}", highlight=False)
 

@@ -112,6 +112,7 @@ def points_document(swept: Swept, advice: Recommendation | None = None) -> dict[
     if advice is not None:
         document["recommendation"] = {
             "text": advice.text,
+            "supported": advice.is_supported,
             "values": dict(advice.values),
             "reasons": list(advice.reasons),
         }

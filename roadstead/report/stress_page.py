@@ -144,6 +144,6 @@ def _cell(band: Band) -> str:
 def _advice(advice: Recommendation) -> list[str]:
     reasons = "".join(f"<li>{escape(each)}</li>" for each in advice.reasons)
     return [
-        f'<div class="advice"><p><b>Recommended: {escape(advice.text)}</b></p><ul>{reasons}</ul>',
+        f'<div class="advice"><p><b>{escape(advice.headline)}</b></p><ul>{reasons}</ul>',
         "</div>",
     ]

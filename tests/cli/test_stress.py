@@ -242,7 +242,7 @@ def test_for_a_users_own_cluster_something_is_recommended(stress, tmp_path):
     pods = write(tmp_path / "pods.json", *(pod(f"p{index}", "100m") for index in range(12)))
 
     result = stress(
-        *("--cluster", cluster, "--pods", pods, "--engine", "virtual", "--seeds", "1"),
+        *("--cluster", cluster, "--pods", pods, "--engine", "virtual", "--seeds", "2"),
         *("--schedulers", "1,2", "--mode", "exact,shared", "--batch", "4"),
     )
 

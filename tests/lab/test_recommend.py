@@ -57,6 +57,26 @@ def test_of_one_seed_no_interval_is_told_and_of_several_it_is():
     assert "95%: 900 to 1,100" in recommend([several]).reasons[1]
 
 
+def banded(schedulers, rate, half):
+    found = point(schedulers)
+    return Point(found.values, {**found.bands, "pods_per_s": Band(rate, rate - half, rate + half)})
+
+
+def test_nothing_is_recommended_from_one_seed():
+    alone = recommend([point(1), point(2)])
+    several = recommend([banded(1, 1000.0, 50.0), banded(2, 1000.0, 50.0)])
+
+    assert not alone.is_supported
+    assert alone.headline.startswith("Nothing is recommended from one seed")
+    assert several.is_supported
+    assert several.headline == "Recommended: mode shared, schedulers 1, batch 256"
+
+
+def test_a_gain_that_intervals_do_not_show_is_none():
+    assert schedulers_of(banded(1, 1000.0, 300.0), banded(4, 1800.0, 500.0)) == 1
+    assert schedulers_of(banded(1, 1000.0, 30.0), banded(4, 1800.0, 50.0)) == 4
+
+
 def test_it_is_said_whether_another_is_faster():
     assert "none is faster" in recommend([point(1), point(4, rate=1.0)]).reasons[1]
     slower = recommend([point(1), point(4, rate=1050.0)]).reasons[1]
