@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from roadstead.bench.figures import Outcome
 from roadstead.bench.machine import Machine
 from roadstead.bench.result import Comparison
+from roadstead.report.text_table import Cells, Column, print_table, text
 from roadstead.report.units import human_bytes, human_seconds, percent
 
 PHASES_SHOWN = 6
@@ -34,29 +34,19 @@ def print_bench(
 ) -> None:
     """Rates, latencies and memory of every workload, then where the time of each went."""
     console.print(Text(f"{machine}\nCommit {commit or 'unknown'}", style="dim"))
-    console.print(_rates(outcomes))
+    _print_rates(console, outcomes)
     for outcome in outcomes:
-        console.print(Text(f"\nWhere the time went: {outcome.middle.name}", style="bold"))
-        console.print(_phases(outcome))
+        _print_phases(console, outcome)
 
 
-def _table(first: str, *columns: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column(first, overflow="fold")
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
-
-
-def _rates(outcomes: Sequence[Outcome]) -> Table:
-    table = _table(
-        "workload", "pods/s", "spread", "bound", "in", "CPU", "p50", "p99", "memory", "kernel"
-    )
+def _print_rates(console: Console, outcomes: Sequence[Outcome]) -> None:
+    figures = ("pods/s", "spread", "bound", "in", "CPU", "p50", "p99", "memory", "kernel")
+    rows: list[Cells] = []
     for outcome in outcomes:
         each = outcome.middle
         bound = f"{each.bound:,}" if each.bound == each.pods else f"{each.bound:,}/{each.pods:,}"
-        table.add_row(
-            Text(each.name),
+        row: Cells = [
+            each.name,
             Text(f"{each.pods_per_s:,.0f}", style="bold green"),
             f"±{outcome.spread / 2:.0%}" if len(outcome.rates) > 1 else "–",
             bound,
@@ -66,34 +56,35 @@ def _rates(outcomes: Sequence[Outcome]) -> Table:
             human_seconds(each.latency_p99_s),
             human_bytes(each.peak_bytes),
             percent(each.kernel.share),
-        )
-    return table
+        ]
+        rows.append(row)
+    print_table(console, "", [text("workload"), *map(Column, figures)], rows)
 
 
-def _phases(outcome: Outcome) -> Table:
+def _print_phases(console: Console, outcome: Outcome) -> None:
     each = outcome.middle
-    table = _table("phase", "share")
-    for phase, share in list(each.shares.items())[:PHASES_SHOWN]:
-        table.add_row(phase, percent(share))
+    rows: list[Cells] = [
+        [phase, percent(share)] for phase, share in [*each.shares.items()][:PHASES_SHOWN]
+    ]
     if each.processes > 1:
         critical = human_seconds(each.critical_us_per_pod / 1e6)
-        table.add_row("CPU of the busiest process", f"{critical} a pod")
+        rows.append(["CPU of the busiest process", f"{critical} a pod"])
     for why, pods in sorted(each.kernel.reference.items(), key=lambda item: -item[1]):
-        table.add_row(Text(f"by the reference, for {why}"), f"{pods:,} pods")
-    return table
+        rows.append([f"by the reference, for {why}", f"{pods:,} pods"])
+    title = f"Where the time went: {each.name}"
+    print_table(console, title, [text("phase"), Column("share")], rows)
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """What changed, figure by figure."""
-    since = f"\nSince {comparison.commit or 'the older result'}"
-    console.print(Text(since, style="bold"))
-    table = _table("workload", "figure", "before", "after", "")
+    columns = [text("workload"), text("figure"), *map(Column, ("before", "after", ""))]
+    rows: list[Cells] = []
     for each in comparison.changes:
         style = "" if each.better is None else "green" if each.better else "red"
         factor = Text(f"× {each.factor:.2f}", style=style)
         before, after = (_shown(each.figure, value) for value in (each.before, each.after))
-        table.add_row(Text(each.workload), TITLES[each.figure], before, after, factor)
-    console.print(table)
+        rows.append([each.workload, TITLES[each.figure], before, after, factor])
+    print_table(console, f"Since {comparison.commit or 'the older result'}", columns, rows)
     if comparison.missing:
         console.print(Text(f"Not in the older result: {', '.join(comparison.missing)}"))
     if not comparison.same_machine:

@@ -8,21 +8,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
-from rich import box
 from rich.console import Console
-from rich.table import Table as Grid
-from rich.text import Text
 
 from roadstead.cli.options import Form, PlanOptions
 from roadstead.cli.plan import read_config
 from roadstead.cli.result_forms import print_json
 from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
-from roadstead.config.model import DEFAULT_SCHEDULER_NAME, ProfileConfig
+from roadstead.config.model import ProfileConfig
 from roadstead.config.settings import Settings
 from roadstead.framework.plugin import EXTENSION_POINTS, Plugin
 from roadstead.framework.registry import extension_points
 from roadstead.framework.user_plugins import installed_plugins, load_plugin_class
 from roadstead.protocol.errors import InputError, printable
+from roadstead.report.text_table import Cells, Column, print_table, text
 from roadstead.run import RunPlan
 
 IN_TREE = "in-tree"
@@ -56,9 +54,13 @@ def known_plugins(options: PlanOptions) -> list[KnownPlugin]:
 
     They are enabled as in a run with these options. InputError where an option is wrong.
     """
-    text = read_config(options)
+    config = read_config(options)
     plan = RunPlan(
-        Settings(), text.text, text.source, plugins=text.plugins, plugin_dir=text.plugin_dir
+        Settings(),
+        config.text,
+        config.source,
+        plugins=config.plugins,
+        plugin_dir=config.plugin_dir,
     )
     profiles, ours = plan.config().profiles, plan.user_plugins()
     known = [
@@ -66,9 +68,9 @@ def known_plugins(options: PlanOptions) -> list[KnownPlugin]:
         for name, points in {**IN_TREE_POINTS, **OPTIONAL_POINTS}.items()
     ]
     for path in installed_plugins().values():
-        if path not in text.plugins and (kind := _installed(path)) is not None:
+        if path not in config.plugins and (kind := _installed(path)) is not None:
             known.append(_of_user(kind, path, ()))
-    for (name, kind), path in zip(ours.items(), text.plugins, strict=True):
+    for (name, kind), path in zip(ours.items(), config.plugins, strict=True):
         known.append(_of_user(kind, path, _enabled(profiles, name)))
     return known
 
@@ -119,23 +121,21 @@ def print_plugins(plugins: Sequence[KnownPlugin], form: Form) -> None:
         print_json({"plugins": [asdict(each) for each in plugins]})
         return
     console = Console()
-    console.print(_grid("In-tree plugins", [each for each in plugins if each.origin == IN_TREE]))
+    _print_group(console, "In-tree plugins", [e for e in plugins if e.origin == IN_TREE])
     if yours := [each for each in plugins if each.origin != IN_TREE]:
-        console.print(_grid("Your plugins", yours))
+        _print_group(console, "Your plugins", yours)
 
 
-def _grid(title: str, plugins: Sequence[KnownPlugin]) -> Grid:
+def _print_group(console: Console, title: str, plugins: Sequence[KnownPlugin]) -> None:
+    columns = [text("plugin"), text("extension points"), Column("weight"), text("enabled in")]
     has_origins = any(each.origin != IN_TREE for each in plugins)
-    grid = Grid(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    for column in ("plugin", *(["from"] if has_origins else []), "extension points", "weight"):
-        grid.add_column(column, overflow="fold")
-    grid.add_column("enabled in", overflow="fold", min_width=len(DEFAULT_SCHEDULER_NAME))
+    rows: list[Cells] = []
     for each in plugins:
-        origin = [Text(printable(f"{each.origin}\n{each.file}"))] if has_origins else []
         weights = "\n".join("" if e.weight is None else str(e.weight) for e in each.enabled)
         profiles = "\n".join(_place(each, enabled) for enabled in each.enabled) or "–"
-        grid.add_row(each.name, *origin, ", ".join(each.points), weights, profiles)
-    return grid
+        origin = [printable(f"{each.origin}\n{each.file}")] if has_origins else []
+        rows.append([printable(each.name), ", ".join(each.points), weights, profiles, *origin])
+    print_table(console, title, [*columns, *([text("from")] if has_origins else [])], rows)
 
 
 def _place(plugin: KnownPlugin, enabled: Enabled) -> str:

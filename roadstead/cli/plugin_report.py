@@ -6,9 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from rich import box
 from rich.console import Console
-from rich.table import Table as Grid
 from rich.text import Text
 
 from roadstead.cli.options import Form
@@ -17,6 +15,7 @@ from roadstead.cli.plugin_outcome import Outcome
 from roadstead.cli.plugin_trial import Trial
 from roadstead.cli.result_forms import print_json
 from roadstead.protocol.errors import InputError, cut_short, printable
+from roadstead.report.text_table import Cells, Column, print_table, text
 
 _STYLES: Mapping[Outcome, str] = {
     Outcome.OK: "green",
@@ -25,14 +24,14 @@ _STYLES: Mapping[Outcome, str] = {
 }
 
 
-def read_args(text: str | None) -> object:
+def read_args(typed: str | None) -> object:
     """Arguments as typed. InputError for what is not JSON."""
-    if text is None:
+    if typed is None:
         return None
     try:
-        return json.loads(text)
+        return json.loads(typed)
     except (ValueError, RecursionError) as error:
-        raise InputError("is not JSON", field="--args", value=cut_short(text)) from error
+        raise InputError("is not JSON", field="--args", value=cut_short(typed)) from error
 
 
 def print_checks(path: str, trial: Trial, form: Form) -> None:
@@ -48,18 +47,19 @@ def print_checks(path: str, trial: Trial, form: Form) -> None:
         print_json(about | {"checks": [asdict(check) for check in checks]})
         return
     title = f"{kind.name} ({', '.join(in_order(trial.subject.points))}) on {printable(trial.fleet)}"
-    grid = Grid(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    grid.add_column("check")
-    grid.add_column("outcome")
-    grid.add_column("cases", justify="right")
-    grid.add_column("what", overflow="fold")
-    for check in checks:
-        style = _STYLES[check.outcome]
-        cases = f"{check.cases:,}"
-        grid.add_row(check.name, Text(check.outcome, style), cases, Text(printable(check.text)))
+    rows: list[Cells] = [
+        [
+            each.name,
+            Text(each.outcome, _STYLES[each.outcome]),
+            f"{each.cases:,}",
+            printable(each.text),
+        ]
+        for each in checks
+    ]
+    columns = [text("check"), text("outcome"), Column("cases"), text("what")]
     console = Console()
-    console.print(grid)
-    console.print(_verdict([check.outcome for check in checks]))
+    print_table(console, title, columns, rows)
+    console.print(Text(f"\n{_verdict([check.outcome for check in checks])}"))
 
 
 def _verdict(outcomes: Sequence[Outcome]) -> str:

@@ -151,30 +151,29 @@ def show(swept: Swept, advice: Recommendation | None, report: Report) -> None:
 
 def _print_table(swept: Swept, advice: Recommendation | None) -> None:
     from rich.console import Console
-    from rich.table import Table
+    from rich.text import Text
 
     from roadstead.report.stress_page import plain
+    from roadstead.report.text_table import Column, indented, print_table, text
 
     names = [name for name, _ in swept.sweep.axes]
     points = swept.points()
     shown = [name for name in swept.sweep.study.figures if name in points[0].bands]
-    table = Table(title=swept.sweep.title, title_justify="left")
-    for name in names:
-        table.add_column(plain(name), overflow="fold")
-    for name in shown[:SHOWN_FIGURES]:
-        table.add_column(plain(name), justify="right")
-    for point in points:
-        cells = [point.bands[name] for name in shown[:SHOWN_FIGURES]]
-        table.add_row(
+    shown = shown[:SHOWN_FIGURES]
+    columns = [*(text(plain(name)) for name in names), *(Column(plain(name)) for name in shown)]
+    rows = [
+        [
             *(str(point.values[name]) for name in names),
-            *map(_cell, cells),
-        )
+            *(_cell(point.bands[name]) for name in shown),
+        ]
+        for point in points
+    ]
     console = Console()
-    console.print(table)
+    print_table(console, swept.sweep.title, columns, rows, keys=max(1, len(names)))
     if advice is not None:
-        console.print(advice.headline, style="bold", highlight=False)
+        console.print(Text(f"\n{advice.headline}", style="bold"))
         for reason in advice.reasons:
-            console.print(f"  {reason}", highlight=False)
+            console.print(Text("\n").join(indented(console, Text(reason))))
 
 
 def _cell(band: Band) -> str:

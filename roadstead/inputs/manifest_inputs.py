@@ -126,8 +126,11 @@ def _made_again(lost: Sequence[RunningPod]) -> tuple[Pod, ...]:
 
 
 def _source(paths: Sequence[str]) -> str:
-    text = ", ".join(path if path != STDIN else "standard input" for path in paths)
-    return text if len(text) <= SOURCE_MAX_CHARS else f"{text[: SOURCE_MAX_CHARS - 1]}…"
+    names = [path if path != STDIN else "standard input" for path in paths]
+    text = ", ".join(names)
+    if len(text) <= SOURCE_MAX_CHARS or len(names) == 1:
+        return text
+    return f"{names[0]} and {len(names) - 1:,} more"
 
 
 def _digests(paths: Sequence[str], content: bytes) -> Iterator[InputDigest]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from roadstead.report.not_created import Refusals, group_not_created
 from roadstead.report.result import Json, NodeUse, PendingPod, RunResult
 
 REASON_MAX_CHARS = 300
+_NO_NODES: Final = re.compile(r"^0/\d+ nodes are available: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +42,13 @@ class Use:
 class Reason:
     """A reason, how many pending pods met it, and on how many nodes all in all.
 
-    nodes is 0 for what failed, or forbade, a pod's attempt as a whole.
+    nodes is 0 for what failed, or forbade, a pod's attempt as a whole. first: a pod that met it.
     """
 
     reason: str
     pods: int
     nodes: int
+    first: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +122,21 @@ def _exact_sum(amounts: NDArray[np.int64]) -> list[int]:
 def _reasons(pending: Iterable[PendingPod]) -> tuple[Reason, ...]:
     pods: Counter[str] = Counter()
     nodes: Counter[str] = Counter()
+    first: dict[str, str] = {}
     for pod in pending:
         # An attempt that failed as a whole has a message, and no nodes that gave a reason.
-        alone = ((_cut(pod.message), 0),) if pod.message else ()
+        alone = ((_of_attempt(pod.message), 0),) if pod.message else ()
         for reason, count in pod.reasons or alone:
             pods[reason] += 1
             nodes[reason] += count
+            first.setdefault(reason, pod.pod)
     order = sorted(pods, key=lambda reason: (-pods[reason], reason))
-    return tuple(Reason(reason, pods[reason], nodes[reason]) for reason in order)
+    return tuple(Reason(each, pods[each], nodes[each], first[each]) for each in order)
+
+
+def _of_attempt(message: str) -> str:
+    """The reason in the message of an attempt, without how many nodes there are."""
+    return _cut(_NO_NODES.sub("", message))
 
 
 def _cut(message: str) -> str:

@@ -147,12 +147,12 @@ def test_results_of_another_run_are_replaced_only_by_force(
     assert sha256(tmp_path / "out" / "run.json") != before
 
 
-def test_many_sources_are_cut_short(run: Run, cluster: str) -> None:
+def test_of_many_sources_the_first_is_named_in_full(run: Run, cluster: str) -> None:
     more = [part for _ in range(9) for part in ("--cluster", f"{cluster[:-1]}?")]
 
     result = run("schedule", "--cluster", cluster, *more, "--format", "json")
 
-    assert json.loads(result.stdout)["source"] == f"{cluster}, {cluster}"[:59] + "…"
+    assert json.loads(result.stdout)["source"] == f"{cluster} and 1 more"
 
 
 def test_a_cluster_alone_has_its_own_pending_pods(run: Run) -> None:

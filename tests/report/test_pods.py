@@ -110,8 +110,8 @@ def test_the_terminal_shows_where_workloads_and_pods_are(result):
     words = [" ".join(line.split()) for line in text.splitlines()]
     assert "StatefulSet default/web 3 0 n-0 (2), n-1" in words
     assert "Job default/db 0 2" in words
-    assert "default/p-1 StatefulSet default/web n-1" in words
-    assert any(line.startswith("default/p-4 Job default/db 0/3 nodes") for line in words)
+    assert "default/p-1 n-1 StatefulSet default/web" in words
+    assert any(line.startswith("default/p-4 0/3 nodes") for line in words)
 
 
 def test_of_many_workloads_and_nodes_the_first_are_shown(result):

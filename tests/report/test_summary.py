@@ -4,6 +4,7 @@ import io
 import json
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from roadstead.report.result import PendingPod
@@ -71,6 +72,43 @@ def test_an_attempt_that_failed_as_a_whole_is_counted_by_its_message(result):
     assert "it failed" in shown(replace(result, pending=failed))
 
 
+def test_a_reason_names_the_first_pod_that_met_it(result):
+    reasons = summarize(replace(result, pending=pending_for("b", "a", "b"))).reasons
+    assert [entry.first for entry in reasons] == ["default/p-0", "default/p-1"]
+    assert "default/p-1" in shown(replace(result, pending=pending_for("b", "a", "b")))
+
+
+def test_a_reason_of_a_whole_attempt_stands_without_the_count_of_nodes(result):
+    text = 'persistentvolumeclaim "data" not found'
+    failed = (PendingPod("default/p", "u", f"0/30 nodes are available: {text}"),)
+    assert summarize(replace(result, pending=failed)).reasons[0].reason == text
+
+
+def test_why_pods_are_pending_stands_before_how_full_the_nodes_are(result):
+    text = shown(result)
+    assert text.index("Why pods are pending") < text.index("Utilization")
+
+
+def test_a_resource_that_no_node_has_is_not_shown(result):
+    use = result.node_use
+    nothing = use.allocatable * 0
+    text = shown(replace(result, node_use=replace(use, allocatable=nothing, before=nothing)))
+    assert "memory" in text
+    gone = replace(use, allocatable=nothing, before=nothing, after=nothing)
+    assert "memory" not in shown(replace(result, node_use=gone))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_zones_keep_every_figure_on_a_narrow_terminal(result, width):
+    names = tuple(f"example.com/accelerator-{n}" for n in range(len(result.node_use.resources)))
+    use = replace(result.node_use, resources=names)
+    lines = shown(replace(result, node_use=use), width=width).splitlines()
+
+    assert max(map(len, lines)) <= width
+    assert all("…" not in line for line in lines)
+    assert sum("→" in line for line in lines) >= 3
+
+
 def test_equally_frequent_reasons_stand_by_name(result):
     reasons = summarize(replace(result, pending=pending_for("b", "a", "c", "c"))).reasons
     assert [entry.reason for entry in reasons] == ["c", "a", "b"]
@@ -84,7 +122,8 @@ def test_the_document_is_json_with_the_figures_by_name(result):
     document = json.loads(json.dumps(summary_document(summarize(result))))
     assert (document["placed"], document["pending"], document["pods_per_s"]) == (3, 2, 10.0)
     assert document["timings_s"] == {"start": 1.2, "schedule": 0.5}
-    assert document["pending_reasons"][0] == {"reason": "Insufficient cpu", "pods": 2, "nodes": 4}
+    first = {"reason": "Insufficient cpu", "pods": 2, "nodes": 4, "first": "default/p-4"}
+    assert document["pending_reasons"][0] == first
     cpu = document["zones"]["zone-a"][0]
     assert (cpu["resource"], cpu["before_fraction"], cpu["after_fraction"]) == ("cpu", 0.0, 0.5)
 

@@ -1,0 +1,208 @@
+"""Tables that fit a terminal of any width: no figure is cut, and no name where it can be helped.
+
+Where a row is longer than the line, in this order: text and headings are wrapped between words;
+columns that only draw a figure are left out; text whose words would be broken moves below its row,
+last column first; figures that are left over follow in further blocks, with the keys repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+GAP: Final = 2
+INDENT: Final = 2
+READABLE: Final = 20
+"""Text is not wrapped into columns narrower than this: such a column is one of single words."""
+
+KEY_MIN: Final = 8
+BAR_CHARS: Final = 16
+Cells = Sequence[Text | str]
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    kind: text may be wrapped, and may move below its row; a figure stays in one piece, flush right;
+    a bar only draws what a figure says, and is left out first.
+    """
+
+    heading: str
+    kind: Literal["text", "figure", "bar"] = "figure"
+
+
+@dataclass(frozen=True, slots=True)
+class _TableLayout:
+    """Which columns stand side by side in each block, which below, and how wide each is."""
+
+    blocks: tuple[tuple[int, ...], ...]
+    below: tuple[int, ...]
+    widths: dict[int, int]
+
+
+def text(heading: str) -> Column:
+    """A column of text."""
+    return Column(heading, "text")
+
+
+def bar(fraction: float) -> Text:
+    """A bar as long as the fraction says, at most BAR_CHARS."""
+    eighths = int(BAR_CHARS * 8 * min(max(fraction, 0.0), 1.0))
+    last = _EIGHTHS[eighths % 8] if eighths % 8 else ""
+    return Text("█" * (eighths // 8) + last, style="cyan")
+
+
+def print_table(
+    console: Console,
+    title: str,
+    columns: Sequence[Column],
+    rows: Sequence[Cells],
+    *,
+    keys: int = 1,
+    left_out: str = "",
+) -> None:
+    """Print title, headings and rows.
+
+    keys: so many first columns say which row it is; they stand in every block. left_out: a line
+    behind the rows, of those that are not shown.
+    """
+    table = [[_as_text(cell) for cell in row] for row in rows]
+    lines = [] if not title else [Text(""), Text(title, style="bold")]
+    layout = _layout(columns, table, keys, console.width)
+    for number, block in enumerate(layout.blocks):
+        # Only the first block has what moved below: it would stand there twice.
+        below = layout.below if number == 0 else ()
+        lines += [Text("")] if number else []
+        heads = [Text(column.heading, style="bold") for column in columns]
+        for row in (heads, *table):
+            lines += _row(console, columns, row, block, layout.widths)
+            for at in below:
+                lines += indented(console, row[at])
+    lines += [Text(left_out)] if left_out else []
+    console.print(Text("\n").join(lines), no_wrap=True, overflow="ignore", crop=False)
+
+
+def _as_text(cell: Text | str) -> Text:
+    return cell if isinstance(cell, Text) else Text(cell)
+
+
+def _layout(
+    columns: Sequence[Column], rows: Sequence[Sequence[Text]], keys: int, width: int
+) -> _TableLayout:
+    cells = [[row[at].plain for row in rows] for at in range(len(columns))]
+    natural = [
+        max(map(_longest_line, (columns[at].heading, *cells[at]))) for at in range(len(cells))
+    ]
+    # What a row is about stays readable: the first text, above all a reason, gets a third.
+    readable = [max(READABLE, width // 3), *[READABLE] * len(cells)]
+    least = [
+        _least(columns[at], cells[at], min(natural[at], readable[at])) for at in range(len(cells))
+    ]
+    inline, below = list(range(len(cells))), list[int]()
+
+    def is_too_wide() -> bool:
+        return sum(least[at] for at in inline) + GAP * (len(inline) - 1) > width
+
+    if is_too_wide():
+        # All or none: what a bar says is seen by comparing.
+        inline = [at for at in inline if columns[at].kind != "bar"]
+    for at in [at for at in reversed(inline[keys:]) if columns[at].kind == "text"]:
+        if is_too_wide():
+            inline.remove(at)
+            below.insert(0, at)
+    if is_too_wide():
+        return _in_blocks(inline[:keys], inline[keys:], below, least, width)
+    return _TableLayout((tuple(inline),), tuple(below), _spread(inline, natural, least, width))
+
+
+def _longest_line(text: str) -> int:
+    return max(map(cell_len, text.split("\n")))
+
+
+def _longest_word(text: str) -> int:
+    return max(map(cell_len, text.split()), default=0)
+
+
+def _least(column: Column, cells: Sequence[str], readable: int) -> int:
+    """The width at which no word and no figure is broken, and text can be read."""
+    heading = _longest_word(column.heading)
+    if column.kind != "text":
+        return max(heading, *map(_longest_line, cells), 0)
+    return max(heading, *map(_longest_word, cells), readable)
+
+
+def _spread(
+    inline: Sequence[int], natural: Sequence[int], least: Sequence[int], width: int
+) -> dict[int, int]:
+    """The room that is left goes to those columns first that need the least of it."""
+    widths = {at: least[at] for at in inline}
+    left = width - sum(widths.values()) - GAP * (len(inline) - 1)
+    for number, at in enumerate(sorted(inline, key=lambda at: natural[at] - least[at])):
+        more = min(natural[at] - least[at], left // (len(inline) - number))
+        widths[at] += more
+        left -= more
+    return widths
+
+
+def _in_blocks(
+    keys: Sequence[int],
+    figures: Sequence[int],
+    below: Sequence[int],
+    least: Sequence[int],
+    width: int,
+) -> _TableLayout:
+    """Blocks of as many figures as fit. The widest key is wrapped where one figure would not."""
+    widths = dict(enumerate(least))
+    taken = sum(widths[at] + GAP for at in keys) - GAP
+    excess = taken + max((widths[at] + GAP for at in figures), default=0) - width
+    if excess > 0:
+        widest = max(keys, key=widths.__getitem__)
+        narrowed = max(KEY_MIN, widths[widest] - excess)
+        taken -= widths[widest] - narrowed
+        widths[widest] = narrowed
+    blocks, left = [list(keys)], width - taken
+    for at in figures:
+        if widths[at] + GAP > left and len(blocks[-1]) > len(keys):
+            blocks.append(list(keys))
+            left = width - taken
+        blocks[-1].append(at)
+        left -= widths[at] + GAP
+    return _TableLayout(tuple(map(tuple, blocks)), tuple(below), widths)
+
+
+def _row(
+    console: Console,
+    columns: Sequence[Column],
+    cells: Sequence[Text],
+    block: Sequence[int],
+    widths: dict[int, int],
+) -> Iterator[Text]:
+    """The lines of a row: cells side by side, each wrapped within its column."""
+    wrapped = {at: list(cells[at].wrap(console, widths[at], overflow="fold")) for at in block}
+    for number in range(max(map(len, wrapped.values()))):
+        line = Text()
+        for at in block:
+            cell = wrapped[at][number] if number < len(wrapped[at]) else Text("")
+            cell.rstrip()
+            room = " " * (widths[at] - cell_len(cell.plain))
+            is_right = columns[at].kind == "figure" and at != block[0]
+            line.append(" " * GAP if at != block[0] else "")
+            line.append_text(Text.assemble(room, cell) if is_right else Text.assemble(cell, room))
+        line.rstrip()
+        yield line
+
+
+def indented(console: Console, line: Text) -> Iterator[Text]:
+    """The lines of a text, indented, over the whole width."""
+    if not line.plain:
+        return
+    for each in line.wrap(console, max(1, console.width - INDENT), overflow="fold"):
+        each.rstrip()
+        yield Text.assemble(" " * INDENT, each)
