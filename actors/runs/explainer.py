@@ -73,7 +73,12 @@ class _Explainer:
 
     def explain(self, pod: Pod) -> Explanation:
         """The explanation of one pod. InputError for a pod of no profile."""
-        return self._cycle.explain(_in_cycle(pod, self._classes, self._profiles))
+        try:
+            return self._cycle.explain(_in_cycle(pod, self._classes, self._profiles))
+        except UnsupportedError as failure:
+            # A plugin knows facts, and not whose they are.
+            obj = failure.obj or f'Pod "{pod[0].key}"'
+            raise UnsupportedError(failure.plugin, obj, failure.field) from failure
 
     def explained(self, pods: Sequence[Pod]) -> Explained:
         """Pods of one class with the explanation of the first, or why there is none."""
@@ -90,8 +95,9 @@ def _in_cycle(pod: Pod, classes: PodClasses, profiles: Mapping[str, Profile]) ->
     identity, facts = pod
     profile = profiles.get(facts.scheduler_name)
     if profile is None:
+        names = ", ".join(sorted(profiles))
         raise InputError(
-            "is the name of no profile of the configuration",
+            f"is the name of no profile of the configuration (want one of {names})",
             obj=f'Pod "{identity.key}"',
             field="spec.schedulerName",
             value=cut_short(facts.scheduler_name),

@@ -185,14 +185,15 @@ class Cluster:
         the beginning of one: `web-0`, `shop/web-0`, `deploy/web`. after_run: schedule all other
         pending pods first. The other arguments and errors: as of `schedule`.
         """
-        notes = [*self.notes]
+        of_plan = list[str]()
         asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
-        plan, _ = asked.plan(self._loaded.cluster, notes.append)
+        plan, _ = asked.plan(self._loaded.cluster, of_plan.append)
+        first = explaining.scheduled_first(self._loaded, plan, after_run=after_run)
         found = find_created(self._loaded, pod)
-        notes += [found.note] if found.note else []
+        notes = [*first.notes, *of_plan, *([found.note] if found.note else [])]
         explanation = explaining.explain_pod(
             open_launcher(),
-            self._loaded,
+            first,
             plan,
             found.pod,
             _with_notes(progress, notes),
@@ -220,8 +221,9 @@ class Cluster:
         """
         asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
         plan, _ = asked.plan(self._loaded.cluster, _ignore)
+        first = explaining.scheduled_first(self._loaded, plan, after_run=after_run)
         return explaining.explain_pending(
-            open_launcher(), self._loaded, plan, progress or _ignore, after_run=after_run
+            open_launcher(), self._loaded, first, plan, progress or _ignore, after_run=after_run
         )
 
 

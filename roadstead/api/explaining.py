@@ -9,39 +9,52 @@ from roadstead.cycle.explain import Explained, Explanation
 from roadstead.facts.pod import Pod
 from roadstead.inputs.find_pod import GivenPod
 from roadstead.inputs.loaded import Loaded
+from roadstead.inputs.unsupported import supported
 from roadstead.report.explain_sections import PendingReport, pending_report
 from roadstead.run import Launcher, Progress, RunInputs, RunPlan
 
 
+def scheduled_first(loaded: Loaded, plan: RunPlan, *, after_run: bool) -> Loaded:
+    """What is on the cluster before pods are explained; with a run, but for unsupported pods.
+
+    One pod that needs a missing plugin would end the run that comes first.
+    """
+    return supported(loaded, plan, skips=True) if after_run else loaded
+
+
 def explain_pod(
     launcher: Launcher,
-    loaded: Loaded,
+    first: Loaded,
     plan: RunPlan,
     given: GivenPod,
     progress: Callable[[Progress], None],
     *,
     after_run: bool,
 ) -> Explanation:
-    """Explain one pod of the inputs. after_run: all other pending pods are scheduled first."""
+    """Explain one pod. after_run: all other pending pods of `first` are scheduled first."""
     pod = given.identity, given.facts
-    inputs = without(loaded.inputs, pod, keep_pending=after_run)
+    inputs = without(first.inputs, pod, keep_pending=after_run)
     return launcher.explain(inputs, plan, pod, progress)
 
 
 def explain_pending(
     launcher: Launcher,
     loaded: Loaded,
+    first: Loaded,
     plan: RunPlan,
     progress: Callable[[Progress], None],
     *,
     after_run: bool,
 ) -> PendingReport:
-    """Explain every pending pod. after_run: all are scheduled, and those left are explained."""
+    """Explain every pending pod of `loaded`.
+
+    after_run: those of `first` are scheduled, and those that are left are explained.
+    """
     pods = loaded.inputs.pending
-    first = loaded.inputs if after_run else replace(loaded.inputs, pending=())
+    inputs = first.inputs if after_run else replace(first.inputs, pending=())
     explained: tuple[Explained, ...] = ()
     if pods:
-        explained = launcher.explain_pending(first, plan, pods, progress)
+        explained = launcher.explain_pending(inputs, plan, pods, progress)
     return pending_report(explained, given=len(pods), is_after_run=after_run)
 
 

@@ -56,6 +56,8 @@ def check_command(folder: Path, show: int, form: Form) -> None:
     from roadstead.cli.check_output import journal_and_output
 
     journal, output = journal_and_output(folder)
+    if not folder.exists():
+        raise InputError("does not exist", source=str(folder))
     if not journal.is_dir() or not any(journal.glob("*.segment")):
         raise InputError("holds no journal", source=str(journal))
     found = _checked(journal, output)

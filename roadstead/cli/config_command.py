@@ -75,7 +75,7 @@ def config_command(
         raise click.UsageError("--notes and --effective exclude each other")
     from roadstead.api.config_source import config_notes, load_effective
     from roadstead.cli import config_text
-    from roadstead.cli.notes import print_note
+    from roadstead.cli.notes import echo_note
 
     loaded = load_effective(path, preset, plugin)
     if notes:
@@ -83,6 +83,6 @@ def config_command(
         click.echo(text, nl=output_format == "json" or bool(loaded.notes))
         return
     for note in config_notes(loaded):
-        print_note(note)
+        echo_note(note)
     told = config_text.effective_text if effective else config_text.document_text
     click.echo(told(loaded, output_format))

@@ -12,7 +12,8 @@ from typing import Final
 import click
 
 from roadstead.cli.exhaustion import allow_files, exhausted
-from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError, printable
+from roadstead.cli.notes import echo_note
+from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
 
 FAILED: Final = 1
 BAD_INPUT: Final = 2
@@ -27,7 +28,7 @@ class ReportingCommand(click.Command):
         try:
             result: object = super().invoke(ctx)
         except RoadsteadError as error:
-            click.echo(printable(error_text(error)), err=True)
+            echo_note(error_text(error))
             raise click.exceptions.Exit(exit_status(error)) from error
         except Exception as error:
             if not (why := exhausted(error)):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roadstead.api.explaining import explain_pending, explain_pod
-from roadstead.cli.notes import print_note
+from roadstead.api.explaining import explain_pending, explain_pod, scheduled_first
+from roadstead.cli.notes import echo_note
 from roadstead.cli.options import Form
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.result_forms import print_json
@@ -47,24 +47,39 @@ def explain(
     session: Session, loaded: Loaded, plan: RunPlan, question: Question, answer: Answer
 ) -> None:
     """Print the answer to a question. InputError if it is not clear which pod is meant."""
-    tell_notes(loaded)
+    first = scheduled_first(loaded, plan, after_run=question.after_run)
+    tell_notes(first)
     if question.pod is None:
-        _explain_pending(session, loaded, plan, question.after_run, answer)
+        _explain_pending(session, loaded, first, plan, question, answer)
     else:
-        _explain_pod(session, loaded, plan, question.pod, question.after_run, answer)
+        _explain_pod(session, loaded, first, plan, question, answer)
     if answer.html is not None:
         click.echo(f"\nWritten to {printable(str(answer.html))}", err=True)
 
 
 def _explain_pod(
-    session: Session, loaded: Loaded, plan: RunPlan, name: str, after_run: bool, answer: Answer
+    session: Session,
+    loaded: Loaded,
+    first: Loaded,
+    plan: RunPlan,
+    question: Question,
+    answer: Answer,
 ) -> None:
-    found = find_created(loaded, name)
+    assert question.pod is not None, "a question about one pod"
+    found = find_created(loaded, question.pod)
     if found.note:
-        print_note(found.note)
+        echo_note(found.note)
+    uid, after_run = found.pod.identity.uid, question.after_run
+    others = sum(identity.uid != uid for identity, _ in loaded.inputs.pending)
+    if others and not after_run:
+        # In a run the others take room, too: without this, its answer seems to be another one.
+        echo_note(
+            f"Explained on the cluster as given, without the {others:,} other pending pods; "
+            "--after-run schedules them first."
+        )
     with shown_progress() as tell:
         explanation = explain_pod(
-            session.launcher(), loaded, plan, found.pod, tell, after_run=after_run
+            session.launcher(), first, plan, found.pod, tell, after_run=after_run
         )
     if answer.html is not None:
         from roadstead.report.explain_page import explanation_page
@@ -82,10 +97,16 @@ def _explain_pod(
 
 
 def _explain_pending(
-    session: Session, loaded: Loaded, plan: RunPlan, after_run: bool, answer: Answer
+    session: Session,
+    loaded: Loaded,
+    first: Loaded,
+    plan: RunPlan,
+    question: Question,
+    answer: Answer,
 ) -> None:
+    after_run = question.after_run
     with shown_progress() as tell:
-        report = explain_pending(session.launcher(), loaded, plan, tell, after_run=after_run)
+        report = explain_pending(session.launcher(), loaded, first, plan, tell, after_run=after_run)
     if answer.html is not None:
         from roadstead.report.explain_page import pending_page
 

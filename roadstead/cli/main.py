@@ -49,7 +49,8 @@ Examples:
   roadstead demo                          # see it work: nothing needed
   roadstead schedule --cluster nodes.yaml --pods app/
                                           # where would my pods go?
-  kubectl get nodes,pods,pvc,pv,sc,pdb -A -o yaml | roadstead schedule --cluster -
+  kubectl get nodes,pods,pvc,pv,sc,pdb -A -o yaml > cluster.yaml
+  roadstead schedule --cluster cluster.yaml
                                           # a cluster's own pending pods
   roadstead explain web-0 --cluster nodes.yaml --pods app/
                                           # node by node: why, or why not
@@ -57,11 +58,11 @@ Examples:
   roadstead schedule --trace openb.trace  # 8,152 pods on 1,523 nodes
   roadstead config --preset binpack       # a configuration to start from
   roadstead plugin new FewPods            # a plugin of your own to start from
-  roadstead bench SchedulingBasic         # how fast? --list shows what there is
+  roadstead bench SchedulingBasic         # how fast? --list: what there is
 
 \b
-Exit status: 0 done, 1 a run failed, 2 wrong input, 3 a plugin that is not there yet is needed,
-130 or 143 interrupted (SIGINT, SIGTERM).
+Exit status: 0 done, 1 a run failed, 2 wrong input, 3 a plugin that is not
+there yet is needed, 130 or 143 interrupted (SIGINT, SIGTERM).
 """
 
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from roadstead.api import plan as plans
 from roadstead.api.plan import ConfigText
 from roadstead.cli.concurrency_options import ConcurrencyOptions
-from roadstead.cli.notes import print_note
+from roadstead.cli.notes import echo_note
 from roadstead.cli.options import NO_JOURNAL, PlanOptions
 from roadstead.config.concurrency import name_of_shards
 from roadstead.config.settings import Settings, load_settings, load_settings_file
@@ -41,7 +41,7 @@ def read_settings(
         settings = load_settings_file(options.settings, overrides=overrides)
     if options.shards is not None:
         now = "--" + name_of_shards(settings.mode)
-        print_note(f"--shards is the old name of {now}: {now} {options.shards}")
+        echo_note(f"--shards is the old name of {now}: {now} {options.shards}")
     if options.journal == NO_JOURNAL:
         return settings.model_copy(update={"journal": None})
     if settings.journal is None and output is not None:
@@ -53,7 +53,7 @@ def read_settings(
 
 def read_config(options: PlanOptions) -> ConfigText:
     """The configuration that the flags name, checked. InputError where it is wrong."""
-    return plans.read_config(options.config, options.preset, options.plugin, print_note)
+    return plans.read_config(options.config, options.preset, options.plugin, echo_note)
 
 
 def make_plan(
@@ -61,7 +61,7 @@ def make_plan(
 ) -> RunPlan:
     """The plan of a run. InputError where a part of it is wrong."""
     return plans.make_plan(
-        settings, config, cluster, print_note, log_dir=log_dir(options), resume=options.resume
+        settings, config, cluster, echo_note, log_dir=log_dir(options), resume=options.resume
     )
 
 
@@ -81,7 +81,7 @@ def with_workers(plan: RunPlan, concurrency: ConcurrencyOptions, inputs: RunInpu
     from roadstead.cli.auto_workers import choose_workers, free_cores
 
     chosen = choose_workers(plan, inputs, cores=free_cores(plan.settings))
-    print_note(f"workers: {chosen.workers}, since {chosen.why}")
+    echo_note(f"workers: {chosen.workers}, since {chosen.why}")
     settings = plan.settings.model_copy(update={"workers": chosen.workers})
     return replace(plan, settings=settings)
 

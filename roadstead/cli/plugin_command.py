@@ -132,8 +132,8 @@ def test_command(
       roadstead plugin test few_pods:FewPods --cluster cluster.yaml --pods app/
                                            # on a fleet of my own
       roadstead plugin test few_pods:FewPods --args '{"maxPods": 20}' --seeds 10
-      roadstead plugin test few_pods:FewPods --cluster ci/ --pods ci/pods.yaml --strict
-                                           # in CI: a check without work fails, too
+      roadstead plugin test few_pods.py --cluster ci/ --pods pods.yaml --strict
+                                         # in CI: a check without work fails, too
       roadstead plugin test few_pods:FewPods --format json | jq .checks
     """
     is_given = source != SourceOptions()

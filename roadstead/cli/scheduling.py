@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from roadstead.api import running
-from roadstead.cli.notes import print_note
+from roadstead.cli.notes import echo_note
 from roadstead.cli.options import RunForm
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.result_forms import print_in_form
@@ -106,7 +106,7 @@ def told_what_is_kept(plan: RunPlan) -> Iterator[None]:
 
 def tell_notes(loaded: Loaded) -> None:
     for note in loaded.notes:
-        print_note(note)
+        echo_note(note)
 
 
 def _print_plugin_failures(result: RunResult, plan: RunPlan) -> None:
@@ -114,7 +114,7 @@ def _print_plugin_failures(result: RunResult, plan: RunPlan) -> None:
         from roadstead.api.plugin_failures import failure_notes
 
         for note in failure_notes(result.pending, [*plan.user_plugins()]):
-            print_note(note)
+            echo_note(note)
 
 
 def print_result(result: RunResult, pods: Sequence[Pod], report: Report) -> None:

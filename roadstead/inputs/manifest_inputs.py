@@ -153,10 +153,13 @@ def _notes(read: Sequence[Manifests], lost: int, again: int, *, has_nodes: bool)
     yield from (f"Left out: {text}" for text in unknown[:UNKNOWN_MAX])
     if len(unknown) > UNKNOWN_MAX:
         yield f"Left out: {_counted(len(unknown) - UNKNOWN_MAX, 'more field')} of this kind."
-    makers = _added(each.pod_makers for each in read)
-    for kind, count in sorted(makers.items()):
-        rule = "makes pods as only its own controller knows: give the pods themselves, too"
-        yield f"Left out: {kind} {count:,}, which {rule}."
+    makers: dict[str, list[str]] = {}
+    for kind, names in chain.from_iterable(each.pod_makers.items() for each in read):
+        makers.setdefault(kind, []).extend(names)
+    for kind, names in sorted(makers.items()):
+        more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        rule = "only its own controller makes its pods: give them, too"
+        yield f"Left out: {kind} {names[0]}{more}; {rule}."
     ignored = _added(each.ignored for each in read)
     if ignored:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(ignored.items()))

@@ -58,6 +58,7 @@ FINISHED_PHASES = ("Succeeded", "Failed")
 TEMPLATE = b"{{"
 _LIST_DEPTH_MAX = 10
 _POD_SPEC_DEPTH_MAX = 8
+_KEYS_SHOWN = 3
 CLUSTER_SCOPED = frozenset(
     {"Node", "Namespace", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
     | {"VolumeAttachment", "PriorityClass", "RuntimeClass"}
@@ -73,9 +74,10 @@ class Manifests:
     """Objects by kind, in the order they were read.
 
     pods: without those that have finished (the scheduler never sees them; `finished` has them).
-    ignored: kind -> count of objects that scheduling does not look at. pod_makers: those of kinds
-    that Kubernetes does not have, and that hold the spec of a pod. unknown: what was said of
-    fields that Kubernetes does not have, which are left out. sources: where each object is from.
+    ignored: kind -> count of objects that scheduling does not look at. pod_makers: kind -> names
+    and sources of those of kinds that Kubernetes does not have, and that hold the spec of a pod.
+    unknown: what was said of fields that Kubernetes does not have, which are left out. sources:
+    where each object is from.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -104,7 +106,7 @@ class Manifests:
     runtime_classes: tuple[RuntimeClass, ...] = ()
     finished: tuple[Pod, ...] = ()
     ignored: Mapping[str, int] = field(default_factory=dict)
-    pod_makers: Mapping[str, int] = field(default_factory=dict)
+    pod_makers: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
     sources: Mapping[ObjectKey, str] = field(default_factory=dict)
 
@@ -168,7 +170,7 @@ class _Gathered:
         self._pod_sources: list[str] = []
         self._seen: dict[ObjectKey, str] = {}
         self._ignored: Counter[str] = Counter()
-        self._pod_makers: Counter[str] = Counter()
+        self._pod_makers: dict[str, list[str]] = {}
         self._generated: Counter[str] = Counter()
 
     def add_document(self, document: object, source: str, depth: int = 0) -> None:
@@ -183,7 +185,8 @@ class _Gathered:
             raise InputError(rule, source=source, value=cut_short(document))
         kind = document.get("kind")
         if not isinstance(kind, str) or not kind:
-            raise InputError("is missing", source=source, field="kind")
+            has = f"is missing (the document has {_keys(document)})" if document else "is missing"
+            raise InputError(has, source=source, field="kind")
         if kind.endswith("List") and "items" in document:
             for item in _items(kind.removesuffix("List"), document, source):
                 self.add_document(item, source, depth + 1)
@@ -194,8 +197,11 @@ class _Gathered:
         version = document.get("apiVersion")
         group = version.rpartition("/")[0] if isinstance(version, str) else None
         if kind not in KINDS or (group is not None and group not in _BUILT_IN_GROUPS):
-            counts = self._pod_makers if _holds_pod_spec(document) else self._ignored
-            counts[f"{kind}.{group}" if group else kind] += 1
+            full_kind = f"{kind}.{group}" if group else kind
+            if _holds_pod_spec(document):
+                self._pod_makers.setdefault(full_kind, []).append(_named_in(document, source))
+            else:
+                self._ignored[full_kind] += 1
             return
         if isinstance(version, str) and version != API_VERSIONS[kind]:
             raise InputError(
@@ -301,6 +307,26 @@ def _items(item_kind: str, document: dict[str, object], source: str) -> Iterator
             item = {"apiVersion": version, **item, "kind": item_kind}
         yield item
         items[index] = None  # Its model has taken its place: the memory serves the next ones.
+
+
+def _named_in(document: dict[str, object], source: str) -> str:
+    """`namespace/name (source)` of an object of any kind."""
+    metadata = document.get("metadata")
+    given = metadata if isinstance(metadata, dict) else {}
+    name = given.get("name") or given.get("generateName") or "without a name"
+    namespace = given.get("namespace") or DEFAULT_NAMESPACE
+    return f"{_plain(namespace)}/{_plain(name)} ({source})"
+
+
+def _plain(value: object) -> str:
+    """A value as text, cut short, without the quotes of `cut_short` around a text."""
+    return cut_short(value).strip('"')
+
+
+def _keys(document: dict[str, object]) -> str:
+    """The first keys of a document: all that tells which one it is."""
+    shown = ", ".join(cut_short(key) for key in list(document)[:_KEYS_SHOWN])
+    return f"{shown}, …" if len(document) > _KEYS_SHOWN else shown
 
 
 def _holds_pod_spec(document: object, depth: int = 0) -> bool:

@@ -8,7 +8,7 @@ from roadstead.cycle.plain import PlainCycle
 from roadstead.fleet.ten import TEN_SHAPES
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
-from roadstead.protocol.errors import InputError
+from roadstead.protocol.errors import InputError, UnsupportedError
 from roadstead.run import build_profiles
 from tests.actors import fleets
 from tests.actors.world import identity, in_cycle, inputs_of, plainly, plan_of, pods_of
@@ -101,7 +101,18 @@ def test_a_pod_of_no_profile_is_refused_by_field():
 
     assert str(refusal.value) == (
         'Pod "default/asked": spec.schedulerName: "theirs" is the name of no profile of the '
-        "configuration"
+        "configuration (want one of default-scheduler)"
+    )
+
+
+def test_a_pod_that_needs_a_missing_plugin_is_named():
+    devices = pod(resource_claims=("gpu",))
+    with pytest.raises(UnsupportedError) as refusal:
+        explained(inputs_of([node("n1")], []), devices)
+
+    assert (refusal.value.obj, refusal.value.field) == (
+        'Pod "default/asked"',
+        "spec.resourceClaims",
     )
 
 
@@ -147,7 +158,8 @@ def test_a_pending_pod_of_no_profile_has_an_error_and_others_an_explanation():
     assert good.explanation is not None
     assert bad.explanation is None
     assert bad.error == (
-        'spec.schedulerName: "theirs" is the name of no profile of the configuration'
+        'spec.schedulerName: "theirs" is the name of no profile of the configuration (want one of '
+        "default-scheduler)"
     )
 
 

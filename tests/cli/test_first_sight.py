@@ -2,13 +2,17 @@
 
 import io
 
+import click
 import pytest
 from rich.console import Console
 
 from roadstead.bench.figures import Outcome
 from roadstead.cli.bench_table import print_bench
+from roadstead.cli.main import build_cli
+from roadstead.cli.notes import wrapped
 from tests.bench.test_result import FIGURES, MACHINE
 from tests.cli.manifests import deployment, node, pod, write
+from tests.cli.plain_launcher import PlainLauncher
 from tests.cli.test_stress import SMALL
 
 WIDTHS = ("80", "120", "200")
@@ -102,3 +106,73 @@ def test_stress_keeps_the_swept_values_beside_every_figure(run, monkeypatch, wid
 
     assert any(line.split()[:2] == ["0.1", "fit"] for line in lines)
     assert all(line.startswith(("0.1 ", "10")) for line in lines if "version" in line.split())
+
+
+CLAIMS = [{"name": "gpu", "resourceClaimName": "g"}]
+EXPLAINED = (
+    "Explained on the cluster as given, without the 8 other pending pods; --after-run schedules "
+    "them first.\n"
+)
+
+
+def test_explain_says_that_other_pending_pods_take_no_room(run, cloud, app):
+    given = ("--cluster", cloud, "--pods", app)
+
+    assert EXPLAINED in run("explain", WORKLOAD, *given).stderr
+    assert "Explained on" not in run("explain", WORKLOAD, *given, "--after-run").stderr
+
+
+def test_a_pod_alone_needs_no_word_on_others(run, cloud, tmp_path):
+    alone = write(tmp_path / "alone.json", pod("web-0"))
+    assert "Explained on" not in run("explain", "web-0", "--cluster", cloud, "--pods", alone).stderr
+
+
+def test_explain_after_a_run_leaves_out_others_that_need_a_missing_plugin(run, cloud, tmp_path):
+    both = write(tmp_path / "both.json", pod("web-0"), pod("gpu-0", resourceClaims=CLAIMS))
+
+    result = run("explain", "web-0", "--cluster", cloud, "--pods", both, "--after-run")
+
+    assert result.exit_code == 0, result.stderr
+    assert "of which a plugin is not there yet (default/gpu-0)" in result.stderr
+    assert result.stdout.startswith("default/web-0: 6 of 6 nodes can take it")
+
+
+def test_a_folder_that_check_does_not_find_is_said_not_to_exist(run, tmp_path):
+    result = run("check", tmp_path / "none")
+    assert (result.exit_code, result.stderr) == (2, f"{tmp_path}/none: does not exist\n")
+
+
+def test_notes_are_wrapped_between_words_and_names_stay_whole(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    note = f"Left out: 1 pod of which a plugin is not there yet (shop/{NODES[0]}).\nA second line."
+
+    assert wrapped(note).splitlines() == [
+        "Left out: 1 pod of which a plugin is not",
+        "  there yet",
+        f"  (shop/{NODES[0]}).",
+        "A second line.",
+    ]
+
+
+def test_notes_are_one_line_where_there_is_no_terminal(run, cloud, app, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    assert EXPLAINED in run("explain", WORKLOAD, "--cluster", cloud, "--pods", app).stderr
+
+
+def commands(group, *names):
+    """Every command with its names."""
+    yield names
+    if isinstance(group, click.Group):
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            yield from commands(group.get_command(context, name), *names, name)
+
+
+COMMANDS = tuple(commands(build_cli(PlainLauncher)))
+
+
+@pytest.mark.parametrize("names", COMMANDS, ids=" ".join)
+def test_no_help_is_wider_than_80_columns(run, monkeypatch, names):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run(*names, "--help").stdout.splitlines()
+    assert [line for line in lines if len(line) > 80] == []

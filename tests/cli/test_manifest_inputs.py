@@ -299,16 +299,19 @@ def test_pods_of_nodes_that_are_gone_are_pending_again_where_that_is_asked_for(
     )
 
 
-def test_custom_resources_that_make_pods_are_named_as_such(files: Files) -> None:
+def test_custom_resources_that_make_pods_are_named_as_such(files: Files, tmp_path: Path) -> None:
     template = {"spec": {"containers": [{"name": "c", "image": "x"}]}}
     rollout = thing("argoproj.io/v1alpha1", "Rollout", "r", spec={"template": template})
     other = thing("argoproj.io/v1alpha1", "AppProject", "a", spec={"containers": "none"})
 
-    loaded = files.load([node("n"), rollout, other], [])
+    cluster = [node("n"), rollout, rollout | {"metadata": {"generateName": "s-"}}, other]
 
+    loaded = files.load(cluster, [])
+
+    path = tmp_path / "cluster.json"
     assert loaded.notes == (
-        "Left out: Rollout.argoproj.io 1, which makes pods as only its own controller knows: give "
-        "the pods themselves, too.",
+        f"Left out: Rollout.argoproj.io default/r ({path}) and 1 more; only its own controller "
+        "makes its pods: give them, too.",
         "Left out, since scheduling does not look at them: AppProject.argoproj.io 1.",
     )
 
