@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def open_launcher() -> Launcher:
-    """Loads the actors when the first run is wanted: help and checks must not wait for them."""
-    from roadstead.actors.runs.launch import ActorLauncher
+    """Loads what a run needs when it is wanted: help and checks must not wait for it."""
+    from roadstead.actors.runs.on_demand import OnDemandLauncher
 
-    return ActorLauncher()
+    return OnDemandLauncher()
 
 
 def main() -> None:

@@ -6,10 +6,13 @@ import pytest
 from roadstead.actors import entry
 from roadstead.actors.runs.launch import ActorLauncher, in_thread
 from roadstead.config.settings import Settings
+from tests import builders
+from tests.actors.world import inputs_of, plan_of, pods_of
+from tests.cli.manifests import node, pod, write
 
 
 def test_the_console_script_opens_the_launcher_of_actors():
-    assert isinstance(entry.open_launcher(), ActorLauncher)
+    assert isinstance(entry.open_launcher().actors(), ActorLauncher)
 
 
 def test_the_console_script_is_the_command_line(monkeypatch, capsys):
@@ -31,6 +34,38 @@ def test_help_waits_neither_for_ray_nor_for_the_actors():
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert shown.stdout.strip() == "[]"
+
+
+def test_an_explanation_without_a_run_loads_no_actors(tmp_path):
+    cluster = write(tmp_path / "cluster.json", node("n-1"), pod("web-0"))
+    code = (
+        "import atexit, sys, roadstead.actors.entry as entry\n"
+        "heavy = 'uvloop', 'roadstead.actors.supervisor', 'roadstead.actors.runs.launch'\n"
+        "atexit.register(lambda: print([m for m in heavy if m in sys.modules]))\n"
+        f"sys.argv[1:] = ['explain', 'web-0', '--cluster', {cluster!r}]\n"
+        "entry.main()"
+    )
+
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert shown.stdout.startswith("default/web-0: 1 of 1 nodes can take it")
+    assert shown.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("waiting", [(), ("a", "b")], ids=["as given", "after a run"])
+def test_explanations_are_those_of_the_launcher_of_actors(waiting):
+    inputs, asked = inputs_of([builders.node("n1")], pods_of(*waiting)), pods_of("asked")[0]
+    launchers = entry.open_launcher(), ActorLauncher()
+
+    one = [each.explain(inputs, plan_of(), asked, lambda told: None) for each in launchers]
+    pods = [asked, *inputs.pending]
+    all_of = [
+        each.explain_pending(inputs, plan_of(), pods, lambda told: None) for each in launchers
+    ]
+
+    assert one[0].as_expected() == one[1].as_expected()
+    assert [len(each.pods) for each in all_of[0]] == [len(each.pods) for each in all_of[1]]
+    assert all_of[0][0].explanation.as_expected() == all_of[1][0].explanation.as_expected()
 
 
 def test_nothing_is_started_ahead_of_a_run_without_ray():
