@@ -67,8 +67,8 @@ def explain_command(
     """Why a pod goes where it goes, or goes nowhere.
 
     POD is the name of a pod, or of the workload that makes it, with its namespace or without, or
-    the beginning of one: web-0, shop/web-0, deploy/web. Of a workload the first pod is explained,
-    one that is pending if there is any; a pod that runs, as if it were not there.
+    the beginning of one: web-0, shop/web-0, deploy/web, cronjob/report. Of a workload the first pod
+    is explained, one that is pending if there is any; a pod that runs, as if it were not there.
 
     The answer has the total and the weighted score of each plugin for the best nodes, the raw and
     normalized scores of the first of them, and which plugin filtered out the other nodes and why.

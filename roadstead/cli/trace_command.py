@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from roadstead.fleet.trace import Trace
 
 _PATH = click.Path(path_type=Path)
+LINE_CHARS: Final = 80
 
 
 @click.group("trace")
@@ -108,4 +109,9 @@ def _facts(trace: Trace, digest: str) -> str:
 
     rows = [*trace_facts(trace), ("content sha256", digest)]
     width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+    lines = [f"{name:<{width}}  {text}" for name, text in rows]
+    # A digest stays in one piece, on a line of its own where the names are long.
+    return "\n".join(
+        line if len(line) <= LINE_CHARS else f"{name}\n  {text}"
+        for line, (name, text) in zip(lines, rows, strict=True)
+    )

@@ -22,8 +22,9 @@ KINDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
     **dict.fromkeys(("daemonset", "daemonsets", "ds"), "DaemonSet"),
     **dict.fromkeys(("job", "jobs"), "Job"),
+    **dict.fromkeys(("cronjob", "cronjobs", "cj"), "CronJob"),
 }
-"""Kinds of workloads by the names that kubectl takes."""
+"""Kinds of workloads by the names that kubectl takes; it prints some with a group behind."""
 
 POD_KINDS: Final = ("pod", "pods", "po")
 
@@ -93,12 +94,15 @@ def _kind_of(name: str) -> tuple[str, str]:
     first, _, rest = name.replace(" ", "/", 1).partition("/")
     if first.lower() in POD_KINDS and rest:
         return "Pod", rest
-    kind = KINDS.get(first.lower(), "") if rest else ""
+    kind = KINDS.get(first.lower().partition(".")[0], "") if rest else ""
     return (kind, rest) if kind else ("", name)
 
 
 def _is_meant(workload: str, kind: str, name: str) -> bool:
     found_kind, _, key = workload.partition(" ")
+    if kind == "CronJob":
+        # The pods of a cron job belong to its jobs, which bear its name and a suffix.
+        kind, key = "Job", key.rpartition("-")[0]
     return bool(key) and kind in ("", found_kind) and name in (key, key.partition("/")[2])
 
 
@@ -113,7 +117,8 @@ def _first_of(name: str, pods: Sequence[GivenPod]) -> FoundPod:
         _refuse_several(name, "workloads", workloads)
     pending = [each for each in pods if not each.node_name]
     first = (pending or pods)[0]
-    what = f"{workloads[0]}: {len(pods):,} pods, {len(pending):,} of them pending"
+    count = f"{len(pods):,} pod{'s' * (len(pods) > 1)}"
+    what = f"{workloads[0]}: {count}, {len(pending):,} of them pending"
     return FoundPod(first, f"{what}; this is {first.identity.key}, the first of them.")
 
 

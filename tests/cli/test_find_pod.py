@@ -103,3 +103,21 @@ def test_a_name_of_several_or_of_none_is_refused_with_those_that_may_be_meant(
 def test_inputs_without_pods_say_so() -> None:
     with pytest.raises(InputError, match="they have none"):
         find_pod(RunInputs(NodeList(), (), ()), "web")
+
+
+@pytest.mark.parametrize(
+    "name", ["cronjob/report", "cj/report", "cronjobs/shop/report", "cronjob.batch/report"]
+)
+def test_the_name_of_a_cron_job_stands_for_the_pods_of_its_jobs(name: str) -> None:
+    job = facts("shop/", "Job", "report-x7k2p")
+    inputs = RunInputs(NodeList(), (), ((identity("shop/report-x7k2p-a"), job),))
+
+    found = find_pod(inputs, name)
+
+    assert found.pod.identity.key == "shop/report-x7k2p-a"
+    assert found.note.startswith("Job shop/report-x7k2p: 1 pod, 1 of them pending")
+
+
+@pytest.mark.parametrize("name", ["deployment.apps/web", "deployments.apps/shop/web"])
+def test_a_kind_may_have_its_group_as_kubectl_prints_it(name: str) -> None:
+    assert find_pod(INPUTS, name).pod.workload == "Deployment shop/web"

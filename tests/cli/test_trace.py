@@ -46,7 +46,10 @@ def test_import_writes_the_trace_and_tells_its_facts(run: Run, openb: Path, tmp_
     assert result.exit_code == 0
     assert same(read_trace(path), import_openb(openb))
     assert result.stdout == run("trace", "show", path).stdout
-    facts = dict(line.split("  ", 1) for line in result.stdout.splitlines())
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    # What is too long for the line stands below its name.
+    lines = result.stdout.replace("\n  ", "  ").splitlines()
+    facts = dict(line.split("  ", 1) for line in lines)
     assert {name: text.strip() for name, text in facts.items()} == {
         "source": "openb default",
         "nodes": "2 of 2 kinds in 2 zones",
