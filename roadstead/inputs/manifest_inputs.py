@@ -29,6 +29,7 @@ from roadstead.run import RunInputs
 
 SOURCE_MAX_CHARS = 60
 UNKNOWN_MAX = 10
+NODES_MAX = 3
 BOUND_TO_NODES = "DaemonSet", "Node"
 """Owners of pods that go with their node: daemons, and what a kubelet starts from files."""
 
@@ -77,7 +78,8 @@ def load_manifests(
         cluster=cluster_has,
         digests=tuple(_digests(paths, content)) if with_digests else (),
         notes=(
-            *_notes((standing, wanted), len(lost), len(again), has_nodes=bool(nodes)),
+            *_lost_notes(lost, len(again)),
+            *_notes((standing, wanted), has_nodes=bool(nodes)),
             *created.notes,
             *not_created_notes(refused),
         ),
@@ -138,14 +140,20 @@ def _digests(paths: Sequence[str], content: bytes) -> Iterator[InputDigest]:
         yield InputDigest(source, hashlib.sha256(text).hexdigest())
 
 
-def _notes(read: Sequence[Manifests], lost: int, again: int, *, has_nodes: bool) -> Iterator[str]:
+def _lost_notes(lost: Sequence[RunningPod], again: int) -> Iterator[str]:
+    """again: how many of the lost pods are pending again."""
+    names = sorted({node_name for _, _, node_name in lost})
+    more = f" and {len(names) - NODES_MAX:,} more" if len(names) > NODES_MAX else ""
+    where = f"nodes that the manifests do not have ({', '.join(names[:NODES_MAX])}{more})"
+    if again:
+        yield f"Pending again: {_counted(again, 'pod')} of {where}."
+    if len(lost) > again:
+        yield f"Left out: {_counted(len(lost) - again, 'running pod')} on {where}."
+
+
+def _notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[str]:
     if not has_nodes:
         yield "The cluster has no nodes: no pod can be placed."
-    if again:
-        yield f"Pending again: {_counted(again, 'pod')} of nodes that the manifests do not have."
-    if lost - again:
-        left = _counted(lost - again, "running pod")
-        yield f"Left out: {left} on nodes that the manifests do not have."
     finished = sum(len(each.finished) for each in read)
     if finished:
         yield f"Left out: {_counted(finished, 'finished pod')}."

@@ -91,7 +91,8 @@ def test_running_pods_on_nodes_that_are_not_there_are_left_out_and_told(files: F
     loaded = files.load([node("n"), pod("a", nodeName="gone"), pod("b", nodeName="n")], [])
 
     assert [on for _, _, on in loaded.inputs.running] == ["n"]
-    assert loaded.notes == ("Left out: 1 running pod on nodes that the manifests do not have.",)
+    note = "Left out: 1 running pod on nodes that the manifests do not have (gone)."
+    assert loaded.notes == (note,)
 
 
 def test_what_is_left_out_is_told_with_counts(files: Files) -> None:
@@ -294,8 +295,19 @@ def test_pods_of_nodes_that_are_gone_are_pending_again_where_that_is_asked_for(
     ]
     assert all(not facts.node_name for _, facts in loaded.inputs.pending)
     assert other_notes(loaded) == (
-        "Pending again: 2 pods of nodes that the manifests do not have.",
-        "Left out: 2 running pods on nodes that the manifests do not have.",
+        "Pending again: 2 pods of nodes that the manifests do not have (gone).",
+        "Left out: 2 running pods on nodes that the manifests do not have (gone).",
+    )
+
+
+def test_of_many_nodes_that_are_gone_the_first_are_named(files: Files) -> None:
+    lost = [pod(f"p-{n}", nodeName=f"gone-{n}") for n in range(5)]
+
+    loaded = files.load([node("n"), *lost], [])
+
+    assert loaded.notes == (
+        "Left out: 5 running pods on nodes that the manifests do not have (gone-0, gone-1, gone-2 "
+        "and 2 more).",
     )
 
 

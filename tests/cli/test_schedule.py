@@ -95,7 +95,7 @@ def test_what_is_left_out_is_told_on_standard_error(run: Run) -> None:
 
     result = run("schedule", "--cluster", "-", stdin=stdin)
 
-    note = "Left out: 1 running pod on nodes that the manifests do not have.\n"
+    note = "Left out: 1 running pod on nodes that the manifests do not have (gone).\n"
     assert result.stderr.startswith(note)
     assert "Left out" not in result.stdout
 
