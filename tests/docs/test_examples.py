@@ -66,6 +66,17 @@ def test_the_configuration_of_fgd_is_sound():
     assert sum(how_many for _, _, how_many in typical) <= 10_000
 
 
+def test_six_typical_pods_are_the_most_frequent_of_all():
+    six, whole = (
+        yaml.safe_load((EXAMPLES / name).read_text()) for name in ("fgd-six.yaml", "fgd.yaml")
+    )
+    typical = whole["profiles"][0]["pluginConfig"][0]["args"]
+
+    assert typical["typical"] == sorted(typical["typical"], key=lambda pod: -pod[2])
+    typical["typical"] = typical["typical"][:6]
+    assert six == whole
+
+
 def test_the_gang_of_the_documentation_has_a_sound_configuration():
     text = (EXAMPLES / "gangs.yaml").read_text()
 

@@ -1,4 +1,4 @@
-"""The script that reruns the commands of the documentation."""
+"""The script that reruns the commands of the documentation, and the pages themselves."""
 
 import json
 
@@ -365,3 +365,17 @@ def test_a_row_is_written_as_it_was_read(page):
     row = "| 80 | 11,600 ± 3,000 | | `--a` |"
 
     assert page.row_of(page.cells_of(row)) == row
+
+
+# The pages
+
+
+def test_every_mark_of_the_documentation_is_known(figures, capsys):
+    assert figures.main(["--list"]) == 0
+
+    assert len(capsys.readouterr().out.splitlines()) > 15
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/configuration.md", "docs/plugins.md"])
+def test_the_page_shows_what_its_commands_print(figures, capsys, name):
+    assert figures.main([name]) == 0, "".join(capsys.readouterr())
