@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from roadstead.api.plugin_choice import choose_plugins
-from roadstead.cli.plugin_checks import run_checks
-from roadstead.cli.plugin_outcome import Outcome
-from roadstead.cli.plugin_samples import sample_fleet
-from roadstead.cli.plugin_subject import Answers, answers, subject_of
+from roadstead.cli.plugin.checks import run_checks
+from roadstead.cli.plugin.outcome import Outcome
+from roadstead.cli.plugin.samples import sample_fleet
+from roadstead.cli.plugin.subject import Answers, answers, subject_of
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.nodes.table import NodeTable

@@ -38,7 +38,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
         "check": ("check_command", "check_command", "Check what a run committed."),
         "stress": ("stress_command", "stress_command", "Many schedulers: what conflicts cost."),
         "config": ("config_command", "config_command", "Print the configuration in effect."),
-        "plugin": ("plugin_command", "plugin_group", "Write, test and list plugins."),
+        "plugin": ("plugin.command", "plugin_group", "Write, test and list plugins."),
     }
 )
 

@@ -6,8 +6,8 @@ import pytest
 
 from roadstead.api import plugin_choice
 from roadstead.api.plugin_choice import choose_plugins
-from roadstead.cli import plugin_list
-from roadstead.cli.plugin_files import module_of
+from roadstead.cli.plugin import listing as plugin_list
+from roadstead.cli.plugin.files import module_of
 from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
 from roadstead.protocol.errors import InputError
 from tests.cli.plugins import checks, plugin_file

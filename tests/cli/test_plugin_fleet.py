@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.cli import plugin_given
+from roadstead.cli.plugin import given as plugin_given
 from tests.cli.manifests import node, pod, write
 from tests.cli.plugins import checks, plugin_file
 

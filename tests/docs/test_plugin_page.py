@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from roadstead.cli.plugin_files import plugin_texts
-from roadstead.cli.plugin_outcome import Outcome
-from roadstead.cli.plugin_trial import on_sample_fleets
+from roadstead.cli.plugin.files import plugin_texts
+from roadstead.cli.plugin.outcome import Outcome
+from roadstead.cli.plugin.trial import on_sample_fleets
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text()
 FILES = dict(re.findall(r"^`(\w+\.py)`:\n\n```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))

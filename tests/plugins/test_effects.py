@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadstead.cli.plugin_checks import effects
-from roadstead.cli.plugin_samples import sample_fleet
+from roadstead.cli.plugin.checks import effects
+from roadstead.cli.plugin.samples import sample_fleet
 from roadstead.config.model import default_config
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.framework.plugin import Handle, Plugin

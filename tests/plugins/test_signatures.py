@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadstead.cli.plugin_checks import kinds
-from roadstead.cli.plugin_samples import POD_VALUES, sample_fleet
-from roadstead.cli.plugin_subject import answers
+from roadstead.cli.plugin.checks import kinds
+from roadstead.cli.plugin.samples import POD_VALUES, sample_fleet
+from roadstead.cli.plugin.subject import answers
 from roadstead.config.model import default_config
 from roadstead.config.plugin_args import (
     InterPodAffinityArgs,

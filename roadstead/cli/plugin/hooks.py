@@ -14,9 +14,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from roadstead.cli.plugin_outcome import Check, Outcome, failed_check
-from roadstead.cli.plugin_samples import SampleFleet
-from roadstead.cli.plugin_subject import Subject
+from roadstead.cli.plugin.outcome import Check, Outcome, failed_check
+from roadstead.cli.plugin.samples import SampleFleet
+from roadstead.cli.plugin.subject import Subject
 from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import EnqueueExtensions

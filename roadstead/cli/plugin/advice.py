@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from roadstead.cli.plugin_checks import Checking, Fleets, kinds, reads
-from roadstead.cli.plugin_outcome import Check, Outcome
-from roadstead.cli.plugin_subject import Subject
+from roadstead.cli.plugin.checks import Checking, Fleets, kinds, reads
+from roadstead.cli.plugin.outcome import Check, Outcome
+from roadstead.cli.plugin.subject import Subject
 from roadstead.framework.plugin import (
     FilterPlugin,
     Plugin,

@@ -9,12 +9,12 @@ import click
 
 from roadstead.api.plugin_choice import choose_plugins
 from roadstead.cli.options import SourceOptions
-from roadstead.cli.plugin_advice import left_out
-from roadstead.cli.plugin_checks import run_checks
-from roadstead.cli.plugin_given import given_fleet
-from roadstead.cli.plugin_outcome import Check, Outcome
-from roadstead.cli.plugin_samples import SampleFleet, sample_fleet
-from roadstead.cli.plugin_subject import Subject, subject_of
+from roadstead.cli.plugin.advice import left_out
+from roadstead.cli.plugin.checks import run_checks
+from roadstead.cli.plugin.given import given_fleet
+from roadstead.cli.plugin.outcome import Check, Outcome
+from roadstead.cli.plugin.samples import SampleFleet, sample_fleet
+from roadstead.cli.plugin.subject import Subject, subject_of
 from roadstead.cli.sources import load
 from roadstead.config.settings import Deadlines
 from roadstead.inputs.unsupported import supported

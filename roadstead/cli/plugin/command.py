@@ -61,7 +61,7 @@ def new_command(name: str, per_node: bool, directory: Path, force: bool) -> None
       roadstead plugin new FewPods
       roadstead plugin new FewPods --per-node --output plugins
     """
-    from roadstead.cli.plugin_files import write_plugin
+    from roadstead.cli.plugin.files import write_plugin
 
     written = write_plugin(name, directory, per_node=per_node, force=force)
     for path in written.files:
@@ -141,9 +141,9 @@ def test_command(
         if seeds is not None or nodes is not None:
             raise click.UsageError("--seeds and --nodes are for generated fleets")
         source.check()
-    from roadstead.cli.plugin_outcome import Outcome
-    from roadstead.cli.plugin_report import print_checks, read_args
-    from roadstead.cli.plugin_trial import on_given_fleet, on_sample_fleets
+    from roadstead.cli.plugin.outcome import Outcome
+    from roadstead.cli.plugin.report import print_checks, read_args
+    from roadstead.cli.plugin.trial import on_given_fleet, on_sample_fleets
 
     args = read_args(args_text)
     if is_given:
@@ -175,6 +175,6 @@ def list_command(*, plan: PlanOptions, form: Form) -> None:
       roadstead plugin list --plugin few_pods:FewPods --format json
     """
     plan.check()
-    from roadstead.cli.plugin_list import known_plugins, print_plugins
+    from roadstead.cli.plugin.listing import known_plugins, print_plugins
 
     print_plugins(known_plugins(plan), form)

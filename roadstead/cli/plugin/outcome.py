@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from roadstead.cli.plugin_samples import SampleFleet
+from roadstead.cli.plugin.samples import SampleFleet
 from roadstead.framework.guarded import PluginFailure
 
 

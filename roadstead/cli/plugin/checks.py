@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from roadstead.cli.plugin_effect import effect_checks
-from roadstead.cli.plugin_hooks import hooks_check
-from roadstead.cli.plugin_outcome import Check, Outcome, failed_check
-from roadstead.cli.plugin_play import play
-from roadstead.cli.plugin_samples import SampleFleet, variants
-from roadstead.cli.plugin_subject import Answers, Subject, answers, answers_of
+from roadstead.cli.plugin.effect import effect_checks
+from roadstead.cli.plugin.hooks import hooks_check
+from roadstead.cli.plugin.outcome import Check, Outcome, failed_check
+from roadstead.cli.plugin.play import play
+from roadstead.cli.plugin.samples import SampleFleet, variants
+from roadstead.cli.plugin.subject import Answers, Subject, answers, answers_of
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import MAX_NODE_SCORE, Effect, Plugin, Reads

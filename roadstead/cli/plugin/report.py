@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.text import Text
 
 from roadstead.cli.options import Form
-from roadstead.cli.plugin_list import in_order
-from roadstead.cli.plugin_outcome import Outcome
-from roadstead.cli.plugin_trial import Trial
+from roadstead.cli.plugin.listing import in_order
+from roadstead.cli.plugin.outcome import Outcome
+from roadstead.cli.plugin.trial import Trial
 from roadstead.cli.result_forms import print_json
 from roadstead.protocol.errors import InputError, cut_short, printable
 from roadstead.report.text_table import Cells, Column, print_table, text

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from roadstead.cli.plugin_outcome import Check, Outcome, failed_check
-from roadstead.cli.plugin_play import play_each
-from roadstead.cli.plugin_samples import SampleFleet
-from roadstead.cli.plugin_subject import Subject, answers_of
+from roadstead.cli.plugin.outcome import Check, Outcome, failed_check
+from roadstead.cli.plugin.play import play_each
+from roadstead.cli.plugin.samples import SampleFleet
+from roadstead.cli.plugin.subject import Subject, answers_of
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
 from roadstead.local.paths import PlainPath

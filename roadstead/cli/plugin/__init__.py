@@ -1,0 +1,1 @@
+"""`roadstead plugin`: writing, testing and listing plugins of a user."""
