@@ -19,6 +19,9 @@ from roadstead.cli.options import PRESETS, plugin_option
 @plugin_option
 @click.option(
     "--output-format",
+    "--format",
+    "-o",
+    "output_format",
     type=click.Choice(["yaml", "json"]),
     default="yaml",
     show_default=True,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from roadstead.facts.compile import described
+from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
 from roadstead.facts.resources import HUGE_PAGES_PREFIX, NATIVE_DOMAIN, STANDARD_RESOURCES
 from roadstead.facts.sharing import by_identity
 from roadstead.protocol.errors import InputError, cut_short
@@ -31,6 +32,8 @@ from roadstead.protocol.objects import (
     ApiObject,
     Container,
     CronJob,
+    DaemonSet,
+    Deployment,
     Node,
     ObjectMeta,
     Pod,
@@ -38,7 +41,9 @@ from roadstead.protocol.objects import (
     PodAffinityTerm,
     PodSpec,
     PodTemplate,
+    ReplicaSet,
     ResourceRequirements,
+    StatefulSet,
     Taint,
     Toleration,
     field_path,
@@ -154,11 +159,26 @@ def _template_problem(found: ApiObject) -> Problem | None:
     template = getattr(spec, "template", None)
     if not isinstance(template, PodTemplate):
         return None
-    problem = _labels_problem(template.metadata.labels)
+    labels = template.metadata.labels
+    problem = _labels_problem(labels) or _selector_problem(found, labels)
     problem = (
         _spec_problem(template.spec) if problem is None else problem.below("metadata", "labels")
     )
     return None if problem is None else problem.below(*path, "template")
+
+
+def _selector_problem(found: ApiObject, labels: Mapping[str, str]) -> Problem | None:
+    """A workload whose selector does not match the labels of its own pods."""
+    if not isinstance(found, (DaemonSet, Deployment, ReplicaSet, StatefulSet)):
+        return None
+    try:
+        selector = parse_label_selector(found.spec.selector)
+    except SelectorError:
+        # Refused with its own words where selectors are compiled.
+        return None
+    if selector is None or selector.matches(labels):
+        return None
+    return Problem("", str(dict(labels)), ("`selector` does not match template `labels`",))
 
 
 def _labels_problem(labels: Mapping[str, str]) -> Problem | None:

@@ -169,7 +169,7 @@ def test_everything_that_selects_pods_is_known_with_its_namespace(files: Files) 
         "replicas": 0,
         "serviceName": "s",
         "selector": {"matchLabels": {"app": "web"}},
-        "template": {"spec": pod("x")["spec"]},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod("x")["spec"]},
     }
     loaded = files.load(
         [

@@ -288,3 +288,18 @@ def test_any_spec_of_a_pod_gives_a_pod_or_an_error_with_its_place(
     document["metadata"]["labels"] = labels
 
     check_reading(json.dumps(document).encode())
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"])
+def test_a_selector_that_does_not_match_the_pods_of_its_workload_is_refused(kind: str) -> None:
+    template = {"metadata": {"labels": {"app": "api"}}, **{"spec": pod()["spec"]}}
+    workload = thing(kind, "apps/v1", namespace="shop")
+
+    def with_selector(selector: object) -> dict[str, Any]:
+        return workload | {"spec": {"selector": selector, "template": template}}
+
+    told = refusal(with_selector({"matchLabels": {"app": "web"}}))
+    assert "spec.template.metadata.labels: \"{'app': 'api'}\"" in told
+    assert "`selector` does not match template `labels`" in told
+    assert read(with_selector({"matchLabels": {"app": "api"}})) is not None
+    assert read(with_selector(None)) is not None
