@@ -53,9 +53,10 @@ class Storage:
     def change(self, change: BoundClaims) -> None:
         """Claims and volumes as a record has them."""
         self.claims.update((each.key, each) for each in change.claims)
-        self.volumes.update((each.name, each) for each in change.volumes)
+        # In this order: a volume that a record both removes and has is there.
         for name in change.removed:
             self.volumes.pop(name, None)
+        self.volumes.update((each.name, each) for each in change.volumes)
 
     def put(self, uid: str, node_name: str, facts: PodFacts) -> None:
         """A pod is on a node."""

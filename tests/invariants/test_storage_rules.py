@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.pod import Volume
 from roadstead.facts.storage import (
     AttachmentFacts,
@@ -14,6 +15,7 @@ from roadstead.facts.storage import (
 )
 from roadstead.invariants.storage import Storage, another_zone, reaches, unusable_claim
 from roadstead.invariants.volume_limits import too_many_volumes
+from roadstead.storage.state import StorageChange, StorageState
 from tests.builders import named, node, pod, require, term
 from tests.storage.world import (
     DRIVER,
@@ -317,3 +319,13 @@ def test_disks_that_stand_in_a_pod_count_where_their_plugin_has_moved():
     assert over(EBS_DRIVER, coming=(ebs, broken), limit=0) == full(EBS_DRIVER, 0, 1, 0)
     assert over(VSPHERE_DRIVER, coming=(vsphere,), limit=0) == []
     assert over(EBS_DRIVER, coming=(vsphere, ebs), limit=0) == full(EBS_DRIVER, 0, 1, 0)
+
+
+def test_a_volume_that_a_record_removes_and_has_is_there_as_for_schedulers():
+    found, theirs = state(volume("v")), StorageState(storage(volume("v")))
+    kept = found.volumes["v"]
+
+    found.change(BoundClaims(volumes=(kept,), removed=("v",)))
+    theirs.apply(StorageChange(volumes=(kept,), removed=("v",)))
+
+    assert found.volumes == theirs.volumes == {"v": kept}

@@ -59,9 +59,9 @@ class Account:
 
     def take(self, change):
         self.claims |= {each.key: each for each in change.claims}
-        self.volumes |= {each.name: each for each in change.volumes}
         for name in change.removed:
             self.volumes.pop(name, None)
+        self.volumes |= {each.name: each for each in change.volumes}
 
     def maker(self, claim):
         """The provisioner of a claim's class, None for no class."""
