@@ -150,7 +150,7 @@ class Refill:
         if names.intersection(everyone):
             await self._tell_of_evictions(names)
         for name in sorted(names.intersection(everyone)):
-            await self._end_owner(name, names)
+            await self._end_owner(name)
         if names.intersection(everyone):
             await self._agree_on_nominations()
 
@@ -212,14 +212,15 @@ class Refill:
         if QUEUE not in names:
             await self._tell(QUEUE, REPORT, LeaseReport(0, (), (), (), gone))
 
-    async def _end_owner(self, name: str, names: set[str]) -> None:
+    async def _end_owner(self, name: str) -> None:
+        """A scheduler's earlier lives are over. A new cache or queue is asked, too: between its
+        start and its fence a message of an earlier life may have come to it."""
         owner = Owner(name, self._epochs[name])
         # The cache first: what it frees is there before the queue wakes others for it.
         for keeper, ask in ((CACHE, ASSUMED_BY), (QUEUE, LENT_TO)):
-            if keeper not in names:
-                held = await self._tell(keeper, ask, owner)
-                nodes = await self._words(held.uids)
-                await self._tell(keeper, OWNER_ENDS, OwnerEnds(owner, held.uids, nodes))
+            held = await self._tell(keeper, ask, owner)
+            nodes = await self._words(held.uids)
+            await self._tell(keeper, OWNER_ENDS, OwnerEnds(owner, held.uids, nodes))
 
     async def _agree_on_nominations(self) -> None:
         """The queue says who is nominated; a scheduler may have ended before it told both."""

@@ -4,7 +4,15 @@ import pytest
 
 from roadstead.actors.messages import BoundPage, Nominations, Submitted
 from roadstead.actors.messages.changes import ClusterChanges
-from roadstead.actors.messages.recovery import Nominated, PodsGone, StandingPage, Uids
+from roadstead.actors.messages.recovery import (
+    Nominated,
+    Owner,
+    OwnerEnds,
+    PodsGone,
+    StandingPage,
+    Uids,
+    Words,
+)
 from roadstead.actors.seam import NOTHING, DeadlineError, RunFailedError
 from roadstead.actors.supervisor.replacing import TRIES, Refill
 from roadstead.config.settings import Settings
@@ -92,6 +100,22 @@ async def test_a_run_ends_in_words_where_a_new_queue_has_no_room_for_accepted_po
 
     with pytest.raises(RunFailedError, match=r"queue_max_pods: \d+\): it refused 1 pods that had"):
         await again.fill({"queue"})
+
+
+async def test_what_earlier_lives_did_to_new_actors_before_their_fence_is_ended():
+    nobody, page = Nominated(batch_of(), ()), StandingPage(batch_of("a"), ("",), 1)
+    new = {"standing_page": page, "submit": Submitted(1, ()), "restored": NOTHING}
+    new |= {"bound": BoundPage((), (), 1), "standing": Words((None,))}
+    again, refs = refill(nobody, nobody, **new)
+    # Late messages of an earlier life came between the start of queue and cache and their fences.
+    refs["cache"].answers["assumed_by"] = refs["queue"].answers["lent_to"] = Uids(("uid-a",))
+
+    await again.fill({"queue", *SCHEDULERS})
+
+    ends = OwnerEnds(Owner("scheduler-0", 2), ("uid-a",), (None,))
+    assert refs["cache"].told("owner_ends") == refs["queue"].told("owner_ends") == [ends]
+    names = [name for name, _ in refs["queue"].calls]
+    assert names.index("submit") < names.index("owner_ends")
 
 
 async def test_a_new_life_that_is_slow_is_told_again():
