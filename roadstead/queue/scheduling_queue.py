@@ -65,7 +65,7 @@ class SchedulingQueue:
         self.pods_known = Revisions()
         self._notes: dict[str, PendingNote] = {}
         self._retries = Retries()
-        self._overdue: dict[str, set[str]] = {}
+        self._overdue: dict[str, dict[str, int]] = {}
         self._wakes = 0
         self._gangs = Gangs(*(profiles.values(), self.core, members, self._events, self._happened))
         self._gang_turns = GangTurns(self.core, members)
@@ -145,7 +145,8 @@ class SchedulingQueue:
     ) -> LeaseBatch:
         """Pods under a lease, as many as there are."""
         for ended in self.core.tick(now_s):
-            self._overdue.setdefault(ended.owner, set()).update(ended.uids)
+            overdue = self._overdue.setdefault(ended.owner, {})
+            overdue.update(dict.fromkeys(ended.uids, ended.epoch))
         batch = self.core.lease(owner, epoch, max_pods, now_s, profile)
         self._gang_turns.leased(batch.pods)
         return batch
@@ -262,8 +263,8 @@ class SchedulingQueue:
     def lent_to(self, owner: str, epoch: int) -> tuple[str, ...]:
         """Pods that earlier lives of a scheduler lease, or did until the lease ended."""
         leased = self.core.lent_to(owner, epoch)
-        overdue = self._overdue.get(owner, set()).difference(leased)
-        return (*leased, *sorted(overdue))
+        overdue = (uid for uid, at in self._overdue.get(owner, {}).items() if at < epoch)
+        return (*leased, *sorted({*overdue}.difference(leased)))
 
     def owner_ends(
         self, owner: str, epoch: int, node_of: Mapping[str, str | None], now_s: float
@@ -281,7 +282,10 @@ class SchedulingQueue:
         self.core.assigned(left)
         self.core.delete(uid for uid in leased if uid in node_of and node_of[uid] is None)
         self.core.revoke(owner, epoch, now_s)
-        self._overdue.pop(owner, None)
+        # Of the present life nothing is known yet: it may commit what it leased, and end.
+        overdue = self._overdue.pop(owner, {})
+        if later := {uid: at for uid, at in overdue.items() if at >= epoch}:
+            self._overdue[owner] = later
         self._happened([*self._events.assigned(bound), *self._events.gone(freed)], now_s)
         yield from self.nominations.send_changes()
 

@@ -838,6 +838,21 @@ async def test_a_bind_of_a_scheduler_that_ended_is_found_though_its_lease_had_en
     assert (await queue.lent_to(owner)).uids == ()
 
 
+async def test_what_the_present_life_leased_is_asked_about_when_it_ends_though_others_ended(clock):
+    queue = queue_of()
+    await queue.submit(batch_of("a"))
+    # The second life leases before it is known of the first one that it is over.
+    await leased(queue, epoch=2)
+    clock.now_s = LONG_S
+    await leased(queue, owner="scheduler-1")
+
+    lent = await queue.lent_to(Owner("scheduler-0", 2))
+    await queue.owner_ends(OwnerEnds(Owner("scheduler-0", 2), lent.uids, ()))
+
+    assert lent.uids == ()
+    assert (await queue.lent_to(Owner("scheduler-0", 3))).uids == ("uid-a",)
+
+
 async def test_a_pod_that_loses_races_without_end_backs_off():
     queue = queue_of()
     await queue.submit(batch_of("a"))

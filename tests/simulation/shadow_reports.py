@@ -38,7 +38,8 @@ class ShadowReports:
     """Follows one `SchedulingQueue`, whose core has its own shadow. problems: the first few.
 
     _notes: why pods are pending. _attempts: (what went wrong, uid) → the leases in which it did.
-    _overdue: owner → pods whose lease ended. _due: call → arguments that the core must get.
+    _overdue: (owner, uid) → the life whose lease ended. _due: call → arguments that the core must
+    get.
     """
 
     def __init__(self, queue):
@@ -160,7 +161,7 @@ class ShadowReports:
 
     def _core_tick(self, ended, now_s):
         for each in ended:
-            self._overdue.setdefault(each.owner, set()).update(each.uids)
+            self._overdue |= {(each.owner, uid): each.epoch for uid in each.uids}
 
     def _report(self, original):
         def report(lease_id, done, given_back, notes, gone, now_s, revision=0):
@@ -275,7 +276,9 @@ class ShadowReports:
     def _lent_to(self, original):
         def lent_to(owner, epoch):
             leased = self._core.lent_to(owner, epoch)
-            rest = sorted(self._overdue.get(owner, set()) - {*leased})
+            mine = ((uid, at) for (whose, uid), at in self._overdue.items() if whose == owner)
+            over = {uid for uid, at in mine if at < epoch}
+            rest = sorted(over - {*leased})
             answer = original(owner, epoch)
             self._same(f"lent to {owner}", list(answer), [*leased, *rest])
             return answer
@@ -290,7 +293,9 @@ class ShadowReports:
             events, rest = self._queue._events, [u for u in node_of if u not in bound]
             seen = [*events.assigned(self._facts(bound)), *events.gone(self._facts(rest))]
             self._expect(assigned=[bound], delete=[gone], happened=[seen])
-            self._overdue.pop(owner, None)
+            for whose, uid in [each for each, at in self._overdue.items() if at < epoch]:
+                if whose == owner:
+                    del self._overdue[whose, uid]
             return (yield from original(owner, epoch, node_of, now_s))
 
         return owner_ends
