@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from roadstead.version import __version__
 
+# Not from `typing`: with `python -m roadstead` the working directory comes first on the path until
+# `__main__` has taken it away, and a module of this name there would be executed.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from roadstead.api.cluster import Cluster, load, load_config
     from roadstead.api.explanation import PodExplanation

@@ -24,7 +24,7 @@ from roadstead.extenders.chain import Extenders, Passed
 from roadstead.extenders.extender import Asker
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.framework.evaluation import EXCLUDED, Evaluation
+from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.narrowed import Narrowed, Narrowing, no_arrivals
 from roadstead.framework.profile import Profile
 from roadstead.framework.sampling import feasible_nodes_to_find, places_to_visit
@@ -85,9 +85,11 @@ def found_of(evaluation: Evaluation) -> Found:
         if status.code is Code.ERROR
         for row in np.flatnonzero(evaluation.codes == code).tolist()
     }
-    if evaluation.pre_filter.node_names is None:
+    names = evaluation.pre_filter.node_names
+    if names is None:
         return Found(feasible, failing=failing)
-    return Found(feasible, arrivals[evaluation.codes != EXCLUDED], failing)
+    # Not the nominated node, which is looked at by itself, unless it is among them.
+    return Found(feasible, arrivals[evaluation.table.rows_of(names)], failing)
 
 
 class RosterOf:

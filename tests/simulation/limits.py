@@ -109,7 +109,7 @@ def shrunk_of(seed):
         binder={
             # Beyond what can be under way at one time. A gang is committed whole, and a pod that
             # finds the binder busy a dozen times is parked, as is one that loses so many races.
-            "max_tokens": draw.choice((64, 256)),
+            "max_tokens": draw.choice((192, 320)),
             "max_unflushed": draw.choice((40, 100)),
         },
         queue={

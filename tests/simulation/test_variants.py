@@ -97,7 +97,7 @@ def test_a_nomination_ends_once_for_a_scheduler_that_holds_the_nodes():
 
 
 def test_what_the_kernel_decides_under_faults_breaks_no_promise():
-    problems, happened = run((*range(4000, 4006), 880048), FAULTS, "kernel")
+    problems, happened = run((*range(4000, 4010), 880048), FAULTS, "kernel")
 
     assert problems == {}
     assert happened["by kernel"] > 100
