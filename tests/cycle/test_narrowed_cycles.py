@@ -12,6 +12,7 @@ from roadstead.cycle.preempting_outside import ask_extenders
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
 from roadstead.facts.pod import PodIdentity
+from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult, Reads
 from roadstead.framework.victims import Candidate, Tried, Victim
 from roadstead.local.paths import BesidePath, PlainPath, Way
 from roadstead.nodes.table import NodeTable
@@ -346,3 +347,43 @@ def test_an_extender_without_the_verb_is_not_asked_about_a_preemption():
 
     assert ask_extenders(Extenders([Extender(config, Moody(0))]), asked, tried) is tried
     assert ask_extenders(None, asked, tried) is tried
+
+
+class NamesN1(PreFilterPlugin):
+    """Names n1, and no other."""
+
+    name = "NamesN1"
+    reads = Reads.NODE
+
+    def pre_filter(self, state, pod):
+        return PreFilterResult(node_names=frozenset({"n1"}))
+
+    def sign(self, pod):
+        return ""
+
+
+class OutOfOrder:
+    def call(self, verb, payload):
+        return {"Error": "out of order"}
+
+
+@pytest.mark.parametrize("kind", [PlainPath, BesidePath])
+def test_a_nominated_node_that_an_extender_fails_on_is_not_among_those_that_are_named(kind):
+    fit = "NodeResourcesFit"
+    points = {"preFilter": [fit, "NamesN1"], "filter": [fit]}
+    chain = Extenders([Extender(config_of(node_cache_capable=True, filter_verb="f"), OutOfOrder())])
+
+    def profiles(classes):
+        return {"default-scheduler": profile_of(points, plugins=[NamesN1], classes=classes)}
+
+    path = kind(profiles, Way(narrower=Narrower({}, chain)))
+    path.add_nodes(node(name, cpu=1000) for name in ("n1", "n2", "n3"))
+    path.add_pod("n1", pod(cpu=600))
+
+    (decision,) = path.decide(prepared(path, [pod(cpu=600, nominated_node_name="n2")]))
+
+    assert (decision.node_name, decision.error) == (None, "")
+    assert decision.diagnosis.reasons() == {
+        "Insufficient cpu": 1,
+        "node(s) didn't satisfy plugin(s) [NamesN1]": 2,
+    }
