@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 
 from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle, kernel_classes
@@ -121,11 +120,15 @@ class TableCycle:
         if not pods or self._goes_alone(pods[0]):
             return pods[:1]
         searches = self.searches(pods[0])
-        return [
-            *takewhile(
-                lambda pod: not self._goes_alone(pod) and self.searches(pod) is searches, pods
-            )
-        ]
+        for place, pod in enumerate(pods):
+            if pod.info.facts.nominated_node_name:
+                return pods[:place]
+            # Asked of each pod of each batch, mostly where nothing narrows.
+            if self._narrower is not None and (
+                self.narrows(pod) is not searches or self.searches(pod) is not searches
+            ):
+                return pods[:place]
+        return pods
 
     def _goes_alone(self, pod: PodInCycle) -> bool:
         if pod.info.facts.nominated_node_name:
