@@ -114,7 +114,11 @@ class PlainCycle:
         scores: Summaries = {}
         if evaluation.pre_filter.status.is_success:
             scores = evaluation.own_score_summaries()
-        if not run.filter(one.filters):
+        failure = run.filter(one.filters)
+        name = pod.info.facts.nominated_node_name
+        is_taken = self.table.has_node(name) and evaluation.feasible[self.table.row_of(name)]
+        if is_taken or not failure:
+            # What fails on other nodes fails no pod that its nominated node takes.
             run.score(scores)
         profile, tie_break = evaluation.profile, self._chooser.tie_break
         found = explain(evaluation, pod, run.narrowing, tie_break)
