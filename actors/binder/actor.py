@@ -97,8 +97,8 @@ class BinderActor:
 
     async def evict(self, ask: Evict) -> Evicted:
         """Takes pods from the cluster; those that are not bound yet will never be."""
-        gone = self.binder.evict(ask.uids, ask.preemptor)
-        log("binder", "evicted", pods=len(gone), preemptor=ask.preemptor)
+        gone = self.binder.evict(ask.uids, ask.preemptors)
+        log("binder", "evicted", pods=len(gone), preemptors=len(set(ask.preemptors)))
         return Evicted(keyed_batch(gone))
 
     async def preempted(self, ask: PageAsk) -> PreemptedPage:

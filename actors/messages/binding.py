@@ -43,13 +43,14 @@ class BoundPage:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Scheduler → binder: take these pods from the cluster for another one.
+    """Scheduler → binder: take these pods from the cluster, each for another one.
 
-    preemptor: namespace/name of the pod that gets the room. Coming twice, the same pods are gone.
+    preemptors: namespace/name of the pod that gets the room, for each. Coming twice, the same pods
+    are gone.
     """
 
     uids: tuple[str, ...]
-    preemptor: str
+    preemptors: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

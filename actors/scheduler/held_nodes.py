@@ -147,4 +147,5 @@ class HeldNodes(TableFollower):
 
     def _node_goes(self, name: str) -> None:
         super()._node_goes(name)
+        self.tentative.node_goes(name)
         self._versions.drop(name)

@@ -158,7 +158,7 @@ class Peers:
 
     async def _evict(self, need: EvictPods) -> list[Pod]:
         started = time.perf_counter()
-        answer = await self._call(BINDER, EVICT, Evict(need.uids, need.preemptor))
+        answer = await self._call(BINDER, EVICT, Evict(need.uids, need.preemptors))
         self.spend("preempt", started)
         return list(answer.gone.pods())
 

@@ -126,8 +126,8 @@ class Nomination:
 
 @dataclass(frozen=True, slots=True)
 class Nominate:
-    """Effect: evict the victims, then tell the cache of the nominations; before the Requeue of
-    the same pods, so that none is tried again before its victims are gone."""
+    """Effect: evict the victims, then nominate at the cache; before the Requeue of the same pods,
+    so that none is tried again before its victims are gone."""
 
     nominations: tuple[Nomination, ...]
 
@@ -199,7 +199,8 @@ class Verdict:
 class Outbox:
     """The effects of one call, one batch per kind (and lease), in the order to perform them.
 
-    Rows are given free before anything else wants them, and before the pod is back in the queue.
+    Rows are given free, and victims evicted, before anything else wants their room, and before the
+    pod is back in the queue.
     """
 
     forget: list[Attempt] = field(default_factory=list)
@@ -255,6 +256,8 @@ class Outbox:
         found: list[Effect] = []
         if self.forget:
             found.append(Forget(tuple(self.forget)))
+        if self.nominate:
+            found.append(Nominate(tuple(self.nominate)))
         if self.assume:
             found.append(Assume(tuple(self.assume)))
         if self.ask:
@@ -263,8 +266,6 @@ class Outbox:
             found += [FinishBinding(tuple(self.bind)), Bind(tuple(self.bind))]
         if self.confirm:
             found.append(Confirm(tuple(self.confirm)))
-        if self.nominate:
-            found.append(Nominate(tuple(self.nominate)))
         found += [Done(lease_id, tuple(uids)) for lease_id, uids in self.done.items()]
         found += [Requeue(lease_id, tuple(items)) for lease_id, items in self.requeue.items()]
         if self.reports:

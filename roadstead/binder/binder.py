@@ -174,13 +174,13 @@ class Binder:
         self.batches += 1
         return {each.token: found[each.token] for each in requests if each.token in found}
 
-    def evict(self, uids: Sequence[str], preemptor: str) -> list[KeyedPod]:
-        """Evict pods for another one, which is to have their room; those that are gone by now.
+    def evict(self, uids: Sequence[str], preemptors: Sequence[str]) -> list[KeyedPod]:
+        """Evict pods, each for another one that is to have its room; those that are gone by now.
 
         Pods that are not bound yet, as their scheduler has still to ask for it, will never be.
         """
         known = [uid for uid in uids if self._state(uid) is not PodState.UNKNOWN]
-        self._perform_durably(self.core.evict(known, preemptor))
+        self._perform_durably(self.core.evict(known, dict(zip(uids, preemptors, strict=True))))
         return self._gone(known)
 
     def resolve(self, uids: Iterable[str], tokens: Iterable[str]) -> tuple[str | None, ...]:

@@ -5,7 +5,7 @@ States, arrows and rules: the diagram in `roadstead.binder`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from roadstead.binder.cluster import to_journal
 from roadstead.binder.commits import Commits
@@ -27,6 +27,8 @@ from roadstead.facts.pod import PodFacts
 from roadstead.facts.run_mark import EPOCH, VOID, RunMark
 from roadstead.journal import JournalRecord, RecordKind
 from roadstead.protocol.errors import IllegalTransitionError
+
+NO_PREEMPTORS: Mapping[str, str] = {}
 
 
 class BinderCore(Commits):
@@ -152,9 +154,14 @@ class BinderCore(Commits):
         """
         return self._release(uids, PodEvent.DELETE, RecordKind.DELETE, revision=revision)
 
-    def evict(self, uids: Iterable[str], preemptor: str = "") -> list[Effect]:
-        """Take pods from the cluster, bound or not (preemption); as `delete`."""
-        return self._release(uids, PodEvent.EVICT, RecordKind.EVICT, preemptor)
+    def evict(
+        self, uids: Iterable[str], preemptors: Mapping[str, str] = NO_PREEMPTORS
+    ) -> list[Effect]:
+        """Take pods from the cluster, bound or not (preemption); as `delete`.
+
+        preemptors: for whom, by UID.
+        """
+        return self._release(uids, PodEvent.EVICT, RecordKind.EVICT, preemptors)
 
     def unbind(self, uid: str) -> None:
         """Always raises IllegalTransitionError: a bound pod is never unbound, only deleted (I3)."""
@@ -220,7 +227,7 @@ class BinderCore(Commits):
         uids: Iterable[str],
         event: PodEvent,
         kind: RecordKind,
-        preemptor: str = "",
+        preemptors: Mapping[str, str] = NO_PREEMPTORS,
         revision: int = 0,
     ) -> list[Effect]:
         self._check_running()
@@ -233,6 +240,7 @@ class BinderCore(Commits):
             if was_counted:
                 self.placements.lift(record.uid)
             self.pods.go(record, event)
+            preemptor = preemptors.get(record.uid, "")
             entry = self._number(record, kind)._replace(owner=preemptor, epoch=revision)
             if was_counted:
                 self.rows.changed(record.node_name, entry.lsn)

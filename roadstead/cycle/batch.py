@@ -92,7 +92,8 @@ class BatchRun:
     """Decides pods over all nodes; `classes` by signature.
 
     accelerator: decides runs of pods where its preconditions hold, to the same result.
-    kernels: keeps a kernel for the batches that follow on the same table.
+    kernels: keeps a kernel for the batches that follow on the same table. follows_placed: pods that
+    are not assumed yet were placed on it before this batch.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class BatchRun:
         self._placed = Placed()
         self._placed_outside = Placed()
         self._has_ended = False
+        self.follows_placed = False
         self._accelerator = accelerator
         self._kernels = kernels
         self._kernel: Kernel | None = None
@@ -233,7 +235,8 @@ class BatchRun:
     def _failed(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
         """No node; preemption is not tried for pods that are not assumed yet."""
         diagnosis, profile = run.diagnosis(), run.evaluation.profile
-        if self._placed and candidates_wanted(profile, pod.info.facts, diagnosis) is not None:
+        are_assumed = not (self._placed or self.follows_placed)
+        if not are_assumed and candidates_wanted(profile, pod.info.facts, diagnosis) is not None:
             return None
         return Decision(pod, None, diagnosis=diagnosis)
 

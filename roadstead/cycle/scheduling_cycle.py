@@ -1,7 +1,8 @@
 """SchedulingCycle: which pods form a batch, on what state they are decided, where the batch ends.
 
     next: lane, pods ──► catch up ──► think ──► prepare ──► decide ──► decisions
-                            ▲                                 │
+                            ▲                    ▲            │
+                            │                    └────────────┤ preempted, or nominated and placed
                             └── stale, and a pod fits nowhere ┘
 
 It does no I/O and reads no clock: `decide` is a generator of needs (`needs.py`), which a driver
@@ -15,10 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeAlias
+from itertools import takewhile
+from typing import Protocol, TypeAlias, TypeVar
 
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
+from roadstead.cycle.chain import Chain
 from roadstead.cycle.gangs import gives_up
 from roadstead.cycle.jobs import Thinking, first_job
 from roadstead.cycle.lanes import Lane
@@ -48,6 +51,8 @@ from roadstead.extenders.chain import Extenders
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
+
+T = TypeVar("T")
 
 DECISIONS_AT_ONCE = 128
 """Decisions between two pauses, so that who waits for an answer of this process is not kept."""
@@ -149,11 +154,29 @@ class SchedulingCycle:
             return self._everywhere
         return self._own
 
-    def decide(self, lane: Lane, pods: Sequence[PodInCycle], now_s: float) -> Steps[Decided]:
+    def behind(
+        self, lane: Lane, pods: Sequence[PodInCycle], undecided: Sequence[PodInCycle]
+    ) -> Sequence[PodInCycle]:
+        """Of the undecided pods those that may be decided together with the next ones."""
+        if self._thinking.takes_time:
+            return ()
+        behind = self.on_lane(lane, undecided)[len(pods) :]
+        if self._parts.shorten is None:
+            return behind
+        # Workers are not asked about those that are tried on their nominated nodes.
+        return [*takewhile(lambda pod: pod.info.facts.nominated_node_name, behind)]
+
+    def decide(
+        self,
+        lane: Lane,
+        pods: Sequence[PodInCycle],
+        now_s: float,
+        behind: Sequence[PodInCycle] = (),
+    ) -> Steps[Decided]:
         """Decisions for the first of the pods, and how many of these are settled by them.
 
         As many as one reading settles (at least one). Settled without a decision are those that go
-        on to all nodes.
+        on to all nodes. behind: pods that follow where these are settled, see `Chain`.
         """
         wait_s = self._thinking.wait_s(pods)
         if wait_s and self._parts.settings.concurrency == "exact":
@@ -168,12 +191,12 @@ class SchedulingCycle:
             if lane.is_older(now_s, self._staleness_s):
                 is_fresh = True
                 now_s = yield from self._read(lane, now_s)
-        decided = yield from self._decide_read(lane, pods, is_fresh=is_fresh)
-        if not is_fresh and not decided[1]:
+        chain = yield from self._decide_read(lane, pods, behind, is_fresh=is_fresh)
+        if not is_fresh and not chain.settled:
             now_s = yield from time_after(ReadClock())
             yield from self._read(lane, now_s)
-            decided = yield from self._decide_read(lane, pods, is_fresh=True)
-        return decided
+            chain = yield from self._decide_read(lane, pods, behind, is_fresh=True)
+        return chain.decisions, chain.settled
 
     def _read(self, lane: Lane, began_s: float) -> Steps[float]:
         now_s = yield from time_after(CatchUp())
@@ -181,8 +204,13 @@ class SchedulingCycle:
         return now_s
 
     def _decide_read(
-        self, lane: Lane, pods: Sequence[PodInCycle], *, is_fresh: bool
-    ) -> Steps[Decided]:
+        self,
+        lane: Lane,
+        pods: Sequence[PodInCycle],
+        behind: Sequence[PodInCycle],
+        *,
+        is_fresh: bool,
+    ) -> Steps[Chain]:
         """As `decide`, on what was read on a lane."""
         yield Phase("evaluate")
         lane.cycle.accelerator = yield from accelerator_for(len(pods))
@@ -191,15 +219,33 @@ class SchedulingCycle:
             if is_fresh and not self._thinking.takes_time:
                 # Attempts may have ended while workers answered.
                 yield from time_after(CatchUp(is_again=True))
-        decide = partial(self._decide_on, lane, pods, is_fresh=is_fresh)
+        chain = Chain(lane.cycle, self._nodes.tentative, pods, behind)
+        yield from held(self._nodes, self._decide_chain(lane, chain, is_fresh=is_fresh))
+        return chain
+
+    def _decide_chain(self, lane: Lane, chain: Chain, *, is_fresh: bool) -> Steps[None]:
         # Workers know nothing of a scheduler's own nodes.
-        asks = self._parts.shorten is not None and not lane.is_own
-        return (yield from decide_held(self._nodes, lane.cycle, pods, decide, asks_workers=asks))
+        asks_workers = self._parts.shorten is not None and not lane.is_own
+        while pods := chain.pods:
+            decide = partial(self._decide_on, lane, pods, is_fresh=is_fresh, chain=chain)
+            steps = decide_batch(self._nodes, lane.cycle, pods, decide, asks_workers=asks_workers)
+            chain.take(*(yield from steps))
+            if chain.pods:
+                yield from time_after(Pause())
+        if (versions := self._nodes.row_versions(chain.decisions)) is not None:
+            lane.cycle.row_versions = versions
 
     def _decide_on(
-        self, lane: Lane, pods: Sequence[PodInCycle], batch: BatchRun, *, is_fresh: bool
+        self,
+        lane: Lane,
+        pods: Sequence[PodInCycle],
+        batch: BatchRun,
+        *,
+        is_fresh: bool,
+        chain: Chain,
     ) -> Steps[Decided]:
         yield Phase("decide")
+        batch.follows_placed = chain.has_placed
         decisions: list[Decision] = []
         place = 0
         while place < len(pods):
@@ -241,7 +287,18 @@ class SchedulingCycle:
         return True
 
 
-def decide_held(
+def held(nodes: HeldTable, steps: Steps[T]) -> Steps[T]:
+    """The result of steps on a table that nothing else changes meanwhile."""
+    nodes.hold()
+    try:
+        result = yield from steps
+    finally:
+        nodes.release()
+    yield from time_after(ApplyWaiting())
+    return result
+
+
+def decide_batch(
     nodes: HeldTable,
     cycle: TableCycle,
     pods: Sequence[PodInCycle],
@@ -249,23 +306,16 @@ def decide_held(
     *,
     asks_workers: bool = False,
 ) -> Steps[Decided]:
-    """A batch on a table that nothing else changes meanwhile; `decide` decides its pods."""
-    nodes.hold()
-    try:
-        nodes.tentative.set_aside(pods)
-        batch = cycle.begin(pods)
-        if isinstance(batch, NarrowTask):
-            batch = cycle.narrowed((yield from called(batch.narrower.extenders, batch.run)))
-        elif asks_workers and isinstance(batch, WholeBatch):
-            yield from _take_lists(batch, pods)
-        decisions, settled = yield from decide(batch)
-        batch.settle()
-        nodes.tentative.note(decisions)
-        if (versions := nodes.row_versions(decisions)) is not None:
-            cycle.row_versions = versions
-    finally:
-        nodes.release()
-    yield from time_after(ApplyWaiting())
+    """A batch on a table that is held; `decide` decides its pods."""
+    nodes.tentative.set_aside(pods)
+    batch = cycle.begin(pods)
+    if isinstance(batch, NarrowTask):
+        batch = cycle.narrowed((yield from called(batch.narrower.extenders, batch.run)))
+    elif asks_workers and isinstance(batch, WholeBatch):
+        yield from _take_lists(batch, pods)
+    decisions, settled = yield from decide(batch)
+    batch.settle()
+    nodes.tentative.note(decisions)
     return decisions, settled
 
 

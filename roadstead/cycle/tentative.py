@@ -6,7 +6,7 @@ decided ──► note ──► the cache's changes confirm it
 A pod may come to be decided while it stands on the table: an earlier attempt, of whichever
 scheduler, ended, and the change that says so is on its way; or it has not ended, and this one will
 be refused. It is set aside then, and comes back where it was unless that change or a decision says
-otherwise.
+otherwise. So do pods that are to go for another one, which is nominated ahead of the cache.
 
 The table counts nominations by class; whose they are is known here. A pod that is placed gives its
 own up, and no other one's of its class. What a pod's lease says of its nomination is the queue's
@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from roadstead.cycle.batch import Decision, PodInCycle
+from roadstead.framework.victims import Victim
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.residents import Resident
 from roadstead.nodes.table import NodeTable
@@ -35,13 +36,15 @@ class Tentative:
         self._overruled: set[str] = set()
         self._lasting: Counter[tuple[str, PodInfo]] = Counter()
         self._aside: dict[str, tuple[str, Resident]] = {}
+        self._ahead: set[str] = set()
+        self._leaving: dict[str, tuple[str, Resident]] = {}
 
     def __len__(self) -> int:
         return len(self._pods)
 
     def nodes(self) -> set[str]:
         """Nodes that are not as the cache's changes have them."""
-        away = (node_name for node_name, _ in self._aside.values())
+        away = (node_name for node_name, _ in (*self._aside.values(), *self._leaving.values()))
         return {*(node_name for node_name, _ in self._pods.values()), *away}
 
     def set_aside(self, pods: Sequence[PodInCycle]) -> None:
@@ -71,12 +74,44 @@ class Tentative:
         for uid in [uid for uid in self._aside if uid not in self._pods]:
             self._bring_back(*self._aside.pop(uid))
 
-    def has_left(self, uid: str, node_name: str) -> bool:
-        """Whether a pod that leaves a node left it when it was set aside; asked once."""
-        if uid not in self._aside or self._aside[uid][0] != node_name:
+    def preempt(self, pod: PodInCycle, node_name: str, victims: Sequence[Victim]) -> bool:
+        """Victims leave a node and a pod is nominated to it, as the cache is about to say.
+
+        False, with nothing changed, where more would follow from it than that: where the pod is
+        nominated already, one of lower priority is nominated there, or a victim has volumes, or the
+        cache has not said that it is on the node.
+        """
+        uids = [victim.uid for victim in victims]
+        residents, is_on = self._table.residents, self._table.residents.is_on
+        facts, there = pod.info.facts, self._table.nominations.to(node_name)
+        if pod.uid in self._nominated or facts.nominated_node_name:
             return False
-        del self._aside[uid]
+        if any(other.facts.priority < facts.priority for other in there):
+            return False
+        if not all(is_on(node_name, uid) and uid not in self._pods for uid in uids):
+            return False
+        leaving = [residents.resident(uid) for uid in uids]
+        if any(each.info.facts.volumes for each in leaving):
+            return False
+        for each in leaving:
+            self._table.remove_pod(node_name, each.info, uid=each.uid)
+            self._leaving[each.uid] = node_name, each
+        self.nominate(pod.uid, node_name, pod.info)
+        self._ahead.add(pod.uid)
         return True
+
+    def has_left(self, uid: str, node_name: str) -> bool:
+        """Whether a pod that leaves a node left it before, set aside or preempted; asked once."""
+        for away in (self._aside, self._leaving):
+            if uid in away and away[uid][0] == node_name:
+                del away[uid]
+                return True
+        return False
+
+    def node_goes(self, node_name: str) -> None:
+        """A node goes: pods that were to go from it do not come back to one of its name."""
+        for uid in [uid for uid, (name, _) in self._leaving.items() if name == node_name]:
+            del self._leaving[uid]
 
     def confirm(
         self, uids: Sequence[str], node_names: Sequence[str], infos: Sequence[PodInfo]
@@ -84,10 +119,13 @@ class Tentative:
         """Of pods that come, the places of those that do not stand there already: they must come
         to the table."""
         strangers: list[int] = []
+        for uid in self._ahead.intersection(uids):
+            self._end_ahead(uid)
         take, is_on = self._pods.pop, self._table.residents.is_on
         for place, (uid, name, info) in enumerate(zip(uids, node_names, infos, strict=True)):
             known = take(uid, None)
             self._aside.pop(uid, None)
+            self._leaving.pop(uid, None)
             if known is not None and known == (name, info) and is_on(name, uid):
                 continue
             # Elsewhere; or its node went with it, and came again.
@@ -98,13 +136,20 @@ class Tentative:
 
     def nominate(self, uid: str, node_name: str, info: PodInfo) -> None:
         """The cache nominates a pod to a node."""
-        self._nominated[uid] = own = node_name, self._table.as_nominated(info)
+        own = node_name, self._table.as_nominated(info)
+        if uid in self._ahead:
+            if self._nominated[uid] == own:
+                self._ahead.discard(uid)
+                return
+            self._end_ahead(uid)
+        self._nominated[uid] = own
         self._lasting[own] += 1
         self._table.nominate(node_name, info)
 
     def withdraw(self, uid: str, node_name: str, info: PodInfo) -> None:
         """The cache ends a nomination, which the pod may have given up here before."""
         own = self._nominated.pop(uid, None)
+        self._ahead.discard(uid)
         self._overruled.discard(uid)
         if uid in self._given_up:
             self._given_up.discard(uid)
@@ -121,9 +166,12 @@ class Tentative:
         for uid in self._overruled:
             self._reinstate(uid)
         self._overruled.clear()
-        for node_name, resident in self._aside.values():
-            self._bring_back(node_name, resident)
-        self._aside.clear()
+        for away in (self._aside, self._leaving):
+            for node_name, resident in away.values():
+                self._bring_back(node_name, resident)
+            away.clear()
+        for uid in [*self._ahead]:
+            self._end_ahead(uid)
 
     def _drop(self, uid: str, node_name: str, info: PodInfo) -> None:
         self._take_back(uid, node_name, info)
@@ -150,6 +198,17 @@ class Tentative:
         self._given_up.discard(uid)
         self._lasting[self._nominated[uid]] += 1
         self._table.nominate(*self._nominated[uid])
+
+    def _end_ahead(self, uid: str) -> None:
+        """A nomination that the cache did not make, or made otherwise, ends."""
+        self._ahead.discard(uid)
+        self._overruled.discard(uid)
+        own = self._nominated.pop(uid)
+        if uid in self._given_up:
+            self._given_up.discard(uid)
+            return
+        self._ends(own)
+        self._table.withdraw(*own)
 
     def _ends(self, nomination: tuple[str, PodInfo]) -> None:
         """One pod fewer lasts as nominated."""

@@ -61,6 +61,7 @@ class LocalNodes:
                 self._node_changes(delta)
             else:
                 self.table.remove_node(delta.node_name)
+                self.tentative.node_goes(delta.node_name)
                 self._versions.drop(delta.node_name)
 
     def _pods_come(self, deltas: Sequence[Delta]) -> None:

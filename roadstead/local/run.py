@@ -167,8 +167,8 @@ class LocalRun:
                 return self._bound(need)
             case BindBeside(steps):
                 return drive(steps, self._met)
-            case EvictPods(uids, preemptor):
-                gone = self.binder.evict(uids, preemptor)
+            case EvictPods(uids, preemptors):
+                gone = self.binder.evict(uids, preemptors)
                 return [(identity_of(uid, key), facts) for uid, key, facts in gone]
             case AskLease() | RenewLeases() | ReportPods():
                 return self._met_by_queue(need)

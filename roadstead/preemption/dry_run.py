@@ -57,31 +57,28 @@ def dry_run(evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBud
 
 @dataclass(slots=True)
 class _Outcome:
-    """candidates: in order; violating: how many of them violate a budget."""
+    """candidates: in order; violating: how many of them violate a budget. refused: other rows."""
 
     candidates: list[Candidate] = field(default_factory=list)
     violating: int = 0
-    nodes: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-    errors: set[str] = field(default_factory=set)
+    refused: list[TriedRow] = field(default_factory=list)
 
     def take(self, rows: Iterable[TriedRow]) -> None:
         """Rows in their order: candidates, or refusals."""
         for each in rows:
-            if each.candidate is not None:
-                self.candidates.append(each.candidate)
-                self.violating += bool(each.candidate.violations)
+            if each.candidate is None:
+                self.refused.append(each)
                 continue
-            self.nodes += 1
-            self.reasons.update(each.reasons)
-            if each.error:
-                self.errors.add(each.error)
+            self.candidates.append(each.candidate)
+            self.violating += bool(each.candidate.violations)
 
     def result(self, wanted: int) -> Tried:
         if self.candidates:
             return Tried(shortlist(self.candidates, wanted))
-        reasons = tuple(sorted(self.reasons.items()))
-        return Tried((), self.nodes, reasons, errors=tuple(sorted(self.errors)))
+        counts = Counter(reason for each in self.refused for reason in each.reasons)
+        errors = {each.error for each in self.refused if each.error}
+        reasons = tuple(sorted(counts.items()))
+        return Tried((), len(self.refused), reasons, errors=tuple(sorted(errors)))
 
 
 def _waits(evaluation: Evaluation) -> bool:

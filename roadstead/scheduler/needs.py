@@ -109,10 +109,13 @@ class NominatePods:
 
 @dataclass(frozen=True, slots=True)
 class EvictPods:
-    """Binder: take these pods from the cluster for another one. Answer: the pods that are gone."""
+    """Binder: take these pods from the cluster, each for another one. Answer: those that are gone.
+
+    preemptors: namespace/name of that other one, for each.
+    """
 
     uids: tuple[str, ...]
-    preemptor: str
+    preemptors: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,16 +32,19 @@ def carry_out(
     """
     effects: list[Effect] = []
     gone: list[Pod] = []
+    preemptor_of: dict[str, str] = {}
     for each in effect.nominations:
         refused, evicted = _sort_out(each, core)
         for uid in refused:
             effects += core.reject(uid, each.preempting_plugin, PREEMPTED)
-        if evicted:
-            gone += cast("list[Pod]", (yield EvictPods(evicted, each.key)))
+        preemptor_of |= dict.fromkeys(evicted, each.key)
+    if preemptor_of:
+        need = EvictPods(tuple(preemptor_of), tuple(preemptor_of.values()))
+        gone = cast("list[Pod]", (yield need))
     uids = tuple(identity.uid for identity, _ in gone)
     effects += core.deleted(uids)
-    need = NominatePods(effect.nominations, uids, known_changes)
-    return effects, gone, (yield from answer_of_cache(need))
+    nominate = NominatePods(effect.nominations, uids, known_changes)
+    return effects, gone, (yield from answer_of_cache(nominate))
 
 
 def _sort_out(nomination: Nomination, core: AttemptsCore) -> tuple[list[str], tuple[str, ...]]:

@@ -82,9 +82,12 @@ class Scheduler:
         if not undecided:
             yield from self.leasing.lease()
             return None
-        return (yield from self._batch(*self.cycle.next(undecided)))
+        lane, pods = self.cycle.next(undecided)
+        return (yield from self._batch(lane, pods, self.cycle.behind(lane, pods, undecided)))
 
-    def _batch(self, lane: Lane, pods: Sequence[PodInCycle]) -> Steps[BatchDone]:
+    def _batch(
+        self, lane: Lane, pods: Sequence[PodInCycle], behind: Sequence[PodInCycle]
+    ) -> Steps[BatchDone]:
         performer = self.performer
         if performer.reads_failed:
             self.cycle.drop()
@@ -93,7 +96,7 @@ class Scheduler:
         decided: Decided | None = None
         unsettled = ""
         try:
-            decided = yield from self.cycle.decide(lane, pods, now_s)
+            decided = yield from self.cycle.decide(lane, pods, now_s, behind)
         except UnsettledError as failure:
             unsettled = str(failure)
         now_s = yield from time_after(READ_CLOCK)
@@ -101,8 +104,7 @@ class Scheduler:
         performer.figures.passed_on = self.cycle.passed_on
         if decided is None:
             return BatchDone(len(pods), unsettled=unsettled)
-        decisions, settled = decided
-        lane.cycle.settled(len(pods), settled)
+        decisions, _ = decided
         performer.figures.decided += len(decisions)
         yield from performer.perform(self.core.decided(decisions, lane.cycle.row_versions))
         placed = sum(decision.node_name is not None for decision in decisions)

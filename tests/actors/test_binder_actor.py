@@ -266,7 +266,7 @@ async def test_a_recovered_binder_lists_pods_that_are_gone():
     binder = await binder_of("a", "b", journal=opened(disk)[0])
     await bind(binder, "a")
     await bind(binder, "b")
-    await binder.evict(Evict(("uid-a",), "default/x"))
+    await binder.evict(Evict(("uid-a",), ("default/x",)))
     known = await binder.preempted(ALL)
     assert [note.uid for note in known.notes] == ["uid-a"]
     binder.crashed()
@@ -301,7 +301,7 @@ async def test_a_recovered_binder_knows_the_last_change_of_each_node_and_pod():
     await bind(binder, "b")
     await binder.remove_nodes(NodeNames(("n2",), revision=4))
     await binder.delete_pods(PodsGone(("uid-a",), revision=5))
-    await binder.evict(Evict(("uid-b",), "default/x"))
+    await binder.evict(Evict(("uid-b",), ("default/x",)))
     known = await binder.revisions(NOTHING)
     assert dict(known.nodes) == {"n2": 4}
     assert dict(known.pods) == {"uid-a": 5, "uid-b": 1}
@@ -356,7 +356,7 @@ async def test_a_late_copy_of_a_bind_does_not_list_a_pod_that_is_gone(how):
     if how == "delete":
         await binder.delete_pods(PodsGone(("uid-a",), 1))
     else:
-        await binder.evict(Evict(("uid-a",), "default/b"))
+        await binder.evict(Evict(("uid-a",), ("default/b",)))
 
     again = await bind(binder, "a", "b")
 
@@ -434,7 +434,7 @@ async def test_all_that_was_evicted_is_told_of_however_long_ago():
     binder.core.pods.max_ended = 1
     await bind(binder, "a", "b")
     for name in "ab":
-        await binder.evict(Evict((f"uid-{name}",), "default/c"))
+        await binder.evict(Evict((f"uid-{name}",), ("default/c",)))
 
     told = await binder.evicted_pods(NOTHING)
 

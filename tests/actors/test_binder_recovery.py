@@ -133,7 +133,7 @@ async def test_the_cluster_and_the_rules_of_the_profiles_stand_in_every_life():
 async def test_the_next_life_knows_who_went_and_for_whom():
     world = await World().with_pods("victim", "deleted", "stays", "last")
     await world.bind("victim", "deleted", "stays")
-    await world.binder.evict(Evict(("uid-victim",), "default/urgent"))
+    await world.binder.evict(Evict(("uid-victim",), ("default/urgent",)))
     await world.binder.delete_pods(PodsGone(("uid-deleted",), revision=7))
     await world.bind("last")
     gone = await world.binder.preempted(ALL)
@@ -155,7 +155,7 @@ async def test_the_next_life_knows_who_went_and_for_whom():
 async def test_of_a_pod_that_was_evicted_the_facts_are_told_as_they_were():
     world = await World().with_pods("victim")
     await world.bind("victim")
-    await world.binder.evict(Evict(("uid-victim",), "default/urgent"))
+    await world.binder.evict(Evict(("uid-victim",), ("default/urgent",)))
 
     told = await world.binder.evicted_pods(NOTHING)
 
@@ -172,7 +172,7 @@ async def test_the_next_life_knows_the_last_change_of_nodes_and_pods_that_change
     await binder.delete_pods(PodsGone(("uid-c",)))
     await world.bind("victim")
     await binder.update_pods(replace(batch_of("victim", facts=pod(cpu=200)), revision=6))
-    await binder.evict(Evict(("uid-victim",), "default/urgent"))
+    await binder.evict(Evict(("uid-victim",), ("default/urgent",)))
     await world.bind("b")
     known = await binder.revisions(NOTHING)
     assert (dict(known.nodes), dict(known.pods)) == (

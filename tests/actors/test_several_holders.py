@@ -11,7 +11,7 @@ from roadstead.actors.seam import NOTHING
 from roadstead.actors.steps import drive
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.needs import ApplyWaiting, Pause, UnsettledError
-from roadstead.cycle.scheduling_cycle import decide_held
+from roadstead.cycle.scheduling_cycle import decide_batch, held
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_info import PodClasses
@@ -69,8 +69,12 @@ class World:
                 await self.nodes.apply_waiting()
             return 0.0
 
-        decisions, _ = await drive(decide_held(self.nodes, self.cycle, [mine], decide), meet)
-        return decisions
+        def batch():
+            decisions, _ = yield from decide_batch(self.nodes, self.cycle, [mine], decide)
+            self.row_versions = self.nodes.row_versions(decisions)
+            return decisions
+
+        return await drive(held(self.nodes, batch()), meet)
 
     def counted(self):
         return sum(self.nodes.table.row_facts(name)["pod_count"] for name in ("a1", "b1"))
@@ -194,4 +198,4 @@ async def test_the_version_of_a_row_is_that_of_the_state_that_was_decided_on():
     decisions = await world.decide(mine)
 
     assert decisions[0].node_name == "a1"
-    assert world.cycle.row_versions == {"a1": 7}
+    assert world.row_versions == {"a1": 7}

@@ -112,7 +112,7 @@ def test_evicted_pods_are_returned_and_those_that_wait_are_never_bound():
     binder = binder_of("a", "b")
     binder.bind([ask("a")])
 
-    gone = binder.evict(["uid-a", "uid-b", "uid-x"], "default/p")
+    gone = binder.evict(["uid-a", "uid-b", "uid-x"], ["default/p", "default/p", "default/q"])
 
     assert gone == [keyed("a"), keyed("b")] == binder.evicted()
     assert binder.outcomes.preempted == [
@@ -126,7 +126,7 @@ def test_evicted_pods_are_returned_and_those_that_wait_are_never_bound():
 def test_a_pod_that_was_evicted_while_it_waited_does_not_come_again_by_a_late_copy(is_recovered):
     disk = SimulatedDisk()
     binder = binder_of("a", journal=FileJournal(disk))
-    binder.evict(["uid-a"], "default/p")
+    binder.evict(["uid-a"], ["default/p"])
     if is_recovered:
         preempted = binder.outcomes.preempted
         binder.close()
@@ -212,7 +212,7 @@ def test_the_next_binder_goes_on_with_the_journal_of_the_one_before():
     disk = SimulatedDisk()
     first = binder_of("a", "b", "c", journal=FileJournal(disk), digest="abc")
     before = first.bind([ask("a")])
-    first.evict(["uid-b"], "default/p")
+    first.evict(["uid-b"], ["default/p"])
     first.end_run("of the outcome")
     first.end()
 

@@ -372,7 +372,7 @@ class TestPodEvents:
     def test_evicted_pod_is_released_as_such(self):
         core = binder("a")
         committed(core, ask("a"))
-        core.evict(["uid-a", "uid-a"], "default/p")
+        core.evict(["uid-a", "uid-a"], {"uid-a": "default/p"})
         assert core.flushed(core.last_lsn) == [
             Released("uid-a", "default/a", "n1", evicted=True, preemptor="default/p")
         ]

@@ -74,7 +74,7 @@ def test_an_eviction_names_who_gets_the_room_and_a_load_has_its_facts():
     core = telling()
 
     (load,) = records_of(core.load([("b", "b", LARGE, "n1")]))
-    (evicted,) = records_of(core.evict(["b"], "preemptor"))
+    (evicted,) = records_of(core.evict(["b"], {"b": "preemptor"}))
 
     assert (load.facts, load.epoch, load.node_name) == (LARGE, 0, "n1")
     assert (evicted.owner, evicted.epoch, evicted.facts) == ("preemptor", 0, None)

@@ -31,11 +31,23 @@ def is_read_again(world):
     return "CatchUp" in world.kinds()
 
 
-def test_a_batch_ends_where_preemption_was_tried_and_the_next_reads_anew():
+def test_behind_a_pod_that_preempts_others_are_decided_as_if_its_victims_were_gone():
     world = full(World(**STALE))
 
-    assert world.decide(world.pods(3, cpu=600, priority=10)) == ([None], 1)
+    assert world.decide(world.pods(4, cpu=600, priority=10)) == ([None] * 4, 4)
+
+    results = [each.post_filter for each in world.decisions]
+    assert sorted(each.nominated_node for each in results[:2]) == ["n1", "n2"]
+    assert results[2:] == [None, None], "of lower priority there is nobody any more"
     assert "CallExtenders" not in world.kinds()
+    assert is_read_again(world)
+
+
+def test_where_more_follows_from_preemption_than_a_table_shows_the_batch_ends():
+    world = full(World(**STALE))
+    world.nodes.tentative.preempt = lambda pod, node_name, victims: False
+
+    assert world.decide(world.pods(3, cpu=600, priority=10)) == ([None], 1)
     assert is_read_again(world)
 
 
@@ -178,7 +190,7 @@ def test_extenders_that_only_preempt_are_called_where_a_pod_fits_nowhere():
 
     found = []
     world.happens[CallExtenders] = lambda: found.append(world.nodes.is_held)
-    assert world.decide(world.pods(3, cpu=600, priority=10)) == ([None], 1)
+    assert world.decide(world.pods(3, cpu=600, priority=10)[:1]) == ([None], 1)
 
     assert found == [True], "nothing changes the table meanwhile"
     assert world.decisions[0].post_filter.nominated_node == "n2"

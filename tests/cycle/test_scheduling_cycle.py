@@ -51,8 +51,10 @@ class World:
     def decide(self, pods):
         """(nodes of the decisions, how many pods are settled)."""
         self.needs.clear()
-        lane, pods = self.cycle.next(pods)
-        steps, answer = self.cycle.decide(lane, pods, self.now_s), None
+        undecided = pods
+        lane, pods = self.cycle.next(undecided)
+        behind = self.cycle.behind(lane, pods, undecided)
+        steps, answer = self.cycle.decide(lane, pods, self.now_s, behind), None
         while True:
             try:
                 need = steps.send(answer)

@@ -69,12 +69,12 @@ class _Plain:
         found = []
         self.attempts[Bind].sort(key=lambda attempt: given.index(attempt.token))
         for kind, attempts in self.attempts.items():
+            if self.nominations and kind is Assume:
+                found.append(Nominate(tuple(self.nominations)))
             if attempts and kind is Bind:
                 found.append(FinishBinding(tuple(attempts)))
             if attempts:
                 found.append(kind(tuple(attempts)))
-        if self.nominations:
-            found.append(Nominate(tuple(self.nominations)))
         found += [Done(lease_id, tuple(uids)) for lease_id, uids in self.done.items()]
         found += [Requeue(lease_id, tuple(items)) for lease_id, items in self.back.items()]
         return [*found, Report(tuple(self.reports))] if self.reports else found

@@ -55,6 +55,7 @@ class Judge:
         self._placed = {}
         self._nominated = {}
         self._forgotten = set()
+        self._begun = []
         self.judged = 0
         self.problems = []
 
@@ -119,9 +120,22 @@ class Judge:
 
     def begins(self, pods, on_table):
         """A batch begins: of what the core took back, the table may still count what the cache has
-        not answered. on_table: UIDs of the pods that it counts."""
-        again = {pod.uid for pod in pods}
-        for uid in [uid for uid in self._forgotten if uid in again or uid not in on_table]:
+        not answered. on_table: UIDs of the pods that it counts.
+
+        Several may begin before what was decided is known.
+        """
+        self._begun.append(({pod.uid for pod in pods}, {*self._forgotten} - {*on_table}))
+
+    def _begin_up_to(self, last):
+        """Batches take effect, up to the last one with a pod, or all."""
+        with_pod = [place for place, (uids, _) in enumerate(self._begun) if last in uids]
+        count = len(self._begun) if last is None else max(with_pod, default=-1) + 1
+        begun, self._begun = self._begun[:count], self._begun[count:]
+        for again, off_table in begun:
+            self._take_back(again, off_table)
+
+    def _take_back(self, again, off_table):
+        for uid in self._forgotten & (again | off_table):
             self._forgotten.discard(uid)
             self.pod_goes(uid)
 
@@ -132,8 +146,13 @@ class Judge:
         """
         told = _Told(effects)
         for decision in decisions:
+            self._begin_up_to(decision.pod.uid)
             self._judge(decision, told.of(decision))
-        self.heed(effects)
+            # Whoever is decided behind it, is decided as if that had come to be.
+            for each in told.nominations(decision):
+                self._heed_nomination(each)
+        self._begin_up_to(None)
+        self.heed([each for each in effects if not isinstance(each, Nominate)])
 
     def _judge(self, decision, said):
         self.judged += 1
@@ -194,8 +213,11 @@ class Judge:
                     self._volumes.confirm(attempt.uid)
             elif isinstance(effect, Nominate):
                 for each in effect.nominations:
-                    victims = [victim.uid for victim in each.victims]
-                    self.nominate(each.uid, each.facts, each.node_name, victims)
+                    self._heed_nomination(each)
+
+    def _heed_nomination(self, each):
+        victims = [victim.uid for victim in each.victims]
+        self.nominate(each.uid, each.facts, each.node_name, victims)
 
     def _place(self, pod, facts, node_name):
         self._withdraw(pod.uid)
@@ -343,13 +365,17 @@ class _Told:
     """What is reported of the pods of a batch, by uid."""
 
     def __init__(self, effects):
-        self._reports, self._victims = {}, {}
+        self._reports, self._victims, self._nominations = {}, {}, []
         for effect in effects:
             if isinstance(effect, Report):
                 self._reports |= {each.uid: each for each in effect.reports}
             elif isinstance(effect, Nominate):
+                self._nominations += effect.nominations
                 for each in effect.nominations:
                     self._victims[each.uid] = tuple(sorted(v.uid for v in each.victims))
+
+    def nominations(self, decision):
+        return [each for each in self._nominations if each.uid == decision.pod.uid]
 
     def of(self, decision):
         """The verdict on one pod; None where the core took no notice of it."""

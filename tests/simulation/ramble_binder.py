@@ -254,8 +254,9 @@ class _Ramble:
         self._do("delete_pods", PodsGone(uids, self._next_revision()))
 
     def _evict(self):
-        uids = tuple(who.uid for who, _ in self._some(self._pods, 1))
-        self._do("evict", Evict(uids, "default/preemptor"))
+        uids = tuple(who.uid for who, _ in self._some(self._pods, 2))
+        preemptors = tuple(self._draw.choice(("default/one", "default/other")) for _ in uids)
+        self._do("evict", Evict(uids, preemptors))
 
     def _run(self):
         """Pods that run already, at times such as wait here: somebody else bound them."""

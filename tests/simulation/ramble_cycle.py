@@ -17,6 +17,7 @@ from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.needs import CatchUp, ListBest, Phase, Prepare, ScoreClasses, WaitUntil
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
+from roadstead.cycle.table_cycle import MAX_REACH
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.framework.tie_break import TieBreak
 from roadstead.framework.waiting import WaitingPod
@@ -49,7 +50,7 @@ class _World:
     """A cycle, its nodes, and a mirror of them on which each pod is decided again.
 
     _read_s: by lane (whether it is over own nodes), when what it has read was read, while that is
-    of use.
+    of use; _reach: how many pods are begun with at most, after batches that ended early.
     """
 
     def __init__(self, draw):
@@ -76,6 +77,7 @@ class _World:
         code = compiled() if draw.random() < 0.5 else None
         self._accelerator = Accelerator(code, Coverage()) if code else None
         self._read_s, self._paid, self._passed_on = {}, set(), set()
+        self._reach = dict.fromkeys((False, True), MAX_REACH)
         self._passed_count = 0
         self._pods = [self._new_pod() for _ in range(6)]
 
@@ -205,7 +207,8 @@ class _World:
         job."""
         is_own = self._is_own(self._pods[0])
         self._expect(lane.is_own == is_own, f"{self._pods[0].key} takes the lane {lane.is_own}")
-        pods = [each for each in self._pods if self._is_own(each) == is_own][: self._few]
+        pods = [each for each in self._pods if self._is_own(each) == is_own]
+        pods = pods[: self._reach[is_own]][: self._few]
         return pods[:1] if self._thinking.is_given else pods
 
     def _is_old(self, lane, now_s):
@@ -236,6 +239,8 @@ class _World:
             now_s = yield "ReadClock"
             yield from self._read(lane, now_s)
             found = yield from self._attempt(lane, pods, True)
+        reach = self._reach[lane.is_own]
+        self._reach[lane.is_own] = 2 * reach if found[1] == len(pods) else found[1]
         yield found
 
     def _read(self, lane, now_s):

@@ -20,7 +20,7 @@ from roadstead.cache.pods import Assumption
 from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.nominated import NominatedBatch
 from roadstead.cycle.partitions import OwnNodes
-from roadstead.cycle.scheduling_cycle import after_failure, decide_held
+from roadstead.cycle.scheduling_cycle import after_failure, decide_batch, held
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.whole import WholeBatch
 from roadstead.facts.pod import PodIdentity, unnominated
@@ -447,7 +447,7 @@ class _Ramble:
                     break
             return decided, len(decided)
 
-        run_now(decide_held(self._held, cycle, pods, decide))
+        run_now(held(self._held, decide_batch(self._held, cycle, pods, decide)))
         if not decided:
             judge.problems.append(f"nothing is decided of {pods[0].key}")
         cycle.settled(len(pods), len(decided))

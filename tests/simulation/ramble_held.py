@@ -16,6 +16,7 @@ from roadstead.cache import CacheCore, CacheSettings, Placement
 from roadstead.cache.pods import Assumption
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.facts.pod import PodIdentity, unnominated
+from roadstead.framework.victims import Victim
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.placements import DeltaKind, TableStore
 
@@ -23,7 +24,7 @@ STEPS = 300
 NODES, CLASSES, PODS = 3, 2, 6
 KINDS = {
     **{"decide": 8, "hear": 4, "catch_up": 3, "nominate": 6, "end": 3, "run": 2},
-    **{"go": 1, "come": 2},
+    **{"go": 1, "come": 2, "preempt": 4},
 }
 
 
@@ -80,7 +81,9 @@ def nominations_at(cache, classes):
 class _Ramble:
     """late: changes that the table has not heard of. told, named: who is on which node and
     nominated to which, by those that it has. given_up: uids of pods whose nominations placements
-    or leases ended."""
+    or leases ended. ahead: of those that preempted, of which the cache has not said so; leaving:
+    their victims, and where they were. decided: uids of pods that were placed since it caught up.
+    """
 
     def __init__(self, plan, scenario, draw):
         self._draw, self.problems = draw, []
@@ -89,6 +92,7 @@ class _Ramble:
         self._cache = CacheCore(TableStore(), CacheSettings())
         self._late, self._told, self._arrivals, self._tokens = [], {}, 0, 0
         self._named, self._given_up = {}, set()
+        self._ahead, self._leaving, self._decided_here = set(), {}, set()
         self._hosts = scenario.nodes[:NODES]
         for facts in self._hosts:
             self._late += self._cache.add_node(facts)
@@ -151,14 +155,30 @@ class _Ramble:
         """What the table has heard of now."""
         if kind is DeltaKind.ADD_NODE:
             self._arrivals += 1
+        elif kind is DeltaKind.REMOVE_NODE:
+            gone = [uid for uid, place in self._leaving.items() if place == name]
+            for uid in gone:
+                del self._leaving[uid]
         elif kind is DeltaKind.ADD_POD:
             self._told[uid] = name
+            self._leaving.pop(uid, None)
+            self._decided_here.discard(uid)
+            if uid in self._ahead:
+                del self._named[uid]
+                self._ahead.discard(uid)
+                self._given_up.discard(uid)
         elif kind is DeltaKind.REMOVE_POD:
             del self._told[uid]
+            self._leaving.pop(uid, None)
         elif kind is DeltaKind.NOMINATE:
-            self._named[uid] = name, self._classes.info(pod)
+            own = name, self._classes.info(pod)
+            if uid in self._ahead and self._named[uid] != own:
+                self._given_up.discard(uid)
+            self._named[uid] = own
+            self._ahead.discard(uid)
         elif kind is DeltaKind.WITHDRAW:
             del self._named[uid]
+            self._ahead.discard(uid)
             self._given_up.discard(uid)
 
     def _catch_up(self):
@@ -166,6 +186,10 @@ class _Ramble:
             self._hear()
         self._held.tentative.drop_rest()
         self._given_up.clear()
+        for uid in self._ahead:
+            del self._named[uid]
+        for each in (self._ahead, self._leaving, self._decided_here):
+            each.clear()
         table, known = self._held.table, self._cache.placements
         table.validate()
         here = {each.uid: name for name in table.node_names() for each in table.residents.on(name)}
@@ -192,6 +216,9 @@ class _Ramble:
         wanted = Counter(each for uid, each in self._named.items() if uid not in self._given_up)
         if (named := nominations_of(table, table.nominations)) != wanted:
             self.problems.append(f"nominated are {named}, not {wanted}")
+        away = {uid: name for uid, name in self._leaving.items() if here.get(uid) == name}
+        if away.keys() - self._decided_here:
+            self.problems.append(f"{away} are to go, and are on their nodes")
         if not nodes <= self._held.tentative.nodes():
             self.problems.append(f"{nodes} differ, {self._held.tentative.nodes()} are said to")
 
@@ -239,6 +266,7 @@ class _Ramble:
         pods = [self._pod(who) for who in some]
         before = {who.uid: table.residents.node_of(who.uid) for who in self._facts}
         ours = {who.uid for who in self._facts if before[who.uid] != self._told.get(who.uid)}
+        ours |= self._leaving.keys()
         tentative.set_aside(pods)
         self._given_up.difference_update(pod.uid for pod in pods)
         # Where a lease says otherwise than the cache, what the cache says holds no room.
@@ -253,6 +281,8 @@ class _Ramble:
         tentative.note(decisions)
         placed = {each.pod.uid: each.node_name for each in decisions if each.node_name is not None}
         self._given_up.update(uid for uid in placed if uid in self._named)
+        self._decided_here -= {pod.uid for pod in pods}
+        self._decided_here |= placed.keys()
         for pod in pods:
             was = before[pod.uid]
             stays = placed.get(pod.uid) or (None if pod.uid in ours else was)
@@ -261,6 +291,30 @@ class _Ramble:
         for who in some:
             if who.uid in placed and draw.random() < 0.7:
                 self._assume(who, placed[who.uid])
+
+    def _preempt(self):
+        """A pod that found no node preempts: the table shows it, and mostly it comes to be so."""
+        who, table = self._pick(), self._held.table
+        name = self._draw.choice(table.node_names())
+        uids = [each.uid for each in table.residents.on(name) if each.uid != who.uid]
+        if table.residents.node_of(who.uid) is not None or not uids:
+            return
+        uids = self._draw.sample(uids, self._draw.randint(1, len(uids)))
+        pod, victims = self._pod(who), [Victim(uid, f"default/{uid}", 0) for uid in uids]
+        may = not (who.uid in self._named or pod.info.facts.nominated_node_name)
+        there = table.nominations.to(name)
+        may = may and all(each.facts.priority >= pod.info.facts.priority for each in there)
+        is_shown = self._held.tentative.preempt(pod, name, victims)
+        if is_shown != (may and not self._decided_here.intersection(uids)):
+            self.problems.append(f"{who.uid} preempts {uids}; the table shows it: {is_shown}")
+        if is_shown:
+            self._named[who.uid] = name, pod.info
+            self._ahead.add(who.uid)
+            self._leaving |= dict.fromkeys(uids, name)
+            self._facts[who] = replace(self._facts[who], nominated_node_name=name)
+        if is_shown and self._draw.random() < 0.8 and self._cache.node_of(who.uid) is None:
+            self._late += self._cache.remove_pods(self._cache.pods.here.keys() & uids)
+            self._late += self._cache.nominate(who.uid, name, unnominated(self._facts[who]))
 
     def _pod(self, who):
         info = self._classes.info(self._facts[who])

@@ -393,21 +393,21 @@ class ShadowBinder(PlainBinder):
     def _delete(self, uids, revision=0):
         return self._release(uids, RecordKind.DELETE, epoch=revision)
 
-    def _evict(self, uids, preemptor=""):
-        return self._release(uids, RecordKind.EVICT, owner=preemptor)
+    def _evict(self, uids, preemptors=()):
+        return self._release(uids, RecordKind.EVICT, dict(preemptors))
 
-    def _release(self, uids, kind, **more):
+    def _release(self, uids, kind, by=None, **more):
         records = []
         # Who goes first may be forgotten for those that go with it.
         for uid, pod in {uid: self.find(uid) for uid in uids}.items():
             if pod.state == DELETED:
                 continue
-            record = self._number(pod, kind, **more)
+            preemptor = (by or {}).get(uid, "")
+            record = self._number(pod, kind, **more, owner=preemptor)
             if pod.state in COUNTED:
                 self.changed(pod.node, record.lsn)
             self.leaves(pod)
-            by = more.get("owner", "")
-            effect = Released(uid, pod.key, pod.node, kind is RecordKind.EVICT, by)
+            effect = Released(uid, pod.key, pod.node, kind is RecordKind.EVICT, preemptor)
             self.unflushed.append((record.lsn, pod, effect))
             records.append(record)
         return journaled(records)

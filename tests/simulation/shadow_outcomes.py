@@ -73,11 +73,11 @@ class ShadowOutcomes:
         """Who was here went for the one that the room is for."""
         gone, known = self._product.outcomes.preempted, self._binder.pods
         here = [(uid, known[uid].key, known[uid].node) for uid in {*ask.uids} & known.keys()]
-        before, for_whom = len(gone), (ask.preemptor,)
+        before, for_whom = len(gone), dict(zip(ask.uids, ask.preemptors, strict=True))
         answer = await self._evict(ask)
         self._evicted_pods.update(uid for uid, *_ in here)
         told = sorted((n.uid, n.key, n.node_name, n.preemptor) for n in gone[before:])
-        if told != (wanted := sorted((*who, *for_whom) for who in here)):
+        if told != (wanted := sorted((*who, for_whom[who[0]]) for who in here)):
             self._wrong(f"evicted are {told}, not {wanted}")
         return answer
 

@@ -1,0 +1,114 @@
+"""Which pods are decided on the same table behind one that preempts, or that was nominated."""
+
+from dataclasses import replace
+
+import pytest
+
+from roadstead.config.concurrency import DecisionTime, KindTime
+from roadstead.cycle import chain
+from roadstead.cycle.narrowing import Narrower
+from tests.builders import pod
+from tests.cycle.test_ends_of_batches import full
+from tests.cycle.test_scheduling_cycle import World
+
+URGENT = {"cpu": 600, "priority": 10}
+
+
+def nominated(world, *nodes):
+    """Pods that are nominated to nodes, of which each takes one."""
+    found = world.pods(len(nodes), **URGENT)
+    info = world.nodes.table.classes.info
+    return [
+        one._replace(info=info(replace(one.info.facts, nominated_node_name=node)))
+        for one, node in zip(found, nodes, strict=True)
+    ]
+
+
+def outcome(world):
+    """(node, nominated node) of each decision."""
+    return [
+        (each.node_name, each.post_filter and each.post_filter.nominated_node)
+        for each in world.decisions
+    ]
+
+
+def on(world, name):
+    return {each.uid for each in world.nodes.table.residents.on(name)}
+
+
+def test_victims_leave_at_once_and_come_back_where_the_cache_does_not_say_so():
+    world = full(World())
+
+    world.decide(world.pods(3, **URGENT))
+
+    assert {name for _, name in outcome(world)[:2]} == {"n1", "n2"}
+    assert on(world, "n1") == on(world, "n2") == set()
+    assert [*world.nodes.table.nominations.to("n1").values()] == [1]
+    world.nodes.tentative.drop_rest()
+    assert (on(world, "n1"), on(world, "n2")) == ({"low-n1"}, {"low-n2"})
+    assert not world.nodes.table.nominations
+    world.nodes.table.validate()
+
+
+def test_nominated_pods_come_to_their_nodes_together():
+    world = World()
+
+    assert world.decide(nominated(world, "n2", "n1")) == (["n2", "n1"], 2)
+
+
+def test_a_nominated_pod_that_its_node_does_not_take_ends_the_chain():
+    world = full(World())
+    first, second = nominated(world, "n1", "n2")
+
+    assert world.decide([first, second]) == ([None], 1)
+
+
+def test_behind_a_placed_pod_none_preempts_and_others_are_decided():
+    world = World()
+    low = world.nodes.table.classes.info(pod(cpu=900, priority=-1))
+    world.nodes.table.add_pod("n2", low, uid="low", key="d/low")
+    (first,) = nominated(world, "n1")
+    small, large = world.pods(3, cpu=100)[1], world.pods(3, **URGENT)[2]
+
+    assert world.decide([first, small, large]) == (["n1", small and "n1"], 2)
+    assert on(world, "n2") == {"low"}
+
+
+def test_pods_that_can_preempt_nobody_are_decided_together():
+    world = full(World())
+    high = world.nodes.table.classes.info(pod(cpu=50, priority=20))
+    for name in ("n1", "n2"):
+        world.nodes.table.add_pod(name, high, uid=f"high-{name}", key=f"d/high-{name}")
+
+    assert world.decide(world.pods(3, cpu=1000, priority=10)) == ([None] * 3, 3)
+
+    assert {each.post_filter.nominated_node for each in world.decisions} == {""}
+
+
+def test_a_chain_is_no_longer_than_messages_may_wait(monkeypatch):
+    monkeypatch.setattr(chain, "MOST_BATCHES", 2)
+    world = World()
+
+    assert world.decide(nominated(world, "n1", "n2", "n1")) == (["n1", "n2"], 2)
+
+
+@pytest.mark.parametrize(
+    "narrows",
+    [
+        {"narrower": Narrower({"default-scheduler": 50})},
+        {"thinking": DecisionTime(batch=KindTime(job_s=1.0, task_s=0.0))},
+    ],
+)
+def test_pods_that_are_sampled_or_thought_about_are_no_chain(narrows):
+    world = World(**narrows)
+
+    assert world.decide(nominated(world, "n1", "n2")) == (["n1"], 1)
+
+
+def test_where_workers_score_only_nominated_pods_follow_that_they_were_not_asked_about():
+    world = full(World(shorten=lambda cycle, pods: pods[:1]))
+    first, second, third = world.pods(3, **URGENT)
+    assert world.decide([first, second]) == ([None], 1)
+
+    world = World(shorten=lambda cycle, pods: pods[:1])
+    assert world.decide([*nominated(world, "n1", "n2"), third]) == (["n1", "n2"], 2)
