@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from roadstead.api.frames import as_frame
 from roadstead.cycle.explain import Explanation
 from roadstead.report.explain_view import Refusal, refusals, score_columns
@@ -14,6 +12,7 @@ from roadstead.report.tables import arrow_answers
 
 if TYPE_CHECKING:
     import pandas as pd
+    from arro3.core import Table
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -58,7 +57,7 @@ class PodExplanation:
         """The JSON of `roadstead explain --format json`: all scores of all nodes."""
         return self._explanation.document()
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self) -> Table:
         """A row for each node, by name.
 
         Columns: node; plugin and reason where it was filtered out; total, and by the name of each

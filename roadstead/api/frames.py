@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+import numpy as np
+from arro3.core import ChunkedArray, DataType, Table
+from numpy.typing import NDArray
 
 from roadstead.protocol.errors import RoadsteadError
 
@@ -12,11 +14,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def as_frame(table: pa.Table) -> pd.DataFrame:
+def as_frame(table: Table) -> pd.DataFrame:
     """The table as a frame. RoadsteadError where pandas is not installed."""
     try:
-        import pandas  # noqa: F401
+        import pandas
     except ImportError as error:
         rule = "to_pandas needs pandas, which is not installed: pip install pandas"
         raise RoadsteadError(f"{rule} (to_arrow needs nothing more)") from error
-    return table.to_pandas()
+    columns = {name: frame_values(table.column(name)) for name in table.column_names}
+    # Without a dtype, a column of no values or of nulls alone would have one by chance.
+    return pandas.DataFrame(
+        {name: pandas.Series(values, dtype=dtype) for name, (values, dtype) in columns.items()}
+    )
+
+
+def frame_values(column: ChunkedArray) -> tuple[NDArray[Any] | list[Any], np.dtype[Any] | type]:
+    """The values of a column for a frame, and their dtype.
+
+    A null is None, among numbers NaN: those are float64 then, as with pyarrow.
+    """
+    if DataType.is_string(column.type):
+        return column.to_pylist(), str
+    if not DataType.is_numeric(column.type):
+        return column.to_pylist(), object
+    if column.null_count:
+        return column.to_pylist(), np.dtype(np.float64)
+    values = column.to_numpy()
+    return values, values.dtype

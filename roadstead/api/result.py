@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-import pyarrow as pa
-
 from roadstead.api.frames import as_frame
 from roadstead.api.running import check_output, write_result
 from roadstead.facts.pod import Pod
@@ -28,6 +26,7 @@ from roadstead.run import RunPlan
 
 if TYPE_CHECKING:
     import pandas as pd
+    from arro3.core import Table
 
 TableName = Literal["placements", "pending", "preempted", "not_created", "nodes", "pods"]
 
@@ -89,7 +88,7 @@ class Result:
         """The summary, workloads and pods: the JSON of `roadstead schedule -o json`."""
         return result_document(self._run, self._given)
 
-    def to_arrow(self, table: TableName = "placements") -> pa.Table:
+    def to_arrow(self, table: TableName = "placements") -> Table:
         """A table of the result; InputError for a name that is no table.
 
         All but `pods` equal the Parquet files of an output directory. `nodes` has int64 columns

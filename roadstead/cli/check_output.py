@@ -52,7 +52,6 @@ def _compared(path: Path, bound: Bound) -> Iterator[Violation]:
         rows = _parquet(path) if path.suffix == ".parquet" else _json(path)
         written = {uid: (pod, node) for pod, uid, node in rows}
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as failure:
-        # Damaged Parquet raises ValueError, too.
         text = cut_short(str(failure) or type(failure).__name__)
         yield Violation(0, DURABLE, path.name, "", f"cannot be read: {text}")
         return
@@ -75,8 +74,7 @@ def _json(path: Path) -> Sequence[tuple[str, str, str]]:
 
 
 def _parquet(path: Path) -> Sequence[tuple[str, str, str]]:
-    import pyarrow.parquet as pq
+    from roadstead.report.parquet import read_columns
 
-    table = pq.read_table(path, columns=["pod", "uid", "node"])
-    columns = (table.column(name).to_pylist() for name in ("pod", "uid", "node"))
-    return list(zip(*columns, strict=True))
+    columns = read_columns(path, ("pod", "uid", "node"))
+    return [(str(pod), str(uid), str(node)) for pod, uid, node in zip(*columns, strict=True)]

@@ -25,11 +25,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from roadstead.protocol.errors import InputError
 from roadstead.report.concurrency import concurrency_part
+from roadstead.report.parquet import write_parquet
 from roadstead.report.paths import entries
 from roadstead.report.result import (
     Json,
@@ -112,7 +110,7 @@ def _write_files(folder: Path, result: RunResult) -> None:
     for name in COLUMNS:
         rows = table_rows(result, name)
         _write_rows(folder / f"{name}.json", rows)
-        _write_parquet(folder / f"{name}.parquet", arrow_table(name, rows))
+        write_parquet(folder / f"{name}.parquet", arrow_table(name, rows))
     _write_nodes(folder, result.node_use)
     digests = {name: digest_of_file(folder / name).sha256 for name in DIGESTED}
     _write_json(folder / RUN_FILE, run_document(result, digests))
@@ -120,7 +118,7 @@ def _write_files(folder: Path, result: RunResult) -> None:
 
 
 def _write_nodes(folder: Path, use: NodeUse) -> None:
-    _write_parquet(folder / "nodes.parquet", arrow_nodes(use))
+    write_parquet(folder / "nodes.parquet", arrow_nodes(use))
     kinds = {"allocatable": use.allocatable, "before": use.before, "after": use.after}
     lists = {kind: amounts.tolist() for kind, amounts in kinds.items()}
     _write_rows(
@@ -181,7 +179,3 @@ def _write_rows(path: Path, rows: Iterable[Mapping[str, Json]]) -> None:
         for index, row in enumerate(rows):
             file.write((",\n" if index else "\n") + encode(row))
         file.write("\n]\n")
-
-
-def _write_parquet(path: Path, table: pa.Table) -> None:
-    pq.write_table(table, path, compression="zstd")

@@ -18,7 +18,7 @@ from roadstead.report.concurrency import Concurrency
 from roadstead.report.json_value import Json as Json
 from roadstead.version import __version__
 
-REPORTED_PACKAGES = ("ray", "numpy", "pyarrow", "pydantic", "msgpack")
+REPORTED_PACKAGES = ("ray", "numpy", "arro3-io", "pydantic", "msgpack")
 
 
 @dataclass(frozen=True, slots=True)

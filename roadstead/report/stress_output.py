@@ -13,12 +13,13 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from arro3.core import Table
 
 from roadstead.lab.recommend import Recommendation
 from roadstead.lab.sweep import Swept
 from roadstead.protocol.errors import InputError
+from roadstead.report.arrow import FLOAT64, INT64, column, make_table, type_of
+from roadstead.report.parquet import write_parquet
 from roadstead.report.paths import entries
 from roadstead.report.plot import svg
 from roadstead.report.result import Json
@@ -53,7 +54,7 @@ def write_stress(
     """Writes all files. InputError where the directory cannot be written."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        pq.write_table(_table(swept), directory / FILES[0], compression="zstd")
+        write_parquet(directory / FILES[0], _table(swept))
         _write_json(directory / FILES[1], runs_document(swept, command, versions))
         _write_json(directory / FILES[2], points_document(swept, advice))
         text = page(swept, command, versions, advice)
@@ -67,15 +68,17 @@ def write_stress(
         raise InputError(f"cannot be written: {error.strerror}", source=str(directory)) from error
 
 
-def _table(swept: Swept) -> pa.Table:
+def _table(swept: Swept) -> Table:
     values = list(swept.rows[0].values)
     figures = list(swept.rows[0].figures)
-    columns = {name: pa.array([row.values[name] for row in swept.rows]) for name in values}
-    columns["seed"] = pa.array([row.seed for row in swept.rows], pa.int64())
+    columns = {}
+    for name in values:
+        chosen = [row.values[name] for row in swept.rows]
+        columns[name] = column(chosen, type_of(chosen))
+    columns["seed"] = column([row.seed for row in swept.rows], INT64)
     for name in figures:
-        given = [row.figures[name] for row in swept.rows]
-        columns[name] = pa.array(given, pa.float64())
-    return pa.table(columns)
+        columns[name] = column([row.figures[name] for row in swept.rows], FLOAT64)
+    return make_table(columns)
 
 
 def runs_document(swept: Swept, command: str, versions: dict[str, str]) -> dict[str, Json]:

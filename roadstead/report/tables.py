@@ -7,23 +7,24 @@ from dataclasses import asdict, fields
 from operator import attrgetter
 from typing import Final, Literal
 
-import pyarrow as pa
+from arro3.core import DataType, Table
 
+from roadstead.report.arrow import INT64, STRING, column, list_of, make_table, struct_of
 from roadstead.report.pods import PodLine
 from roadstead.report.result import Json, NodeUse, PendingPod, RunResult
 
 RowTable = Literal["placements", "pending", "preempted", "not_created"]
 """Tables with a row for each object; each is a Parquet file and a JSON file of this name."""
 
-COLUMNS: Final[Mapping[RowTable, Mapping[str, pa.DataType]]] = {
-    "placements": dict.fromkeys(("pod", "uid", "node"), pa.string()),
+COLUMNS: Final[Mapping[RowTable, Mapping[str, DataType]]] = {
+    "placements": dict.fromkeys(("pod", "uid", "node"), STRING),
     "pending": {
-        **dict.fromkeys(("pod", "uid", "message"), pa.string()),
-        "reasons": pa.list_(pa.struct([("reason", pa.string()), ("nodes", pa.int64())])),
-        "plugins": pa.list_(pa.string()),
+        **dict.fromkeys(("pod", "uid", "message"), STRING),
+        "reasons": list_of(struct_of({"reason": STRING, "nodes": INT64})),
+        "plugins": list_of(STRING),
     },
-    "preempted": dict.fromkeys(("pod", "uid", "node", "preemptor"), pa.string()),
-    "not_created": dict.fromkeys(("kind", "name", "workload", "source", "reason"), pa.string()),
+    "preempted": dict.fromkeys(("pod", "uid", "node", "preemptor"), STRING),
+    "not_created": dict.fromkeys(("kind", "name", "workload", "source", "reason"), STRING),
 }
 """Types of the columns."""
 
@@ -53,31 +54,28 @@ def _pending_row(pod: PendingPod) -> dict[str, Json]:
     }
 
 
-def arrow_table(name: RowTable, rows: Sequence[Mapping[str, Json]]) -> pa.Table:
+def arrow_table(name: RowTable, rows: Sequence[Mapping[str, Json]]) -> Table:
     """The rows of `table_rows` as an Arrow table."""
-    columns = {
-        column: pa.array([row[column] for row in rows], kind)
-        for column, kind in COLUMNS[name].items()
-    }
-    return pa.table(columns)
+    types = COLUMNS[name].items()
+    return make_table({key: column([row[key] for row in rows], kind) for key, kind in types})
 
 
-def arrow_nodes(use: NodeUse) -> pa.Table:
+def arrow_nodes(use: NodeUse) -> Table:
     """A row for each node: its zone, and for each resource allocatable, before and after."""
     kinds = {"allocatable": use.allocatable, "before": use.before, "after": use.after}
-    columns = {"node": pa.array(use.nodes, pa.string()), "zone": pa.array(use.zones, pa.string())}
+    columns = {"node": column(use.nodes, STRING), "zone": column(use.zones, STRING)}
     for index, resource in enumerate(use.resources):
         for kind, amounts in kinds.items():
-            columns[f"{resource}_{kind}"] = pa.array(amounts[:, index], pa.int64())
-    return pa.table(columns)
+            columns[f"{resource}_{kind}"] = column(amounts[:, index].tolist(), INT64)
+    return make_table(columns)
 
 
-def arrow_pods(lines: Iterable[PodLine]) -> pa.Table:
+def arrow_pods(lines: Iterable[PodLine]) -> Table:
     """A row for each pod, with the columns of the CSV form."""
     rows = list(lines)
     columns = [each.name for each in fields(PodLine)]
-    return pa.table(
-        {name: pa.array([getattr(each, name) for each in rows], pa.string()) for name in columns}
+    return make_table(
+        {name: column([getattr(each, name) for each in rows], STRING) for name in columns}
     )
 
 
@@ -85,16 +83,16 @@ def arrow_answers(
     nodes: Sequence[str],
     refused: Mapping[str, tuple[str, str]],
     scores: Mapping[str, Mapping[str, int]],
-) -> pa.Table:
+) -> Table:
     """A row for each node: who filtered it out and why, and its scores by column.
 
     refused: node → (plugin, reason). scores: column → node → weighted score; null for others.
     """
     columns = {
-        "node": pa.array(nodes, pa.string()),
-        "plugin": pa.array([refused.get(node, (None, None))[0] for node in nodes], pa.string()),
-        "reason": pa.array([refused.get(node, (None, None))[1] for node in nodes], pa.string()),
+        "node": column(nodes, STRING),
+        "plugin": column([refused.get(node, (None, None))[0] for node in nodes], STRING),
+        "reason": column([refused.get(node, (None, None))[1] for node in nodes], STRING),
     }
     for name, score_of in scores.items():
-        columns[name] = pa.array([score_of.get(node) for node in nodes], pa.int64())
-    return pa.table(columns)
+        columns[name] = column([score_of.get(node) for node in nodes], INT64)
+    return make_table(columns)

@@ -10,7 +10,7 @@ import roadstead
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).with_name("typed_script.py")
-HEAVY = {"numpy", "pyarrow", "pydantic", "yaml", "click", "ray", "asyncio", "msgpack", "numba"}
+HEAVY = {"numpy", "arro3", "pydantic", "yaml", "click", "ray", "asyncio", "msgpack", "numba"}
 
 
 def test_import_loads_nothing_but_names():

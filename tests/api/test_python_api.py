@@ -4,8 +4,9 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
-import pyarrow.parquet as pq
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -13,6 +14,7 @@ import roadstead
 from roadstead.actors.entry import open_launcher
 from roadstead.cli.main import build_cli
 from tests.api.conftest import web
+from tests.tables import read_table, rows_of
 
 SOURCE = ("--cluster", "nodes.json", "--pods", "app", "--seed", "1", "--runtime", "inline")
 MEASURED = {"pods_per_s", "scheduling_s", "elapsed_s", "timings_s"}
@@ -53,7 +55,9 @@ def test_arrow_tables_are_those_of_the_files_of_the_command(cluster, manifests):
     command("schedule", *SOURCE, "-o", "json", "--output", "out")
 
     for name in TABLES:
-        assert result.to_arrow(name).equals(pq.read_table(manifests / "out" / f"{name}.parquet"))
+        table, written = result.to_arrow(name), read_table(manifests / "out" / f"{name}.parquet")
+        assert table.schema == written.schema
+        assert rows_of(table) == rows_of(written)
 
 
 def test_a_result_is_written_as_the_command_writes_it(cluster, manifests):
@@ -95,7 +99,7 @@ def test_a_table_of_nodes_has_scores_or_who_filtered_a_node_out(cluster, manifes
     )
     explanation = roadstead.load("nodes.json", "app").explain("web")
 
-    full, free = explanation.to_arrow().to_pylist()
+    full, free = rows_of(explanation.to_arrow())
     assert (full["node"], full["plugin"], full["reason"]) == (
         "n1",
         "NodeResourcesFit",
@@ -227,6 +231,31 @@ def test_without_pandas_the_error_says_what_to_install(cluster, monkeypatch):
 
     with pytest.raises(roadstead.RoadsteadError, match="pip install pandas"):
         cluster.schedule().to_pandas()
+
+
+@pytest.fixture
+def _pandas(monkeypatch):
+    """In place of pandas, which is not installed: frames are dicts of (values, dtype)."""
+    fake = SimpleNamespace(DataFrame=dict, Series=lambda values, dtype: (list(values), dtype))
+    monkeypatch.setitem(sys.modules, "pandas", fake)
+
+
+@pytest.mark.usefixtures("_pandas")
+def test_frames_have_the_columns_of_the_tables_and_keep_integers(cluster):
+    nodes = cluster.schedule(seed=1).to_pandas("nodes")
+    pending = cluster.schedule(seed=1).to_pandas("pending")
+
+    assert nodes["node"] == (["n1", "n2"], str)
+    assert nodes["cpu_after"] == ([4000, 4000], np.int64)
+    assert pending["reasons"] == ([[{"reason": "Insufficient cpu", "nodes": 2}]], object)
+
+
+@pytest.mark.usefixtures("_pandas")
+def test_frames_of_explanations_have_floats_where_a_node_lacks_scores(cluster):
+    frame = cluster.explain("web", after_run=True).to_pandas()
+
+    assert frame["plugin"] == (["NodeResourcesFit", "NodeResourcesFit"], str)
+    assert frame["total"] == ([None, None], np.float64)
 
 
 def test_the_package_is_marked_as_typed():

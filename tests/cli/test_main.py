@@ -112,7 +112,7 @@ def test_help_tells_defaults_and_presets_as_they_are(run: Run) -> None:
         (["config", "--help"], ["rich", "numpy", "pydantic", "yaml", "roadstead.run"]),
         (
             ["demo", "--nodes", "2", "--pods", "2", "--format", "json"],
-            ["rich", "yaml", "pyarrow", "ray", "roadstead.protocol.objects"],
+            ["rich", "yaml", "arro3", "ray", "roadstead.protocol.objects"],
         ),
     ],
 )

@@ -6,7 +6,6 @@ import hashlib
 import json
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from roadstead.config.load import load_config
@@ -16,6 +15,7 @@ from roadstead.fleet.trace_file import write_trace
 from tests.cli.conftest import Run
 from tests.cli.manifests import deployment, node, pod, text_of, write
 from tests.cli.plain_launcher import PlainLauncher
+from tests.tables import read_rows
 
 FILES = ("nodes", "pending", "placements")
 SETTINGS = "workers: 3\nbatch: 16\ntie_break: first\n"
@@ -182,7 +182,7 @@ def test_output_holds_every_pod_as_parquet_and_json(
 
     placed = json.loads((tmp_path / "out" / "placements.json").read_text())
     assert [each["pod"] for each in placed] == ["default/large", "default/small"]
-    assert pq.read_table(tmp_path / "out" / "placements.parquet").to_pylist() == placed
+    assert read_rows(tmp_path / "out" / "placements.parquet") == placed
     (giant,) = json.loads((tmp_path / "out" / "pending.json").read_text())
     assert giant["message"].startswith("0/3 nodes are available: ")
     nodes = json.loads((tmp_path / "out" / "nodes.json").read_text())

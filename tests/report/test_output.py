@@ -4,13 +4,13 @@ import hashlib
 import json
 from dataclasses import replace
 
-import pyarrow.parquet as pq
 import pytest
 
 from roadstead.protocol.errors import InputError
 from roadstead.report import output
 from roadstead.report.output import check_directory, write_output
 from roadstead.report.result import PreemptedPod
+from tests.tables import read_rows, read_table
 
 FILES = {
     *("placements.json", "placements.parquet", "pending.json", "pending.parquet"),
@@ -41,7 +41,7 @@ def test_placements_are_sorted_by_pod_in_both_forms(tmp_path, result):
         {"pod": "default/p-1", "uid": "u-1", "node": "n-1"},
         {"pod": "default/p-2", "uid": "u-2", "node": "n-0"},
     ]
-    assert pq.read_table(tmp_path / "out" / "placements.parquet").to_pylist() == rows
+    assert read_rows(tmp_path / "out" / "placements.parquet") == rows
 
 
 def test_preempted_pods_are_sorted_by_pod_in_both_forms(tmp_path, result):
@@ -52,7 +52,7 @@ def test_preempted_pods_are_sorted_by_pod_in_both_forms(tmp_path, result):
         {"pod": "default/g-0", "uid": "u-g0", "node": "n-0", "preemptor": "default/p-2"},
         {"pod": "default/g-1", "uid": "u-g1", "node": "n-0", "preemptor": "default/p-2"},
     ]
-    assert pq.read_table(tmp_path / "out" / "preempted.parquet").to_pylist() == rows
+    assert read_rows(tmp_path / "out" / "preempted.parquet") == rows
     assert load(tmp_path / "out" / "summary.json")["preempted"] == 2
 
 
@@ -67,7 +67,7 @@ def test_pending_pods_keep_message_reasons_and_plugins_in_both_forms(tmp_path, r
         "reasons": [{"reason": "Insufficient cpu", "nodes": 3}],
         "plugins": ["Fit"],
     }
-    assert pq.read_table(tmp_path / "out" / "pending.parquet").to_pylist() == rows
+    assert read_rows(tmp_path / "out" / "pending.parquet") == rows
 
 
 def test_nodes_tell_allocatable_before_and_after_in_both_forms(tmp_path, result):
@@ -80,7 +80,7 @@ def test_nodes_tell_allocatable_before_and_after_in_both_forms(tmp_path, result)
         "example.com/gpu-milli": 500,
         "pods": 2,
     }
-    row = pq.read_table(tmp_path / "out" / "nodes.parquet").to_pylist()[1]
+    row = read_rows(tmp_path / "out" / "nodes.parquet")[1]
     assert (row["cpu_allocatable"], row["cpu_before"], row["cpu_after"]) == (4000, 500, 1500)
 
 
@@ -120,7 +120,7 @@ def test_the_same_decisions_give_the_same_bytes_whatever_the_order_and_time(tmp_
 def test_an_empty_run_leaves_readable_tables(tmp_path, empty_result):
     write_output(tmp_path / "out", empty_result)
     assert load(tmp_path / "out" / "placements.json") == []
-    pending = pq.read_table(tmp_path / "out" / "pending.parquet")
+    pending = read_table(tmp_path / "out" / "pending.parquet")
     assert pending.column_names == ["pod", "uid", "message", "reasons", "plugins"]
 
 

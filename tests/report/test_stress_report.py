@@ -5,7 +5,6 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-import pyarrow.parquet as pq
 import pytest
 
 from roadstead.lab.recommend import Recommendation
@@ -16,6 +15,7 @@ from roadstead.protocol.errors import InputError
 from roadstead.report.plot import Line, Plot, numbers, svg
 from roadstead.report.stress_output import check_stress_directory, write_stress
 from roadstead.report.stress_page import in_words, page, plain, plots
+from tests.tables import read_rows
 
 SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -261,7 +261,7 @@ def test_files_hold_every_run_and_every_point(tmp_path):
     folder = tmp_path / "out"
     runs = json.loads((folder / "runs.json").read_text())
     points = json.loads((folder / "points.json").read_text())
-    rows = pq.read_table(folder / "runs.parquet").to_pylist()
+    rows = read_rows(folder / "runs.parquet")
     assert [each["seed"] for each in runs["runs"]] == [0, 1, 0, 1]
     assert rows[3] == {
         "number": 2,
