@@ -22,7 +22,10 @@ class Recorder:
 
     @property
     def verbs(self):
-        kinds = (("venv", "create"), ("--require-hashes", "lock"), ("--editable", "project"))
+        kinds = (
+            *(("venv", "create"), ("--require-hashes", "lock"), ("compileall", "compile")),
+            ("--editable", "project"),
+        )
         return [name for command in self.commands for flag, name in kinds if flag in command]
 
 
@@ -47,10 +50,10 @@ def usable(environment, monkeypatch):
 def test_a_fresh_checkout_gets_environment_lock_and_project(environment, checkout):
     run = Recorder(environment)
     assert environment.setup(checkout, "dev", run)
-    assert run.verbs == ["create", "lock", "project"]
+    assert run.verbs == ["create", "lock", "compile", "project"]
     assert str(checkout / "requirements-dev.lock") in run.commands[1]
     assert "--no-deps" in run.commands[1]
-    assert "--no-build-isolation" in run.commands[2]
+    assert "--no-build-isolation" in run.commands[3]
 
 
 @pytest.mark.usefixtures("usable")
@@ -72,7 +75,7 @@ def test_a_change_of_lock_or_project_installs_anew_into_the_same_environment(
     run.commands.clear()
     (checkout / name).write_text("changed")
     assert environment.setup(checkout, "dev", run)
-    assert run.verbs == ["lock", "project"]
+    assert run.verbs == ["lock", "compile", "project"]
 
 
 @pytest.mark.usefixtures("usable")
@@ -105,6 +108,24 @@ def test_a_checkout_that_was_moved_is_set_up_anew(environment, checkout, tmp_pat
     moved = tmp_path.with_name("moved")
     checkout.rename(moved)
     assert environment.setup(moved, "dev", run)
+
+
+@pytest.mark.parametrize("checkout_name", ["roadstead", "tests"])
+def test_all_that_may_be_imported_is_compiled(environment, tmp_path, checkout_name):
+    venv = tmp_path / checkout_name / ".venv"
+    packages = venv / "lib" / "python3.11" / "site-packages"
+    wanted = [packages / name for name in ("ray/core", "numba/core", "rich")]
+    unwanted = [packages / name for name in ("ray/data", "numba/tests", "numba/np/tests/sub")]
+    for folder in wanted + unwanted:
+        folder.mkdir(parents=True)
+        (folder / "module.py").write_text("")
+    (packages / "rich" / "broken.py").write_text("def")
+    environment.python_of(venv).parent.mkdir()
+    environment.python_of(venv).symlink_to(sys.executable)
+
+    environment.compile_packages(venv)
+
+    assert {path.parents[1] for path in venv.rglob("*.pyc")} == set(wanted)
 
 
 def test_an_environment_is_usable_when_its_python_starts(environment, tmp_path):
