@@ -41,6 +41,7 @@ from roadstead.actors.messages.recovery import (
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
 from roadstead.actors.runs.outcomes import keep
+from roadstead.actors.runs.scores import with_scores
 from roadstead.actors.runs.session import check_room
 from roadstead.actors.scheduler.figures import concurrency_of
 from roadstead.actors.seam import NOTHING, A, Method, PatientRef, Q, RunFailedError, clock_s
@@ -214,6 +215,9 @@ class Client:
             ]
             if len(placements) >= page.total:
                 break
+        settings, refs = self._plan.settings, self._supervisor.refs
+        schedulers = [refs[scheduler_name(n)] for n in range(settings.scheduler_count)]
+        scored = await with_scores(placements, schedulers, settings.deadlines.call_s)
         preempted = await self._preempted()
         pending: list[PendingPod] = []
         while True:
@@ -233,7 +237,7 @@ class Client:
             replaced[phase] = replaced.get(phase, 0.0) + each.took_s
         self.timings_s |= replaced
         return RunOutcome(
-            tuple(placements),
+            scored,
             tuple(pending),
             scheduling_s,
             self.timings_s,

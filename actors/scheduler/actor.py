@@ -11,8 +11,9 @@ import logging
 from dataclasses import replace
 
 from roadstead.actors.logs import ROOT, log
-from roadstead.actors.messages import ActorStatus, Applied, DeltaBatch
+from roadstead.actors.messages import ActorStatus, Applied, DeltaBatch, PageAsk
 from roadstead.actors.messages.recovery import Restore
+from roadstead.actors.messages.scheduling import ScorePage
 from roadstead.actors.names import index_of
 from roadstead.actors.runtime.kernel_loader import KernelLoader
 from roadstead.actors.scheduler.driver import Driver
@@ -166,6 +167,11 @@ class SchedulerActor:
         if self._plan.settings.runtime != "ray":
             return ()
         return (("memory_bytes", float(own_peak_bytes())),)
+
+    async def scores(self, ask: PageAsk) -> ScorePage:
+        """Scores of the nodes that it chose, a page at a time."""
+        scores = self._scheduler.scores
+        return ScorePage(*scores.page(ask.start, ask.count), len(scores))
 
     async def status(self, _: Nothing) -> ActorStatus:
         counts = self.core.counts()

@@ -19,12 +19,16 @@ TEMPLATE_HASH = "pod-template-hash"
 
 @dataclass(frozen=True, slots=True)
 class PodLine:
-    """One pod. workload: what made it. node: "" where it waits. reason: why it waits, or ""."""
+    """One pod. workload: what made it. node: "" where it waits. reason: why it waits, or "".
+
+    score: of the node, as in `Placement`.
+    """
 
     pod: str
     workload: str
     node: str
     reason: str
+    score: int | None = None
 
 
 @dataclass(slots=True)
@@ -71,13 +75,14 @@ def workload_name(kind: str, namespace: str, name: str, labels: Iterable[tuple[s
 
 def pod_lines(pods: Iterable[Pod], result: RunResult) -> Iterator[PodLine]:
     """A line for each pod that was to be scheduled, in the order in which they were given."""
-    node_of = {each.uid: each.node for each in result.placements}
+    placed = {each.uid: each for each in result.placements}
     reason_of = {each.uid: each.message for each in result.pending}
     reason_of |= {each.uid: f"preempted by {each.preemptor}" for each in result.preempted}
     for identity, facts in pods:
         uid = identity.uid
-        reason = reason_of.get(uid, "")
-        yield PodLine(identity.key, workload_of(facts), node_of.get(uid, ""), reason)
+        reason, found = reason_of.get(uid, ""), placed.get(uid)
+        node, score = ("", None) if found is None else (found.node, found.score)
+        yield PodLine(identity.key, workload_of(facts), node, reason, score)
 
 
 def lines_not_created(result: RunResult) -> Iterator[PodLine]:

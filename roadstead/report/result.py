@@ -23,11 +23,16 @@ REPORTED_PACKAGES = ("ray", "numpy", "arro3-io", "pydantic", "msgpack")
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A pod (`namespace/name`) and the node it was bound to."""
+    """A pod (`namespace/name`) and the node it was bound to.
+
+    score: the node's, in all; None where no other node was feasible, so that nothing was compared,
+    or where it is not known: the scheduler that placed the pod has ended.
+    """
 
     pod: str
     uid: str
     node: str
+    score: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

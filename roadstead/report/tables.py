@@ -34,7 +34,9 @@ def table_rows(result: RunResult, name: RowTable) -> list[dict[str, Json]]:
     key = attrgetter("pod", "uid")
     match name:
         case "placements":
-            return [asdict(each) for each in sorted(result.placements, key=key)]
+            # Without scores: the file is the same whichever schedulers end in the run.
+            placed = sorted(result.placements, key=key)
+            return [{"pod": e.pod, "uid": e.uid, "node": e.node} for e in placed]
         case "pending":
             return [_pending_row(each) for each in sorted(result.pending, key=key)]
         case "preempted":
@@ -73,9 +75,14 @@ def arrow_nodes(use: NodeUse) -> Table:
 def arrow_pods(lines: Iterable[PodLine]) -> Table:
     """A row for each pod, with the columns of the CSV form."""
     rows = list(lines)
-    columns = [each.name for each in fields(PodLine)]
     return make_table(
-        {name: column([getattr(each, name) for each in rows], STRING) for name in columns}
+        {
+            each.name: column(
+                [getattr(row, each.name) for row in rows],
+                INT64 if each.name == "score" else STRING,
+            )
+            for each in fields(PodLine)
+        }
     )
 
 

@@ -92,11 +92,13 @@ def print_pods(console: Console, pods: Iterable[PodLine]) -> None:
         (
             printable(each.pod),
             Text(printable(each.node or each.reason), style="" if each.node else "yellow"),
+            "" if each.score is None else f"{each.score:,}",
             printable(each.workload),
         )
         for each in pods
     ]
-    print_table(console, "Pods", [text("pod"), text("node or reason"), text("workload")], rows)
+    columns = [text("pod"), text("node or reason"), Column("score"), text("workload")]
+    print_table(console, "Pods", columns, rows)
 
 
 def _print_utilization(console: Console, utilization: tuple[Use, ...]) -> None:

@@ -29,6 +29,7 @@ from roadstead.nodes.pod_info import PodClasses
 from roadstead.scheduler.leasing import Leasing
 from roadstead.scheduler.needs import Steps
 from roadstead.scheduler.performing import Performer
+from roadstead.scheduler.scores import Scores
 from roadstead.scheduler.volumes import SchedulerVolumes
 
 
@@ -65,6 +66,7 @@ class Scheduler:
         self.core = core
         self.cycle = SchedulingCycle(parts, thinking)
         self.performer = Performer(core, settings, volumes, extenders, on_failure)
+        self.scores = Scores()
         self.leasing = Leasing(
             *(core, self.performer, settings, parts.profiles, classes, members),
             profile=profile,
@@ -106,6 +108,7 @@ class Scheduler:
             return BatchDone(len(pods), unsettled=unsettled)
         decisions, _ = decided
         performer.figures.decided += len(decisions)
+        self.scores.take(decisions)
         yield from performer.perform(self.core.decided(decisions, lane.cycle.row_versions))
         placed = sum(decision.node_name is not None for decision in decisions)
         return BatchDone(len(pods), len(decisions), placed)

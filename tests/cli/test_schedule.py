@@ -44,7 +44,7 @@ def test_manifests_are_scheduled_and_summed_up(run: Run, cluster: str, pods: str
     ("form", "first"),
     [
         ("wide", "2 placed, 1 pending of 3 pods on 3 nodes"),
-        ("csv", "pod,workload,node,reason\ndefault/"),
+        ("csv", "pod,workload,node,reason,score\ndefault/"),
         ("name", "default/"),
         ("yaml", "source: "),
     ],

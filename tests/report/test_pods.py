@@ -21,6 +21,7 @@ from roadstead.report.pods import (
 )
 from roadstead.report.result import PendingPod, PreemptedPod
 from roadstead.report.summary import summarize
+from roadstead.report.tables import table_rows
 from roadstead.report.terminal import print_pods, print_summary
 
 
@@ -125,13 +126,33 @@ def test_of_many_workloads_and_nodes_the_first_are_shown(result):
     assert "10 nodes, at most 2 on one" in text
 
 
+def test_the_terminal_shows_scores_of_pods_that_have_one(result):
+    first, *rest = result.placements
+    scored = replace(result, placements=(replace(first, score=1250), *rest))
+
+    text = shown(scored, of_result(WEB, WEB, WEB, DB, DB), 200)
+
+    words = [" ".join(line.split()) for line in text.splitlines()]
+    assert "default/p-1 n-1 1,250 StatefulSet default/web" in words
+    assert "default/p-0 n-0 StatefulSet default/web" in words
+
+
+def test_scores_are_not_in_the_file_of_placements(result):
+    """It is the same for a seed, whichever schedulers end in the run."""
+    scored = [replace(each, score=7) for each in result.placements]
+
+    rows = table_rows(replace(result, placements=tuple(scored)), "placements")
+
+    assert rows == table_rows(result, "placements")
+
+
 def test_names_of_pods_are_never_cut_or_split(result):
     name = "default/" + "a" * 60
     pods = [(identity_of("u-3", name), DB)]
     assert name in shown(result, pods)
 
 
-LINES = [PodLine("default/a", "", "n-1", ""), PodLine("b/c", 'Job "x"', "", "no, room")]
+LINES = [PodLine("default/a", "", "n-1", "", 1250), PodLine("b/c", 'Job "x"', "", "no, room")]
 
 
 def written(write, what):
@@ -143,9 +164,9 @@ def written(write, what):
 def test_csv_has_a_header_and_every_pod():
     rows = list(csv.reader(io.StringIO(written(write_csv, LINES))))
     assert rows == [
-        ["pod", "workload", "node", "reason"],
-        ["default/a", "", "n-1", ""],
-        ["b/c", 'Job "x"', "", "no, room"],
+        ["pod", "workload", "node", "reason", "score"],
+        ["default/a", "", "n-1", "", "1250"],
+        ["b/c", 'Job "x"', "", "no, room", ""],
     ]
 
 

@@ -1,0 +1,38 @@
+"""Scores: what the chosen nodes came to, of the pods that one scheduler placed."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from roadstead.cycle.batch import Decision
+
+
+class Scores:
+    """As columns, in the order of the decisions; a pod that was decided again comes again.
+
+    Those of the only feasible node are left out: upstream takes it without scoring (schedulePod).
+    """
+
+    def __init__(self) -> None:
+        self._uids: list[str] = []
+        self._nodes: list[str] = []
+        self._totals = array("q")
+
+    def __len__(self) -> int:
+        return len(self._uids)
+
+    def take(self, decisions: Sequence[Decision]) -> None:
+        """What a batch decided."""
+        # A decision has its feasible nodes and the total behind its pod and its node.
+        scored = [each for each in decisions if each[2] > 1 and each[1] is not None]
+        self._uids += [each[0][0] for each in scored]
+        self._nodes += [each[1] or "" for each in scored]
+        self._totals.extend([each[3] for each in scored])
+
+    def page(
+        self, start: int, count: int
+    ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]:
+        """UIDs, nodes and totals from a place on."""
+        part = slice(start, start + count)
+        return tuple(self._uids[part]), tuple(self._nodes[part]), tuple(self._totals[part])
