@@ -21,8 +21,9 @@ from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.tentative import Tentative
 
 MOST_BATCHES = 64
-"""As many are decided before their messages are sent; leases and waiting changes must not wait for
-longer."""
+LONGEST_S = 1.0
+"""So many are decided before their messages are sent, and for about so long: leases and changes of
+the cluster wait for the end of a chain, and plugins may be slow."""
 
 
 class Chain:
@@ -47,6 +48,14 @@ class Chain:
         self._tentative = tentative
         self._all = (*first, *behind)
         self._batches = 0
+        self._paused_s: float | None = None
+
+    def pause(self, now_s: float) -> None:
+        """It is so late between two batches. The chain ends if it has taken long."""
+        if self._paused_s is None:
+            self._paused_s = now_s
+        elif now_s - self._paused_s > LONGEST_S:
+            self.pods = ()
 
     def take(self, decisions: Sequence[Decision], settled: int) -> None:
         """What came of `pods`. The cycle learns from it."""

@@ -231,7 +231,7 @@ class SchedulingCycle:
             steps = decide_batch(self._nodes, lane.cycle, pods, decide, asks_workers=asks_workers)
             chain.take(*(yield from steps))
             if chain.pods:
-                yield from time_after(Pause())
+                chain.pause((yield from time_after(Pause())))
         if (versions := self._nodes.row_versions(chain.decisions)) is not None:
             lane.cycle.row_versions = versions
 

@@ -7,6 +7,7 @@ import pytest
 from roadstead.config.concurrency import DecisionTime, KindTime
 from roadstead.cycle import chain
 from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.needs import Pause
 from tests.builders import pod
 from tests.cycle.test_ends_of_batches import full
 from tests.cycle.test_scheduling_cycle import World
@@ -90,6 +91,13 @@ def test_a_chain_is_no_longer_than_messages_may_wait(monkeypatch):
     world = World()
 
     assert world.decide(nominated(world, "n1", "n2", "n1")) == (["n1", "n2"], 2)
+
+
+def test_a_chain_ends_where_its_batches_take_long():
+    world = World()
+    world.happens[Pause] = lambda: setattr(world, "now_s", world.now_s + 1.2)
+
+    assert world.decide(nominated(world, *["n1", "n2"] * 2)) == (["n1", "n2"], 2)
 
 
 @pytest.mark.parametrize(
