@@ -28,6 +28,7 @@ from roadstead.binder.binder import Binder
 from roadstead.binder.core import BinderCore
 from roadstead.binder.verification import Verifier
 from roadstead.cache.core import CacheAnswer, CacheCore
+from roadstead.cycle.tentative import Tentative
 from roadstead.framework.hint_map import HintMap
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.plugin import FilterResult
@@ -187,6 +188,28 @@ def an_evicted_pod_still_counts_at_the_cache(put):
         "NominatePods",
         lambda nominations, gone, known: NominatePods(nominations, (), known),
     )
+
+
+@bug(found=0)
+def victims_stay_on_the_table(put):
+    original = Tentative.preempt
+    put(Tentative, "preempt", lambda self, pod, node_name, _: original(self, pod, node_name, ()))
+
+
+@bug(found=1)
+def victims_that_were_not_evicted_do_not_come_back(put):
+    original = Tentative.drop_rest
+
+    def drop_rest(self):
+        self._leaving.clear()
+        original(self)
+
+    put(Tentative, "drop_rest", drop_rest)
+
+
+@bug(found=0)
+def a_chain_shows_nothing_of_what_follows_from_preemption(put):
+    put(Tentative, "preempt", lambda self, pod, node_name, victims: True)
 
 
 @bug(found=0)
