@@ -246,6 +246,8 @@ class InterPodAffinity(
         counts_of = {pod: self._counts_of(pod) for pod in dict.fromkeys(pods)}
         if any(counts.pod.terms.error for counts in counts_of.values()):
             return False
+        if not any(counts.is_related() for counts in counts_of.values()):
+            return True
         may = may_stand(pods, rows, table, counts_of, lambda key: label_codes(table, key)[1])
         for counts in counts_of.values():
             self._settle(counts)

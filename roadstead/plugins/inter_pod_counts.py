@@ -441,6 +441,11 @@ class Counts:
         grown, self.cells = cells - self.cells, cells
         return grown
 
+    def is_related(self) -> bool:
+        """Whether any class can count for this one: either it has terms, or some other has."""
+        self._index.catch_up()
+        return self._has_terms or bool(self._index.with_terms)
+
     def relates_to(self, other: PodInfo) -> bool:
         """Whether a pod of that class, wherever it stands, counts for this one."""
         self._relate()

@@ -51,13 +51,13 @@ class Gangs:
         """Whether a pod that these plugins rejected gave up waiting for its gang."""
         return not self._plugins.isdisjoint(rejected_by)
 
-    def gather(self, gangs: Iterable[GroupKey], now_s: float) -> None:
+    def gather(self, gangs: Sequence[GroupKey], now_s: float) -> None:
         """Pods of these gangs wait for the others, some of which may have given up before.
 
         Those that fitted nowhere are woken by events alone: otherwise a gang that is too large
         would be tried again and again.
         """
-        if not self._core.counts().unschedulable:
+        if not gangs or not self._core.counts().unschedulable:
             return
         rejected_by = self._core.rejected_by
         for key in gangs:

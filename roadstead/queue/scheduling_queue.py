@@ -136,7 +136,7 @@ class SchedulingQueue:
 
     # Leases.
 
-    def gather(self, gangs: Iterable[GroupKey], now_s: float) -> None:
+    def gather(self, gangs: Sequence[GroupKey], now_s: float) -> None:
         """Try those of gangs again that had given up: others of them wait at a scheduler."""
         self._gangs.gather(gangs, now_s)
 
