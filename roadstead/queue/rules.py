@@ -27,6 +27,9 @@ def rules_of(hints: HintMap) -> EventRules[SeenEvent]:
         assigned = seen.change.new
         if not _is_narrowed(seen.event) or not isinstance(assigned, SeenPod):
             return True
+        if seen.change.thorough and seen.change.old is not None:
+            # Upstream looks at the pod as it is now alone, and not at whom it kept away before.
+            return True
         return hints.is_concerned(facts, assigned.facts, rejected_by)
 
     return EventRules(hints.may_help, hints.is_registered, concerns, any_of)

@@ -119,6 +119,19 @@ def test_other_events_concern_everybody(event):
     assert rules().concerns(event, pod(), (FIT,))
 
 
+def test_a_pod_of_a_run_that_changed_concerns_those_that_it_kept_away_before():
+    """Upstream looks at the pod as it is now, and wakes such pods after five minutes."""
+    avoided = SeenPod(WEB, True), SeenPod(pod(labels={"app": "x"}), True)
+    away = pod(pod_anti_affinity=near().pod_affinity)
+
+    as_upstream = SeenEvent(LABELS, Change(*avoided))
+    in_a_run = SeenEvent(LABELS, Change(*avoided, thorough=True))
+
+    assert not rules().concerns(as_upstream, away, (AFFINITY,))
+    assert rules().concerns(in_a_run, away, (AFFINITY,))
+    assert rules().hint(AFFINITY, in_a_run, away)
+
+
 def test_hints_and_registered_events_are_those_of_the_profiles():
     fit = SeenEvent(NODE_ADD, Change(new=node(cpu=100)))
 

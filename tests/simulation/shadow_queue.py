@@ -307,6 +307,9 @@ def concerns(cluster, there, seen, facts, rejected_by):
     frees = seen.event.action & (ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
     if seen.event.resource is not EventResource.ASSIGNED_POD or frees:
         return True
+    if seen.change.thorough and seen.change.old:
+        # Ours: whom a pod kept away by labels that it has no more.
+        return True
     other, rejected_by = seen.change.new.facts, there.intersection(rejected_by)
     if "PodTopologySpread" in rejected_by and other.namespace == facts.namespace:
         return True
