@@ -40,6 +40,7 @@ class ShadowCache:
     def __init__(self, core):
         self._core = core
         self.pods, self._over, self._gone = {}, {}, {}
+        # All facts that each pod was counted with: what is on its way may be of an earlier attempt.
         self.keys, self.facts = {}, {}
         self._until_s, self.asked, self.expired, self._came_from = {}, set(), set(), {}
         self.asks, self.words = [], None
@@ -239,7 +240,8 @@ class ShadowCache:
 
     def _place(self, uid, is_added, node, token, facts):
         self.pods[uid] = is_added, node, token, facts
-        self.facts[uid] = facts
+        if facts not in (known := self.facts.setdefault(uid, [])):
+            known.append(facts)
         self._gone.pop(uid, None)
         self.named.pop(uid, None)
 

@@ -368,7 +368,8 @@ class ShadowRefill:
         for who, facts in pods:
             namespace, _, name = cache.keys[who.uid].partition("/")
             self._same("the queue hears of", (who.namespace, who.name), (namespace, name))
-            self._same("it had", facts, cache.facts[who.uid])
+            if facts not in (known := cache.facts[who.uid]):
+                self._wrong(f"it had {known}, not {facts}")
         if self._ends is not None:
             (should, late, over), self._ends = self._ends, None
             self._same("at the end of a scheduler there are", cache.pods, should)
