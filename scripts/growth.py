@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,11 +76,36 @@ def _schedulers() -> Iterator[Point]:
             yield Point(schedulers, f"{mode}, ray", "ray", nodes=50_000, pods=20_000, flags=flags)
 
 
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What is varied: for the title and below the x axis. fixed: what stays, as a sentence."""
+
+    varied: str
+    x_title: str
+    fixed: str
+    points: Callable[[], Iterator[Point]]
+
+
 AXES = {
-    "nodes": ("nodes", _nodes),
-    "pods": ("pods, onto 5,000 nodes", _pods),
-    "classes": ("classes of pods, 5,000 nodes", _classes),
-    "schedulers": ("schedulers, 50,000 nodes", _schedulers),
+    "nodes": Axis(
+        "number of nodes",
+        "Nodes",
+        "10,000 pods of one class (4,000 on 100 nodes), onto empty nodes.",
+        _nodes,
+    ),
+    "pods": Axis("number of pods", "Pods", "Pods of one class, onto 5,000 empty nodes.", _pods),
+    "classes": Axis(
+        "number of pod classes",
+        "Classes of pods",
+        "10,000 pods (50,000 of ten classes), onto 5,000 empty nodes.",
+        _classes,
+    ),
+    "schedulers": Axis(
+        "number of schedulers",
+        "Schedulers",
+        "20,000 pods of one class, onto 50,000 empty nodes.",
+        _schedulers,
+    ),
 }
 
 
@@ -119,8 +144,7 @@ def measure(point: Point) -> dict[str, float | str]:
 
 def run(axis: str, runs: int, known: dict[str, list[dict[str, float | str]]]) -> None:
     """Fills in the points of an axis that are not known yet."""
-    _, points = AXES[axis]
-    for point in points():
+    for point in AXES[axis].points():
         figures = known.setdefault(f"{axis}: {point.key}", [])
         while len(figures) < runs:
             figures.append(measure(point))
@@ -130,17 +154,28 @@ def run(axis: str, runs: int, known: dict[str, list[dict[str, float | str]]]) ->
 
 def plot(axis: str, known: dict[str, list[dict[str, float | str]]]) -> str:
     """The points of an axis as SVG; "" where there are none."""
-    x_name, points = AXES[axis]
+    asked = AXES[axis]
     lines: dict[str, list[tuple[float, Band]]] = {}
-    for point in points():
+    runs = set[int]()
+    for point in asked.points():
         rates = [float(each["pods_per_s"]) for each in known.get(f"{axis}: {point.key}", ())]
         if rates:
             middle = Band(statistics.median(rates), min(rates), max(rates))
             lines.setdefault(point.line, []).append((point.x, middle))
+            runs.add(len(rates))
     if not lines:
         return ""
     drawn = tuple(Line(name, tuple(found)) for name, found in lines.items())
-    return svg(Plot(f"Speed by {axis}", x_name, "pods/s", drawn))
+    title = f"Pods scheduled per second by {asked.varied}"
+    interval = f"slowest to fastest of {_of_runs(runs)} runs; the marker is at their median"
+    single = ("One run of each point: no intervals.",) if runs == {1} else ()
+    notes = (asked.fixed, *single)
+    return svg(Plot(title, asked.x_title, "Pods per second", drawn, interval=interval, notes=notes))
+
+
+def _of_runs(runs: set[int]) -> str:
+    fewest, most = min(runs), max(runs)
+    return str(most) if fewest == most else f"{fewest} to {most}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

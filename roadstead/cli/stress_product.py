@@ -29,28 +29,30 @@ DEFAULT_FLEET: Final = "fleet"
 SCENARIOS: Final = {"constraint-heavy": constraint_heavy, "jobs": jobs}
 
 PARAMETERS: Final = (
-    Parameter("nodes", 64, "nodes of a scenario", 1, 1_000_000),
-    Parameter("pods", 400, "pods of a scenario", 1, 10_000_000),
+    Parameter("nodes", 64, "number of nodes (of a scenario)", 1, 1_000_000),
+    Parameter("pods", 400, "number of pods (of a scenario)", 1, 10_000_000),
     Parameter("mode", "shared", "mode of concurrency", choices=("exact", "shared", "partitioned")),
-    Parameter("schedulers", 4, "schedulers", 1, 256),
-    Parameter("batch", 256, "pods that a scheduler takes at a time", 1, 65_536),
-    Parameter("partitions", 0, "parts of the nodes, if partitioned; 0: one each", 0, 1024),
+    Parameter("schedulers", 4, "number of schedulers", 1, 256),
+    Parameter("batch", 256, "batch size (pods that a scheduler takes at a time)", 1, 65_536),
+    Parameter("partitions", 0, "number of partitions (0: one for each scheduler)", 0, 1024),
     CONFLICTS,
     TRANSACTION,
-    Parameter("staleness_s", 0.0, "how old the state may be; 0: read anew", 0.0, DAY_S),
+    Parameter("staleness_s", 0.0, "maximum age of the state (0: read anew)", 0.0, DAY_S),
     Parameter("decision_job_s", 0.0, "simulated decision time per job", 0.0, DAY_S),
     Parameter("decision_task_s", 0.0, "simulated decision time per pod", 0.0, DAY_S),
     Parameter(
         "partition_policy",
         "latency-first",
-        "where a partitioned scheduler looks first",
+        "partition policy (where a scheduler looks first)",
         choices=("latency-first", "quality-first", "adaptive"),
     ),
-    Parameter("tie_break", "random", "among equally good nodes", choices=("random", "first")),
+    Parameter(
+        "tie_break", "random", "tie break (of equally good nodes)", choices=("random", "first")
+    ),
     Parameter(
         "recheck",
         "all",
-        "what the binder checks at the commit (lab only)",
+        "re-check at the commit (lab only)",
         choices=("all", "node", "none"),
     ),
 )
@@ -82,7 +84,7 @@ def product_study(
     workload = Parameter(
         "workload",
         INPUT if has_input else DEFAULT_FLEET,
-        "what is scheduled",
+        "workload",
         choices=(INPUT,) if has_input else (DEFAULT_FLEET, *SCENARIOS),
     )
     text = f"the product's actors, engine {asked.engine}"

@@ -153,7 +153,7 @@ def _print_table(swept: Swept, advice: Recommendation | None) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from roadstead.report.stress_page import plain
+    from roadstead.report.stress_plots import plain
     from roadstead.report.text_table import Column, indented, print_table, text
 
     names = [name for name, _ in swept.sweep.axes]

@@ -23,7 +23,10 @@ Run: TypeAlias = Callable[[Values, int], Figures]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a study: its default, and its choices or bounds; `text` for people."""
+    """A parameter of a study: its default, and its choices or bounds.
+
+    text: a noun in the singular for titles of plots; behind it, in brackets, a unit or a remark.
+    """
 
     name: str
     default: Value
@@ -120,11 +123,11 @@ def _run_policies(values: Values, seed: int) -> Figures:
 PERCENT: Final = 100.0
 DAY_S: Final = 86_400.0
 
-CONFLICTS: Final = Parameter("conflicts", "fit", "what is a conflict", choices=("fit", "version"))
+CONFLICTS: Final = Parameter("conflicts", "fit", "conflict detection", choices=("fit", "version"))
 TRANSACTION: Final = Parameter(
     "transaction",
     "incremental",
-    "what a conflict does to the rest of a transaction",
+    "kind of transaction",
     choices=("incremental", "all-or-nothing"),
 )
 
@@ -132,23 +135,23 @@ OMEGA: Final = Study(
     "omega",
     "service and batch schedulers on one shared cell (Omega, EuroSys 2013)",
     (
-        Parameter("cell", "example", "whose machines and jobs", choices=tuple(CELLS)),
-        Parameter("machines", 10_000, "machines of the cell", 1, 1_000_000),
-        Parameter("load", 0.6, "part of the cell that is used from the start", 0.0, 0.99),
-        Parameter("batch_schedulers", 1, "schedulers for batch jobs", 1, 256),
-        Parameter("service_schedulers", 1, "schedulers for service jobs", 1, 256),
+        Parameter("cell", "example", "cell (of machines and jobs)", choices=tuple(CELLS)),
+        Parameter("machines", 10_000, "number of machines", 1, 1_000_000),
+        Parameter("load", 0.6, "share of the cell used at the start (0 to 1)", 0.0, 0.99),
+        Parameter("batch_schedulers", 1, "number of batch schedulers", 1, 256),
+        Parameter("service_schedulers", 1, "number of service schedulers", 1, 256),
         Parameter("job_s", 0.1, "decision time per batch job", 0.0, DAY_S),
         Parameter("task_s", 0.005, "decision time per batch task", 0.0, DAY_S),
         Parameter("service_job_s", 0.1, "decision time per service job", 0.0, DAY_S),
         Parameter("service_task_s", 0.005, "decision time per service task", 0.0, DAY_S),
-        Parameter("batch_rate", 1.0, "arrivals of batch jobs, relative", 0.001, 1000.0),
-        Parameter("service_rate", 1.0, "arrivals of service jobs, relative", 0.001, 1000.0),
+        Parameter("batch_rate", 1.0, "arrival rate of batch jobs (relative)", 0.001, 1000.0),
+        Parameter("service_rate", 1.0, "arrival rate of service jobs (relative)", 0.001, 1000.0),
         CONFLICTS,
         TRANSACTION,
-        Parameter("placement", "first-fit", "how machines are chosen", choices=tuple(PLACEMENTS)),
-        Parameter("sample", 0, "machines scored for a task (pack, spread; 0: all)", 0, 1_000_000),
-        Parameter("staleness_s", 0.0, "how old a view may be", 0.0, DAY_S),
-        Parameter("batch", 1, "jobs decided on one view", 1, 65_536),
+        Parameter("placement", "first-fit", "placement of tasks", choices=tuple(PLACEMENTS)),
+        Parameter("sample", 0, "number of machines scored for a task (0: all)", 0, 1_000_000),
+        Parameter("staleness_s", 0.0, "maximum age of a view", 0.0, DAY_S),
+        Parameter("batch", 1, "number of jobs decided on one view", 1, 65_536),
         Parameter("horizon_s", 14_400.0, "virtual time of a run", 1.0, 100 * DAY_S),
     ),
     _run_omega,
@@ -170,13 +173,13 @@ EXTRA_SLOTS: Final = Study(
     "extra-slots",
     "slots needed beyond the tasks of a sync gap (ParSync, ATC 2021)",
     (
-        Parameter("schedulers", 20, "schedulers", 1, 1000),
-        Parameter("partitions", 20, "partitions; 1 is StateSync", 1, 10_000),
-        Parameter("sync_gap_s", 0.5, "time in which all of a view is refreshed", 0.001, 60.0),
-        Parameter("tasks_per_s", 40_000.0, "tasks that come, all together", 1.0, 1e6),
-        Parameter("capacity_per_s", 4_000.0, "attempts of one scheduler", 1.0, 1e6),
+        Parameter("schedulers", 20, "number of schedulers", 1, 1000),
+        Parameter("partitions", 20, "number of partitions (1: StateSync)", 1, 10_000),
+        Parameter("sync_gap_s", 0.5, "sync gap (to refresh all of a view)", 0.001, 60.0),
+        Parameter("tasks_per_s", 40_000.0, "arrival rate of tasks (all together)", 1.0, 1e6),
+        Parameter("capacity_per_s", 4_000.0, "attempt rate of one scheduler", 1.0, 1e6),
         Parameter("variance", 0.0, "variance of the slots' scores", 0.0, 100.0),
-        Parameter("look", "fresh", "which partitions are looked at", choices=("fresh", "all")),
+        Parameter("look", "fresh", "choice of partitions", choices=("fresh", "all")),
     ),
     _run_gap,
     ("extra_slots", "extra_share", "conflict_fraction", "feasible"),
@@ -186,21 +189,21 @@ POLICIES: Final = Study(
     "policies",
     "where partitioned schedulers look first, over phases of load (ParSync, ATC 2021)",
     (
-        Parameter("policy", "adaptive", "where to look first", choices=policies.POLICIES),
-        Parameter("schedulers", 20, "schedulers", 1, 1000),
-        Parameter("partitions", 20, "partitions", 1, 10_000),
-        Parameter("slots", 200_000, "slots", 100, 10_000_000),
-        Parameter("sync_gap_s", 0.5, "time in which all of a view is refreshed", 0.001, 60.0),
+        Parameter("policy", "adaptive", "policy (where to look first)", choices=policies.POLICIES),
+        Parameter("schedulers", 20, "number of schedulers", 1, 1000),
+        Parameter("partitions", 20, "number of partitions", 1, 10_000),
+        Parameter("slots", 200_000, "number of slots", 100, 10_000_000),
+        Parameter("sync_gap_s", 0.5, "sync gap (to refresh all of a view)", 0.001, 60.0),
         Parameter("task_mean_s", 5.0, "mean duration of a task", 0.01, DAY_S),
-        Parameter("capacity_per_s", 2_500.0, "attempts of one scheduler", 1.0, 1e6),
+        Parameter("capacity_per_s", 2_500.0, "attempt rate of one scheduler", 1.0, 1e6),
         Parameter("variance", 1.0, "variance of the slots' scores", 0.0, 100.0),
-        Parameter("between", 0.5, "part of it that is between partitions", 0.0, 1.0),
+        Parameter("between", 0.5, "share of variance between partitions (0 to 1)", 0.0, 1.0),
         Parameter("adaptive_wait_s", 0.1, "wait from which adaptive looks for fresh", 0.0, 60.0),
         Parameter("phase_s", 20.0, "virtual time of each phase", 1.0, DAY_S),
         Parameter(
             "phases",
             "50/80/95/80/50",
-            "load of each phase in percent",
+            "load of the phases (percent)",
             choices=("50/80/95/80/50", "50", "80", "95"),
         ),
     ),

@@ -1,45 +1,51 @@
-"""Plots as SVG text: lines over an axis, each with its confidence band. No library, no network.
+"""Plots as SVG text: lines over an axis, with an interval at each point. No library, no network.
 
-Over words there are no lines, since nothing lies between them: dots with their bands as bars.
+Over words there are no lines, since nothing lies between them: only markers with their intervals.
+The height of a picture follows from its texts: title, axes, legend and notes are wrapped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
-from math import floor, isclose, log10
+from functools import partial
 from typing import Final
 
 from roadstead.lab.statistics import Band
-
-WIDTH, HEIGHT = 560, 340
-LEFT, RIGHT, TOP, BOTTOM = 64, 14, 30, 44
-COLOURS: Final = (
-    *("#1f6fb4", "#d1602a", "#2c8a57", "#8a4fa3", "#b3212d", "#6d5a43", "#c2559d", "#5b6670"),
+from roadstead.report.html_page import text as escaped
+from roadstead.report.plot_axis import Scale, Tick, x_scale, x_ticks, y_axis
+from roadstead.report.plot_legend import LegendEntry, legend_rows
+from roadstead.report.plot_marks import (
+    ROW,
+    STYLE,
+    TITLE_SIZE,
+    Look,
+    interval_mark,
+    interval_sample,
+    rule,
+    text_at,
 )
-LEGEND_ROW = 16
-LOG_FROM: Final = 20.0
-"""An axis of positive numbers is logarithmic from this ratio of its ends on."""
+from roadstead.report.plot_text import number_text, text_width, wrap
 
-TICKS = 5
-MANY_TICKS: Final = 10
-"""Up to so many different x stand on the axis themselves."""
-
-INSET: Final = 12
+WIDTH: Final = 600
+PADDING: Final = 14.0
+AREA_HEIGHT: Final = 250.0
+TITLE_ROW: Final = 19.0
+INSET: Final = 30.0
 """Pixels between the ends of the x axis and the outermost points."""
 
-LETTER: Final = 7
-"""Pixels that a letter of a tick takes, about."""
+BORDER: Final = 4.0
+"""Pixels between the text of a tick and the border of the picture, at least."""
 
-DASHES: Final = ("", "6 3", "2 3")
-"""Lines of the same colour differ in these."""
+SLOT_SHARE: Final = 0.8
+"""Part of a word's place on the x axis that its points are spread over."""
 
-_STYLE: Final = (
-    "text { font: 11px system-ui, sans-serif; fill: #333 } .title { font-weight: 600 }"
-    ".x { text-anchor: middle } .y { text-anchor: end }"
-    ".grid { stroke: #e3e6e9 } .mark { stroke: #555 }"
-)
+SHIFT: Final = 3.0
+"""Pixels by which points of several lines stand left or right of their x, at most: less than a
+marker is wide, and enough to tell their intervals apart.
+"""
+
+TEXT_WIDTH: Final = WIDTH - 2 * PADDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,194 +58,214 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """title, names of the axes, lines; words: what the x places 0, 1, … mean, if they are words."""
+    """Titles, axes and lines of a plot.
+
+    words: what the x places 0, 1, … mean, if they are words. interval: what the intervals are;
+    they are named in the legend where one is drawn. notes: sentences below the legend.
+    """
 
     title: str
-    x_name: str
-    y_name: str
+    x_title: str
+    y_title: str
     lines: tuple[Line, ...]
     words: tuple[str, ...] = ()
+    interval: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Scale:
-    """Maps low to high onto pixels from `start` on, `length` of them."""
+class _Area:
+    """The rectangle of the data, in pixels, and its scales."""
 
-    low: float
-    high: float
-    start: float
-    length: float
-    is_log: bool = False
-
-    def at(self, value: float) -> float:
-        low, high = self.low, self.high
-        if self.is_log:
-            low, high, value = log10(low), log10(high), log10(max(value, self.low))
-        return self.start + self.length * (value - low) / (high - low)
-
-    def ticks(self) -> list[float]:
-        if self.is_log:
-            first, last = floor(log10(self.low)), floor(log10(self.high) + 1e-9)
-            found = [10.0**power for power in range(first, last + 1)]
-            return [each for each in found if self.low * 0.999 <= each <= self.high * 1.001]
-        step = _round_step((self.high - self.low) / TICKS)
-        first = floor(self.low / step)
-        found = [(first + index) * step for index in range(TICKS * 3)]
-        return [each for each in found if self.low - step / 1e6 <= each <= self.high + step / 1e6]
-
-
-def _round_step(about: float) -> float:
-    power = 10.0 ** floor(log10(about))
-    return next(power * nice for nice in (1.0, 2.0, 5.0, 10.0) if power * nice >= about * 0.999)
+    left: float
+    right: float
+    base: float
+    x: Scale
+    y: Scale
 
 
 def svg(plot: Plot) -> str:
     """The plot as one <svg> element, which is a file of its own, too."""
-    x, y = _scales(plot)
-    legend = LEGEND_ROW * (len(plot.lines) if len(plot.lines) > 1 else 0)
-    height = HEIGHT + legend
+    head, top = _head(plot)
+    area, y_ticks = _area(plot, top)
+    x_axis, bottom = _x_axis(plot, area)
+    legend, bottom = _legend(plot, bottom)
+    notes, bottom = _paragraph(plot.notes, bottom + 6, "note")
+    height = round(bottom + PADDING)
     parts = [
-        f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" '
-        f'aria-label="{escape(plot.title)}" xmlns="http://www.w3.org/2000/svg">',
-        f"<style>{_STYLE}</style>",
-        f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
-        f'<text x="{LEFT}" y="18" class="title">{escape(plot.title)}</text>',
-        *_frame(plot, x, y),
+        f'<svg class="plot" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
+        f'role="img" aria-label="{escaped(plot.title)}" xmlns="http://www.w3.org/2000/svg">',
+        f"<style>{STYLE}</style>",
+        f'<rect width="{WIDTH}" height="{height}" class="page"/>',
+        *head,
+        *_y_axis(area, y_ticks),
+        *x_axis,
+        *_data(plot, area),
+        *legend,
+        *notes,
+        "</svg>",
     ]
-    for index, line in enumerate(plot.lines):
-        look = _Look.of(index)
-        parts += _bars(line, look, index, plot, x, y) if plot.words else _band(line, look, x, y)
-        if legend:
-            parts += _legend(line.name, look, index)
-    return "\n".join([*parts, "</svg>"])
+    return "\n".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """Colour and dashes of a line."""
-
-    colour: str
-    dashes: str
-
-    @classmethod
-    def of(cls, index: int) -> _Look:
-        turn = index // len(COLOURS) % len(DASHES)
-        return cls(COLOURS[index % len(COLOURS)], DASHES[turn])
-
-    def stroke(self, width: float) -> str:
-        dashes = f' stroke-dasharray="{self.dashes}"' if self.dashes else ""
-        return f'stroke="{self.colour}" stroke-width="{width}"{dashes}'
-
-
-def _scales(plot: Plot) -> tuple[_Scale, _Scale]:
-    xs = [at for line in plot.lines for at, _ in line.points]
-    ys = [end for line in plot.lines for _, band in line.points for end in (band.low, band.high)]
-    is_log = not plot.words and min(xs) > 0 and max(xs) / min(xs) >= LOG_FROM
-    x_low, x_high = _apart(min(xs), max(xs), is_log=is_log)
-    if plot.words:
-        x_low, x_high = -0.5, len(plot.words) - 0.5
-    low = min(0.0, *ys)
-    _, high = _apart(low, max(low, *ys), is_log=False)
-    x = _Scale(x_low, x_high, LEFT + INSET, WIDTH - LEFT - RIGHT - 2 * INSET, is_log)
-    return x, _Scale(low, high, HEIGHT - BOTTOM, -(HEIGHT - TOP - BOTTOM))
-
-
-def _apart(low: float, high: float, *, is_log: bool) -> tuple[float, float]:
-    if not isclose(low, high):
-        return low, high
-    return (low / 2, high * 2) if is_log else (low, low + 1.0)
-
-
-def _frame(plot: Plot, x: _Scale, y: _Scale) -> list[str]:
-    base, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+def _head(plot: Plot) -> tuple[list[str], float]:
+    """Title and title of the y axis, and where they end."""
+    y = PADDING - 4
     parts = []
-    for value in y.ticks():
-        at = y.at(value)
-        parts.append(f'<line x1="{LEFT}" x2="{right}" y1="{at:.1f}" y2="{at:.1f}" class="grid"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{at + 4:.1f}" class="y">{_number(value)}</text>')
-    for at, text in _x_marks(plot, x):
-        parts.append(
-            f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{base}" y2="{base + 4}" class="mark"/>'
-        )
-        parts.append(f'<text x="{at:.1f}" y="{base + 17}" class="x">{escape(text)}</text>')
-    middle = (LEFT + right) / 2
-    parts.append(f'<line x1="{LEFT}" x2="{right}" y1="{base}" y2="{base}" class="mark"/>')
-    parts.append(f'<text x="{middle}" y="{base + 35}" class="x">{escape(plot.x_name)}</text>')
-    turned = f"rotate(-90 14 {HEIGHT / 2})"
-    name = escape(plot.y_name)
-    return [*parts, f'<text x="14" y="{HEIGHT / 2}" transform="{turned}" class="x">{name}</text>']
+    for line in wrap(plot.title, TEXT_WIDTH, TITLE_SIZE, is_bold=True):
+        y += TITLE_ROW
+        parts.append(text_at(PADDING, y, line, "title"))
+    # The title of the y axis stands above it: nobody has to turn the head, and it has room.
+    name, y = _paragraph([plot.y_title], y + 6)
+    return parts + name, y + ROW
 
 
-def _x_marks(plot: Plot, x: _Scale) -> list[tuple[float, str]]:
-    """(pixel, text) of the ticks: words, the values themselves where they are few, or round ones.
-
-    A tick that would touch the one before it has no text.
-    """
-    if plot.words:
-        return [(x.at(place), word) for place, word in enumerate(plot.words)]
-    values = sorted({place for line in plot.lines for place, _ in line.points})
-    marks, free_from = list[tuple[float, str]](), 0.0
-    for value in values if len(values) <= MANY_TICKS else x.ticks():
-        at, text = x.at(value), _number(value)
-        half = LETTER * len(text) / 2
-        marks.append((at, text if at - half >= free_from else ""))
-        free_from = at + half + LETTER if marks[-1][1] else free_from
-    return marks
-
-
-def _band(line: Line, look: _Look, x: _Scale, y: _Scale) -> list[str]:
-    at = [(x.at(place), band) for place, band in line.points]
-    upper = [f"{px:.1f},{y.at(band.high):.1f}" for px, band in at]
-    lower = [f"{px:.1f},{y.at(band.low):.1f}" for px, band in reversed(at)]
-    middle = " ".join(f"{px:.1f},{y.at(band.mean):.1f}" for px, band in at)
-    dots = [
-        _dot(px, y.at(band.mean), look, f"{line.name} {_number(place)}: {_told(band)}")
-        for (px, band), (place, _) in zip(at, line.points, strict=True)
-    ]
-    return [
-        f'<polygon points="{" ".join(upper + lower)}" fill="{look.colour}" opacity="0.16"/>',
-        f'<polyline points="{middle}" fill="none" {look.stroke(1.8)}/>',
-        *dots,
-    ]
-
-
-def _bars(line: Line, look: _Look, index: int, plot: Plot, x: _Scale, y: _Scale) -> list[str]:
-    """Dots with bars, those of several lines side by side within the place of their word."""
-    aside = ((index + 1) / (len(plot.lines) + 1) - 0.5) * 0.8
+def _paragraph(texts: Iterable[str], y: float, style: str = "") -> tuple[list[str], float]:
+    """Wrapped lines of text below y, and where they end."""
     parts = []
-    for place, band in line.points:
-        px = x.at(place + aside)
-        low, high = y.at(band.low), y.at(band.high)
-        parts.append(
-            f'<line x1="{px:.1f}" x2="{px:.1f}" y1="{low:.1f}" y2="{high:.1f}" '
-            f'{look.stroke(6)} opacity="0.3"/>'
-        )
-        word = plot.words[round(place)]
-        parts.append(_dot(px, y.at(band.mean), look, f"{line.name} {word}: {_told(band)}"))
+    for text in texts:
+        for line in wrap(text, TEXT_WIDTH):
+            y += ROW
+            parts.append(text_at(PADDING, y, line, style))
+    return parts, y
+
+
+def _area(plot: Plot, top: float) -> tuple[_Area, list[Tick]]:
+    bands = [band for line in plot.lines for _, band in line.points]
+    low = min(min(band.low, band.mean) for band in bands)
+    high = max(max(band.high, band.mean) for band in bands)
+    base = top + AREA_HEIGHT
+    y, ticks = y_axis(low, high, base, -AREA_HEIGHT)
+    left = PADDING + max(text_width(tick.text) for tick in ticks) + 8
+    right = WIDTH - PADDING
+    if plot.words:
+        x = Scale(-0.5, len(plot.words) - 0.5, left, right - left)
+    else:
+        x = x_scale(_x_values(plot), left + INSET, right - left - 2 * INSET)
+    return _Area(left, right, base, x, y), ticks
+
+
+def _x_values(plot: Plot) -> list[float]:
+    return sorted({place for line in plot.lines for place, _ in line.points})
+
+
+def _y_axis(area: _Area, ticks: Sequence[Tick]) -> list[str]:
+    parts = []
+    for tick in ticks:
+        style = "grid" if tick.value else "axis"
+        parts.append(rule(area.left, tick.at, area.right, tick.at, style))
+        parts.append(text_at(area.left - 8, tick.at + 4, tick.text, "end"))
     return parts
 
 
-def _dot(x: float, y: float, look: _Look, text: str) -> str:
-    return (
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{look.colour}">'
-        f"<title>{escape(text.strip())}</title></circle>"
-    )
+def _x_axis(plot: Plot, area: _Area) -> tuple[list[str], float]:
+    """Ticks with their texts and the title of the x axis, and where they end."""
+    marks = _x_marks(plot, area)
+    parts = [rule(area.left, area.base, area.right, area.base, "axis"), *_axis_break(area)]
+    for at, lines in marks:
+        parts.append(rule(at, area.base, at, area.base + 5, "axis"))
+        parts += [
+            text_at(at, area.base + 4 + ROW * row, line, "middle")
+            for row, line in enumerate(lines, 1)
+        ]
+    y = area.base + 8 + ROW * max((len(lines) for _, lines in marks), default=1)
+    title = plot.x_title + (", logarithmic scale" if area.x.is_log else "")
+    for line in wrap(title, TEXT_WIDTH):
+        y += ROW
+        parts.append(text_at(_middle_of(area, line), y, line, "middle"))
+    return parts, y
 
 
-def _legend(name: str, look: _Look, index: int) -> list[str]:
-    y = HEIGHT + 4 + LEGEND_ROW * index
+def _x_marks(plot: Plot, area: _Area) -> list[tuple[float, list[str]]]:
+    """(pixel, lines of text) of each tick."""
+    if plot.words:
+        width = (area.right - area.left) / len(plot.words) - 2 * BORDER
+        return [(area.x.at(place), wrap(word, width)) for place, word in enumerate(plot.words)]
+    ticks = x_ticks(_x_values(plot), area.x, BORDER, WIDTH - BORDER)
+    return [(tick.at, [tick.text]) for tick in ticks]
+
+
+def _middle_of(area: _Area, line: str) -> float:
+    """Where a text is centred: below the middle of the axis, or farther left if it is long."""
+    return min((area.left + area.right) / 2, WIDTH - PADDING - text_width(line) / 2)
+
+
+def _axis_break(area: _Area) -> list[str]:
+    """Two strokes through the x axis between zero and the logarithmic part."""
+    if not area.x.zero_gap:
+        return []
+    at = area.x.start + area.x.zero_gap / 2
     return [
-        f'<line x1="{LEFT}" x2="{LEFT + 20}" y1="{y}" y2="{y}" {look.stroke(3)}/>',
-        f'<text x="{LEFT + 26}" y="{y + 4}" class="name">{escape(name)}</text>',
+        f'<rect x="{at - 3:.1f}" y="{area.base - 2:.1f}" width="6" height="4" class="page"/>',
+        rule(at - 5, area.base + 5, at - 1, area.base - 5, "axis"),
+        rule(at + 1, area.base + 5, at + 5, area.base - 5, "axis"),
     ]
 
 
-def _told(band: Band) -> str:
-    return f"{_number(band.mean)} ({_number(band.low)} to {_number(band.high)})"
+def _data(plot: Plot, area: _Area) -> Iterator[str]:
+    for index, line in enumerate(plot.lines):
+        look = Look(index)
+        pixels = _pixels(plot, area, index)
+        yield f'<g class="{look.colour_class}">'
+        for (x, _), (_, band) in zip(pixels, line.points, strict=True):
+            if band.low < band.high:
+                low, high = area.y.at(band.low), area.y.at(band.high)
+                yield interval_mark(x, low, high)
+        if not plot.words:
+            # Not to zero: the distance to it means nothing on a logarithmic axis.
+            joined = [
+                pixel
+                for pixel, (place, _) in zip(pixels, line.points, strict=True)
+                if place or not area.x.zero_gap
+            ]
+            yield from [look.line(joined)] if len(joined) > 1 else []
+        for (x, y), (place, band) in zip(pixels, line.points, strict=True):
+            yield look.marker(x, y, _point_title(plot, line, place, band))
+        yield "</g>"
 
 
-def _number(value: float) -> str:
-    return f"{value:.4g}"
+def _pixels(plot: Plot, area: _Area, index: int) -> list[tuple[float, float]]:
+    """Where the points of a line stand; those of several lines stand side by side."""
+    count = len(plot.lines)
+    if plot.words:
+        slot = (area.right - area.left) / len(plot.words)
+        shift = SLOT_SHARE * slot * ((index + 1) / (count + 1) - 0.5)
+    elif _has_intervals(plot) and count > 1:
+        shift = SHIFT * (2 * index / (count - 1) - 1)
+    else:
+        shift = 0.0
+    return [
+        (area.x.at(place) + shift, area.y.at(band.mean)) for place, band in plot.lines[index].points
+    ]
+
+
+def _has_intervals(plot: Plot) -> bool:
+    return any(band.low < band.high for line in plot.lines for _, band in line.points)
+
+
+def _point_title(plot: Plot, line: Line, place: float, band: Band) -> str:
+    x = plot.words[round(place)] if plot.words else number_text(place)
+    interval = f" ({number_text(band.low)} to {number_text(band.high)})"
+    return (
+        f"{line.name}{', ' if line.name else ''}{x}: {number_text(band.mean)}"
+        f"{interval if band.low < band.high else ''}"
+    )
+
+
+def _legend(plot: Plot, y: float) -> tuple[list[str], float]:
+    """Names of the lines, if there are several, and of the intervals, and where they end."""
+    parts, y = list[str](), y + 8
+    if len(plot.lines) > 1:
+        names = [
+            LegendEntry(line.name, partial(Look(index).sample, has_line=not plot.words))
+            for index, line in enumerate(plot.lines)
+        ]
+        parts, y = legend_rows(names, y, PADDING, WIDTH - PADDING)
+    if plot.interval and _has_intervals(plot):
+        entry = LegendEntry(plot.interval, interval_sample)
+        more, y = legend_rows([entry], y, PADDING, WIDTH - PADDING)
+        parts += more
+    return parts, y
 
 
 def numbers(values: Sequence[object]) -> tuple[tuple[float, ...], tuple[str, ...]]:

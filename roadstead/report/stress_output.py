@@ -23,7 +23,8 @@ from roadstead.report.parquet import write_parquet
 from roadstead.report.paths import entries
 from roadstead.report.plot import svg
 from roadstead.report.result import Json
-from roadstead.report.stress_page import page, plots
+from roadstead.report.stress_page import page
+from roadstead.report.stress_plots import plots
 
 FILES = ("runs.parquet", "runs.json", "points.json", "report.html")
 FORMAT = "roadstead-stress"
@@ -60,7 +61,7 @@ def write_stress(
         text = page(swept, command, versions, advice)
         (directory / FILES[3]).write_text(text, encoding="utf-8")
         (directory / PLOTS).mkdir(exist_ok=True)
-        drawn = plots(swept, swept.points())
+        drawn = plots(swept.sweep, swept.points())
         for figure, each in zip(swept.sweep.study.figures, drawn, strict=False):
             path = directory / PLOTS / f"{figure.replace('_', '-')}.svg"
             path.write_text(svg(each) + "\n", encoding="utf-8")

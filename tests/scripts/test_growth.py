@@ -36,7 +36,9 @@ def test_each_point_of_an_axis_is_run_once_and_drawn(ran, tmp_path, capsys, grow
     assert "classes: inline 10: 1,234 pods/s" in capsys.readouterr().err
     known = json.loads((tmp_path / "growth.json").read_text())
     assert known["classes: ray 1"] == [{"pods_per_s": 1234.0, "peak_bytes": 5, "commit": "abc"}]
-    assert "pods/s" in (tmp_path / "growth-classes.svg").read_text()
+    drawn = (tmp_path / "growth-classes.svg").read_text()
+    assert "Pods scheduled per second by number of pod classes" in drawn
+    assert "One run of each point: no intervals." in drawn
 
 
 def test_every_axis_has_points_that_can_be_run(ran, tmp_path, growth):
@@ -57,6 +59,16 @@ def test_what_is_there_is_drawn_without_a_run(ran, tmp_path, growth):
     assert ran == []
     assert (tmp_path / "growth-nodes.svg").exists()
     assert not (tmp_path / "growth-pods.svg").exists()
+
+
+def test_intervals_of_several_runs_are_named_for_what_they_are(growth):
+    runs = [{"pods_per_s": rate} for rate in (7.0, 9.0, 8.0)]
+
+    drawn = growth.plot("nodes", {"nodes: ray 100": runs, "nodes: ray 1000": runs[:2]})
+
+    assert "slowest to fastest of 2 to 3 runs; the marker is at their median" in drawn
+    assert "ray, 100: 8 (7 to 9)" in drawn
+    assert "no intervals" not in drawn
 
 
 def test_a_run_that_fails_is_told_and_what_was_measured_is_kept(monkeypatch, tmp_path, growth):

@@ -1,0 +1,169 @@
+"""Plots of a sweep: one for each figure of its study, with titles in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Final
+
+from roadstead.lab.statistics import Band
+from roadstead.lab.studies import Study, Value
+from roadstead.lab.sweep import Point, Sweep
+from roadstead.report.plot import Line, Plot, numbers
+from roadstead.report.plot_text import number_text
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A figure in words: title, and amount with its unit for the axis. high: the most it can be."""
+
+    title: str
+    amount: str
+    high: float = inf
+
+
+_BUSY: Final = "Share of time spent on decisions (0 to 1)"
+_REGRET: Final = "Points of 100 below the best score"
+_WITHOUT: Final = "Transactions with a conflict for each one without"
+
+MEASURES: Final = {
+    "conflict_fraction": Measure("Conflicts", "Conflicts for each pod or task placed"),
+    "transaction_conflict_fraction": Measure(
+        "Conflict fraction of jobs", "Jobs with a conflict for each one without"
+    ),
+    "service_conflict_fraction": Measure("Conflict fraction of service jobs", _WITHOUT),
+    "batch_conflict_fraction": Measure("Conflict fraction of batch jobs", _WITHOUT),
+    "busyness": Measure("Busyness of the schedulers", _BUSY, 1.0),
+    "service_busyness": Measure("Busyness of the service schedulers", _BUSY, 1.0),
+    "batch_busyness": Measure("Busyness of the batch schedulers", _BUSY, 1.0),
+    "wait_s": Measure("Mean wait", "Seconds until the placement"),
+    "service_wait_s": Measure("Mean wait of service jobs", "Seconds until the first decision"),
+    "batch_wait_s": Measure("Mean wait of batch jobs", "Seconds until the first decision"),
+    "phase3_wait_s": Measure("Mean wait in the third phase", "Seconds until the placement"),
+    "retries": Measure("Retries", "Further bind requests for each pod bound"),
+    "service_retries": Measure("Retries of service jobs", "Retries for each job"),
+    "score_regret": Measure("Score regret", _REGRET),
+    "batch_score_regret": Measure("Score regret of batch jobs", _REGRET),
+    "utilization": Measure("Utilization", "Share of the capacity in use (0 to 1)", 1.0),
+    "extra_slots": Measure("Extra slots", "Slots beyond the tasks of a sync gap"),
+    "extra_share": Measure("Extra slots per task", "Extra slots for each task of a sync gap"),
+    "feasible": Measure("Runs with enough slots", "Share of runs (0 to 1)", 1.0),
+    "quality": Measure("Quality of the slots used", "Rank by score (0: worst, 1: best)", 1.0),
+    "tasks_per_s": Measure("Throughput", "Tasks placed per second"),
+    "batch_tasks_per_s": Measure("Throughput of the batch schedulers", "Tasks placed per second"),
+    "pods_per_s": Measure("Throughput", "Pods bound per second"),
+    "violation_share": Measure(
+        "Constraint violations", "Share of commits that violate a constraint (0 to 1)", 1.0
+    ),
+}
+
+
+def measure(figure: str) -> Measure:
+    """A figure in words; by its name where nothing is said of it."""
+    words = first_upper(plain(figure))
+    return MEASURES.get(figure, Measure(words, words))
+
+
+def plots(sweep: Sweep, points: Sequence[Point]) -> list[Plot]:
+    """A plot for each figure of the study that is worth one."""
+    if not sweep.axes:
+        return []
+    return [_plot(sweep, points, figure) for figure in sweep.study.figures]
+
+
+def _plot(sweep: Sweep, points: Sequence[Point], figure: str) -> Plot:
+    (x_name, values), *others = sweep.axes
+    places, words = numbers(values)
+    place_of = dict(zip(values, places, strict=True))
+    what = measure(figure)
+    bands = [point.bands[figure] for point in points]
+    lines: dict[str, list[tuple[float, Band]]] = {}
+    for point, band in zip(points, bands, strict=True):
+        name = ", ".join(_short(other, point.values[other]) for other, _ in others)
+        place = place_of[point.values[x_name]]
+        lines.setdefault(name, []).append((place, _possible(band, what.high)))
+    return Plot(
+        _title(what, sweep),
+        axis_title(sweep.study, x_name),
+        what.amount,
+        tuple(Line(name, tuple(sorted(at, key=_place))) for name, at in lines.items()),
+        words,
+        interval=_interval(len(sweep.seeds), bands, what.high),
+        notes=_notes(len(sweep.seeds), bands),
+    )
+
+
+def _title(words: Measure, sweep: Sweep) -> str:
+    """What was measured by what was varied."""
+    *varied, last = (parameter_words(sweep.study, name)[0] for name, _ in sweep.axes)
+    before = f"{', '.join(varied)} and " if varied else ""
+    return f"{words.title} by {before}{last}"
+
+
+def _interval(seeds: int, bands: Sequence[Band], high: float) -> str:
+    """What the intervals are, and where they are cut."""
+    cuts = ["0"] if any(_possible(band, high).low > band.low for band in bands) else []
+    if any(_possible(band, high).high < band.high for band in bands):
+        cuts.append(number_text(high))
+    cut = f", cut at {' and '.join(cuts)}" if cuts else ""
+    return f"95% interval of the mean over {seeds} seeds{cut}"
+
+
+def _notes(seeds: int, bands: Sequence[Band]) -> tuple[str, ...]:
+    """Why no interval is drawn, if none is."""
+    if seeds == 1:
+        return ("One seed: no intervals.",)
+    if all(band.low == band.high for band in bands):
+        return (f"The {seeds} seeds have the same values: no intervals.",)
+    return ()
+
+
+def parameter_words(study: Study, name: str) -> tuple[str, str]:
+    """What a parameter is, and what stands behind it in brackets: its unit, or a remark."""
+    head, _, remark = study.parameter(name, "plot").text.partition(" (")
+    return head or split_unit(name)[0], split_unit(name)[1] or remark.removesuffix(")")
+
+
+def axis_title(study: Study, name: str) -> str:
+    """The title of an axis over a parameter."""
+    words, remark = parameter_words(study, name)
+    return first_upper(words) + (f" ({remark})" if remark else "")
+
+
+def split_unit(name: str) -> tuple[str, str]:
+    """The name of a parameter or figure for people, and its unit: ("service job", "seconds")."""
+    for end, unit in (("_per_s", "per second"), ("_s", "seconds")):
+        if name.endswith(end):
+            return name.removesuffix(end).replace("_", " "), unit
+    return name.replace("_", " "), ""
+
+
+def plain(name: str) -> str:
+    """The name of a parameter or figure for a table: its unit in brackets, spaces."""
+    stem, _, unit = name.rpartition("_")
+    if unit == "s" and stem and not stem.endswith("_per"):
+        return f"{stem.replace('_', ' ')} (s)"
+    return name.replace("_", " ").replace(" per ", "/")
+
+
+def first_upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _short(name: str, value: Value) -> str:
+    """A parameter with its value, for the legend: "service job 0.1 s", "conflicts fit"."""
+    words, unit = split_unit(name)
+    suffix = {"seconds": " s", "per second": "/s"}.get(unit, "")
+    shown = str(value) if isinstance(value, (str, bool)) else number_text(value)
+    return f"{words} {shown}{suffix}"
+
+
+def _possible(band: Band, high: float) -> Band:
+    """The band, cut where no value can be: only figures whose mean is negative go below zero."""
+    low = max(band.low, 0.0) if band.mean >= 0.0 else band.low
+    return replace(band, low=low, high=max(band.mean, min(band.high, high)))
+
+
+def _place(point: tuple[float, Band]) -> float:
+    return point[0]
