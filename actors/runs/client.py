@@ -218,15 +218,10 @@ class Client:
         settings, refs = self._plan.settings, self._supervisor.refs
         schedulers = [refs[scheduler_name(n)] for n in range(settings.scheduler_count)]
         scored = await with_scores(placements, schedulers, settings.deadlines.call_s)
+        pending = await self._pending()
         preempted = await self._preempted()
-        pending: list[PendingPod] = []
-        while True:
-            notes = await self._call(QUEUE, PENDING, PageAsk(len(pending), CHUNK))
-            pending += [
-                PendingPod(n.key, n.uid, n.message, n.reasons, n.plugins) for n in notes.notes
-            ]
-            if len(pending) >= notes.total:
-                break
+        # A report that they are gone may still be on its way to the queue.
+        gone = {each.uid for each in preempted}
         heard_of = self._supervisor.heard_of
         statuses = {name: await heard_of(name) for name in self._supervisor.refs}
         for name, status in statuses.items():
@@ -238,12 +233,20 @@ class Client:
         self.timings_s |= replaced
         return RunOutcome(
             scored,
-            tuple(pending),
+            tuple(each for each in pending if each.uid not in gone),
             scheduling_s,
             self.timings_s,
             preempted,
             concurrency_of(self._plan.settings, statuses, self._followed_s),
         )
+
+    async def _pending(self) -> list[PendingPod]:
+        found: list[PendingPod] = []
+        while True:
+            page = await self._call(QUEUE, PENDING, PageAsk(len(found), CHUNK))
+            found += [PendingPod(n.key, n.uid, n.message, n.reasons, n.plugins) for n in page.notes]
+            if len(found) >= page.total:
+                return found
 
     async def _preempted(self) -> tuple[PreemptedPod, ...]:
         found: list[PreemptedPod] = []

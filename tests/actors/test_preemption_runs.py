@@ -8,6 +8,8 @@ from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.config.settings import Settings
 from roadstead.facts.pod import PodIdentity
 from roadstead.queue import PodState
+from roadstead.queue.reports import PendingNote
+from roadstead.queue.scheduling_queue import SchedulingQueue
 from roadstead.run import RunPlan
 from tests.actors.world import (
     identity,
@@ -96,6 +98,18 @@ def test_a_pod_that_was_bound_in_the_same_run_is_preempted_and_reported_in_one_p
     assert placed(outcome) == {"default/urgent": "n1"}
     assert {each.pod for each in outcome.pending} == {"default/low"}
     assert actors[QUEUE].core.state_of("uid-low") is PodState.UNSCHEDULABLE
+
+
+def test_a_pod_of_whose_eviction_the_queue_has_not_heard_is_not_pending(monkeypatch):
+    note = PendingNote("uid-r", "default/r", "no room", (), ())
+    pending = SchedulingQueue.pending
+    monkeypatch.setattr(SchedulingQueue, "pending", lambda self: [*pending(self), note])
+    inputs = inputs_of([node("n1")], pods_of("urgent", facts=URGENT), running("r"))
+
+    outcome, _ = run(inputs)
+
+    assert gone(outcome) == [("default/r", "n1", "default/urgent")]
+    assert outcome.pending == ()
 
 
 def test_the_node_with_the_least_loss_is_taken():
