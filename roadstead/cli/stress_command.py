@@ -20,6 +20,12 @@ from roadstead.cli.stress_options import SweepOptions, sweep_parameters
 
 
 @click.command("stress", cls=ReportingCommand)
+@click.option(
+    "--list",
+    "is_list",
+    is_flag=True,
+    help="Show all presets, and the parameters of each study with their values; run none.",
+)
 @gathered("asked", SweepOptions, sweep_parameters)
 @gathered("source", SourceOptions, source_parameters)
 @click.option(
@@ -33,6 +39,7 @@ from roadstead.cli.stress_options import SweepOptions, sweep_parameters
 def stress_command(
     session: Session,
     *,
+    is_list: bool,
     asked: SweepOptions,
     source: SourceOptions,
     output: Path | None,
@@ -51,6 +58,7 @@ def stress_command(
 
     \b
     Examples:
+      roadstead stress --list              # presets and parameters
       roadstead stress --preset quick
       roadstead stress --preset omega-choices --output out
                                            # out/report.html
@@ -62,6 +70,13 @@ def stress_command(
 
     Exit status: 0 done, 1 a run failed, 2 wrong input.
     """
+    if is_list:
+        from rich.console import Console
+
+        from roadstead.cli.stress_list import print_list
+
+        print_list(Console())
+        return
     from roadstead.cli import scheduling, stressing
 
     if source.trace is not None or source.cluster or source.pods:

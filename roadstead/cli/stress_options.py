@@ -54,7 +54,7 @@ def _flag(name: str, text: str) -> Callable[[Callback], Callback]:
 
 
 sweep_parameters: Final[tuple[Callable[[Callback], Callback], ...]] = (
-    click.option("--preset", metavar="NAME", help="A sweep that is known; see below."),
+    click.option("--preset", metavar="NAME", help="A sweep that ships; --list shows all."),
     click.option(
         "--file",
         type=click.Path(path_type=Path),
@@ -64,23 +64,28 @@ sweep_parameters: Final[tuple[Callable[[Callback], Callback], ...]] = (
     click.option(
         "--study",
         metavar="NAME",
-        help="omega (the default), extra-slots, policies, or product.",
+        help="omega (the default), extra-slots, policies, or product (the default with --cluster "
+        "or --trace); --list says what each is.",
     ),
     click.option(
         "--engine",
         type=click.Choice(["model", "virtual", "inline", "ray"]),
-        help="model: the models of the literature. The others run the product: virtual in "
-        "simulated time, inline in this process, ray in processes.",
+        help="model: the models of the literature (the default of their studies). The others run "
+        "the product: virtual in simulated time, inline in this process (the default), ray in "
+        "processes.",
     ),
     *(_flag(name, text) for name, text in FLAGS.items()),
     click.option(
         "--vary",
         multiple=True,
         metavar="NAME=V,…",
-        help="Any parameter of the study: one value sets it, several are swept.",
+        help="Any parameter of the study (--list): one value sets it, several are swept.",
     ),
     click.option(
-        "--seeds", type=click.IntRange(1, 1000), metavar="N", help="Repeats [default: 3]."
+        "--seeds",
+        type=click.IntRange(1, 1000),
+        metavar="N",
+        help="Repeats, each with a seed of its own [default: 3, or the preset's].",
     ),
     click.option(
         "--first-seed", type=click.IntRange(0), metavar="N", help="Seed of the first [default: 0]."

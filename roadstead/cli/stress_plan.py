@@ -75,11 +75,11 @@ def of_file(path: Path) -> Asked:
         raise InputError(f"is longer than {FILE_MAX_BYTES:,} bytes", source=source)
     document = read_document(content, source=source)
     if not isinstance(document, dict):
-        raise InputError(f"want a mapping with {', '.join(FILE_KEYS)}", source=source)
+        raise InputError(f"must be a mapping with {', '.join(FILE_KEYS)}", source=source)
     _check_keys(document, source)
     seeds = document.get("seeds", 3)
     if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds <= MAX_SEEDS:
-        rule = f"want a whole number from 1 to {MAX_SEEDS}"
+        rule = f"must be a whole number from 1 to {MAX_SEEDS}"
         raise InputError(rule, source=source, field="seeds", value=cut_short(str(seeds)))
     return Asked(
         str(document.get("title", "")),
@@ -102,7 +102,7 @@ def _check_keys(document: Mapping[object, object], source: str) -> None:
 
 def _mapping(given: object, name: str, source: str) -> dict[str, object]:
     if not isinstance(given, dict) or not all(isinstance(key, str) for key in given):
-        raise InputError("want parameters by name", source=source, field=name)
+        raise InputError("must be a mapping from parameters to values", source=source, field=name)
     return given
 
 
@@ -110,7 +110,7 @@ def _lists(given: object, source: str) -> dict[str, Sequence[object]]:
     lists: dict[str, Sequence[object]] = {}
     for name, values in _mapping(given, "vary", source).items():
         if not isinstance(values, list):
-            raise InputError("want a list of values", source=source, field=f"vary.{name}")
+            raise InputError("must be a list of values", source=source, field=f"vary.{name}")
         lists[name] = values
     return lists
 
@@ -141,7 +141,7 @@ def pair(text: str) -> tuple[str, str]:
     name, equals, rest = text.partition("=")
     if not equals or not name or not rest:
         raise InputError(
-            "want NAME=VALUE or NAME=VALUE,VALUE,…", source="--vary", value=cut_short(text)
+            "must be NAME=VALUE or NAME=VALUE,VALUE,…", source="--vary", value=cut_short(text)
         )
     return name, rest
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,9 +17,19 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.inputs.loaded import Loaded, load_generated
 from roadstead.lab.regret import Placed, score_regret
 from roadstead.lab.scenarios import constraint_heavy, jobs
-from roadstead.lab.studies import CONFLICTS, DAY_S, TRANSACTION, Figures, Parameter, Study, Values
+from roadstead.lab.studies import (
+    CONFLICTS,
+    DAY_S,
+    TRANSACTION,
+    Figures,
+    Parameter,
+    Study,
+    Value,
+    Values,
+)
 from roadstead.lab.trial import LabSetup, Recheck, Trial
 from roadstead.nodes.pod_info import PodClasses
+from roadstead.report.result import InputDigest
 from roadstead.run import RunInputs, RunPlan, build_profiles
 
 INPUT: Final = "input"
@@ -79,7 +88,7 @@ def product_study(
     if has_input:
         from roadstead.cli.sources import load
 
-        loaded = load(source, with_digests=False)
+        loaded = load(source, with_digests=True)
     runs = ProductRuns(session, asked.engine, loaded, output)
     workload = Parameter(
         "workload",
@@ -88,9 +97,25 @@ def product_study(
         choices=(INPUT,) if has_input else (DEFAULT_FLEET, *SCENARIOS),
     )
     text = f"the product's actors, engine {asked.engine}"
+    parameters = PARAMETERS if loaded is None else sized(loaded)
     has_exact = "exact" in map(str, asked.vary.get("mode", ()))
+    first = _first_values(asked)
     return Study(
-        PRODUCT, text, (workload, *PARAMETERS), runs, FIGURES, partial(is_possible, has_exact)
+        PRODUCT,
+        text,
+        (workload, *parameters),
+        runs,
+        FIGURES,
+        lambda values: is_possible(has_exact, values) and not is_repeated(first, values),
+    )
+
+
+def sized(loaded: Loaded) -> tuple[Parameter, ...]:
+    """The parameters for what the user gives: as many nodes and pods as it has, and no others."""
+    counts = {"nodes": len(loaded.inputs.nodes), "pods": len(loaded.inputs.pending)}
+    return tuple(
+        replace(each, default=count, low=count, high=count) if count is not None else each
+        for each, count in ((each, counts.get(each.name)) for each in PARAMETERS)
     )
 
 
@@ -101,6 +126,28 @@ def is_possible(has_exact: bool, values: Values) -> bool:
     """
     is_alone = values["schedulers"] == 1
     return is_alone if values["mode"] == "exact" else not (is_alone and has_exact)
+
+
+def is_repeated(first: Values, values: Values) -> bool:
+    """Whether a combination differs from another one only in what its mode does not use.
+
+    first: the first value of each axis; of a parameter that is not used it stands for all.
+    """
+    mode = values["mode"]
+    unused = [
+        *(("partitions", "partition_policy") if mode != "partitioned" else ()),
+        *(("staleness_s",) if mode == "exact" else ()),
+    ]
+    return any(name in first and values[name] != first[name] for name in unused)
+
+
+def _first_values(asked: Asked) -> dict[str, Value]:
+    known = {each.name: each for each in PARAMETERS}
+    return {
+        name: known[name].parse(given[0], asked.source)
+        for name, given in asked.vary.items()
+        if name in known and given
+    }
 
 
 @dataclass(slots=True)
@@ -130,6 +177,11 @@ class ProductRuns:
             "score_regret": _regret(loaded.inputs, plan, trial),
             "utilization": _utilization(loaded.inputs, trial),
         }
+
+    @property
+    def digests(self) -> tuple[InputDigest, ...]:
+        """Those of the user's inputs; of a scenario, which its seed makes, there are none."""
+        return self.loaded.digests if self.loaded is not None else ()
 
     def _workload(self, values: Values, seed: int) -> Loaded:
         if self.loaded is not None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import click
 
+from roadstead.cli.notes import echo_note
 from roadstead.cli.options import SourceOptions
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.scheduling import Report
@@ -28,7 +30,7 @@ from roadstead.cli.stress_plan import (
     with_flags,
 )
 from roadstead.lab.recommend import FIGURES, Recommendation, recommend
-from roadstead.lab.sweep import Swept, run_sweep
+from roadstead.lab.sweep import Sweep, Swept, run_sweep
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import installed_versions
 
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from roadstead.cli.stress_options import SweepOptions
     from roadstead.lab.statistics import Band
     from roadstead.lab.studies import Study
+    from roadstead.report.result import InputDigest
+    from roadstead.report.stress_output import Origin
 
 SHOWN_FIGURES = 4
 NOTES = {
@@ -59,13 +63,17 @@ def stress(session: Session, options: SweepOptions, source: SourceOptions, repor
     asked = asked_of(options)
     product = _product(session, asked, source, report.output)
     sweep = sweep_of(asked, study_of(asked, product))
-    note = busy_note(asked.engine, os.getloadavg()[0], os.cpu_count() or 1)
+    busy = busy_note(asked.engine, os.getloadavg()[0], os.cpu_count() or 1)
     swept = run_sweep(sweep, Tell())
-    advice = advise(swept, asked.engine, note)
+    idle = idle_note(swept)
+    advice = advise(swept, asked.engine, busy, idle)
     if report.output is not None:
         command = shlex.join(("roadstead", *session.args))
-        write_stress(report.output, swept, command, installed_versions(), advice)
+        origin = _origin(asked.engine, sweep.study)
+        write_stress(report.output, swept, command, installed_versions(), advice, origin)
     show(swept, advice, report)
+    if idle and advice is None:
+        echo_note(f"note: {idle}")
     if swept.ended is not None:
         click.echo(f"Not the whole sweep: {len(swept.rows)} of at most {sweep.size} runs", err=True)
         raise swept.ended
@@ -97,7 +105,7 @@ def _engine(named: str, asked: Asked) -> str:
     if (engine == "model") == (asked.study == PRODUCT):
         wanted = "virtual, inline or ray" if asked.study == PRODUCT else "model"
         raise InputError(
-            f"the study {asked.study} needs {wanted}",
+            f"must be {wanted} for the study {asked.study}",
             source=asked.source,
             field="engine",
             value=cut_short(engine),
@@ -125,15 +133,44 @@ def busy_note(engine: str, load: float, cores: int) -> str:
     )
 
 
-def advise(swept: Swept, engine: str, busy: str = "") -> Recommendation | None:
-    """A recommendation, where the product was swept over more than one combination."""
+def idle_note(swept: Swept) -> str:
+    """What to know of runs in which one batch holds every pod, so that one scheduler has them all.
+
+    The conflicts of such a run are 0 whatever else is swept.
+    """
+    for row in swept.rows:
+        if swept.sweep.study.name != PRODUCT or float(row.values["schedulers"]) < 2:
+            continue
+        pods, batch = row.figures["placed"] + row.figures["pending"], float(row.values["batch"])
+        if pods <= batch:
+            return (
+                f"A batch of {batch:,.0f} holds all {pods:,.0f} pods: one scheduler leases them "
+                "all, and the others have none to conflict over. Make --batch smaller."
+            )
+    return ""
+
+
+def _origin(engine: str, study: Study) -> Origin:
+    """What a sweep ran on, for whoever wants to run it again."""
+    from roadstead.bench.machine import commit_of, this_machine
+    from roadstead.report.stress_output import Origin
+
+    inputs: tuple[InputDigest, ...] = getattr(study.run, "digests", ())
+    return Origin(engine, inputs, asdict(this_machine()), commit_of(Path(__file__).parent))
+
+
+def advise(swept: Swept, engine: str, *more: str) -> Recommendation | None:
+    """A recommendation, where the product was swept over more than one combination.
+
+    more: notes on what it rests on, "" for none.
+    """
     points = swept.points()
     if len(points) < 2 or any(name not in points[0].bands for name in FIGURES):
         return None
     if any(name == "recheck" for name, _ in swept.sweep.axes):
         return None
     advice = recommend(points)
-    notes = [each for each in (NOTES.get(engine, ""), busy) if each]
+    notes = [each for each in (NOTES.get(engine, ""), *more) if each]
     return replace(advice, reasons=(*advice.reasons, *notes))
 
 
@@ -170,15 +207,35 @@ def _print_table(swept: Swept, advice: Recommendation | None) -> None:
     ]
     console = Console()
     print_table(console, swept.sweep.title, columns, rows, keys=max(1, len(names)))
+    console.print(Text("\n").join(indented(console, Text(_legend(swept.sweep)))))
     if advice is not None:
         console.print(Text(f"\n{advice.headline}", style="bold"))
         for reason in advice.reasons:
             console.print(Text("\n").join(indented(console, Text(reason))))
 
 
+def _legend(sweep: Sweep) -> str:
+    """What the figures of a table are, and what was the same in all runs as far as it was set."""
+    first, *others = sweep.seeds
+    means = (
+        f"Means over seeds {first} to {others[-1]}; ±: half of the 95% interval."
+        if others
+        else f"One seed ({first}): no intervals."
+    )
+    fixed = ", ".join(f"{name} {value}" for name, value in sweep.fixed.items())
+    return f"{means} Set: {fixed}." if fixed else means
+
+
 def _cell(band: Band) -> str:
     half = (band.high - band.low) / 2
-    return f"{band.mean:.3g} ±{half:.1g}" if half else f"{band.mean:.3g}"
+    mean = _significant(band.mean, 3)
+    return f"{mean} ±{_significant(half, 1)}" if half else mean
+
+
+def _significant(number: float, digits: int) -> str:
+    """A number of so many significant digits; a large one in full, and not as 8.77e+03."""
+    text = f"{number:.{digits}g}"
+    return f"{float(text):,.0f}" if "e+" in text else text
 
 
 class Tell:
@@ -192,7 +249,9 @@ class Tell:
     def __call__(self, done: int, total: int, now: str) -> None:
         text = f"run {done + 1} of {total}{self._left(done, total)}: {now}"
         if self._is_terminal:
-            click.echo(f"\r\033[K{text}", nl=done + 1 == total, err=True)
+            # A line that wraps would leave its first part behind at each change.
+            shown = text[: max(1, shutil.get_terminal_size().columns - 1)]
+            click.echo(f"\r\033[K{shown}", nl=done + 1 == total, err=True)
         elif done * LINES // total > self._step:
             self._step = done * LINES // total
             click.echo(text, err=True)

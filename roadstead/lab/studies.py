@@ -41,14 +41,14 @@ class Parameter:
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         kind = "a whole number" if isinstance(self.default, int) else "a number"
-        return f"{kind} from {self.low:g} to {self.high:g}"
+        return f"{kind} from {self.low:,.10g} to {self.high:,.10g}"
 
     def parse(self, given: object, source: str) -> Value:
         """A value from text or YAML. InputError where it breaks the rule."""
         value = self._converted(given)
         if value is None:
             raise InputError(
-                f"want {self.rule}", source=source, field=self.name, value=cut_short(str(given))
+                f"must be {self.rule}", source=source, field=self.name, value=cut_short(str(given))
             )
         return value
 

@@ -109,7 +109,7 @@ def make_sweep(
         read.append((name, parsed))
     kept = {name: study.parameter(name, source).parse(each, source) for name, each in fixed.items()}
     if not 1 <= len(seeds) <= MAX_SEEDS:
-        raise InputError(f"want 1 to {MAX_SEEDS} seeds", source=source, field="seeds")
+        raise InputError(f"must be 1 to {MAX_SEEDS} seeds", source=source, field="seeds")
     sweep = Sweep(title or study.text, study, tuple(read), kept, tuple(seeds))
     if sweep.size > MAX_RUNS:
         raise InputError(f"is {sweep.size:,} runs (at most {MAX_RUNS:,})", source=source)

@@ -1,7 +1,7 @@
 """The output directory of a sweep.
 
 runs.parquet     a row for each run: parameters, seed, figures
-runs.json        the same, and what was swept
+runs.json        the same, with what was swept, the command, versions, inputs and machine
 points.json      a band for each figure of each combination; the recommendation, if one is made
 report.html      plots and tables, for reading offline
 journal, runs/   of sweeps over the product: what the binders committed (`roadstead check`)
@@ -10,7 +10,8 @@ journal, runs/   of sweeps over the product: what the binders committed (`roadst
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from arro3.core import Table
@@ -22,7 +23,7 @@ from roadstead.report.arrow import FLOAT64, INT64, column, make_table, type_of
 from roadstead.report.parquet import write_parquet
 from roadstead.report.paths import entries
 from roadstead.report.plot import svg
-from roadstead.report.result import Json
+from roadstead.report.result import InputDigest, Json
 from roadstead.report.stress_page import page
 from roadstead.report.stress_plots import plots
 
@@ -30,6 +31,16 @@ FILES = ("runs.parquet", "runs.json", "points.json", "report.html")
 FORMAT = "roadstead-stress"
 PLOTS = "plots"
 RUN_FOLDERS = ("journal", "runs")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a sweep ran on: its engine, the user's inputs, the machine, the commit ("": none)."""
+
+    engine: str
+    inputs: tuple[InputDigest, ...]
+    machine: Mapping[str, Json]
+    commit: str
 
 
 def check_stress_directory(directory: Path) -> None:
@@ -51,12 +62,13 @@ def write_stress(
     command: str,
     versions: dict[str, str],
     advice: Recommendation | None = None,
+    origin: Origin | None = None,
 ) -> None:
     """Writes all files. InputError where the directory cannot be written."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         write_parquet(directory / FILES[0], _table(swept))
-        _write_json(directory / FILES[1], runs_document(swept, command, versions))
+        _write_json(directory / FILES[1], runs_document(swept, command, versions, origin))
         _write_json(directory / FILES[2], points_document(swept, advice))
         text = page(swept, command, versions, advice)
         (directory / FILES[3]).write_text(text, encoding="utf-8")
@@ -82,8 +94,10 @@ def _table(swept: Swept) -> Table:
     return make_table(columns)
 
 
-def runs_document(swept: Swept, command: str, versions: dict[str, str]) -> dict[str, Json]:
-    """What was swept, and every run."""
+def runs_document(
+    swept: Swept, command: str, versions: dict[str, str], origin: Origin | None = None
+) -> dict[str, Json]:
+    """What was swept, on what, and every run."""
     sweep = swept.sweep
     axes: dict[str, Json] = {name: list(values) for name, values in sweep.axes}
     runs: list[Json] = [
@@ -99,6 +113,7 @@ def runs_document(swept: Swept, command: str, versions: dict[str, str]) -> dict[
         "set": dict(sweep.fixed),
         "seeds": list(sweep.seeds),
         "versions": dict(versions),
+        **(asdict(origin) if origin is not None else {}),
         "runs": runs,
     }
 
@@ -112,7 +127,12 @@ def points_document(swept: Swept, advice: Recommendation | None = None) -> dict[
         }
         for point in swept.points()
     ]
-    document: dict[str, Json] = {"study": swept.sweep.study.name, "points": points}
+    document: dict[str, Json] = {
+        "study": swept.sweep.study.name,
+        "set": dict(swept.sweep.fixed),
+        "seeds": list(swept.sweep.seeds),
+        "points": points,
+    }
     if advice is not None:
         document["recommendation"] = {
             "text": advice.text,

@@ -9,7 +9,7 @@ from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.cli import stressing
 from roadstead.cli.main import build_cli
 from roadstead.cli.stress_plan import of_preset, study_of, with_flags
-from roadstead.cli.stress_product import PARAMETERS, is_possible, settings_of
+from roadstead.cli.stress_product import PARAMETERS, is_possible, is_repeated, settings_of
 from roadstead.lab.presets import PRESETS
 from roadstead.lab.studies import Study
 from roadstead.lab.sweep import make_sweep
@@ -61,6 +61,37 @@ def test_the_table_shows_the_swept_values_and_figures(stress):
     assert "run 1 of 4: batch_schedulers 1" in result.stderr
 
 
+def test_the_table_says_over_which_seeds_its_means_are_and_what_was_set(stress):
+    two = stress(*SMALL, "--first-seed", "5", "--schedulers", "1,2")
+    one = stress(*SMALL, "--seeds", "1")
+
+    assert "Means over seeds 5 to 6; ±: half of the 95% interval." in two.stdout
+    assert "Set: machines 100, horizon_s 300.0." in " ".join(two.stdout.split())
+    assert "One seed (0): no intervals." in one.stdout
+
+
+@pytest.mark.parametrize(
+    ("number", "digits", "text"),
+    [(8772.17, 3, "8,770"), (5427.0, 1, "5,000"), (0.04813, 3, "0.0481"), (99.96, 3, "100")],
+)
+def test_a_large_figure_is_printed_in_full(number, digits, text):
+    assert stressing._significant(number, digits) == text
+
+
+@pytest.mark.parametrize("width", ["80", "120", "200"])
+def test_the_list_has_every_preset_and_parameter_and_fits_the_terminal(stress, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", width)
+
+    lines = stress("--list").stdout.splitlines()
+
+    words = {word for line in lines for word in line.split()}
+    assert [line for line in lines if len(line) > int(width)] == []
+    assert {"batch_rate", "sync_gap_s", "adaptive_wait_s", "recheck", "workload"} <= words
+    assert set(PRESETS) <= words
+    assert any(line.split()[:3] == ["batch_schedulers", "--schedulers", "1"] for line in lines)
+    assert any(line.split()[:3] == ["machines", "--vary", "10000"] for line in lines)
+
+
 def test_who_interrupts_gets_what_is_done_and_is_told_how_much(stress, monkeypatch):
     def interrupt(self, done, total, now):
         if done == 3:
@@ -91,6 +122,33 @@ def test_an_exact_scheduler_is_alone_and_no_shared_one_beside_it_is(
     has_exact, mode, schedulers, runs
 ):
     assert is_possible(has_exact, {"mode": mode, "schedulers": schedulers}) == runs
+
+
+@pytest.mark.parametrize(
+    ("values", "is_left_out"),
+    [
+        ({"mode": "shared", "partitions": 8, "staleness_s": 0.0}, True),
+        ({"mode": "shared", "partitions": 4, "staleness_s": 2.0}, False),
+        ({"mode": "partitioned", "partitions": 8, "staleness_s": 2.0}, False),
+        ({"mode": "exact", "partitions": 4, "staleness_s": 2.0}, True),
+    ],
+)
+def test_what_a_mode_does_not_use_is_not_swept_with_it(values, is_left_out):
+    assert is_repeated({"partitions": 4, "staleness_s": 0.0}, values) == is_left_out
+
+
+def test_partitions_are_swept_where_the_mode_has_them_and_once_where_not(stress):
+    result = stress(
+        *("--study", "product", "--engine", "virtual", "--seeds", "1", "--schedulers", "2"),
+        *("--vary", "nodes=8", "--vary", "pods=8", "--vary", "partitions=2,4"),
+        *("--mode", "shared,partitioned", "--format", "json"),
+    )
+
+    assert [each["values"] for each in json.loads(result.stdout)["points"]] == [
+        {"partitions": 2, "mode": "shared"},
+        {"partitions": 2, "mode": "partitioned"},
+        {"partitions": 4, "mode": "partitioned"},
+    ]
 
 
 def test_an_axis_that_is_given_other_values_keeps_its_place():
@@ -149,17 +207,17 @@ def test_a_file_says_the_same_as_flags_which_go_before_it(stress, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("vary: [1]", "vary: want parameters by name"),
-        ("vary: {load: 0.5}", "vary.load: want a list of values"),
-        ("set: []", "set: want parameters by name"),
+        ("vary: [1]", "vary: must be a mapping from parameters to values"),
+        ("vary: {load: 0.5}", "vary.load: must be a list of values"),
+        ("set: []", "set: must be a mapping from parameters to values"),
         ("colour: red", '"colour": is none of title, study'),
-        ("[]", "want a mapping with title"),
-        ("seeds: 0", 'seeds: "0" want a whole number from 1 to 1000'),
+        ("[]", "must be a mapping with title"),
+        ("seeds: 0", 'seeds: "0" must be a whole number from 1 to 1000'),
         ("seeds: true", "seeds"),
         ("study: tetris", 'study: "tetris" is none of omega'),
-        ("vary: {load: [2]}", 'load: "2" want a number from 0 to 0.99'),
-        ("engine: ray", 'engine: "ray" the study omega needs model'),
-        ("study: product\nengine: model", "the study product needs virtual, inline or ray"),
+        ("vary: {load: [2]}", 'load: "2" must be a number from 0 to 0.99'),
+        ("engine: ray", 'engine: "ray" must be model for the study omega'),
+        ("study: product\nengine: model", "must be virtual, inline or ray for the study product"),
         (f"title: {'x' * (1 << 20)}", "is longer than 1,048,576 bytes"),
     ],
 )
@@ -176,11 +234,11 @@ def test_a_wrong_file_is_told_with_the_place_and_the_rule(stress, tmp_path, text
     [
         (("--preset", "nonsense"), '"nonsense" is none of quick'),
         (("--file", "missing.yaml"), "missing.yaml: cannot be read"),
-        (("--vary", "load"), '"load" want NAME=VALUE'),
+        (("--vary", "load"), '"load" must be NAME=VALUE'),
         (("--vary", "colour=red"), '"colour": is no parameter of omega'),
-        (("--load", "high"), 'load: "high" want a number'),
+        (("--load", "high"), 'load: "high" must be a number'),
         (("--preset", "quick", "--file", "x"), "exclude each other"),
-        (("--engine", "virtual"), "the study omega needs model"),
+        (("--engine", "virtual"), "must be model for the study omega"),
         (("--pods", "x"), "--pods needs --cluster"),
     ],
 )
@@ -252,6 +310,40 @@ def test_for_a_users_own_cluster_something_is_recommended(stress, tmp_path):
     assert "It places 12 pods; 2 of 2 combinations" in result.stdout
 
 
+def test_a_sweep_of_a_users_own_cluster_records_what_it_ran_on(stress, tmp_path):
+    cluster = write(tmp_path / "cluster.json", node("n-1"), node("n-2"))
+    pods = write(tmp_path / "pods.json", *(pod(f"p{index}", "100m") for index in range(3)))
+    source = ("--cluster", cluster, "--pods", pods, "--engine", "virtual", "--seeds", "1")
+
+    stress(*source, "--output", tmp_path / "out")
+    other = stress(*source, "--vary", "nodes=7")
+
+    runs = json.loads((tmp_path / "out" / "runs.json").read_text())
+    points = json.loads((tmp_path / "out" / "points.json").read_text())
+    assert [each["name"] for each in runs["inputs"]] == [cluster, pods]
+    assert all(len(each["sha256"]) == 64 for each in runs["inputs"])
+    assert runs["engine"] == "virtual"
+    assert runs["machine"]["cores"] > 0
+    assert "commit" in runs
+    assert (runs["runs"][0]["values"]["nodes"], runs["runs"][0]["values"]["pods"]) == (2, 3)
+    assert (points["seeds"], points["set"]) == ([0], {})
+    assert other.exit_code == 2
+    assert 'nodes: "7" must be a whole number from 2 to 2' in other.stderr
+
+
+@pytest.mark.parametrize(("batch", "is_told"), [("30", True), ("4", False)])
+def test_a_batch_that_holds_all_pods_is_told_since_nothing_can_conflict(stress, batch, is_told):
+    flags = ("--vary", "nodes=8", "--vary", "pods=30", "--batch", batch, "--seeds", "1")
+    product = ("--study", "product", "--engine", "virtual", *flags)
+
+    swept = stress(*product, "--schedulers", "2,3")
+    alone = stress(*product, "--schedulers", "2")
+
+    words = "A batch of 30 holds all 30 pods: one scheduler leases them all"
+    assert (words in " ".join(swept.stdout.split())) == is_told
+    assert (words in " ".join(alone.stderr.split())) == is_told
+
+
 def test_a_generated_fleet_is_the_default_workload_and_each_scheduler_gets_a_partition(stress):
     result = stress(
         *("--study", "product", "--engine", "virtual", "--seeds", "1", "--mode", "partitioned"),
@@ -303,3 +395,13 @@ def test_on_a_terminal_progress_is_one_line_that_changes(monkeypatch, capsys):
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert told.endswith("run 2 of 2: load 0.6\n")
+
+
+def test_a_line_of_progress_fits_the_terminal_so_that_it_can_change(monkeypatch, capsys):
+    monkeypatch.setattr(stressing.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "30")
+    tell = stressing.Tell()
+
+    tell(0, 2, "partitions 8, schedulers 4, mode partitioned")
+
+    assert capsys.readouterr().err == "\r\033[Krun 1 of 2: partitions 8, sch"

@@ -1,5 +1,7 @@
 """Proves sweeps: what may be swept, what runs, and the bands over repeats."""
 
+from dataclasses import replace
+
 import pytest
 
 from roadstead.lab.presets import PRESETS
@@ -67,6 +69,10 @@ def test_values_are_read_from_text_and_from_files(parameter, given, value):
     assert parameter.parse(given, "x") == value
 
 
+def test_a_large_bound_is_named_in_full():
+    assert replace(NUMBER, high=1_000_000).rule == "a whole number from 1 to 1,000,000"
+
+
 @pytest.mark.parametrize(
     ("parameter", "given"),
     [
@@ -81,14 +87,14 @@ def test_values_are_read_from_text_and_from_files(parameter, given, value):
     ],
 )
 def test_values_out_of_bounds_are_told_with_the_rule(parameter, given):
-    with pytest.raises(InputError, match="want"):
+    with pytest.raises(InputError, match="must be"):
         parameter.parse(given, "x")
 
 
 def test_a_refusal_names_source_field_value_and_rule():
     text = refusal({"number": [1, 99]})
 
-    assert text == 'sweep.yaml: number: "99" want a whole number from 1 to 9'
+    assert text == 'sweep.yaml: number: "99" must be a whole number from 1 to 9'
 
 
 @pytest.mark.parametrize(
@@ -98,7 +104,7 @@ def test_a_refusal_names_source_field_value_and_rule():
         ({"number": []}, {}, "has 0 values"),
         ({"number": [1, 1]}, {}, "has a value twice"),
         ({"number": [1, 2]}, {"number": 1}, "is both swept and fixed"),
-        ({}, {"word": "c"}, "want one of a, b"),
+        ({}, {"word": "c"}, "must be one of a, b"),
     ],
 )
 def test_what_cannot_be_swept_is_refused(axes, fixed, words):

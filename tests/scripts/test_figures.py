@@ -379,3 +379,21 @@ def test_every_mark_of_the_documentation_is_known(figures, capsys):
 @pytest.mark.parametrize("name", ["README.md", "docs/configuration.md", "docs/plugins.md"])
 def test_the_page_shows_what_its_commands_print(figures, capsys, name):
     assert figures.main([name]) == 0, "".join(capsys.readouterr())
+
+
+def test_the_blocks_of_a_page_whose_tables_are_slow_show_what_their_commands_print(
+    figures, monkeypatch, capsys
+):
+    pages_of = figures.pages_of
+
+    def blocks(root, asked):
+        """Without the tables: sweeps that take a minute."""
+        pages = pages_of(root, asked)
+        return {
+            page: [each for each in found if each.kind is not figures.Kind.TABLE]
+            for page, found in pages.items()
+        }
+
+    monkeypatch.setattr(figures, "pages_of", blocks)
+
+    assert figures.main(["docs/conflicts.md"]) == 0, "".join(capsys.readouterr())
