@@ -97,7 +97,7 @@ class BenchRun:
         """Has the schedulers load the kernel, where it is on: it is loaded once, not per run."""
         if not self._session.plan.settings.kernel:
             return
-        self._progress(Progress("loading the kernel"))
+        self._progress(Progress("loading the kernel (its first use compiles it: half a minute)"))
         for name, ref in self._session.supervisor.refs.items():
             if name.startswith(SCHEDULER):
                 await ref.call(WARM, NOTHING, timeout_s=WARM_S)

@@ -76,7 +76,10 @@ def _own(seed: int) -> list[Entry]:
 def _openb(path: Path | None) -> Entry:
     def make() -> Script:
         if path is None:
-            rule = "is wanted for openb (a trace file, or the folder of its CSV files)"
+            rule = (
+                "is wanted for openb: a trace file, or the folder of its CSV files "
+                "(roadstead trace import openb --help says where they are published)"
+            )
             raise InputError(rule, source="flags", field="--openb")
         return own.openb(own.OPENB, own.read_openb(path))
 

@@ -59,7 +59,8 @@ def check_command(folder: Path, show: int, form: Form) -> None:
     if not folder.exists():
         raise InputError("does not exist", source=str(folder))
     if not journal.is_dir() or not any(journal.glob("*.segment")):
-        raise InputError("holds no journal", source=str(journal))
+        rule = "holds no journal (roadstead schedule --output writes one, roadstead demo does not)"
+        raise InputError(rule, source=str(journal))
     found = _checked(journal, output)
     if form == "json":
         click.echo(json.dumps(_as_json(found), indent=2))

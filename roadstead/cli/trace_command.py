@@ -61,7 +61,14 @@ def openb_command(folder: Path, path: Path, pods_list: str, manifests: Path | No
     """Make a trace from the openb CSV files in DIR.
 
     openb is a production GPU cluster of 1,523 nodes and 8,152 pods, published with "Beware of
-    Fragmentation" (USENIX ATC'23) as openb_node_list_all_node.csv and openb_pod_list_*.csv. GPU
+    Fragmentation" (USENIX ATC'23). Roadstead does not ship it: download
+    openb_node_list_all_node.csv and openb_pod_list_default.csv, or another openb_pod_list_*.csv,
+    into a folder DIR from
+
+    \b
+    https://github.com/alibaba/clusterdata/tree/master/cluster-trace-gpu-v2023/csv
+
+    GPU
     shares become the resource alibabacloud.com/gpu-milli, GPU models a node label and a required
     node affinity, qos a pod label; creation and deletion times are kept.
 

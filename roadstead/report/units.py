@@ -42,7 +42,8 @@ def _number(value: float) -> str:
 
 
 def human_seconds(seconds: float) -> str:
-    if seconds < 1:
+    # What rounds to 1000 ms is 1.0 s.
+    if round(seconds * 1000) < 1000:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 120:
         return f"{seconds:.1f} s"

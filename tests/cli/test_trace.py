@@ -62,6 +62,12 @@ def test_import_writes_the_trace_and_tells_its_facts(run: Run, openb: Path, tmp_
     }
 
 
+def test_who_has_no_openb_is_told_where_it_is_published(run: Run) -> None:
+    told = run("trace", "import", "openb", "--help").stdout
+
+    assert "alibaba/clusterdata/tree/master/cluster-trace-gpu-v2023/csv" in told
+
+
 def test_another_list_of_pods_can_be_named(run: Run, openb: Path, tmp_path: Path) -> None:
     run("trace", "import", "openb", openb, "-o", tmp_path / "o", "--pods-list", "one")
 

@@ -29,7 +29,14 @@ def test_amounts_are_told_in_natural_units(resource, amount, text):
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.0004, "0 ms"), (0.53, "530 ms"), (2.34, "2.3 s"), (119.0, "119.0 s"), (125.9, "2 min 5 s")],
+    [
+        (0.0004, "0 ms"),
+        (0.53, "530 ms"),
+        (0.9996, "1.0 s"),
+        (2.34, "2.3 s"),
+        (119.0, "119.0 s"),
+        (125.9, "2 min 5 s"),
+    ],
 )
 def test_times_are_told_in_the_unit_that_fits(seconds, text):
     assert human_seconds(seconds) == text
