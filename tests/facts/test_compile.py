@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, cast
 
 import pytest
@@ -89,6 +90,67 @@ def test_plain_fields_are_taken_over() -> None:
     assert found.tolerations == (Toleration("k", "Exists", "", "NoSchedule"), Toleration())
     uncontrolled = {"ownerReferences": [{"kind": "X", "name": "x"}]}
     assert facts(metadata=uncontrolled).owner is None
+
+
+HOST_TERM = {"topologyKey": "h", "labelSelector": {"matchLabels": {"app": "web"}}}
+WEIGHTED_TERM = {"weight": 1, "podAffinityTerm": HOST_TERM}
+POD_TERMS = {
+    "requiredDuringSchedulingIgnoredDuringExecution": [HOST_TERM],
+    "preferredDuringSchedulingIgnoredDuringExecution": [WEIGHTED_TERM],
+}
+NODE_TERM = {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}
+EVERYTHING: dict[str, Any] = {
+    "metadata": {
+        "name": "web",
+        "namespace": "prod",
+        "labels": {"scheduling.x-k8s.io/pod-group": "gang"},
+        "deletionTimestamp": "2024-01-01T00:00:00Z",
+        "ownerReferences": [{"kind": "ReplicaSet", "name": "rs", "uid": "u", "controller": True}],
+    },
+    "spec": {
+        "containers": [
+            {"name": "c", "image": "busybox", "ports": [{"containerPort": 1, "hostPort": 1}]}
+        ],
+        "resources": {"requests": {"cpu": "1", "memory": "1Mi"}},
+        "schedulerName": "mine",
+        "priority": 7,
+        "preemptionPolicy": "Never",
+        "nodeName": "n1",
+        "nodeSelector": {"z": "1"},
+        "schedulingGates": [{"name": "g"}],
+        "resourceClaims": [{"name": "claim"}],
+        "tolerations": [{}],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [NODE_TERM]
+                },
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 1, "preference": NODE_TERM}
+                ],
+            },
+            "podAffinity": POD_TERMS,
+            "podAntiAffinity": POD_TERMS,
+        },
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+        ],
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
+    },
+    "status": {
+        "nominatedNodeName": "n2",
+        "conditions": [
+            {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        ],
+    },
+}
+"""A manifest that says something of every fact."""
+
+
+@pytest.mark.parametrize("name", sorted(field.name for field in fields(PodFacts)))
+def test_every_fact_of_a_pod_comes_from_its_manifest(name: str) -> None:
+    """A field that is new in PodFacts is compiled: `EVERYTHING` has a value for it."""
+    assert getattr(compiled(EVERYTHING)[1], name) != getattr(PodFacts(), name)
 
 
 @pytest.mark.parametrize(
