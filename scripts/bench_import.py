@@ -44,8 +44,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--objects", type=int, default=100_000)
+    parser.add_argument("--runs", type=int, default=5, help="processes (default 5)")
+    parser.add_argument(
+        "--objects", type=int, default=100_000, help="a tenth nodes, the rest pods (default 100000)"
+    )
     options = parser.parse_args()
     print(f"machine  {this_machine()}\ncommit   {commit_of(ROOT) or 'unknown'}", flush=True)
     with tempfile.TemporaryDirectory(prefix="roadstead-bench-") as folder:

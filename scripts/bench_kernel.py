@@ -79,10 +79,19 @@ def measure(nodes: int, pods: int, classes: int, accelerator: Accelerator | None
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--pods", type=int, default=10_000)
-    parser.add_argument("--reference", action="store_true", help="the reference instead")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, default=5000, help="number of nodes (default 5000)")
+    parser.add_argument(
+        "--pods",
+        type=int,
+        default=10_000,
+        help="number of pods (default 10000; a tenth where no two are alike)",
+    )
+    parser.add_argument(
+        "--reference", action="store_true", help="decide by the plugins, without the kernel"
+    )
     options = parser.parse_args()
     accelerator = None if options.reference else Accelerator(load(), Coverage())
     if accelerator is not None:

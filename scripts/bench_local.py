@@ -38,11 +38,13 @@ def fleet(count: int) -> list[NodeFacts]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--nodes", type=int, default=5000, help="how many (default 5000)")
-    parser.add_argument("--pods", type=int, default=1000, help="how many (default 1000)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, default=5000, help="number of nodes (default 5000)")
+    parser.add_argument("--pods", type=int, default=1000, help="number of pods (default 1000)")
     parser.add_argument("--batch", type=int, default=1, help="pods submitted at once (default 1)")
-    parser.add_argument("--no-kernel", action="store_true", help="the reference decides all")
+    parser.add_argument("--no-kernel", action="store_true", help="decide by the plugins alone")
     asked = parser.parse_args()
     hour_s = calibrate().processor_s
     accelerator = None if asked.no_kernel else Accelerator(load(), Coverage())

@@ -246,10 +246,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--nodes", type=int, default=5_000)
-    parser.add_argument("--running", type=int, default=20_000)
-    parser.add_argument("--runs", type=int, default=9)
-    parser.add_argument("--plugin", help="only this one")
+    parser.add_argument("--nodes", type=int, default=5_000, help="number of nodes (default 5000)")
+    parser.add_argument(
+        "--running", type=int, default=20_000, help="pods that run already (default 20000)"
+    )
+    parser.add_argument("--runs", type=int, default=9, help="of each figure (default 9)")
+    parser.add_argument("--plugin", metavar="NAME", help="only this one")
     options = parser.parse_args()
     commit = commit_of(Path(__file__).parent) or "unknown"
     print(

@@ -1,6 +1,8 @@
 """Every check of the project, one after the other; with arguments, only pytest with these.
 
-    scripts/test [PYTEST ARGUMENTS]
+    scripts/test                          every check and all tests
+    scripts/test tests/fleet -x           pytest alone, with these arguments
+    scripts/test -n 2 --cov               all tests, and a coverage table
 
 Style, types and layers, then the wheel: built, compared with the sources, installed beside the
 locked packages in an environment that knows nothing of the checkout, and made to run the small
@@ -130,6 +132,9 @@ def run_pytest(arguments: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
+    if list(arguments) in (["-h"], ["--help"]):
+        print(__doc__)
+        return 0
     if arguments:
         return run_pytest(arguments)
     os.chdir(ROOT)

@@ -153,7 +153,9 @@ def drawn_files(root: Path) -> dict[str, tuple[str, str]]:
 
 def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     """Draws the diagrams, or only compares them; the exit status."""
-    parser = argparse.ArgumentParser(description="Draws the state machines from their tables.")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--check", action="store_true", help="print what differs, change nothing")
     is_check = parser.parse_args(arguments).check
     try:

@@ -343,11 +343,19 @@ def _word(cell: Cell | None) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--phase", choices=PHASES, action="append")
-    parser.add_argument("--victim", choices=VICTIMS, action="append")
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--json", action="store_true", help="the cells in place of a table")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--phase", choices=PHASES, action="append", help="only this one; may be repeated"
+    )
+    parser.add_argument(
+        "--victim", choices=VICTIMS, action="append", help="only this one; may be repeated"
+    )
+    parser.add_argument("--seed", type=int, default=SEED, help=f"of each run (default {SEED})")
+    parser.add_argument(
+        "--json", action="store_true", help="print the cells as JSON, not as a table"
+    )
     parser.add_argument("--one", type=Path, help="only the run of one cell, in this folder")
     given = parser.parse_args()
     phases, victims = given.phase or PHASES, given.victim or VICTIMS

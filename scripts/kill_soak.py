@@ -258,11 +258,15 @@ def _ignore(progress: Progress) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--minutes", type=float, default=600.0)
-    parser.add_argument("--inline", action="store_true")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=1000, help="in all (default 1000)")
+    parser.add_argument("--seed", type=int, default=1, help="of the first run (default 1)")
+    parser.add_argument(
+        "--minutes", type=float, default=600.0, help="begin no run after these (default 600)"
+    )
+    parser.add_argument("--inline", action="store_true", help="in this process, without Ray")
     parser.add_argument("--one", type=Path, help="only one run, with its journal in this folder")
     given = parser.parse_args()
     if given.one is not None:

@@ -8,6 +8,7 @@ hold the build requirement: the checkout is installed without build isolation, f
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import tomllib
@@ -36,14 +37,24 @@ def without_index(lock: str) -> str:
     return "".join(line for line in lines if not line.startswith(("--", "#")))
 
 
-def main(options: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--upgrade", action="store_true", help="newest releases, not the locked")
+    is_upgrade = parser.parse_args(arguments).upgrade
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     runtime = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
     dev = [*runtime, *project["project"]["optional-dependencies"]["dev"]]
     lock, lock_dev = ROOT / "requirements.lock", ROOT / "requirements-dev.lock"
     for path, wanted, extra in ((lock, runtime, []), (lock_dev, dev, ["-c", str(lock)])):
-        known = [] if "--upgrade" in options or not path.exists() else ["-c", str(path)]
-        path.write_text(compile_lock("\n".join(wanted), [*known, *extra]))
+        known = [] if is_upgrade or not path.exists() else ["-c", str(path)]
+        try:
+            text = compile_lock("\n".join(wanted), [*known, *extra])
+        except FileNotFoundError:
+            print("uv is not on the PATH: pip install uv", file=sys.stderr)
+            return 1
+        path.write_text(text)
         print(
             f"{path.name}: {sum('==' in line for line in path.read_text().splitlines())} packages"
         )

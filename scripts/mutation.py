@@ -265,13 +265,19 @@ def _import_libraries() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--sample", type=int, default=300, help="how many (default 300; 0: all)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sample", type=int, default=300, help="mutants (default 300; 0: all)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default 0)")
-    parser.add_argument("--by", default="simulation,tests", help="killers, each apart")
+    parser.add_argument(
+        "--by",
+        default="simulation,tests",
+        help="what looks for mutants, each by itself: simulation, tests (default both)",
+    )
     parser.add_argument("--only", default="", help="modules whose path has these words")
     parser.add_argument("--rounds", type=int, default=12, help="seeds per variant (default 12)")
-    parser.add_argument("--processes", type=int, default=2, help="side by side (default 2)")
+    parser.add_argument("--processes", type=int, default=2, help="processes at a time (default 2)")
     parser.add_argument("--json", type=Path, help="write every result here, a line each")
     parser.add_argument("--again", type=Path, help="only what was not found in this file's results")
     parser.add_argument("--reach", type=Path, help="keep what reaches which line here, for reuse")

@@ -43,9 +43,11 @@ def told(bug: Bug, found: tuple[int, str] | None, took_s: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default="", help="bugs whose names contain this")
-    parser.add_argument("--processes", type=int, default=2, help="side by side (default 2)")
+    parser.add_argument("--processes", type=int, default=2, help="processes at a time (default 2)")
     asked = parser.parse_args(arguments)
     numbers = [number for number, bug in enumerate(BUGS) if asked.only in bug.name]
     missed = other = 0

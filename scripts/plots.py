@@ -9,6 +9,7 @@ Nothing is measured.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -81,7 +82,11 @@ def draw_all(folder: Path) -> dict[str, str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    folder = Path(arguments[0]) if arguments else DOCS_PLOTS
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, nargs="?", default=DOCS_PLOTS, metavar="FOLDER")
+    folder = parser.parse_args(arguments).folder
     for name, drawn in draw_all(folder).items():
         (folder / name).write_text(drawn + "\n", encoding="utf-8")
     return 0

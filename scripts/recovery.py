@@ -166,8 +166,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--pods", type=int, default=1_000_000)
-    parser.add_argument("--nodes", type=int, default=5_000)
+    parser.add_argument("--pods", type=int, default=1_000_000, help="binds (default 1000000)")
+    parser.add_argument("--nodes", type=int, default=5_000, help="number of nodes (default 5000)")
     asked = parser.parse_args()
     told: dict[str, object] = {
         "commit": commit_of(ROOT),

@@ -94,16 +94,20 @@ def run(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seeds", type=int, default=200, help="how many (default 200)")
-    parser.add_argument("--start", type=int, default=0, help="the first one (default 0)")
-    parser.add_argument("--faults", default=",".join(KINDS), help=f"of {','.join(KINDS)}")
-    parser.add_argument("--processes", type=int, default=2, help="side by side (default 2)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, default=200, help="number of seeds (default 200)")
+    parser.add_argument("--start", type=int, default=0, help="first seed (default 0)")
+    parser.add_argument(
+        "--faults", default=",".join(KINDS), help=f"some of {', '.join(KINDS)} (default all)"
+    )
+    parser.add_argument("--processes", type=int, default=2, help="processes at a time (default 2)")
     parser.add_argument(
         "--among",
         default="plain",
         choices=[*VARIANTS, "all"],
-        help="the scenarios (default plain; all: every variant, one after the other)",
+        help="variant of the runs (default plain; all: every one, one after the other)",
     )
     parser.add_argument(
         "--reached",

@@ -68,7 +68,9 @@ def _said(envelope: Envelope) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Prints a transcript; the exit status."""
-    parser = argparse.ArgumentParser(description="Shows the last messages of an actor.")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("file", type=Path, help="ACTOR.transcript, in the folder of --log")
     path = parser.parse_args(arguments).file
     try:

@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="parity",
+        prog="scripts/parity.py",
         description="Replays recorded decisions of the real kube-scheduler and compares ours.",
     )
     parser.add_argument(
