@@ -19,7 +19,7 @@ from roadstead.framework.user_plugins import (
     load_plugins,
     plugins_of_file,
 )
-from roadstead.protocol.errors import InputError
+from roadstead.protocol.errors import InputError, cut_short
 
 SOURCE_OF_FLAGS = "--plugin"
 
@@ -87,9 +87,12 @@ def choose_plugins(given: Sequence[str], text: str = "") -> ChosenPlugins:
 
 
 def _dotted(given: str, directory: str) -> tuple[str, ...]:
-    """MODULE:CLASS for each plugin that a value of --plugin names."""
+    """MODULE:CLASS for each plugin that a value of --plugin names. InputError for a bare word."""
     file, _, class_name = given.partition(":")
     if not file.endswith(".py"):
+        if not {":", "."} & set(given):
+            rule = "names no class: MODULE:CLASS, or FILE.py for all plugins of a file"
+            raise InputError(rule, obj="plugin", value=cut_short(given))
         return (given,)
     found = plugins_of_file(file, directory)
     return (f"{Path(file).stem}:{class_name}",) if class_name else found

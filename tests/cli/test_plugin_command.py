@@ -636,3 +636,13 @@ def test_a_queue_sort_of_a_user_takes_the_place_of_the_default_one(here):
 
     assert [ref.name for ref in loaded.config.profiles[0].at("queueSort")] == ["P"]
     assert choose_plugins([]).as_config() == ""
+
+
+def test_a_plugin_without_a_class_is_told_how_one_is_named(run):
+    result = run("plugin", "test", "few")
+
+    assert result.exit_code == 2
+    assert (
+        'plugin: "few" names no class: MODULE:CLASS, or FILE.py for all plugins of a file'
+        in result.stderr
+    )
