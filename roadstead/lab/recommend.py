@@ -24,6 +24,9 @@ RATE_SLACK: Final = 0.10
 REGRET_SLACK: Final = 0.5
 CONFLICT_SLACK: Final = 0.05
 
+PARTITIONED: Final = "partitioned"
+"""The mode that has partitions."""
+
 FIGURES: Final = ("placed", "pods_per_s", "score_regret", "conflict_fraction")
 """What it is made from."""
 
@@ -87,13 +90,20 @@ def _size(point: Point) -> tuple[float, float]:
 
 
 def _described(point: Point) -> str:
-    return ", ".join(f"{name} {value}" for name, value in point.values.items())
+    """What was swept; of partitions only where the mode has some."""
+    has_partitions = point.values.get("mode", PARTITIONED) == PARTITIONED
+    return ", ".join(
+        f"{name} {value}"
+        for name, value in point.values.items()
+        if has_partitions or not name.startswith("partition")
+    )
 
 
 def _interval(rate: Band) -> str:
     if rate.low == rate.high:
         return "one seed, so that nothing is known of its spread"
-    return f"95%: {rate.low:,.0f} to {rate.high:,.0f}"
+    # A rate is never below zero, whatever an interval of few seeds says.
+    return f"95%: {max(0.0, rate.low):,.0f} to {rate.high:,.0f}"
 
 
 def _compared(best: Point, fastest: Point) -> str:

@@ -41,6 +41,10 @@ NODE_MIN: Final = 8
 HEADING_MAX: Final = 10
 """Letters of a plugin's name in one line of a heading: `Toleration` and `Allocation` fit."""
 
+HEADINGS: Final = (sys.maxsize, 24, 16, HEADING_MAX)
+"""As many letters, where all columns stand side by side with them and no name of a node is wrapped;
+else as few as there may be."""
+
 WIDTH_OF_NAMES: Final = 72
 FOLDED_NAME: Final = 14
 """A narrower terminal breaks plugins' names into lines of so many letters, too."""
@@ -117,7 +121,12 @@ def _print_scores(
     count = len(order)
     what = f"the best {len(shown):,} of {count:,}" if len(shown) < count else f"{count:,}"
     _print_title(console, f"Weighted scores of {what} nodes")
-    first, *others = _blocks(explanation, columns, shown, console.width)
+    for chars in HEADINGS:
+        first, *others = _blocks(explanation, columns, shown, console.width, chars)
+        if len(first.columns) == len(columns) and first.node_chars == _node_chars(
+            explanation, shown
+        ):
+            break
     console.print(first.table(explanation, shown))
     for block in others:
         console.print()
@@ -131,17 +140,21 @@ def _print_scores(
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Columns that fit beside node and total. node_chars: width of the column of nodes."""
+    """Columns that fit beside node and total.
+
+    node_chars: width of the column of nodes. chars: of a line of a heading.
+    """
 
     columns: tuple[ScoreColumn, ...]
     node_chars: int
+    chars: int
 
     def table(self, explanation: Explanation, shown: Sequence[int]) -> Table:
         table = _table()
         table.add_column("node", overflow="fold", width=self.node_chars)
         table.add_column("total", overflow="fold", justify="right")
         for column in self.columns:
-            heading = Text("\n".join(heading_lines(printable(column.plugin))))
+            heading = Text("\n".join(heading_lines(printable(column.plugin), self.chars)))
             table.add_column(heading, overflow="fold", justify="right")
         best = set(explanation.best)
         for place in shown:
@@ -154,13 +167,16 @@ class _Block:
 
 
 def _blocks(
-    explanation: Explanation, columns: Sequence[ScoreColumn], shown: Sequence[int], width: int
+    explanation: Explanation,
+    columns: Sequence[ScoreColumn],
+    shown: Sequence[int],
+    width: int,
+    chars: int,
 ) -> Iterator[_Block]:
     """Columns by block. One that is constant begins no block: it is left out instead."""
-    names = (printable(explanation.names[explanation.feasible[place]]) for place in shown)
-    node_chars = max(NODE_MIN, *map(cell_len, names))
+    node_chars = _node_chars(explanation, shown)
     total_chars = max(len("total"), *(len(f"{int(explanation.total[i]):,}") for i in shown))
-    widths = {each.plugin: GAP + _chars(each, shown) for each in columns}
+    widths = {each.plugin: GAP + _chars(each, shown, chars) for each in columns}
     # Long names of nodes are wrapped, so that one column of scores fits at least.
     room = width - total_chars - GAP
     node_chars = max(1, min(node_chars, room - max(widths.values(), default=0)))
@@ -173,15 +189,20 @@ def _blocks(
             if column.is_constant:
                 continue
             if block:
-                yield _Block(tuple(block), node_chars)
+                yield _Block(tuple(block), node_chars, chars)
             block, left = [], room
         block.append(column)
         left -= widths[column.plugin]
-    yield _Block(tuple(block), node_chars)
+    yield _Block(tuple(block), node_chars, chars)
 
 
-def _chars(column: ScoreColumn, shown: Sequence[int]) -> int:
-    heading = max(map(cell_len, heading_lines(printable(column.plugin))))
+def _node_chars(explanation: Explanation, shown: Sequence[int]) -> int:
+    names = (printable(explanation.names[explanation.feasible[place]]) for place in shown)
+    return max(NODE_MIN, *map(cell_len, names))
+
+
+def _chars(column: ScoreColumn, shown: Sequence[int], chars: int) -> int:
+    heading = max(map(cell_len, heading_lines(printable(column.plugin), chars)))
     return max(heading, *(len(f"{column.weighted[place]:,}") for place in shown))
 
 

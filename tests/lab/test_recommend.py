@@ -1,5 +1,7 @@
 """Proves what is recommended, and that the numbers that led to it are told."""
 
+import pytest
+
 from roadstead.lab.recommend import recommend
 from roadstead.lab.statistics import Band
 from roadstead.lab.sweep import Point
@@ -60,6 +62,24 @@ def test_of_one_seed_no_interval_is_told_and_of_several_it_is():
 def banded(schedulers, rate, half):
     found = point(schedulers)
     return Point(found.values, {**found.bands, "pods_per_s": Band(rate, rate - half, rate + half)})
+
+
+def test_an_interval_of_a_rate_does_not_go_below_zero():
+    assert "(95%: 0 to 3,000)" in recommend([banded(1, 1000.0, 2000.0)]).reasons[1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "text"),
+    [
+        ("shared", "mode shared, schedulers 1, batch 256"),
+        ("partitioned", "mode partitioned, schedulers 1, batch 256, partitions 4"),
+    ],
+)
+def test_partitions_are_told_only_of_the_mode_that_has_some(mode, text):
+    found = point(1)
+    values = {**found.values, "mode": mode, "partitions": 4}
+
+    assert recommend([Point(values, found.bands)]).text == text
 
 
 def test_nothing_is_recommended_from_one_seed():

@@ -177,6 +177,18 @@ def test_a_heading_is_broken_between_the_words_of_a_name() -> None:
     assert heading_lines("my-plugin_that_is_lower") == ["my-plugin_", "that_is_lo", "wer"]
 
 
+@pytest.mark.parametrize(("width", "lines"), [(55, 4), (60, 3), (200, 1)])
+def test_a_heading_is_broken_only_where_the_table_would_not_fit(width: int, lines: int) -> None:
+    explanation = scored(3, 1)
+    named = replace(explanation.scores[0], plugin="NodeResourcesBalancedAllocation")
+
+    rows = printed(replace(explanation, scores=(named,)), width=width)
+
+    title = next(at for at, row in enumerate(rows) if row.startswith("Weighted scores"))
+    first = next(at for at, row in enumerate(rows) if at > title and row.startswith("node"))
+    assert first - title == lines
+
+
 def test_nodes_filtered_out_are_counted_by_plugin_and_reason_with_their_first_names() -> None:
     lines = printed(explained(4000, *[500] * 5, 4000, taint="gpu"))
 
