@@ -39,11 +39,12 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def internal(function: Callable[P, R]) -> Callable[P, R]:
-    """The same for what only compiled code calls: it has no way in from Python."""
-    return cast(
-        Callable[P, R],
-        numba.njit(cache=True, no_cpython_wrapper=True, **_OPTIONS)(function),
-    )
+    """The same for what only compiled code calls: it has no way in from Python.
+
+    Its machine code is kept as part of that of its callers, and not by itself: one folder holds all
+    that can be out of date (`start._is_kept`).
+    """
+    return cast(Callable[P, R], numba.njit(no_cpython_wrapper=True, **_OPTIONS)(function))
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
