@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roadstead.facts.pod import HostPort, PodFacts
-from roadstead.framework.plugin import Effect, Plugin
+from roadstead.facts.pod import HostPort
+from roadstead.framework.plugin import ON_NONE, Effect, Plugin
 from roadstead.framework.profile import Profile, concern, effects_of
 from roadstead.kernel.arrays import BUCKETS, END, GROUP, Specs, Totals
 from roadstead.kernel.cover import ClassSpec
@@ -15,12 +15,7 @@ from roadstead.kernel.stills import Still
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.view import Rows
-from roadstead.plugins.inter_pod_affinity import InterPodAffinity
 from roadstead.plugins.node_ports import conflicts
-from roadstead.plugins.node_volume_limits import NodeVolumeLimits
-from roadstead.plugins.pod_topology_spread import PodTopologySpread
-from roadstead.plugins.volume_binding import VolumeBinding
-from roadstead.plugins.volume_restrictions import VolumeRestrictions
 
 
 def lay_out_specs(
@@ -106,51 +101,19 @@ def affected_by(
 ) -> Bools:
     """Whether placing one class may change another on other nodes: bool[placed, asked].
 
-    handled: plugins that the kernel keeps up to date itself. The classes are covered: where it does
-    not, PodTopologySpread does not concern them, InterPodAffinity could only come to where one of
-    the two has terms, and those of volumes to where one has any.
+    handled: plugins that the kernel keeps up to date itself.
     """
     result: Bools = np.zeros((len(infos), len(infos)), dtype=np.bool_)
-    related = [place for place, info in enumerate(infos) if _has_relations(info.facts, handled)]
-    plugins = {p: [x for x in p.cross_node if type(x) not in handled] for p in set(profiles)}
-    wary = {profile for profile in plugins if _has_unknown(profile)}
-    groups: dict[tuple[Profile, bool], _ByEffects] = {}
-    for asked, (profile, info) in enumerate(zip(profiles, infos, strict=True)):
-        all_matter = profile in wary or _has_relations(info.facts, handled)
-        key = profile, all_matter
-        if key not in groups:
-            placed = range(len(infos)) if all_matter else related
-            groups[key] = _by_effects(plugins[profile], infos, placed)
-        for effects, places in groups[key].items():
-            if concern(effects, info):
-                result[places, asked] = True
+    for profile in dict.fromkeys(profiles):
+        plugins = [plugin for plugin in profile.cross_node if type(plugin) not in handled]
+        placed: dict[tuple[Effect, ...], list[int]] = {}
+        for place, info in enumerate(infos):
+            effects = effects_of(plugins, info)
+            if any(each is not ON_NONE for each in effects):
+                placed.setdefault(effects, []).append(place)
+        asked = [place for place, each in enumerate(profiles) if each is profile]
+        for effects, places in placed.items():
+            for place in asked:
+                if concern(effects, infos[place]):
+                    result[places, place] = True
     return result
-
-
-_ByEffects = dict[tuple[Effect, ...], list[int]]
-"""Places of classes, by what they do to others."""
-
-
-def _by_effects(
-    plugins: Sequence[Plugin], infos: Sequence[PodInfo], places: Sequence[int]
-) -> _ByEffects:
-    found: _ByEffects = {}
-    for place in places:
-        found.setdefault(effects_of(plugins, infos[place]), []).append(place)
-    return found
-
-
-def _has_unknown(profile: Profile) -> bool:
-    known = (
-        *(PodTopologySpread, InterPodAffinity),
-        *(VolumeRestrictions, NodeVolumeLimits, VolumeBinding),
-    )
-    return any(type(plugin) not in known for plugin in profile.cross_node)
-
-
-def _has_relations(facts: PodFacts, handled: tuple[type[Plugin], ...]) -> bool:
-    terms = (
-        *(facts.pod_affinity, facts.pod_anti_affinity),
-        *(facts.preferred_pod_affinity, facts.preferred_pod_anti_affinity),
-    )
-    return bool(facts.volumes) or (InterPodAffinity not in handled and any(terms))

@@ -33,6 +33,7 @@ from roadstead.framework.events import (
 )
 from roadstead.framework.plugin import (
     ALL_PASS,
+    ON_NONE,
     Effect,
     EnqueueExtensions,
     FilterPlugin,
@@ -124,6 +125,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return self._storage.version if _attachable(pod.facts) else None
 
     def effect(self, placed: PodInfo) -> Effect:
+        if not placed.facts.volumes:
+            return ON_NONE
         bound = unbound_keys(self._storage, placed.facts)
         return Effect(bound, partial(self._is_counted_anew, bound))
 

@@ -41,6 +41,7 @@ from roadstead.framework.events import (
 )
 from roadstead.framework.plugin import (
     ALL_PASS,
+    ON_NONE,
     Effect,
     EnqueueExtensions,
     FilterPlugin,
@@ -141,6 +142,8 @@ class VolumeBinding(
         return self._storage.version if claim_keys(pod.facts) else None
 
     def effect(self, placed: PodInfo) -> Effect:
+        if not placed.facts.volumes:
+            return ON_NONE
         taken = unbound_keys(self._storage, placed.facts)
         return Effect(taken, partial(self._may_lose, taken))
 

@@ -33,6 +33,7 @@ from roadstead.framework.events import (
 )
 from roadstead.framework.plugin import (
     ALL_PASS,
+    ON_NONE,
     Effect,
     EnqueueExtensions,
     FilterPlugin,
@@ -140,6 +141,8 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, SummarizesFilter, Enqueu
         return tuple(claim in self._storage.claims for claim in claims) or None
 
     def effect(self, placed: PodInfo) -> Effect:
+        if not placed.facts.volumes:
+            return ON_NONE
         used = placed.facts.namespace, frozenset(self._exclusive(placed.facts))
         return Effect(used, partial(self._shares, *used))
 
