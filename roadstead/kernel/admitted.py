@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from roadstead.framework.evaluation import Evaluation, Summaries
-from roadstead.kernel.cover import ClassSpec, SpecMaker
+from roadstead.kernel.lowering.lowerings import RowLowering
 from roadstead.kernel.stills import Still
 from roadstead.nodes.pod_info import PodInfo
 
@@ -34,17 +34,16 @@ class KernelClass:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What classes with one evaluation share. index: its line among models.
+    """What covered classes with one evaluation share. index: its line among models.
 
-    why_not: why they are not covered; "" if they are. known: what plugins knew of them.
+    known: what plugins knew of them.
     """
 
     index: int
     first: KernelClass
-    why_not: str
-    still: Still | None = None
-    known: Hashable = None
-    specs: SpecMaker | None = None
+    still: Still
+    known: Hashable
+    lowered: RowLowering
 
 
 class Admitted(NamedTuple):
@@ -52,5 +51,4 @@ class Admitted(NamedTuple):
 
     line: int
     each: KernelClass
-    spec: ClassSpec
     model: Model

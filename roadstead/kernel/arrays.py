@@ -1,11 +1,12 @@
-"""What the compiled code works on: plain arrays, in three bundles.
+"""What the compiled code works on: plain arrays, in bundles; `Specs` is in `lowering/lowerings.py`.
 
-Lines (`wants`, `adds`, …) end at a resource of -1. Scores are int32: what does not fit is not
-covered by the kernel.
+Lines of classes (`padded`) end at END. Scores are int32: what does not fit is not covered by the
+kernel.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -34,9 +35,6 @@ END = -1
 PIECE = 1024
 """Rows whose numbers are copied at a time: they stay in the processor's nearest caches."""
 
-OFF, LEAST, MOST, RATIO = 0, 1, 2, 3
-"""Strategies of NodeResourcesFit; OFF where it does not score."""
-
 DONE, NEW, CHANGED, MOVED, NO_ROW = 0, 1, 2, 3, 4
 """Why a run came back: all decided; a class without totals; a class changed elsewhere; a group of
 rows came or went, so that normalization may change; no feasible row."""
@@ -48,7 +46,7 @@ class Numbers(NamedTuple):
     pod_count, pod_limit: int64[row]. order: uint64[place], hashes or ranks of names, sorted.
     row_at: int64[place], the rows in that order; place_of: int64[row]; begin: int64[BUCKETS + 1],
     the places of each bucket; bucket: int32[place].
-    blocked: bool[row, port], whether a wanted port cannot be had on the row.
+    blocked: bool[row, port], whether a wanted host port cannot be had on the row.
     """
 
     allocatable: I64
@@ -62,33 +60,6 @@ class Numbers(NamedTuple):
     begin: I64
     bucket: I32
     blocked: Bools
-
-
-class Specs(NamedTuple):
-    """What classes ask for.
-
-    wants: int64[class, k, 2], (resource, amount) that Filter compares. adds: the same, of what a
-    placed pod takes. nonzero: int64[class, 2], likewise. ports: int64[class, k].
-    fit: int64[class, 3]: strategy, weight, shape. fit_lines: int64[class, k, 4]: resource, column
-    of `nonzero` or -1, asked, weight. shapes: int64[shape, 101].
-    balanced: int64[class], weight, -1 for off. balanced_lines: int64[class, k, 2]: resource, asked.
-    conflicts: bool[port, port]. affects: bool[placed class, class]. fixed, model: int64[class],
-    which of the stills is the class's, and which classes are alike but for amounts.
-    """
-
-    wants: I64
-    adds: I64
-    nonzero: I64
-    ports: I64
-    fit: I64
-    fit_lines: I64
-    shapes: I64
-    balanced: I64
-    balanced_lines: I64
-    conflicts: Bools
-    affects: Bools
-    fixed: I64
-    model: I64
 
 
 class Totals(NamedTuple):
@@ -216,3 +187,13 @@ def new_piece(resources: int) -> Piece:
         np.empty(PIECE, np.float64),
         np.empty(PIECE, np.float64),
     )
+
+
+def padded(lines_of: Sequence[Sequence[tuple[int, ...]]], width: int) -> I64:
+    """Lines of each class: int64[class, k, width], END where a class has fewer."""
+    most = max((len(lines) for lines in lines_of), default=0)
+    result: I64 = np.full((len(lines_of), most, width), END, dtype=np.int64)
+    for place, lines in enumerate(lines_of):
+        if lines:
+            result[place, : len(lines)] = lines
+    return result

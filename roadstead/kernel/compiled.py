@@ -8,7 +8,6 @@ from roadstead.kernel.arrays import (
     BUCKETS,
     CHANGED,
     DONE,
-    END,
     FEW,
     GROUP,
     MOVED,
@@ -18,15 +17,15 @@ from roadstead.kernel.arrays import (
     Lists,
     Log,
     Numbers,
-    Specs,
     Totals,
 )
 from roadstead.kernel.compiled_build import build, is_usual, raise_high, raise_top, renormalize
 from roadstead.kernel.compiled_cells import change_cell
 from roadstead.kernel.compiled_lists import decide_listed, keep, list_best
 from roadstead.kernel.compiled_relations import count, decide
-from roadstead.kernel.compiled_rows import evaluate
 from roadstead.kernel.jit import bucket_at, compiled, inlined, internal, place_of_bucket, rank_of
+from roadstead.kernel.lowering.compiled_lowerings import evaluate, place_pod
+from roadstead.kernel.lowering.lowerings import Specs
 from roadstead.kernel.relation_arrays import Cells, Relations
 
 __all__ = ["build", "catch_up", "list_best", "renormalize", "run"]
@@ -144,26 +143,6 @@ def _choose(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int, highes
 
 
 @inlined
-def _place(numbers: Numbers, specs: Specs, c: int, row: int) -> None:
-    """Counts a pod of a class on a row."""
-    adds = specs.adds[c]
-    for k in range(adds.shape[0]):
-        if adds[k, 0] == END:
-            break
-        numbers.requested[row, adds[k, 0]] += adds[k, 1]
-    numbers.nonzero[row, 0] += specs.nonzero[c, 0]
-    numbers.nonzero[row, 1] += specs.nonzero[c, 1]
-    numbers.pod_count[row] += 1
-    ports = specs.ports[c]
-    for k in range(ports.shape[0]):
-        if ports[k] == END:
-            break
-        for other in range(specs.conflicts.shape[1]):
-            if specs.conflicts[ports[k], other]:
-                numbers.blocked[row, other] = True
-
-
-@inlined
 def _reason(
     numbers: Numbers,
     specs: Specs,
@@ -277,7 +256,7 @@ def run(
             return pod, reason
         log.row[pod] = row
         keep(numbers, lists, row)
-        _place(numbers, specs, c, row)
+        place_pod(numbers, specs, c, row)
         count(rel, totals, rel.face[c], row, numbers.place_of[row])
         log.changed[log.length[0]] = row
         log.length[0] += 1

@@ -20,11 +20,11 @@ from roadstead.kernel.arrays import (
     Lists,
     Log,
     Numbers,
-    Specs,
     Totals,
 )
-from roadstead.kernel.compiled_rows import evaluate
 from roadstead.kernel.jit import bucket_at, compiled, inlined, internal, rank_of
+from roadstead.kernel.lowering.compiled_lowerings import evaluate
+from roadstead.kernel.lowering.lowerings import Specs
 from roadstead.nodes.columns import I32, I64
 
 MOST_CHANGED = 8192

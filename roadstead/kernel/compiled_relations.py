@@ -3,7 +3,8 @@
 What a placement changes in a domain it changes on all rows of it, so for each pod all cells are
 looked at (`Cells`), twice where scores are to be normalized; or all rows, where hardly two are the
 same or some are left out (sampling). The arithmetic is, operation for operation, that of
-`plugins/pod_topology_spread.py` and `plugins/inter_pod_affinity.py`.
+`plugins/pod_topology_spread.py` and `plugins/inter_pod_affinity.py`. Both are in one module, by
+kinds of lines (decision 43).
 
 layout: that of the cells, ROWS where each row stands for itself. axes: int32[slot, row or cell].
 Arrays of `Relations` that are per row or cell are cut to as many as there are.
@@ -25,8 +26,7 @@ from roadstead.kernel.arrays import (
     Totals,
 )
 from roadstead.kernel.compiled_cells import build_cells, choose_in_cells, move_row, raise_cell
-from roadstead.kernel.compiled_rows import quotient
-from roadstead.kernel.jit import bucket_at, inlined, internal, rank_of
+from roadstead.kernel.jit import bucket_at, inlined, internal, quotient, rank_of
 from roadstead.kernel.relation_arrays import (
     AFFINITY,
     ANTI_AFFINITY,

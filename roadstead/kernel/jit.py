@@ -96,3 +96,21 @@ def _inverse(odd: np.uint64) -> np.uint64:
     """What an odd number must be multiplied with for 1, modulo 2**12: Newton's way."""
     found = odd * (_TWO - odd * odd)
     return found * (_TWO - odd * found)
+
+
+EXACT = 1 << 52
+
+
+@internal
+def quotient(dividend: int, divisor: int) -> int:
+    """dividend // divisor for divisor > 0.
+
+    By way of float64, which is faster and right to within 1 up to 2**52; what is larger, or has
+    wrapped around, is divided as an integer.
+    """
+    if 0 <= dividend < EXACT and divisor < EXACT:
+        found = np.int64(np.float64(dividend) / np.float64(divisor))
+        rest = dividend - found * divisor
+        # Without a branch.
+        return int(found + np.int64(rest >= divisor) - np.int64(rest < 0))
+    return dividend // divisor

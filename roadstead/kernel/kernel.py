@@ -22,13 +22,13 @@ from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.admitted import Admitted, KernelClass, Model
 from roadstead.kernel.arrays import CHANGED, MOVED, NEW, NO_ROW, U64, Log, new_piece
 from roadstead.kernel.cell_layout import CellPlan, in_best_cells
-from roadstead.kernel.cover import SpecMaker, why_not
-from roadstead.kernel.layout import affected_by, empty_totals, lay_out_specs
+from roadstead.kernel.cover import why_not
+from roadstead.kernel.layout import affected_by, empty_totals
 from roadstead.kernel.listing import Listed, Listing
 from roadstead.kernel.lists import BestRows
+from roadstead.kernel.lowering.lowerings import RowLowering, lay_out_specs
 from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.relation_layout import relate, with_classes
-from roadstead.kernel.relations import HANDLED
 from roadstead.kernel.start import CompiledCode
 from roadstead.kernel.stills import Still, key_of, normalized, still_of
 from roadstead.nodes.columns import I64, Bools
@@ -116,18 +116,17 @@ class Kernel:
 
     def _lay_out(self, stills: Sequence[Still], models: Sequence[Model], chooser: Chooser) -> None:
         table = self._table
-        specs = [each.spec for each in self._covered]
-        ports = {port: 0 for spec in specs for port in spec.ports}
-        ports = {port: place for place, port in enumerate(ports)}
-        self._mirror = Mirror(table, chooser, ports)
+        lowered = [each.model.lowered for each in self._covered]
         infos = [each.each.pod for each in self._covered]
         profiles = [each.each.evaluation.profile for each in self._covered]
-        affected = affected_by(profiles, infos, HANDLED)
+        affected = affected_by(profiles, infos)
         places = {id(still): place for place, still in enumerate(stills)}
         fixed = [places[id(model.still)] for model in models]
         model_of = np.array([each.model.index for each in self._covered], dtype=np.int64)
-        self._specs = lay_out_specs(specs, infos, fixed, model_of, ports, affected)
-        self._totals = empty_totals(len(specs), stills, len(models), self._mirror.numbers.row_at)
+        fixed_of = np.array(fixed, dtype=np.int64)[model_of]
+        self._specs, blocked = lay_out_specs(lowered, infos, affected, fixed_of, model_of)
+        self._mirror = Mirror(table, chooser, blocked)
+        self._totals = empty_totals(len(infos), stills, len(models), self._mirror.numbers.row_at)
         groups = self._totals.alive.shape[1]
         related = [(e.first.evaluation, e.first.filters, e.first.scores) for e in models]
         found = relate(related, table, fixed, groups)
@@ -147,43 +146,45 @@ class Kernel:
     ) -> tuple[Sequence[Still], Sequence[Model]]:
         """Finds out which classes are covered; what NODE facts say of them, each thing once."""
         stills: dict[Hashable, Still] = {}
-        models: dict[int, Model] = {}
+        models: dict[int, Model | str] = {}
         covered = 0
         for signature, each in classes.items():
             model = models.get(id(each.evaluation))
             if model is None:
                 model = self._model(each, covered, stills)
                 models[id(each.evaluation)] = model
-                covered += not model.why_not
-            if model.why_not:
-                self._why[signature] = model.why_not
+                covered += not isinstance(model, str)
+            if isinstance(model, str):
+                self._why[signature] = model
             else:
-                assert model.specs is not None
-                spec = model.specs.of(each.pod)
-                self._admitted[signature] = Admitted(len(self._admitted), each, spec, model)
-        return list(stills.values()), [each for each in models.values() if not each.why_not]
+                self._admitted[signature] = Admitted(len(self._admitted), each, model)
+        return list(stills.values()), [
+            each for each in models.values() if not isinstance(each, str)
+        ]
 
-    def _model(self, each: KernelClass, index: int, stills: dict[Hashable, Still]) -> Model:
+    def _model(self, each: KernelClass, index: int, stills: dict[Hashable, Still]) -> Model | str:
+        """The model of a class; or why it is not covered."""
         try:
             return self._examined(each, index, stills)
         except PluginFailure:
-            return Model(index, each, _PLUGIN_FAILED)
+            return _PLUGIN_FAILED
 
-    def _examined(self, each: KernelClass, index: int, stills: dict[Hashable, Still]) -> Model:
+    def _examined(
+        self, each: KernelClass, index: int, stills: dict[Hashable, Still]
+    ) -> Model | str:
         evaluation = each.evaluation
         evaluation.restart(len(self._table), each.filters)
         evaluation.restart_scores(each.scores)
-        why = why_not(evaluation, HANDLED)
-        if why:
-            return Model(index, each, why)
+        if why := why_not(evaluation):
+            return why
         key = key_of(evaluation)
         still = stills.get(key)
         found = still_of(evaluation) if still is None else still
         if isinstance(found, str):
-            return Model(index, each, found)
+            return found
         stills[key] = found
         known = evaluation.profile.known_state(evaluation.pod)
-        return Model(index, each, "", found, known, SpecMaker(evaluation))
+        return Model(index, each, found, known, RowLowering(evaluation))
 
     def why_not(self, signature: Hashable) -> str:
         """Why pods of a signature are not decided here, as things stand; "" if they are."""
@@ -309,7 +310,6 @@ class Kernel:
     def _renormalize(self, c: int) -> str:
         """Finds what normalizing plugins add now; why the reference must decide, or ""."""
         each = self._covered[c]
-        assert each.model.still is not None
         groups = each.model.still.raw.shape[1]
         relations, totals = self._relations, self._totals
         is_related = relations.of_class[c] >= 0
@@ -332,7 +332,6 @@ class Kernel:
     def _find_usual(self, c: int, alive: I64) -> str:
         """Finds what normalizing plugins add where these groups have rows that were looked at."""
         each = self._covered[c]
-        assert each.model.still is not None
         still, model, totals = each.model.still, each.model.index, self._totals
         groups = still.raw.shape[1]
         norm = normalized(each.each.evaluation, still, alive[:groups] > 0)
@@ -357,7 +356,6 @@ class Kernel:
 
     def _is_plain(self, admitted: Admitted) -> bool:
         asked, still = admitted.each, admitted.model.still
-        assert still is not None
         is_new, groups = not self._totals.built[admitted.line], still.raw.shape[1]
         has_more = (
             asked.filters

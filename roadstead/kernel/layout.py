@@ -6,59 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roadstead.facts.pod import HostPort
-from roadstead.framework.plugin import ON_NONE, Effect, Plugin
+from roadstead.framework.plugin import ON_NONE, Effect
 from roadstead.framework.profile import Profile, concern, effects_of
-from roadstead.kernel.arrays import BUCKETS, END, GROUP, Specs, Totals
-from roadstead.kernel.cover import ClassSpec
+from roadstead.kernel.arrays import BUCKETS, GROUP, Totals
+from roadstead.kernel.lowering.lowerings import is_counted
 from roadstead.kernel.stills import Still
-from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.columns import Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.view import Rows
-from roadstead.plugins.node_ports import conflicts
-
-
-def lay_out_specs(
-    specs: Sequence[ClassSpec],
-    infos: Sequence[PodInfo],
-    fixed: Sequence[int],
-    model_of: I64,
-    ports: dict[HostPort, int],
-    affected: Bools,
-) -> Specs:
-    """Specs of classes in order. fixed: the still of each model; ports: the place of each port."""
-    shapes = [spec.fit.shape for spec in specs if spec.fit.shape is not None]
-    shape_of = {id(shape): place for place, shape in enumerate(shapes)}
-    fits = [
-        (spec.fit.strategy, spec.fit.weight, shape_of.get(id(spec.fit.shape), 0)) for spec in specs
-    ]
-    names = tuple(ports)
-    clash = [[conflicts((one,), ((other, 1),)) for other in names] for one in names]
-    return Specs(
-        wants=_lines([spec.wants for spec in specs], 2),
-        adds=_lines([spec.adds for spec in specs], 2),
-        nonzero=np.array([info.nonzero for info in infos], dtype=np.int64),
-        ports=_lines([[(ports[port],) for port in spec.ports] for spec in specs], 1).squeeze(2),
-        fit=np.array(fits, dtype=np.int64),
-        fit_lines=_lines([spec.fit.lines for spec in specs], 4),
-        shapes=np.array(shapes, dtype=np.int64).reshape(-1, 101),
-        balanced=np.array([-1 if s.balanced is None else s.balanced for s in specs], np.int64),
-        balanced_lines=_lines([spec.balanced_lines for spec in specs], 2),
-        conflicts=np.array(clash, dtype=np.bool_).reshape(len(names), len(names)),
-        affects=affected,
-        fixed=np.array(fixed, dtype=np.int64)[model_of],
-        model=model_of,
-    )
-
-
-def _lines(each: Sequence[Sequence[tuple[int, ...]]], width: int) -> I64:
-    """int64[class, k, width], END where a class has fewer."""
-    most = max((len(lines) for lines in each), default=0)
-    result: I64 = np.full((len(each), most, width), END, dtype=np.int64)
-    for place, lines in enumerate(each):
-        if lines:
-            result[place, : len(lines)] = lines
-    return result
 
 
 def empty_totals(classes: int, stills: Sequence[Still], models: int, row_at: Rows) -> Totals:
@@ -96,16 +51,14 @@ def empty_totals(classes: int, stills: Sequence[Still], models: int, row_at: Row
     )
 
 
-def affected_by(
-    profiles: Sequence[Profile], infos: Sequence[PodInfo], handled: tuple[type[Plugin], ...]
-) -> Bools:
+def affected_by(profiles: Sequence[Profile], infos: Sequence[PodInfo]) -> Bools:
     """Whether placing one class may change another on other nodes: bool[placed, asked].
 
-    handled: plugins that the kernel keeps up to date itself.
+    What is counted across nodes is kept up to date, and does not matter here.
     """
     result: Bools = np.zeros((len(infos), len(infos)), dtype=np.bool_)
     for profile in dict.fromkeys(profiles):
-        plugins = [plugin for plugin in profile.cross_node if type(plugin) not in handled]
+        plugins = [plugin for plugin in profile.cross_node if not is_counted(plugin)]
         placed: dict[tuple[Effect, ...], list[int]] = {}
         for place, info in enumerate(infos):
             effects = effects_of(plugins, info)

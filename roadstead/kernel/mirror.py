@@ -6,29 +6,29 @@ What others change in the table comes in by row (`refresh`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.facts.pod import HostPort
 from roadstead.framework.tie_break import BUCKET_BITS, Chooser
 from roadstead.kernel.arrays import BUCKETS, Numbers
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.table import NodeTable, Rows
-from roadstead.plugins.node_ports import conflicts
 
 
 class Mirror:
     """Numbers of all rows of a table whose nodes stay as they are while the mirror lives.
 
-    ports: the wanted ports of all classes and their places.
+    blocked: what finds `Numbers.blocked` of rows.
     """
 
-    def __init__(self, table: NodeTable, chooser: Chooser, ports: Mapping[HostPort, int]) -> None:
+    def __init__(
+        self, table: NodeTable, chooser: Chooser, blocked: Callable[[NodeTable, Rows], Bools]
+    ) -> None:
         self.table = table
         self._version = table.version
-        self._ports = ports
+        self._blocked = blocked
         self._draws = chooser.tie_break.kind == "random"
         self.numbers = self._all(self._order(chooser))
 
@@ -66,19 +66,8 @@ class Mirror:
             place_of=place_of,
             begin=begin,
             bucket=np.repeat(np.arange(BUCKETS, dtype=np.int32), np.diff(begin)),
-            blocked=self._blocked(np.arange(len(table))),
+            blocked=self._blocked(table, np.arange(len(table))),
         )
-
-    def _blocked(self, rows: Rows) -> Bools:
-        """Whether a wanted port cannot be had: bool[rows, port], at least one column."""
-        ports = tuple(self._ports)
-        blocked = np.zeros((len(rows), max(1, len(ports))), dtype=np.bool_)
-        if ports:
-            sets = self.table.columns.port_set[rows]
-            for code in np.unique(sets).tolist():
-                in_use = self.table.port_sets[code]
-                blocked[sets == code, : len(ports)] = [conflicts((p,), in_use) for p in ports]
-        return blocked
 
     def refresh(self) -> Rows:
         """Takes over the rows that others changed; those rows."""
@@ -90,7 +79,7 @@ class Mirror:
             numbers.requested[rows] = columns.requested[:known, rows].T
             numbers.nonzero[rows] = columns.nonzero_requested[:, rows].T
             numbers.pod_count[rows] = columns.pod_count[rows]
-            numbers.blocked[rows] = self._blocked(rows)
+            numbers.blocked[rows] = self._blocked(self.table, rows)
         self._version = self.table.version
         return rows
 

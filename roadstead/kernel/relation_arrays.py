@@ -7,12 +7,15 @@ placed pod adds to which lines depends on its *face*: namespace, labels and term
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.nodes.columns import I32, I64, Bools
+from roadstead.nodes.pod_info import PodInfo
 
 HARD, SOFT, HOST, EXISTING_ANTI, AFFINITY, ANTI_AFFINITY, SCORE = range(7)
 """Kinds of lines. HOST: a soft constraint over hostnames, which counts each node's own pods."""
@@ -111,3 +114,34 @@ class Relations(NamedTuple):
     logs: NDArray[np.float64]
     clock: I64
     cells: Cells
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One count by domain. counted: rows whose pods count, None for all.
+
+    before: what is counted so far, by topology value, or by row.
+    """
+
+    kind: int
+    key: str
+    before: Mapping[str, int] | I64
+    counted: Bools | None = None
+    skew: int = 0
+    min_domains: int = 0
+
+
+@dataclass(slots=True)
+class RelationOf:
+    """All lines of some classes. scored: rows that are scored, None for all.
+
+    adds: of each plugin, what a pod of another class adds: (line, amount).
+    """
+
+    info: PodInfo
+    lines: list[Line] = field(default_factory=list)
+    scored: Bools | None = None
+    near_itself: bool = False
+    spread_weight: int = 0
+    near_weight: int = 0
+    adds: list[Callable[[PodInfo], Iterable[tuple[int, int]]]] = field(default_factory=list)

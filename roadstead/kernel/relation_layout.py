@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from roadstead.framework.evaluation import Evaluation, Summaries
 from roadstead.kernel.cell_layout import no_cells
-from roadstead.kernel.relation_arrays import HARD, SOFT, Relations
-from roadstead.kernel.relations import Face, Line, RelationOf, relation_key, relation_of
+from roadstead.kernel.lowering.lowerings import face_key, relation_key, relation_of
+from roadstead.kernel.relation_arrays import HARD, SOFT, Line, RelationOf, Relations
 from roadstead.nodes.columns import I32, I64, Bools
+from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable
 
 MAX_PLACES = 1 << 23
@@ -126,24 +127,23 @@ def relate(
     classes: Sequence[Related], table: NodeTable, fixed: Sequence[int], groups: int
 ) -> Relations | None:
     """What the classes have to do with each other; None where that is too much."""
-    faces: dict[Hashable, int] = {}
-    face_of = [faces.setdefault(Face.key(e.pod), len(faces)) for e, _, _ in classes]
-    seen = {face_of[place]: Face(e.pod) for place, (e, _, _) in reversed([*enumerate(classes)])}
-    all_faces = [seen[place] for place in range(len(faces))]
+    faces: dict[Hashable, tuple[int, PodInfo]] = {}
+    face_of = [faces.setdefault(face_key(e.pod), (len(faces), e.pod))[0] for e, _, _ in classes]
+    pods = [pod for _, pod in faces.values()]
     kinds: dict[Hashable, int] = {}
     relations: list[RelationOf] = []
     of_class = []
     for each in classes:
         kind = kinds.setdefault(relation_key(each[0]), len(relations))
         if kind == len(relations):
-            relations.append(relation_of(*each, all_faces))
+            relations.append(relation_of(*each, pods))
         of_class.append(kind if relations[kind].lines else -1)
     rows = len(table)
     axes, masks = _Axes(table), _Masks(rows)
     lines = [line for relation in relations for line in relation.lines]
     if sum(max(rows, axes.size(line.key)) for line in lines) > MAX_PLACES:
         return None
-    effects, effects_from = _effects(relations, all_faces)
+    effects, effects_from = _effects(relations, pods)
     counts = [axes.counts(line) for line in lines]
     own = [relations[kinds[relation_key(e)]] for e, _, _ in classes]
     weights = [(relation.spread_weight, relation.near_weight) for relation in own]
@@ -203,14 +203,15 @@ def _joined(arrays: Sequence[I64] | Sequence[Bools]) -> I64:
     return np.concatenate(arrays).astype(np.int64) if arrays else np.zeros(0, np.int64)
 
 
-def _effects(relations: Sequence[RelationOf], faces: Sequence[Face]) -> tuple[I64, list[int]]:
-    """What each face adds to the lines of all relations, face by face, and where each begins."""
+def _effects(relations: Sequence[RelationOf], pods: Sequence[PodInfo]) -> tuple[I64, list[int]]:
+    """What a pod of each face adds to the lines of all relations, and where each face begins."""
     found: list[tuple[int, int]] = []
     starts = [0]
-    for face in faces:
+    for pod in pods:
         first = 0
         for relation in relations:
-            found += [(first + line, amount) for line, amount in relation.effects(face)]
+            for adds in relation.adds:
+                found += [(first + line, amount) for line, amount in adds(pod)]
             first += len(relation.lines)
         starts.append(len(found))
     return np.array(found, dtype=np.int64).reshape(-1, 2), starts

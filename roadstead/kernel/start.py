@@ -14,32 +14,18 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.kernel.apart import TOTALS, compile_apart, start_compiling
-from roadstead.kernel.arrays import (
-    BUCKETS,
-    GROUP,
-    U64,
-    Lists,
-    Log,
-    Numbers,
-    Piece,
-    Specs,
-    Totals,
-    new_piece,
-)
+from roadstead.kernel.arrays import U64, Lists, Log, Numbers, Piece, Totals, new_piece
+from roadstead.kernel.layout import empty_totals
 from roadstead.kernel.lists import no_lists
+from roadstead.kernel.lowering.lowerings import Specs, lay_out_specs
+from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.relation_arrays import Relations
 from roadstead.kernel.relation_layout import relate, with_classes
+from roadstead.kernel.stills import Still
 from roadstead.nodes.columns import I32, I64
 from roadstead.nodes.table import NodeTable
-
-SOURCES = (
-    *("compiled.py", "compiled_build.py", "compiled_lists.py", "compiled_relations.py"),
-    *("compiled_cells.py", "compiled_rows.py"),
-    *("jit.py", "arrays.py", "relation_arrays.py"),
-)
-"""Modules whose changes are changes of machine code."""
-
 
 NUMBA_SETTINGS = ".numba_config.yaml"
 """In the working directory numba takes settings from it; one names the folder of machine code."""
@@ -95,7 +81,7 @@ def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
         _cache_nowhere()
         from roadstead.kernel import compiled
     code = _code_of(compiled)
-    is_kept = _is_kept([Path(compiled.__file__).with_name(name) for name in SOURCES])
+    is_kept = _is_kept(_sources(Path(compiled.__file__).parent))
     if tell is not None and not is_kept:
         tell("compiling the kernel, once for this machine; the reference decides meanwhile")
         compile_apart()
@@ -117,10 +103,17 @@ def compiled_of() -> ModuleType:
     return compiled
 
 
-def _is_kept(modules: Sequence[Path]) -> bool:
-    """Whether machine code of the first module is there; what is older than any of them goes.
+def _sources(folder: Path) -> list[Path]:
+    """Modules whose changes are changes of machine code; lowerings need not be named one by one."""
+    others = [folder / name for name in ("jit.py", "arrays.py", "relation_arrays.py")]
+    return [*folder.glob("compiled*.py"), *folder.glob("lowering/*.py"), *others]
 
-    numba looks at the module of a function, and not at those of the functions that it calls.
+
+def _is_kept(modules: Sequence[Path]) -> bool:
+    """Whether machine code of `run` is there; what is older than any of the modules goes.
+
+    numba looks at the module of a function, and not at those of the functions that it calls. Only
+    functions that Python calls are kept, all in one folder (`jit.internal`).
     """
     folder = Path(cast(Dispatcher, compiled_of().run).stats.cache_path)
     newest = max(module.stat().st_mtime for module in modules)
@@ -182,28 +175,12 @@ def _no_relations() -> Relations:
 
 
 def _nothing() -> tuple[Numbers, Specs, Totals, Log]:
-    none = np.zeros(0, np.int64)
-    one = np.zeros(1, np.int64)
-    lines = np.zeros((1, 0, 2), np.int64)
-    matrix = np.zeros((0, 2), np.int64)
-    numbers = Numbers(
-        matrix, matrix, matrix, none, none, np.zeros(0, np.uint64),
-        none, none, np.zeros(BUCKETS + 1, np.int64), np.zeros(0, np.int32),
-        np.zeros((0, 1), np.bool_),
-    )  # fmt: skip
-    specs = Specs(
-        lines, lines, np.zeros((1, 2), np.int64), np.zeros((1, 0), np.int64),
-        np.zeros((1, 3), np.int64), np.zeros((1, 0, 4), np.int64), np.zeros((0, 101), np.int64),
-        one, lines, np.zeros((0, 0), np.bool_), np.zeros((1, 1), np.bool_), one, one,
-    )  # fmt: skip
-    flags = np.zeros(1, np.bool_)
-    tops, highs = np.zeros((1, BUCKETS), np.int32), np.zeros((1, BUCKETS // GROUP), np.int32)
-    wide = np.zeros((1, 0), np.int32)
-    totals = Totals(
-        np.zeros((1, 0), np.bool_), wide, wide, wide, wide, tops, tops, highs, highs,
-        np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int32), one, one, flags, flags, flags,
-        np.zeros((1, 1), np.bool_), np.zeros((1, 1), np.int32), flags,
-    )  # fmt: skip
+    none, one, flags = np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    specs, blocked = lay_out_specs([], [], np.zeros((1, 1), np.bool_), one, one)
+    numbers = Mirror(NodeTable(), Chooser(TieBreak()), blocked).numbers
+    narrow, groups = np.zeros(0, np.int32), np.zeros((0, 1), np.int64)
+    still = Still(narrow.astype(np.bool_), narrow, narrow, groups, ())
+    totals = empty_totals(1, [still], 1, numbers.row_at)
     log = Log(
         none, np.zeros(0, np.uint64), none, none, none, none, none, one,
         np.zeros(0, np.int32), flags, none, one, none, one, none,

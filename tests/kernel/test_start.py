@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -19,25 +20,25 @@ from tests.actors import fleets
 from tests.cycle.test_table_cycle import Cycle
 from tests.kernel.test_equality import PROFILES, Batches, fleet_world, play, worlds
 
-_COMPILED = (
-    *("jit", "compiled_rows", "compiled_build", "compiled_cells", "compiled_relations"),
-    "compiled",
-)
+_HOME = Path(compiled.__file__).parent
+_COMPILED = ["jit", *(path.stem for path in _HOME.glob("compiled*.py"))]
+_LOWERED = [f"lowering.{path.stem}" for path in _HOME.glob("lowering/compiled*.py")]
 
 
 @pytest.fixture(scope="module")
 def interpreted():
     """The compiled functions as Python runs them."""
-    names = [f"roadstead.kernel.{name}" for name in _COMPILED]
+    names = [f"roadstead.kernel.{name}" for name in (*_COMPILED, *_LOWERED)]
     kept = {name: sys.modules.pop(name) for name in names}
     numba.config.DISABLE_JIT = True
     try:
-        module = importlib.import_module(names[-1])
+        module = importlib.import_module(compiled.__name__)
     finally:
         numba.config.DISABLE_JIT = False
         sys.modules.update(kept)
-        for name in _COMPILED:
-            setattr(sys.modules["roadstead.kernel"], name, kept[f"roadstead.kernel.{name}"])
+        for name in names:
+            package, _, last = name.rpartition(".")
+            setattr(sys.modules[package], last, kept[name])
     return CompiledCode(module.run, module.build, module.renormalize, module.list_best)
 
 
@@ -142,6 +143,20 @@ def test_machine_code_older_than_what_it_was_made_of_is_not_kept(monkeypatch, tm
     assert not start._is_kept([module, called])
     os.utime(called, (0, 0))
     assert not start._is_kept([module, called])
+
+
+def test_one_folder_holds_all_machine_code_and_all_sources_of_it_are_known():
+    load()
+    sources, kept = start._sources(_HOME), compiled.run.stats.cache_path
+    functions = [
+        each
+        for name in (*_COMPILED, *_LOWERED)
+        for each in vars(sys.modules[f"roadstead.kernel.{name}"]).values()
+        if isinstance(each, numba.core.dispatcher.Dispatcher)
+    ]
+
+    assert {each.stats.cache_path for each in functions} == {kept, None}
+    assert {Path(each.py_func.__code__.co_filename) for each in functions} <= set(sources)
 
 
 def test_a_folder_of_this_process_is_the_cache_where_no_other_can_be_written(monkeypatch):

@@ -1,0 +1,118 @@
+"""The compiled parts of the plugins that read rows, called in order: totals of rows, placed pods.
+
+The arithmetic is in `compiled_<plugin>`, operation for operation that of the NumPy plugin: change
+both together. Tests compare them.
+"""
+
+from __future__ import annotations
+
+from roadstead.kernel.arrays import END, NOWHERE, Numbers, Piece, Totals
+from roadstead.kernel.jit import EXACT, inlined, internal
+from roadstead.kernel.lowering.compiled_node_ports import (
+    has_ports,
+    hold_ports,
+    refuse_ports_in_piece,
+)
+from roadstead.kernel.lowering.compiled_node_resources_balanced_allocation import (
+    add_balanced,
+    add_balanced_in_piece,
+)
+from roadstead.kernel.lowering.compiled_node_resources_fit import (
+    add_fit,
+    add_fit_in_piece,
+    has_room,
+    refuse_fit_in_piece,
+)
+from roadstead.kernel.lowering.lowerings import Specs
+from roadstead.kernel.lowering.node_resources_fit import OFF, RATIO
+from roadstead.nodes.columns import I32, I64
+
+LARGEST = EXACT // 100
+"""Amounts below this are computed exactly with float64."""
+
+
+@inlined
+def evaluate(numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, out: I32) -> None:
+    """Totals of some rows without what normalizing plugins add: int32[rows], NOWHERE for none."""
+    passes, still = totals.passes[specs.fixed[c]], totals.still[specs.fixed[c]]
+    wants, wanted = specs.fit.wants[c], specs.ports.wanted[c]
+    for place in range(rows.shape[0]):
+        row = rows[place]
+        at = numbers.place_of[row]
+        fits = passes[at] and has_room(numbers, wants, row) and has_ports(numbers, wanted, row)
+        out[place] = still[at] if fits else NOWHERE
+    if specs.fit.score[c, 0] != OFF:
+        add_fit(numbers, specs.fit, c, rows, out)
+    if specs.balanced.weight[c] >= 0:
+        add_balanced(numbers, specs.balanced, c, rows, out)
+
+
+@inlined
+def evaluate_piece(
+    numbers: Numbers,
+    specs: Specs,
+    totals: Totals,
+    c: int,
+    start: int,
+    rows: I64,
+    piece: Piece,
+    is_small: bool,
+    out: I32,
+) -> None:
+    """The same for a piece from place `start` on. is_small: whether float64 is exact for it."""
+    if not is_small:
+        evaluate(numbers, specs, totals, c, rows, out)
+        return
+    passes, still = totals.passes[specs.fixed[c], start:], totals.still[specs.fixed[c], start:]
+    for place in range(rows.shape[0]):
+        out[place] = still[place] if piece.has_room[place] & passes[place] else NOWHERE
+    refuse_fit_in_piece(specs.fit.wants[c], piece, out)
+    refuse_ports_in_piece(numbers, specs.ports.wanted[c], rows, out)
+    strategy = specs.fit.score[c, 0]
+    if strategy == RATIO:
+        add_fit(numbers, specs.fit, c, rows, out)
+    elif strategy != OFF:
+        add_fit_in_piece(specs.fit, c, piece, out)
+    if specs.balanced.weight[c] >= 0:
+        lines = specs.balanced.lines[c]
+        if lines.shape[0] <= 2 or lines[2, 0] == END:
+            add_balanced_in_piece(specs.balanced, c, piece, out)
+        else:
+            add_balanced(numbers, specs.balanced, c, rows, out)
+
+
+@internal
+def use(specs: Specs, classes: I64, piece: Piece) -> None:
+    """Note which resources some classes look at: a fleet may know thousands."""
+    for c in classes:
+        for lines in (specs.fit.wants[c], specs.fit.lines[c], specs.balanced.lines[c]):
+            for k in range(lines.shape[0]):
+                if lines[k, 0] != END:
+                    piece.in_use[lines[k, 0]] = True
+
+
+@internal
+def is_small(specs: Specs, c: int) -> bool:
+    """Whether all that a class asks for is computed exactly with float64."""
+    largest = 0
+    for k in range(specs.fit.wants.shape[1]):
+        largest = max(largest, specs.fit.wants[c, k, 1])
+    for k in range(specs.fit.lines.shape[1]):
+        largest = max(largest, specs.fit.lines[c, k, 2])
+    for k in range(specs.balanced.lines.shape[1]):
+        largest = max(largest, specs.balanced.lines[c, k, 1])
+    return largest < LARGEST
+
+
+@inlined
+def place_pod(numbers: Numbers, specs: Specs, c: int, row: int) -> None:
+    """Count a pod of a class on a row."""
+    adds = specs.adds[c]
+    for k in range(adds.shape[0]):
+        if adds[k, 0] == END:
+            break
+        numbers.requested[row, adds[k, 0]] += adds[k, 1]
+    numbers.nonzero[row, 0] += specs.nonzero[c, 0]
+    numbers.nonzero[row, 1] += specs.nonzero[c, 1]
+    numbers.pod_count[row] += 1
+    hold_ports(numbers, specs.ports, c, row)

@@ -1,0 +1,88 @@
+"""The compiled part of NodeResourcesBalancedAllocation.
+
+Single rows may have any number of resources; pieces have at most two, and no branch.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from roadstead.kernel.arrays import END, NOWHERE, Numbers, Piece
+from roadstead.kernel.jit import inlined, internal
+from roadstead.kernel.lowering.node_resources_balanced_allocation import BalancedArrays
+from roadstead.nodes.columns import I32, I64
+
+
+@inlined
+def _fraction(asked: float, capacity: float) -> float:
+    return min(float(asked) / max(float(capacity), 1.0), 1.0)
+
+
+@inlined
+def _score(deviation: float) -> np.int32:
+    return np.int32((1.0 - deviation) * 100)
+
+
+@internal
+def add_balanced(numbers: Numbers, balanced: BalancedArrays, c: int, rows: I64, out: I32) -> None:
+    """Add the weighted score of rows that can take the class."""
+    allocatable, requested = numbers.allocatable, numbers.requested
+    lines, plugin_weight = balanced.lines[c], balanced.weight[c]
+    for place in range(rows.shape[0]):
+        if out[place] == NOWHERE:
+            continue
+        row = rows[place]
+        present, total, first, second = 0, 0.0, 0.0, 0.0
+        for k in range(lines.shape[0]):
+            resource = lines[k, 0]
+            if resource == END:
+                break
+            capacity = allocatable[row, resource]
+            if capacity == 0:
+                continue
+            fraction = _fraction(requested[row, resource] + lines[k, 1], capacity)
+            first, second = (fraction, second) if present == 0 else (first, fraction)
+            present += 1
+            total += fraction
+        deviation = 0.0
+        if present == 2:
+            deviation = abs((first - second) / 2)
+        elif present > 2:
+            mean = total / float(present)
+            squares = 0.0
+            for k in range(lines.shape[0]):
+                resource = lines[k, 0]
+                if resource == END:
+                    break
+                capacity = allocatable[row, resource]
+                if capacity != 0:
+                    away = _fraction(requested[row, resource] + lines[k, 1], capacity) - mean
+                    squares += away * away
+            deviation = math.sqrt(squares / float(present))
+        out[place] += plugin_weight * _score(deviation)
+
+
+@inlined
+def add_balanced_in_piece(balanced: BalancedArrays, c: int, piece: Piece, out: I32) -> None:
+    """Add the weighted score of at most two resources to rows of a piece."""
+    lines, plugin_weight, size = balanced.lines[c], balanced.weight[c], out.shape[0]
+    first, second, present = piece.usage, piece.other, piece.weights
+    present[:size] = 0.0
+    first[:size] = 0.0
+    second[:size] = 0.0
+    for k in range(lines.shape[0]):
+        resource, asked = lines[k, 0], np.float64(lines[k, 1])
+        if resource == END:
+            break
+        capacities, taken = piece.capacity[resource], piece.taken[resource]
+        fractions = first if k == 0 else second
+        for place in range(size):
+            capacity = capacities[place]
+            fractions[place] = _fraction(taken[place] + asked, capacity)
+            present[place] += 1.0 if capacity != 0.0 else 0.0
+    for place in range(size):
+        both = abs((first[place] - second[place]) / 2) if present[place] == 2.0 else 0.0
+        score = np.int32(plugin_weight) * _score(both)
+        out[place] += score if out[place] != NOWHERE else 0

@@ -1,0 +1,130 @@
+"""What the kernel asks of lowerings: whether it covers a profile, and what its classes lower to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.plugin import Plugin
+from roadstead.framework.profile import Profile
+from roadstead.kernel.arrays import padded
+from roadstead.kernel.lowering import inter_pod_affinity, pod_topology_spread
+from roadstead.kernel.lowering import node_resources_balanced_allocation as balanced_allocation
+from roadstead.kernel.lowering import node_resources_fit as resources_fit
+from roadstead.kernel.lowering.node_ports import PortArrays, WantedPorts
+from roadstead.kernel.relation_arrays import RelationOf
+from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import NodeTable, Rows
+from roadstead.plugins.inter_pod_affinity import InterPodAffinity
+from roadstead.plugins.node_ports import NodePorts
+from roadstead.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from roadstead.plugins.node_resources_fit import NodeResourcesFit
+from roadstead.plugins.pod_topology_spread import PodTopologySpread
+
+_FILTERING = (NodeResourcesFit, NodePorts)
+"""What compiled code always compares. Without NodePorts, pods of one signature could hold different
+ports."""
+_ACROSS_NODES = (PodTopologySpread, InterPodAffinity)
+_COMPUTED = (*_FILTERING, NodeResourcesBalancedAllocation, *_ACROSS_NODES)
+
+
+def is_computed(plugin: Plugin) -> bool:
+    """Whether compiled code computes what a plugin returns; subclasses may differ."""
+    return type(plugin) in _COMPUTED
+
+
+def is_counted(plugin: Plugin) -> bool:
+    """Whether the counts of a plugin across nodes are kept up to date as pods are placed."""
+    return type(plugin) in _ACROSS_NODES
+
+
+def why_not(profile: Profile) -> str:
+    """Why classes of a profile are not covered, whatever they ask for; "" if they may be."""
+    filters = {type(plugin) for plugin in profile.filter}
+    missing = [plugin.name for plugin in _FILTERING if plugin not in filters]
+    return f"no {missing[0]} in Filter" if missing else ""
+
+
+class Specs(NamedTuple):
+    """What classes ask for: of plugins that look at rows, and in general.
+
+    adds: int64[class, k, 2], (resource, amount) of what a placed pod takes. nonzero: int64[class,
+    2], likewise. affects: bool[placed class, class]. fixed, model: int64[class], which of the
+    stills is the class's, and which classes are alike but for amounts.
+    """
+
+    fit: resources_fit.FitArrays
+    balanced: balanced_allocation.BalancedArrays
+    ports: PortArrays
+    adds: I64
+    nonzero: I64
+    affects: Bools
+    fixed: I64
+    model: I64
+
+
+class RowLowering:
+    """Plugins that look at rows, for classes of one evaluation."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        skipped = evaluation.state.skip_score
+        scores = [e for e in evaluation.profile.score if e.plugin.name not in skipped]
+        scoring = {type(each.plugin): each for each in scores}
+        self.fit = resources_fit.FitLowering(evaluation, scoring)
+        self.balanced = balanced_allocation.BalancedLowering(evaluation, scoring)
+
+
+def lay_out_specs(
+    lowered: Sequence[RowLowering],
+    pods: Sequence[PodInfo],
+    affects: Bools,
+    fixed: I64,
+    model: I64,
+) -> tuple[Specs, Callable[[NodeTable, Rows], Bools]]:
+    """(specs of classes, each by its lowering and its pod; what finds `Numbers.blocked`)."""
+    ports = WantedPorts(pods)
+    specs = Specs(
+        fit=resources_fit.lay_out_fit([each.fit for each in lowered], pods),
+        balanced=balanced_allocation.lay_out_balanced([each.balanced for each in lowered], pods),
+        ports=ports.lay_out(),
+        adds=padded([pod.asked for pod in pods], 2),
+        nonzero=np.array([pod.nonzero for pod in pods], dtype=np.int64).reshape(-1, 2),
+        affects=affects,
+        fixed=fixed,
+        model=model,
+    )
+    return specs, ports.blocked
+
+
+def relation_key(evaluation: Evaluation) -> Hashable:
+    """Equal for classes all of whose lines are the same."""
+    facts = evaluation.pod.facts
+    signs = tuple(
+        plugin.sign(facts) for plugin in evaluation.profile.cross_node if is_counted(plugin)
+    )
+    where = facts.node_selector, facts.required_node_terms, facts.tolerations
+    return id(evaluation.profile), signs, where
+
+
+def face_key(pod: PodInfo) -> Hashable:
+    """Equal for pods that add the same to all lines."""
+    facts = pod.facts
+    return (
+        *(facts.namespace, facts.labels, facts.is_terminating),
+        *(facts.pod_affinity, facts.pod_anti_affinity),
+        *(facts.preferred_pod_affinity, facts.preferred_pod_anti_affinity),
+    )
+
+
+def relation_of(
+    evaluation: Evaluation, filters: Summaries, scores: Summaries, faces: Sequence[PodInfo]
+) -> RelationOf:
+    """The lines of a class, after PreFilter and PreScore. faces: a pod of each face."""
+    found = RelationOf(evaluation.pod)
+    pod_topology_spread.add_lines(found, evaluation, filters, scores)
+    inter_pod_affinity.add_lines(found, evaluation, filters, scores, faces)
+    return found

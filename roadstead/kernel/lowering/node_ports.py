@@ -1,0 +1,50 @@
+"""NodePorts as arrays: the host ports that classes want, each with a column of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from roadstead.kernel.arrays import padded
+from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import NodeTable, Rows
+from roadstead.plugins.node_ports import conflicts
+
+
+class PortArrays(NamedTuple):
+    """wanted: int64[class, k], columns of `Numbers.blocked`. conflicts: bool[port, port]."""
+
+    wanted: I64
+    conflicts: Bools
+
+
+class WantedPorts:
+    """The host ports of some classes."""
+
+    def __init__(self, pods: Sequence[PodInfo]) -> None:
+        self._of_pods = [pod.facts.host_ports for pod in pods]
+        self._ports = tuple(dict.fromkeys(port for ports in self._of_pods for port in ports))
+
+    def lay_out(self) -> PortArrays:
+        ports = self._ports
+        places = {port: place for place, port in enumerate(ports)}
+        wanted = padded([[(places[port],) for port in each] for each in self._of_pods], 1)
+        clash = [[conflicts((one,), ((other, 1),)) for other in ports] for one in ports]
+        return PortArrays(
+            wanted=wanted.squeeze(2),
+            conflicts=np.array(clash, dtype=np.bool_).reshape(len(ports), len(ports)),
+        )
+
+    def blocked(self, table: NodeTable, rows: Rows) -> Bools:
+        """Whether a wanted port cannot be had: bool[rows, port], at least one column."""
+        ports = self._ports
+        blocked = np.zeros((len(rows), max(1, len(ports))), dtype=np.bool_)
+        if ports:
+            sets = table.columns.port_set[rows]
+            for code in np.unique(sets).tolist():
+                in_use = table.port_sets[code]
+                blocked[sets == code, : len(ports)] = [conflicts((p,), in_use) for p in ports]
+        return blocked

@@ -1,0 +1,49 @@
+"""NodeResourcesBalancedAllocation as arrays: the resources whose use is to be even."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from roadstead.config.plugin_args import ResourceSpec
+from roadstead.facts.resources import is_scalar_resource
+from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.profile import WeightedScore
+from roadstead.kernel.arrays import padded
+from roadstead.nodes.columns import I64
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+
+
+class BalancedArrays(NamedTuple):
+    """weight: int64[class], -1 for off. lines: int64[class, k, 2]: resource, asked."""
+
+    weight: I64
+    lines: I64
+
+
+class BalancedLowering:
+    """The plugin for classes of one evaluation."""
+
+    def __init__(self, evaluation: Evaluation, scoring: Mapping[type, WeightedScore]) -> None:
+        self._resources = evaluation.table.classes.resources
+        self.weight = -1
+        self._scored: Sequence[ResourceSpec] = ()
+        if (each := scoring.get(NodeResourcesBalancedAllocation)) is not None:
+            assert isinstance(each.plugin, NodeResourcesBalancedAllocation)
+            self.weight, self._scored = each.weight, each.plugin.resources
+
+    def lines(self, pod: PodInfo) -> list[tuple[int, int]]:
+        asked = [(each.name, pod.request_of.get(each.name, 0)) for each in self._scored]
+        code = self._resources.code
+        return [(code(name), n) for name, n in asked if n or not is_scalar_resource(name)]
+
+
+def lay_out_balanced(each: Sequence[BalancedLowering], pods: Sequence[PodInfo]) -> BalancedArrays:
+    """The arrays of some classes, each by its lowering and its pod."""
+    return BalancedArrays(
+        weight=np.array([balanced.weight for balanced in each], np.int64),
+        lines=padded([balanced.lines(pod) for balanced, pod in zip(each, pods, strict=True)], 2),
+    )

@@ -1,0 +1,83 @@
+"""NodeResourcesFit as arrays: the amounts that Filter compares, and the terms of its score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from roadstead.facts.resources import is_scalar_resource
+from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.profile import WeightedScore
+from roadstead.kernel.arrays import padded
+from roadstead.nodes.columns import I64
+from roadstead.nodes.pod_info import CPU, MEMORY, PodInfo
+from roadstead.plugins.node_resources_fit import NodeResourcesFit
+from roadstead.plugins.resource_scoring import AllocationScorer, RatioScorer
+
+OFF, LEAST, MOST, RATIO = 0, 1, 2, 3
+"""Strategies; OFF where the plugin does not score."""
+
+
+class FitArrays(NamedTuple):
+    """wants: int64[class, k, 2], (resource, amount) that Filter compares.
+
+    score: int64[class, 3]: strategy, weight, shape. lines: int64[class, k, 4]: resource, column of
+    `Numbers.nonzero` or -1, asked, weight. shapes: int64[shape, 101], of RequestedToCapacityRatio.
+    """
+
+    wants: I64
+    score: I64
+    lines: I64
+    shapes: I64
+
+
+class FitLowering:
+    """The plugin for classes of one evaluation: what does not depend on amounts is found once."""
+
+    def __init__(self, evaluation: Evaluation, scoring: Mapping[type, WeightedScore]) -> None:
+        self._resources = evaluation.table.classes.resources
+        names, asked = self._resources.values, evaluation.pod.asked
+        filters = [p for p in evaluation.profile.filter if isinstance(p, NodeResourcesFit)]
+        self._ignored = {c for p in filters for c, _ in asked if p.is_ignored(names[c])}
+        self.strategy, self.weight = OFF, 0
+        self.shape: I64 | None = None
+        self._scorer: AllocationScorer | RatioScorer | None = None
+        if (each := scoring.get(NodeResourcesFit)) is not None:
+            assert isinstance(each.plugin, NodeResourcesFit)
+            scorer = each.plugin.scorer
+            assert isinstance(scorer, (AllocationScorer, RatioScorer))
+            self._scorer, self.weight = scorer, each.weight
+            if isinstance(scorer, RatioScorer):
+                self.strategy, self.shape = RATIO, scorer.score_at
+            else:
+                self.strategy = MOST if scorer.most else LEAST
+
+    def wants(self, pod: PodInfo) -> tuple[tuple[int, int], ...]:
+        if not self._ignored:
+            return pod.asked
+        return tuple(each for each in pod.asked if each[0] not in self._ignored)
+
+    def lines(self, pod: PodInfo) -> list[tuple[int, int, int, int]]:
+        lines = []
+        for resource in self._scorer.resources if self._scorer is not None else ():
+            asked = pod.scored.get(resource.name, 0)
+            if asked or not is_scalar_resource(resource.name):
+                code = self._resources.code(resource.name)
+                column = code if code in (CPU, MEMORY) else -1
+                lines.append((code, column, asked, resource.weight))
+        return lines
+
+
+def lay_out_fit(fits: Sequence[FitLowering], pods: Sequence[PodInfo]) -> FitArrays:
+    """The arrays of some classes, each by its lowering and its pod."""
+    shapes = {id(fit.shape): fit.shape for fit in fits if fit.shape is not None}
+    places = {each: place for place, each in enumerate(shapes)}
+    scores = [(fit.strategy, fit.weight, places.get(id(fit.shape), 0)) for fit in fits]
+    return FitArrays(
+        wants=padded([fit.wants(pod) for fit, pod in zip(fits, pods, strict=True)], 2),
+        score=np.array(scores, dtype=np.int64).reshape(-1, 3),
+        lines=padded([fit.lines(pod) for fit, pod in zip(fits, pods, strict=True)], 4),
+        shapes=np.array([*shapes.values()], dtype=np.int64).reshape(-1, 101),
+    )

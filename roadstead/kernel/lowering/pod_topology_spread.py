@@ -1,0 +1,81 @@
+"""PodTopologySpread as lines: one for each constraint, with the pods that it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.kernel.relation_arrays import HARD, HOST, SOFT, Line, RelationOf
+from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import NodeTable
+from roadstead.plugins.pod_topology_spread import DomainCounts, PodTopologySpread, SpreadCounts
+from roadstead.plugins.pod_topology_spread_constraints import (
+    HOSTNAME,
+    Spread,
+    included,
+    is_counted,
+    with_all_keys,
+)
+
+
+def add_lines(
+    found: RelationOf, evaluation: Evaluation, filters: Summaries, scores: Summaries
+) -> None:
+    """Add the lines of a class, after PreFilter and PreScore."""
+    first, spreads = len(found.lines), list[Spread]()
+    for plugin in evaluation.profile.filter:
+        if isinstance(plugin, PodTopologySpread):
+            spreads += _add_hard(found, plugin, evaluation.table, filters)
+    for each in evaluation.profile.score:
+        is_skipped = each.plugin.name in evaluation.state.skip_score
+        if isinstance(each.plugin, PodTopologySpread) and not is_skipped:
+            spreads += _add_soft(found, each.plugin, evaluation.table, scores)
+            found.spread_weight = each.weight
+    namespace = found.info.facts.namespace
+
+    def adds(other: PodInfo) -> Iterable[tuple[int, int]]:
+        if other.facts.namespace == namespace and not other.facts.is_terminating:
+            for line, spread in enumerate(spreads, first):
+                if is_counted(spread.selector) and spread.matches(other.labels):
+                    yield line, 1
+
+    found.adds.append(adds)
+
+
+def _add_hard(
+    found: RelationOf, plugin: PodTopologySpread, table: NodeTable, filters: Summaries
+) -> tuple[Spread, ...]:
+    hard = plugin.constraints(found.info).hard
+    if not hard:
+        return ()
+    summary = filters.get(plugin.name)
+    counts = summary.counts if isinstance(summary, DomainCounts) else ({},) * len(hard)
+    rows = included(found.info.facts, hard, table, with_all_keys(hard, table))
+    for spread, before, counted in zip(hard, counts, rows, strict=True):
+        skew = spread.max_skew - int(spread.matches(found.info.labels))
+        line = Line(HARD, spread.topology_key, before, counted, skew, spread.min_domains)
+        found.lines.append(line)
+    return hard
+
+
+def _add_soft(
+    found: RelationOf, plugin: PodTopologySpread, table: NodeTable, scores: Summaries
+) -> tuple[Spread, ...]:
+    constraints = plugin.constraints(found.info)
+    soft = constraints.soft
+    summary = scores.get(plugin.name)
+    counts = summary.pods if isinstance(summary, SpreadCounts) else ({},) * len(soft)
+    counted = np.ones(len(table), dtype=np.bool_)
+    if constraints.needs_all_keys:
+        counted = found.scored = with_all_keys(soft, table)
+    rows = included(found.info.facts, soft, table, counted)
+    for spread, by_value, here in zip(soft, counts, rows, strict=True):
+        key, skew = spread.topology_key, spread.max_skew - 1
+        if key == HOSTNAME:
+            by_row = plugin.on_nodes(found.info, spread, table)
+            found.lines.append(Line(HOST, key, by_row, None, skew))
+        else:
+            found.lines.append(Line(SOFT, key, by_value, here, skew))
+    return soft
