@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.guarded import PluginFailure
+from roadstead.kernel.cover import why_not
 from roadstead.kernel.lowering.lowerings import RowLowering
-from roadstead.kernel.stills import Still
+from roadstead.kernel.stills import Still, key_of, still_of
 from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.table import NodeTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +55,45 @@ class Admitted(NamedTuple):
     line: int
     each: KernelClass
     model: Model
+
+
+class Admission:
+    """Which classes of a table are covered. admitted, why_not (the others): by signature.
+
+    stills: what NODE facts say of covered classes, each thing once. models: in order of `index`.
+    """
+
+    def __init__(self, table: NodeTable, classes: Mapping[Hashable, KernelClass]) -> None:
+        self.admitted: dict[Hashable, Admitted] = {}
+        self.why_not: dict[Hashable, str] = {}
+        self.stills: dict[Hashable, Still] = {}
+        self.models: list[Model] = []
+        found: dict[int, Model | str] = {}
+        for signature, each in classes.items():
+            model = found.get(id(each.evaluation))
+            if model is None:
+                model = found[id(each.evaluation)] = self._examined(each, len(table))
+                if isinstance(model, Model):
+                    self.models.append(model)
+            if isinstance(model, str):
+                self.why_not[signature] = model
+            else:
+                self.admitted[signature] = Admitted(len(self.admitted), each, model)
+
+    def _examined(self, each: KernelClass, rows: int) -> Model | str:
+        """The model of a class; or why it is not covered."""
+        evaluation = each.evaluation
+        try:
+            evaluation.restart(rows, each.filters)
+            evaluation.restart_scores(each.scores)
+            if why := why_not(evaluation):
+                return why
+            key = key_of(evaluation)
+            still = self.stills[key] if key in self.stills else still_of(evaluation)
+            if isinstance(still, str):
+                return still
+            self.stills[key] = still
+            known = evaluation.profile.known_state(evaluation.pod)
+            return Model(len(self.models), each, still, known, RowLowering(evaluation))
+        except PluginFailure:
+            return "a plugin failed"

@@ -17,20 +17,18 @@ from typing import Protocol
 
 import numpy as np
 
-from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.tie_break import Chooser
-from roadstead.kernel.admitted import Admitted, KernelClass, Model
+from roadstead.kernel.admitted import Admission, Admitted, KernelClass, Model
 from roadstead.kernel.arrays import CHANGED, MOVED, NEW, NO_ROW, U64, Log, new_piece
 from roadstead.kernel.cell_layout import CellPlan, in_best_cells
-from roadstead.kernel.cover import why_not
 from roadstead.kernel.layout import affected_by, empty_totals
 from roadstead.kernel.listing import Listed, Listing
 from roadstead.kernel.lists import BestRows
-from roadstead.kernel.lowering.lowerings import RowLowering, lay_out_specs
+from roadstead.kernel.lowering.lowerings import lay_out_specs
 from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.kernel.start import CompiledCode
-from roadstead.kernel.stills import Still, key_of, normalized, still_of
+from roadstead.kernel.stills import Still, normalized
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows
@@ -39,7 +37,6 @@ BUILD_AT_ONCE = 64
 """Classes whose totals are found in one call, where many are new."""
 
 _NO_NODE, _OUT_OF_RANGE = "no feasible node", "score out of range"
-_PLUGIN_FAILED = "a plugin failed"
 _FOR_GOOD = (_NO_NODE, _OUT_OF_RANGE)
 REASONS = {CHANGED: "changed by a placement", NO_ROW: _NO_NODE}
 
@@ -103,14 +100,13 @@ class Kernel:
         self._code = code
         self._table = table
         self._tie_break = chooser.tie_break
-        self._why: dict[Hashable, str] = {}
-        self._admitted: dict[Hashable, Admitted] = {}
         self._pending: list[tuple[int, KernelPod]] = []
         self._listing: Listing | None = None
-        stills, models = self._admit(classes)
+        admission = Admission(table, classes)
+        self._admitted, self._why = admission.admitted, admission.why_not
         self._covered = list(self._admitted.values())
         if self._covered:
-            self._lay_out(stills, models, chooser)
+            self._lay_out(list(admission.stills.values()), admission.models, chooser)
             numbers = self._mirror.numbers
             self._listing = Listing(code, len(self._covered), numbers, self._totals)
 
@@ -140,51 +136,6 @@ class Kernel:
         self._changed = np.zeros(1024, dtype=np.int64)
         self._fresh = np.zeros(1024, dtype=np.int32)
         self._length = np.zeros(1, dtype=np.int64)
-
-    def _admit(
-        self, classes: Mapping[Hashable, KernelClass]
-    ) -> tuple[Sequence[Still], Sequence[Model]]:
-        """Finds out which classes are covered; what NODE facts say of them, each thing once."""
-        stills: dict[Hashable, Still] = {}
-        models: dict[int, Model | str] = {}
-        covered = 0
-        for signature, each in classes.items():
-            model = models.get(id(each.evaluation))
-            if model is None:
-                model = self._model(each, covered, stills)
-                models[id(each.evaluation)] = model
-                covered += not isinstance(model, str)
-            if isinstance(model, str):
-                self._why[signature] = model
-            else:
-                self._admitted[signature] = Admitted(len(self._admitted), each, model)
-        return list(stills.values()), [
-            each for each in models.values() if not isinstance(each, str)
-        ]
-
-    def _model(self, each: KernelClass, index: int, stills: dict[Hashable, Still]) -> Model | str:
-        """The model of a class; or why it is not covered."""
-        try:
-            return self._examined(each, index, stills)
-        except PluginFailure:
-            return _PLUGIN_FAILED
-
-    def _examined(
-        self, each: KernelClass, index: int, stills: dict[Hashable, Still]
-    ) -> Model | str:
-        evaluation = each.evaluation
-        evaluation.restart(len(self._table), each.filters)
-        evaluation.restart_scores(each.scores)
-        if why := why_not(evaluation):
-            return why
-        key = key_of(evaluation)
-        still = stills.get(key)
-        found = still_of(evaluation) if still is None else still
-        if isinstance(found, str):
-            return found
-        stills[key] = found
-        known = evaluation.profile.known_state(evaluation.pod)
-        return Model(index, each, found, known, RowLowering(evaluation))
 
     def why_not(self, signature: Hashable) -> str:
         """Why pods of a signature are not decided here, as things stand; "" if they are."""
