@@ -12,8 +12,8 @@ import pytest
 from roadstead.plugins.in_tree import in_tree_classes
 
 ROOT = Path(__file__).parents[2]
-# The plugins themselves, the kernel's lowering of them, the independent checker, and those who
-# read or write configurations.
+# The plugins themselves, the kernel's lowerings, the independent checker, and those who read or
+# write configurations.
 MAY_NAME_PLUGINS = ("plugins", "kernel", "invariants", "cli")
 LINKS = ("actors", "config", "protocol")
 CORE = [
@@ -24,6 +24,7 @@ CORE = [
         if each.is_dir() and each.name not in (*MAY_NAME_PLUGINS, *LINKS, "__pycache__")
     ),
     *sorted((ROOT / "roadstead").glob("*.py")),
+    *sorted((ROOT / "roadstead" / "kernel").glob("*.py")),
 ]
 NAME = re.compile(rf"\b({'|'.join(in_tree_classes())})\b")
 
