@@ -42,7 +42,7 @@ def test_the_unit_of_a_parameter_stands_on_its_axis_and_in_the_legend():
     assert names == ["wait 1 s", "wait 1,000 s"]
 
 
-@pytest.mark.parametrize("study", [*MODEL_STUDIES.values()], ids=str)
+@pytest.mark.parametrize("study", [*MODEL_STUDIES.values()], ids=lambda study: study.name)
 def test_every_figure_of_a_model_has_words(study):
     assert set(study.figures) <= set(MEASURES)
 
