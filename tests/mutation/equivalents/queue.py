@@ -35,7 +35,13 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/queue/gangs.py",
         "where no pod is unschedulable, none of a gang gave up",
-        (("Gangs.gather", "if not self._core.counts().unschedulable: ...", "if False: ..."),),
+        (
+            (
+                "Gangs.gather",
+                "if not gangs or not self._core.counts().unschedulable: ...",
+                "if False: ...",
+            ),
+        ),
     ),
     Same(
         "roadstead/queue/hints.py",
