@@ -139,6 +139,11 @@ class Placements:
         """How many pods are placed on nodes that are not known."""
         return len(self) - self.counted
 
+    def pods_aside(self) -> list[PodFacts]:
+        """The pods that are placed on nodes that are not known."""
+        away = [name for name in self._pods.nodes() if name not in self.nodes] if self.aside else []
+        return [facts for name in away for _, facts in self._pods_on(name)]
+
     def __len__(self) -> int:
         return len(self._node_of)
 

@@ -75,7 +75,7 @@ class Binder:
             self._verify,
             settings,
             tells_all=not isinstance(journal, NullJournal),
-            missing=GangNeeds(run.cluster, profiles, store.table).missing,
+            missing=GangNeeds(run.cluster, profiles, store.table, self._pods_aside).missing,
             fits=self._fits,
             undo=self.volumes.undo,
             verify_all=self._verify_all,
@@ -223,6 +223,9 @@ class Binder:
     def close(self) -> None:
         """Leave the journal to others as it is."""
         self.journal.close()
+
+    def _pods_aside(self) -> list[PodFacts]:
+        return self.core.placements.pods_aside()
 
     # Verification.
 

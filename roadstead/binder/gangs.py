@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts
@@ -12,11 +12,19 @@ from roadstead.nodes.table import NodeTable
 
 
 class GangNeeds:
-    """What gangs need, from the cluster's PodGroups and the pods, counted on the binder's table."""
+    """What gangs need, from the cluster's PodGroups and the pods, counted on the binder's table.
+
+    aside: pods that are bound to nodes that have gone.
+    """
 
     def __init__(
-        self, cluster: ClusterFacts, profiles: Mapping[str, Profile], table: NodeTable
+        self,
+        cluster: ClusterFacts,
+        profiles: Mapping[str, Profile],
+        table: NodeTable,
+        aside: Callable[[], Iterable[PodFacts]],
     ) -> None:
+        self._aside = aside
         self._groups: dict[GroupKey, PodGroup] = {each.key: each for each in cluster.pod_groups}
         self._heeding = {
             name
@@ -37,6 +45,8 @@ class GangNeeds:
             for info, count in self._table.class_counts.items()
             if group_key(info.facts) == key
         )
+        # They stay bound, and schedulers count them, too.
+        bound += sum(group_key(facts) == key for facts in self._aside())
         # Members that ran from the start may not be on a node that is known here.
         ran = group.running if group is not None else 0
         return max(0, needed - max(bound, ran))

@@ -51,6 +51,12 @@ class PodsByNode:
                 self._listed.setdefault(name, {})[uid] = None
         return tuple(self._listed.get(node, ()))
 
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes on which there are pods."""
+        self.on("")
+        assert self._listed is not None, "lists are made by the first who asks"
+        return tuple(self._listed)
+
     def validate(self) -> None:
         """Asserts that both directions agree."""
         if self._listed is not None:

@@ -29,10 +29,10 @@ def member(name="g", least=None, scheduler_name="heeds", namespace="default"):
     return replace(pod(), namespace=namespace, scheduler_name=scheduler_name, pod_group=group)
 
 
-def missing(facts, *bound, groups=()):
-    """Of a gang, where these pods are bound."""
+def missing(facts, *bound, groups=(), aside=()):
+    """Of a gang, where these pods are bound. aside: to nodes that have gone."""
     table = table_of(node("n1"), node("n2"))
-    needs = GangNeeds(ClusterFacts(pod_groups=tuple(groups)), PROFILES, table)
+    needs = GangNeeds(ClusterFacts(pod_groups=tuple(groups)), PROFILES, table, lambda: aside)
     # What is bound counts also where it came later.
     for number, each in enumerate(bound):
         put(table, f"n{number % 2 + 1}", each)
@@ -64,6 +64,10 @@ def test_members_that_are_bound_count_and_pods_of_other_gangs_do_not():
     mine = [member(least=5), member(least=5)]
 
     assert missing(member(least=5), *others, *mine) == 3
+
+
+def test_members_that_are_bound_to_nodes_that_have_gone_count():
+    assert missing(member(least=5), member(least=5), aside=[member(least=5), pod()]) == 3
 
 
 def test_members_that_ran_from_the_start_count_where_they_are_not_on_a_known_node():

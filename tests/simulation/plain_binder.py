@@ -97,9 +97,9 @@ class PlainBinder:
             del self.tokens[oldest]
 
     def counted_on(self, is_counted):
-        """How many pods on known nodes are counted by a rule of their facts."""
+        """How many pods on nodes, known or gone, are counted by a rule of their facts."""
         here = (each for each in self.pods.values() if each.state in COUNTED)
-        return sum(each.node in self.nodes and is_counted(each.facts) for each in here)
+        return sum(is_counted(each.facts) for each in here)
 
 
 def replayed(records, settings):
