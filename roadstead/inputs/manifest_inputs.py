@@ -80,6 +80,7 @@ def load_manifests(
         notes=(
             *_lost_notes(lost, len(again)),
             *_notes((standing, wanted), has_nodes=bool(nodes)),
+            *made.notes,
             *created.notes,
             *not_created_notes(refused),
         ),

@@ -15,18 +15,17 @@ from roadstead.facts.compile import DEFAULT_NAMESPACE, described
 from roadstead.manifests.collection import Manifests
 from roadstead.manifests.daemons import daemon_pods
 from roadstead.manifests.defaults import default_pod
+from roadstead.manifests.deployments import owned_meta, replica_sets_for
 from roadstead.manifests.names import (
     PodNames,
     generated_name,
     joined_name,
     suffix_of,
-    template_hash,
 )
 from roadstead.manifests.stateful import stateful_claims, stateful_pods
 from roadstead.manifests.templates import (
     OwnerKey,
     Workload,
-    controlled_by,
     controller_key,
     object_key,
     pod_of,
@@ -35,11 +34,8 @@ from roadstead.manifests.templates import (
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import (
     CronJob,
-    Deployment,
     Job,
-    LabelSelector,
     Node,
-    ObjectMeta,
     PersistentVolumeClaim,
     Pod,
     ReplicaSet,
@@ -54,12 +50,14 @@ class Expansion:
     """What the controllers made, defaults filled in.
 
     made_by: the workload behind each replica set, job and claim that was made, by its own key.
+    notes: what a person should know of it.
     """
 
     pods: tuple[Pod, ...]
     replica_sets: tuple[ReplicaSet, ...] = ()
     claims: tuple[PersistentVolumeClaim, ...] = ()
     made_by: Mapping[OwnerKey, OwnerKey] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
@@ -71,11 +69,12 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
     _check_total(manifests)
     existing = Counter(controller_key(each) for each in manifests.pods)
     names = PodNames(map(object_key, manifests.pods))
-    made_sets = tuple(_replica_sets(manifests))
+    sets = replica_sets_for(manifests)
+    made_sets = sets.made
     pods: list[Pod] = []
     for controller in manifests.replication_controllers:
         pods += _replicas(controller, existing[workload_key(controller)], names)
-    for replica_set in (*manifests.replica_sets, *made_sets):
+    for replica_set in (*sets.there, *made_sets):
         pods += _replicas(replica_set, existing[workload_key(replica_set)], names)
     for stateful in manifests.stateful_sets:
         pods += stateful_pods(stateful, manifests.pods)
@@ -93,6 +92,7 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
         replica_sets=made_sets,
         claims=tuple(each for _, each in claims),
         made_by=made_by,
+        notes=sets.notes,
     )
 
 
@@ -111,41 +111,6 @@ def _check_total(manifests: Manifests) -> None:
         if total > PODS_MAX:
             rule = f"makes the pods of all workloads more than {PODS_MAX}"
             raise InputError(rule, obj=described(workload), field="spec", value=str(replicas))
-
-
-def _replica_sets(manifests: Manifests) -> Iterator[ReplicaSet]:
-    """The replica set of each deployment that has none yet."""
-    owned = {controller_key(each) for each in manifests.replica_sets}
-    for deployment in manifests.deployments:
-        if workload_key(deployment) not in owned:
-            yield _replica_set(deployment)
-
-
-def _replica_set(deployment: Deployment) -> ReplicaSet:
-    revision = template_hash(deployment.spec.template)
-    mark = {"pod-template-hash": revision}
-    template = deployment.spec.template
-    labels = template.metadata.labels | mark
-    selector = deployment.spec.selector or LabelSelector()
-    return ReplicaSet(
-        metadata=_owned_meta(deployment, joined_name(deployment.metadata.name, revision), labels),
-        spec=deployment.spec.model_copy(
-            update={
-                "selector": selector.model_copy(
-                    update={"match_labels": selector.match_labels | mark}
-                ),
-                "template": template.model_copy(
-                    update={"metadata": template.metadata.model_copy(update={"labels": labels})}
-                ),
-            }
-        ),
-    )
-
-
-def _owned_meta(owner: Workload, name: str, labels: dict[str, str]) -> ObjectMeta:
-    reference = controlled_by(owner, owner.metadata.uid)
-    namespace = owner.metadata.namespace or DEFAULT_NAMESPACE
-    return ObjectMeta(name=name, namespace=namespace, labels=labels, owner_references=(reference,))
 
 
 def _replicas(
@@ -172,7 +137,7 @@ def _jobs(manifests: Manifests) -> Iterator[Job]:
 def _job(cron: CronJob) -> Job:
     template = cron.spec.job_template
     name = joined_name(cron.metadata.name, suffix_of(cron.spec.schedule))
-    return Job(metadata=_owned_meta(cron, name, template.metadata.labels), spec=template.spec)
+    return Job(metadata=owned_meta(cron, name, template.metadata.labels), spec=template.spec)
 
 
 def _job_pods(job: Job, existing: int, names: PodNames) -> Iterator[Pod]:

@@ -1,0 +1,102 @@
+"""What a deployment makes where some of it is there already: a change of a running cluster."""
+
+import copy
+import io
+import json
+
+import pytest
+
+from roadstead.inputs.manifest_inputs import load_manifests
+from roadstead.manifests import expand_workloads, read_manifests
+from tests.manifests.test_expansion import TEMPLATE, a_pod, owned, workload
+
+HASH = "7f9c"
+NODE = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"pods": "110"}}}
+
+
+def template(cpu="1", labels=None, scheduler=None):
+    found = copy.deepcopy(TEMPLATE)
+    found["spec"]["containers"][0]["resources"]["limits"]["cpu"] = cpu
+    found["metadata"]["labels"] |= labels or {}
+    if scheduler:
+        found["spec"]["schedulerName"] = scheduler
+    return found
+
+
+def replica_set(replicas, name="web-7f9c", **how):
+    # As the API server stores it: with the hash, and what it fills in.
+    stored = template(labels={"pod-template-hash": HASH}, scheduler="default-scheduler", **how)
+    spec = {"replicas": replicas, "template": stored}
+    return owned("ReplicaSet", name, ("Deployment", "web"), spec=spec)
+
+
+def running(count):
+    pods = [a_pod(f"web-7f9c-{n}", ("ReplicaSet", "web-7f9c"), nodeName="n") for n in range(count)]
+    for pod in pods:
+        pod["metadata"]["labels"] = {"app": "web", "pod-template-hash": HASH}
+    return pods
+
+
+def made_by(*documents):
+    text = "\n".join(json.dumps(each) for each in documents)
+    manifests = read_manifests(["-"], stdin=io.BytesIO(text.encode()))
+    made = expand_workloads(manifests, manifests.nodes)
+    return [pod.metadata.name for pod in made.pods], made.notes
+
+
+def test_a_deployment_that_is_scaled_up_makes_the_pods_that_its_replica_set_lacks():
+    names, notes = made_by(workload("Deployment", replicas=5), replica_set(3), *running(3))
+
+    assert (len(names), notes) == (2, ())
+    assert all(name.startswith("web-7f9c-") for name in names)
+
+
+@pytest.mark.parametrize("replicas", [3, 1])
+def test_one_that_is_not_makes_none_and_none_that_runs_goes(replicas):
+    assert made_by(workload("Deployment", replicas=replicas), replica_set(3), *running(3)) == (
+        [],
+        (),
+    )
+
+
+def test_replicas_that_an_older_replica_set_still_has_are_not_made_twice():
+    old = replica_set(2, "web-old", cpu="2")
+
+    others = [a_pod(f"web-old-{n}", ("ReplicaSet", "web-old"), nodeName="n") for n in range(2)]
+    pods = [*running(2), *others]
+
+    names, notes = made_by(workload("Deployment", replicas=4), replica_set(2), old, *pods)
+
+    assert (names, notes) == ([], ())
+
+
+def test_another_template_makes_all_replicas_beside_those_that_run_and_says_so():
+    changed = workload("Deployment", replicas=3, template=template(cpu="2"))
+
+    names, notes = made_by(changed, replica_set(3), *running(3))
+
+    assert len(names) == 3
+    assert not any(name.startswith("web-7f9c-") for name in names)
+    assert notes == (
+        "Deployment prod/web has another template than the pods that run: 3 new ones are placed "
+        "beside 3 old ones, which stay.",
+    )
+
+
+def test_running_pods_count_where_their_replica_set_is_not_among_the_manifests():
+    other = a_pod("other", ("ReplicaSet", "other-7f9c"), nodeName="n")
+    other["metadata"]["labels"] = {"pod-template-hash": HASH}
+
+    assert len(made_by(workload("Deployment", replicas=5), *running(3), other)[0]) == 2
+    assert made_by(workload("Deployment", replicas=2), *running(3))[0] == []
+
+
+def test_a_change_of_a_cluster_that_was_exported_makes_its_pods(tmp_path):
+    dump, change = tmp_path / "dump.json", tmp_path / "web.json"
+    items = [NODE, workload("Deployment", replicas=2), replica_set(2), *running(2)]
+    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    change.write_text(json.dumps(workload("Deployment", replicas=6)))
+
+    loaded = load_manifests([str(dump)], [str(change)], with_digests=False)
+
+    assert (len(loaded.inputs.running), len(loaded.inputs.pending)) == (2, 4)
