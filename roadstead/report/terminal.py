@@ -65,11 +65,13 @@ def _headline(summary: Summary) -> Text:
 def _print_placements(console: Console, workloads: Sequence[Workload]) -> None:
     """Workloads with the nodes of their pods; all of them, or the first."""
     columns = [text("workload"), Column("placed"), Column("pending")]
-    if has_refused := any(each.not_created for each in workloads):
-        columns.append(Column("not created"))
+    has_preempted = any(each.preempted for each in workloads)
+    has_refused = any(each.not_created for each in workloads)
+    columns += [Column("preempted")] * has_preempted + [Column("not created")] * has_refused
     rows: list[Cells] = []
     for each in workloads[:WORKLOADS_MAX]:
-        left = [each.pending, each.not_created] if has_refused else [each.pending]
+        left = [each.pending]
+        left += [each.preempted] * has_preempted + [each.not_created] * has_refused
         counts = [Text(f"{count:,}", style="bold yellow" if count else "") for count in left]
         rows.append([printable(each.name), f"{each.placed:,}", *counts, printable(_nodes(each))])
     more = _more(len(workloads) - WORKLOADS_MAX, "workloads; -o wide shows every pod")

@@ -115,6 +115,20 @@ def test_the_terminal_shows_where_workloads_and_pods_are(result):
     assert any(line.startswith("default/p-4 0/3 nodes") for line in words)
 
 
+def test_the_terminal_counts_pods_that_were_preempted_where_there_are_some(result):
+    gone = (PreemptedPod("default/p-4", "u-4", "n-1", "default/p-0"),)
+    pods = of_result(WEB, WEB, WEB, DB, DB)
+
+    text = shown(replace(result, preempted=gone), pods, 200)
+
+    words = [" ".join(line.split()) for line in text.splitlines()]
+    assert "workload placed pending preempted nodes" in words
+    assert "Job default/db 0 1 1" in words
+    assert "workload placed pending nodes" in [
+        " ".join(line.split()) for line in shown(result, pods, 200).splitlines()
+    ]
+
+
 def test_of_many_workloads_and_nodes_the_first_are_shown(result):
     pods = of_result(*(owned("Job", f"j{n}") for n in range(30)))
     assert "… and 10 more workloads; -o wide shows every pod" in " ".join(
