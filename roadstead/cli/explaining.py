@@ -77,6 +77,11 @@ def _explain_pod(
             f"Explained on the cluster as given, without the {others:,} other pending pods; "
             "--after-run schedules them first."
         )
+    elif others:
+        echo_note(
+            f"Explained as if it came last: the {others:,} other pending pods are scheduled first. "
+            "A run may place it before some of them."
+        )
     with shown_progress() as tell:
         explanation = explain_pod(
             session.launcher(), first, plan, found.pod, tell, after_run=after_run

@@ -20,6 +20,7 @@ from roadstead.inputs.not_created import not_created, not_created_notes
 from roadstead.manifests import Manifests, expand_workloads, read_manifests
 from roadstead.manifests.creation import create
 from roadstead.manifests.files import STDIN, read_texts
+from roadstead.manifests.templates import object_key
 from roadstead.protocol import objects
 from roadstead.protocol.documents import SIZE_MAX_BYTES
 from roadstead.protocol.errors import InputError, cut_short
@@ -162,6 +163,13 @@ def _notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[str]:
     yield from (f"Left out: {text}" for text in unknown[:UNKNOWN_MAX])
     if len(unknown) > UNKNOWN_MAX:
         yield f"Left out: {_counted(len(unknown) - UNKNOWN_MAX, 'more field')} of this kind."
+    budgets = [each for one in read for each in one.pod_disruption_budgets]
+    if unread := [each for each in budgets if "status" not in each.model_fields_set]:
+        yield (
+            f"Without a status: {_counted(len(unread), 'disruption budget')} (first "
+            f"{'/'.join(object_key(unread[0]))}); as kube-scheduler reads them, they allow no "
+            "disruption."
+        )
     makers: dict[str, list[str]] = {}
     for kind, names in chain.from_iterable(each.pod_makers.items() for each in read):
         makers.setdefault(kind, []).extend(names)

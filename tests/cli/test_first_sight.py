@@ -120,7 +120,9 @@ def test_explain_says_that_other_pending_pods_take_no_room(run, cloud, app):
     given = ("--cluster", cloud, "--pods", app)
 
     assert EXPLAINED in run("explain", WORKLOAD, *given).stderr
-    assert "Explained on" not in run("explain", WORKLOAD, *given, "--after-run").stderr
+    last = run("explain", WORKLOAD, *given, "--after-run").stderr
+    assert "Explained on" not in last
+    assert "Explained as if it came last: the 8 other pending pods are scheduled first." in last
 
 
 def test_a_pod_alone_needs_no_word_on_others(run, cloud, tmp_path):

@@ -343,3 +343,20 @@ def test_pods_of_workloads_get_the_limits_of_their_namespace(files: Files) -> No
         "Applied, as when pods are created: tolerations of nodes not ready or unreachable for "
         f"300 s, to 2 of them (first {first}).",
     )
+
+
+def test_budgets_without_a_status_allow_no_disruption_which_is_said(files: Files) -> None:
+    selector = {"matchLabels": {"app": "web"}}
+    spec = {"maxUnavailable": 1, "selector": selector}
+    unread = thing("policy/v1", "PodDisruptionBudget", "web", spec=spec)
+    read = thing(
+        "policy/v1", "PodDisruptionBudget", "db", spec=spec, status={"disruptionsAllowed": 1}
+    )
+
+    loaded = files.load([node("n1"), unread, read], [])
+
+    assert other_notes(loaded) == (
+        "Without a status: 1 disruption budget (first default/web); as kube-scheduler reads them, "
+        "they allow no disruption.",
+    )
+    assert [each.disruptions_allowed for each in loaded.cluster.budgets] == [0, 1]
