@@ -1,8 +1,9 @@
-"""Fields of pods and of their templates that Kubernetes 1.34 does not have: mostly misspelled.
+"""Fields of objects that Kubernetes 1.34 does not have: mostly misspelled.
 
-The API server drops them, with a warning where strict validation is not asked for. Looked at are
-the pod's spec, its containers and what they ask for: what decides where a pod goes.
-Upstream: staging/src/k8s.io/api/core/v1/types.go.
+The API server drops them, with a warning where strict validation is not asked for. Looked at is
+what decides where a pod goes: specs of workloads and pods down to selectors, affinity and
+tolerations, budgets, quotas and limit ranges.
+Upstream: staging/src/k8s.io/api/{core,apps,batch,policy}/v1/types.go.
 """
 
 from __future__ import annotations
@@ -88,48 +89,131 @@ CONTAINER: Final = frozenset(
         "workingDir",
     ]
 )
-RESOURCES: Final = frozenset(("claims", "limits", "requests"))
-AFFINITY: Final = frozenset(("nodeAffinity", "podAffinity", "podAntiAffinity"))
 
-_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
-_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
-    "Pod": ("spec",),
-    "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
-    **dict.fromkeys(
-        ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job"),
-        ("spec", "template", "spec"),
+Fields = Mapping[str, str]
+"""Field → the type of its value, or of the items of a list; "" where nothing below is looked at."""
+
+
+def _type(leaves: str = "", **typed: str) -> dict[str, str]:
+    return dict.fromkeys(leaves.split(), "") | typed
+
+
+_WITHIN_POD: Final[Mapping[str, Fields]] = {
+    "PodSpec": dict.fromkeys(POD_SPEC, "")
+    | _type(
+        affinity="Affinity",
+        containers="Container",
+        ephemeralContainers="Container",
+        initContainers="Container",
+        resources="ResourceRequirements",
+        tolerations="Toleration",
+        topologySpreadConstraints="TopologySpreadConstraint",
     ),
+    "Container": dict.fromkeys(CONTAINER, "")
+    | _type(ports="ContainerPort", resources="ResourceRequirements"),
+    "ContainerPort": _type("containerPort hostIP hostPort name protocol"),
+    "ResourceRequirements": _type("claims limits requests"),
+    "Toleration": _type("effect key operator tolerationSeconds value"),
+    "TopologySpreadConstraint": _type(
+        "matchLabelKeys maxSkew minDomains nodeAffinityPolicy nodeTaintsPolicy topologyKey "
+        "whenUnsatisfiable",
+        labelSelector="LabelSelector",
+    ),
+    "Affinity": _type(
+        nodeAffinity="NodeAffinity", podAffinity="PodAffinity", podAntiAffinity="PodAffinity"
+    ),
+    "NodeAffinity": _type(
+        requiredDuringSchedulingIgnoredDuringExecution="NodeSelector",
+        preferredDuringSchedulingIgnoredDuringExecution="PreferredSchedulingTerm",
+    ),
+    "NodeSelector": _type(nodeSelectorTerms="NodeSelectorTerm"),
+    "NodeSelectorTerm": _type(matchExpressions="Requirement", matchFields="Requirement"),
+    "PreferredSchedulingTerm": _type("weight", preference="NodeSelectorTerm"),
+    "PodAffinity": _type(
+        requiredDuringSchedulingIgnoredDuringExecution="PodAffinityTerm",
+        preferredDuringSchedulingIgnoredDuringExecution="WeightedPodAffinityTerm",
+    ),
+    "WeightedPodAffinityTerm": _type("weight", podAffinityTerm="PodAffinityTerm"),
+    "PodAffinityTerm": _type(
+        "matchLabelKeys mismatchLabelKeys namespaces topologyKey",
+        labelSelector="LabelSelector",
+        namespaceSelector="LabelSelector",
+    ),
+    "LabelSelector": _type("matchLabels", matchExpressions="Requirement"),
+    "Requirement": _type("key operator values"),
 }
-"""Where the spec of a pod stands, by kind."""
+_AROUND_POD: Final[Mapping[str, Fields]] = {
+    "PodTemplateSpec": _type("metadata", spec="PodSpec"),
+    "JobTemplateSpec": _type("metadata", spec="JobSpec"),
+    "DeploymentSpec": _type(
+        "minReadySeconds paused progressDeadlineSeconds replicas revisionHistoryLimit strategy",
+        selector="LabelSelector",
+        template="PodTemplateSpec",
+    ),
+    "ReplicaSetSpec": _type(
+        "minReadySeconds replicas", selector="LabelSelector", template="PodTemplateSpec"
+    ),
+    "ReplicationControllerSpec": _type(
+        "minReadySeconds replicas selector", template="PodTemplateSpec"
+    ),
+    "StatefulSetSpec": _type(
+        "minReadySeconds ordinals persistentVolumeClaimRetentionPolicy podManagementPolicy "
+        "replicas revisionHistoryLimit serviceName updateStrategy volumeClaimTemplates",
+        selector="LabelSelector",
+        template="PodTemplateSpec",
+    ),
+    "DaemonSetSpec": _type(
+        "minReadySeconds revisionHistoryLimit updateStrategy",
+        selector="LabelSelector",
+        template="PodTemplateSpec",
+    ),
+    "JobSpec": _type(
+        "activeDeadlineSeconds backoffLimit backoffLimitPerIndex completionMode completions "
+        "managedBy manualSelector maxFailedIndexes parallelism podFailurePolicy "
+        "podReplacementPolicy successPolicy suspend ttlSecondsAfterFinished",
+        selector="LabelSelector",
+        template="PodTemplateSpec",
+    ),
+    "CronJobSpec": _type(
+        "concurrencyPolicy failedJobsHistoryLimit schedule startingDeadlineSeconds "
+        "successfulJobsHistoryLimit suspend timeZone",
+        jobTemplate="JobTemplateSpec",
+    ),
+    "PodDisruptionBudgetSpec": _type(
+        "maxUnavailable minAvailable unhealthyPodEvictionPolicy", selector="LabelSelector"
+    ),
+    "ResourceQuotaSpec": _type("hard scopeSelector scopes"),
+    "LimitRangeSpec": _type(limits="LimitRangeItem"),
+    "LimitRangeItem": _type("default defaultRequest max maxLimitRequestRatio min type"),
+}
+TYPES: Final[Mapping[str, Fields]] = {**_WITHIN_POD, **_AROUND_POD}
+
+KINDS: Final = (
+    *("Pod", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet"),
+    *("Job", "CronJob", "PodDisruptionBudget", "ResourceQuota", "LimitRange"),
+)
+"""Kinds whose spec is looked at."""
 
 
 def unknown_fields(kind: str, document: Mapping[str, object]) -> Iterator[InputError]:
     """A refusal for each field that is not known, with those that may be meant."""
-    path = _TEMPLATES.get(kind)
-    spec: object = document
-    for part in path or ():
-        spec = spec.get(part) if isinstance(spec, Mapping) else None
-    if path is None or not isinstance(spec, Mapping):
-        return
-    where = ".".join(path)
-    yield from _of(spec, POD_SPEC, where)
-    yield from _of(spec.get("affinity"), AFFINITY, f"{where}.affinity")
-    yield from _of(spec.get("resources"), RESOURCES, f"{where}.resources")
-    for name in _CONTAINERS:
-        containers = spec.get(name)
-        for index, each in enumerate(containers if isinstance(containers, list) else ()):
-            place = f"{where}.{name}[{index}]"
-            yield from _of(each, CONTAINER, place)
-            if isinstance(each, Mapping):
-                yield from _of(each.get("resources"), RESOURCES, f"{place}.resources")
+    if kind in KINDS:
+        yield from _of(document.get("spec"), f"{kind}Spec", "spec")
 
 
-def _of(found: object, known: frozenset[str], where: str) -> Iterator[InputError]:
-    if not isinstance(found, Mapping) or found.keys() <= known:
+def _of(found: object, kind: str, where: str) -> Iterator[InputError]:
+    """Of a value of a type, or of each item of a list of them."""
+    if isinstance(found, list):
+        for index, each in enumerate(found):
+            yield from _of(each, kind, f"{where}[{index}]")
+    if not isinstance(found, Mapping):
         return
-    for name in found:
+    known = TYPES[kind]
+    for name, value in found.items():
         if name not in known:
             close = get_close_matches(str(name), known, n=1, cutoff=0.6)
             hint = f" (did you mean {close[0]}?)" if close else ""
             rule = f"is no field that Kubernetes has{hint}"
             yield InputError(rule, field=where, value=cut_short(name))
+        elif known[name]:
+            yield from _of(value, known[name], f"{where}.{name}")

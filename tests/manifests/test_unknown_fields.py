@@ -6,18 +6,18 @@ import json
 import pytest
 
 from roadstead.manifests import read_manifests
-from roadstead.manifests.unknown_fields import (
-    AFFINITY,
-    POD_SPEC,
-    RESOURCES,
-    unknown_fields,
-)
-from roadstead.manifests.unknown_fields import CONTAINER as CONTAINER_FIELDS
+from roadstead.manifests.unknown_fields import KINDS, TYPES, unknown_fields
+from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects.pod import Container, PodSpec, ResourceRequirements
 from roadstead.protocol.objects.selectors import Affinity
 
 CONTAINER = {"name": "c", "image": "x"}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def objects_spec(kind):
+    return getattr(objects, kind).model_fields["spec"].annotation
 
 
 def pod_of(**spec):
@@ -52,6 +52,20 @@ def told(kind, document):
             "podAntiAffinity?)",
         ),
         (pod_of(resources={"limit": {}}), 'spec.resources: "limit" is no field that'),
+        (pod_of(tolerations=[{"operater": "Exists"}]), 'spec.tolerations[0]: "operater" is no'),
+        (
+            pod_of(affinity={"podAntiAffinity": {"requiredDuringScheduling": []}}),
+            'spec.affinity.podAntiAffinity: "requiredDuringScheduling" is no field',
+        ),
+        (
+            pod_of(topologySpreadConstraints=[{"labelSelector": {"matchLabel": {}}}]),
+            'spec.topologySpreadConstraints[0].labelSelector: "matchLabel" is no field that '
+            "Kubernetes has (did you mean matchLabels?)",
+        ),
+        (
+            pod_of(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"match": 1}]}}}),
+            f'spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0]: "match" is no field',
+        ),
     ],
 )
 def test_a_field_that_is_not_known_is_named_with_what_may_be_meant(document, text):
@@ -76,6 +90,19 @@ def test_the_pods_of_a_workload_are_looked_at(kind, path):
 
 
 @pytest.mark.parametrize(
+    ("kind", "spec", "field"),
+    [
+        ("Deployment", {"replica": 7}, "replica"),
+        ("PodDisruptionBudget", {"minAvaliable": 1}, "minAvaliable"),
+        ("ResourceQuota", {"hards": {}}, "hards"),
+    ],
+)
+def test_fields_of_workloads_budgets_and_quotas_are_looked_at(kind, spec, field):
+    (found,) = told(kind, {"spec": spec})
+    assert found.startswith(f'spec: "{field}" is no field that Kubernetes has (did you mean')
+
+
+@pytest.mark.parametrize(
     ("kind", "document"),
     [
         ("Pod", pod_of(nodeSelector={}, dnsPolicy="Default", hostname="h")),
@@ -93,14 +120,20 @@ def test_what_is_known_or_not_looked_at_is_let_pass(kind, document):
 @pytest.mark.parametrize(
     ("model", "known"),
     [
-        (PodSpec, POD_SPEC),
-        (Container, CONTAINER_FIELDS),
-        (ResourceRequirements, RESOURCES),
-        (Affinity, AFFINITY),
+        (PodSpec, "PodSpec"),
+        (Container, "Container"),
+        (ResourceRequirements, "ResourceRequirements"),
+        (Affinity, "Affinity"),
+        *((objects_spec(kind), f"{kind}Spec") for kind in KINDS),
     ],
 )
 def test_every_field_that_is_read_is_known(model, known):
-    assert {each.alias for each in model.model_fields.values()} <= known
+    assert {each.alias for each in model.model_fields.values()} <= TYPES[known].keys()
+
+
+def test_every_type_that_is_named_is_there():
+    named = {kind for fields in TYPES.values() for kind in fields.values()} - {""}
+    assert named | {f"{kind}Spec" for kind in KINDS} == TYPES.keys()
 
 
 def read(document, **how):
