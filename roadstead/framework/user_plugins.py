@@ -56,6 +56,10 @@ def plugins_of_file(file: str, directory: str) -> tuple[str, ...]:
     if path.resolve().parent != Path(directory).resolve():
         raise _refused(file, "is not in the working directory, which plugins are imported from")
     module = _imported(file, path.stem, None, directory)
+    origin = getattr(module, "__file__", None)
+    if origin is None or Path(origin).resolve() != path.resolve():
+        rule = f"bears the name of a module that is installed ({origin or 'built in'}): rename it"
+        raise _refused(file, rule)
     found = tuple(
         f"{path.stem}:{name}"
         for name, each in vars(module).items()
@@ -237,7 +241,9 @@ def _raised(failure: BaseException) -> str:
 def _told(failure: BaseException, module_name: str, directory: str) -> str:
     module = sys.modules.get(module_name)
     if isinstance(failure, AttributeError) and module is not None:
-        return f"{failure}, which is {getattr(module, '__file__', 'built in')}"
+        return f"{failure}; it is {getattr(module, '__file__', 'built in')}"
+    if isinstance(failure, SyntaxError):
+        return f"{failure.msg}, at {failure.filename}:{failure.lineno}"
     told = str(failure) if isinstance(failure, ImportError) else repr(failure)
     if isinstance(failure, SystemExit):
         told = _raised(failure)

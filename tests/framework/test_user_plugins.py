@@ -17,6 +17,7 @@ from roadstead.framework.user_plugins import (
     installed_plugins,
     load_plugin_class,
     load_plugins,
+    plugins_of_file,
     points_of,
 )
 from roadstead.nodes.pod_info import PodClasses
@@ -218,9 +219,23 @@ def test_of_a_folder_only_the_modules_that_are_named_can_be_imported(tmp_path):
 
     with pytest.raises(InputError, match="No module named 'a_sibling_of_it'"):
         load_plugin_class("named_in_folder:Fixed", str(tmp_path))
-    with pytest.raises(InputError, match=r"has no attribute 'Fixed', which is .*python"):
+    with pytest.raises(InputError, match=r"has no attribute 'Fixed'; it is .*python"):
         load_plugin_class("stat:Fixed", str(tmp_path))
     assert str(tmp_path) not in sys.path
+
+
+def test_a_file_that_bears_the_name_of_an_installed_module_is_refused_for_it(tmp_path):
+    (tmp_path / "queue.py").write_text("")
+
+    with pytest.raises(InputError, match=r"bears the name of a module that is installed .*queue"):
+        plugins_of_file(str(tmp_path / "queue.py"), str(tmp_path))
+
+
+def test_a_file_that_is_no_python_is_refused_with_its_line(tmp_path):
+    (tmp_path / "broken_in_folder.py").write_text("x = 1\nif x\n")
+
+    with pytest.raises(InputError, match=r"expected ':', at .*broken_in_folder.py:2\)"):
+        plugins_of_file(str(tmp_path / "broken_in_folder.py"), str(tmp_path))
 
 
 def test_a_plugin_in_a_package_of_a_folder_imports_what_else_the_package_has(tmp_path):
