@@ -120,9 +120,9 @@ _WITHIN_POD: Final[Mapping[str, Fields]] = {
         labelSelector="LabelSelector",
     ),
     "Affinity": _type(
-        nodeAffinity="NodeAffinity", podAffinity="PodAffinity", podAntiAffinity="PodAffinity"
+        nodeAffinity="AffinityToNodes", podAffinity="PodAffinity", podAntiAffinity="PodAffinity"
     ),
-    "NodeAffinity": _type(
+    "AffinityToNodes": _type(
         requiredDuringSchedulingIgnoredDuringExecution="NodeSelector",
         preferredDuringSchedulingIgnoredDuringExecution="PreferredSchedulingTerm",
     ),
