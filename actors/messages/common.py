@@ -9,7 +9,7 @@ from roadstead.actors.seam import Nothing, method
 
 @dataclass(frozen=True, slots=True)
 class PageAsk:
-    """Client → queue or binder: part of a long list."""
+    """Client → queue, binder or scheduler: part of a long list."""
 
     start: int
     count: int

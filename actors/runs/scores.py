@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 from roadstead.actors.messages import PageAsk
 from roadstead.actors.messages.scheduling import SCORES
@@ -19,22 +18,25 @@ async def with_scores(
     placements: Sequence[Placement], schedulers: Sequence[Ref], timeout_s: float
 ) -> tuple[Placement, ...]:
     """The placements with their scores; without one where its scheduler has ended."""
-    found: dict[tuple[str, str], int] = {}
+    node_of = {each.uid: each.node for each in placements}
+    found: dict[str, int] = {}
     for scheduler in schedulers:
         try:
-            await _ask(scheduler, found, timeout_s)
+            await _ask(scheduler, node_of, found, timeout_s)
         except RoadsteadError:
             # A run does not fail for them: they are not kept where a scheduler ends.
             continue
     return tuple(
-        each if (score := found.get((each.uid, each.node))) is None else replace(each, score=score)
-        for each in placements
+        Placement(each.pod, each.uid, each.node, found.get(each.uid)) for each in placements
     )
 
 
-async def _ask(scheduler: Ref, found: dict[tuple[str, str], int], timeout_s: float) -> None:
+async def _ask(
+    scheduler: Ref, node_of: Mapping[str, str], found: dict[str, int], timeout_s: float
+) -> None:
     start, total = 0, 1
     while start < total:
         page = await scheduler.call(SCORES, PageAsk(start, CHUNK), timeout_s=timeout_s)
-        found.update(zip(zip(page.uids, page.nodes, strict=True), page.scores, strict=True))
+        rows = zip(page.uids, page.nodes, page.scores, strict=True)
+        found.update((uid, score) for uid, node, score in rows if node_of.get(uid) == node)
         start, total = start + CHUNK, page.total

@@ -29,8 +29,8 @@ the cluster wait for the end of a chain, and plugins may be slow."""
 class Chain:
     """Decides which pods come next. decisions: of all batches so far, which settled so many pods.
 
-    pods: those of the batch that is to be decided; empty once the chain has ended. behind: pods
-    that may follow the first ones.
+    pods: those of the batch that is to be decided; empty once the chain has ended. coming: pods
+    that may be decided, the first batch's first of all; none where nothing may follow these.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Chain:
         cycle: TableCycle,
         tentative: Tentative,
         first: Sequence[PodInCycle],
-        behind: Sequence[PodInCycle] = (),
+        coming: Sequence[PodInCycle] = (),
     ) -> None:
         self.pods = first
         self.decisions: list[Decision] = []
@@ -46,7 +46,7 @@ class Chain:
         self.has_placed = False
         self._cycle = cycle
         self._tentative = tentative
-        self._all = (*first, *behind)
+        self._coming = coming or first
         self._batches = 0
         self._paused_s: float | None = None
 
@@ -68,7 +68,7 @@ class Chain:
         self.pods = self._following(decisions[-1]) if decisions else ()
 
     def _following(self, last: Decision) -> Sequence[PodInCycle]:
-        coming = self._all[self.settled :]
+        coming = self._coming[self.settled :]
         if not coming or self._batches == MOST_BATCHES or not self._goes_on(last):
             return ()
         if self._cycle.narrows(coming[0]):

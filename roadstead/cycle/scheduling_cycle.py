@@ -154,29 +154,30 @@ class SchedulingCycle:
             return self._everywhere
         return self._own
 
-    def behind(
+    def coming(
         self, lane: Lane, pods: Sequence[PodInCycle], undecided: Sequence[PodInCycle]
     ) -> Sequence[PodInCycle]:
-        """Of the undecided pods those that may be decided together with the next ones."""
+        """The next pods and those of the undecided that may be decided together with them."""
         if self._thinking.takes_time:
-            return ()
-        behind = self.on_lane(lane, undecided)[len(pods) :]
+            return pods
+        on_lane = self.on_lane(lane, undecided)
         if self._parts.shorten is None:
-            return behind
+            return on_lane
         # Workers are not asked about those that are tried on their nominated nodes.
-        return [*takewhile(lambda pod: pod.info.facts.nominated_node_name, behind)]
+        behind = takewhile(lambda pod: pod.info.facts.nominated_node_name, on_lane[len(pods) :])
+        return [*pods, *behind]
 
     def decide(
         self,
         lane: Lane,
         pods: Sequence[PodInCycle],
         now_s: float,
-        behind: Sequence[PodInCycle] = (),
+        coming: Sequence[PodInCycle] = (),
     ) -> Steps[Decided]:
         """Decisions for the first of the pods, and how many of these are settled by them.
 
         As many as one reading settles (at least one). Settled without a decision are those that go
-        on to all nodes. behind: pods that follow where these are settled, see `Chain`.
+        on to all nodes. coming: the pods and those that follow where they are settled, see `Chain`.
         """
         wait_s = self._thinking.wait_s(pods)
         if wait_s and self._parts.settings.concurrency == "exact":
@@ -191,11 +192,11 @@ class SchedulingCycle:
             if lane.is_older(now_s, self._staleness_s):
                 is_fresh = True
                 now_s = yield from self._read(lane, now_s)
-        chain = yield from self._decide_read(lane, pods, behind, is_fresh=is_fresh)
+        chain = yield from self._decide_read(lane, pods, coming, is_fresh=is_fresh)
         if not is_fresh and not chain.settled:
             now_s = yield from time_after(ReadClock())
             yield from self._read(lane, now_s)
-            chain = yield from self._decide_read(lane, pods, behind, is_fresh=True)
+            chain = yield from self._decide_read(lane, pods, coming, is_fresh=True)
         return chain.decisions, chain.settled
 
     def _read(self, lane: Lane, began_s: float) -> Steps[float]:
@@ -207,7 +208,7 @@ class SchedulingCycle:
         self,
         lane: Lane,
         pods: Sequence[PodInCycle],
-        behind: Sequence[PodInCycle],
+        coming: Sequence[PodInCycle],
         *,
         is_fresh: bool,
     ) -> Steps[Chain]:
@@ -219,7 +220,7 @@ class SchedulingCycle:
             if is_fresh and not self._thinking.takes_time:
                 # Attempts may have ended while workers answered.
                 yield from time_after(CatchUp(is_again=True))
-        chain = Chain(lane.cycle, self._nodes.tentative, pods, behind)
+        chain = Chain(lane.cycle, self._nodes.tentative, pods, coming)
         yield from held(self._nodes, self._decide_chain(lane, chain, is_fresh=is_fresh))
         return chain
 

@@ -17,6 +17,10 @@ Labels = tuple[tuple[str, str], ...]
 """Sorted (key, value) pairs."""
 
 
+TEMPLATE_HASH = "pod-template-hash"
+"""The label by which a Deployment's ReplicaSets, and their pods, bear its name and a suffix."""
+
+
 @dataclass(frozen=True, slots=True)
 class HostPort:
     """A port wanted on the node; `ip` is "0.0.0.0" where the manifest says none."""

@@ -50,7 +50,8 @@ def load_plugin_class(path: str, directory: str = "") -> type[Plugin]:
 def plugins_of_file(file: str, directory: str) -> tuple[str, ...]:
     """The dotted paths of the plugin classes that a file of `directory` defines, in its order.
 
-    InputError for a file that is elsewhere, cannot be imported, or defines none.
+    InputError for a file that is elsewhere, bears an installed module's name, cannot be imported,
+    or defines none.
     """
     path = Path(file)
     if path.resolve().parent != Path(directory).resolve():

@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from roadstead.config.model import DEFAULT_SCHEDULER_NAME
 from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.facts.pod import TEMPLATE_HASH
 from roadstead.manifests.collection import Manifests
 from roadstead.manifests.names import joined_name, template_hash
 from roadstead.manifests.templates import (
@@ -32,9 +34,6 @@ from roadstead.protocol.objects import (
     PodTemplate,
     ReplicaSet,
 )
-
-TEMPLATE_HASH = "pod-template-hash"
-SCHEDULER = "default-scheduler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +83,18 @@ def _is_same(template: PodTemplate, deployment: Deployment) -> bool:
 
 def _comparable(template: PodTemplate) -> tuple[object, object]:
     labels = {k: v for k, v in template.metadata.labels.items() if k != TEMPLATE_HASH}
-    scheduler = template.spec.scheduler_name or SCHEDULER
+    scheduler = template.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
     return labels, template.spec.model_copy(update={"scheduler_name": scheduler})
 
 
 def _adrift(deployment: Deployment, pods: Sequence[Pod]) -> Iterator[Pod]:
     """Pods of a deployment whose replica set is not among the manifests: its name is the
     deployment's and the hash of their template."""
-    namespace = deployment.metadata.namespace or DEFAULT_NAMESPACE
+    namespace, name = object_key(deployment)
     for pod in pods:
         revision = pod.metadata.labels.get(TEMPLATE_HASH, "")
-        name = joined_name(deployment.metadata.name, revision)
-        if revision and controller_key(pod) == ("ReplicaSet", namespace, name):
+        made = joined_name(name, revision)
+        if revision and controller_key(pod) == ("ReplicaSet", namespace, made):
             yield pod
 
 

@@ -45,17 +45,18 @@ class PodsByNode:
 
     def on(self, node: str) -> tuple[str, ...]:
         """Who is on a node, in the order in which they came."""
+        return tuple(self._lists().get(node, ()))
+
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes on which there are pods."""
+        return tuple(self._lists())
+
+    def _lists(self) -> dict[str, dict[str, None]]:
         if self._listed is None:
             self._listed = {}
             for uid, name in self.node_of.items():
                 self._listed.setdefault(name, {})[uid] = None
-        return tuple(self._listed.get(node, ()))
-
-    def nodes(self) -> tuple[str, ...]:
-        """The nodes on which there are pods."""
-        self.on("")
-        assert self._listed is not None, "lists are made by the first who asks"
-        return tuple(self._listed)
+        return self._listed
 
     def validate(self) -> None:
         """Asserts that both directions agree."""

@@ -6,15 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
-from roadstead.facts.pod import Pod, PodFacts
+from roadstead.facts.pod import TEMPLATE_HASH, Pod, PodFacts
 from roadstead.report.result import Json, NotCreated, RunResult
 from roadstead.report.summary import summarize, summary_document
 
 BARE_PODS_MAX = 10
 """So many pods without a controller are shown one by one; more of them are counted as one."""
-
-TEMPLATE_HASH = "pod-template-hash"
-"""The label by which a Deployment's ReplicaSets, and their pods, bear its name and a suffix."""
 
 
 @dataclass(frozen=True, slots=True)

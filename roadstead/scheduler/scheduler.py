@@ -85,10 +85,10 @@ class Scheduler:
             yield from self.leasing.lease()
             return None
         lane, pods = self.cycle.next(undecided)
-        return (yield from self._batch(lane, pods, self.cycle.behind(lane, pods, undecided)))
+        return (yield from self._batch(lane, pods, self.cycle.coming(lane, pods, undecided)))
 
     def _batch(
-        self, lane: Lane, pods: Sequence[PodInCycle], behind: Sequence[PodInCycle]
+        self, lane: Lane, pods: Sequence[PodInCycle], coming: Sequence[PodInCycle]
     ) -> Steps[BatchDone]:
         performer = self.performer
         if performer.reads_failed:
@@ -98,7 +98,7 @@ class Scheduler:
         decided: Decided | None = None
         unsettled = ""
         try:
-            decided = yield from self.cycle.decide(lane, pods, now_s, behind)
+            decided = yield from self.cycle.decide(lane, pods, now_s, coming)
         except UnsettledError as failure:
             unsettled = str(failure)
         now_s = yield from time_after(READ_CLOCK)

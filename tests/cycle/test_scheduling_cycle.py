@@ -53,8 +53,8 @@ class World:
         self.needs.clear()
         undecided = pods
         lane, pods = self.cycle.next(undecided)
-        behind = self.cycle.behind(lane, pods, undecided)
-        steps, answer = self.cycle.decide(lane, pods, self.now_s, behind), None
+        coming = self.cycle.coming(lane, pods, undecided)
+        steps, answer = self.cycle.decide(lane, pods, self.now_s, coming), None
         while True:
             try:
                 need = steps.send(answer)
