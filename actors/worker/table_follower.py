@@ -193,7 +193,8 @@ class TableFollower:
             for batch in whole:
                 self._apply(batch)
             self.touched = Touched(self.applied)
-            self._parts.clear()
+            # Of another fill that began meanwhile some parts may be here: nobody sends them again.
+            self._parts = {at: each for at, each in self._parts.items() if self._needs(at[0])}
             await self._advance()
         return NOTHING
 

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from roadstead.actors.cache import refill
+from roadstead.actors.cache import encoding, refill
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import APPLIED, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import Restream
-from roadstead.actors.seam import DeadlineError
+from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.actors.worker.actor import WorkerActor
 from tests.actors.world import NOBODY, Fake, Fakes, lines, plan_of, until
 from tests.builders import node
@@ -185,3 +185,24 @@ async def test_a_fill_that_fails_once_another_life_is_filled_is_of_no_consequenc
 
     assert {part.epoch for part in world.way.told("restore")[before:]} <= {1}
     assert world.stream.unfilled == set()
+
+
+async def test_parts_of_two_fills_that_cross_leave_nothing_out(monkeypatch):
+    """A restream that is asked for twice: the second fill holds the changes behind the first."""
+    monkeypatch.setattr(encoding, "PAGE", 2)
+    world = World()
+    world.way.answers["restore"] = NOTHING
+    await world.with_nodes("n1", "n2", "n3")
+    await world.cache.restream(Restream("worker-0", 2))
+    await world.with_nodes("n4")
+    await world.cache.restream(Restream("worker-0", 2))
+    earlier, later = (
+        [part for part in world.way.told("restore") if part.seq == seq] for seq in (3, 4)
+    )
+    world.worker = WorkerActor("worker-0", plan_of(workers=1), NOBODY, is_new=True, epoch=2)
+
+    for part in (*later[:-1], *earlier, later[-1]):
+        await world.worker.restore(part)
+
+    assert world.worker.applied == 4
+    assert world.is_up_to_date()
