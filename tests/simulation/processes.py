@@ -176,9 +176,10 @@ def going_on(plan, disk):
 
 
 def inputs_of(scenario):
-    """All at once, as the command line has it."""
-    late = tuple(node for wave in scenario.waves for node in wave.nodes)
-    return RunInputs((*scenario.nodes, *late), scenario.running, tuple(scenario.pods))
+    """All at once, as the command line has it, which takes no node twice: as it is in the end."""
+    late = (node for wave in scenario.waves for node in wave.nodes)
+    nodes = {node.name: node for node in (*scenario.nodes, *late)}
+    return RunInputs(tuple(nodes.values()), scenario.running, tuple(scenario.pods))
 
 
 async def run_by_client(process, inputs, until_s):
