@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import roadstead.actors.messages  # noqa: E402, F401  (declares the methods)
+from roadstead.actors.messages import PackedChanges  # noqa: E402
 from roadstead.actors.runtime.transcript import SavedTranscript, read_transcript  # noqa: E402
 from roadstead.actors.seam import METHODS, clock_s  # noqa: E402
 from roadstead.protocol.codec import CodecError, Envelope, from_wire  # noqa: E402
@@ -60,6 +61,8 @@ def lines_of(saved: SavedTranscript) -> Iterator[str]:
 def _said(envelope: Envelope) -> str:
     method = METHODS.get(envelope.kind)
     body = envelope.body if method is None else from_wire(method.message, envelope.body)
+    if isinstance(body, PackedChanges):
+        body = body.opened()
     text = repr(body)
     short = text if len(text) <= BODY_MAX_CHARS else text[: BODY_MAX_CHARS - 1] + "…"
     sender = f"{envelope.token} (epoch {envelope.epoch})" if envelope.token else "the driver"

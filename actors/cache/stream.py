@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from roadstead.actors.cache.encoding import ChangeEncoder, storage_batch, version_batch
 from roadstead.actors.cache.refill import WorkerRefill
 from roadstead.actors.cache.worker_feed import Joiner, WorkerFeed
 from roadstead.actors.logs import log
-from roadstead.actors.messages import APPLY, DeltaBatch
+from roadstead.actors.messages import APPLY, DeltaBatch, PackedChanges
 from roadstead.actors.messages.recovery import RESTORE, Restore, Restream
 from roadstead.actors.names import CACHE, WORKER, follower_names
 from roadstead.actors.seam import Directory, PatientRef, Ref
@@ -59,6 +58,7 @@ class ChangeStream:
             for name in self.followers
             if name.startswith(WORKER)
         }
+        self._last: tuple[DeltaBatch, bytes] | None = None
         self._to_schedulers: set[asyncio.Task[None]] = set()
         self._to_workers: set[asyncio.Task[None]] = set()
 
@@ -104,17 +104,23 @@ class ChangeStream:
     def _begin_sending(self, name: str, batch: DeltaBatch) -> None:
         # Nobody waits for workers: decisions do not rest on them.
         tasks = self._to_workers if name in self._feeds else self._to_schedulers
-        ours = replace(batch, epoch=self._epochs[name])
-        task = asyncio.create_task(self._send(name, ours))
+        changes = PackedChanges(self._packed(batch), self._epochs[name])
+        task = asyncio.create_task(self._send(name, changes, batch.first_seq + batch.count - 1))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    async def _send(self, name: str, batch: DeltaBatch) -> None:
+    def _packed(self, batch: DeltaBatch) -> bytes:
+        """A batch as all followers get it, packed for the first of them."""
+        if self._last is None or self._last[0] is not batch:
+            self._last = batch, PackedChanges.of(batch).data
+        return self._last[1]
+
+    async def _send(self, name: str, changes: PackedChanges, last_seq: int) -> None:
         try:
-            answer = await self._follower(name).call(APPLY, batch, timeout_s=self._call_s)
+            answer = await self._follower(name).call(APPLY, changes, timeout_s=self._call_s)
         except RoadsteadError as failure:
             if name in self._feeds:
-                self._missed(name, batch.first_seq + batch.count - 1, failure)
+                self._missed(name, last_seq, failure)
                 return
             self.lost = f"{name} no longer takes changes: {failure}"
             return

@@ -70,6 +70,7 @@ from roadstead.actors.messages.stream import (
     VERSION,
     Applied,
     DeltaBatch,
+    PackedChanges,
     nodes_batch,
 )
 
@@ -117,6 +118,7 @@ __all__ = [
     "Leased",
     "NodeBatch",
     "Nominations",
+    "PackedChanges",
     "PageAsk",
     "PendingPage",
     "PodBatch",

@@ -11,6 +11,7 @@ from roadstead.actors.seam import method
 from roadstead.cycle.messages import RankAnswer, RankAsk, ScoreAnswer, ScoreAsk
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
+from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 from roadstead.storage import StorageChange
 
 NO_NODES = NodeList()
@@ -27,8 +28,7 @@ class DeltaBatch:
     changes: of the storage, one for each delta of kind STORAGE. versions: of rows, one for each
     delta of kind VERSION. came: nodes that nobody knew, ahead of all else, one number each;
     came_at: int64[node], as `arrivals`. partitions: of all these nodes, `came` first; empty where
-    no scheduler has partitions of its own. epoch: of the receiver's life that it is for, as of
-    `Restore`; 0 for any.
+    no scheduler has partitions of its own.
     """
 
     first_seq: int
@@ -46,7 +46,6 @@ class DeltaBatch:
     came: NodeList = NO_NODES
     came_at: bytes = b""
     partitions: tuple[int, ...] = ()
-    epoch: int = 0
 
     @property
     def count(self) -> int:
@@ -56,6 +55,26 @@ class DeltaBatch:
     def node_names(self) -> list[str]:
         """The nodes that come or are changed, in the order of `partitions`."""
         return [*self.came.names, *(facts.name for facts in self.nodes)]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedChanges:
+    """Cache → one follower: a `DeltaBatch`, which was packed once for all followers.
+
+    epoch: of the receiver's life that it is for, as of `Restore`; 0 for any.
+    """
+
+    data: bytes
+    epoch: int = 0
+
+    @staticmethod
+    def of(batch: DeltaBatch, epoch: int = 0) -> PackedChanges:
+        """A batch for a follower."""
+        return PackedChanges(pack(to_wire(batch)), epoch)
+
+    def opened(self) -> DeltaBatch:
+        """The batch. CodecError for anything else."""
+        return from_wire(DeltaBatch, unpack(self.data, typed=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +106,6 @@ def nodes_batch(
     )
 
 
-APPLY = method("apply", DeltaBatch, Applied)
+APPLY = method("apply", PackedChanges, Applied)
 SCORE = method("score", ScoreAsk, ScoreAnswer)
 RANK = method("rank", RankAsk, RankAnswer)

@@ -11,7 +11,7 @@ import logging
 from dataclasses import replace
 
 from roadstead.actors.logs import ROOT, log
-from roadstead.actors.messages import ActorStatus, Applied, DeltaBatch, PageAsk
+from roadstead.actors.messages import ActorStatus, Applied, PackedChanges, PageAsk
 from roadstead.actors.messages.recovery import Restore
 from roadstead.actors.messages.scheduling import ScorePage
 from roadstead.actors.names import index_of
@@ -99,9 +99,9 @@ class SchedulerActor:
         """What it did so far."""
         return self._scheduler.performer.figures
 
-    async def apply(self, batch: DeltaBatch) -> Applied:
-        """Changes of the cluster, from the cache."""
-        return await self._nodes.apply(batch)
+    async def apply(self, changes: PackedChanges) -> Applied:
+        """PackedChanges of the cluster, from the cache."""
+        return await self._nodes.apply(changes)
 
     async def restore(self, part: Restore) -> Nothing:
         """All that the cluster holds, in parts, for a new life."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roadstead.actors.messages import Applied, DeltaBatch
+from roadstead.actors.messages import DeltaBatch
 from roadstead.actors.seam import DeadlineError
 from roadstead.actors.worker.table_follower import MAX_WAITING_BATCHES, TableFollower
 from roadstead.cache.row_versions import KnownVersions
@@ -69,11 +69,11 @@ class HeldNodes(TableFollower):
             await self.go_on()
         await super()._reach(seq)
 
-    async def apply(self, batch: DeltaBatch) -> Applied:
+    async def take(self, batch: DeltaBatch) -> None:
         """As a worker. Where too many changes wait, the state is less stale than it might be."""
         if not self._decides and len(self._early) >= MAX_WAITING_BATCHES // 2:
             await self.go_on()
-        return await super().apply(batch)
+        await super().take(batch)
 
     def touched_since(self, seq: int) -> set[str] | None:
         """Nodes that may be otherwise at `known_version` than after a change; None if unknown."""

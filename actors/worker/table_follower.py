@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roadstead.actors.messages import APPLIED, STORAGE, VERSION, Applied, DeltaBatch
+from roadstead.actors.messages import APPLIED, STORAGE, VERSION, Applied, DeltaBatch, PackedChanges
 from roadstead.actors.messages.recovery import Restore
 from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Nothing
 from roadstead.facts.node import NodeFacts
@@ -50,18 +50,21 @@ class TableFollower:
         self._moved = asyncio.Condition()
         self.touched = Touched()
 
-    async def apply(self, batch: DeltaBatch) -> Applied:
-        """Deltas of the cache; those that come early wait for the ones before them.
+    async def apply(self, changes: PackedChanges) -> Applied:
+        """PackedChanges of the cache.
 
         What was on its way to an earlier life is numbered by a cache that may be over, too.
         """
-        if 0 < batch.epoch < self._epoch:
-            return APPLIED
+        if not 0 < changes.epoch < self._epoch:
+            await self.take(changes.opened())
+        return APPLIED
+
+    async def take(self, batch: DeltaBatch) -> None:
+        """PackedChanges in their order; those that come early wait for the ones before them."""
         if len(self._early) >= MAX_WAITING_BATCHES:
             raise ActorError(f"{self._name}: delta {self.applied + 1} never came")
         self._early[batch.first_seq] = batch
         await self._advance()
-        return APPLIED
 
     async def _advance(self) -> None:
         while (

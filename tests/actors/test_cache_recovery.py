@@ -222,7 +222,7 @@ async def test_a_new_follower_gets_the_cluster_and_later_changes_come_behind_it(
     await turns()
 
     for batch in world.scheduler.told("apply"):
-        await fresh.apply(batch)
+        await fresh.take(batch)
     for part in [*reversed(parts), parts[0]]:
         await fresh.restore(part)
 

@@ -283,7 +283,7 @@ async def test_a_cache_that_crashed_sends_asks_and_fills_nothing_any_more(monkey
     world.cache.crashed()
     await turns()
 
-    assert sorted(set(ended)) == ["DeltaBatch", "Restore"]
+    assert sorted(set(ended)) == ["PackedChanges", "Restore"]
     assert {"cache expiry", "refill worker-0"}.isdisjoint(
         task.get_name() for task in asyncio.all_tasks()
     )

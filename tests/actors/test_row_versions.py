@@ -19,7 +19,7 @@ async def test_what_the_cache_is_told_of_rows_is_streamed_with_a_number():
     answer = await cache.settle(Settle((), (), (), rows=(("n2", 7), ("gone", 9))))
     await cache.stream.flush()
 
-    assert scheduler.told("apply")[-1] == replace(version_batch(3, [("n2", 7)]), epoch=1)
+    assert scheduler.told("apply")[-1] == version_batch(3, [("n2", 7)])
     assert answer.seq == 3
 
 

@@ -364,7 +364,7 @@ async def test_a_batch_whose_changes_do_not_come_in_time_begins_anew():
     settled = []
 
     async def late(batch):
-        if batch.kinds:
+        if batch.opened().kinds:
             await there.wait()
         return await world.scheduler.apply(batch)
 

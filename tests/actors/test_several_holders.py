@@ -49,7 +49,7 @@ class World:
         """The changes that the first scheduler was told of reach its table, or wait there."""
         told = self.fakes[0].told("apply")
         for batch in told[self._passed_on :]:
-            await self.nodes.apply(batch)
+            await self.nodes.take(batch)
         self._passed_on = len(told)
 
     def waiting(self, name):

@@ -11,7 +11,7 @@ from roadstead.actors.cache import worker_feed
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.cache.encoding import storage_batch, version_batch
 from roadstead.actors.cache.worker_feed import WAIT_S, Joiner, WorkerFeed, together
-from roadstead.actors.messages import APPLIED, Applied, RunningPods, node_batch
+from roadstead.actors.messages import APPLIED, Applied, PackedChanges, RunningPods, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import PodsGone
 from roadstead.actors.runtime.virtual_time import run_virtual
@@ -64,10 +64,10 @@ def test_changes_that_come_together_leave_a_table_as_one_by_one(steps, cuts):
         cuts.update(n for place, b in enumerate(batches) if b.came for n in (place, place + 1))
         bounds = [0, *sorted(cut for cut in cuts if 0 < cut < len(batches)), len(batches)]
         held = TableFollower("worker-0", NodeTable(), 30.0)
-        await held.apply(nodes)
+        await held.take(nodes)
         for start, stop in pairwise(bounds):
             if start < stop:
-                await held.apply(together(batches[start:stop]))
+                await held.take(together(batches[start:stop]))
         assert lines(held.table) == lines(table)
         seq = (nodes, *batches)[-1]
         assert held.applied == seq.first_seq + seq.count - 1
@@ -177,7 +177,7 @@ def test_a_workers_answer_says_whether_it_was_asked_lately():
                 await worker.score(ScoreAsk(0, 0, ()))
             if number == 3:
                 await asyncio.sleep(ASKED_S)
-            found.append(await worker.apply(versions(number)[0]))
+            found.append(await worker.apply(PackedChanges.of(versions(number)[0])))
         return found
 
     assert run_virtual(run) == [Applied(), Applied(is_asked=True), Applied()]

@@ -3,7 +3,7 @@
 import asyncio
 from inspect import isawaitable
 
-from roadstead.actors.messages import pod_batch
+from roadstead.actors.messages import PackedChanges, pod_batch
 from roadstead.actors.runs.client import Client
 from roadstead.actors.runs.launch import first_of, open_runtime
 from roadstead.actors.runtime.simulated import SimulatedRuntime
@@ -49,8 +49,9 @@ class Fake:
         return found
 
     def told(self, method):
-        """The messages of one method, in order."""
-        return [message for name, message in self.calls if name == method]
+        """The messages of one method, in order; changes of the cluster as they were packed."""
+        found = [message for name, message in self.calls if name == method]
+        return [m.opened() if isinstance(m, PackedChanges) else m for m in found]
 
 
 class Fakes:

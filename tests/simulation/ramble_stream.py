@@ -81,7 +81,8 @@ class _Follower:
             self._fail(method, message)
             raise DeadlineError(f"{self.name} did not answer")
         if method is APPLY:
-            self._follow(message.first_seq, message.count)
+            changes = message.opened()
+            self._follow(changes.first_seq, changes.count)
             return Applied(is_asked=draw.random() < 0.3)
         if message.epoch == self.epoch:
             self._take_part(message)
@@ -106,7 +107,10 @@ class _Follower:
 
     def _fail(self, method, message):
         """A worker that misses a message of a fill, or a change beyond the last one, is behind."""
-        is_old = method is APPLY and message.first_seq + message.count - 1 <= self.filled_to
+        is_old = False
+        if method is APPLY:
+            changes = message.opened()
+            is_old = changes.first_seq + changes.count - 1 <= self.filled_to
         if is_old or message_epoch(message, self.epoch) != self.epoch:
             return
         if not self.is_behind:
