@@ -195,15 +195,10 @@ def crowded(nodes: int, running: int) -> NodeTable:
 def decide(run: ClassRun) -> None:
     """PreFilter, Filter, PreScore, Score, Normalize, and the totals."""
     evaluation = run.evaluation
-    node_count = len(evaluation.table)
-    filters = evaluation.own_filter_summaries()
-    evaluation.update(node_count, filters)
-    scores = {}
-    if evaluation.pre_filter.status.is_success and evaluation.feasible.any():
-        scores = evaluation.own_score_summaries()
-    failure = run.filter(filters)
+    pre_filter = evaluation.run_pre_filter()
+    failure = run.filter(pre_filter)
     assert not failure, failure
-    status = run.score(scores)
+    status = run.score(evaluation.run_pre_score())
     assert status.is_success, status
 
 

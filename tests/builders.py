@@ -154,10 +154,10 @@ def evaluated(profile, facts, table):
 
 def advance(evaluation):
     """Brings an evaluation up to date with its table; PreScore's status."""
-    evaluation.update(len(evaluation.table), evaluation.own_filter_summaries())
+    evaluation.update(evaluation.run_pre_filter())
     if not evaluation.pre_filter.status.is_success:
         return None
-    status, _ = evaluation.update_scores(evaluation.own_score_summaries())
+    status, _ = evaluation.update_scores(evaluation.run_pre_score())
     return status
 
 
@@ -170,14 +170,26 @@ def state_for(plugin, table, facts):
     """The state in which a plugin's Filter and Score find themselves; None after a Skip."""
     state = CycleState(len(table))
     info = table.columns.classes.info(facts)
-    if hasattr(plugin, "score_summary"):
+    if hasattr(plugin, "pre_score"):
         everywhere = np.ones(len(table), dtype=np.bool_)
-        summary = plugin.score_summary(state, info, table, lambda: everywhere)
-        if summary is not None:
-            state.score_summaries[plugin.name] = summary
-    if hasattr(plugin, "pre_score") and plugin.pre_score(state, info).is_skip:
-        return None
+        if plugin.pre_score(state, info, table, lambda: everywhere).is_skip:
+            return None
     return state
+
+
+def found_before_filter(plugin, info, table):
+    """What PreFilter finds across nodes; None where it finds nothing."""
+    state = CycleState(len(table))
+    plugin.pre_filter(state, info, table)
+    return state.get(plugin.name)
+
+
+def found_before_score(plugin, info, table, feasible=None):
+    """What PreScore finds across nodes, of which these rows (or all) are feasible."""
+    state = CycleState(len(table))
+    rows = np.ones(len(table), dtype=np.bool_) if feasible is None else feasible
+    plugin.pre_score(state, info, table, lambda: rows)
+    return state.get(plugin.name)
 
 
 def filter_with(plugin, facts, table):

@@ -34,8 +34,6 @@ from roadstead.framework.plugin import (
     Reads,
     ReservePlugin,
     ScorePlugin,
-    SummarizesFilter,
-    SummarizesScore,
 )
 from roadstead.protocol.status import SUCCESS
 
@@ -100,7 +98,7 @@ class RaisesAtQueueSort(Faulty, QueueSortPlugin):
 class RaisesAtPreFilterForSome(Faulty, PreFilterPlugin):
     name = "RaisesAtPreFilterForSome"
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         return self.fail() if is_odd(pod.facts) else PreFilterResult()
 
 
@@ -121,7 +119,7 @@ class RaisesAtPostFilter(Faulty, PostFilterPlugin):
 class RaisesAtPreScoreForSome(Faulty, PreScorePlugin):
     name = "RaisesAtPreScoreForSome"
 
-    def pre_score(self, state, pod):
+    def pre_score(self, state, pod, table, feasible):
         return self.fail() if is_odd(pod.facts) else SUCCESS
 
 
@@ -331,44 +329,39 @@ class CrashesAtScoreForSome(Faulty, ScorePlugin):
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A summary: how many nodes."""
+    """How many nodes there are."""
 
     nodes: int
 
 
-class LooksAcross(Faulty, FilterPlugin, SummarizesFilter):
-    """Lets every node pass, and sends how many there are."""
+class LooksAcross(Faulty, PreFilterPlugin, FilterPlugin):
+    """Lets every node pass, and counts how many there are."""
 
     name = "LooksAcross"
     reads = Reads.CLUSTER
 
-    def filter_summary(self, pod, table):
-        return Count(len(table))
+    def pre_filter(self, state, pod, table):
+        state.write(self.name, Count(len(table)))
+        return PreFilterResult()
 
     def filter(self, state, pod, table):
         return FilterResult()
 
 
-class RaisesAtFilterSummaryForSome(LooksAcross):
-    name = "RaisesAtFilterSummaryForSome"
+class FailsToCountForSome(LooksAcross):
+    name = "FailsToCountForSome"
 
-    def filter_summary(self, pod, table):
-        return self.fail() if is_odd(pod.facts) else Count(len(table))
-
-
-class SummarizesFalselyForSome(LooksAcross):
-    name = "SummarizesFalselyForSome"
-
-    def filter_summary(self, pod, table):
-        return "many" if is_odd(pod.facts) else Count(len(table))
+    def pre_filter(self, state, pod, table):
+        return self.fail() if is_odd(pod.facts) else super().pre_filter(state, pod, table)
 
 
-class RaisesAtScoreSummaryForSome(Faulty, ScorePlugin, SummarizesScore):
-    name = "RaisesAtScoreSummaryForSome"
+class FailsToWeighForSome(Faulty, PreScorePlugin, ScorePlugin):
+    name = "FailsToWeighForSome"
     reads = Reads.CLUSTER
 
-    def score_summary(self, state, pod, table, feasible):
-        return self.fail() if is_odd(pod.facts) else Count(len(table))
+    def pre_score(self, state, pod, table, feasible):
+        state.write(self.name, Count(len(table)))
+        return self.fail() if is_odd(pod.facts) else SUCCESS
 
     def score(self, state, pod, table):
         return np.zeros(len(table), np.int64)

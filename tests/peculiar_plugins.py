@@ -25,7 +25,6 @@ from roadstead.framework.plugin import (
     Reads,
     ReservePlugin,
     ScorePlugin,
-    SummarizesFilter,
 )
 from roadstead.protocol.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 
@@ -87,7 +86,7 @@ class NamesSomeNodes(_Signed, PreFilterPlugin):
 
     name = "NamesSomeNodes"
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         if pod.facts.priority == 5:
             return PreFilterResult(Status(Code.UNSCHEDULABLE, ("no luck today",)))
         if _cpu(pod.facts) not in (500, 600):
@@ -101,7 +100,7 @@ class NamesOtherNodes(_Signed, PreFilterPlugin):
 
     name = "NamesOtherNodes"
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         if _cpu(pod.facts) not in (100, 500, 600):
             return PreFilterResult()
         names = (f"{kind}{number}" for kind in "nwks" for number in range(0, 150, 3))
@@ -110,12 +109,12 @@ class NamesOtherNodes(_Signed, PreFilterPlugin):
 
 @dataclass(frozen=True)
 class Crowd:
-    """A summary: how many pods of one size there are."""
+    """How many pods of one size there are."""
 
     pods: int
 
 
-class SeesCrowds(_Signed, PreFilterPlugin, FilterPlugin, SummarizesFilter):
+class SeesCrowds(_Signed, PreFilterPlugin, FilterPlugin):
     """Refuses nodes of odd numbers to pods of which two of the same size are on any nodes.
 
     It fails to count those of one size.
@@ -128,15 +127,15 @@ class SeesCrowds(_Signed, PreFilterPlugin, FilterPlugin, SummarizesFilter):
         size = _cpu(placed.facts)
         return Effect(size, lambda pod: _cpu(pod.facts) == size)
 
-    def filter_summary(self, pod, table):
+    def pre_filter(self, state, pod, table):
         size = _cpu(pod.facts)
         if size == 900:
             raise RuntimeError("too many to count")
-        return Crowd(sum(n for each, n in table.class_counts.items() if _cpu(each.facts) == size))
-
-    def pre_filter(self, state, pod):
-        is_crowd = state.filter_summaries[self.name].pods > 1
-        return PreFilterResult(SUCCESS if is_crowd else SKIP)
+        pods = sum(n for each, n in table.class_counts.items() if _cpu(each.facts) == size)
+        if pods <= 1:
+            return PreFilterResult(SKIP)
+        state.write(self.name, Crowd(pods))
+        return PreFilterResult()
 
     def filter(self, state, pod, table):
         return FilterResult.refuse(_last_digits(table) % 2 == 1, unschedulable("full"))
@@ -172,7 +171,7 @@ class FailsToScore(_Signed, PreScorePlugin, ScorePlugin):
 
     name = "FailsToScore"
 
-    def pre_score(self, state, pod):
+    def pre_score(self, state, pod, table, feasible):
         if _cpu(pod.facts) == 500:
             return error("nothing to compare")
         return SUCCESS if _cpu(pod.facts) in (300, 900) else SKIP
@@ -188,7 +187,7 @@ class LooksTwice(_Signed, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePl
 
     name = "LooksTwice"
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         if _cpu(pod.facts) == 900:
             return PreFilterResult(error("nothing to see"))
         return PreFilterResult(SKIP if _cpu(pod.facts) in (100, 300, 500) else SUCCESS)
@@ -196,7 +195,7 @@ class LooksTwice(_Signed, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePl
     def filter(self, state, pod, table):
         return FilterResult.refuse(_last_digits(table) == 2, unschedulable("twice"))
 
-    def pre_score(self, state, pod):
+    def pre_score(self, state, pod, table, feasible):
         return SKIP if _cpu(pod.facts) in (250, 300, 600) else SUCCESS
 
     def score(self, state, pod, table):

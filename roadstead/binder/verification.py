@@ -5,31 +5,30 @@
                         └───────────────────────────────┴──► PreFilter, Filter over the one row
 
 What a scheduler decided on may be old; what is committed is checked here, against authoritative
-counts. Filters run over a view of the one row; a plugin that looks across nodes gets its summary
-from the whole table. Of a class that comes again, what NODE facts say is kept for all rows, and
-PreFilter's outcome as long as no pod came or went that it may depend on.
+counts. PreFilter looks at the whole table, and filters at a view of the one row. Of a class that
+comes again, what NODE facts say is kept for all rows, and PreFilter's outcome as long as no pod
+came or went that it may depend on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.evaluation import Summaries
-from roadstead.framework.failures import filter_status, phase_failure
-from roadstead.framework.guarded import PluginFailure
+from roadstead.framework.diagnosis import excluded_status
+from roadstead.framework.failures import filter_status
 from roadstead.framework.plugin import FilterPlugin, Plugin, Reads
-from roadstead.framework.profile import Profile, concern, effects_of
+from roadstead.framework.pre_filtering import PreFilterOutcome, run_pre_filter
+from roadstead.framework.profile import Profile
+from roadstead.framework.validity import Validity, inputs_of
 from roadstead.nodes.columns import Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Table
-from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable
-
-_NARROWED = unresolvable("node(s) didn't satisfy the plugins that narrow the nodes")
+from roadstead.protocol.status import SUCCESS, Status
 
 WORTHWHILE = 3
 """Pods of a class after which what NODE facts say is found for all rows at once."""
@@ -43,29 +42,27 @@ MAX_KNOWN = 4096
 
 @dataclass(slots=True)
 class _Known:
-    """What was found of a class. inputs: what it depends on besides pods; changes: pods that came
-    and went before. live: filters beyond NODE facts that are not skipped; passes: bool[row], what
-    the others said, once that was found. harmless: kinds or classes (`Profile.kind_or_class`) that
-    cannot change PreFilter's outcome. The two that are called alone leave plugins out that look at
-    the table themselves.
+    """What was found of a class.
+
+    live: filters beyond NODE facts that are not skipped; passes: bool[row], what the others said,
+    once that was found. whole: until when PreFilter's outcome holds. alone: until when it holds at
+    least as far as plugins need it that do not look at the table themselves.
     """
 
-    inputs: tuple[int, Hashable]
-    changes: int
-    changes_alone: int
-    summaries: Summaries
-    status: Status
-    state: CycleState
-    named: frozenset[str]
+    outcome: PreFilterOutcome
+    whole: Validity
+    alone: Validity
     live: tuple[FilterPlugin, ...] = ()
     passes: Bools | None = None
     times: int = 0
-    harmless: set[int] = field(default_factory=set)
-    harmless_alone: set[int] = field(default_factory=set)
+
+    def names(self, node_name: str) -> bool:
+        """Whether PreFilter leaves a node in."""
+        return self.outcome.node_names is None or node_name in self.outcome.node_names
 
 
 class Verifier:
-    """Runs PreFilter and Filter for single nodes; PreFilter once per kind and summaries.
+    """Runs PreFilter and Filter for single nodes; PreFilter once per kind, until it changes.
 
     What is known is kept by kind; by class where plugins may say something else of others.
     """
@@ -74,29 +71,30 @@ class Verifier:
         self._table = table
         self._profiles = profiles
         self._known: dict[Hashable, _Known] = {}
+        # By profile: what PreFilter and Filter say across nodes, and for what of it there is no
+        # quick yes.
+        self._filtering = {name: _filtering(each) for name, each in profiles.items()}
+        self._unadmitted = {
+            name: [plugin for plugin in plugins if not _admits_alone(plugin)]
+            for name, plugins in self._filtering.items()
+        }
 
     def verify(self, facts: PodFacts, node_name: str) -> Status:
         """Success, or the first refusal. KeyError for an unknown node or profile."""
-        try:
-            return self._verify(facts, node_name)
-        except PluginFailure as failure:
-            return phase_failure("PreFilter", failure.status)
-
-    def _verify(self, facts: PodFacts, node_name: str) -> Status:
         profile = self._profiles[facts.scheduler_name]
         info = self._table.classes.info(facts)
         row = self._table.row_of(node_name)
         known = self._known.get(_key_of(info, profile))
         if known is not None and self._holds(known, profile, info, alone=True):
-            narrowed = bool(known.named) and node_name not in known.named
-            if known.status.is_success and not narrowed and self._admits(known, profile, info, row):
+            passed = known.outcome.status.is_success and known.names(node_name)
+            if passed and self._admits(known, profile, info, row):
                 return SUCCESS
         known = self._pre_filtered(profile, info)
-        if not known.status.is_success:
-            return known.status
-        if known.named and node_name not in known.named:
-            return _NARROWED
-        return _filtered(profile, info, known.state, self._table.view(np.array([row])))
+        if not known.outcome.status.is_success:
+            return known.outcome.status
+        if not known.names(node_name):
+            return excluded_status(known.outcome.narrowed_by)
+        return _filtered(profile, info, known.outcome.state, self._table.view(np.array([row])))
 
     def verify_all(self, pods: Sequence[PodFacts], node_names: Sequence[str]) -> bool:
         """Whether `verify` would let all these pods to their nodes, each on top of those before.
@@ -106,12 +104,6 @@ class Verifier:
         if len(pods) == 1:
             # Columns of one row cost ten times what the row does.
             return self.verify(pods[0], node_names[0]).is_success
-        try:
-            return self._verify_all(pods, node_names)
-        except PluginFailure:
-            return False
-
-    def _verify_all(self, pods: Sequence[PodFacts], node_names: Sequence[str]) -> bool:
         table = self._table
         infos = table.classes.infos_of(pods)
         rows = np.array(table.each_row(node_names), dtype=np.intp)
@@ -146,23 +138,17 @@ class Verifier:
                 return None
             known = self._pre_filtered(profile, info)
         known.times += pods
-        if known.passes is None and known.times >= worthwhile and known.status.is_success:
-            known.passes = _standing(profile, info, known.state, self._table)
+        if known.passes is None and known.times >= worthwhile and known.outcome.status.is_success:
+            known.passes = _standing(profile, info, known.outcome.state, self._table)
         return known
 
     def _is_open(self, known: _Known, info: PodInfo, coming: Collection[PodInfo]) -> bool:
         """Whether all nodes that pass are open to a class, also when others have come."""
-        if known.named or not known.status.is_success:
+        if known.outcome.node_names is not None or not known.outcome.status.is_success:
             return False
         profile = self._profiles[info.facts.scheduler_name]
-        for other in coming:
-            its_key = profile.kind_or_class(other)
-            if its_key not in known.harmless_alone:
-                plugins = _filtering(profile, alone=True)
-                if concern(effects_of(plugins, other), info):
-                    return False
-                known.harmless_alone.add(its_key)
-        return True
+        plugins = self._unadmitted[profile.scheduler_name]
+        return not any(known.alone.is_changed_by(each, profile, plugins, info) for each in coming)
 
     def _admits(self, known: _Known, profile: Profile, info: PodInfo, row: int) -> bool:
         """A quick yes, from what is known of the class; a no says nothing."""
@@ -170,7 +156,7 @@ class Verifier:
         if known.passes is None:
             if known.times < WORTHWHILE:
                 return False
-            known.passes = _standing(profile, info, known.state, self._table)
+            known.passes = _standing(profile, info, known.outcome.state, self._table)
         rows = np.array([row], dtype=np.intp)
         admitted = (plugin.admits((info,), self._table, rows) for plugin in known.live)
         return bool(known.passes[row]) and all(admitted)
@@ -181,20 +167,17 @@ class Verifier:
         known = self._known.get(key)
         if known is not None and self._holds(known, profile, info, alone=False):
             return known
-        inputs = self._table.node_version, profile.known_state(info)
+        inputs = inputs_of(self._table, profile, info)
         changes = self._table.columns.changes
-        found = {p.name: p.filter_summary(info, self._table) for p in profile.summarizes_filter}
-        summaries = {name: summary for name, summary in found.items() if summary is not None}
-        if known is not None and (known.inputs, known.summaries) == (inputs, summaries):
-            known.changes = known.changes_alone = changes
+        outcome = run_pre_filter(profile, info, self._table)
+        has_inputs = known is not None and known.whole.inputs == inputs
+        if known is not None and has_inputs and outcome.is_same(known.outcome):
+            known.whole.changes = known.alone.changes = changes
             return known
-        state = CycleState(len(self._table))
-        state.filter_summaries.update(summaries)
-        status, named = _pre_filter(profile, state, info)
         before = known
-        known = _Known(inputs, changes, changes, summaries, status, state, named)
-        known.live = _live(profile, state)
-        if before is not None and before.inputs == inputs:
+        known = _Known(outcome, Validity(inputs, changes), Validity(inputs, changes))
+        known.live = _live(profile, outcome.state)
+        if before is not None and has_inputs:
             # Of NODE facts nothing changed.
             known.times, known.passes = before.times, before.passes
         self._known.pop(key, None)
@@ -204,30 +187,13 @@ class Verifier:
         return known
 
     def _holds(self, known: _Known, profile: Profile, info: PodInfo, *, alone: bool) -> bool:
-        """Whether PreFilter would say the same.
-
-        alone: or at least as far as plugins need it that do not look at the table themselves.
-        """
-        if known.inputs != (self._table.node_version, profile.known_state(info)):
+        """Whether PreFilter would say the same, or with `alone` what is needed of it."""
+        validity, plugins = (
+            (known.alone, self._unadmitted) if alone else (known.whole, self._filtering)
+        )
+        if validity.inputs != inputs_of(self._table, profile, info):
             return False
-        columns = self._table.columns
-        seen, harmless = known.changes, known.harmless
-        if alone:
-            seen, harmless = known.changes_alone, known.harmless_alone
-        for other, number in reversed(columns.class_changed.items()):
-            if number <= seen:
-                break
-            its_key = profile.kind_or_class(other)
-            if its_key not in harmless:
-                plugins = _filtering(profile, alone=alone)
-                if concern(effects_of(plugins, other), info):
-                    return False
-                harmless.add(its_key)
-        if alone:
-            known.changes_alone = columns.changes
-        else:
-            known.changes = columns.changes
-        return True
+        return validity.holds(self._table, profile, plugins[profile.scheduler_name], info)
 
 
 def _key_of(info: PodInfo, profile: Profile) -> Hashable:
@@ -235,11 +201,10 @@ def _key_of(info: PodInfo, profile: Profile) -> Hashable:
     return (profile.scheduler_name, info.kind) if profile.has_kind(info) else info
 
 
-def _filtering(profile: Profile, *, alone: bool) -> list[Plugin]:
-    """Plugins whose PreFilter looks across nodes; alone: of which Filter needs it at all times."""
+def _filtering(profile: Profile) -> list[Plugin]:
+    """Plugins whose PreFilter or Filter looks across nodes."""
     filters = {*profile.filter, *profile.pre_filter}
-    found = [p for p in profile.cross_node if p in filters]
-    return [p for p in found if not _admits_alone(p)] if alone else found
+    return [plugin for plugin in profile.cross_node if plugin in filters]
 
 
 def _admits_alone(plugin: Plugin) -> bool:
@@ -254,7 +219,7 @@ def _live(profile: Profile, state: CycleState) -> tuple[FilterPlugin, ...]:
         plugin
         for plugin in profile.filter
         if _admits_alone(plugin)
-        or (plugin.reads is not Reads.NODE and plugin.name not in state.skip_filter)
+        or (plugin.reads is not Reads.NODE and plugin.name not in state.skipped)
     )
 
 
@@ -262,7 +227,7 @@ def _standing(profile: Profile, info: PodInfo, state: CycleState, table: NodeTab
     """Which rows pass all filters that read NODE facts: bool[row]."""
     passes: Bools = np.ones(len(table), dtype=np.bool_)
     for plugin in profile.filter:
-        if plugin.reads is Reads.NODE and plugin.name not in state.skip_filter:
+        if plugin.reads is Reads.NODE and plugin.name not in state.skipped:
             codes = plugin.filter(state, info, table).codes
             if codes is not None:
                 passes &= codes == 0
@@ -271,32 +236,10 @@ def _standing(profile: Profile, info: PodInfo, state: CycleState, table: NodeTab
 
 def _filtered(profile: Profile, info: PodInfo, state: CycleState, row: Table) -> Status:
     for plugin in profile.filter:
-        if plugin.name in state.skip_filter:
+        if plugin.name in state.skipped:
             continue
         result = plugin.filter(state, info, row)
         if result.codes is not None and result.codes[0]:
             refused = result.statuses[int(result.codes[0]) - 1]
             return filter_status(plugin.name, refused)
     return SUCCESS
-
-
-def _pre_filter(
-    profile: Profile, state: CycleState, info: PodInfo
-) -> tuple[Status, frozenset[str]]:
-    """(first refusal or Success, node names that plugins narrow to; empty for all)."""
-    named: frozenset[str] = frozenset()
-    for plugin in profile.pre_filter:
-        result = plugin.pre_filter(state, info)
-        if result.status.is_skip:
-            state.skip_filter.add(plugin.name)
-        elif not result.status.is_success:
-            status = Status(result.status.code, result.status.reasons, plugin.name)
-            is_failure = status.code is Code.ERROR
-            return phase_failure("PreFilter", status) if is_failure else status, named
-        elif result.node_names is not None:
-            named = result.node_names if not named else named & result.node_names
-            if not named:
-                return unresolvable(
-                    "node(s) didn't satisfy the plugins that narrow the nodes"
-                ), named
-    return SUCCESS, named

@@ -11,8 +11,8 @@ from __future__ import annotations
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
 from roadstead.cycle.class_run import ClassRun
 from roadstead.cycle.narrowing import Found, found_of
-from roadstead.framework.evaluation import Summaries
 from roadstead.framework.narrowed import Narrowing
+from roadstead.framework.scoring import NO_PRE_SCORE, PreScoreOutcome
 from roadstead.framework.tie_break import Chooser
 
 
@@ -25,8 +25,8 @@ class Alone:
     def __init__(self, run: ClassRun, pod: PodInCycle) -> None:
         self.run, self.pod = run, pod
         self._evaluation = evaluation = run.evaluation
-        self.filters = evaluation.own_filter_summaries()
-        evaluation.update(len(evaluation.table), self.filters)
+        self.pre_filter = evaluation.run_pre_filter()
+        evaluation.update(self.pre_filter)
         run.narrowing = None
         passed = evaluation.pre_filter.status.is_success
         self.found: Found | None = found_of(evaluation) if passed else None
@@ -36,18 +36,18 @@ class Alone:
         self.run.narrowing = narrowing
         self._evaluation.narrow(narrowing.narrowed)
 
-    def scores(self) -> Summaries:
-        """What PreScore is to know of the nodes that are left."""
+    def pre_score(self) -> PreScoreOutcome:
+        """What PreScore says of the nodes that are left, if there are any."""
         if self._evaluation.pre_filter.status.is_success and self._evaluation.feasible.any():
-            return self._evaluation.own_score_summaries()
-        return {}
+            return self._evaluation.run_pre_score()
+        return NO_PRE_SCORE
 
     def batch(
         self, chooser: Chooser, *, name_best: bool, accelerator: Accelerator | None = None
     ) -> BatchRun:
         """The pod's batch, ready to be decided."""
         table = self._evaluation.table
-        classes = {self.pod.signature: ClassInput(self.run, self.filters, self.scores())}
+        classes = {self.pod.signature: ClassInput(self.run, self.pre_filter, self.pre_score())}
         return BatchRun(
             table,
             classes,

@@ -19,9 +19,11 @@ import numpy as np
 from roadstead.cycle.class_run import INFEASIBLE, ClassRun
 from roadstead.cycle.placed import Placed
 from roadstead.framework.diagnosis import Diagnosis
-from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.post_filter import candidates_wanted
 from roadstead.framework.post_filter_answers import PostFilterResult
+from roadstead.framework.pre_filtering import PreFilterOutcome
+from roadstead.framework.scoring import PreScoreOutcome
 from roadstead.framework.tie_break import Chooser
 from roadstead.framework.victims import DryRun, Tried
 from roadstead.kernel.admitted import KernelClass
@@ -68,15 +70,15 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClassInput:
-    """A class in a batch, with what looks across nodes.
+    """A class in a batch, after PreFilter and PreScore.
 
     model: the evaluation of a class of the same kind, where one was found that this one needs none
     of its own but when the reference decides; `run` is not begun then.
     """
 
     run: ClassRun
-    filters: Summaries
-    scores: Summaries
+    pre_filter: PreFilterOutcome
+    pre_score: PreScoreOutcome
     model: Evaluation | None = None
 
 
@@ -209,12 +211,12 @@ class BatchRun:
         if run.error and self._placed:
             # Scoring fails while rows are feasible, which earlier placements may have changed.
             return None
-        failure = run.filter(each.filters)
+        failure = run.filter(each.pre_filter)
         if failure:
             return Decision(pod, None, run.passed_count(), error=failure)
         if not run.evaluation.pre_filter.status.is_success:
             return self._failed(pod, run)
-        status = run.score(each.scores)
+        status = run.score(each.pre_score)
         # Upstream returns the only feasible node before it scores (schedulePod): a PreScore or a
         # Score that fails does not fail the pod. Classes are scored here before pods are decided.
         taken = run.only_row()
@@ -295,4 +297,4 @@ def kernel_classes(classes: Mapping[Hashable, ClassInput]) -> dict[Hashable, Ker
 
 def _kernel_class(each: ClassInput) -> KernelClass:
     own = each.run.evaluation
-    return KernelClass(each.model or own, own.pod, each.filters, each.scores)
+    return KernelClass(each.model or own, own.pod, each.pre_filter, each.pre_score)

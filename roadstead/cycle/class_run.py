@@ -8,11 +8,13 @@ import numpy as np
 
 from roadstead.extenders.chain import EXTENDER
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
-from roadstead.framework.evaluation import EXCLUDED, Evaluation, Summaries
+from roadstead.framework.evaluation import EXCLUDED, Evaluation
 from roadstead.framework.failures import normalize_failure, out_of_range
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.plugin import Extremes, Reads
+from roadstead.framework.pre_filtering import PreFilterOutcome
+from roadstead.framework.scoring import PreScoreOutcome
 from roadstead.framework.what_if import PASSED
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.table import NodeTable, Rows
@@ -68,10 +70,10 @@ class ClassRun:
     def has_feasible(self) -> bool:
         return bool(self.evaluation.feasible.any())
 
-    def filter(self, filters: Summaries) -> str:
-        """Evaluate PreFilter and Filter where anything changed; the error that ends the cycle."""
+    def filter(self, pre_filter: PreFilterOutcome) -> str:
+        """Evaluate Filter where anything changed; the error that ends the cycle."""
         evaluation = self.evaluation
-        evaluation.update(len(evaluation.table), filters)
+        evaluation.update(pre_filter)
         if self.narrowing is not None:
             # A filter that fails where no search comes fails nobody.
             evaluation.narrow(self.narrowing.narrowed)
@@ -82,14 +84,14 @@ class ClassRun:
         status = evaluation.pre_filter.status
         return status.message if status.code is Code.ERROR else ""
 
-    def score(self, scores: Summaries) -> Status:
+    def score(self, pre_score: PreScoreOutcome) -> Status:
         """Score what changed and sum it up, after `filter`; an Error status for a failure.
 
         The failure ends the cycle only where nodes are to be compared.
         """
         if not self.has_feasible:
             return Status()
-        scored, redone = self.evaluation.update_scores(scores)
+        scored, redone = self.evaluation.update_scores(pre_score)
         if not scored.is_success:
             return scored
         return self._sum(redone)
@@ -189,7 +191,9 @@ class ClassRun:
         if not plugin.normalizes or not len(rows):
             return raw[rows]
         extremes = self._extremes[index]
-        return plugin.normalize(self.evaluation.state, self.evaluation.pod, raw[rows], extremes)
+        return plugin.normalize(
+            self.evaluation.score_state, self.evaluation.pod, raw[rows], extremes
+        )
 
     def only_row(self) -> int | None:
         """The one feasible row of all nodes, where there is one."""

@@ -255,7 +255,7 @@ def explain(
         names=tuple(names[i] for i in order),
         pre_enqueue=profile.gate(pod.info.facts),
         pre_filter=evaluation.pre_filter,
-        pre_score_skipped=tuple(sorted(evaluation.state.skip_score)),
+        pre_score_skipped=tuple(sorted(evaluation.score_state.skipped)),
         statuses=statuses,
         feasible=feasible,
         scores=lines,
@@ -310,7 +310,7 @@ def _score_line(
     normalized = raw
     if each.plugin.normalizes:
         extremes = Extremes.of(raw)
-        normalized = each.plugin.normalize(evaluation.state, evaluation.pod, raw, extremes)
+        normalized = each.plugin.normalize(evaluation.score_state, evaluation.pod, raw, extremes)
     shown = np.where(raw == IGNORED, 0, raw)
     return ScoreLine(each.plugin.name, each.weight, shown, normalized)
 

@@ -15,8 +15,9 @@ from roadstead.cycle.narrowing import Narrower, RosterOf
 from roadstead.cycle.nominated import NominatedBatch
 from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.preempting_outside import ask_extenders
-from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.profile import Profile
+from roadstead.framework.scoring import NO_PRE_SCORE
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.framework.victims import Tried
 from roadstead.nodes.snapshots import take_snapshot
@@ -111,15 +112,15 @@ class PlainCycle:
         run = self._run_of(pod)
         evaluation, one = run.evaluation, Alone(run, pod)
         self._narrow(one)
-        scores: Summaries = {}
+        pre_score = NO_PRE_SCORE
         if evaluation.pre_filter.status.is_success:
-            scores = evaluation.own_score_summaries()
-        failure = run.filter(one.filters)
+            pre_score = evaluation.run_pre_score()
+        failure = run.filter(one.pre_filter)
         name = pod.info.facts.nominated_node_name
         is_taken = self.table.has_node(name) and evaluation.feasible[self.table.row_of(name)]
         if is_taken or not failure:
             # What fails on other nodes fails no pod that its nominated node takes.
-            run.score(scores)
+            run.score(pre_score)
         profile, tie_break = evaluation.profile, self._chooser.tie_break
         found = explain(evaluation, pod, run.narrowing, tie_break)
         if found.dry_run is None:

@@ -6,7 +6,8 @@ pod and row alone; all others, and all that is shared between rows, stay with th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NoReturn, cast
 
 import numpy as np
 
@@ -14,14 +15,20 @@ from roadstead.cycle.messages import PluginColumn, WireStatus
 from roadstead.cycle.worker_rows import OwnRows
 from roadstead.facts.wire import facts_in
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.given import FILTER, answered_elsewhere
+from roadstead.framework.given import FILTER, SCORE, answered_elsewhere
 from roadstead.framework.guarded import PluginFailure
-from roadstead.framework.plugin import FilterPlugin, Plugin, ScorePlugin
+from roadstead.framework.plugin import (
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    PreparesScore,
+    ScorePlugin,
+)
 from roadstead.framework.profile import Profile
-from roadstead.nodes.columns import I32, I64
+from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_info import PodInfo
-from roadstead.nodes.table import NodeTable
-from roadstead.protocol.status import Status
+from roadstead.nodes.table import NodeTable, Table
+from roadstead.protocol.status import Code, Status
 
 _KINDS = (np.int8, np.int16, np.int32, np.int64)
 _KIND_OF = {np.dtype(kind).itemsize: kind for kind in _KINDS}
@@ -49,10 +56,11 @@ class Scorer:
         pod = self.table.classes.info(facts_in(facts))
         profile = self._profiles[pod.facts.scheduler_name]
         state = CycleState(node_count)
+        states = {FILTER: state, SCORE: CycleState(node_count, state)}
         plugins = answered_elsewhere(profile)
-        unprepared = _prepare(profile, state, pod)
+        unprepared = _prepare(profile, states, pod)
         found = (
-            self._column(plugin, point, state, pod)
+            self._column(plugin, point, states[point], pod)
             for plugin, point in plugins
             if plugin.name not in unprepared
         )
@@ -61,8 +69,7 @@ class Scorer:
     def _column(
         self, plugin: Plugin, point: str, state: CycleState, pod: PodInfo
     ) -> PluginColumn | None:
-        skipped = state.skip_filter if point == FILTER else state.skip_score
-        if plugin.name in skipped:
+        if plugin.name in state.skipped:
             return None
         statuses: tuple[Status, ...] = ()
         try:
@@ -79,26 +86,56 @@ class Scorer:
         return PluginColumn(plugin.name, point, size, data, tuple(map(WireStatus.of, statuses)))
 
 
-def _prepare(profile: Profile, state: CycleState, pod: PodInfo) -> set[str]:
+def _prepare(profile: Profile, states: Mapping[str, CycleState], pod: PodInfo) -> set[str]:
     """PreFilter and PreScore of users' plugins; those that did not succeed.
 
     They see what other plugins of users wrote to the state, and nothing of in-tree plugins, which
-    may look across nodes.
+    may look across nodes. Nobody sees the nodes, which are not all here.
     """
     failed: set[str] = set()
-    for plugin in (each for each in profile.pre_filter if each.is_guarded):
-        status = plugin.pre_filter(state, pod).status
-        if status.is_skip:
-            state.skip_filter.add(plugin.name)
-        elif not status.is_success:
-            failed.add(plugin.name)
-    for scoring in (each for each in profile.pre_score if each.is_guarded):
-        status = scoring.pre_score(state, pod)
-        if status.is_skip:
-            state.skip_score.add(scoring.name)
-        elif not status.is_success:
-            failed.add(scoring.name)
+    phases: tuple[tuple[str, Sequence[Plugin]], ...] = (
+        (FILTER, profile.pre_filter),
+        (SCORE, profile.preparing_score),
+    )
+    for point, plugins in phases:
+        for plugin in (each for each in plugins if each.is_guarded):
+            try:
+                status = _asked(plugin, point, states[point], pod)
+            except PluginFailure:
+                failed.add(plugin.name)
+                continue
+            if status.is_skip:
+                states[point].skipped.add(plugin.name)
+            elif not status.is_success:
+                failed.add(plugin.name)
     return failed
+
+
+def _asked(plugin: Plugin, point: str, state: CycleState, pod: PodInfo) -> Status:
+    rows = _NotAllNodes(plugin.name)
+    if point == FILTER:
+        assert isinstance(plugin, PreFilterPlugin), "a plugin of PreFilter"
+        return plugin.pre_filter(state, pod, cast(Table, rows)).status
+    assert isinstance(plugin, PreparesScore), "a plugin of PreScore"
+    return plugin.pre_score(state, pod, cast(Table, rows), rows.ask_feasible)
+
+
+class _NotAllNodes:
+    """In place of a table: whoever looks at it is left to the scheduler, which has all nodes."""
+
+    def __init__(self, plugin: str) -> None:
+        self._plugin = plugin
+
+    def __getattr__(self, name: str) -> NoReturn:
+        status = Status(Code.ERROR, ("it looks at all nodes",), self._plugin)
+        raise PluginFailure(name, status)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def ask_feasible(self) -> Bools:
+        """Which rows are feasible, nobody knows here."""
+        return self.feasible
 
 
 def packed(values: I32 | I64) -> tuple[int, bytes]:

@@ -14,7 +14,7 @@ that `decide` cannot settle (None) and those behind it go into the next batch.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle, kernel_classes
@@ -25,11 +25,13 @@ from roadstead.cycle.nominated import NominatedBatch
 from roadstead.cycle.searching import SearchingBatch
 from roadstead.cycle.whole import WholeBatch
 from roadstead.extenders.chain import Extenders
-from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.given import Given, answered_elsewhere
 from roadstead.framework.narrowed import Narrowing
-from roadstead.framework.profile import Profile, concern
+from roadstead.framework.profile import Profile
+from roadstead.framework.scoring import NO_PRE_SCORE
 from roadstead.framework.tie_break import Chooser, TieBreak
+from roadstead.framework.validity import Inputs, Validity, inputs_of
 from roadstead.kernel.keeper import KernelKeeper
 from roadstead.kernel.kernel import Kernel
 from roadstead.nodes.pod_info import PodInfo
@@ -44,19 +46,17 @@ MOST_GIVEN = 512
 
 @dataclass(slots=True)
 class _Held:
-    """What a class was found to be. inputs: what it depends on besides pods; changes: pods that
-    came and went before; harmless: kinds of pods that cannot change it.
-    """
+    """What a class was found to be, and until when that holds."""
 
-    inputs: tuple[int, Hashable]
-    changes: int
     given: ClassInput
-    harmless: set[int] = field(default_factory=set)
+    validity: Validity
 
-    def is_for(self, inputs: tuple[int, Hashable]) -> bool:
-        """Whether it was found under these inputs. What it shares may be found anew meanwhile."""
-        model = self.given.model
-        return self.inputs == inputs and (model is None or model.is_for(*inputs))
+    def holds(self, inputs: Inputs, table: NodeTable, profile: Profile) -> bool:
+        """Whether it would be found to be the same. What it shares may be found anew meanwhile."""
+        model, pod = self.given.model, self.given.run.evaluation.pod
+        if self.validity.inputs != inputs or not (model is None or model.is_for(*inputs)):
+            return False
+        return self.validity.holds(table, profile, profile.cross_node, pod)
 
 
 class TableCycle:
@@ -172,10 +172,10 @@ class TableCycle:
             if pod.signature in found or profile is None:
                 continue
             held = self._held.get(pod.signature)
-            inputs = self.table.node_version, profile.known_state(pod.info)
+            inputs = inputs_of(self.table, profile, pod.info)
             if pod.signature in self._given and not with_given:
                 continue
-            if (held is None or held.inputs != inputs) and answered_elsewhere(profile):
+            if (held is None or held.validity.inputs != inputs) and answered_elsewhere(profile):
                 found[pod.signature] = pod
         return list(found.values())
 
@@ -272,8 +272,8 @@ class TableCycle:
 
     def _held_of(self, signature: Hashable, pod: PodInCycle, profile: Profile) -> _Held:
         held = self._held.get(signature)
-        inputs = self.table.node_version, profile.known_state(pod.info)
-        if held is None or not held.is_for(inputs) or not self._is_as_it_was(held, profile):
+        inputs = inputs_of(self.table, profile, pod.info)
+        if held is None or not held.holds(inputs, self.table, profile):
             held = self._like_another(pod, profile, inputs, held) or self._found(
                 pod, profile, inputs, held
             )
@@ -285,37 +285,36 @@ class TableCycle:
         self,
         pod: PodInCycle,
         profile: Profile,
-        inputs: tuple[int, Hashable],
+        inputs: Inputs,
         held: _Held | None,
     ) -> _Held | None:
         """What another class of its kind was found to be, if that holds for this one, too."""
         if self.accelerator is None or not profile.has_kind(pod.info):
             return None
         model = self._models.get((profile.scheduler_name, pod.info.kind))
-        if model is None or not model.is_for(inputs) or not self._is_as_it_was(model, profile):
+        if model is None or not model.holds(inputs, self.table, profile):
             return None
         if not model.given.run.evaluation.is_for(*inputs):
             return None
         run = self._new_run(profile, pod.info) if held is None else held.given.run
         given = replace(model.given, run=run, model=model.given.run.evaluation)
-        return _Held(inputs, model.changes, given, model.harmless)
+        return _Held(given, replace(model.validity))
 
     def _found(
         self,
         pod: PodInCycle,
         profile: Profile,
-        inputs: tuple[int, Hashable],
+        inputs: Inputs,
         held: _Held | None,
     ) -> _Held:
         run = self._new_run(profile, pod.info) if held is None else held.given.run
         run.evaluation.given = self._given.pop(pod.signature, None)
-        changes = self.table.columns.changes
+        validity = Validity(inputs, self.table.columns.changes)
         try:
-            filters, scores = self._summaries(run.evaluation)
+            found = _Held(_asked(run), validity)
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
-        found = _Held(inputs, changes, ClassInput(run, filters, scores))
-        if profile.has_kind(pod.info) and _is_model(run.evaluation):
+        if profile.has_kind(pod.info) and _is_model(found.given):
             kind = profile.scheduler_name, pod.info.kind
             self._models.put(kind, found, len(self.table))
         return found
@@ -323,41 +322,29 @@ class TableCycle:
     def _new_run(self, profile: Profile, info: PodInfo) -> ClassRun:
         return ClassRun(Evaluation(profile, info, self.table))
 
-    def _summaries(self, evaluation: Evaluation) -> tuple[Summaries, Summaries]:
-        """What looks across nodes for a class, before PreFilter and before PreScore.
-
-        The latter also where no row is feasible: one may become so in the same batch, by a pod that
-        this one wants to be near, or later, by a pod that leaves.
-        """
-        filters = evaluation.own_filter_summaries()
-        evaluation.update(len(self.table), filters)
-        if not evaluation.pre_filter.status.is_success:
-            return filters, {}
-        return filters, evaluation.own_score_summaries()
-
-    def _is_as_it_was(self, held: _Held, profile: Profile) -> bool:
-        """Whether pods that came or went since concern no rows but their own."""
-        columns, info = self.table.columns, held.given.run.evaluation.pod
-        for other, number in reversed(columns.class_changed.items()):
-            if number <= held.changes:
-                break
-            key = profile.kind_or_class(other)
-            if key not in held.harmless:
-                if concern(profile.effects(other), info):
-                    return False
-                held.harmless.add(key)
-        held.changes = columns.changes
-        return True
-
 
 def _of_pod(missing: UnsupportedError, pod: PodInCycle) -> UnsupportedError:
     return UnsupportedError(missing.plugin, f'Pod "{pod.key}"', missing.field)
 
 
-def _is_model(evaluation: Evaluation) -> bool:
+def _asked(run: ClassRun) -> ClassInput:
+    """A class after PreFilter, Filter and PreScore.
+
+    PreScore also where no row is feasible: one may become so in the same batch, by a pod that this
+    one wants to be near, or later, by a pod that leaves.
+    """
+    evaluation = run.evaluation
+    pre_filter = evaluation.run_pre_filter()
+    evaluation.update(pre_filter)
+    if not evaluation.pre_filter.status.is_success:
+        return ClassInput(run, pre_filter, NO_PRE_SCORE)
+    return ClassInput(run, pre_filter, evaluation.run_pre_score())
+
+
+def _is_model(found: ClassInput) -> bool:
     """Whether all that was found of a class beside rows holds for all of its kind."""
     return (
-        evaluation.pre_filter.status.is_success
-        and bool(evaluation.feasible.any())
-        and not evaluation.weighs_feasible
+        found.pre_filter.status.is_success
+        and bool(found.run.evaluation.feasible.any())
+        and not found.pre_score.weighs_feasible
     )

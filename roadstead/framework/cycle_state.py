@@ -1,57 +1,68 @@
-"""CycleState: what the plugins of one scheduling cycle hand to one another and to themselves."""
+"""CycleState: what the plugins of one scheduling cycle hand to one another and to themselves.
+
+Upstream: pkg/scheduler/framework/cycle_state.go.
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
 T = TypeVar("T")
-
-
-@runtime_checkable
-class Summary(Protocol):
-    """What a plugin found across all nodes for a class of pods: a frozen dataclass.
-
-    Where there is nothing to say, the plugin answers None.
-    """
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
 class CycleState:
     """Values by key, usually a plugin's name. One per class of pods and evaluation.
 
-    node_count: all nodes.
-    filter_summaries, score_summaries: by plugin; absent for nothing.
-    skip_filter, skip_score: plugins whose PreFilter or PreScore said Skip.
+    node_count: all nodes. skipped: plugins whose PreFilter or PreScore said Skip. before: what
+    PreFilter wrote, where PreScore writes; read here too, and never changed.
     """
 
-    __slots__ = (
-        "_values",
-        "filter_summaries",
-        "node_count",
-        "score_summaries",
-        "skip_filter",
-        "skip_score",
-    )
+    __slots__ = ("_before", "_values", "node_count", "skipped")
 
-    def __init__(self, node_count: int) -> None:
+    def __init__(self, node_count: int, before: CycleState | None = None) -> None:
         self.node_count = node_count
+        self.skipped: set[str] = set()
+        self._before = before
         self._values: dict[str, object] = {}
-        self.filter_summaries: dict[str, Summary] = {}
-        self.score_summaries: dict[str, Summary] = {}
-        self.skip_filter: set[str] = set()
-        self.skip_score: set[str] = set()
 
     def write(self, key: str, value: object) -> None:
+        """Keep a value. While equal values are written for a pod, what was found with them holds:
+        a value that does not compare is found anew each time.
+        """
         self._values[key] = value
 
     def has(self, key: str) -> bool:
         """Whether somebody wrote it."""
-        return key in self._values
+        return key in self._values or (self._before is not None and self._before.has(key))
+
+    def get(self, key: str) -> object | None:
+        """The value under `key`, None if nobody wrote it."""
+        if key in self._values or self._before is None:
+            return self._values.get(key)
+        return self._before.get(key)
 
     def read(self, key: str, kind: type[T]) -> T:
         """The value under `key`. KeyError if nobody wrote it, TypeError if it is another kind."""
-        value = self._values[key]
+        if not self.has(key):
+            raise KeyError(key)
+        value = self.get(key)
         if not isinstance(value, kind):
             raise TypeError(f"state {key!r} holds {type(value).__name__}, not {kind.__name__}")
         return value
+
+    def with_value(self, key: str, value: object) -> CycleState:
+        """A copy that holds another value under `key`."""
+        found = CycleState(self.node_count, self._before)
+        found.skipped = self.skipped
+        found._values = {**self._values, key: value}
+        return found
+
+    def is_same(self, other: CycleState) -> bool:
+        """Whether both hold equal values and the same plugins were skipped, `before` apart."""
+        if (self.node_count, self.skipped) != (other.node_count, other.skipped):
+            return False
+        try:
+            return self._values == other._values
+        except Exception:
+            # Values of users' plugins, such as arrays, may not say whether they are equal.
+            return False

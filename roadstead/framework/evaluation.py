@@ -1,13 +1,14 @@
 """Evaluation: one class of pods over one table, from PreFilter to raw scores, kept up to date.
 
-The answer for a row depends on the summaries and on the row itself. So after the first full run
-only rows that changed are looked at again, and only by plugins that read more than a node's own
-facts; new summaries or changed nodes mean a full run.
+The answer for a row depends on what PreFilter and PreScore found, and on the row itself. So after
+the first full run only rows that changed are looked at again, and only by plugins that read more
+than a node's own facts; another outcome of PreFilter, or changed nodes, mean a full run.
 
-    update(node_count, filter_summaries)   PreFilter, Filter
-    narrow(narrowed)                       where sampling or extenders leave rows out
-    own_score_summaries()                  the map of PreScore, over the feasible rows
-    update_scores(score_summaries)         PreScore, Score
+    run_pre_filter()               PreFilter, over all rows as they are
+    update(pre_filter)             Filter
+    narrow(narrowed)               where sampling or extenders leave rows out
+    run_pre_score()                PreScore
+    update_scores(pre_score)       Score
 
 Upstream: pkg/scheduler/schedule_one.go (findNodesThatFitPod, prioritizeNodes) and
 framework/runtime/framework.go (RunPreFilterPlugins, RunFilterPlugins, RunScorePlugins).
@@ -19,7 +20,6 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 
-from roadstead.framework.cycle_state import CycleState, Summary
 from roadstead.framework.failures import (
     filter_status,
     out_of_range,
@@ -29,17 +29,21 @@ from roadstead.framework.given import Given
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.narrowed import NOT_SEEN, Narrowed
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads
-from roadstead.framework.pre_filtering import PreFilterOutcome, run_pre_filter
+from roadstead.framework.pre_filtering import NO_PRE_FILTER, PreFilterOutcome, run_pre_filter
 from roadstead.framework.profile import Profile
-from roadstead.framework.scoring import bare_scores, raw_scores, run_pre_score
+from roadstead.framework.scoring import (
+    NO_PRE_SCORE,
+    PreScoreOutcome,
+    bare_scores,
+    raw_scores,
+    run_pre_score,
+)
 from roadstead.framework.tried_rows import TriedRows
 from roadstead.framework.what_if import PASSED, WhatIf, counted_for
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Rows, Table
 from roadstead.protocol.status import SUCCESS, Code, Status
-
-Summaries = Mapping[str, Summary]
 
 EXCLUDED = -1
 """Filter code of a row that PreFilter's node names leave out."""
@@ -55,74 +59,67 @@ class Evaluation:
     codes: int32[row]: PASSED, EXCLUDED, or k > 0 for `statuses[k - 1]`.
     positions: int32[row], index of the filter plugin that refused (large for none).
     raw: per score plugin int64[row], or None where it was skipped.
+    state, score_state: what Filter and Score read.
     pre_score: Success, or the Error of PreScore or Score.
     is_bare: feasible rows are scored as bare nodes (`roadstead.nodes.bare`).
-    weighs_feasible: what was found across nodes for scores hangs on which rows are feasible.
     given: what workers found for the next run over all rows, until that has scored them.
     tried: what dry runs of preemption found of rows under these inputs.
     """
 
     __slots__ = (
-        "_dirty", "_failed_filter", "_failed_score", "_fixed_codes", "_fixed_positions",
-        "_has_failed", "_known", "_node_version", "_score_inputs", "_status_code",
-        "_version", "added", "codes", "feasible", "given", "is_bare", "node_count", "pod",
-        "positions",
-        "pre_filter", "pre_score", "profile", "raw", "state", "statuses", "summaries", "table",
-        "tried", "weighs_feasible", "wide",
+        "_dirty", "_failed_scores", "_fixed_codes", "_fixed_positions", "_has_failed",
+        "_node_version", "_scored", "_status_code", "_version",
+        "added", "codes", "feasible", "given", "is_bare", "pod", "positions", "pre_filter",
+        "pre_score", "profile", "raw", "score_state", "state", "statuses", "table", "tried", "wide",
     )  # fmt: skip
 
     def __init__(self, profile: Profile, pod: PodInfo, table: NodeTable) -> None:
         self.profile = profile
         self.pod = pod
         self.table = table
-        self.node_count = -1
         self.codes: I32 = np.zeros(0, dtype=np.int32)
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
-        self.summaries: Summaries = {}
         self.statuses: list[Status] = []
-        self.pre_filter = PreFilterOutcome(SUCCESS, (), None, ())
-        self.pre_score = SUCCESS
+        self.pre_filter, self.state = NO_PRE_FILTER, NO_PRE_FILTER.state
+        self.pre_score, self.score_state = SUCCESS, NO_PRE_SCORE.state
         self.raw: list[I64 | None] = []
         self._status_code: dict[Status, int] = {}
         self._node_version = self._version = -1
         self._dirty: list[Rows] | None = None
-        self._score_inputs: tuple[object, ...] | None = None
+        self._scored: PreScoreOutcome | None = None
+        self._failed_scores: PreScoreOutcome | None = None
         self._fixed_codes: I32 | None = None
-        self._known: Hashable = None
         self._has_failed = False
-        self._failed_filter: Status | None = None
-        self._failed_score: Status | None = None
-        self.weighs_feasible = False
         self.wide: tuple[I32, Bools] | None = None
         self.is_bare = False
         self.added: I64 | None = None
         self.given: Given | None = None
         self.tried = TriedRows()
 
-    def own_filter_summaries(self) -> dict[str, Summary]:
-        """This table's part of PreFilter's map; plugins with nothing to say are left out."""
-        self._failed_filter = None
-        try:
-            found = {
-                plugin.name: plugin.filter_summary(self.pod, self.table)
-                for plugin in self.profile.summarizes_filter
-            }
-        except PluginFailure as failure:
-            self._failed_filter, self._has_failed = failure.status, True
-            return {}
-        return {name: summary for name, summary in found.items() if summary is not None}
-
-    def update(self, node_count: int, summaries: Summaries) -> Rows | None:
-        """Runs PreFilter and Filter as far as anything changed; the rows redone (None: all).
+    def run_pre_filter(self) -> PreFilterOutcome:
+        """PreFilter, on the table as it is; nothing is taken over.
 
         Raises UnsupportedError where a plugin that is not there yet would be needed.
         """
+        return run_pre_filter(self.profile, self.pod, self.table)
+
+    def update(self, pre_filter: PreFilterOutcome) -> Rows | None:
+        """Runs Filter, after a PreFilter, as far as anything changed; the rows redone (None: all).
+
+        After a failure the plugins are asked once more, as upstream does.
+        """
         self._widen()
-        changed = self._rows_to_redo(node_count, summaries)
+        asked_before = self._has_failed and pre_filter is self.pre_filter
+        if asked_before or pre_filter.known != self.profile.known_state(self.pod):
+            pre_filter = self.run_pre_filter()
+        changed = self._rows_to_redo(pre_filter)
         if changed is None:
-            self.restart(node_count, summaries)
+            self.restart(pre_filter)
             # Of nodes as they were; where PreFilter refuses, no filter finds them anew.
             self._fixed_codes = None
+        else:
+            # The same is found faster by identity, the next time.
+            self.pre_filter, self.state = pre_filter, pre_filter.state
         self._node_version, self._version = self.table.node_version, self.table.version
         if not self.pre_filter.status.is_success:
             self.feasible = np.zeros(len(self.table), dtype=np.bool_)
@@ -159,12 +156,12 @@ class Evaluation:
         if narrowed.scores.any():
             score_of = dict(zip(narrowed.stays.tolist(), narrowed.scores.tolist(), strict=True))
             self.added = np.array([score_of.get(each, 0) for each in arrivals.tolist()], np.int64)
-        self._score_inputs = None
+        self._scored = None
 
     def _widen(self) -> None:
         if self.wide is not None:
             self.codes, self.feasible = self.wide
-            self.wide = self.added = self._score_inputs = None
+            self.wide = self.added = self._scored = None
             self.is_bare = False
 
     def filter_failure(self) -> Status | None:
@@ -177,33 +174,25 @@ class Evaluation:
                 return status
         return None
 
-    def _rows_to_redo(self, node_count: int, summaries: Summaries) -> Rows | None:
-        same = (node_count, summaries) == (self.node_count, self.summaries)
-        same = same and self.profile.known_state(self.pod) == self._known
-        # After a failure the plugins are asked once more, as upstream does.
-        if same and not self._has_failed and self._node_version == self.table.node_version:
+    def _rows_to_redo(self, pre_filter: PreFilterOutcome) -> Rows | None:
+        is_same = not self._has_failed and pre_filter.is_same(self.pre_filter)
+        if is_same and self._node_version == self.table.node_version:
             return self.table.rows_changed_since(self._version)
         return None
 
-    def restart(self, node_count: int, summaries: Summaries) -> None:
-        """Run PreFilter with these summaries; no row is filtered yet."""
+    def restart(self, pre_filter: PreFilterOutcome) -> None:
+        """Take what PreFilter said; no row is filtered yet."""
         self.tried.clear()
-        self.state = CycleState(node_count)
-        self.state.filter_summaries.update(summaries)
-        self.pre_filter = run_pre_filter(self.profile, self.state, self.pod, self._failed_filter)
-        self._has_failed = self.pre_filter.status.code is Code.ERROR
-        known = self.profile.known_state(self.pod)
-        if (node_count, summaries, known) != (self.node_count, self.summaries, self._known):
+        if not pre_filter.is_same(self.pre_filter):
             # The answers of rows are of other inputs: the next update must not keep any of them.
             self._node_version = -1
-        self._known = known
-        # Set last: after an error the next update starts over.
-        self.node_count, self.summaries = node_count, summaries
-        self._score_inputs = None
+        self._has_failed = pre_filter.status.code is Code.ERROR
+        self.pre_filter, self.state = pre_filter, pre_filter.state
+        self._scored = None
 
     def is_for(self, node_version: int, known: Hashable) -> bool:
         """Whether it was last found for nodes and a state of plugins (`Profile.known_state`)."""
-        return (self._node_version, self._known) == (node_version, known)
+        return (self._node_version, self.pre_filter.known) == (node_version, known)
 
     def fixed(self) -> tuple[I32, I32]:
         """(codes, positions) of the plugins that read only NODE facts, and of the node names."""
@@ -301,7 +290,7 @@ class Evaluation:
     def _apply(
         self, plugin: FilterPlugin, position: int, table: Table, codes: I32, positions: I32
     ) -> None:
-        if plugin.name in self.state.skip_filter:
+        if plugin.name in self.state.skipped:
             return
         found = None
         if self.given is not None and table is self.table:
@@ -327,34 +316,24 @@ class Evaluation:
         own = [self.intern(filter_status(plugin.name, status)) for status in result.statuses]
         return np.array([PASSED, *own], dtype=np.int32)
 
-    def own_score_summaries(self) -> dict[str, Summary]:
-        """This table's part of PreScore's map; plugins with nothing to say are left out."""
-        self._failed_score = None
-        self.weighs_feasible = False
-        try:
-            found = {
-                plugin.name: plugin.score_summary(self.state, self.pod, self.table, self._feasible)
-                for plugin in self.profile.summarizes_score
-            }
-        except PluginFailure as failure:
-            self._failed_score, self._score_inputs = failure.status, None
-            return {}
-        return {name: summary for name, summary in found.items() if summary is not None}
+    def run_pre_score(self) -> PreScoreOutcome:
+        """PreScore, on the table and its feasible rows as they are; nothing is taken over."""
+        return run_pre_score(
+            self.profile, self.pre_filter, self.pod, self.table, lambda: self.feasible
+        )
 
-    def _feasible(self) -> Bools:
-        self.weighs_feasible = True
-        return self.feasible
+    def update_scores(self, pre_score: PreScoreOutcome) -> tuple[Status, Rows | None]:
+        """Runs Score, after a PreScore, as far as anything changed; an Error ends the cycle.
 
-    def update_scores(self, summaries: Summaries) -> tuple[Status, Rows | None]:
-        """Runs PreScore and Score as far as anything changed; an Error of either ends the cycle.
-
-        Returns also the rows whose answers changed since the last call (None: all).
+        Returns also the rows whose answers changed since the last call (None: all). After a failure
+        the plugins are asked once more.
         """
-        inputs = (self.node_count, summaries)
-        if inputs != self._score_inputs:
+        if pre_score is self._failed_scores:
+            pre_score = self.run_pre_score()
+        if self._scored is None or not pre_score.is_same(self._scored):
             self._dirty = None
-            self._score_inputs = inputs
-            self.restart_scores(summaries)
+            self.restart_scores(pre_score)
+        self._scored = pre_score
         redone = None if self._dirty is None else _union(self._dirty)
         if self.pre_score.is_success:
             self._run_scores(redone)
@@ -365,13 +344,11 @@ class Evaluation:
 
     def forget_scores(self) -> None:
         """Scoring failed: the next attempt scores all rows again."""
-        self._score_inputs = None
+        self._failed_scores, self._scored = self._scored, None
 
-    def restart_scores(self, summaries: Summaries) -> None:
-        """Run PreScore with these summaries; no row is scored yet."""
-        self.state.skip_score.clear()
-        self.state.score_summaries = dict(summaries)
-        self.pre_score = run_pre_score(self.profile, self.state, self.pod, self._failed_score)
+    def restart_scores(self, pre_score: PreScoreOutcome) -> None:
+        """Take what PreScore said; no row is scored yet."""
+        self.pre_score, self.score_state = pre_score.status, pre_score.state
 
     def _run_scores(self, changed: Rows | None) -> None:
         try:
@@ -388,7 +365,7 @@ class Evaluation:
     def _score_rows(self, changed: Rows | None) -> None:
         if changed is None:
             self.raw = [
-                None if each.plugin.name in self.state.skip_score else self.first_raw(index)
+                None if each.plugin.name in self.score_state.skipped else self.first_raw(index)
                 for index, each in enumerate(self.profile.score)
             ]
             self.given = None
@@ -398,18 +375,18 @@ class Evaluation:
         view = self.table.view(changed)
         for raw, each in zip(self.raw, self.profile.score, strict=True):
             if raw is not None and each.plugin.reads is not Reads.NODE:
-                raw[changed] = each.plugin.score(self.state, self.pod, view)
+                raw[changed] = each.plugin.score(self.score_state, self.pod, view)
 
     def first_raw(self, index: int) -> I64:
         """Raw scores of one plugin over all rows, after PreScore: int64[row]."""
         plugin = self.profile.score[index].plugin
         if self.given is not None and not self.is_bare:
-            given = self.given.score(plugin, self.state, self.pod, self.table)
+            given = self.given.score(plugin, self.score_state, self.pod, self.table)
             if given is not None:
                 return given
         if self.is_bare:
-            return bare_scores(plugin, self.state, self.pod, self.table, self.feasible)
-        return raw_scores(plugin, self.state, self.pod, self.table)
+            return bare_scores(plugin, self.score_state, self.pod, self.table, self.feasible)
+        return raw_scores(plugin, self.score_state, self.pod, self.table)
 
 
 def _union(parts: list[Rows]) -> Rows:

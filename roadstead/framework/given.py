@@ -21,8 +21,6 @@ from roadstead.framework.plugin import (
     RemembersPods,
     ReservePlugin,
     ScorePlugin,
-    SummarizesFilter,
-    SummarizesScore,
 )
 from roadstead.framework.profile import Profile
 from roadstead.nodes.columns import I64, Bools
@@ -48,7 +46,7 @@ def answered_elsewhere(profile: Profile) -> tuple[tuple[Plugin, str], ...]:
 
 
 def _keeps_something(plugin: Plugin) -> bool:
-    keeps = (RemembersPods, ReservePlugin, PermitPlugin, SummarizesFilter, SummarizesScore)
+    keeps = (RemembersPods, ReservePlugin, PermitPlugin)
     return isinstance(plugin, keeps) or type(plugin).known_state is not Plugin.known_state
 
 

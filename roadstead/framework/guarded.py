@@ -49,13 +49,11 @@ from roadstead.framework.plugin import (
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreFilterResult,
-    PreScorePlugin,
+    PreparesScore,
     QueueSortPlugin,
     RemembersPods,
     ReservePlugin,
     ScorePlugin,
-    SummarizesFilter,
-    SummarizesScore,
 )
 from roadstead.framework.plugin_calls import CALLS, NotAskedError, PluginInterrupt, facts_of
 from roadstead.framework.plugin_source import (
@@ -295,6 +293,7 @@ CONTAINED = (
         checked.pre_filter_result,
         lambda failure, args: PreFilterResult(failure.status),
     ),
+    Contained(PreFilterPlugin, "moved", "moved", checked.anything),
     Contained(FilterPlugin, "filter", "Filter", checked.filter_result, _refuse_all),
     Contained(FilterPlugin, "admits", "admits", checked.truth, _always(False)),
     Contained(
@@ -305,7 +304,7 @@ CONTAINED = (
         lambda failure, args: PostFilterResult(phase_failure("PostFilter", failure.status)),
     ),
     Contained(PostFilterPlugin, "candidates_wanted", "PostFilter", checked.count, _always(None)),
-    Contained(PreScorePlugin, "pre_score", "PreScore", checked.status, _as_status),
+    Contained(PreparesScore, "pre_score", "PreScore", checked.status, _as_status),
     Contained(ScorePlugin, "score", "Score", checked.scores),
     Contained(ScorePlugin, "normalize", "NormalizeScore", checked.normalized),
     Contained(ReservePlugin, "reserve", "Reserve", checked.status, _as_status),
@@ -321,9 +320,6 @@ CONTAINED = (
     Contained(BindPlugin, "bind", "Bind", checked.status, _as_status),
     Contained(PostBindPlugin, "post_bind", "PostBind", checked.nothing),
     Contained(RemembersPods, "pod_gone", "pod_gone", checked.nothing),
-    Contained(SummarizesFilter, "filter_summary", "filter_summary", checked.filter_summary),
-    Contained(SummarizesFilter, "moved", "moved", checked.filter_summary),
-    Contained(SummarizesScore, "score_summary", "score_summary", checked.filter_summary),
     Contained(
         EnqueueExtensions,
         "events_to_register",

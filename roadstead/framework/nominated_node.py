@@ -24,7 +24,7 @@ def takes_nominated(profile: Profile, pod: PodInfo, table: NodeTable) -> bool:
     if not name or not table.has_node(name):
         return False
     evaluation = Evaluation(profile, pod, table)
-    evaluation.restart(len(table), evaluation.own_filter_summaries())
+    evaluation.restart(evaluation.run_pre_filter())
     if not evaluation.pre_filter.status.is_success:
         return False
     rows = np.array([table.row_of(name)], dtype=np.intp)

@@ -2,15 +2,14 @@
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go (1.34). The difference: a plugin
 answers for all rows of a table at once, and says what its answer reads, so that a scheduler knows
-what a placement may have changed. What a plugin finds across nodes is a summary, which stands in
-the CycleState (`filter_summaries`, `score_summaries`) when `pre_filter` or `pre_score` runs.
+what a placement may have changed. PreFilter and PreScore look at all nodes and write to the
+CycleState what Filter and Score need, which are asked about some rows.
 
-    PreFilter    filter_summary(pod, table)           →  pre_filter(state, pod)
-    Filter                                               filter(state, pod, table)
-    PreScore     score_summary(state, pod, table,
-                               feasible)              →  pre_score(state, pod)
-    Score                                                score(state, pod, table)
-    Normalize    Extremes.of(raw scores)              →  normalize(state, pod, raw, extremes)
+    PreFilter    pre_filter(state, pod, table)             moved(prepared, pod, row, moves)
+    Filter       filter(state, pod, rows)
+    PreScore     pre_score(state, pod, table, feasible)
+    Score        score(state, pod, rows)
+    Normalize    normalize(state, pod, raw, extremes)
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import RegisteredEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
@@ -60,7 +59,7 @@ class Reads(IntEnum):
     NODE: the node's own facts: labels, taints, images. No placement changes the answer.
     ROW: also the numbers of the row: allocatable, requested, counts, ports.
     NODE_AND_PODS: also which pods are on the node.
-    CLUSTER: also what is on other nodes.
+    CLUSTER: also what is on other nodes, as where PreFilter or PreScore look at them.
     """
 
     NODE = 0
@@ -187,7 +186,7 @@ class Plugin(ABC):
         return None
 
     def known_state(self, pod: PodInfo) -> Hashable:
-        """What the plugin knows of the pod beside table and summaries, where that may change.
+        """What the plugin knows of the pod beside the table, where that may change.
 
         What was said of the pod holds while this stays equal. None for a pod of which nothing is
         known beside, now and ever.
@@ -210,39 +209,6 @@ class EnqueueExtensions(Plugin):
         """The events, each with its hint or none; () for none at all."""
 
 
-class SummarizesFilter(Plugin):
-    """A plugin whose PreFilter looks across nodes."""
-
-    @abstractmethod
-    def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
-        """What the table's nodes say together before PreFilter; None for nothing."""
-
-    def moved(
-        self, summary: Summary | None, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
-    ) -> Summary | None:
-        """AddPod and RemovePod: the summary, were pods to come to a row or to leave it.
-
-        row: a table of that one row, for its node's facts. moves: class → how many more pods (or,
-        below 0, fewer). The answer is for that row alone, and may leave out what only other rows
-        look at. The same object where nothing changes, which is also what a plugin without AddPod
-        and RemovePod answers.
-        """
-        return summary
-
-
-class SummarizesScore(Plugin):
-    """A plugin whose PreScore or Score looks across nodes."""
-
-    @abstractmethod
-    def score_summary(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
-    ) -> Summary | None:
-        """The same before PreScore; None for nothing.
-
-        feasible() -> bool[row]. A summary for which it is not called holds whichever they are.
-        """
-
-
 class PreEnqueuePlugin(Plugin):
     @abstractmethod
     def pre_enqueue(self, pod: PodFacts) -> Status:
@@ -257,8 +223,32 @@ class QueueSortPlugin(Plugin):
 
 class PreFilterPlugin(Plugin):
     @abstractmethod
-    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
-        """Prepares Filter, narrows the nodes, rejects the pod, or says Skip (no Filter then)."""
+    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+        """Prepares Filter, narrows the nodes, rejects the pod, or says Skip (no Filter then).
+
+        table: all nodes. What Filter needs is written to `state`, under the plugin's name where
+        `moved` is to see it.
+        """
+
+    def moved(
+        self, prepared: object, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+    ) -> object:
+        """AddPod and RemovePod: what was prepared, were pods to come to a row or to leave it.
+
+        prepared: what PreFilter wrote under the plugin's name; never changed itself. row: a table
+        of that one row, for its node's facts. moves: class → how many more pods (or, below 0,
+        fewer). The answer is for that row alone, and may leave out what only other rows look at.
+        The same object where nothing changes, which is also what a plugin without AddPod and
+        RemovePod answers.
+        """
+        return prepared
+
+
+def has_extensions(plugin: Plugin) -> bool:
+    """Whether pods that come to a node or leave it change what PreFilter prepared (upstream's
+    PreFilterExtensions).
+    """
+    return isinstance(plugin, PreFilterPlugin) and type(plugin).moved is not PreFilterPlugin.moved
 
 
 class FilterPlugin(Plugin):
@@ -292,10 +282,26 @@ class PostFilterPlugin(Plugin):
         """Called when no node is feasible; reasons[0] becomes the end of the pod's message."""
 
 
-class PreScorePlugin(Plugin):
+class PreparesScore(Plugin):
+    """A plugin that looks at all nodes before Score, at whichever points it is enabled.
+
+    For what upstream's Score finds in its snapshot of the nodes without a PreScore.
+    """
+
     @abstractmethod
-    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
-        """Prepares Score, or says Skip (the plugin contributes 0 then), or fails the cycle."""
+    def pre_score(
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+    ) -> Status:
+        """Prepares Score, or says Skip (the plugin contributes 0 then), or fails the cycle.
+
+        table: all nodes. feasible() -> bool[row]: what is prepared without asking it holds
+        whichever rows are feasible. What Score needs is written to `state`, where what PreFilter
+        wrote is read, too.
+        """
+
+
+class PreScorePlugin(PreparesScore):
+    """PreScore as upstream has it: asked where the configuration says so."""
 
 
 class ScorePlugin(Plugin):

@@ -29,14 +29,13 @@ from roadstead.framework.plugin import (
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
+    PreparesScore,
     PreScorePlugin,
     QueueSortPlugin,
     Reads,
     RemembersPods,
     ReservePlugin,
     ScorePlugin,
-    SummarizesFilter,
-    SummarizesScore,
 )
 from roadstead.framework.registry import Registry
 from roadstead.framework.unprepared import prepared, unprepared_score
@@ -59,7 +58,8 @@ class WeightedScore:
 class Profile:
     """The built plugins of a profile, one tuple per extension point, in order of execution.
 
-    unchecked_scores: places in `score` of users' plugins whose raw scores are final.
+    preparing_score: who is asked at PreScore; also plugins that are not listed there, but prepare
+    Score. unchecked_scores: places in `score` of users' plugins whose raw scores are final.
     gang_plugins: names of the plugins that place gangs.
     """
 
@@ -109,11 +109,11 @@ class Profile:
     def _find_kinds(self) -> None:
         filtering: Iterable[Plugin] = (*self.pre_filter, *self.filter)
         scoring: Iterable[Plugin] = (*self.pre_score, *(each.plugin for each in self.score))
-        self.summarizes_filter = _of_kind(filtering, SummarizesFilter)
-        self.summarizes_score = _of_kind(scoring, SummarizesScore)
         self.cross_node = tuple(
             dict.fromkeys(p for p in (*filtering, *scoring) if p.reads is Reads.CLUSTER)
         )
+        unlisted = (p for p in scoring if not isinstance(p, PreScorePlugin))
+        self.preparing_score = _of_kind((*self.pre_score, *unlisted), PreparesScore)
         self._signing = tuple(dict.fromkeys((*filtering, *scoring, *self.post_filter)))
         self._knowing = tuple(
             p
@@ -221,7 +221,7 @@ class Profile:
         return self._class_of[pod] != UNSIGNED
 
     def known_state(self, pod: PodInfo) -> Hashable:
-        """What the plugins know of a pod beside table and summaries; see `Plugin.known_state`."""
+        """What the plugins know of a pod beside the table; see `Plugin.known_state`."""
         key = self.kind_or_class(pod)
         if key in self._nothing_known:
             return None

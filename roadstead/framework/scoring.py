@@ -5,35 +5,60 @@ Upstream: pkg/scheduler/framework/runtime/framework.go (RunPreScorePlugins, RunS
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.failures import phase_failure
-from roadstead.framework.plugin import ScorePlugin
+from roadstead.framework.plugin import Feasible, ScorePlugin
+from roadstead.framework.pre_filtering import PreFilterOutcome
 from roadstead.framework.profile import Profile
 from roadstead.nodes.bare import bare
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable
-from roadstead.protocol.status import Status
+from roadstead.protocol.status import SUCCESS, Status
+
+
+@dataclass(frozen=True, slots=True)
+class PreScoreOutcome:
+    """What PreScore as a whole said: Success, or the Error of the first plugin.
+
+    state: what the plugins wrote, and which said Skip. weighs_feasible: whether one of them asked
+    which rows are feasible.
+    """
+
+    status: Status
+    state: CycleState
+    weighs_feasible: bool = False
+
+    def is_same(self, other: PreScoreOutcome) -> bool:
+        """Whether Score would say the same after either."""
+        return self is other or (self.status == other.status and self.state.is_same(other.state))
+
+
+NO_PRE_SCORE = PreScoreOutcome(SUCCESS, CycleState(-1))
 
 
 def run_pre_score(
-    profile: Profile, state: CycleState, pod: PodInfo, failure: Status | None = None
-) -> Status:
-    """Success, or the Error of the first plugin; those that say Skip are noted in the state.
+    profile: Profile, pre_filter: PreFilterOutcome, pod: PodInfo, table: NodeTable, rows: Feasible
+) -> PreScoreOutcome:
+    """What PreScore says behind a PreFilter. rows() -> bool[row]: which rows are feasible."""
+    state, asked = CycleState(len(table), pre_filter.state), list[bool]()
 
-    failure: why a plugin found no summary, which fails the phase before it begins.
-    """
-    if failure is not None:
-        return phase_failure("PreScore", failure)
-    for plugin in profile.pre_score:
-        status = plugin.pre_score(state, pod)
+    def feasible() -> Bools:
+        asked.append(True)
+        return rows()
+
+    for plugin in profile.preparing_score:
+        status = plugin.pre_score(state, pod, table, feasible)
         if status.is_skip:
-            state.skip_score.add(plugin.name)
+            state.skipped.add(plugin.name)
         elif not status.is_success:
-            return phase_failure("PreScore", Status(status.code, status.reasons, plugin.name))
-    return profile.unprepared_score
+            status = phase_failure("PreScore", Status(status.code, status.reasons, plugin.name))
+            return PreScoreOutcome(status, state, bool(asked))
+    return PreScoreOutcome(profile.unprepared_score, state, bool(asked))
 
 
 def raw_scores(plugin: ScorePlugin, state: CycleState, pod: PodInfo, table: NodeTable) -> I64:

@@ -5,7 +5,7 @@ nominated to a node, the pod must pass the filters with them on the node and wit
 dry run of preemption, which takes pods from a node and puts some of them back.
 
 A plugin that reads only the row sees the overlay. One that looks across nodes is told what moved on
-the row (`SummarizesFilter.moved`), and its PreFilter runs again for that row alone; one whose
+the row (`PreFilterPlugin.moved`), and its Filter is asked with what comes of that; one whose
 PreFilter said Skip in the beginning stays skipped.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods,
@@ -19,7 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
-from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import (
     FilterPlugin,
@@ -27,12 +27,12 @@ from roadstead.framework.plugin import (
     Plugin,
     PreFilterPlugin,
     Reads,
-    SummarizesFilter,
+    has_extensions,
 )
 from roadstead.framework.profile import Profile
 from roadstead.nodes.columns import I32
 from roadstead.nodes.pod_info import PodInfo
-from roadstead.nodes.table import NodeTable, Rows, Table
+from roadstead.nodes.table import NodeTable, Rows
 
 PASSED = 0
 
@@ -43,8 +43,6 @@ class Filtered(Protocol):
     profile: Profile
     pod: PodInfo
     state: CycleState
-    node_count: int
-    summaries: Mapping[str, Summary]
 
     @property
     def table(self) -> NodeTable: ...
@@ -138,9 +136,9 @@ class WhatIf:
         codes, positions = self._fixed[0][rows], self._fixed[1][rows]
         evaluation, view = self._evaluation, self.table.view(rows)
         for position, plugin in enumerate(evaluation.profile.filter):
-            if plugin.reads is Reads.NODE or plugin.name in evaluation.state.skip_filter:
+            if plugin.reads is Reads.NODE or plugin.name in evaluation.state.skipped:
                 continue
-            if isinstance(plugin, SummarizesFilter):
+            if has_extensions(plugin):
                 self._run_across(plugin, position, rows, codes, positions)
             else:
                 result = plugin.filter(evaluation.state, evaluation.pod, view)
@@ -151,9 +149,9 @@ class WhatIf:
         self, plugin: FilterPlugin, position: int, rows: Rows, codes: I32, positions: I32
     ) -> None:
         """A plugin that looks across nodes; rows on which nothing moved for it go together."""
-        assert isinstance(plugin, SummarizesFilter)
+        assert isinstance(plugin, PreFilterPlugin)
         evaluation = self._evaluation
-        before = evaluation.summaries.get(plugin.name)
+        before = evaluation.state.get(plugin.name)
         unmoved = []
         for place in np.flatnonzero(positions > position).tolist():
             row = int(rows[place])
@@ -166,7 +164,8 @@ class WhatIf:
                 if after is before:
                     unmoved.append(place)
                     continue
-                result = self._ask_alone(plugin, after, view)
+                state = evaluation.state.with_value(plugin.name, after)
+                result = plugin.filter(state, evaluation.pod, view)
             here = slice(place, place + 1)
             evaluation.take(plugin, position, result, codes[here], positions[here])
         if unmoved:
@@ -174,20 +173,6 @@ class WhatIf:
             some_codes, some_positions = codes[unmoved], positions[unmoved]
             evaluation.take(plugin, position, result, some_codes, some_positions)
             codes[unmoved], positions[unmoved] = some_codes, some_positions
-
-    def _ask_alone(self, plugin: FilterPlugin, summary: Summary | None, row: Table) -> FilterResult:
-        """One row's answer from a PreFilter of its own."""
-        evaluation = self._evaluation
-        state = CycleState(evaluation.node_count)
-        if summary is not None:
-            state.filter_summaries[plugin.name] = summary
-        if isinstance(plugin, PreFilterPlugin):
-            status = plugin.pre_filter(state, evaluation.pod).status
-            if status.is_skip:
-                return FilterResult()
-            if not status.is_success:
-                return FilterResult.refuse(np.ones(1, dtype=np.bool_), status)
-        return plugin.filter(state, evaluation.pod, row)
 
 
 def counted_for(

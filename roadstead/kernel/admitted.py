@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.guarded import PluginFailure
+from roadstead.framework.plugin import PreScorePlugin
+from roadstead.framework.pre_filtering import PreFilterOutcome
+from roadstead.framework.scoring import NO_PRE_SCORE, PreScoreOutcome
 from roadstead.kernel.cover import why_not
 from roadstead.kernel.lowering.lowerings import RowLowering
 from roadstead.kernel.stills import Still, key_of, still_of
@@ -17,20 +20,29 @@ from roadstead.nodes.table import NodeTable
 
 @dataclass(frozen=True, slots=True)
 class KernelClass:
-    """A class of a batch, with what looks across nodes.
+    """A class of a batch, after PreFilter and PreScore.
 
     evaluation: its own, or that of another class of its kind, which can tell all but its numbers.
     """
 
     evaluation: Evaluation
     pod: PodInfo
-    filters: Summaries = field(default_factory=dict)
-    scores: Summaries = field(default_factory=dict)
+    pre_filter: PreFilterOutcome
+    pre_score: PreScoreOutcome
+
+    @property
+    def looks_across(self) -> bool:
+        """Whether PreFilter or PreScore found something on other nodes."""
+        profile = self.evaluation.profile
+        states = self.pre_filter.state, self.pre_score.state
+        unlisted = (p for p in profile.preparing_score if not isinstance(p, PreScorePlugin))
+        plugins = (*profile.cross_node, *unlisted)
+        return any(state.has(plugin.name) for plugin in plugins for state in states)
 
     def is_same(self, other: KernelClass) -> bool:
         """Whether both were made of the same objects."""
         mine, theirs = (
-            (id(each.evaluation), id(each.filters), id(each.scores)) for each in (self, other)
+            (id(each.evaluation), id(each.pre_filter), id(each.pre_score)) for each in (self, other)
         )
         return mine == theirs
 
@@ -72,7 +84,7 @@ class Admission:
         for signature, each in classes.items():
             model = found.get(id(each.evaluation))
             if model is None:
-                model = found[id(each.evaluation)] = self._examined(each, len(table))
+                model = found[id(each.evaluation)] = self._examined(each)
                 if isinstance(model, Model):
                     self.models.append(model)
             if isinstance(model, str):
@@ -80,12 +92,14 @@ class Admission:
             else:
                 self.admitted[signature] = Admitted(len(self.admitted), each, model)
 
-    def _examined(self, each: KernelClass, rows: int) -> Model | str:
+    def _examined(self, each: KernelClass) -> Model | str:
         """The model of a class; or why it is not covered."""
         evaluation = each.evaluation
+        if each.pre_filter.status.is_success and each.pre_score is NO_PRE_SCORE:
+            return "no node is feasible"
         try:
-            evaluation.restart(rows, each.filters)
-            evaluation.restart_scores(each.scores)
+            evaluation.restart(each.pre_filter)
+            evaluation.restart_scores(each.pre_score)
             if why := why_not(evaluation):
                 return why
             key = key_of(evaluation)

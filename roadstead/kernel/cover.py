@@ -21,14 +21,14 @@ def why_not(evaluation: Evaluation) -> str:
         return "rejected by PreFilter"
     if not evaluation.pre_score.is_success:
         return "rejected by PreScore"
-    profile, state = evaluation.profile, evaluation.state
+    profile = evaluation.profile
     if not profile.score:
         return "no score plugins"
     for plugin in profile.filter:
-        if plugin.name not in state.skip_filter and not _is_known(plugin):
+        if plugin.name not in evaluation.state.skipped and not _is_known(plugin):
             return plugin.name
     for each in profile.score:
-        if each.plugin.name not in state.skip_score and not _is_known(each.plugin):
+        if each.plugin.name not in evaluation.score_state.skipped and not _is_known(each.plugin):
             return each.plugin.name
     if _has_failed(evaluation):
         return "a Filter failed"

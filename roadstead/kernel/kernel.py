@@ -124,7 +124,7 @@ class Kernel:
         self._mirror = Mirror(table, chooser, blocked)
         self._totals = empty_totals(len(infos), stills, len(models), self._mirror.numbers.row_at)
         groups = self._totals.alive.shape[1]
-        related = [(e.first.evaluation, e.first.filters, e.first.scores) for e in models]
+        related = [each.first.evaluation for each in models]
         found = relate(related, table, fixed, groups)
         if found is None:
             # Too much to count: the reference decides.
@@ -309,8 +309,7 @@ class Kernel:
         asked, still = admitted.each, admitted.model.still
         is_new, groups = not self._totals.built[admitted.line], still.raw.shape[1]
         has_more = (
-            asked.filters
-            or asked.scores
+            asked.looks_across
             or asked.pod.facts.volumes
             or asked.evaluation.pre_filter.node_names is not None
             or self._relations.of_class[admitted.line] >= 0

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.evaluation import Evaluation
 from roadstead.kernel.cell_layout import no_cells
 from roadstead.kernel.lowering.lowerings import face_key, relation_key, relation_of
 from roadstead.kernel.relation_arrays import HARD, SOFT, Line, RelationOf, Relations
@@ -19,9 +19,6 @@ from roadstead.nodes.table import NodeTable
 
 MAX_PLACES = 1 << 23
 """Counts of all lines together; with more the reference decides."""
-
-Related = tuple[Evaluation, Summaries, Summaries]
-"""A class with what looks across nodes."""
 
 
 def with_classes(relations: Relations, model_of: I64) -> Relations:
@@ -124,19 +121,21 @@ class _Masks:
 
 
 def relate(
-    classes: Sequence[Related], table: NodeTable, fixed: Sequence[int], groups: int
+    classes: Sequence[Evaluation], table: NodeTable, fixed: Sequence[int], groups: int
 ) -> Relations | None:
-    """What the classes have to do with each other; None where that is too much."""
+    """What classes have to do with each other, after PreFilter and PreScore; None where that is
+    too much.
+    """
     faces: dict[Hashable, tuple[int, PodInfo]] = {}
-    face_of = [faces.setdefault(face_key(e.pod), (len(faces), e.pod))[0] for e, _, _ in classes]
+    face_of = [faces.setdefault(face_key(e.pod), (len(faces), e.pod))[0] for e in classes]
     pods = [pod for _, pod in faces.values()]
     kinds: dict[Hashable, int] = {}
     relations: list[RelationOf] = []
     of_class = []
     for each in classes:
-        kind = kinds.setdefault(relation_key(each[0]), len(relations))
+        kind = kinds.setdefault(relation_key(each), len(relations))
         if kind == len(relations):
-            relations.append(relation_of(*each, pods))
+            relations.append(relation_of(each, pods))
         of_class.append(kind if relations[kind].lines else -1)
     rows = len(table)
     axes, masks = _Axes(table), _Masks(rows)
@@ -145,7 +144,7 @@ def relate(
         return None
     effects, effects_from = _effects(relations, pods)
     counts = [axes.counts(line) for line in lines]
-    own = [relations[kinds[relation_key(e)]] for e, _, _ in classes]
+    own = [relations[kinds[relation_key(e)]] for e in classes]
     weights = [(relation.spread_weight, relation.near_weight) for relation in own]
     starts = np.cumsum([0, *(len(relation.lines) for relation in relations)])
     numbers = {

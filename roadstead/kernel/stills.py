@@ -68,7 +68,7 @@ def still_of(evaluation: Evaluation) -> Still | str:
 
 
 def _scoring(evaluation: Evaluation) -> list[tuple[int, WeightedScore]]:
-    skipped = evaluation.state.skip_score
+    skipped = evaluation.score_state.skipped
     return [
         (index, each)
         for index, each in enumerate(evaluation.profile.score)
@@ -101,7 +101,7 @@ def normalized(evaluation: Evaluation, still: Still, alive: Bools) -> I32 | None
     for raw, each in zip(still.raw, still.normalizing, strict=True):
         try:
             scores = each.plugin.normalize(
-                evaluation.state, evaluation.pod, raw.copy(), Extremes.of(raw[alive])
+                evaluation.score_state, evaluation.pod, raw.copy(), Extremes.of(raw[alive])
             )
         except PluginFailure:
             return None

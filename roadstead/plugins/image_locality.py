@@ -6,7 +6,7 @@
 
 Upstream takes an image's size from the first node that reported it, whatever other nodes say: here
 it is the node that came first to the cluster. That, and how many nodes have an image, is known over
-all nodes only, which is this plugin's summary. Nodes that came after a row was last snapshotted do
+all nodes only, and is found before Score. Nodes that came after a row was last snapshotted do
 not count for that row yet (see roadstead/nodes/snapshots.py).
 Upstream: pkg/scheduler/framework/plugins/imagelocality/image_locality.go and
 pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
@@ -21,11 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from roadstead.facts.pod import PodFacts
-from roadstead.framework.cycle_state import CycleState, Summary
-from roadstead.framework.plugin import MAX_NODE_SCORE, Feasible, Reads, ScorePlugin, SummarizesScore
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.plugin import MAX_NODE_SCORE, Feasible, PreparesScore, Reads, ScorePlugin
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Rows, Table
+from roadstead.protocol.status import SUCCESS, Status
 
 MIB = 1024 * 1024
 MIN_THRESHOLD = 23 * MIB
@@ -62,14 +63,14 @@ def _joined(one: ImageOnNodes, other: ImageOnNodes) -> ImageOnNodes:
     return (image, one[1] + other[1], arrival, size_bytes)
 
 
-class ImageLocality(ScorePlugin, SummarizesScore):
+class ImageLocality(ScorePlugin, PreparesScore):
     name = "ImageLocality"
     reads = Reads.NODE
     alike_by_kind = True
 
-    def score_summary(
+    def pre_score(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
-    ) -> Summary | None:
+    ) -> Status:
         rows = {image: _rows_with(image, table) for image in sorted(set(pod.facts.images))}
         found = [_nodes_with(image, *each, table) for image, each in rows.items() if len(each[0])]
         late = sorted(
@@ -77,17 +78,18 @@ class ImageLocality(ScorePlugin, SummarizesScore):
             for image, (having, _) in rows.items()
             for arrival in _late(having, table)
         )
-        return ImageNodes(tuple(found), tuple(late)) if found else None
+        if found:
+            state.write(self.name, ImageNodes(tuple(found), tuple(late)))
+        return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
-        summary = state.score_summaries.get(self.name)
-        if summary is None:
+        if not state.has(self.name):
             return np.zeros(len(table), dtype=np.int64)
-        assert isinstance(summary, ImageNodes)
-        if not summary.late:
-            return _by_set(state, pod, table, summary)[table.image_codes]
+        known_nodes = state.read(self.name, ImageNodes)
+        if not known_nodes.late:
+            return _by_set(state, pod, table, known_nodes)[table.image_codes]
         known, at = np.unique(table.snapshot_at, return_inverse=True)
-        by_time = [_by_set(state, pod, table, summary.at(when)) for when in known.tolist()]
+        by_time = [_by_set(state, pod, table, known_nodes.at(when)) for when in known.tolist()]
         return np.array(by_time, dtype=np.int64).reshape(-1, len(table.image_sets))[
             at, table.image_codes
         ]
@@ -119,7 +121,7 @@ def _rows_with(image: str, table: Table) -> tuple[Rows, I64]:
 
 
 def _nodes_with(image: str, rows: Rows, size_bytes: I64, table: Table) -> ImageOnNodes:
-    """One line of the summary."""
+    """What is known of an image."""
     first = rows[table.arrivals[rows].argmin()]
     return (image, len(rows), int(table.arrivals[first]), int(size_bytes[first]))
 

@@ -15,7 +15,7 @@ Score:
           pods with hardPodAffinityWeight
     normalized = int(100 * (float(raw - min) / float(max - min))), 0 where all are equal
 
-Counts by topology key and value over all nodes are this plugin's summaries.
+Counts by topology key and value over all nodes are what PreFilter and PreScore find.
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scoring}.go.
 """
 
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -32,7 +32,7 @@ from roadstead.config.plugin_args import InterPodAffinityArgs
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
     Change,
@@ -57,8 +57,6 @@ from roadstead.framework.plugin import (
     PreScorePlugin,
     Reads,
     ScorePlugin,
-    SummarizesFilter,
-    SummarizesScore,
 )
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
@@ -115,19 +113,22 @@ class TopologyScores:
     """Score by topology key and value, wherever any term matched, be the sum 0."""
 
     scores: ByTopology
+    domains: tuple[Domains, ...] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _FilterState:
-    """affinity, anti_affinity: one for each topology key of the pod's own terms.
+class FilterState:
+    """The counts, and what follows from them.
 
-    first: no pod matches the pod's affinity terms but it matches them itself.
+    affinity, anti_affinity: one for each topology key of the pod's own terms. first: no pod matches
+    the pod's affinity terms but it matches them itself.
     """
 
-    affinity: tuple[Domains, ...]
-    anti_affinity: tuple[Domains, ...]
-    existing_anti: tuple[Domains, ...]
-    first: bool
+    counts: PodCounts
+    affinity: tuple[Domains, ...] = field(compare=False)
+    anti_affinity: tuple[Domains, ...] = field(compare=False)
+    existing_anti: tuple[Domains, ...] = field(compare=False)
+    first: bool = field(compare=False)
 
 
 class InterPodAffinity(
@@ -135,8 +136,6 @@ class InterPodAffinity(
     FilterPlugin,
     PreScorePlugin,
     ScorePlugin,
-    SummarizesFilter,
-    SummarizesScore,
     EnqueueExtensions,
 ):
     name = "InterPodAffinity"
@@ -174,21 +173,27 @@ class InterPodAffinity(
         """Whether preferred terms, its own or others', are looked at for the pod."""
         return self._counts_of(pod).pod.scores
 
-    def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
-        vectors = self._find(pod, table)
-        if not vectors:
-            return None
+    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+        counts = self._counts_of(pod)
+        terms = counts.pod.terms
+        if terms.error:
+            return PreFilterResult(unresolvable(f"parsing pod: {terms.error}"))
+        vectors = self._find(counts, table)
         found = PodCounts(
             by_topology(table, vectors, Family.EXISTING_ANTI),
             by_topology(table, vectors, Family.AFFINITY),
             by_topology(table, vectors, Family.ANTI_AFFINITY),
         )
-        return found if found.existing_anti or found.affinity or found.anti_affinity else None
+        if not (found.existing_anti or terms.affinity or terms.anti_affinity):
+            return PreFilterResult(SKIP)
+        state.write(self.name, self._filtering(pod, found))
+        return PreFilterResult()
 
     def moved(
-        self, summary: Summary | None, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
-    ) -> Summary | None:
-        counts = self._counts_of(pod)
+        self, prepared: object, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+    ) -> object:
+        assert isinstance(prepared, FilterState)
+        counts, before = self._counts_of(pod), prepared.counts
         added: Counter[Line] = Counter()
         for other, change in moves.items():
             for line, each in counts.relation_to(other):
@@ -198,37 +203,27 @@ class InterPodAffinity(
             for family in FILTERING
         }
         self._settle(counts)
-        if counts.pod.terms.error or not any(by_family.values()):
-            return summary
-        before = _NOTHING if summary is None else summary
-        assert isinstance(before, PodCounts)
-        return PodCounts(
+        if not any(by_family.values()):
+            return prepared
+        after = PodCounts(
             seen_from(before.existing_anti, row, by_family[Family.EXISTING_ANTI]),
             seen_from(before.affinity, row, by_family[Family.AFFINITY]),
             seen_from(before.anti_affinity, row, by_family[Family.ANTI_AFFINITY]),
         )
+        return self._filtering(pod, after)
 
-    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
-        terms = self._counts_of(pod).pod.terms
-        if terms.error:
-            return PreFilterResult(unresolvable(f"parsing pod: {terms.error}"))
-        summary = state.filter_summaries.get(self.name, _NOTHING)
-        assert isinstance(summary, PodCounts)
-        if not (summary.existing_anti or terms.affinity or terms.anti_affinity):
-            return PreFilterResult(SKIP)
-        near = dict.fromkeys(term.topology_key for term in terms.affinity)
-        away = dict.fromkeys(term.topology_key for term in terms.anti_affinity)
-        filtering = _FilterState(
-            affinity=_domains(near, summary.affinity),
-            anti_affinity=_domains(away, summary.anti_affinity),
-            existing_anti=_domains(summary.existing_anti, summary.existing_anti),
-            first=not summary.affinity and matches_all(terms.affinity, pod),
+    def _filtering(self, pod: PodInfo, counts: PodCounts) -> FilterState:
+        near, away = self.required_keys(pod)
+        return FilterState(
+            counts,
+            affinity=_domains(near, counts.affinity),
+            anti_affinity=_domains(away, counts.anti_affinity),
+            existing_anti=_domains(counts.existing_anti, counts.existing_anti),
+            first=not counts.affinity and self.is_near_itself(pod),
         )
-        state.write(_PRE_FILTER, filtering)
-        return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
-        filtering = state.read(_PRE_FILTER, _FilterState)
+        filtering = state.read(self.name, FilterState)
         codes = np.zeros(len(table), dtype=np.int32)
         # The first to speak is written last.
         for domains in filtering.existing_anti:
@@ -253,28 +248,23 @@ class InterPodAffinity(
             self._settle(counts)
         return may
 
-    def score_summary(
+    def pre_score(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
-    ) -> Summary | None:
-        scores = scores_by_topology(table, self._find(pod, table))
-        return TopologyScores(scores) if scores else None
-
-    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
-        mine = self._counts_of(pod).pod
-        if not mine.scores:
+    ) -> Status:
+        counts = self._counts_of(pod)
+        if not counts.pod.scores:
             return SKIP
-        if mine.terms.error:
-            return error(f"failed to parse pod: {mine.terms.error}")
-        summary = state.score_summaries.get(self.name)
-        if summary is None:
+        if counts.pod.terms.error:
+            return error(f"failed to parse pod: {counts.pod.terms.error}")
+        scores = scores_by_topology(table, self._find(counts, table))
+        if not scores:
             return SKIP
-        assert isinstance(summary, TopologyScores)
-        state.write(_PRE_SCORE, _domains(summary.scores, summary.scores))
+        state.write(self.name, TopologyScores(scores, _domains(scores, scores)))
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
         raw = np.zeros(len(table), dtype=np.int64)
-        for domains in state.read(_PRE_SCORE, tuple):
+        for domains in state.read(self.name, TopologyScores).domains:
             raw += domains.at(table)
         return raw
 
@@ -369,10 +359,7 @@ class InterPodAffinity(
             pod.preferred_pod_anti_affinity,
         )
 
-    def _find(self, pod: PodInfo, table: Table) -> Mapping[tuple[Family, str], I64]:
-        counts = self._counts_of(pod)
-        if counts.pod.terms.error:
-            return {}
+    def _find(self, counts: Counts, table: Table) -> Mapping[Line, I64]:
         vectors = counts.find(table)
         self._settle(counts)
         return vectors
@@ -401,10 +388,6 @@ class InterPodAffinity(
             scores=bool(preferring) or not self._args.ignore_preferred_terms_of_existing_pods,
             hard_weight=self._args.hard_pod_affinity_weight,
         )
-
-
-_NOTHING = PodCounts({}, {}, {})
-_PRE_FILTER, _PRE_SCORE = "PreFilterInterPodAffinity", "PreScoreInterPodAffinity"
 
 
 def _domains(keys: Iterable[str], counts: ByTopology) -> tuple[Domains, ...]:

@@ -26,6 +26,7 @@ from roadstead.framework.events import (
 from roadstead.framework.plugin import (
     ALL_PASS,
     EnqueueExtensions,
+    Feasible,
     FilterPlugin,
     FilterResult,
     PostFilterPlugin,
@@ -56,7 +57,7 @@ class MissingPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         """The field of the pod that needs this plugin, or "" if none does."""
         raise AssertionError(f"{self.name} must say what it looks at")
 
-    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
         field = self.need(pod.facts)
         if field:
             raise UnsupportedError(self.name, "", field)
@@ -65,7 +66,9 @@ class MissingPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
         return ALL_PASS
 
-    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+    def pre_score(
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+    ) -> Status:
         return SKIP
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:

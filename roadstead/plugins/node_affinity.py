@@ -36,6 +36,7 @@ from roadstead.framework.plugin import (
     ALL_PASS,
     EnqueueExtensions,
     Extremes,
+    Feasible,
     FilterPlugin,
     FilterResult,
     PreFilterPlugin,
@@ -82,7 +83,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
         if preferred:
             self._added_preferred = parse_preferred_terms(preferred)
 
-    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
         facts = pod.facts
         terms = facts.required_node_terms
         if terms is None and self._added_required is None and not facts.node_selector:
@@ -107,7 +108,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
         codes = np.where(enforced, np.where(matching, 0, 2), 1).astype(np.int32)
         return FilterResult(codes, (_NO_ADDED_MATCH, _NO_MATCH))
 
-    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+    def pre_score(
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+    ) -> Status:
         preferred = [(each.weight, each.term) for each in pod.facts.preferred_node_terms]
         if not preferred and self._added_preferred is None:
             return SKIP

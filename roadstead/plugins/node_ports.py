@@ -46,7 +46,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     alike_by_kind = True
     unprepared = 'reading "PreFilterNodePorts" from cycleState: not found'
 
-    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
         return PreFilterResult() if pod.facts.host_ports else PreFilterResult(SKIP)
 
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:

@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 from roadstead.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, Reads, ScorePlugin
+from roadstead.framework.plugin import (
+    MAX_NODE_SCORE,
+    Feasible,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+)
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Table
@@ -36,7 +42,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
         self.resources = args.resources
 
-    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+    def pre_score(
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+    ) -> Status:
         asked = any(pod.request_of.get(resource.name) for resource in self.resources)
         return SUCCESS if asked else SKIP
 

@@ -30,6 +30,7 @@ from roadstead.framework.events import (
 from roadstead.framework.plugin import (
     ALL_PASS,
     EnqueueExtensions,
+    Feasible,
     FilterPlugin,
     FilterResult,
     PreFilterPlugin,
@@ -68,7 +69,7 @@ class NodeResourcesFit(
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self.scorer: ResourceScorer = build_scorer(args.scoring_strategy)
 
-    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
@@ -115,7 +116,9 @@ class NodeResourcesFit(
             return False
         return name in self._ignored or name.split("/")[0] in self._ignored_groups
 
-    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+    def pre_score(
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+    ) -> Status:
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:

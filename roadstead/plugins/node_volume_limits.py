@@ -75,7 +75,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         self._users = VolumeUsers(handle.classes)
         self._kept: list[AttachedVolumes] = []
 
-    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
         return PreFilterResult() if _attachable(pod.facts) else PreFilterResult(SKIP)
 
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:

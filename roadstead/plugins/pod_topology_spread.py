@@ -12,8 +12,7 @@ with a minimum of 0 where there are fewer than minDomains domains. Soft (Schedul
 
 The domains are those of feasible nodes, the counts those of all nodes; for the hostname key the
 count is the node's own and the domains are the feasible nodes. A node that lacks a topology key is
-not scored (IGNORED, in the end 0), except under the system's default constraints. Counts per
-domain are this plugin's summaries.
+not scored (IGNORED, in the end 0), except under the system's default constraints.
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,filtering,scoring}.go.
 """
 
@@ -21,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
 import numpy as np
@@ -31,7 +30,7 @@ from roadstead.config.plugin_args import PodTopologySpreadArgs
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
     Change,
@@ -58,8 +57,6 @@ from roadstead.framework.plugin import (
     PreScorePlugin,
     Reads,
     ScorePlugin,
-    SummarizesFilter,
-    SummarizesScore,
 )
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
@@ -92,41 +89,26 @@ _NO_LABEL = unresolvable(f"{_REASON} (missing required label)")
 
 @dataclass(frozen=True, slots=True)
 class DomainCounts:
-    """Matching pods per hard constraint and topology value; values without pods count as 0."""
+    """Matching pods per hard constraint and topology value; values without pods count as 0.
+
+    highest: per constraint, rows whose domain counts more are refused; follows from the counts.
+    """
 
     counts: tuple[dict[str, int], ...]
+    highest: tuple[int, ...] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadCounts:
-    """What soft constraints are scored by.
+    """What soft constraints are scored by, per constraint.
 
-    nodes: feasible nodes that are scored. Per constraint, empty for the hostname key:
-    domains: sorted topology values of those nodes. pods: matching pods by topology value on all
-    nodes that count, zeros left out.
+    weights: the more domains there are, the fewer pods in each: what a pod weighs more then.
+    pods: matching pods by topology value on all nodes that count, zeros left out; empty for the
+    hostname key.
     """
 
-    nodes: int
-    domains: tuple[tuple[str, ...], ...]
+    weights: tuple[float, ...]
     pods: tuple[dict[str, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Limit:
-    """A hard constraint: rows whose domain counts more than `highest` are refused."""
-
-    key: str
-    counts: Mapping[str, int]
-    highest: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Weighted:
-    """A soft constraint with the weight of its topology and the pods by domain."""
-
-    spread: Spread
-    weight: float
-    pods: Mapping[str, int]
 
 
 class PodTopologySpread(
@@ -134,8 +116,6 @@ class PodTopologySpread(
     FilterPlugin,
     PreScorePlugin,
     ScorePlugin,
-    SummarizesFilter,
-    SummarizesScore,
     EnqueueExtensions,
 ):
     name = "PodTopologySpread"
@@ -149,7 +129,6 @@ class PodTopologySpread(
         self._source = SpreadSource(args, handle.cluster)
         self._of_pod = lru_cache(MAX_PODS_KNOWN)(self._find)
         self._matching = MatchingPods()
-        self._score_key = f"PreScore{self.name}"
 
     def _find(self, pod: PodInfo) -> PodSpread:
         return self._source.of(pod.facts)
@@ -162,25 +141,28 @@ class PodTopologySpread(
         """How many pods on each row a constraint of the pod counts: int64[row]."""
         return self._matching.on_rows(table, pod.facts.namespace, spread.selector)
 
-    def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
-        hard = self._of_pod(pod).hard
-        if not hard:
-            return None
-        rows = included(pod.facts, hard, table, with_all_keys(hard, table))
+    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+        spread = self._of_pod(pod)
+        if spread.hard_error:
+            text = "get constraints from pod: obtaining pod's hard topology spread constraints: "
+            return PreFilterResult(error(text + spread.hard_error))
+        if not spread.hard:
+            return PreFilterResult(SKIP)
+        rows = included(pod.facts, spread.hard, table, with_all_keys(spread.hard, table))
         counts = tuple(
-            self._count_by_domain(pod, spread, table, counted)
-            for spread, counted in zip(hard, rows, strict=True)
+            self._count_by_domain(pod, each, table, counted)
+            for each, counted in zip(spread.hard, rows, strict=True)
         )
-        return DomainCounts(counts) if any(counts) else None
+        state.write(self.name, _limited(pod, spread.hard, counts))
+        return PreFilterResult()
 
     def moved(
-        self, summary: Summary | None, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
-    ) -> Summary | None:
+        self, prepared: object, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+    ) -> object:
+        assert isinstance(prepared, DomainCounts)
         hard = self._of_pod(pod).hard
-        before = DomainCounts(({},) * len(hard)) if summary is None else summary
-        assert isinstance(before, DomainCounts)
-        counts = with_moves(pod, hard, before.counts, row, moves)
-        return summary if counts is before.counts else DomainCounts(counts)
+        counts = with_moves(pod, hard, prepared.counts, row, moves)
+        return prepared if counts is prepared.counts else _limited(pod, hard, counts)
 
     def _count_by_domain(
         self, pod: PodInfo, spread: Spread, table: Table, rows: Bools
@@ -188,27 +170,12 @@ class PodTopologySpread(
         pods = self._matching.on_rows(table, pod.facts.namespace, spread.selector)
         return sum_by_value(table, spread.topology_key, rows, pods)
 
-    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
-        spread = self._of_pod(pod)
-        if spread.hard_error:
-            text = "get constraints from pod: obtaining pod's hard topology spread constraints: "
-            return PreFilterResult(error(text + spread.hard_error))
-        if not spread.hard:
-            return PreFilterResult(SKIP)
-        summary = state.filter_summaries.get(self.name)
-        counts: tuple[Mapping[str, int], ...] = ({},) * len(spread.hard)
-        if summary is not None:
-            assert isinstance(summary, DomainCounts)
-            counts = summary.counts
-        limits = zip(spread.hard, counts, strict=True)
-        state.write(self.name, tuple(_limit(pod, each, of_each) for each, of_each in limits))
-        return PreFilterResult()
-
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
         codes = np.zeros(len(table), dtype=np.int32)
-        for limit in state.read(self.name, tuple):
-            missing = label_codes(table, limit.key) < 0
-            too_many = look_up(table, limit.key, limit.counts) > limit.highest
+        found, hard = state.read(self.name, DomainCounts), self._of_pod(pod).hard
+        for spread, counts, highest in zip(hard, found.counts, found.highest, strict=True):
+            missing = label_codes(table, spread.topology_key) < 0
+            too_many = look_up(table, spread.topology_key, counts) > highest
             said = np.where(missing, 2, too_many).astype(np.int32)
             codes = np.where(codes > 0, codes, said)
         return FilterResult(codes, (_TOO_MANY, _NO_LABEL)) if codes.any() else ALL_PASS
@@ -220,32 +187,9 @@ class PodTopologySpread(
         hard_of = {pod: each.hard for pod, each in found.items()}
         return not any(hard_of.values()) or keep_skew(pods, rows, table, hard_of, self.on_nodes)
 
-    def score_summary(
+    def pre_score(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
-    ) -> Summary | None:
-        spread = self._of_pod(pod)
-        if not spread.soft:
-            return None
-        counted = np.ones(len(table), dtype=np.bool_)
-        if spread.needs_all_keys:
-            counted = with_all_keys(spread.soft, table)
-        scored = feasible() & counted
-        domains: list[tuple[str, ...]] = []
-        pods: list[dict[str, int]] = []
-        rows = included(pod.facts, spread.soft, table, counted)
-        for each, counted_by_each in zip(spread.soft, rows, strict=True):
-            if each.topology_key == HOSTNAME:
-                domains.append(())
-                pods.append({})
-                continue
-            ones = np.ones(len(table), dtype=np.int64)
-            domains.append(tuple(sorted(sum_by_value(table, each.topology_key, scored, ones))))
-            by_value = self._count_by_domain(pod, each, table, counted_by_each)
-            pods.append({value: count for value, count in by_value.items() if count})
-        nodes = int(np.count_nonzero(scored))
-        return SpreadCounts(nodes, tuple(domains), tuple(pods)) if nodes or any(pods) else None
-
-    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+    ) -> Status:
         spread = self._of_pod(pod)
         if not state.node_count:
             return SKIP
@@ -254,31 +198,43 @@ class PodTopologySpread(
             return error(f"calculating preScoreState: {text}: {spread.soft_error}")
         if not spread.soft:
             return SKIP
-        nothing = SpreadCounts(0, ((),) * len(spread.soft), ({},) * len(spread.soft))
-        summary = state.score_summaries.get(self.name, nothing)
-        assert isinstance(summary, SpreadCounts)
-        parts = zip(spread.soft, summary.domains, summary.pods, strict=True)
-        state.write(
-            self._score_key,
-            tuple(
-                _Weighted(each, _weight(each, len(domains), summary.nodes), pods)
-                for each, domains, pods in parts
-            ),
-        )
+        state.write(self.name, self._soft_counts(pod, spread, table, feasible()))
         return SUCCESS
+
+    def _soft_counts(
+        self, pod: PodInfo, spread: PodSpread, table: Table, feasible: Bools
+    ) -> SpreadCounts:
+        counted = np.ones(len(table), dtype=np.bool_)
+        if spread.needs_all_keys:
+            counted = with_all_keys(spread.soft, table)
+        scored = feasible & counted
+        ones = np.ones(len(table), dtype=np.int64)
+        weights: list[float] = []
+        pods: list[dict[str, int]] = []
+        rows = included(pod.facts, spread.soft, table, counted)
+        for each, counted_by_each in zip(spread.soft, rows, strict=True):
+            key = each.topology_key
+            if key == HOSTNAME:
+                weights.append(math.log(int(np.count_nonzero(scored)) + 2))
+                pods.append({})
+                continue
+            weights.append(math.log(len(sum_by_value(table, key, scored, ones)) + 2))
+            by_value = self._count_by_domain(pod, each, table, counted_by_each)
+            pods.append({value: count for value, count in by_value.items() if count})
+        return SpreadCounts(tuple(weights), tuple(pods))
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
         total = np.zeros(len(table), dtype=np.float64)
-        for each in state.read(self._score_key, tuple):
-            key = each.spread.topology_key
+        found, spread = state.read(self.name, SpreadCounts), self._of_pod(pod)
+        for each, weight, by_value in zip(spread.soft, found.weights, found.pods, strict=True):
+            key = each.topology_key
             if key == HOSTNAME:
-                pods = self._matching.on_rows(table, pod.facts.namespace, each.spread.selector)
+                pods = self._matching.on_rows(table, pod.facts.namespace, each.selector)
             else:
-                pods = look_up(table, key, each.pods)
-            part = pods.astype(np.float64) * each.weight + float(each.spread.max_skew - 1)
+                pods = look_up(table, key, by_value)
+            part = pods.astype(np.float64) * weight + float(each.max_skew - 1)
             total += np.where(label_codes(table, key) >= 0, part, 0.0)
         raw = _rounded(total)
-        spread = self._of_pod(pod)
         if spread.needs_all_keys:
             raw[~with_all_keys(spread.soft, table)] = IGNORED
         return raw
@@ -370,17 +326,19 @@ class PodTopologySpread(
         )
 
 
-def _limit(pod: PodInfo, spread: Spread, counts: Mapping[str, int]) -> _Limit:
+def _limited(
+    pod: PodInfo, hard: Sequence[Spread], counts: tuple[dict[str, int], ...]
+) -> DomainCounts:
+    """Counts, with the most that a domain may have before the pod comes."""
+    both = zip(hard, counts, strict=True)
+    return DomainCounts(counts, tuple(_highest(pod, each, of_each) for each, of_each in both))
+
+
+def _highest(pod: PodInfo, spread: Spread, counts: Mapping[str, int]) -> int:
     minimum = min(counts.values(), default=_NO_DOMAIN_COUNT)
     if len(counts) < spread.min_domains:
         minimum = 0
-    itself = int(spread.matches(pod.labels))
-    return _Limit(spread.topology_key, counts, spread.max_skew + minimum - itself)
-
-
-def _weight(spread: Spread, domains: int, nodes: int) -> float:
-    """The more domains, the fewer pods in each: what a pod weighs more then."""
-    return math.log((nodes if spread.topology_key == HOSTNAME else domains) + 2)
+    return spread.max_skew + minimum - int(spread.matches(pod.labels))
 
 
 def _rounded(amounts: NDArray[np.float64]) -> I64:

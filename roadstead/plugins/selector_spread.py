@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from roadstead.config.plugin_args import PodTopologySpreadArgs
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.selectors import LabelSelector
-from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import (
     MAX_NODE_SCORE,
     Effect,
@@ -35,7 +35,6 @@ from roadstead.framework.plugin import (
     PreScorePlugin,
     Reads,
     ScorePlugin,
-    SummarizesScore,
 )
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodInfo
@@ -55,13 +54,11 @@ class CountsByZone:
     zones: dict[str, int]
 
 
-_NOTHING = CountsByZone(0, {})
-
-
-class SelectorSpread(PreScorePlugin, ScorePlugin, SummarizesScore):
+class SelectorSpread(PreScorePlugin, ScorePlugin):
     name = "SelectorSpread"
     reads = Reads.CLUSTER
     alike_by_kind = True
+    unprepared_score = 'error reading "PreScoreSelectorSpread" from cycleState: not found'
 
     def __init__(self, handle: Handle) -> None:
         self._source = SpreadSource(PodTopologySpreadArgs(), handle.cluster)
@@ -75,29 +72,24 @@ class SelectorSpread(PreScorePlugin, ScorePlugin, SummarizesScore):
         """What the pod is spread with; None for a pod that is left to PodTopologySpread."""
         return None if facts.spread_constraints else self._source.default_selector(facts)
 
-    def score_summary(
+    def pre_score(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
-    ) -> Summary | None:
+    ) -> Status:
         if self._of_pod(pod) is None:
-            return None
+            return SKIP
         rows = feasible()
         counts = self._counts(pod, table)[rows]
-        if not counts.any():
-            return None
         sums = np.bincount(table.zone_codes[rows], weights=counts).astype(np.int64)
         zones = {table.zones[code]: int(sums[code]) for code in np.flatnonzero(sums).tolist()}
         zones.pop("", None)
-        return CountsByZone(int(counts.max()), zones)
-
-    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
-        return SKIP if self._of_pod(pod) is None else SUCCESS
+        state.write(self.name, CountsByZone(int(counts.max(initial=0)), zones))
+        return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
-        summary = state.score_summaries.get(self.name, _NOTHING)
-        assert isinstance(summary, CountsByZone)
-        of_node = _share_left(self._counts(pod, table), summary.most)
-        in_zones = np.array([summary.zones.get(zone, 0) for zone in table.zones], dtype=np.int64)
-        of_zone = _share_left(in_zones, max(summary.zones.values(), default=0))[table.zone_codes]
+        found = state.read(self.name, CountsByZone)
+        of_node = _share_left(self._counts(pod, table), found.most)
+        in_zones = np.array([found.zones.get(zone, 0) for zone in table.zones], dtype=np.int64)
+        of_zone = _share_left(in_zones, max(found.zones.values(), default=0))[table.zone_codes]
         both = of_node * (1.0 - ZONE_WEIGHT) + ZONE_WEIGHT * of_zone
         has_zone = np.array([bool(zone) for zone in table.zones])[table.zone_codes]
         score: I64 = np.where(has_zone, both, of_node).astype(np.int64)

@@ -26,7 +26,7 @@ import numpy as np
 from roadstead.config.plugin_args import ServiceAffinityArgs
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.facts.selectors import LabelSelector, Requirement
-from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import ActionType, EventResource, RegisteredEvent, on
 from roadstead.framework.plugin import (
     MAX_NODE_SCORE,
@@ -38,10 +38,9 @@ from roadstead.framework.plugin import (
     Handle,
     PreFilterPlugin,
     PreFilterResult,
+    PreparesScore,
     Reads,
     ScorePlugin,
-    SummarizesFilter,
-    SummarizesScore,
 )
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_info import PodInfo
@@ -52,7 +51,7 @@ from roadstead.plugins.pod_topology_spread_constraints import (
     look_up,
     sum_by_value,
 )
-from roadstead.protocol.status import SKIP, unschedulable
+from roadstead.protocol.status import SKIP, SUCCESS, Status, unschedulable
 
 _REFUSED = unschedulable("node(s) didn't match service affinity")
 
@@ -94,8 +93,7 @@ class ServiceAffinity(
     PreFilterPlugin,
     FilterPlugin,
     ScorePlugin,
-    SummarizesFilter,
-    SummarizesScore,
+    PreparesScore,
     EnqueueExtensions,
 ):
     name = "ServiceAffinity"
@@ -106,6 +104,7 @@ class ServiceAffinity(
     def __init__(self, args: ServiceAffinityArgs, handle: Handle) -> None:
         self._affinity = tuple(dict.fromkeys(args.affinity_labels))
         self._spread = args.anti_affinity_labels_preference
+        self._score_key = f"PreScore{self.name}"
         self._services: dict[str, list[LabelSelector]] = {}
         for each in handle.cluster.selecting:
             if each.kind == "Service" and each.selector is not None:
@@ -113,13 +112,11 @@ class ServiceAffinity(
         self._like = MatchingPods(terminating=True)
         self._of_service = MatchingPods()
 
-    def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
+    def _first_nodes(self, pod: PodInfo, table: Table) -> FirstNodes:
         if not self._asks_for_first(pod.facts):
-            return None
+            return FirstNodes(())
         like = self._like.on_rows(table, pod.facts.namespace, _exactly(pod.facts.labels))
         rows = np.flatnonzero(like)
-        if not len(rows):
-            return None
         first = rows[np.argsort(table.arrivals[rows])[:2]].tolist()
         return _first_two(self._node(table, row, int(like[row])) for row in first)
 
@@ -130,61 +127,58 @@ class ServiceAffinity(
         return LikeNode(int(table.arrivals[row]), facts.name, pods, known)
 
     def moved(
-        self, summary: Summary | None, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
-    ) -> Summary | None:
+        self, prepared: object, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+    ) -> object:
         """A pod that comes is the last of all: upstream appends it to its list."""
         change = sum(count for info, count in moves.items() if _is_like(pod, info))
         if not change or not self._asks_for_first(pod.facts):
-            return summary
-        assert summary is None or isinstance(summary, FirstNodes)
-        known = () if summary is None else summary.nodes
+            return prepared
+        assert isinstance(prepared, FirstNodes)
+        known = prepared.nodes
         name = row.names[0]
         if not known and change > 0:
             return FirstNodes((self._node(row, 0, change),))
         left = (replace(n, pods=n.pods + change) if n.name == name else n for n in known)
         nodes = tuple(each for each in left if each.pods > 0)
-        if nodes == known:
-            return summary
-        return FirstNodes(nodes) if nodes else None
+        return prepared if nodes == known else FirstNodes(nodes)
 
-    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
         if not self._affinity:
             return PreFilterResult(SKIP)
-        first = state.filter_summaries.get(self.name)
-        assert first is None or isinstance(first, FirstNodes)
-        found = dict(first.nodes[0].labels) if first is not None else {}
-        state.write(self.name, tuple((found | self._named(pod.facts)).items()))
+        state.write(self.name, self._first_nodes(pod, table))
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
         refused = np.zeros(len(table), dtype=np.bool_)
-        for key, value in state.read(self.name, tuple):
+        first = state.read(self.name, FirstNodes).nodes[:1]
+        found = {key: value for node in first for key, value in node.labels}
+        for key, value in (found | self._named(pod.facts)).items():
             refused |= ~table.match(Requirement(key, "In", (value,)))
         return FilterResult.refuse(refused, _REFUSED)
 
-    def score_summary(
+    def pre_score(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
-    ) -> Summary | None:
+    ) -> Status:
         service = self._service(pod.facts)
         if service is None:
-            return None
+            return SUCCESS
         counts = self._of_service.on_rows(table, pod.facts.namespace, service)
         rows = feasible()
         total = int(counts[rows].sum())
-        if not total:
-            return None
         by_value = tuple(_counts_by_value(table, key, rows, counts) for key in self._spread)
-        return ServicePods(total, by_value)
+        state.write(self._score_key, ServicePods(total, by_value))
+        return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
-        summary = state.score_summaries.get(self.name, ServicePods(0, ({},) * len(self._spread)))
-        assert isinstance(summary, ServicePods)
+        found = ServicePods(0, ({},) * len(self._spread))
+        if state.has(self._score_key):
+            found = state.read(self._score_key, ServicePods)
         score = np.zeros(len(table), dtype=np.float64)
-        for key, counts in zip(self._spread, summary.by_value, strict=True):
+        for key, counts in zip(self._spread, found.by_value, strict=True):
             share = np.ones(len(table), dtype=np.float64)
-            if summary.total:
-                others = (summary.total - look_up(table, key, counts)).astype(np.float64)
-                share = others / float(summary.total)
+            if found.total:
+                others = (found.total - look_up(table, key, counts)).astype(np.float64)
+                share = others / float(found.total)
             part = float(MAX_NODE_SCORE) * share / float(len(self._spread))
             score += np.where(label_codes(table, key) >= 0, part, 0.0)
         return score.astype(np.int64)

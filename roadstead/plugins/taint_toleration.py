@@ -31,6 +31,7 @@ from roadstead.framework.plugin import (
     ALL_PASS,
     EnqueueExtensions,
     Extremes,
+    Feasible,
     FilterPlugin,
     FilterResult,
     PreScorePlugin,
@@ -70,7 +71,9 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
             by_set[code] = code_of[taint]
         return FilterResult(by_set[table.taint_codes], tuple(statuses)) if statuses else ALL_PASS
 
-    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+    def pre_score(
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+    ) -> Status:
         soft = tuple(t for t in pod.facts.tolerations if t.effect in ("", SOFT_EFFECT))
         state.write(self.name, soft)
         return SUCCESS

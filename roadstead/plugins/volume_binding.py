@@ -44,6 +44,7 @@ from roadstead.framework.plugin import (
     ON_NONE,
     Effect,
     EnqueueExtensions,
+    Feasible,
     FilterPlugin,
     FilterResult,
     Handle,
@@ -99,7 +100,7 @@ class VolumeBinding(
     def __init__(self, handle: Handle) -> None:
         self._storage = handle.storage
 
-    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
         try:
             claims = usable_claims(self._storage, pod.facts)
         except ClaimError as problem:
@@ -120,7 +121,9 @@ class VolumeBinding(
         wrong = VolumeMatching(self._storage, table).what_is_wrong(claims)
         return FilterResult(wrong, _STATUSES) if wrong.any() else ALL_PASS
 
-    def pre_score(self, state: CycleState, pod: PodInfo) -> Status:
+    def pre_score(
+        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+    ) -> Status:
         return SKIP
 
     def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:

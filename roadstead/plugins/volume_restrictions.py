@@ -21,7 +21,7 @@ import numpy as np
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts, Volume
 from roadstead.facts.storage import READ_WRITE_ONCE_POD, ClaimFacts
-from roadstead.framework.cycle_state import CycleState, Summary
+from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
     Change,
@@ -42,7 +42,6 @@ from roadstead.framework.plugin import (
     PreFilterPlugin,
     PreFilterResult,
     Reads,
-    SummarizesFilter,
 )
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import Table
@@ -76,7 +75,7 @@ class ClaimUses:
         return len(self.in_use) + self.moved
 
 
-class VolumeRestrictions(PreFilterPlugin, FilterPlugin, SummarizesFilter, EnqueueExtensions):
+class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     name = "VolumeRestrictions"
     reads = Reads.CLUSTER
     alike_by_kind = True
@@ -86,43 +85,39 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, SummarizesFilter, Enqueu
         self._storage = handle.storage
         self._users = VolumeUsers(handle.classes)
 
-    def filter_summary(self, pod: PodInfo, table: Table) -> Summary | None:
+    def _uses(self, pod: PodInfo, table: Table) -> ClaimUses:
         counts = table.class_counts
         found = []
         for name in sorted(self._exclusive(pod.facts)):
             users = self._users.of_claim(f"{pod.facts.namespace}/{name}")
             if any(info in counts for info in users):
                 found.append(name)
-        return ClaimUses(tuple(found)) if found else None
+        return ClaimUses(tuple(found))
 
     def moved(
-        self, summary: Summary | None, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
-    ) -> Summary | None:
+        self, prepared: object, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+    ) -> object:
         """As upstream, uses are told by the claim's name: those of other namespaces count, too."""
         exclusive = self._exclusive(pod.facts)
         change = sum(
             times * sum(name in exclusive for name in _claim_names(other.facts))
             for other, times in moves.items()
         )
-        if not change:
-            return summary
-        before = ClaimUses(()) if summary is None else summary
-        assert isinstance(before, ClaimUses)
-        return replace(before, moved=before.moved + change)
+        assert isinstance(prepared, ClaimUses)
+        return replace(prepared, moved=prepared.moved + change) if change else prepared
 
-    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
         for name in _claim_names(pod.facts):
             if f"{pod.facts.namespace}/{name}" not in self._storage.claims:
                 return PreFilterResult(unresolvable(str(not_found(name))))
-        summary = state.filter_summaries.get(self.name)
-        in_use = isinstance(summary, ClaimUses) and summary.conflicts > 0
-        if not in_use and not _disks(pod.facts):
+        uses = self._uses(pod, table)
+        if not uses.in_use and not _disks(pod.facts):
             return PreFilterResult(SKIP)
-        state.write(self.name, in_use)
+        state.write(self.name, uses)
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
-        in_use = state.read(self.name, bool)
+        in_use = state.read(self.name, ClaimUses).conflicts > 0
         codes = np.full(len(table), _IN_USE if in_use else 0, dtype=np.int32)
         rivals = {
             info

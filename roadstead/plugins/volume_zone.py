@@ -66,7 +66,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def __init__(self, handle: Handle) -> None:
         self._storage = handle.storage
 
-    def pre_filter(self, state: CycleState, pod: PodInfo) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
         topologies: list[Topology] = []
         for name in _claim_names(pod.facts):
             found = self._volume(pod.facts.namespace, name)
@@ -105,7 +105,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
         if not state.has(self.name):
             # PreFilter is not enabled.
-            status = self.pre_filter(state, pod).status
+            status = self.pre_filter(state, pod, table).status
             if not status.is_success:
                 everywhere = np.full(len(table), not status.is_skip)
                 return FilterResult.refuse(everywhere, status)

@@ -62,7 +62,7 @@ def scripted(*results):
 class Scripted(PreFilterPlugin):
     result = PreFilterResult(SUCCESS)
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         return self.result
 
     def sign(self, pod):
@@ -71,7 +71,7 @@ class Scripted(PreFilterPlugin):
 
 FAILING = {
     "RaisesAtPreFilterForSome": 'running PreFilter plugin "{}": RuntimeError: the oracle is silent',
-    "RaisesAtFilterSummaryForSome": 'running PreFilter plugin "{}": RuntimeError: the oracle is si',
+    "FailsToCountForSome": 'running PreFilter plugin "{}": RuntimeError: the oracle is silent',
     "RaisesAtFilterForSome": 'running "{}" filter plugin: RuntimeError: the oracle is silent',
     "FiltersNoneForSome": 'running "{}" filter plugin: returned None, want a FilterResult',
 }
@@ -80,8 +80,8 @@ FAILING = {
 @pytest.mark.parametrize("plugin", FAILING)
 def test_a_users_plugin_that_fails_refuses_the_pods_for_which_it_does(plugin):
     kind = getattr(faulty_plugins, plugin)
-    (point,) = extension_points(kind)
-    profile = profile_of({point: [plugin]}, plugins=[kind])
+    points = {point: [plugin] for point in extension_points(kind)}
+    profile = profile_of(points, plugins=[kind])
     world = World(profiles={"default-scheduler": profile})
 
     for _ in range(4):
@@ -167,7 +167,8 @@ def test_plugins_that_narrow_to_nothing_refuse_every_node():
 
     for name in ("n1", "n2"):
         refusal = world.verify(pod(), name)
-        assert refusal.reasons == ("node(s) didn't satisfy the plugins that narrow the nodes",)
+        text = "node(s) didn't satisfy plugin(s) [P0 P1] simultaneously"
+        assert refusal.reasons == (text,)
 
 
 def test_a_pod_that_names_its_nodes_goes_nowhere_else():

@@ -1,7 +1,5 @@
 """A batch that the verifier lets through at once is one that it would let through pod by pod."""
 
-from dataclasses import dataclass
-
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -16,7 +14,6 @@ from roadstead.framework.plugin import (
     PreFilterPlugin,
     PreFilterResult,
     Reads,
-    SummarizesFilter,
 )
 from roadstead.framework.profile import Profile
 from roadstead.placements import TableStore
@@ -172,31 +169,17 @@ def test_a_whole_batch_is_let_through_where_each_fits_beside_the_others(kind, na
     assert binder.whole - before == fits
 
 
-@dataclass(frozen=True, slots=True)
-class Pods:
-    """How many pods there are."""
-
-    count: int
-
-    def merge(self, other):
-        return Pods(self.count + other.count)
-
-
-class OneInAll(SummarizesFilter, PreFilterPlugin):
+class OneInAll(PreFilterPlugin):
     """Lets one pod into the whole cluster."""
 
     name = "OneInAll"
     reads = Reads.CLUSTER
-    filter_summary_type = Pods
 
     def sign(self, pod):
         return ""
 
-    def filter_summary(self, pod, table):
-        return Pods(int(table.pod_count.sum()))
-
-    def pre_filter(self, state, pod):
-        there = state.filter_summaries[self.name].count
+    def pre_filter(self, state, pod, table):
+        there = int(table.pod_count.sum())
         return PreFilterResult(unschedulable("one is there") if there else SUCCESS)
 
 
@@ -208,7 +191,7 @@ class AnyNumber(OneInAll):
     def effect(self, placed):
         return ON_NONE
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         return PreFilterResult(SUCCESS)
 
 

@@ -92,7 +92,7 @@ def test_a_sound_plugin_passes_and_is_shown_with_its_speed(run, here):
 def test_what_a_plugin_leaves_out_is_tried_and_told(run, here):
     code = """
         from dataclasses import dataclass
-        from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult, SummarizesFilter
+        from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult
 
         class Plain(FilterPlugin):
             name = "Plain"
@@ -115,18 +115,16 @@ def test_what_a_plugin_leaves_out_is_tried_and_told(run, here):
         class Pods:
             number: int
 
-        class Broad(PreFilterPlugin, FilterPlugin, SummarizesFilter):
+        class Broad(PreFilterPlugin, FilterPlugin):
             name = "Broad"
             alike_by_kind = True
 
-            def filter_summary(self, pod, table):
-                return Pods(sum(table.class_counts.values()))
-
-            def pre_filter(self, state, pod):
+            def pre_filter(self, state, pod, table):
+                state.write(self.name, Pods(sum(table.class_counts.values())))
                 return PreFilterResult()
 
             def filter(self, state, pod, table):
-                most = state.filter_summaries[self.name].number % 3
+                most = state.read(self.name, Pods).number % 3
                 return FilterResult.refuse(table.pod_count > most, unschedulable("many"))
     """
     plugin_file(here, "hooks", code)
@@ -313,7 +311,7 @@ def test_what_a_plugin_says_in_pre_filter_is_compared_too(run, here):
             name = "P"
             reads = Reads.NODE
 
-            def pre_filter(self, state, pod):
+            def pre_filter(self, state, pod, table):
                 late = pod.facts.priority == 1000
                 return PreFilterResult(unschedulable("too late") if late else SUCCESS)
 

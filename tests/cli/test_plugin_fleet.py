@@ -81,7 +81,7 @@ SCORES = """
         name = "Skips"
         reads = Reads.NODE
 
-        def pre_score(self, state, pod):
+        def pre_score(self, state, pod, table, feasible):
             return SKIP
 
         def score(self, state, pod, table):

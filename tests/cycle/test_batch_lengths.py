@@ -19,7 +19,7 @@ class Refuses(PreFilterPlugin):
 
     name = "Refuses"
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         return PreFilterResult(unschedulable("never")) if "no" in pod.labels else PreFilterResult()
 
     def sign(self, pod):

@@ -19,7 +19,7 @@ def test_nodes_that_passed_are_counted_without_what_extenders_say_of_strangers()
     narrowed = Narrowed(arrivals[1:], np.zeros(3, np.int64), refused=((refusal, arrivals[:1]),))
     run.narrowing = Narrowing(narrowed, strangers=(refusal,), by_extender=True)
 
-    assert run.filter({}) == ""
+    assert run.filter(run.evaluation.run_pre_filter()) == ""
 
     assert run.passed_count() == 3
     assert run.diagnosis().plugins == (EXTENDER,)

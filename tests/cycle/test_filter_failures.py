@@ -73,7 +73,7 @@ class Raises(PreFilterPlugin):
 
     name = "Raises"
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         return PreFilterResult(error("the oracle is silent"))
 
     def sign(self, pod):

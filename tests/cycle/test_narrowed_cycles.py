@@ -355,7 +355,7 @@ class NamesN1(PreFilterPlugin):
     name = "NamesN1"
     reads = Reads.NODE
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         return PreFilterResult(node_names=frozenset({"n1"}))
 
     def sign(self, pod):

@@ -26,7 +26,7 @@ class Unprepared(PreScorePlugin, ScorePlugin):
     name = "Unprepared"
     reads = Reads.NODE
 
-    def pre_score(self, state, pod):
+    def pre_score(self, state, pod, table, feasible):
         return error("the oracle is silent")
 
     def score(self, state, pod, table):
@@ -39,7 +39,7 @@ class Unprepared(PreScorePlugin, ScorePlugin):
 class TooHigh(Unprepared):
     """Its scores are out of range."""
 
-    def pre_score(self, state, pod):
+    def pre_score(self, state, pod, table, feasible):
         return Status()
 
     def score(self, state, pod, table):
@@ -173,7 +173,7 @@ class NamesOne(PreFilterPlugin):
     name = "NamesOne"
     reads = Reads.NODE
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         return PreFilterResult(node_names=frozenset({"n1"}))
 
     def sign(self, pod):

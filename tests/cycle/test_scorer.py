@@ -243,13 +243,13 @@ class Prepares(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     name = "Prepares"
     reads = Reads.NODE
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         return PreFilterResult(SAID[dict(pod.facts.labels)["filter"]])
 
     def filter(self, state, pod, table):
         return FilterResult()
 
-    def pre_score(self, state, pod):
+    def pre_score(self, state, pod, table, feasible):
         return SAID[dict(pod.facts.labels)["score"]]
 
     def score(self, state, pod, table):

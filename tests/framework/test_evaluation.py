@@ -35,10 +35,13 @@ class Spy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     def __init__(self, name, **says):
         self.name = name
         self.says = says
-        self.filtered, self.scored, self.pre_scored = [], [], 0
+        self.filtered, self.scored, self.pre_filtered, self.pre_scored = [], [], 0, 0
         self.reads = says.get("reads", Reads.ROW)
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
+        self.pre_filtered += 1
+        if "found" in self.says:
+            state.write(self.name, self.says["found"])
         return self.says.get("pre_filter", PreFilterResult())
 
     def filter(self, state, pod, table):
@@ -49,8 +52,10 @@ class Spy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         full = table.pod_count >= self.says.get("limit", 0)
         return FilterResult(full.astype(np.int32), (refuses,))
 
-    def pre_score(self, state, pod):
+    def pre_score(self, state, pod, table, feasible):
         self.pre_scored += 1
+        if "weighed" in self.says:
+            state.write(self.name, self.says["weighed"])
         return self.says.get("pre_score", SUCCESS)
 
     def score(self, state, pod, table):
@@ -61,7 +66,7 @@ class Spy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 def profile_with(*spies):
     """A profile in which each spy stands at every point, in the order given."""
     profile = profile_of({})
-    profile.pre_filter = profile.filter = profile.pre_score = spies
+    profile.pre_filter = profile.filter = profile.preparing_score = spies
     profile.score = tuple(WeightedScore(spy, 1) for spy in spies)
     return profile
 
@@ -138,7 +143,7 @@ def test_a_plugin_whose_pre_score_skips_does_not_score():
 
     assert evaluation.raw[0] is None
     assert evaluation.raw[1].tolist() == [0, 0, 0]
-    assert evaluation.state.skip_score == {"A"}
+    assert evaluation.score_state.skipped == {"A"}
     assert skipping.scored == []
 
 
@@ -243,27 +248,29 @@ def test_a_plugin_that_leaves_no_node_is_named_alone():
 def test_only_rows_that_pods_touched_are_asked_about_again():
     of_node, of_row = Spy("A", reads=Reads.NODE), Spy("B")
     evaluation = spied(of_node, of_row)
-    assert evaluation.update(3, {}) is None
-    assert evaluation.update_scores({}) == (SUCCESS, None)
+    before = evaluation.run_pre_filter()
+    assert evaluation.update(before) is None
+    scored = evaluation.run_pre_score()
+    assert evaluation.update_scores(scored) == (SUCCESS, None)
 
     put(evaluation.table, "n3", pod())
-    redone = evaluation.update(3, {})
-    _, rescored = evaluation.update_scores({})
+    redone = evaluation.update(before)
+    _, rescored = evaluation.update_scores(scored)
 
     assert redone.tolist() == rescored.tolist() == [2]
     assert (of_node.filtered, of_row.filtered) == ([3], [3, 1])
     assert (of_node.scored, of_row.scored) == ([3], [3, 1])
     assert evaluation.raw[1].tolist() == [0, 0, 1]
-    assert of_row.pre_scored == 1
+    assert (of_row.pre_filtered, of_row.pre_scored) == (1, 1)
 
 
 def test_nothing_changed_is_nothing_done():
-    spy = Spy("A")
+    spy = Spy("A", found=(1, 2), weighed={"a": 3})
     evaluation = spied(spy)
     advance(evaluation)
 
-    assert evaluation.update(3, {}).tolist() == []
-    assert evaluation.update_scores({})[1].tolist() == []
+    assert evaluation.update(evaluation.run_pre_filter()).tolist() == []
+    assert evaluation.update_scores(evaluation.run_pre_score())[1].tolist() == []
     assert (spy.filtered, spy.scored) == ([3], [3])
 
 
@@ -271,44 +278,114 @@ def test_rows_changed_over_several_updates_are_scored_together():
     spy = Spy("A")
     evaluation = spied(spy)
     advance(evaluation)
+    scored = evaluation.run_pre_score()
 
     for name in ("n3", "n1"):
         put(evaluation.table, name, pod())
-        evaluation.update(3, {})
-    _, rescored = evaluation.update_scores({})
+        evaluation.update(evaluation.run_pre_filter())
+    _, rescored = evaluation.update_scores(scored)
 
     assert rescored.tolist() == [0, 2]
     assert spy.scored == [3, 2]
 
 
-@pytest.mark.parametrize("change", ["node", "count", "summary"])
-def test_other_nodes_counts_or_summaries_start_over(change):
+@pytest.mark.parametrize("change", ["node", "count", "found"])
+def test_other_nodes_or_another_finding_of_pre_filter_start_over(change):
     spy = Spy("A", reads=Reads.NODE)
     evaluation = spied(spy)
     advance(evaluation)
 
     if change == "node":
         evaluation.table.update_node(node("n1", cpu=1))
-    count = 4 if change == "count" else 3
-    summaries = {"A": ImageNodes(())} if change == "summary" else {}
+    if change == "count":
+        evaluation.table.add_node(node("n4"))
+    if change == "found":
+        spy.says["found"] = "more"
+    rows = len(evaluation.table)
 
-    assert evaluation.update(count, summaries) is None
-    assert evaluation.update_scores({}) == (SUCCESS, None)
-    assert (spy.filtered, spy.scored, spy.pre_scored) == ([3, 3], [3, 3], 2)
-    assert evaluation.state.filter_summaries == summaries
+    assert evaluation.update(evaluation.run_pre_filter()) is None
+    assert evaluation.update_scores(evaluation.run_pre_score()) == (SUCCESS, None)
+    assert (spy.filtered, spy.scored) == ([3, rows], [3, rows])
+    assert evaluation.state.has("A") is (change == "found")
 
 
-def test_rows_are_filtered_again_after_a_restart_with_summaries_of_an_earlier_batch():
+class Fickle:
+    """A value of which nobody can say whether it is what another one is."""
+
+    def __eq__(self, other):
+        raise ValueError("ambiguous")
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize("value", [Fickle(), object(), float("nan")])
+def test_values_that_do_not_compare_are_taken_for_changed(value):
     spy = Spy("A")
     evaluation = spied(spy)
-    earlier = {"A": ImageNodes(())}
-    evaluation.update(3, earlier)
-    evaluation.update(3, {})
+    for number in range(2):
+        spy.says["found"] = type(value)() if number else value
+        if isinstance(value, float):
+            spy.says["found"] = float("nan")
+        assert evaluation.update(evaluation.run_pre_filter()) is None
+
+    assert spy.filtered == [3, 3]
+
+
+def test_what_pre_filter_found_is_handed_to_filter_and_score():
+    class Reading(Spy):
+        def filter(self, state, pod, table):
+            assert state.read(self.name, int) == 1
+            return super().filter(state, pod, table)
+
+        def score(self, state, pod, table):
+            assert (state.read(self.name, int), state.read("B", int)) == (2, 1)
+            return super().score(state, pod, table)
+
+    evaluation = spied(Reading("A", found=1, weighed=2), Spy("B", found=1))
+
+    advance(evaluation)
+
+    assert evaluation.state.read("A", int) == 1
+
+
+def test_after_a_failure_pre_filter_is_asked_again_at_the_next_update():
+    spy = Spy("A", pre_filter=PreFilterResult(error("not now")))
+    evaluation = spied(spy)
+    failed = evaluation.run_pre_filter()
+    evaluation.update(failed)
+    assert (spy.pre_filtered, evaluation.feasible.any()) == (1, False)
+
+    del spy.says["pre_filter"]
+    evaluation.update(failed)
+
+    assert (spy.pre_filtered, evaluation.feasible.all()) == (2, True)
+
+
+def test_after_a_failure_pre_score_is_asked_again_at_the_next_update():
+    spy = Spy("A", pre_score=error("not now"))
+    evaluation = spied(spy)
+    evaluation.update(evaluation.run_pre_filter())
+    failed = evaluation.run_pre_score()
+    assert evaluation.update_scores(failed)[0].code is Code.ERROR
+
+    del spy.says["pre_score"]
+
+    assert evaluation.update_scores(failed) == (SUCCESS, None)
+    assert spy.pre_scored == 2
+
+
+def test_rows_are_filtered_again_after_a_restart_with_what_an_earlier_batch_found():
+    spy = Spy("A", found=1)
+    evaluation = spied(spy)
+    earlier = evaluation.run_pre_filter()
+    evaluation.update(earlier)
+    spy.says["found"] = 2
+    evaluation.update(evaluation.run_pre_filter())
 
     # A kernel that keeps the class of an earlier batch.
-    evaluation.restart(3, earlier)
+    evaluation.restart(earlier)
 
-    assert evaluation.update(3, earlier) is None
+    assert evaluation.update(earlier) is None
     assert spy.filtered == [3, 3, 3]
 
 
@@ -317,40 +394,52 @@ def test_a_restart_with_the_same_inputs_leaves_the_answers_of_rows():
     evaluation = spied(spy)
     advance(evaluation)
 
-    evaluation.restart(3, {})
+    evaluation.restart(evaluation.run_pre_filter())
 
-    assert evaluation.update(3, {}).tolist() == []
+    assert evaluation.update(evaluation.run_pre_filter()).tolist() == []
     assert spy.filtered == [3]
 
 
-def test_other_score_summaries_score_every_row_again():
+def test_another_finding_of_pre_score_scores_every_row_again():
     spy = Spy("A", reads=Reads.NODE)
     evaluation = spied(spy)
     advance(evaluation)
-    summaries = {"A": ImageNodes(())}
+    spy.says["weighed"] = 1
 
-    evaluation.update(3, {})
-    assert evaluation.update_scores(summaries) == (SUCCESS, None)
+    evaluation.update(evaluation.run_pre_filter())
+    assert evaluation.update_scores(evaluation.run_pre_score()) == (SUCCESS, None)
 
     assert (spy.filtered, spy.scored) == ([3], [3, 3])
-    assert evaluation.state.score_summaries == summaries
+    assert evaluation.score_state.read("A", int) == 1
 
 
-class SkipsAtFirst(Spy):
-    def pre_score(self, state, pod):
-        return SUCCESS if state.score_summaries else SKIP
-
-
-def test_a_plugin_that_skipped_scores_once_other_summaries_make_it():
-    evaluation = spied(SkipsAtFirst("A"))
+def test_a_plugin_that_skipped_scores_once_it_skips_no_more():
+    spy = Spy("A", pre_score=SKIP)
+    evaluation = spied(spy)
     advance(evaluation)
     assert evaluation.raw == [None]
 
-    evaluation.update_scores({"A": ImageNodes(())})
+    spy.says["pre_score"] = SUCCESS
+    advance(evaluation)
     assert evaluation.raw[0].tolist() == [0, 0, 0]
 
-    evaluation.update_scores({})
+    spy.says["pre_score"] = SKIP
+    advance(evaluation)
     assert evaluation.raw == [None]
+
+
+def test_whether_pre_score_asked_for_feasible_rows_is_noted():
+    class Weighing(Spy):
+        def pre_score(self, state, pod, table, feasible):
+            state.write(self.name, int(feasible().sum()))
+            return SUCCESS
+
+    assert not spied(Spy("A")).run_pre_score().weighs_feasible
+    evaluation = spied(Spy("A"), Weighing("B"))
+    evaluation.update(evaluation.run_pre_filter())
+    found = evaluation.run_pre_score()
+    assert found.weighs_feasible
+    assert found.state.read("B", int) == 3
 
 
 def test_a_row_that_was_full_at_first_passes_when_it_is_free():
@@ -373,21 +462,21 @@ def test_a_rejected_pod_stays_rejected_while_pods_come_and_go():
 
     put(evaluation.table, "n1", pod())
 
-    assert evaluation.update(3, {}).tolist() == [0]
+    assert evaluation.update(evaluation.run_pre_filter()).tolist() == [0]
     assert not evaluation.feasible.any()
 
 
 class NotThere(Spy):
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         raise UnsupportedError("A", "", "spec.x")
 
 
-def test_after_a_missing_plugin_the_next_update_starts_over():
+def test_a_missing_plugin_says_so_each_time():
     evaluation = spied(NotThere("A"))
 
     for _ in range(2):
         with pytest.raises(UnsupportedError):
-            evaluation.update(3, {})
+            evaluation.run_pre_filter()
 
 
 def test_scores_are_a_copy_of_the_columns_they_were_read_from():
@@ -406,7 +495,7 @@ def test_a_table_without_nodes_has_nothing_to_say():
     assert evaluation.codes.tolist() == evaluation.raw[0].tolist() == []
 
 
-def test_summaries_of_one_table_are_its_own_part_of_the_map():
+def test_a_score_without_a_pre_score_of_its_own_is_prepared_all_the_same():
     table = table_of(
         node("n1", images={"app:v1": 100 * MIB}),
         node("n2", images={"app:v1": 90 * MIB}),
@@ -416,10 +505,9 @@ def test_summaries_of_one_table_are_its_own_part_of_the_map():
     evaluation = evaluated(profile, pod(images=("app:v1",), container_count=1), table)
     silent = evaluated(profile, pod(images=("other:v1",), container_count=1), table)
 
-    assert evaluation.own_score_summaries() == {
-        "ImageLocality": ImageNodes((("app:v1", 2, 0, 100 * MIB),))
-    }
-    assert silent.own_score_summaries() == silent.own_filter_summaries() == {}
+    found = evaluation.score_state.get("ImageLocality")
+    assert found == ImageNodes((("app:v1", 2, 0, 100 * MIB),))
+    assert not silent.score_state.has("ImageLocality")
     assert silent.raw[0].tolist() == [0, 0, 0]
 
 

@@ -14,9 +14,10 @@ from roadstead.framework.plugin import (
     FilterPlugin,
     FilterResult,
     Handle,
+    PreFilterPlugin,
+    PreFilterResult,
     Reads,
     ScorePlugin,
-    SummarizesFilter,
 )
 from roadstead.framework.profile import Profile
 from roadstead.nodes.table import NodeTable
@@ -31,23 +32,23 @@ class Total:
     pods: int
 
 
-class FewInAll(SummarizesFilter, FilterPlugin, ScorePlugin):
+class FewInAll(PreFilterPlugin, FilterPlugin, ScorePlugin):
     """Looks across nodes: refuses nodes with pods once the cluster holds more than three."""
 
     name = "FewInAll"
     reads = Reads.CLUSTER
 
-    def filter_summary(self, pod, table):
-        pods = int(table.pod_count.sum())
-        return Total(pods) if pods else None
+    def pre_filter(self, state, pod, table):
+        state.write(self.name, Total(int(table.pod_count.sum())))
+        return PreFilterResult()
 
     def filter(self, state, pod, table):
-        total = state.filter_summaries.get(self.name, Total(0))
+        total = state.read(self.name, Total)
         crowded = (table.pod_count > 0) & (total.pods > 3)
         return FilterResult.refuse(crowded, unschedulable("crowded"))
 
     def score(self, state, pod, table):
-        total = state.filter_summaries.get(self.name, Total(0))
+        total = state.read(self.name, Total)
         return np.full(len(table), total.pods % 101, dtype=np.int64)
 
 
@@ -75,10 +76,14 @@ def profiles(classes):
 
 def wider(kind, classes):
     """The row plugins with another one in their midst."""
-    filters, scores = ([*ROW_PLUGINS[point]] for point in ("filter", "score"))
+    before, filters, scores = (
+        [*ROW_PLUGINS.get(point, ())] for point in ("preFilter", "filter", "score")
+    )
+    if issubclass(kind, PreFilterPlugin):
+        before.append(kind.name)
     filters.insert(3, kind.name)
     scores.insert(2, kind.name)
-    points = ROW_PLUGINS | {"filter": filters, "score": scores}
+    points = ROW_PLUGINS | {"preFilter": before, "filter": filters, "score": scores}
     return profile_of(points, classes=classes, plugins=[kind])
 
 
@@ -161,7 +166,7 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def update_filters_only(self):
         for evaluation in self.evaluations:
-            evaluation.update(len(self.table), evaluation.own_filter_summaries())
+            evaluation.update(evaluation.run_pre_filter())
 
     @rule()
     def look(self):

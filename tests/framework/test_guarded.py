@@ -47,7 +47,7 @@ class Says(PreFilterPlugin, FilterPlugin, ScorePlugin, QueueSortPlugin, EnqueueE
             raise self.answer
         return self.answer
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         return self.say()
 
     def filter(self, state, pod, table):
@@ -140,7 +140,7 @@ def test_a_wrong_answer_of_filter_refuses_all_rows_with_an_error(answer, told):
     ],
 )
 def test_a_wrong_answer_of_prefilter_is_an_error(answer):
-    status = says(answer).pre_filter(*asked()[:2]).status
+    status = says(answer).pre_filter(*asked()[:3]).status
 
     assert (status.code, status.plugin) == (Code.ERROR, "Says")
 
@@ -211,7 +211,7 @@ def test_a_strict_guard_raises_whatever_fails():
 
 
 def test_a_long_text_of_a_failure_is_cut():
-    (text,) = says(ValueError("x" * 1000)).pre_filter(*asked()[:2]).status.reasons
+    (text,) = says(ValueError("x" * 1000)).pre_filter(*asked()[:3]).status.reasons
 
     assert text.startswith("ValueError: " + "x" * 288 + "… (")
 

@@ -22,7 +22,7 @@ def evaluated(facts, nodes=4):
         table.add_node(node(f"n{index}", cpu=4000 if index < nodes - 1 else 1000))
     profile = Profile(default_config().profiles[0], in_tree_registry(), Handle(table.classes))
     evaluation = Evaluation(profile, table.classes.info(facts), table)
-    evaluation.update(nodes, evaluation.own_filter_summaries())
+    evaluation.update(evaluation.run_pre_filter())
     return evaluation
 
 
@@ -92,7 +92,7 @@ def test_the_next_update_brings_back_what_filter_said():
     assert not evaluation.feasible.any()
     assert evaluation.added is None
 
-    evaluation.update(4, evaluation.own_filter_summaries())
+    evaluation.update(evaluation.run_pre_filter())
 
     assert said(evaluation) == before
     assert evaluation.wide is None
@@ -100,12 +100,12 @@ def test_the_next_update_brings_back_what_filter_said():
 
 def test_scores_are_computed_anew_before_and_after():
     evaluation = evaluated(pod(cpu=100))
-    evaluation.update_scores(evaluation.own_score_summaries())
+    evaluation.update_scores(evaluation.run_pre_score())
     before = [None if raw is None else raw.tolist() for raw in evaluation.raw]
 
     evaluation.narrow(narrowed(0))
-    assert evaluation.update_scores(evaluation.own_score_summaries())[1] is None
-    evaluation.update(4, evaluation.own_filter_summaries())
-    assert evaluation.update_scores(evaluation.own_score_summaries())[1] is None
+    assert evaluation.update_scores(evaluation.run_pre_score())[1] is None
+    evaluation.update(evaluation.run_pre_filter())
+    assert evaluation.update_scores(evaluation.run_pre_score())[1] is None
 
     assert [None if raw is None else raw.tolist() for raw in evaluation.raw] == before

@@ -288,8 +288,7 @@ def test_kinds_of_plugins_are_found_once_each():
         plugins=[OnLabels, WatchesLabels],
     )
 
-    assert names(profile.summarizes_score) == ["ImageLocality"]
-    assert profile.summarizes_filter == ()
+    assert names(profile.preparing_score) == ["ImageLocality"]
     assert names(profile.cross_node) == ["WatchesLabels"]
 
 

@@ -397,7 +397,7 @@ def test_rules_of_volumes_refuse_what_the_filters_refuse(seed):
 
 def refused_by(plugin, table, facts):
     cycle, info = CycleState(len(table)), table.classes.info(facts)
-    status = plugin.pre_filter(cycle, info).status
+    status = plugin.pre_filter(cycle, info, table).status
     if status.is_skip:
         return set()
     if not status.is_success:

@@ -43,11 +43,10 @@ class Batch:
             self.pods.append(PodInCycle(f"u{number}", f"ns/p{number}", info, key))
             if key not in inputs:
                 evaluation = Evaluation(profile, info, table)
-                filters = evaluation.own_filter_summaries()
-                evaluation.update(len(table), filters)
-                scores = evaluation.own_score_summaries()
-                run = ClassRun(evaluation)
-                inputs[key] = ClassInput(run, filters, scores)
+                pre_filter = evaluation.run_pre_filter()
+                evaluation.update(pre_filter)
+                run, pre_score = ClassRun(evaluation), evaluation.run_pre_score()
+                inputs[key] = ClassInput(run, pre_filter, pre_score)
         self.coverage = Coverage()
         self.run = BatchRun(
             table,
@@ -289,7 +288,7 @@ def test_a_kept_kernel_carries_on_only_classes_that_came_again(monkeypatch):
     made = []
     monkeypatch.setattr(keeper, "Kernel", lambda *given, **_: made.append(given[2]) or Remembers())
     keeps, table, chooser = keeper.KernelKeeper(), table_of(node("n1")), Chooser(TieBreak())
-    often, once, late = (KernelClass(each, pod()) for each in ("often", "once", "late"))
+    often, once, late = (KernelClass(each, pod(), None, None) for each in ("often", "once", "late"))
 
     for batch in ({"a": often, "b": once}, {"a": often, "c": late}, {"d": once}):
         keeps.take(load(), table, batch, chooser)

@@ -1,5 +1,6 @@
 import numpy as np
 
+from roadstead.framework.scoring import NO_PRE_SCORE
 from roadstead.kernel.stills import normalized, still_of
 from tests.builders import evaluated, node, pod, profile_of, table_of
 
@@ -18,8 +19,8 @@ def test_what_a_class_skips_is_kept_when_it_is_filtered_again():
     before = normalized(evaluation, still, alive)
     assert [each.plugin.name for each in still.normalizing] == ["TaintToleration"]
 
-    evaluation.restart(len(table), {})
+    evaluation.restart_scores(NO_PRE_SCORE)
 
-    assert not evaluation.state.skip_score
+    assert not evaluation.score_state.skipped
     after = normalized(evaluation, still, alive)
     assert after.tolist() == before.tolist()

@@ -50,7 +50,7 @@ def known(count, group="a"):
 
 
 def pre_filtered(found, facts):
-    return found.pre_filter(CycleState(1), PodClasses().info(facts)).status
+    return found.pre_filter(CycleState(1), PodClasses().info(facts), None).status
 
 
 def test_a_member_stays_gated_until_enough_of_its_group_exist():

@@ -2,9 +2,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from roadstead.framework.cycle_state import CycleState
 from roadstead.plugins.image_locality import ImageLocality, ImageNodes
-from tests.builders import MIB, node, pod, score_with, table_of
+from tests.builders import (
+    MIB,
+    found_before_score,
+    node,
+    pod,
+    score_with,
+    table_of,
+)
 from tests.plugins.upstream import image_locality_score
 from tests.plugins.worlds import both
 from tests.strategies import clusters, pods
@@ -21,10 +27,7 @@ def with_images(*image_sets):
 
 
 def summary_of(table, facts):
-    info = table.columns.classes.info(facts)
-    return PLUGIN.score_summary(
-        CycleState(0), info, table, lambda: np.ones(len(table), dtype=np.bool_)
-    )
+    return found_before_score(PLUGIN, table.columns.classes.info(facts), table)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +87,7 @@ def test_all_nodes_count_not_only_feasible_ones():
     table = with_images({"a:1": 5}, {"a:1": 5})
     nothing = np.zeros(2, dtype=np.bool_)
 
-    told = PLUGIN.score_summary(
-        CycleState(2), table.classes.info(wanting("a:1")), table, lambda: nothing
-    )
+    told = found_before_score(PLUGIN, table.classes.info(wanting("a:1")), table, nothing)
 
     assert told == ImageNodes((("a:1", 2, 0, 5),))
 

@@ -1,14 +1,21 @@
 """ImageLocality after nodes came: each row counts the nodes it knew of at its last snapshot."""
 
-import numpy as np
 import pytest
 
 from roadstead.facts.pod import PodIdentity
-from roadstead.framework.cycle_state import CycleState
 from roadstead.local.paths import open_path
 from roadstead.nodes.snapshots import take_snapshot
 from roadstead.plugins.image_locality import ImageLocality
-from tests.builders import MIB, node, pod, profile_of, put, score_with, table_of
+from tests.builders import (
+    MIB,
+    found_before_score,
+    node,
+    pod,
+    profile_of,
+    put,
+    score_with,
+    table_of,
+)
 
 IMAGE = {"app:v1": 1000 * MIB}
 WANTING = pod(images=("app:v1",), container_count=1)
@@ -44,9 +51,8 @@ def test_a_row_counts_all_nodes_once_it_changed():
 
 def test_a_summary_names_nodes_that_came_late():
     table = grown_table()
-    info, everywhere = table.classes.info(WANTING), np.ones(len(table), dtype=np.bool_)
 
-    told = PLUGIN.score_summary(CycleState(len(table)), info, table, lambda: everywhere)
+    told = found_before_score(PLUGIN, table.classes.info(WANTING), table)
 
     assert told.late == (("app:v1", 2), ("app:v1", 3))
 

@@ -12,7 +12,17 @@ from roadstead.framework.plugin import Extremes, Handle, Reads
 from roadstead.plugins import inter_pod_affinity
 from roadstead.plugins.inter_pod_affinity import InterPodAffinity, PodCounts
 from roadstead.protocol.status import SKIP, Code, unresolvable
-from tests.builders import is_affected, node, pairs, pod, put, require, table_of
+from tests.builders import (
+    found_before_filter,
+    found_before_score,
+    is_affected,
+    node,
+    pairs,
+    pod,
+    put,
+    require,
+    table_of,
+)
 from tests.plugins import affinity_upstream as upstream
 from tests.plugins.affinity_upstream import NOT_AWAY, NOT_NEAR, NOT_WANTED, Affinity
 from tests.plugins.upstream import NodeInfo
@@ -74,14 +84,10 @@ class Asked:
         """(PreFilter's status, {node: refusal}, PreScore's status, {node: raw}, normalized)."""
         plugin, table = self.plugin, self.table
         info, state = table.classes.info(facts), CycleState(len(table))
-        summary = plugin.filter_summary(info, table)
-        if summary is not None:
-            state.filter_summaries[plugin.name] = summary
-        filtered = self._phase(plugin.pre_filter(state, info).status, state, info, refusals)
-        summary = plugin.score_summary(state, info, table, lambda: np.ones(len(table), dtype=bool))
-        if summary is not None:
-            state.score_summaries[plugin.name] = summary
-        scored = self._phase(plugin.pre_score(state, info), state, info, raw_scores)
+        filtered = self._phase(plugin.pre_filter(state, info, table).status, state, info, refusals)
+        state = CycleState(len(table), state)
+        status = plugin.pre_score(state, info, table, lambda: np.ones(len(table), dtype=bool))
+        scored = self._phase(status, state, info, raw_scores)
         return (*filtered, *scored, self._normalized(info, list(scored[1].values())))
 
     def _phase(self, status, state, info, row_answers):
@@ -163,7 +169,7 @@ def test_codes_tell_preemption_where_it_can_help():
     plugin, table = asked.plugin, asked.table
     info = table.classes.info(near(aff(app("web"))))
     state = CycleState(1)
-    plugin.pre_filter(state, info)
+    plugin.pre_filter(state, info, table)
 
     codes = [status.code for status in plugin.filter(state, info, table).statuses]
 
@@ -470,8 +476,8 @@ def test_nothing_is_summed_up_where_nothing_concerns_the_pod():
     plugin, table = asked.plugin, asked.table
     info = table.classes.info(web())
 
-    assert plugin.filter_summary(info, table) is None
-    assert plugin.score_summary(CycleState(1), info, table, lambda: np.ones(1, dtype=bool)) is None
+    assert found_before_filter(plugin, info, table) is None
+    assert found_before_score(plugin, info, table) is None
 
 
 def test_summaries_count_by_key_and_value():
@@ -485,7 +491,7 @@ def test_summaries_count_by_key_and_value():
     asked = Asked(world)
     plugin, table = asked.plugin, asked.table
 
-    assert plugin.filter_summary(table.classes.info(new), table) == PodCounts(
+    assert found_before_filter(plugin, table.classes.info(new), table).counts == PodCounts(
         existing_anti={ZONE: {"b": 1}, HOST: {"n2": 1}},
         affinity={ZONE: {"a": 2, "b": 1}},
         anti_affinity={ZONE: {"a": 4, "b": 2}},
@@ -495,13 +501,13 @@ def test_summaries_count_by_key_and_value():
 def test_a_pod_that_is_asked_about_later_sees_what_changed_meanwhile():
     asked = Asked([place("n1", web()), place("n2", web())])
     plugin, table = asked.plugin, asked.table
-    plugin.filter_summary(table.classes.info(away(aff(app("web")))), table)
+    found_before_filter(plugin, table.classes.info(away(aff(app("web")))), table)
     put(table, "n2", pod(labels={"app": "db"}))
     table.remove_pod("n1", table.classes.info(web()))
 
     later = table.classes.info(away(aff(app("web", "db"))))
 
-    assert plugin.filter_summary(later, table).anti_affinity == {HOST: {"n2": 2}}
+    assert found_before_filter(plugin, later, table).counts.anti_affinity == {HOST: {"n2": 2}}
 
 
 labels = st.fixed_dictionaries(
@@ -627,16 +633,14 @@ def test_a_view_of_some_rows_gets_the_answers_of_those_rows(world, facts, args):
     info, state = table.classes.info(facts), CycleState(len(table))
     rows = np.arange(len(table))[::-2]
     view = table.view(rows)
-    summary = plugin.filter_summary(info, table)
-    state.filter_summaries |= {} if summary is None else {plugin.name: summary}
 
-    if plugin.pre_filter(state, info).status.is_success:
+    if plugin.pre_filter(state, info, table).status.is_success:
         whole = refusals(plugin, state, info, table)
         assert refusals(plugin, state, info, view) == [whole[row] for row in rows]
-    part = plugin.filter_summary(info, view)
+    part = found_before_filter(plugin, info, view)
     fresh = Asked([world[row] for row in rows], args=args)
     alone, own = fresh.plugin, fresh.table
-    assert part == alone.filter_summary(own.classes.info(facts), own)
+    assert part == found_before_filter(alone, own.classes.info(facts), own)
 
 
 changes = st.lists(
@@ -690,32 +694,34 @@ def test_what_ifs_are_counted_by_themselves_and_leave_the_table_alone(world, fac
     asked = Asked(world)
     plugin, table = asked.plugin, asked.table
     info = table.classes.info(facts)
-    before = plugin.filter_summary(info, table)
+    before = found_before_filter(plugin, info, table)
     overlay = table.overlay(np.arange(len(table)))
     put(overlay, table.names[0], placed)
 
-    in_overlay = plugin.filter_summary(info, overlay)
+    in_overlay = found_before_filter(plugin, info, overlay)
 
     asked = Asked(world_of(overlay))
     fresh, own = asked.plugin, asked.table
-    assert in_overlay == fresh.filter_summary(own.classes.info(facts), own)
-    assert plugin.filter_summary(info, table) == before
+    assert in_overlay == found_before_filter(fresh, own.classes.info(facts), own)
+    assert found_before_filter(plugin, info, table) == before
 
 
 def test_a_larger_table_takes_over_what_is_kept():
     asked = Asked([place("n1", web())])
     plugin, table = asked.plugin, asked.table
     info = table.classes.info(away(aff(app("web"))))
-    plugin.filter_summary(info, table)
+    found_before_filter(plugin, info, table)
     larger = table_of(place("n1")[0], place("n2")[0], classes=table.classes)
     put(larger, "n2", web())
 
     for _ in range(2):
-        counted = plugin.filter_summary(info, larger)
+        counted = found_before_filter(plugin, info, larger)
         assert counted is not None
-        assert counted.anti_affinity == {HOST: {"n2": 1}}
+        assert counted.counts.anti_affinity == {HOST: {"n2": 1}}
     put(larger, "n1", web())
-    assert plugin.filter_summary(info, larger).anti_affinity == {HOST: {"n1": 1, "n2": 1}}
+    assert found_before_filter(plugin, info, larger).counts.anti_affinity == {
+        HOST: {"n1": 1, "n2": 1}
+    }
 
 
 def test_what_is_kept_is_bounded_and_forgotten_counts_come_back(monkeypatch):
@@ -725,8 +731,8 @@ def test_what_is_kept_is_bounded_and_forgotten_counts_come_back(monkeypatch):
     asking = [away(aff(app("web"), spaces=("default", space))) for space in "abc"]
 
     for facts in asking * 2:
-        counted = plugin.filter_summary(table.classes.info(facts), table)
-        assert counted.anti_affinity == {HOST: {"n1": 1, "n2": 1}}
+        counted = found_before_filter(plugin, table.classes.info(facts), table)
+        assert counted.counts.anti_affinity == {HOST: {"n1": 1, "n2": 1}}
         assert len(plugin._counts) <= 2
 
 
@@ -736,8 +742,8 @@ def test_pods_that_differ_in_requests_alone_share_their_counts():
 
     for cpu in (1, 2, 3):
         facts = away(aff(app("web")), cpu=cpu)
-        counted = plugin.filter_summary(table.classes.info(facts), table)
-        assert counted.anti_affinity == {HOST: {"n1": 2}}
+        counted = found_before_filter(plugin, table.classes.info(facts), table)
+        assert counted.counts.anti_affinity == {HOST: {"n1": 2}}
 
     assert len(plugin._counts) == 1
 
@@ -748,4 +754,4 @@ def test_a_table_of_other_classes_is_a_mistake():
     table = table_of(place("n1")[0])
 
     with pytest.raises(AssertionError, match="other classes"):
-        plugin.filter_summary(own.classes.info(web()), table)
+        found_before_filter(plugin, own.classes.info(web()), table)

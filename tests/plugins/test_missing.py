@@ -18,7 +18,7 @@ HARMLESS = tuple(
 
 def pre_filtered(kind, facts):
     table = table_of(node("n1"))
-    return kind().pre_filter(CycleState(1), table.classes.info(facts))
+    return kind().pre_filter(CycleState(1), table.classes.info(facts), table)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -27,7 +27,7 @@ def test_a_pod_that_needs_nothing_of_it_is_skipped(kind):
     plugin, info = kind(), table.classes.info(pod(volumes=HARMLESS))
 
     assert pre_filtered(kind, pod(volumes=HARMLESS)).status == SKIP
-    assert plugin.pre_score(CycleState(2), info) == SKIP
+    assert plugin.pre_score(CycleState(2), info, None, None) == SKIP
     assert plugin.score(CycleState(2), info, table).tolist() == [0, 0]
     assert filter_with(plugin, pod(), table) == [None, None]
     assert plugin.sign(pod(volumes=HARMLESS)) == plugin.sign(pod()) == ""

@@ -71,7 +71,7 @@ def test_a_pod_without_host_ports_is_skipped():
     table = table_of(node("n1"))
 
     def pre_filtered(facts):
-        return PLUGIN.pre_filter(CycleState(1), table.classes.info(facts))
+        return PLUGIN.pre_filter(CycleState(1), table.classes.info(facts), table)
 
     assert pre_filtered(pod()).status == SKIP
     assert pre_filtered(wanting(port())) == PreFilterResult()

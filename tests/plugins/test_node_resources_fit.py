@@ -172,8 +172,8 @@ def test_pre_filter_and_pre_score_never_skip():
     table = table_of(node("n1"))
     info, state = table.classes.info(pod()), CycleState(1)
 
-    assert FIT.pre_filter(state, info) == PreFilterResult()
-    assert FIT.pre_score(state, info) is SUCCESS
+    assert FIT.pre_filter(state, info, None) == PreFilterResult()
+    assert FIT.pre_score(state, info, None, None) is SUCCESS
 
 
 def test_a_profile_fits_and_scores_with_one_plugin():

@@ -200,8 +200,8 @@ def test_a_pod_without_volumes_that_may_count_is_skipped():
     info = world.table.classes.info
     plain = pod(volumes=(disk("rbd", image="i"), Volume("c", "csi", ())))
 
-    assert world.plugin.pre_filter(CycleState(2), info(plain)).status == SKIP
-    assert world.plugin.pre_filter(CycleState(2), info(using("c"))).status.is_success
+    assert world.plugin.pre_filter(CycleState(2), info(plain), world.table).status == SKIP
+    assert world.plugin.pre_filter(CycleState(2), info(using("c")), world.table).status.is_success
 
 
 def test_views_and_overlays_of_the_table_are_answered_like_the_table():

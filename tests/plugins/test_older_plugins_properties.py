@@ -64,11 +64,8 @@ class Asked:
         """{node name: whether it passes}."""
         plugin, table = self.plugin, self.table
         info = table.classes.info(facts)
-        summary = plugin.filter_summary(info, table)
-        if summary is not None:
-            self.state.filter_summaries[plugin.name] = summary
         passes = np.ones(len(table), dtype=np.bool_)
-        if not plugin.pre_filter(self.state, info).status.is_skip:
+        if not plugin.pre_filter(self.state, info, table).status.is_skip:
             result = plugin.filter(self.state, info, table)
             passes = passes if result.codes is None else result.codes == 0
         return dict(zip(table.names, passes.tolist(), strict=True))
@@ -77,12 +74,10 @@ class Asked:
         """{node name: score} of feasible nodes; None after Skip."""
         plugin, table = self.plugin, self.table
         info = table.classes.info(facts)
-        summary = plugin.score_summary(self.state, info, table, lambda: rows_in(table, feasible))
-        if summary is not None:
-            self.state.score_summaries[plugin.name] = summary
-        if isinstance(plugin, SelectorSpread) and plugin.pre_score(self.state, info).is_skip:
+        state = CycleState(len(table), self.state)
+        if plugin.pre_score(state, info, table, lambda: rows_in(table, feasible)).is_skip:
             return None
-        scores = plugin.score(self.state, info, table)
+        scores = plugin.score(state, info, table)
         assert scores.dtype == np.int64
         told = dict(zip(table.names, scores.tolist(), strict=True))
         return {name: score for name, score in told.items() if name in feasible}

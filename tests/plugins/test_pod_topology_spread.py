@@ -1,6 +1,7 @@
 """The rules of PodTopologySpread one by one; all of them together over random worlds stand in
 test_pod_topology_spread_properties.py."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,8 @@ from roadstead.plugins.pod_topology_spread import (
 )
 from roadstead.plugins.pod_topology_spread_constraints import MatchingPods, SpreadSource
 from tests.builders import (
+    found_before_filter,
+    found_before_score,
     hopeless,
     is_affected,
     node,
@@ -86,10 +89,7 @@ def filtered(facts, table, plugin=None):
     plugin = plugin or plugin_for(table)
     state = CycleState(len(table))
     info = table.classes.info(facts)
-    summary = plugin.filter_summary(info, table)
-    if summary is not None:
-        state.filter_summaries[plugin.name] = summary
-    status = plugin.pre_filter(state, info).status
+    status = plugin.pre_filter(state, info, table).status
     assert status.is_success, status
     result = plugin.filter(state, info, table)
     if result.codes is None:
@@ -104,10 +104,7 @@ def scored(facts, table, plugin=None, feasible=None):
     state = CycleState(len(table))
     info = table.classes.info(facts)
     rows = np.ones(len(table), dtype=np.bool_) if feasible is None else np.array(feasible)
-    summary = plugin.score_summary(state, info, table, lambda: rows)
-    if summary is not None:
-        state.score_summaries[plugin.name] = summary
-    if plugin.pre_score(state, info).is_skip:
+    if plugin.pre_score(state, info, table, lambda: rows).is_skip:
         return None
     raw = plugin.score(state, info, table)[rows]
     taking_part = raw[raw != IGNORED]
@@ -160,7 +157,9 @@ def test_where_no_node_counts_any_domain_is_empty():
     table = three_zones((5, 0, 0))
     nowhere = web(constraint(), node_selector={"disk": "ssd"})
 
-    assert plugin_for(table).filter_summary(table.classes.info(nowhere), table) is None
+    assert found_before_filter(plugin_for(table), table.classes.info(nowhere), table).counts == (
+        {},
+    )
     assert filtered(nowhere, table) == [None] * 3
 
 
@@ -230,8 +229,7 @@ def test_a_pod_without_hard_constraints_skips_the_filter():
 
     for facts in (web(), web(soft())):
         info = table.classes.info(facts)
-        assert plugin.filter_summary(info, table) is None
-        assert plugin.pre_filter(CycleState(3), info).status.is_skip
+        assert plugin.pre_filter(CycleState(3), info, table).status.is_skip
 
 
 def test_a_view_of_some_rows_is_answered_from_the_counts_of_all():
@@ -239,8 +237,7 @@ def test_a_view_of_some_rows_is_answered_from_the_counts_of_all():
     plugin = plugin_for(table)
     info = table.classes.info(web(constraint()))
     state = CycleState(3)
-    state.filter_summaries[plugin.name] = plugin.filter_summary(info, table)
-    plugin.pre_filter(state, info)
+    plugin.pre_filter(state, info, table)
 
     view = table.view(np.array([2, 0]))
 
@@ -256,14 +253,13 @@ def test_a_selector_that_does_not_parse_ends_the_cycle_where_upstream_reads_it()
         for make in (constraint, soft)
     )
 
-    refusal = plugin.pre_filter(state, hard).status
+    refusal = plugin.pre_filter(state, hard, table).status
     assert refusal.message == (
         f"get constraints from pod: obtaining pod's hard topology spread constraints: {MISTAKE}"
     )
-    assert plugin.filter_summary(hard, table) is None
-    assert plugin.pre_score(state, hard).is_skip
-    assert plugin.pre_filter(state, gentle).status.is_skip
-    assert plugin.pre_score(state, gentle).message == (
+    assert plugin.pre_score(state, hard, table, lambda: table.pod_count >= 0).is_skip
+    assert plugin.pre_filter(state, gentle, table).status.is_skip
+    assert plugin.pre_score(state, gentle, table, lambda: table.pod_count >= 0).message == (
         f"calculating preScoreState: obtaining pod's soft topology spread constraints: {MISTAKE}"
     )
 
@@ -329,14 +325,15 @@ def test_without_soft_constraints_or_nodes_there_is_no_score():
     assert scored(web(soft()), table_of()) is None
 
 
-def test_nothing_to_count_is_no_summary():
+def test_where_no_node_is_feasible_every_domain_is_empty():
     table = three_zones((0, 0, 0))
     info = table.classes.info(web(soft()))
     nowhere = np.zeros(3, dtype=np.bool_)
     plugin = plugin_for(table)
 
-    assert plugin.score_summary(CycleState(3), info, table, lambda: nowhere) is None
-    assert plugin.pre_score(CycleState(3), info).is_success
+    found = found_before_score(plugin, info, table, nowhere)
+
+    assert found == SpreadCounts((math.log(2),), ({},))
 
 
 def service(selector=WEB, namespace="default"):
@@ -439,10 +436,9 @@ def test_a_missing_label_is_a_domain_of_its_own_and_the_same_as_an_empty_one():
     info = table.classes.info(web())
     plugin = plugin_for(table, selecting=[service()])
 
-    everywhere = np.ones(3, dtype=np.bool_)
-    summary = plugin.score_summary(CycleState(3), info, table, lambda: everywhere)
+    found = found_before_score(plugin, info, table)
 
-    assert summary == SpreadCounts(3, ((), ("", "a")), ({}, {"": 3}))
+    assert found == SpreadCounts((math.log(3 + 2), math.log(2 + 2)), ({}, {"": 3}))
 
 
 def affects(facts, placed):

@@ -16,7 +16,19 @@ from roadstead.local.paths import open_path
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.plugins.pod_topology_spread import IGNORED, PodTopologySpread
-from tests.builders import is_affected, node, pod, put, require, table_of, taint, term, tolerate
+from tests.builders import (
+    found_before_filter,
+    found_before_score,
+    is_affected,
+    node,
+    pod,
+    put,
+    require,
+    table_of,
+    taint,
+    term,
+    tolerate,
+)
 from tests.plugins.spread_upstream import HOSTNAME, ZONE, Spreader, filter_nodes, score_nodes
 from tests.plugins.upstream import NodeInfo
 
@@ -169,10 +181,7 @@ class Asked:
         """{node name: refusal or None}, or None where PreFilter skips."""
         plugin, table = self.plugin, self.table
         info = table.classes.info(facts)
-        summary = plugin.filter_summary(info, table)
-        if summary is not None:
-            self.state.filter_summaries["PodTopologySpread"] = summary
-        if plugin.pre_filter(self.state, info).status.is_skip:
+        if plugin.pre_filter(self.state, info, table).status.is_skip:
             return None
         answers = refusals(plugin.filter(self.state, info, table), table)
         return dict(zip(table.names, answers, strict=True))
@@ -181,12 +190,10 @@ class Asked:
         """({node name: raw}, {node name: normalized}) of feasible nodes; None after Skip."""
         plugin, table = self.plugin, self.table
         info = table.classes.info(facts)
-        summary = plugin.score_summary(self.state, info, table, lambda: rows_in(table, feasible))
-        if summary is not None:
-            self.state.score_summaries["PodTopologySpread"] = summary
-        if plugin.pre_score(self.state, info).is_skip:
+        state = CycleState(len(table), self.state)
+        if plugin.pre_score(state, info, table, lambda: rows_in(table, feasible)).is_skip:
             return None
-        scores = plugin.score(self.state, info, table).tolist()
+        scores = plugin.score(state, info, table).tolist()
         raw = {n: s for n, s in zip(table.names, scores, strict=True) if n in feasible}
         return self._normalized(info, raw)
 
@@ -271,13 +278,12 @@ def test_a_pod_that_does_not_affect_another_changes_no_answer(
     info = table.classes.info
     if not nodes or is_affected(plugin, info(pending), info(placed)):
         return
-    before = plugin.filter_summary(info(pending), table)
+    before = found_before_filter(plugin, info(pending), table)
 
     put(table, data.draw(st.sampled_from(table.names)), placed)
 
-    assert plugin.filter_summary(info(pending), table) == before
-    feasible = np.ones(len(table), dtype=np.bool_)
-    assert plugin.score_summary(asked.state, info(pending), table, lambda: feasible) is None
+    assert found_before_filter(plugin, info(pending), table) == before
+    assert found_before_score(plugin, info(pending), table) is None
 
 
 @given(clusters(), pending_pods, st.lists(st.tuples(pods_on_nodes, st.integers(0, 6)), max_size=8))
@@ -296,7 +302,8 @@ def test_counts_kept_up_pod_by_pod_equal_counts_from_scratch(nodes, pending, mov
             table.add_pod(name, placed)
 
         fresh = PodTopologySpread(PodTopologySpreadArgs(), Handle(table.classes))
-        assert kept.filter_summary(info, table) == fresh.filter_summary(info, table)
+        found, wanted = (found_before_filter(plugin, info, table) for plugin in (kept, fresh))
+        assert found == wanted
 
 
 def profiles_of(cluster):

@@ -5,8 +5,17 @@ from roadstead.facts.pod import Owner, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.plugin import Handle, Reads
 from roadstead.nodes.pod_info import PodClasses
-from roadstead.plugins.selector_spread import SelectorSpread
-from tests.builders import is_affected, node, pod, put, require, score_with, table_of
+from roadstead.plugins.selector_spread import CountsByZone, SelectorSpread
+from tests.builders import (
+    found_before_score,
+    is_affected,
+    node,
+    pod,
+    put,
+    require,
+    score_with,
+    table_of,
+)
 
 ZONE = "topology.kubernetes.io/zone"
 WEB = LabelSelector((require("app", "In", "web"),))
@@ -98,15 +107,15 @@ def test_a_pod_with_spread_constraints_of_its_own_is_left_alone():
     assert scored(web(spread_constraints=(OWN,)), spread_over(1, 0)) is None
 
 
-def test_nodes_without_such_pods_have_no_summary():
+def test_only_pods_on_feasible_nodes_are_counted():
     table = spread_over(0, 0)
     told = plugin()
     info = table.classes.info(web())
-    everywhere = table.pod_count == 0
 
-    assert told.score_summary(None, info, table, lambda: everywhere) is None
     put(table, "n1", web())
-    assert told.score_summary(None, info, table, lambda: table.pod_count == 0) is None
+
+    assert found_before_score(told, info, table) == CountsByZone(1, {})
+    assert found_before_score(told, info, table, table.pod_count == 0) == CountsByZone(0, {})
 
 
 def test_any_placement_matters_to_a_pod_that_is_spread():

@@ -9,7 +9,18 @@ from roadstead.framework.events import ActionType, EventResource
 from roadstead.framework.plugin import Handle, Reads
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.plugins.service_affinity import ServiceAffinity
-from tests.builders import is_affected, node, pod, put, refused, require, score_with, table_of
+from tests.builders import (
+    found_before_filter,
+    found_before_score,
+    is_affected,
+    node,
+    pod,
+    put,
+    refused,
+    require,
+    score_with,
+    table_of,
+)
 
 WEB = LabelSelector((require("app", "In", "web"),))
 TIER = LabelSelector((require("tier", "In", "front"),))
@@ -41,10 +52,7 @@ def fitting(facts, table, told):
     """Names of the nodes that pass; the others are refused with the one reason."""
     state = CycleState(len(table))
     info = table.classes.info(facts)
-    summary = told.filter_summary(info, table)
-    if summary is not None:
-        state.filter_summaries[told.name] = summary
-    if told.pre_filter(state, info).status.is_skip:
+    if told.pre_filter(state, info, table).status.is_skip:
         return set(table.names)
     result = told.filter(state, info, table)
     if result.codes is None:
@@ -122,11 +130,9 @@ def after(table, told, facts, name, **moves):
     kinds = {"web": web(), "db": pod(labels={"app": "db"}), "far": web(namespace="far")}
     changes = {table.classes.info(kinds[kind]): count for kind, count in moves.items()}
     row = table.view(np.array([table.row_of(name)]))
-    summary = told.moved(told.filter_summary(info, table), info, row, changes)
     state = CycleState(len(table))
-    if summary is not None:
-        state.filter_summaries[told.name] = summary
-    told.pre_filter(state, info)
+    found = told.moved(found_before_filter(told, info, table), info, row, changes)
+    state.write(told.name, found)
     result = told.filter(state, info, table)
     codes = [0] * len(table) if result.codes is None else result.codes.tolist()
     return {name for name, code in zip(table.names, codes, strict=True) if not code}
@@ -159,18 +165,19 @@ def test_a_pod_that_comes_is_first_only_if_there_is_no_other():
     assert after(table, told, web(), "m3", web=1) == {"m3"}
 
 
-def test_moves_of_other_pods_leave_the_summary_as_it_is():
+def test_moves_of_other_pods_leave_what_was_found_as_it_is():
     table, told = machines(), plugin("zone")
     put(table, "m1", web())
     info = table.classes.info
-    summary = told.filter_summary(info(web()), table)
+    found = found_before_filter(told, info(web()), table)
     row = table.view(np.array([0]))
 
-    assert told.moved(summary, info(web()), row, {info(web(namespace="far")): -1}) is summary
+    assert told.moved(found, info(web()), row, {info(web(namespace="far")): -1}) is found
     named = info(web(node_selector={"zone": "z11"}))
-    assert told.moved(None, named, row, {info(web()): 1}) is None
+    none = found_before_filter(told, named, table)
+    assert told.moved(none, named, row, {info(web()): 1}) is none
     elsewhere = table.view(np.array([2]))
-    assert told.moved(summary, info(web()), elsewhere, {info(web()): 1}) is summary
+    assert told.moved(found, info(web()), elsewhere, {info(web()): 1}) is found
 
 
 @pytest.mark.parametrize(
@@ -273,7 +280,4 @@ def test_services_without_a_selector_select_nothing():
     told = plugin("region", selecting=[empty])
 
     assert fitting(web(), table, told) == set(table.names)
-    assert (
-        told.score_summary(None, table.classes.info(web()), table, lambda: np.ones(5, np.bool_))
-        is None
-    )
+    assert found_before_score(told, table.classes.info(web()), table) is None

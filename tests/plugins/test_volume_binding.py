@@ -40,7 +40,9 @@ class World:
 
     def pre_filter(self, facts):
         state = CycleState(2)
-        return self.plugin.pre_filter(state, self.table.classes.info(facts)).status, state
+        return self.plugin.pre_filter(
+            state, self.table.classes.info(facts), self.table
+        ).status, state
 
     def reasons(self, facts):
         """Reasons per node; none where it passes."""
@@ -130,7 +132,7 @@ def test_a_pod_without_claims_is_skipped_and_nothing_is_scored_or_done():
     info = world.table.classes.info(pod())
 
     assert world.pre_filter(pod())[0] == SKIP
-    assert world.plugin.pre_score(CycleState(2), info) == SKIP
+    assert world.plugin.pre_score(CycleState(2), info, world.table, None) == SKIP
     assert world.plugin.score(CycleState(2), info, world.table).tolist() == [0, 0]
     assert world.plugin.reserve(who, pod(), "n1") is SUCCESS
     assert world.plugin.pre_bind(who, pod(), "n1") is SUCCESS

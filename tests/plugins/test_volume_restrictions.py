@@ -5,7 +5,7 @@ import pytest
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Handle
-from roadstead.plugins.volume_restrictions import VolumeRestrictions
+from roadstead.plugins.volume_restrictions import ClaimUses, VolumeRestrictions
 from roadstead.protocol.status import SKIP, Code
 from tests.builders import is_affected, node, pod, table_of
 from tests.storage.world import claim, disk, storage, using
@@ -28,13 +28,10 @@ class World:
         for each in running:
             self.table.add_pod("n1", self.table.classes.info(each))
 
-    def pre_filter(self, facts, summary=...):
+    def pre_filter(self, facts):
         info = self.table.classes.info(facts)
         state = CycleState(2)
-        summary = self.plugin.filter_summary(info, self.table) if summary is ... else summary
-        if summary is not None:
-            state.filter_summaries[self.plugin.name] = summary
-        return self.plugin.pre_filter(state, info).status, state
+        return self.plugin.pre_filter(state, info, self.table).status, state
 
     def refusals(self, facts):
         status, state = self.pre_filter(facts)
@@ -119,16 +116,18 @@ def test_a_pod_that_goes_frees_its_claim_and_one_that_comes_takes_it():
     world = World(using("c"), facts=[claim("c", **EXCLUSIVE), claim("d")])
     info, running = (world.table.classes.info(using("c", cpu=cpu)) for cpu in (100, None))
     unrelated = world.table.classes.info(using("d"))
-    summary = world.plugin.filter_summary(info, world.table)
+    _, state = world.pre_filter(using("c", cpu=100))
+    before = state.read(world.plugin.name, ClaimUses)
 
     def moved(before, moves):
         return world.plugin.moved(before, info, world.table, moves)
 
-    gone = moved(summary, {running: -1})
+    gone = moved(before, {running: -1})
     assert gone.conflicts == 0
-    assert world.pre_filter(using("c", cpu=100), gone)[0] == SKIP
-    assert moved(None, {running: 1}).conflicts == 1
-    assert moved(summary, {unrelated: -1}) is summary
+    freed = world.plugin.filter(state.with_value(world.plugin.name, gone), info, world.table)
+    assert freed.codes is None
+    assert moved(ClaimUses(()), {running: 1}).conflicts == 1
+    assert moved(before, {unrelated: -1}) is before
 
 
 def test_a_placement_matters_to_pods_with_the_same_exclusive_claim():

@@ -34,7 +34,7 @@ def refused(volume_labels, node_labels, *, prepared=True):
     plugin = plugin_over(bound("c", "a"), volume("a", labels=labels), table=table)
     state, info = CycleState(1), table.classes.info(using("c"))
     if prepared:
-        assert plugin.pre_filter(state, info).status.is_success
+        assert plugin.pre_filter(state, info, None).status.is_success
     found = plugin.filter(state, info, table)
     return found.codes is not None and found.statuses[0].reasons == (CONFLICT,)
 
@@ -90,7 +90,7 @@ def test_a_claim_that_has_no_volume_stops_the_pod(objects, text):
     plugin = plugin_over(*objects)
     info = table_of(node("n1")).classes.info(using("c"))
 
-    status = plugin.pre_filter(CycleState(1), info).status
+    status = plugin.pre_filter(CycleState(1), info, None).status
 
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.reasons == (text,)
@@ -101,7 +101,7 @@ def test_a_claim_without_a_name_stops_the_pod():
         pod(volumes=(Volume("v", "persistentVolumeClaim", ()),))
     )
 
-    status = plugin_over().pre_filter(CycleState(1), info).status
+    status = plugin_over().pre_filter(CycleState(1), info, None).status
 
     assert status.reasons == ("PersistentVolumeClaim had no name",)
 
@@ -112,7 +112,7 @@ def test_a_claim_without_a_name_stops_the_pod():
 def test_a_pod_whose_volumes_have_no_labels_is_skipped(objects):
     info = table_of(node("n1")).classes.info(using("c"))
 
-    assert plugin_over(*objects).pre_filter(CycleState(1), info).status == SKIP
+    assert plugin_over(*objects).pre_filter(CycleState(1), info, None).status == SKIP
 
 
 def test_without_pre_filter_filter_says_what_that_would_have_said():

@@ -44,7 +44,7 @@ class World:
 
     def evaluated(self, facts):
         evaluation = Evaluation(self.profile, self.classes.info(facts), self.table)
-        evaluation.update(len(self.table), evaluation.own_filter_summaries())
+        evaluation.update(evaluation.run_pre_filter())
         return evaluation
 
     def tried(self, facts, ask=ALL):
@@ -191,7 +191,7 @@ def test_only_so_many_candidates_are_looked_for():
 class NoLuck(PreFilterPlugin):
     name = "NoLuck"
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         refused = pod.facts.priority > 0
         return PreFilterResult(unschedulable("no luck today") if refused else SUCCESS)
 
@@ -205,7 +205,7 @@ def test_nodes_that_came_are_tried_where_a_plugin_refuses_the_pod_before_filters
     evaluation = Evaluation(profile, urgent, table)
 
     def tried():
-        evaluation.update(len(table), evaluation.own_filter_summaries())
+        evaluation.update(evaluation.run_pre_filter())
         return [each.node_name for each in dry_run(evaluation, ALL, ()).candidates]
 
     put(table, "n1", pod(cpu=500))
@@ -219,7 +219,7 @@ def test_nodes_that_came_are_tried_where_a_plugin_refuses_the_pod_before_filters
 class NamesTheFirst(PreFilterPlugin):
     name = "NamesTheFirst"
 
-    def pre_filter(self, state, pod):
+    def pre_filter(self, state, pod, table):
         return PreFilterResult(node_names=frozenset({"n1"}))
 
 
@@ -231,7 +231,7 @@ def test_all_nodes_are_tried_where_one_plugin_names_some_and_another_refuses_the
     for name in ("n1", "n2"):
         put(table, name, pod(cpu=500))
     evaluation = Evaluation(profile, table.classes.info(pod(cpu=500, priority=10)), table)
-    evaluation.update(len(table), evaluation.own_filter_summaries())
+    evaluation.update(evaluation.run_pre_filter())
 
     tried = dry_run(evaluation, ALL, ())
 
@@ -261,7 +261,7 @@ def test_the_next_pod_of_a_class_tries_only_nodes_that_changed():
 
     world.put("n2", "more", pod(cpu=500))
     world.nominate("n3", pod(cpu=1000, priority=10))
-    evaluation.update(3, evaluation.own_filter_summaries())
+    evaluation.update(evaluation.run_pre_filter())
     copied, tried = tries(evaluation)
 
     assert copied == ["n2", "n3"]
@@ -278,7 +278,7 @@ def test_other_budgets_and_other_nodes_have_all_tried_again():
     assert tries(evaluation, (DisruptionBudget("b", "default", DB, 0),))[0] == ["n1", "n2"]
 
     world.table.update_node(host("n2", unschedulable=True))
-    evaluation.update(2, evaluation.own_filter_summaries())
+    evaluation.update(evaluation.run_pre_filter())
     copied, tried = tries(evaluation)
 
     assert copied == ["n1"]
@@ -308,6 +308,6 @@ def test_what_is_kept_of_rows_says_what_a_new_evaluation_says(data):
         elif what in ("nominate", "withdraw"):
             getattr(world.table, what)(name, world.classes.info(pod(cpu=1000, priority=10)))
         ask = DryRun(data.draw(st.sampled_from((1, 2, 1000))), data.draw(st.integers(0, 3)))
-        kept.update(len(names), kept.own_filter_summaries())
+        kept.update(kept.run_pre_filter())
         if not kept.feasible.any():
             assert dry_run(kept, ask, ()) == world.tried(urgent(), ask)

@@ -8,7 +8,7 @@ from roadstead.framework.plugin import (
     FilterPlugin,
     Handle,
     PreFilterPlugin,
-    SummarizesFilter,
+    Reads,
 )
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_info import PodClasses
@@ -59,13 +59,9 @@ class Filters:
         Where a plugin of volumes fails for a claim that VolumeBinding refuses, `fails_on` says so.
         """
         info, state = self._classes.info(facts), CycleState(len(self.table))
-        for plugin in self._profile.summarizes_filter:
-            summary = plugin.filter_summary(info, self.table)
-            if summary is not None:
-                state.filter_summaries[plugin.name] = summary
         before, self.fails_on = {}, {}
         for plugin in self._profile.pre_filter:
-            before[plugin.name] = plugin.pre_filter(state, info)
+            before[plugin.name] = plugin.pre_filter(state, info, self.table)
         return {
             plugin.name: self._refused(plugin, before.get(plugin.name), state, info)
             for plugin in self._profile.filter
@@ -99,7 +95,7 @@ class UsersFilters:
         asked = [each() for each in known if set(peculiar(each.name)) & set(plan.plugins)]
         self._before = [each for each in asked if isinstance(each, PreFilterPlugin)]
         self._filters = [each for each in asked if isinstance(each, FilterPlugin)]
-        self._across = [each for each in asked if isinstance(each, SummarizesFilter)]
+        self._looks_across = any(each.reads is Reads.CLUSTER for each in self._before)
         self._world = world
 
     def passed(self, facts):
@@ -107,19 +103,17 @@ class UsersFilters:
         table = self._table()
         info, state = table.classes.info(facts), CycleState(len(table))
         names = set(table.names)
-        for plugin in self._across:
+        for plugin in self._before:
             try:
-                state.filter_summaries[plugin.name] = plugin.filter_summary(info, table)
+                result = plugin.pre_filter(state, info, table)
             except RuntimeError:
                 return set()
-        for plugin in self._before:
-            result = plugin.pre_filter(state, info)
             names &= names if result.node_names is None else result.node_names
             if not (result.status.is_success or result.status.is_skip):
                 return set()
             if result.status.is_skip:
-                state.skip_filter.add(plugin.name)
-        for plugin in (each for each in self._filters if each.name not in state.skip_filter):
+                state.skipped.add(plugin.name)
+        for plugin in (each for each in self._filters if each.name not in state.skipped):
             codes = plugin.filter(state, info, table).codes
             refused = () if codes is None else np.flatnonzero(codes).tolist()
             names -= {table.names[row] for row in refused}
@@ -129,7 +123,7 @@ class UsersFilters:
         table = NodeTable(PodClasses())
         for facts in self._world.nodes.values():
             table.add_node(facts)
-        for name, pods in self._world.pods.items() if self._across else ():
+        for name, pods in self._world.pods.items() if self._looks_across else ():
             for facts in pods.values() if table.has_node(name) else ():
                 table.add_pod(name, table.classes.info(facts))
         return table

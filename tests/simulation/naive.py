@@ -80,7 +80,7 @@ class Naive:
         """
         facts, name_of = info.facts, self._table.names
         evaluation = Evaluation(profile, info, self._table)
-        evaluation.update(len(self._table), evaluation.own_filter_summaries())
+        evaluation.update(evaluation.run_pre_filter())
         outcome = evaluation.pre_filter
         passed = outcome.status.is_success
         found = Decided(evaluation, {})
@@ -125,7 +125,7 @@ class Naive:
     def _scored(self, found, facts, pod, left):
         rows, evaluation = left.rows, found.evaluation
         view, name_of = found.view, self._table.names
-        status, _ = evaluation.update_scores(evaluation.own_score_summaries())
+        status, _ = evaluation.update_scores(evaluation.run_pre_score())
         feasible = np.array(rows, dtype=np.intp)
         lines = score_lines(evaluation, feasible) if status.is_success else {}
         if isinstance(lines, Status):
@@ -155,7 +155,7 @@ class Naive:
                 for name, line in lines.items()
             }
             | outside,
-            "pre_score_skipped": sorted(evaluation.state.skip_score),
+            "pre_score_skipped": sorted(evaluation.score_state.skipped),
             "total": totals.tolist(),
             "best_total": int(totals[rows.index(best[0])]),
             "nominated_fits": facts.nominated_node_name in view["feasible"],
@@ -220,7 +220,7 @@ def score_lines(evaluation, feasible):
             continue
         scores = raw[feasible]
         if each.plugin.normalizes:
-            state, pod = evaluation.state, evaluation.pod
+            state, pod = evaluation.score_state, evaluation.pod
             try:
                 scores = each.plugin.normalize(state, pod, scores, Extremes.of(scores))
             except PluginFailure as failure:

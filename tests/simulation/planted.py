@@ -142,7 +142,7 @@ def the_binder_does_not_check_claims(put):
 
 
 @bug(found=2)
-def the_binder_trusts_summaries_of_before(put):
+def the_binder_trusts_counts_of_before(put):
     put(Verifier, "_holds", lambda self, known, profile, info, *, alone: True)
 
 
@@ -250,14 +250,14 @@ def a_change_is_never_sent(put):
 
 @bug(kinds=("duplicated",), found=0)
 def a_change_is_applied_as_often_as_it_comes(put):
-    original = TableFollower.apply
+    original = TableFollower.take
 
-    async def apply(self, batch):
+    async def take(self, batch):
         if batch.first_seq <= self.applied:
             self.applied = batch.first_seq - 1
         return await original(self, batch)
 
-    put(TableFollower, "apply", apply)
+    put(TableFollower, "take", take)
 
 
 @bug(kinds=("slow",), found=0)

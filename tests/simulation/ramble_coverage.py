@@ -30,6 +30,6 @@ class Coverages:
         if names & FAILING:
             return True
         evaluation = Evaluation(profile, pod.info, table)
-        evaluation.update(len(table), evaluation.own_filter_summaries())
+        evaluation.update(evaluation.run_pre_filter())
         is_error = evaluation.pre_filter.status.code is Code.ERROR
         return is_error or failure_of(evaluation) is not None

@@ -80,11 +80,11 @@ class Lists:
         rows, who makes no use of the list."""
         profile = self._profiles[pod.info.facts.scheduler_name]
         evaluation = Evaluation(profile, pod.info, self._table)
-        evaluation.update(len(self._table), evaluation.own_filter_summaries())
+        evaluation.update(evaluation.run_pre_filter())
         rows = np.flatnonzero(evaluation.feasible)
         if not len(rows):
             return {}
-        scored, _ = evaluation.update_scores(evaluation.own_score_summaries())
+        scored, _ = evaluation.update_scores(evaluation.run_pre_score())
         lines = score_lines(evaluation, rows) if scored.is_success else scored
         if isinstance(lines, Status):
             return None

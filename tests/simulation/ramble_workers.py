@@ -146,7 +146,7 @@ class Workers:
             (each.plugin, each.point) for answer in answers for each in answer.classes[0]
         }
         state = CycleState(len(self._table))
-        silent = _silent(profile, info, state)
+        silent = _silent(profile, info, state, self._table)
         if unasked := told_by_any & silent:
             self.problems.append(f"{unasked} did not prepare for it, and was asked by a worker")
         for plugin, point in answered_elsewhere(profile):
@@ -173,15 +173,15 @@ class Workers:
                 self.problems.append(f"{plugin.name} says {wanted}, workers said {told}")
 
 
-def _silent(profile, info, state):
+def _silent(profile, info, state, table):
     """Plugins of users that are not asked: what they say to prepare is Skip, or fails."""
     found = set()
     for point, plugins in ((FILTER, profile.pre_filter), (SCORE, profile.pre_score)):
         for plugin in (each for each in plugins if each.is_guarded):
             if point == FILTER:
-                status = plugin.pre_filter(state, info).status
+                status = plugin.pre_filter(state, info, table).status
             else:
-                status = plugin.pre_score(state, info)
+                status = plugin.pre_score(state, info, table, lambda: table.pod_count >= 0)
             if status.is_skip:
                 found.add((plugin.name, point))
             elif not status.is_success:

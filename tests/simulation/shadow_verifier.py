@@ -1,13 +1,13 @@
 """A shadow of the binder's verifier: every answer is found again, with nothing kept from before.
 
-For each pod and node all summaries are made anew, PreFilter is run, and every filter is asked about
+For each pod and node PreFilter is run, and every filter is asked about
 the one row. Where pods are let through together, each is asked about on a copy of the table that
 has those before it.
 """
 
 import numpy as np
 
-from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.diagnosis import excluded_status
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.pre_filtering import run_pre_filter
 from roadstead.protocol.status import SUCCESS, Code, Status
@@ -16,20 +16,16 @@ SHOWN = 3
 
 
 def status_on(profile, info, table, node_name):
-    """What filters say of one node: Success, the first refusal, or None for a node left out."""
-    state = CycleState(len(table))
-    for plugin in profile.summarizes_filter:
-        summary = plugin.filter_summary(info, table)
-        if summary is not None:
-            state.filter_summaries[plugin.name] = summary
-    outcome = run_pre_filter(profile, state, info)
+    """What filters say of one node: Success or the first refusal."""
+    outcome = run_pre_filter(profile, info, table)
+    state = outcome.state
     if not outcome.status.is_success:
         return outcome.status
     if outcome.node_names is not None and node_name not in outcome.node_names:
-        return None
+        return excluded_status(outcome.narrowed_by)
     row = table.view(np.array([table.row_of(node_name)]))
     for plugin in profile.filter:
-        if plugin.name not in state.skip_filter:
+        if plugin.name not in state.skipped:
             result = plugin.filter(state, info, row)
             if result.codes is not None and result.codes[0]:
                 said = result.statuses[int(result.codes[0]) - 1]
@@ -112,11 +108,8 @@ class ShadowVerifier:
             wanted = self._status(self._table, facts, node_name)
         except PluginFailure:
             return told
-        if wanted is None:
-            is_same = not told.is_success
-        else:
-            is_same = (told.code, told.plugin) == (wanted.code, wanted.plugin)
-            is_same &= sorted(told.reasons) == sorted(wanted.reasons)
+        is_same = (told.code, told.plugin) == (wanted.code, wanted.plugin)
+        is_same &= sorted(told.reasons) == sorted(wanted.reasons)
         if not is_same:
             self._differs(f"{facts} on {node_name}: {told}, not {wanted}")
         return told
@@ -128,7 +121,7 @@ class ShadowVerifier:
         copy = self._table.overlay(np.arange(len(self._table)))
         for facts, name in zip(pods, node_names, strict=True):
             wanted = self._status(copy, facts, name)
-            if wanted is None or not wanted.is_success:
+            if not wanted.is_success:
                 self._differs(f"{facts} on {name} with others: let through, not {wanted}")
             copy.add_pod(name, copy.classes.info(facts))
         return told

@@ -16,8 +16,6 @@ from roadstead.framework.plugin import (
     FilterPlugin,
     Plugin,
     Reads,
-    SummarizesFilter,
-    SummarizesScore,
 )
 from roadstead.framework.user_plugins import factories_of
 from roadstead.plugins.in_tree import in_tree_registry
@@ -54,12 +52,7 @@ def _advice(subject: Subject, fleets: Fleets) -> Iterator[str]:
 
 
 def _narrower(subject: Subject, fleets: Fleets) -> Reads | None:
-    """The least that may be read by what these fleets show, if that is less than is said.
-
-    None for a plugin that looks across nodes: where that changes, all is asked again in the trial.
-    """
-    if issubclass(subject.kind, SummarizesFilter | SummarizesScore):
-        return None
+    """The least that may be read by what these fleets show, if that is less than is said."""
     for least in Reads:
         if least >= subject.kind.reads:
             return None

@@ -20,6 +20,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import MAX_NODE_SCORE, Effect, Plugin, Reads
 from roadstead.framework.plugin_source import PLACE_OF_SCORES, with_place
+from roadstead.framework.scoring import PreScoreOutcome
 from roadstead.local.paths import open_path
 from roadstead.nodes.pod_info import PodClasses
 from roadstead.nodes.table import NodeTable
@@ -147,14 +148,19 @@ def reads(subject: Subject, fleet: SampleFleet) -> Wrong:
     """Pods come and go, and what was kept is held against a fresh start."""
     table = fleet.table()
     evaluations = [_evaluation(subject, facts, table) for facts in _classes(fleet)]
+    before: list[PreScoreOutcome | None] = []
     for evaluation in evaluations:
         answers_of(evaluation)
+        before.append(evaluation.run_pre_score())
     _stir(table, fleet)
-    for evaluation in evaluations:
+    if subject.kind.reads is Reads.CLUSTER:
+        # PreFilter and PreScore are asked again; of others it is known what they say.
+        before = [None for _ in evaluations]
+    for evaluation, pre_score in zip(evaluations, before, strict=True):
         fresh = answers(subject, evaluation.pod.facts, table)
         hint = f"after pods came and went; does `reads = Reads.{subject.kind.reads.name}` hold?"
         yield _difference(
-            answers_of(evaluation), fresh, fleet.pod_named(evaluation.pod.facts), hint
+            answers_of(evaluation, pre_score), fresh, fleet.pod_named(evaluation.pod.facts), hint
         )
 
 

@@ -23,6 +23,7 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import EXTENSION_POINTS, Extremes, Handle, Plugin
 from roadstead.framework.profile import Profile
 from roadstead.framework.registry import Registry, extension_points
+from roadstead.framework.scoring import PreScoreOutcome
 from roadstead.framework.user_plugins import factories_of
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_info import PodClasses
@@ -148,16 +149,18 @@ def answers(subject: Subject, facts: PodFacts, table: NodeTable) -> Answers:
     return answers_of(Evaluation(subject.alone(table.classes), table.classes.info(facts), table))
 
 
-def answers_of(evaluation: Evaluation) -> Answers:
-    """The answers of an evaluation, brought up to date with its table."""
-    table = evaluation.table
-    evaluation.update(len(table), evaluation.own_filter_summaries())
+def answers_of(evaluation: Evaluation, before: PreScoreOutcome | None = None) -> Answers:
+    """The answers of an evaluation, brought up to date with its table.
+
+    before: what PreScore said, where it and PreFilter are not asked again.
+    """
+    evaluation.update(evaluation.run_pre_filter() if before is None else evaluation.pre_filter)
     outcome = evaluation.pre_filter
     if not outcome.status.is_success:
         return Answers(repr(outcome), (), None, None)
     names = ["", *(repr(status) for status in evaluation.statuses)]
     refusals = tuple(names[code] if code >= 0 else "excluded" for code in evaluation.codes.tolist())
-    status, _ = evaluation.update_scores(evaluation.own_score_summaries())
+    status, _ = evaluation.update_scores(before or evaluation.run_pre_score())
     pre = f"{outcome} {status}"
     raw = evaluation.raw[0] if status.is_success and evaluation.raw else None
     if raw is None or not evaluation.feasible.any():
@@ -166,5 +169,7 @@ def answers_of(evaluation: Evaluation) -> Answers:
     plugin = evaluation.profile.score[0].plugin
     scores = feasible
     if plugin.normalizes:
-        scores = plugin.normalize(evaluation.state, evaluation.pod, feasible, Extremes.of(feasible))
+        scores = plugin.normalize(
+            evaluation.score_state, evaluation.pod, feasible, Extremes.of(feasible)
+        )
     return Answers(pre, refusals, tuple(feasible.tolist()), tuple(scores.tolist()))

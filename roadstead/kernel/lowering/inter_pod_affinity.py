@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.evaluation import Evaluation
 from roadstead.kernel.relation_arrays import (
     AFFINITY,
     ANTI_AFFINITY,
@@ -14,7 +15,12 @@ from roadstead.kernel.relation_arrays import (
     RelationOf,
 )
 from roadstead.nodes.pod_info import PodInfo
-from roadstead.plugins.inter_pod_affinity import InterPodAffinity, PodCounts, TopologyScores
+from roadstead.plugins.inter_pod_affinity import (
+    FilterState,
+    InterPodAffinity,
+    PodCounts,
+    TopologyScores,
+)
 from roadstead.plugins.inter_pod_counts import Family
 
 _KINDS = {
@@ -25,23 +31,17 @@ _KINDS = {
 }
 
 
-def add_lines(
-    found: RelationOf,
-    evaluation: Evaluation,
-    filters: Summaries,
-    scores: Summaries,
-    faces: Sequence[PodInfo],
-) -> None:
+def add_lines(found: RelationOf, evaluation: Evaluation, faces: Sequence[PodInfo]) -> None:
     """Add the lines of a class. faces: a pod of each face."""
     plugins = []
     for plugin in evaluation.profile.filter:
         if isinstance(plugin, InterPodAffinity):
             plugins.append(plugin)
-            found.lines += _required(found, plugin, filters.get(plugin.name), faces)
+            found.lines += _required(found, plugin, evaluation.state, faces)
     for each in evaluation.profile.score:
         if isinstance(each.plugin, InterPodAffinity) and each.plugin.scores(found.info):
             plugins.append(each.plugin)
-            found.lines += _preferred(found, each.plugin, scores.get(each.plugin.name), faces)
+            found.lines += _preferred(found, each.plugin, evaluation.score_state, faces)
             found.near_weight = each.weight
     places = {(line.kind, line.key): place for place, line in enumerate(found.lines)}
 
@@ -70,9 +70,10 @@ def _keys(
 
 
 def _required(
-    found: RelationOf, plugin: InterPodAffinity, summary: object, faces: Sequence[PodInfo]
+    found: RelationOf, plugin: InterPodAffinity, state: CycleState, faces: Sequence[PodInfo]
 ) -> list[Line]:
-    before = summary if isinstance(summary, PodCounts) else PodCounts({}, {}, {})
+    found_before = state.get(plugin.name)
+    before = found_before.counts if isinstance(found_before, FilterState) else PodCounts({}, {}, {})
     near, away = plugin.required_keys(found.info)
     found.near_itself = plugin.is_near_itself(found.info)
     others = _keys(plugin, found.info, faces, EXISTING_ANTI)
@@ -88,8 +89,9 @@ def _required(
 
 
 def _preferred(
-    found: RelationOf, plugin: InterPodAffinity, summary: object, faces: Sequence[PodInfo]
+    found: RelationOf, plugin: InterPodAffinity, state: CycleState, faces: Sequence[PodInfo]
 ) -> list[Line]:
-    before = summary.scores if isinstance(summary, TopologyScores) else {}
+    found_before = state.get(plugin.name)
+    before = found_before.scores if isinstance(found_before, TopologyScores) else {}
     keys = dict.fromkeys((*before, *_keys(plugin, found.info, faces, SCORE)))
     return [Line(SCORE, key, before.get(key, {})) for key in keys]

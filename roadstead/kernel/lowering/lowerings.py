@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import Plugin
 from roadstead.framework.profile import Profile
 from roadstead.kernel.arrays import padded
@@ -71,7 +71,7 @@ class RowLowering:
     """Plugins that look at rows, for classes of one evaluation."""
 
     def __init__(self, evaluation: Evaluation) -> None:
-        skipped = evaluation.state.skip_score
+        skipped = evaluation.score_state.skipped
         scores = [e for e in evaluation.profile.score if e.plugin.name not in skipped]
         scoring = {type(each.plugin): each for each in scores}
         self.fit = resources_fit.FitLowering(evaluation, scoring)
@@ -120,11 +120,9 @@ def face_key(pod: PodInfo) -> Hashable:
     )
 
 
-def relation_of(
-    evaluation: Evaluation, filters: Summaries, scores: Summaries, faces: Sequence[PodInfo]
-) -> RelationOf:
+def relation_of(evaluation: Evaluation, faces: Sequence[PodInfo]) -> RelationOf:
     """The lines of a class, after PreFilter and PreScore. faces: a pod of each face."""
     found = RelationOf(evaluation.pod)
-    pod_topology_spread.add_lines(found, evaluation, filters, scores)
-    inter_pod_affinity.add_lines(found, evaluation, filters, scores, faces)
+    pod_topology_spread.add_lines(found, evaluation)
+    inter_pod_affinity.add_lines(found, evaluation, faces)
     return found

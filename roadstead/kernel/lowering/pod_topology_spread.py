@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from roadstead.framework.evaluation import Evaluation, Summaries
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.evaluation import Evaluation
 from roadstead.kernel.relation_arrays import HARD, HOST, SOFT, Line, RelationOf
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable
@@ -20,18 +21,16 @@ from roadstead.plugins.pod_topology_spread_constraints import (
 )
 
 
-def add_lines(
-    found: RelationOf, evaluation: Evaluation, filters: Summaries, scores: Summaries
-) -> None:
+def add_lines(found: RelationOf, evaluation: Evaluation) -> None:
     """Add the lines of a class, after PreFilter and PreScore."""
     first, spreads = len(found.lines), list[Spread]()
     for plugin in evaluation.profile.filter:
         if isinstance(plugin, PodTopologySpread):
-            spreads += _add_hard(found, plugin, evaluation.table, filters)
+            spreads += _add_hard(found, plugin, evaluation.table, evaluation.state)
     for each in evaluation.profile.score:
-        is_skipped = each.plugin.name in evaluation.state.skip_score
+        is_skipped = each.plugin.name in evaluation.score_state.skipped
         if isinstance(each.plugin, PodTopologySpread) and not is_skipped:
-            spreads += _add_soft(found, each.plugin, evaluation.table, scores)
+            spreads += _add_soft(found, each.plugin, evaluation.table, evaluation.score_state)
             found.spread_weight = each.weight
     namespace = found.info.facts.namespace
 
@@ -45,13 +44,12 @@ def add_lines(
 
 
 def _add_hard(
-    found: RelationOf, plugin: PodTopologySpread, table: NodeTable, filters: Summaries
+    found: RelationOf, plugin: PodTopologySpread, table: NodeTable, state: CycleState
 ) -> tuple[Spread, ...]:
     hard = plugin.constraints(found.info).hard
     if not hard:
         return ()
-    summary = filters.get(plugin.name)
-    counts = summary.counts if isinstance(summary, DomainCounts) else ({},) * len(hard)
+    counts = state.read(plugin.name, DomainCounts).counts
     rows = included(found.info.facts, hard, table, with_all_keys(hard, table))
     for spread, before, counted in zip(hard, counts, rows, strict=True):
         skew = spread.max_skew - int(spread.matches(found.info.labels))
@@ -61,12 +59,11 @@ def _add_hard(
 
 
 def _add_soft(
-    found: RelationOf, plugin: PodTopologySpread, table: NodeTable, scores: Summaries
+    found: RelationOf, plugin: PodTopologySpread, table: NodeTable, state: CycleState
 ) -> tuple[Spread, ...]:
     constraints = plugin.constraints(found.info)
     soft = constraints.soft
-    summary = scores.get(plugin.name)
-    counts = summary.pods if isinstance(summary, SpreadCounts) else ({},) * len(soft)
+    counts = state.read(plugin.name, SpreadCounts).pods
     counted = np.ones(len(table), dtype=np.bool_)
     if constraints.needs_all_keys:
         counted = found.scored = with_all_keys(soft, table)
