@@ -173,8 +173,8 @@ SAME: tuple[Same, ...] = (
             (
                 "Commits._refused_together",
                 (
-                    "if all((r.facts.pod_group is None and (not r.transaction) for r in "
-                    "requests)): ..."
+                    "if all((r.facts.pod_group is None and (not r.transaction) for r in requests"
+                    ")): ..."
                 ),
                 "if False: ...",
             ),
@@ -298,44 +298,14 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/binder/verification.py",
-        "classes that changed earlier are looked at for nothing",
-        (
-            ("Verifier._holds", "break", "continue"),
-            ("Verifier._holds", "if number <= seen: ...", "if False: ..."),
-            ("Verifier._holds", "number <= seen", "number < seen"),
-        ),
-    ),
-    Same(
-        "roadstead/binder/verification.py",
-        "classes that changed earlier are looked at again, and are as harmless as they were",
-        (
-            ("Verifier._holds", "known.changes = columns.changes", "pass"),
-            ("Verifier._holds", "known.changes_alone = columns.changes", "pass"),
-        ),
-    ),
-    Same(
-        "roadstead/binder/verification.py",
-        "the plugins are asked again, and say the same",
-        (
-            ("Verifier._holds", "harmless.add(its_key)", "pass"),
-            ("Verifier._holds", "if its_key not in harmless: ...", "if True: ..."),
-            ("Verifier._is_open", "if its_key not in known.harmless_alone: ...", "if True: ..."),
-            ("Verifier._is_open", "known.harmless_alone.add(its_key)", "pass"),
-        ),
-    ),
-    Same(
-        "roadstead/binder/verification.py",
         "where a batch is not verified at once its pods are one by one, with the same answers",
         (
-            ("Verifier._is_open", "True", "False"),
             (
                 "Verifier._is_open",
-                "if concern(effects_of(plugins, other), info): ...",
-                "if True: ...",
-            ),
-            (
-                "Verifier._is_open",
-                "if known.named or not known.status.is_success: ...",
+                (
+                    "if known.outcome.node_names is not None or not known.outcome.status.is_success"
+                    ": ..."
+                ),
                 "if True: ...",
             ),
             ("Verifier._known_of_all", "True", "False"),
@@ -348,7 +318,7 @@ SAME: tuple[Same, ...] = (
                 "Verifier._known_of_all",
                 (
                     "if known.passes is None and known.times >= worthwhile and "
-                    "known.status.is_success: ..."
+                    "known.outcome.status.is_success: ..."
                 ),
                 "if False: ...",
             ),
@@ -356,31 +326,31 @@ SAME: tuple[Same, ...] = (
             ("Verifier._known_of_all", "if pods < worthwhile: ...", "if True: ..."),
             (
                 "Verifier._known_of_all",
-                "known.passes = _standing(profile, info, known.state, self._table)",
+                "known.passes = _standing(profile, info, known.outcome.state, self._table)",
                 "pass",
             ),
             ("Verifier._known_of_all", "known.passes is None", "known.passes is not None"),
             ("Verifier._known_of_all", "known.times >= worthwhile", "known.times > worthwhile"),
             ("Verifier._known_of_all", "pods < worthwhile", "pods <= worthwhile"),
-            ("Verifier._verify_all", "1", "2"),
-            ("Verifier._verify_all", "PODS_PER_KIND * len(first)", "PODS_PER_KIND // len(first)"),
+            ("Verifier.verify_all", "1", "2"),
+            ("Verifier.verify_all", "PODS_PER_KIND * len(first)", "PODS_PER_KIND // len(first)"),
             (
-                "Verifier._verify_all",
+                "Verifier.verify_all",
                 "WORTHWHILE if len(pods) < PODS_PER_KIND * len(first) else 1",
                 "1 if len(pods) < PODS_PER_KIND * len(first) else WORTHWHILE",
             ),
             (
-                "Verifier._verify_all",
+                "Verifier.verify_all",
                 "if known is None or not self._is_open(known, info, first.values()): ...",
                 "if True: ...",
             ),
             (
-                "Verifier._verify_all",
+                "Verifier.verify_all",
                 "if passes is None or not passes[its_rows].all(): ...",
                 "if True: ...",
             ),
             (
-                "Verifier._verify_all",
+                "Verifier.verify_all",
                 "len(pods) < PODS_PER_KIND * len(first)",
                 "len(pods) <= PODS_PER_KIND * len(first)",
             ),
@@ -391,23 +361,14 @@ SAME: tuple[Same, ...] = (
         "roadstead/binder/verification.py",
         "what is not kept of a class is found again",
         (
-            ("Verifier._holds", "True", "False"),
-            (
-                "Verifier._holds",
-                "if concern(effects_of(plugins, other), info): ...",
-                "if True: ...",
-            ),
             (
                 "Verifier._pre_filtered",
-                "if before is not None and before.inputs == inputs: ...",
+                "if before is not None and has_inputs: ...",
                 "if False: ...",
             ),
             (
                 "Verifier._pre_filtered",
-                (
-                    "if known is not None and (known.inputs, known.summaries) == (inputs, "
-                    "summaries): ..."
-                ),
+                "if known is not None and has_inputs and outcome.is_same(known.outcome): ...",
                 "if False: ...",
             ),
             (
@@ -421,7 +382,13 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/binder/verification.py",
         "classes that changed earlier are looked at again, to the same outcome",
-        (("Verifier._pre_filtered", "known.changes = known.changes_alone = changes", "pass"),),
+        (
+            (
+                "Verifier._pre_filtered",
+                "known.whole.changes = known.alone.changes = changes",
+                "pass",
+            ),
+        ),
     ),
     Same(
         "roadstead/binder/verification.py",
@@ -430,39 +397,19 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/binder/verification.py",
-        "the quick yes is given less often, and all filters say the same",
-        (
-            ("Verifier._verify", "True", "False"),
-            (
-                "Verifier._verify",
-                "bool(known.named) and node_name not in known.named",
-                "bool(known.named) or node_name not in known.named",
-            ),
-        ),
-    ),
-    Same(
-        "roadstead/binder/verification.py",
         "the quick yes is left out, and all filters say the same",
         (
             (
-                "Verifier._verify",
+                "Verifier.verify",
                 "if known is not None and self._holds(known, profile, info, alone=True): ...",
                 "if False: ...",
             ),
             (
-                "Verifier._verify",
-                (
-                    "if known.status.is_success and (not narrowed) and self._admits(known, "
-                    "profile, info, row): ..."
-                ),
+                "Verifier.verify",
+                "if passed and self._admits(known, profile, info, row): ...",
                 "if False: ...",
             ),
         ),
-    ),
-    Same(
-        "roadstead/binder/verification.py",
-        "more plugins are asked, and what they object to is found anew",
-        (("_filtering", "p in filters", "True"),),
     ),
     Same(
         "roadstead/binder/recovery.py",
@@ -471,13 +418,17 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/binder/verification.py",
-        "what all rows pass is found earlier, or anew; of a class that PreFilter refuses nothing "
-        "is asked",
+        (
+            "what all rows pass is found earlier, or anew; of a class that PreFilter refuses "
+            "nothing is asked"
+        ),
         (
             (
                 "Verifier._known_of_all",
-                "if known.passes is None and known.times >= worthwhile and "
-                "known.status.is_success: ...",
+                (
+                    "if known.passes is None and known.times >= worthwhile and "
+                    "known.outcome.status.is_success: ..."
+                ),
                 "if True: ...",
             ),
         ),

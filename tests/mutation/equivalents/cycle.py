@@ -8,7 +8,7 @@ SAME: tuple[Same, ...] = (
         "where no row is feasible nothing is scored, whatever is summed up for it",
         (
             (
-                "Alone.scores",
+                "Alone.pre_score",
                 "self._evaluation.pre_filter.status.is_success and self._evaluation.feasible.any()",
                 "self._evaluation.pre_filter.status.is_success or self._evaluation.feasible.any()",
             ),
@@ -219,14 +219,6 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/cycle/table_cycle.py",
-        "the plugins are asked again, and say the same",
-        (
-            ("TableCycle._is_as_it_was", "held.harmless.add(key)", "pass"),
-            ("TableCycle._is_as_it_was", "if key not in held.harmless: ...", "if True: ..."),
-        ),
-    ),
-    Same(
-        "roadstead/cycle/table_cycle.py",
         "where nothing narrows, all pods go together either way",
         (("TableCycle.searches", "False", "True"),),
     ),
@@ -252,13 +244,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/tentative.py",
         "before a node goes its pods leave it, also those that are set aside (`Delta`)",
-        (
-            (
-                "Tentative._bring_back",
-                "if self._table.has_node(node_name): ...",
-                "if True: ...",
-            ),
-        ),
+        (("Tentative._bring_back", "if self._table.has_node(node_name): ...", "if True: ..."),),
     ),
     Same(
         "roadstead/cycle/tentative.py",
@@ -303,7 +289,13 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/table_cycle.py",
         "what is not taken over from another class of the kind is found anew",
-        (("TableCycle._like_another", "not model.is_for(inputs)", "model.is_for(inputs)"),),
+        (
+            (
+                "TableCycle._like_another",
+                "not model.holds(inputs, self.table, profile)",
+                "model.holds(inputs, self.table, profile)",
+            ),
+        ),
     ),
     Same(
         "roadstead/cycle/batch.py",
@@ -350,17 +342,6 @@ SAME: tuple[Same, ...] = (
         (("explain", "0", "1"),),
     ),
     Same(
-        "roadstead/cycle/table_cycle.py",
-        "a class that was asked about is asked about again",
-        (
-            (
-                "TableCycle._is_as_it_was",
-                "number <= held.changes",
-                "number < held.changes",
-            ),
-        ),
-    ),
-    Same(
         "roadstead/cycle/explain.py",
         "why nodes are refused is only said where none is feasible",
         (("_diagnosis", "if status is not None: ...", "if True: ..."),),
@@ -374,10 +355,5 @@ SAME: tuple[Same, ...] = (
         "roadstead/cycle/scorer.py",
         "the same numbers in more bytes",
         (("packed", "most <= np.iinfo(k).max", "most < np.iinfo(k).max"),),
-    ),
-    Same(
-        "roadstead/cycle/table_cycle.py",
-        "classes come by the number of their last change: those behind were asked about before",
-        (("TableCycle._is_as_it_was", "break", "continue"),),
     ),
 )

@@ -1,0 +1,86 @@
+"""What was found of a class holds until its inputs change, or a pod moves that concerns it."""
+
+from roadstead.framework.plugin import Effect, FilterPlugin, FilterResult, Reads
+from roadstead.framework.validity import Validity, inputs_of
+from tests.builders import node, pod, profile_of, put, table_of
+
+WEB, DB = pod(labels={"app": "web"}), pod(labels={"app": "db"})
+
+
+class Watches(FilterPlugin):
+    """Pods of one app concern each other."""
+
+    name = "Watches"
+    reads = Reads.CLUSTER
+    asked = 0
+
+    def sign(self, pod):
+        return pod.labels
+
+    def effect(self, placed):
+        Watches.asked += 1
+        return Effect(placed.facts.labels, lambda pod: pod.facts.labels == placed.facts.labels)
+
+    def filter(self, state, pod, table):
+        return FilterResult()
+
+
+class World:
+    def __init__(self):
+        Watches.asked = 0
+        self.table = table_of(node("n1"), node("n2"))
+        self.profile = profile_of(
+            {"filter": ["Watches"]}, plugins=[Watches], classes=self.table.classes
+        )
+        self.info = self.table.classes.info(WEB)
+        self.found()
+
+    def found(self):
+        inputs = inputs_of(self.table, self.profile, self.info)
+        self.validity = Validity(inputs, self.table.columns.changes)
+
+    def holds(self):
+        return self.validity.holds(self.table, self.profile, self.profile.cross_node, self.info)
+
+
+def test_it_holds_while_nothing_moves_or_what_moves_is_of_no_concern():
+    world = World()
+    assert world.holds()
+
+    put(world.table, "n1", DB)
+    assert world.holds()
+
+    world.table.remove_pod("n1", world.table.classes.info(DB))
+    assert world.holds()
+
+
+def test_it_ends_with_a_pod_that_comes_or_goes_and_concerns_the_class():
+    world = World()
+    put(world.table, "n1", DB, WEB)
+    assert not world.holds()
+    assert not world.holds()
+
+    world.found()
+    assert world.holds()
+    world.table.remove_pod("n1", world.info)
+    assert not world.holds()
+
+
+def test_pods_that_are_known_to_be_of_no_concern_are_not_asked_about_again():
+    world = World()
+    for _ in range(3):
+        put(world.table, "n2", DB)
+        assert world.holds()
+
+    assert Watches.asked == 1
+
+
+def test_inputs_are_other_ones_once_a_node_changes():
+    world = World()
+    before = inputs_of(world.table, world.profile, world.info)
+    put(world.table, "n1", WEB)
+    assert inputs_of(world.table, world.profile, world.info) == before
+
+    world.table.update_node(node("n1", cpu=1))
+
+    assert inputs_of(world.table, world.profile, world.info) != before
