@@ -5,9 +5,13 @@ Upstream: pkg/scheduler/framework/cycle_state.go.
 
 from __future__ import annotations
 
+from enum import Enum
+from types import NoneType
 from typing import TypeVar
 
 T = TypeVar("T")
+
+_FIXED = (str, bytes, int, float, frozenset, Enum, NoneType)
 
 
 class CycleState:
@@ -61,8 +65,26 @@ class CycleState:
         """Whether both hold equal values and the same plugins were skipped, `before` apart."""
         if (self.node_count, self.skipped) != (other.node_count, other.skipped):
             return False
+        theirs = other._values
         try:
-            return self._values == other._values
+            return self._values.keys() == theirs.keys() and all(
+                _is_fixed(value) if value is theirs[key] else value == theirs[key]
+                for key, value in self._values.items()
+            )
         except Exception:
             # Values of users' plugins, such as arrays, may not say whether they are equal.
             return False
+
+
+def _is_fixed(value: object) -> bool:
+    """Whether a value cannot have changed since it was written the last time."""
+    if isinstance(value, tuple):
+        return all(map(_is_fixed, value))
+    if isinstance(value, _FIXED):
+        return True
+    parameters = getattr(value, "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen:
+        return False
+    # A frozen dataclass of dicts or lists has no hash, which raises.
+    hash(value)
+    return True

@@ -1,6 +1,15 @@
+from dataclasses import dataclass
+
+import numpy as np
 import pytest
 
 from roadstead.framework.cycle_state import CycleState
+from roadstead.protocol.status import SUCCESS, Code
+
+
+@dataclass(frozen=True)
+class Held:
+    value: object
 
 
 def test_what_was_written_is_read_by_key_and_kind():
@@ -78,5 +87,25 @@ def test_states_are_the_same_by_their_values_and_by_who_was_skipped(differs):
     if differs == "more":
         other.write("Ports", None)
 
-    assert one.is_same(one)
     assert not one.is_same(other)
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, [1], {1}, np.zeros(2), object(), ({},), Held({})])
+def test_what_may_have_changed_where_it_stands_is_taken_for_changed(value):
+    """A plugin that writes what it goes on counting in: nobody knows what it was."""
+    one, other = CycleState(3), CycleState(3)
+    one.write("Fit", value)
+    other.write("Fit", value)
+
+    assert not one.is_same(other)
+
+
+@pytest.mark.parametrize(
+    "value", [1, "a", None, (1, ("b",)), frozenset("a"), Code.ERROR, SUCCESS, Held(1)]
+)
+def test_what_cannot_change_is_the_same_by_identity(value):
+    one, other = CycleState(3), CycleState(3)
+    one.write("Fit", value)
+    other.write("Fit", value)
+
+    assert one.is_same(other)

@@ -265,7 +265,7 @@ def test_only_rows_that_pods_touched_are_asked_about_again():
 
 
 def test_nothing_changed_is_nothing_done():
-    spy = Spy("A", found=(1, 2), weighed={"a": 3})
+    spy = Spy("A", found=(1, 2), weighed="three")
     evaluation = spied(spy)
     advance(evaluation)
 
