@@ -1,10 +1,10 @@
-"""Validity: until when what was found of a class of pods holds.
+"""Validity: how long a finding about a class of pods can be reused.
 
-    found ──► the same inputs? ──► did a pod come or go that may change it? ──► holds
-                    │ no                          │ yes
-                    └─────────────────────────────┴──► it is found anew
+    finding ──► equal inputs? ──► was a pod added or removed that affects it? ──► reused
+                    │ no                           │ yes
+                    └──────────────────────────────┴──► computed again
 
-Rows that changed are another matter: an evaluation looks at those again by itself.
+Changed rows are handled elsewhere: an evaluation filters and scores those again by itself.
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable
 
 Inputs = tuple[int, Hashable]
-"""The version of the nodes' own facts, and what plugins know of the pod beside the table."""
+"""Version of the nodes' facts, and the plugins' own state of the pod (`Profile.known_state`)."""
 
 
 def inputs_of(table: NodeTable, profile: Profile, pod: PodInfo) -> Inputs:
-    """What a finding depends on besides pods, as it stands now."""
+    """The inputs of a finding about a pod, as they are now."""
     return table.node_version, profile.known_state(pod)
 
 
 @dataclass(slots=True)
 class Validity:
-    """Of one finding. changes: pods that came and went before it (`Columns.changes`).
+    """Inputs of one finding, and the pods that were compared with it.
 
-    harmless: kinds or classes (`Profile.kind_or_class`) of pods that cannot change it.
+    changes: the last change of pods (`Columns.changes`) that it takes into account. unaffected_by:
+    kinds or classes (`Profile.kind_or_class`) of pods that do not affect it.
     """
 
     inputs: Inputs
     changes: int
-    harmless: set[int] = field(default_factory=set)
+    unaffected_by: set[int] = field(default_factory=set)
 
     def holds(
         self, table: NodeTable, profile: Profile, plugins: Iterable[Plugin], pod: PodInfo
     ) -> bool:
-        """Whether no pod came or went since that concerns `plugins`; asked with equal inputs."""
+        """Whether no pod that affects `plugins` was added or removed since; inputs are equal."""
         columns = table.columns
         for other, number in reversed(columns.class_changed.items()):
             if number <= self.changes:
@@ -53,11 +54,11 @@ class Validity:
     def is_changed_by(
         self, other: PodInfo, profile: Profile, plugins: Iterable[Plugin], pod: PodInfo
     ) -> bool:
-        """Whether pods of another class may change what plugins say of this one on other rows."""
+        """Whether pods of another class may change what plugins answer for this one elsewhere."""
         key = profile.kind_or_class(other)
-        if key in self.harmless:
+        if key in self.unaffected_by:
             return False
         if concern(effects_of(plugins, other), pod):
             return True
-        self.harmless.add(key)
+        self.unaffected_by.add(key)
         return False
