@@ -264,7 +264,7 @@ def _import_libraries() -> None:
     import pytest  # noqa: F401
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -281,6 +281,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write every result here, a line each")
     parser.add_argument("--again", type=Path, help="only what was not found in this file's results")
     parser.add_argument("--reach", type=Path, help="keep what reaches which line here, for reuse")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = _parser()
     asked = parser.parse_args(arguments)
     killers = asked.by.split(",")
     if unknown := sorted(set(killers) - KILLERS.keys()):
