@@ -67,8 +67,8 @@ class Evaluation:
     """
 
     __slots__ = (
-        "_dirty", "_failed_scores", "_fixed_codes", "_fixed_positions", "_has_failed",
-        "_node_version", "_scored", "_status_code", "_version",
+        "_dirty", "_fixed_codes", "_fixed_positions", "_fresh", "_fresh_scores", "_has_failed",
+        "_node_version", "_scored", "_scores_failed", "_status_code", "_version",
         "added", "codes", "feasible", "given", "is_bare", "pod", "positions", "pre_filter",
         "pre_score", "profile", "raw", "score_state", "state", "statuses", "table", "tried", "wide",
     )  # fmt: skip
@@ -87,7 +87,10 @@ class Evaluation:
         self._node_version = self._version = -1
         self._dirty: list[Rows] | None = None
         self._scored: PreScoreOutcome | None = None
-        self._failed_scores: PreScoreOutcome | None = None
+        self._scores_failed = False
+        # What was just found, and is not taken over yet.
+        self._fresh: PreFilterOutcome | None = None
+        self._fresh_scores: PreScoreOutcome | None = None
         self._fixed_codes: I32 | None = None
         self._has_failed = False
         self.wide: tuple[I32, Bools] | None = None
@@ -101,7 +104,8 @@ class Evaluation:
 
         Raises UnsupportedError where a plugin that is not there yet would be needed.
         """
-        return run_pre_filter(self.profile, self.pod, self.table)
+        self._fresh = found = run_pre_filter(self.profile, self.pod, self.table)
+        return found
 
     def update(self, pre_filter: PreFilterOutcome) -> Rows | None:
         """Runs Filter, after a PreFilter, as far as anything changed; the rows redone (None: all).
@@ -109,9 +113,9 @@ class Evaluation:
         After a failure the plugins are asked once more, as upstream does.
         """
         self._widen()
-        asked_before = self._has_failed and pre_filter is self.pre_filter
-        if asked_before or pre_filter.known != self.profile.known_state(self.pod):
+        if pre_filter is not self._fresh and self._must_ask_again(pre_filter):
             pre_filter = self.run_pre_filter()
+        self._fresh = None
         changed = self._rows_to_redo(pre_filter)
         if changed is None:
             self.restart(pre_filter)
@@ -173,6 +177,11 @@ class Evaluation:
             if status.code is Code.ERROR and (codes == code).any():
                 return status
         return None
+
+    def _must_ask_again(self, pre_filter: PreFilterOutcome) -> bool:
+        if self._has_failed or pre_filter.status.code is Code.ERROR:
+            return True
+        return pre_filter.known != self.profile.known_state(self.pod)
 
     def _rows_to_redo(self, pre_filter: PreFilterOutcome) -> Rows | None:
         is_same = not self._has_failed and pre_filter.is_same(self.pre_filter)
@@ -318,9 +327,10 @@ class Evaluation:
 
     def run_pre_score(self) -> PreScoreOutcome:
         """PreScore, on the table and its feasible rows as they are; nothing is taken over."""
-        return run_pre_score(
+        self._fresh_scores = found = run_pre_score(
             self.profile, self.pre_filter, self.pod, self.table, lambda: self.feasible
         )
+        return found
 
     def update_scores(self, pre_score: PreScoreOutcome) -> tuple[Status, Rows | None]:
         """Runs Score, after a PreScore, as far as anything changed; an Error ends the cycle.
@@ -328,12 +338,14 @@ class Evaluation:
         Returns also the rows whose answers changed since the last call (None: all). After a failure
         the plugins are asked once more.
         """
-        if pre_score is self._failed_scores:
+        has_failed = self._scores_failed or not pre_score.status.is_success
+        if pre_score is not self._fresh_scores and has_failed:
             pre_score = self.run_pre_score()
+        self._fresh_scores = None
         if self._scored is None or not pre_score.is_same(self._scored):
             self._dirty = None
             self.restart_scores(pre_score)
-        self._scored = pre_score
+        self._scored, self._scores_failed = pre_score, False
         redone = None if self._dirty is None else _union(self._dirty)
         if self.pre_score.is_success:
             self._run_scores(redone)
@@ -344,7 +356,7 @@ class Evaluation:
 
     def forget_scores(self) -> None:
         """Scoring failed: the next attempt scores all rows again."""
-        self._failed_scores, self._scored = self._scored, None
+        self._scored, self._scores_failed = None, True
 
     def restart_scores(self, pre_score: PreScoreOutcome) -> None:
         """Take what PreScore said; no row is scored yet."""

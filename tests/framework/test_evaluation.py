@@ -532,3 +532,22 @@ def test_in_tree_plugins_refuse_in_upstreams_order():
         ),
         Status(Code.UNSCHEDULABLE, ("Insufficient cpu",), "NodeResourcesFit"),
     ]
+
+
+def test_what_failed_for_one_pod_is_asked_again_for_each_of_its_class():
+    """A batch hands its class's outcome to every pod; a plugin that failed once fails no other."""
+    spy = Spy("A", pre_filter=PreFilterResult(error("not now")), pre_score=error("nor now"))
+    evaluation = spied(spy)
+    pre_filter = evaluation.run_pre_filter()
+    evaluation.update(pre_filter)
+    assert not evaluation.feasible.any()
+
+    del spy.says["pre_filter"]
+    for _ in range(2):
+        evaluation.update(pre_filter)
+        assert evaluation.feasible.all()
+    pre_score = evaluation.run_pre_score()
+    assert evaluation.update_scores(pre_score)[0].code is Code.ERROR
+    del spy.says["pre_score"]
+    for _ in range(2):
+        assert evaluation.update_scores(pre_score)[0] is SUCCESS
