@@ -28,7 +28,7 @@ from roadstead.framework.validity import Validity, inputs_of
 from roadstead.nodes.columns import Bools
 from roadstead.nodes.pod_info import PodInfo
 from roadstead.nodes.table import NodeTable, Table
-from roadstead.protocol.status import SUCCESS, Status
+from roadstead.protocol.status import SUCCESS, Code, Status
 
 WORTHWHILE = 3
 """Pods of a class after which what NODE facts say is found for all rows at once."""
@@ -165,7 +165,8 @@ class Verifier:
         """PreFilter's outcome, kept while what it depends on stays what it was."""
         key = _key_of(info, profile)
         known = self._known.get(key)
-        if known is not None and self._holds(known, profile, info, alone=False):
+        has_failed = known is not None and known.outcome.status.code is Code.ERROR
+        if known is not None and not has_failed and self._holds(known, profile, info, alone=False):
             return known
         inputs = inputs_of(self._table, profile, info)
         changes = self._table.columns.changes

@@ -19,7 +19,7 @@ from roadstead.framework.registry import extension_points
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.errors import UnsupportedError
-from roadstead.protocol.status import SUCCESS, Code, Status, unschedulable
+from roadstead.protocol.status import SUCCESS, Code, Status, error, unschedulable
 from tests import faulty_plugins
 from tests.actors import fleets
 from tests.builders import evaluated, named, node, pod, profile_of, put, table_of, taint
@@ -90,6 +90,22 @@ def test_a_users_plugin_that_fails_refuses_the_pods_for_which_it_does(plugin):
         assert (refusal.code, refusal.plugin) == (Code.ERROR, plugin)
         assert refusal.message.startswith(FAILING[plugin].format(plugin))
     assert not world.verifier.verify_all([pod(cpu=100)] * 4, ["n1"] * 4)
+
+
+def test_a_plugin_that_failed_once_is_asked_again():
+    class FailsOnce(Scripted):
+        name = "FailsOnce"
+
+        def pre_filter(self, state, pod, table):
+            found, self.result = self.result, PreFilterResult(SUCCESS)
+            return found
+
+    FailsOnce.result = PreFilterResult(error("not now"))
+    profile = profile_of({"preFilter": ["FailsOnce"]}, plugins=[FailsOnce])
+    world = World(profiles={"default-scheduler": profile})
+
+    assert world.verify(pod()).code is Code.ERROR
+    assert world.verify(pod()) == SUCCESS
 
 
 def narrows(*names):

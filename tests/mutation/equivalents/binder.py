@@ -373,7 +373,10 @@ SAME: tuple[Same, ...] = (
             ),
             (
                 "Verifier._pre_filtered",
-                "if known is not None and self._holds(known, profile, info, alone=False): ...",
+                (
+                    "if known is not None and (not has_failed) and self._holds(known, profile, "
+                    "info, alone=False): ..."
+                ),
                 "if False: ...",
             ),
             ("Verifier._pre_filtered", "if len(self._known) > MAX_KNOWN: ...", "if True: ..."),
