@@ -80,6 +80,8 @@ looks = {
 }
 cluster = Cluster(initialize_head=True, head_node_args={**like, "_system_config": looks})
 other = cluster.add_node(**like)
+# An actor that is to be on a node which nobody knows of yet is put on another one.
+cluster.wait_for_nodes()
 opened, lost = [], []
 
 # Left to itself, Ray may put all that asks for no processor on one node.

@@ -56,7 +56,7 @@ def test_faults_of_every_kind_happen():
 
 
 def test_a_task_that_fails_unheard_is_a_problem():
-    async def send(self, name, batch):
+    async def send(self, *changes):
         raise ZeroDivisionError("nobody awaits this")
 
     with patch.object(ChangeStream, "_send", send):
