@@ -209,6 +209,25 @@ BROKEN = {
         """,
         "does `reads = Reads.NODE` hold?",
     ),
+    "nearsighted": (
+        "reads",
+        """
+        import numpy as np
+        from roadstead.framework.plugin import PreScorePlugin
+
+        class P(PreScorePlugin, ScorePlugin):
+            name = "P"
+            reads = Reads.ROW
+
+            def pre_score(self, state, pod, table, feasible):
+                state.write(self.name, sum(table.class_counts.values()))
+                return SUCCESS
+
+            def score(self, state, pod, table):
+                return np.full(len(table), state.read(self.name, int) % 101)
+        """,
+        "does `reads = Reads.ROW` hold?",
+    ),
     "blind": (
         "kinds",
         """
