@@ -24,7 +24,7 @@ from roadstead.binder.answers import BindAnswers
 from roadstead.binder.verification import Verifier
 from roadstead.config.model import ProfileConfig
 from roadstead.facts.pod import PodFacts
-from roadstead.framework.plugin import Handle, has_extensions
+from roadstead.framework.plugin import Handle, has_pre_filter_extensions
 from roadstead.framework.profile import Profile
 from roadstead.journal import Journal
 from roadstead.lab.trial import LabSetup, Recheck, Trial
@@ -114,7 +114,7 @@ def node_profiles(plan: RunPlan, classes: PodClasses) -> dict[str, Profile]:
     profiles = {}
     for config in plan.config().profiles:
         whole = Profile(config, registry, handle)
-        left_out = {each.name for each in whole.filter if has_extensions(each)}
+        left_out = {each.name for each in whole.filter if has_pre_filter_extensions(each)}
         profiles[config.scheduler_name] = Profile(_without(config, left_out), registry, handle)
     return profiles
 

@@ -100,7 +100,7 @@ class SchedulerActor:
         return self._scheduler.performer.figures
 
     async def apply(self, changes: PackedChanges) -> Applied:
-        """PackedChanges of the cluster, from the cache."""
+        """Changes of the cluster, from the cache."""
         return await self._nodes.apply(changes)
 
     async def restore(self, part: Restore) -> Nothing:

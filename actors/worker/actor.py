@@ -70,7 +70,7 @@ class WorkerActor(TableFollower):
             self._profile_table()
 
     async def apply(self, changes: PackedChanges) -> Applied:
-        """PackedChanges of the cache, and whether the next ones should come at once."""
+        """Changes of the cache, and whether the next ones should come at once."""
         await super().apply(changes)
         return Applied(self._asked_s is not None and clock_s() - self._asked_s < ASKED_S)
 

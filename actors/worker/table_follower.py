@@ -51,7 +51,7 @@ class TableFollower:
         self.touched = Touched()
 
     async def apply(self, changes: PackedChanges) -> Applied:
-        """PackedChanges of the cache.
+        """Changes of the cache.
 
         What was on its way to an earlier life is numbered by a cache that may be over, too.
         """
@@ -60,7 +60,7 @@ class TableFollower:
         return APPLIED
 
     async def take(self, batch: DeltaBatch) -> None:
-        """PackedChanges in their order; those that come early wait for the ones before them."""
+        """Changes in their order; those that come early wait for the ones before them."""
         if len(self._early) >= MAX_WAITING_BATCHES:
             raise ActorError(f"{self._name}: delta {self.applied + 1} never came")
         self._early[batch.first_seq] = batch

@@ -244,7 +244,7 @@ class PreFilterPlugin(Plugin):
         return prepared
 
 
-def has_extensions(plugin: Plugin) -> bool:
+def has_pre_filter_extensions(plugin: Plugin) -> bool:
     """Whether pods that come to a node or leave it change what PreFilter prepared (upstream's
     PreFilterExtensions).
     """

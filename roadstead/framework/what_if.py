@@ -27,7 +27,7 @@ from roadstead.framework.plugin import (
     Plugin,
     PreFilterPlugin,
     Reads,
-    has_extensions,
+    has_pre_filter_extensions,
 )
 from roadstead.framework.profile import Profile
 from roadstead.nodes.columns import I32
@@ -138,7 +138,7 @@ class WhatIf:
         for position, plugin in enumerate(evaluation.profile.filter):
             if plugin.reads is Reads.NODE or plugin.name in evaluation.state.skipped:
                 continue
-            if has_extensions(plugin):
+            if has_pre_filter_extensions(plugin):
                 self._run_across(plugin, position, rows, codes, positions)
             else:
                 result = plugin.filter(evaluation.state, evaluation.pod, view)

@@ -480,7 +480,7 @@ def test_nothing_is_summed_up_where_nothing_concerns_the_pod():
     assert found_before_score(plugin, info, table) is None
 
 
-def test_summaries_count_by_key_and_value():
+def test_counts_are_by_key_and_value():
     lonely = away(aff(app("new"), ZONE), aff(app("new"), HOST))
     new = pod(
         labels={"app": "new"},

@@ -22,7 +22,7 @@ def assert_filters_alike_through_views(plugin, facts, table):
 
 
 def assert_scores_alike_through_views(plugin, facts, table):
-    """A view of some rows gets the raw scores of these rows, for plugins without summaries."""
+    """A view of some rows gets the raw scores of these rows; of plugins that read rows alone."""
     rows = np.arange(len(table))[::-2]
     whole = score_with(plugin, facts, table)
     part = score_with(plugin, facts, table.view(rows))
