@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 
 from roadstead.binder.binder_journal import BinderJournal, RunDescription
 from roadstead.binder.commit_log import CommitLog
@@ -78,7 +79,7 @@ class Binder:
             missing=GangNeeds(run.cluster, profiles, store.table, self._pods_aside).missing,
             fits=self._fits,
             undo=self.volumes.undo,
-            verify_all=self._verify_all,
+            verify_first=self._verify_first,
         )
         self.nodes_known, self.pods_known = Revisions(), Revisions()
         self.outcomes, self.commits = PodOutcomes(), CommitLog()
@@ -245,11 +246,13 @@ class Binder:
         node = self.core.placements.nodes[request.node_name]
         return take(request.token, request.facts, node)
 
-    def _verify_all(self, requests: Sequence[BindRequest]) -> bool:
-        if any(each.facts.volumes for each in requests):
-            return False
+    def _verify_first(self, requests: Sequence[BindRequest]) -> int:
+        # Claims are taken with each pod by itself.
+        requests = list(takewhile(lambda each: not each.facts.volumes, requests))
+        if not requests:
+            return 0
         facts, nodes = [r.facts for r in requests], [r.node_name for r in requests]
-        return self.verifier.verify_all(facts, nodes)
+        return self.verifier.verify_first(facts, nodes)
 
     # Effects.
 

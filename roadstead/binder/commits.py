@@ -1,8 +1,10 @@
 """Commits: from bind requests to accepted commits, one by one or a whole batch at once.
 
-    bind ──► all may be bound, and all pass together ──────────────────► accept all
-      │ no                                                                   ▲
-      └────► one after another: known token? forbidden? filters? ── yes ──► accept
+    bind ──► all may be bound, but for the filters: how many of the first pass? ──► accept these
+      │ no                                       ▲      │ the one behind them           │
+      │                                          └──────┼──────── those behind it ◄─────┤
+      ▼                                                 ▼                               │
+    one after another ──► known token? forbidden? filters? ── yes ──► accept ───────────┘
 
 The part of BinderCore that decides; what follows from the flush is in `roadstead.binder.core`.
 Whatever raises while a batch is decided, nothing of the batch stays (`roadstead.binder.undo`).
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from roadstead.binder.cluster import NodeBook, to_journal
 from roadstead.binder.pods import (
@@ -25,7 +28,7 @@ from roadstead.binder.pods import (
     RejectCause,
     Rejected,
     Verify,
-    VerifyAll,
+    VerifyFirst,
 )
 from roadstead.binder.together import Missing, Refusal, refused_together
 from roadstead.binder.tokens import TokenMemory, conflict
@@ -43,6 +46,29 @@ _NOT_PENDING = {
 
 _BIND = RecordKind.BIND
 
+LEAST_AHEAD = 32
+"""So many requests are verified together after one that did not pass, at the least."""
+
+MOST_SINGLY = 64
+"""So many are decided one by one, at the most, where few pass together."""
+
+
+@dataclass(slots=True)
+class _Decided:
+    """What came of the requests of a batch: answers, and records of those that are accepted."""
+
+    answers: list[Effect] = field(default_factory=list)
+    journal: list[JournalRecord] = field(default_factory=list)
+
+    def add(self, outcome: Acknowledge | JournalRecord | None) -> None:
+        if isinstance(outcome, JournalRecord):
+            self.journal.append(outcome)
+        elif outcome is not None:
+            self.answers.append(outcome)
+
+    def effects(self) -> list[Effect]:
+        return [*self.answers, *to_journal(self.journal)]
+
 
 class Commits(NodeBook):
     """What was asked for, under which tokens and epochs, and what became of it."""
@@ -58,10 +84,10 @@ class Commits(NodeBook):
         missing: Missing = lambda _: 0,
         fits: Verify | None = None,
         undo: Callable[[], None] = lambda: None,
-        verify_all: VerifyAll = lambda _: False,
+        verify_first: VerifyFirst = lambda _: 0,
     ) -> None:
         super().__init__(store, settings or BinderSettings(), next_lsn, tells_all=tells_all)
-        self._verify, self._verify_all = verify, verify_all
+        self._verify, self._verify_first = verify, verify_first
         self._missing, self._fits, self._undo = missing, fits or verify, undo
         self._epochs: dict[str, int] = {}
         self._tokens = TokenMemory(self.settings.max_tokens)
@@ -108,20 +134,43 @@ class Commits(NodeBook):
         self, requests: Sequence[BindRequest], histories: dict[str, History]
     ) -> list[Effect]:
         """histories: gets those of the pods that are accepted, as they were."""
+        decided = _Decided()
         records = self._all_pending(requests)
-        if records is not None and self._verify_all(requests):
-            return to_journal(self._accept_all(requests, records, histories))
+        if records is not None:
+            self._bind_pending(requests, records, histories, decided)
+            return decided.effects()
         self._check_tokens(requests)
-        effects: list[Effect] = []
-        journal: list[JournalRecord] = []
         refused = self._refused_together(requests)
         for request in requests:
-            effect = self._bind_one(request, refused.get(request.token), histories)
-            if isinstance(effect, JournalRecord):
-                journal.append(effect)
-            elif effect is not None:
-                effects.append(effect)
-        return [*effects, *to_journal(journal)]
+            decided.add(self._bind_one(request, refused.get(request.token), histories))
+        return decided.effects()
+
+    def _bind_pending(
+        self,
+        requests: Sequence[BindRequest],
+        records: Sequence[PodRecord],
+        histories: dict[str, History],
+        decided: _Decided,
+    ) -> None:
+        """As one after another, of pods that wait: as many as pass together at once.
+
+        Where few pass together, more are taken singly before it is tried again.
+        """
+        start, ahead, singly = 0, len(requests), 1
+        while start < len(requests):
+            coming = requests[start : start + ahead]
+            if passing := self._verify_first(coming):
+                of_passing = records[start : start + passing]
+                decided.journal += self._accept_all(coming[:passing], of_passing, histories)
+                start += passing
+            # What is verified in vain stays about as much as what passes.
+            ahead = 2 * max(passing, LEAST_AHEAD)
+            if passing == len(coming):
+                continue
+            for request in requests[start : start + singly]:
+                decided.add(self._bind_one(request, None, histories))
+            start += singly
+            singly = 1 if passing >= singly else min(2 * singly, MOST_SINGLY)
 
     def advance_epoch(self, owner: str, epoch: int) -> None:
         """Fence an owner: its requests of epochs before `epoch` are refused from now on."""

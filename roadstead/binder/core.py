@@ -38,9 +38,9 @@ class BinderCore(Commits):
     record, one after the last of the journal. tells_all: journal also what binds are bound to,
     nodes and accepted pods, so that the journal alone shows whether they were right. missing: what
     gangs need to be whole. fits: as `verify`, to try a batch out. undo: undoes what `fits` changed,
-    and what `verify` did for a batch that comes to nothing. verify_all: whether all of a batch
-    would be let through one after another, where that is found quickly. rows: the versions of
-    nodes.
+    and what `verify` did for a batch that comes to nothing. verify_first: how many of
+    the first would be let through one after another, as far as that is found quickly. rows: the
+    versions of nodes.
     """
 
     def flushed(self, lsn: int) -> list[Effect]:

@@ -110,8 +110,11 @@ Verify = Callable[[BindRequest], Status]
 """All hard filters of one node, run again on the binder's tables, tentative commits included."""
 
 
-VerifyAll = Callable[[Sequence[BindRequest]], bool]
-"""Whether `Verify` would let a whole batch through, each on top of those before; False: perhaps."""
+VerifyFirst = Callable[[Sequence[BindRequest]], int]
+"""How many of the first requests `Verify` would let through, each on top of those before it.
+
+As many as are found quickly: `Verify` must be asked about the one behind them.
+"""
 
 
 class RejectCause(StrEnum):

@@ -27,7 +27,7 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.validity import Validity, inputs_of
 from roadstead.nodes.columns import Bools
 from roadstead.nodes.pod_info import PodInfo
-from roadstead.nodes.table import NodeTable, Table
+from roadstead.nodes.table import NodeTable, Rows, Table
 from roadstead.protocol.status import SUCCESS, Code, Status
 
 WORTHWHILE = 3
@@ -96,14 +96,15 @@ class Verifier:
             return excluded_status(known.outcome.narrowed_by)
         return _filtered(profile, info, known.outcome.state, self._table.view(np.array([row])))
 
-    def verify_all(self, pods: Sequence[PodFacts], node_names: Sequence[str]) -> bool:
-        """Whether `verify` would let all these pods to their nodes, each on top of those before.
+    def verify_first(self, pods: Sequence[PodFacts], node_names: Sequence[str]) -> int:
+        """How many of the first pods `verify` would let to their nodes, on top of those before.
 
-        True only where that is found quickly; False says nothing. KeyError as `verify`.
+        As many as are found quickly: `verify` must be asked about the pod behind them. KeyError as
+        `verify`.
         """
         if len(pods) == 1:
             # Columns of one row cost ten times what the row does.
-            return self.verify(pods[0], node_names[0]).is_success
+            return int(self.verify(pods[0], node_names[0]).is_success)
         table = self._table
         infos = table.classes.infos_of(pods)
         rows = np.array(table.each_row(node_names), dtype=np.intp)
@@ -112,22 +113,23 @@ class Verifier:
         for info in dict.fromkeys(infos):
             keys[info] = _key_of(info, self._profiles[info.facts.scheduler_name])
             first.setdefault(keys[info], info)
-        rows_of: dict[Hashable, list[int]] = {key: [] for key in first}
-        for info, row in zip(infos, rows.tolist(), strict=True):
-            rows_of[keys[info]].append(row)
-        found: dict[Hashable, _Known] = {}
+        places_of: dict[Hashable, list[int]] = {key: [] for key in first}
+        for place, info in enumerate(infos):
+            places_of[keys[info]].append(place)
+        number, plugins = len(pods), dict[FilterPlugin, None]()
         worthwhile = WORTHWHILE if len(pods) < PODS_PER_KIND * len(first) else 1
         for key, info in first.items():
-            known = self._known_of_all(info, len(rows_of[key]), worthwhile)
+            places = places_of[key]
+            known = self._known_of_all(info, len(places), worthwhile)
             if known is None or not self._is_open(known, info, first.values()):
-                return False
-            found[key] = known
-        for key, its_rows in rows_of.items():
-            passes = found[key].passes
-            if passes is None or not passes[its_rows].all():
-                return False
-        plugins = {plugin: None for known in found.values() for plugin in known.live}
-        return all(plugin.admits(infos, table, rows) for plugin in plugins)
+                number = min(number, places[0])
+                continue
+            number = min(number, _first_outside(known.passes, rows, places, number))
+            plugins.update(dict.fromkeys(known.live))
+        for plugin in plugins:
+            if number:
+                number = plugin.admits(infos[:number], table, rows[:number])
+        return number
 
     def _known_of_all(self, info: PodInfo, pods: int, worthwhile: int) -> _Known | None:
         """What is known of a class, for all rows, if there are pods enough to find it out."""
@@ -233,6 +235,14 @@ def _standing(profile: Profile, info: PodInfo, state: CycleState, table: NodeTab
             if codes is not None:
                 passes &= codes == 0
     return passes
+
+
+def _first_outside(passes: Bools | None, rows: Rows, places: list[int], otherwise: int) -> int:
+    """The first of some places whose row does not pass."""
+    if passes is None:
+        return places[0]
+    passing = passes[rows[places]]
+    return otherwise if passing.all() else places[int(passing.argmin())]
 
 
 def _filtered(profile: Profile, info: PodInfo, state: CycleState, row: Table) -> Status:

@@ -140,6 +140,15 @@ def count(answer: object, args: Args) -> int | None:
     return answer
 
 
+def admitted(answer: object, args: Args) -> int:
+    """So many of the first pods, of which args[0] is the list."""
+    if isinstance(answer, bool) or not isinstance(answer, int):
+        raise wrong(answer, "how many of the first pods are admitted")
+    if not 0 <= answer <= len(args[0]):
+        raise wrong(answer, f"a number from 0 to {len(args[0])}, the number of pods")
+    return answer
+
+
 def sort_key(answer: object, args: Args) -> tuple[float | str, ...]:
     """A key that compares with every other one: each part behind the rank of its type."""
     if not isinstance(answer, tuple):

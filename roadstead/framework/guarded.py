@@ -295,7 +295,7 @@ CONTAINED = (
     ),
     Contained(PreFilterPlugin, "moved", "moved", checked.anything),
     Contained(FilterPlugin, "filter", "Filter", checked.filter_result, _refuse_all),
-    Contained(FilterPlugin, "admits", "admits", checked.truth, _always(False)),
+    Contained(FilterPlugin, "admits", "admits", checked.admitted, _always(0)),
     Contained(
         PostFilterPlugin,
         "post_filter",

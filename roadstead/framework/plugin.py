@@ -263,13 +263,13 @@ class FilterPlugin(Plugin):
     def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
         """Which rows can take the pod, and why the others cannot."""
 
-    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
-        """A quick yes for pods that come to rows, one row each, each on top of those before it.
+    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> int:
+        """How many of the first pods come to their rows, one row each, on top of those before it.
 
-        It looks at the table itself: what PreFilter said need not hold any more. After a no, Filter
-        must be asked.
+        It looks at the table itself: what PreFilter said need not hold any more. The pod behind
+        those that are admitted need not be refused: Filter must be asked about it.
         """
-        return False
+        return 0
 
 
 class PostFilterPlugin(Plugin):

@@ -237,16 +237,16 @@ class InterPodAffinity(
                 codes[domains.at(table) == 0] = _NOT_NEAR
         return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
 
-    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
+    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> int:
         counts_of = {pod: self._counts_of(pod) for pod in dict.fromkeys(pods)}
         if any(counts.pod.terms.error for counts in counts_of.values()):
-            return False
+            return 0
         if not any(counts.is_related() for counts in counts_of.values()):
-            return True
-        may = may_stand(pods, rows, table, counts_of, lambda key: label_codes(table, key)[1])
+            return len(pods)
+        number = may_stand(pods, rows, table, counts_of, lambda key: label_codes(table, key)[1])
         for counts in counts_of.values():
             self._settle(counts)
-        return may
+        return number
 
     def pre_score(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible

@@ -624,7 +624,7 @@ AVOIDED = (Family.EXISTING_ANTI, Family.ANTI_AFFINITY)
 _REQUIRED = (*AVOIDED, Family.AFFINITY)
 
 MAX_CLASSES = 16
-"""Classes of which each may be something to each other; of more the answer is no."""
+"""Classes of which each may be something to each other; of more the answer is 0."""
 
 Codes = Callable[[str], I32]
 """The label codes of a topology key: int32[row], -1 where a node lacks it."""
@@ -662,14 +662,14 @@ def may_stand(
     table: Table,
     counts_of: Mapping[PodInfo, Counts],
     codes: Codes,
-) -> bool:
-    """Whether each of the pods, which come to `rows` in this order, may stand there.
+) -> int:
+    """How many of the first pods, which come to `rows` in this order, may stand there.
 
     counts_of: by class, of all classes of the pods; none of their terms failed to parse.
     """
     meeting = counts_of if any(any(each.pod.terms.groups) for each in counts_of.values()) else {}
     if len(meeting) > MAX_CLASSES:
-        return False
+        return 0
     lines: dict[PodInfo, dict[Line, _Sums]] = {}
     for info, counts in counts_of.items():
         vectors = counts.find(table)
@@ -679,14 +679,14 @@ def may_stand(
         wanted |= {(Family.AFFINITY, each.topology_key) for each in counts.pod.terms.affinity}
         lines[info] = {line: _Sums(line, vectors.get(line), codes(line[1])) for line in wanted}
     if not any(lines.values()):
-        return True
+        return len(pods)
     means = {info: _means(info, meeting, lines) for info in counts_of}
-    for info, row in zip(pods, rows.tolist(), strict=True):
+    for place, (info, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
         if not all(sums.admits(row) for sums in lines[info].values()):
-            return False
+            return place
         for sums, number in means[info]:
             sums.come(row, number)
-    return True
+    return len(pods)
 
 
 def _means(

@@ -55,13 +55,17 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         taken = [conflicts(pod.facts.host_ports, table.port_sets[code]) for code in present]
         return FilterResult.refuse(np.array(taken, dtype=np.bool_)[codes], _REFUSED)
 
-    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
-        places = zip(pods, rows.tolist(), strict=True)
-        wanting = [(pod.facts.host_ports, row) for pod, row in places if pod.facts.host_ports]
-        if len({row for _, row in wanting}) < len(wanting):
-            return False
+    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> int:
         taken, sets = table.columns.port_set, table.columns.port_sets.values
-        return not any(conflicts(ports, sets[taken[row]]) for ports, row in wanting)
+        met: set[int] = set()
+        for place, pod in enumerate(pods):
+            if ports := pod.facts.host_ports:
+                row = int(rows[place])
+                # Of several pods with ports for one row, the first alone.
+                if row in met or conflicts(ports, sets[taken[row]]):
+                    return place
+                met.add(row)
+        return len(pods)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         return (

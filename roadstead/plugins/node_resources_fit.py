@@ -84,10 +84,10 @@ class NodeResourcesFit(
         failed = [check for check in checks if check[1].any()]
         return _combine(failed) if failed else ALL_PASS
 
-    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
+    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> int:
         if len(pods) == 1:
             # Columns of one row cost ten times what the row does.
-            return _has_room(pods[0], table, int(rows[0]))
+            return int(_has_room(pods[0], table, int(rows[0])))
         columns = table.columns
         order = np.argsort(rows, kind="stable")
         rows = rows[order]
@@ -95,20 +95,18 @@ class NodeResourcesFit(
         begins = np.flatnonzero(np.diff(rows, prepend=-1))
         begin_of = np.repeat(begins, np.diff(begins, append=len(rows)))
         number = np.arange(len(rows)) - begin_of
-        if (columns.pod_count[rows] + number >= columns.allocatable_pods[rows]).any():
-            return False
+        is_short = columns.pod_count[rows] + number >= columns.allocatable_pods[rows]
         asked = {info: dict(info.asked) for info in pods}
         for code in sorted({code for each in asked.values() for code in each}):
             if code >= len(columns.allocatable):
-                return False
+                return 0
             amount_of = {info: each.get(code, 0) for info, each in asked.items()}
             amounts = np.array([amount_of[info] for info in pods], dtype=np.int64)[order]
             up_to = np.cumsum(amounts)
             before = up_to - amounts
             taken = columns.requested[code, rows] + up_to - before[begin_of]
-            if ((amounts > 0) & (taken > columns.allocatable[code, rows])).any():
-                return False
-        return True
+            is_short |= (amounts > 0) & (taken > columns.allocatable[code, rows])
+        return int(order[is_short].min(initial=len(pods)))
 
     def is_ignored(self, name: str) -> bool:
         """Whether Filter leaves an extended resource out."""

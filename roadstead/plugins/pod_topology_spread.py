@@ -180,12 +180,14 @@ class PodTopologySpread(
             codes = np.where(codes > 0, codes, said)
         return FilterResult(codes, (_TOO_MANY, _NO_LABEL)) if codes.any() else ALL_PASS
 
-    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> bool:
+    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> int:
         found = {pod: self._of_pod(pod) for pod in dict.fromkeys(pods)}
         if any(each.hard_error for each in found.values()):
-            return False
+            return 0
         hard_of = {pod: each.hard for pod, each in found.items()}
-        return not any(hard_of.values()) or keep_skew(pods, rows, table, hard_of, self.on_nodes)
+        if not any(hard_of.values()):
+            return len(pods)
+        return keep_skew(pods, rows, table, hard_of, self.on_nodes)
 
     def pre_score(
         self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible

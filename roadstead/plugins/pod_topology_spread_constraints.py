@@ -2,7 +2,7 @@
 
 A pod's own constraints come first; a pod without any gets the profile's defaults, provided that a
 Service, or its owning ReplicationController, ReplicaSet or StatefulSet, says which pods belong
-together. Of pods that come one after another, `keep_skew` says whether each keeps its constraints:
+together. Of pods that come one after another, `keep_skew` says how many of the first keep theirs:
 
     domains of each constraint, counted once  ──►  pod by pod: is there room?  ──►  count it
 
@@ -437,8 +437,8 @@ def keep_skew(
     table: Table,
     hard_of: Mapping[PodInfo, Sequence[Spread]],
     on_nodes: OnNodes,
-) -> bool:
-    """Whether each of the pods, which come to `rows` in this order, keeps its constraints.
+) -> int:
+    """How many of the first pods, which come to `rows` in this order, keep their constraints.
 
     hard_of: by class, of all classes of the pods.
     """
@@ -452,10 +452,10 @@ def keep_skew(
         ]
         for info in hard_of
     }
-    for info, row in zip(pods, rows.tolist(), strict=True):
+    for place, (info, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
         found = classes.get(info)
         if found is not None and not found.has_room(row):
-            return False
+            return place
         for domains in counted_by[info]:
             domains.come(row)
-    return True
+    return len(pods)

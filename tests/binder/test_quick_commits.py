@@ -38,7 +38,7 @@ class Cores:
             BinderSettings(**chosen),
             missing=lambda facts: 2 if facts.pod_group else 0,
             fits=lambda _: SUCCESS,
-            verify_all=lambda _: is_quick,
+            verify_first=lambda asked: len(asked) if is_quick else 0,
             tells_all=True,
         )
         core.add_nodes(NodeList.of([NodeFacts("n0"), NodeFacts("n1")]))

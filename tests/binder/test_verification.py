@@ -89,7 +89,7 @@ def test_a_users_plugin_that_fails_refuses_the_pods_for_which_it_does(plugin):
         refusal = world.verify(pod(cpu=100))
         assert (refusal.code, refusal.plugin) == (Code.ERROR, plugin)
         assert refusal.message.startswith(FAILING[plugin].format(plugin))
-    assert not world.verifier.verify_all([pod(cpu=100)] * 4, ["n1"] * 4)
+    assert not world.verifier.verify_first([pod(cpu=100)] * 4, ["n1"] * 4)
 
 
 def test_a_plugin_that_failed_once_is_asked_again():
@@ -325,7 +325,7 @@ def test_a_pod_stays_outside_of_nodes_that_plugins_do_not_name_however_often_it_
     for _ in range(6):
         assert world.verify(pod(), "n2") == SUCCESS
         assert world.verify(pod(), "n1").code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-    assert not world.verifier.verify_all([pod()] * 4, ["n1"] * 4)
+    assert not world.verifier.verify_first([pod()] * 4, ["n1"] * 4)
 
 
 def test_where_pre_filter_refuses_a_class_no_node_is_filtered_for_it():
@@ -347,6 +347,6 @@ def test_where_pre_filter_refuses_a_class_no_node_is_filtered_for_it():
     world = World(profiles={"default-scheduler": profile})
 
     for _ in range(3):
-        assert not world.verifier.verify_all([pod()] * 8, ["n1", "n2"] * 4)
+        assert not world.verifier.verify_first([pod()] * 8, ["n1", "n2"] * 4)
         assert world.verify(pod()).plugin == "P0"
     assert Watching.asked == 0

@@ -349,7 +349,7 @@ class _Ramble:
             # Where each may go by itself, so that they are in one another's way at most.
             hosts = [name for name in hosts if self._takes_all(pods, name)] or hosts
         names = self._draw.choices(hosts, k=count)
-        self._verifier.verify_all(pods, names)
+        self._verifier.verify_first(pods, names)
         for each, name in zip(pods, names, strict=True):
             self._verifier.verify(each, name)
 

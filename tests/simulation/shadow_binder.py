@@ -130,7 +130,7 @@ class ShadowBinder(PlainBinder):
             if mark % 4:
                 return bind(requests)
             left, version = [None] * (mark // 8 % max(1, len(requests))), core.version
-            verify, verify_all, fits = core._verify, core._verify_all, core._fits
+            verify, verify_first, fits = core._verify, core._verify_first, core._fits
 
             def breaks(request):
                 if not left:
@@ -138,14 +138,14 @@ class ShadowBinder(PlainBinder):
                 left.pop()
                 return verify(request)
 
-            core._verify, core._verify_all = breaks, lambda _: False
+            core._verify, core._verify_first = breaks, lambda _: 0
             core._fits = breaks if mark // 4 % 2 else fits
             try:
                 return bind(requests)
             except FilterError:
                 self.compare("a bind whose filter raised", version)
             finally:
-                core._verify, core._verify_all, core._fits = verify, verify_all, fits
+                core._verify, core._verify_first, core._fits = verify, verify_first, fits
             return bind(requests)
 
         return decided

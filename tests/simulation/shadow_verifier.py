@@ -47,7 +47,7 @@ class ShadowCommits:
         self._wrong, self._said = wrong, []
         self._verifier, self._volumes = binder.verifier, binder.volumes
         for owner, names in (
-            (self._verifier, ("verify", "verify_all")),
+            (self._verifier, ("verify", "verify_first")),
             (self._volumes, ("commit", "try_out")),
         ):
             for name in names:
@@ -55,7 +55,7 @@ class ShadowCommits:
         core = binder.core
         core._verify = self._one("commit", core._verify)
         core._fits = self._one("try_out", core._fits)
-        core._verify_all = self._all(core._verify_all)
+        core._verify_first = self._first(core._verify_first)
 
     def _noted(self, name, original):
         def noted(*what):
@@ -80,13 +80,13 @@ class ShadowCommits:
 
         return checked
 
-    def _all(self, original):
+    def _first(self, original):
         def checked(requests):
             self._said.clear()
             told = original(requests)
-            if told and self._said[-1:] != [("verify_all", True)]:
-                self._wrong(f"{len(requests)} go together, of {self._said[-1:]}")
-            if told and any(each.facts.volumes for each in requests):
+            if told and self._said[-1:] != [("verify_first", told)]:
+                self._wrong(f"{told} of {len(requests)} go together, of {self._said[-1:]}")
+            if any(each.facts.volumes for each in requests[:told]):
                 self._wrong("pods with claims go together")
             return told
 
@@ -99,8 +99,8 @@ class ShadowVerifier:
     def __init__(self, verifier):
         self._table, self._profiles = verifier._table, verifier._profiles
         self.problems = []
-        self._verify_again, self._verify_all_again = verifier.verify, verifier.verify_all
-        verifier.verify, verifier.verify_all = self.verify, self.verify_all
+        self._verify_again, self._first_again = verifier.verify, verifier.verify_first
+        verifier.verify, verifier.verify_first = self.verify, self.verify_first
 
     def verify(self, facts, node_name):
         told = self._verify_again(facts, node_name)
@@ -114,12 +114,12 @@ class ShadowVerifier:
             self._differs(f"{facts} on {node_name}: {told}, not {wanted}")
         return told
 
-    def verify_all(self, pods, node_names):
-        told = self._verify_all_again(pods, node_names)
+    def verify_first(self, pods, node_names):
+        told = self._first_again(pods, node_names)
         if not told:
             return told
         copy = self._table.overlay(np.arange(len(self._table)))
-        for facts, name in zip(pods, node_names, strict=True):
+        for facts, name in zip(pods[:told], node_names[:told], strict=True):
             wanted = self._status(copy, facts, name)
             if not wanted.is_success:
                 self._differs(f"{facts} on {name} with others: let through, not {wanted}")

@@ -8,8 +8,8 @@ SAME: tuple[Same, ...] = (
         "a batch that is not verified at once is decided one by one, with the same answers",
         (
             (
-                "Binder._verify_all",
-                "if any((each.facts.volumes for each in requests)): ...",
+                "Binder._verify_first",
+                "if not requests: ...",
                 "if True: ...",
             ),
         ),
@@ -133,7 +133,7 @@ SAME: tuple[Same, ...] = (
             ),
             (
                 "Commits._decide",
-                "if records is not None and self._verify_all(requests): ...",
+                "if records is not None: ...",
                 "if False: ...",
             ),
         ),
@@ -332,25 +332,20 @@ SAME: tuple[Same, ...] = (
             ("Verifier._known_of_all", "known.passes is None", "known.passes is not None"),
             ("Verifier._known_of_all", "known.times >= worthwhile", "known.times > worthwhile"),
             ("Verifier._known_of_all", "pods < worthwhile", "pods <= worthwhile"),
-            ("Verifier.verify_all", "1", "2"),
-            ("Verifier.verify_all", "PODS_PER_KIND * len(first)", "PODS_PER_KIND // len(first)"),
+            ("Verifier.verify_first", "1", "2"),
+            ("Verifier.verify_first", "PODS_PER_KIND * len(first)", "PODS_PER_KIND // len(first)"),
             (
-                "Verifier.verify_all",
+                "Verifier.verify_first",
                 "WORTHWHILE if len(pods) < PODS_PER_KIND * len(first) else 1",
                 "1 if len(pods) < PODS_PER_KIND * len(first) else WORTHWHILE",
             ),
             (
-                "Verifier.verify_all",
+                "Verifier.verify_first",
                 "if known is None or not self._is_open(known, info, first.values()): ...",
                 "if True: ...",
             ),
             (
-                "Verifier.verify_all",
-                "if passes is None or not passes[its_rows].all(): ...",
-                "if True: ...",
-            ),
-            (
-                "Verifier.verify_all",
+                "Verifier.verify_first",
                 "len(pods) < PODS_PER_KIND * len(first)",
                 "len(pods) <= PODS_PER_KIND * len(first)",
             ),
