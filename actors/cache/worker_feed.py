@@ -15,7 +15,7 @@ from itertools import chain
 
 from roadstead.actors.messages import DeltaBatch
 
-WAIT_S = 0.2
+WAIT_S = 1.0
 """How long changes wait: the first question after a pause may find the worker so far behind."""
 
 MOST_WAITING = 16_384
