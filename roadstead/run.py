@@ -26,7 +26,7 @@ from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.profile import Profile
 from roadstead.framework.registry import Registry, extension_points
 from roadstead.lab.trial import LabSetup, Trial
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_classes, in_tree_registry
 from roadstead.protocol.codec import Limits
 from roadstead.protocol.errors import InputError, cut_short

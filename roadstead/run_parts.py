@@ -11,7 +11,7 @@ from roadstead.binder.binder_journal import RunDescription
 from roadstead.cache import CacheSettings, ClusterState
 from roadstead.framework.members import GroupMembers
 from roadstead.journal import Journal
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.placements import TableStore
 from roadstead.queue import QueueSettings
 from roadstead.queue.scheduling_queue import SchedulingQueue

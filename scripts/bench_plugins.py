@@ -50,7 +50,7 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import FilterPlugin, Handle, ScorePlugin
 from roadstead.framework.profile import Profile
 from roadstead.framework.registry import extension_points
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 

@@ -13,7 +13,7 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.guarded import guard
 from roadstead.framework.plugin import EXTENSION_POINTS, Extremes, Handle
 from roadstead.framework.profile import Profile
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.plugins.node_affinity import NodeAffinity

@@ -10,7 +10,7 @@ from roadstead.cycle.plain import PlainCycle
 from roadstead.facts.pod import Pod
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import InputError, UnsupportedError, cut_short
 from roadstead.run import (

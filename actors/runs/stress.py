@@ -28,7 +28,7 @@ from roadstead.framework.plugin import Handle, has_pre_filter_extensions
 from roadstead.framework.profile import Profile
 from roadstead.journal import Journal
 from roadstead.lab.trial import LabSetup, Recheck, Trial
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.placements import TableStore
 from roadstead.protocol.status import SUCCESS, Status
 from roadstead.run import RunInputs, RunPlan

@@ -30,7 +30,7 @@ from roadstead.extenders.caller import CallerOf
 from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.members import GroupMembers
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.run import RunPlan, build_narrower, build_profiles
 from roadstead.scheduler.figures import Figures
 from roadstead.scheduler.scheduler import Scheduler

@@ -19,7 +19,7 @@ from roadstead.cache.row_versions import KnownVersions
 from roadstead.cycle.batch import Decision
 from roadstead.cycle.needs import UnsettledError
 from roadstead.cycle.tentative import Tentative
-from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.run import RunPlan
 
@@ -115,7 +115,7 @@ class HeldNodes(TableFollower):
             self.partition_of |= zip(batch.node_names(), batch.partitions, strict=True)
         super()._nodes_come(batch)
 
-    def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodInfo], start: int) -> None:
+    def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodClass], start: int) -> None:
         coming = [infos[pod] for pod in batch.pods[start:]]
         names, uids, keys = batch.names[start:], batch.uids[start:], batch.keys[start:]
         if others := self.tentative.confirm(uids, names, coming):
@@ -127,19 +127,19 @@ class HeldNodes(TableFollower):
             )
 
     def _pod_comes(
-        self, name: str, info: PodInfo, uid: str, key: str, started_s: float | None
+        self, name: str, info: PodClass, uid: str, key: str, started_s: float | None
     ) -> None:
         if self.tentative.confirm([uid], [name], [info]):
             super()._pod_comes(name, info, uid, key, started_s)
 
-    def _pod_goes(self, name: str, info: PodInfo, uid: str) -> None:
+    def _pod_goes(self, name: str, info: PodClass, uid: str) -> None:
         if not self.tentative.has_left(uid, name):
             super()._pod_goes(name, info, uid)
 
-    def _nomination_comes(self, name: str, info: PodInfo, uid: str) -> None:
+    def _nomination_comes(self, name: str, info: PodClass, uid: str) -> None:
         self.tentative.nominate(uid, name, info)
 
-    def _nomination_ends(self, name: str, info: PodInfo, uid: str) -> None:
+    def _nomination_ends(self, name: str, info: PodClass, uid: str) -> None:
         self.tentative.withdraw(uid, name, info)
 
     def _version_changes(self, name: str, version: int) -> None:

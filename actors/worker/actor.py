@@ -23,7 +23,7 @@ from roadstead.cycle.messages import RankAnswer, RankAsk, ScoreAnswer, ScoreAsk
 from roadstead.cycle.ranker import Ranker
 from roadstead.cycle.scorer import Scorer
 from roadstead.facts.node import NodeFacts
-from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.run import RunPlan, build_profiles
 from roadstead.storage import StorageChange
@@ -146,7 +146,7 @@ class WorkerActor(TableFollower):
         names: Sequence[str],
         uids: Sequence[str],
         keys: Sequence[str],
-        infos: Sequence[PodInfo],
+        infos: Sequence[PodClass],
     ) -> None:
         here = [place for place, name in enumerate(names) if self.table.has_node(name)]
         super()._come_together(
@@ -157,12 +157,12 @@ class WorkerActor(TableFollower):
         )
 
     def _pod_comes(
-        self, name: str, info: PodInfo, uid: str, key: str, started_s: float | None
+        self, name: str, info: PodClass, uid: str, key: str, started_s: float | None
     ) -> None:
         if self.table.has_node(name):
             super()._pod_comes(name, info, uid, key, started_s)
 
-    def _pod_goes(self, name: str, info: PodInfo, uid: str) -> None:
+    def _pod_goes(self, name: str, info: PodClass, uid: str) -> None:
         if self.table.has_node(name):
             super()._pod_goes(name, info, uid)
 

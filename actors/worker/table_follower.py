@@ -19,7 +19,7 @@ from roadstead.actors.messages.recovery import Restore
 from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Nothing
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.wire import facts_in
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.nodes.touched import Touched
 from roadstead.placements import DeltaKind
@@ -146,7 +146,7 @@ class TableFollower:
     def _node_goes(self, name: str) -> None:
         self.table.remove_node(name)
 
-    def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodInfo], start: int) -> None:
+    def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodClass], start: int) -> None:
         """All changes of a batch are pods that come; those from a place on are news."""
         names, uids, keys = batch.names[start:], batch.uids[start:], batch.keys[start:]
         self._come_together(names, uids, keys, [infos[pod] for pod in batch.pods[start:]])
@@ -156,24 +156,24 @@ class TableFollower:
         names: Sequence[str],
         uids: Sequence[str],
         keys: Sequence[str],
-        infos: Sequence[PodInfo],
+        infos: Sequence[PodClass],
     ) -> None:
         """Pods, each once, come to nodes."""
         rows = [self.table.row_of(name) for name in names]
         self.table.residents.add_all(names, uids, infos, keys)
         self.table.add_pods(rows, infos)
 
-    def _pod_goes(self, name: str, info: PodInfo, uid: str) -> None:
+    def _pod_goes(self, name: str, info: PodClass, uid: str) -> None:
         self.table.remove_pod(name, info, uid=uid)
 
-    def _nomination_comes(self, name: str, info: PodInfo, uid: str) -> None:
+    def _nomination_comes(self, name: str, info: PodClass, uid: str) -> None:
         self.table.nominate(name, info)
 
-    def _nomination_ends(self, name: str, info: PodInfo, uid: str) -> None:
+    def _nomination_ends(self, name: str, info: PodClass, uid: str) -> None:
         self.table.withdraw(name, info)
 
     def _pod_comes(
-        self, name: str, info: PodInfo, uid: str, key: str, started_s: float | None
+        self, name: str, info: PodClass, uid: str, key: str, started_s: float | None
     ) -> None:
         self.table.add_pod(name, info, uid=uid, key=key, started_s=started_s)
 

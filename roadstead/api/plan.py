@@ -12,7 +12,7 @@ from roadstead.config.settings import Settings
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.framework.given import answered_elsewhere
 from roadstead.isolation import working_directory
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.errors import InputError
 from roadstead.report.result import InputDigest
 from roadstead.run import RunPlan, build_narrower, build_profiles, check_schedulers

@@ -26,7 +26,7 @@ from roadstead.framework.pre_filtering import PreFilterOutcome, run_pre_filter
 from roadstead.framework.profile import Profile
 from roadstead.framework.validity import Validity, inputs_of
 from roadstead.nodes.columns import Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows, Table
 from roadstead.protocol.status import SUCCESS, Code, Status
 
@@ -108,8 +108,8 @@ class Verifier:
         table = self._table
         infos = table.classes.infos_of(pods)
         rows = np.array(table.each_row(node_names), dtype=np.intp)
-        keys: dict[PodInfo, Hashable] = {}
-        first: dict[Hashable, PodInfo] = {}
+        keys: dict[PodClass, Hashable] = {}
+        first: dict[Hashable, PodClass] = {}
         for info in dict.fromkeys(infos):
             keys[info] = _key_of(info, self._profiles[info.facts.scheduler_name])
             first.setdefault(keys[info], info)
@@ -131,7 +131,7 @@ class Verifier:
                 number = plugin.admits(infos[:number], table, rows[:number])
         return number
 
-    def _known_of_all(self, info: PodInfo, pods: int, worthwhile: int) -> _Known | None:
+    def _known_of_all(self, info: PodClass, pods: int, worthwhile: int) -> _Known | None:
         """What is known of a class, for all rows, if there are pods enough to find it out."""
         profile = self._profiles[info.facts.scheduler_name]
         known = self._known.get(_key_of(info, profile))
@@ -144,7 +144,7 @@ class Verifier:
             known.passes = _standing(profile, info, known.outcome.state, self._table)
         return known
 
-    def _is_open(self, known: _Known, info: PodInfo, coming: Collection[PodInfo]) -> bool:
+    def _is_open(self, known: _Known, info: PodClass, coming: Collection[PodClass]) -> bool:
         """Whether all nodes that pass are open to a class, also when others have come."""
         if known.outcome.node_names is not None or not known.outcome.status.is_success:
             return False
@@ -152,7 +152,7 @@ class Verifier:
         plugins = self._unadmitted[profile.scheduler_name]
         return not any(known.alone.is_changed_by(each, profile, plugins, info) for each in coming)
 
-    def _admits(self, known: _Known, profile: Profile, info: PodInfo, row: int) -> bool:
+    def _admits(self, known: _Known, profile: Profile, info: PodClass, row: int) -> bool:
         """A quick yes, from what is known of the class; a no says nothing."""
         known.times += 1
         if known.passes is None:
@@ -163,7 +163,7 @@ class Verifier:
         admitted = (plugin.admits((info,), self._table, rows) for plugin in known.live)
         return bool(known.passes[row]) and all(admitted)
 
-    def _pre_filtered(self, profile: Profile, info: PodInfo) -> _Known:
+    def _pre_filtered(self, profile: Profile, info: PodClass) -> _Known:
         """PreFilter's outcome, kept while what it depends on stays what it was."""
         key = _key_of(info, profile)
         known = self._known.get(key)
@@ -189,7 +189,7 @@ class Verifier:
             del self._known[next(iter(self._known))]
         return known
 
-    def _holds(self, known: _Known, profile: Profile, info: PodInfo, *, alone: bool) -> bool:
+    def _holds(self, known: _Known, profile: Profile, info: PodClass, *, alone: bool) -> bool:
         """Whether PreFilter would say the same, or with `alone` what is needed of it."""
         validity, plugins = (
             (known.alone, self._unadmitted) if alone else (known.whole, self._filtering)
@@ -199,7 +199,7 @@ class Verifier:
         return validity.holds(self._table, profile, plugins[profile.scheduler_name], info)
 
 
-def _key_of(info: PodInfo, profile: Profile) -> Hashable:
+def _key_of(info: PodClass, profile: Profile) -> Hashable:
     """Equal for pods of which the same is known."""
     return (profile.scheduler_name, info.kind) if profile.has_kind(info) else info
 
@@ -226,7 +226,7 @@ def _live(profile: Profile, state: CycleState) -> tuple[FilterPlugin, ...]:
     )
 
 
-def _standing(profile: Profile, info: PodInfo, state: CycleState, table: NodeTable) -> Bools:
+def _standing(profile: Profile, info: PodClass, state: CycleState, table: NodeTable) -> Bools:
     """Which rows pass all filters that read NODE facts: bool[row]."""
     passes: Bools = np.ones(len(table), dtype=np.bool_)
     for plugin in profile.filter:
@@ -245,7 +245,7 @@ def _first_outside(passes: Bools | None, rows: Rows, places: list[int], otherwis
     return otherwise if passing.all() else places[int(passing.argmin())]
 
 
-def _filtered(profile: Profile, info: PodInfo, state: CycleState, row: Table) -> Status:
+def _filtered(profile: Profile, info: PodClass, state: CycleState, row: Table) -> Status:
     for plugin in profile.filter:
         if plugin.name in state.skipped:
             continue

@@ -20,7 +20,7 @@ from roadstead.cycle.scorer import Scorer
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.wire import facts_out
 from roadstead.framework.given import answered_elsewhere
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.run import RunInputs, RunPlan, build_profiles
 

@@ -28,7 +28,7 @@ from roadstead.lab.studies import (
     Values,
 )
 from roadstead.lab.trial import LabSetup, Recheck, Trial
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.report.result import InputDigest
 from roadstead.run import RunInputs, RunPlan, build_profiles
 

@@ -31,7 +31,7 @@ from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.keeper import KernelKeeper
 from roadstead.kernel.kernel import Decided, Kernel
 from roadstead.kernel.start import CompiledCode
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.preemption.dry_run import dry_run
 
@@ -43,7 +43,7 @@ class PodInCycle(NamedTuple):
 
     uid: str
     key: str
-    info: PodInfo
+    info: PodClass
     signature: Hashable
     attempt: int = 1
     draw: int = 1
@@ -274,7 +274,7 @@ class BatchRun:
             self.table.withdraw(pod.info.facts.nominated_node_name, pod.info)
         self._note_placed(pod.info)
 
-    def _note_placed(self, info: PodInfo) -> None:
+    def _note_placed(self, info: PodClass) -> None:
         """A pod was placed, and not by the kernel."""
         self._placed.add((info,))
         self._placed_outside.add((info,))

@@ -28,7 +28,7 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Reads
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import unresolvable
 
@@ -64,14 +64,14 @@ class OwnNodes(FilterPlugin):
         self._partition_of = partition_of
         self.own = own
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         partitions = np.array([self._partition_of[name] for name in table.names], dtype=np.int64)
         return FilterResult.refuse(~np.isin(partitions, self.own), _OF_OTHERS)
 
     def sign(self, pod: PodFacts) -> Hashable:
         return ()
 
-    def known_state(self, pod: PodInfo) -> Hashable:
+    def known_state(self, pod: PodClass) -> Hashable:
         return self.own
 
 

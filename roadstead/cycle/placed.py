@@ -11,7 +11,7 @@ from itertools import islice
 
 from roadstead.framework.plugin import Effect
 from roadstead.framework.profile import Profile, concern
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 
 
 class _Effects:
@@ -30,18 +30,18 @@ class Placed:
     __slots__ = ("_asked_about", "_classes", "_effects")
 
     def __init__(self) -> None:
-        self._classes: dict[PodInfo, None] = {}
+        self._classes: dict[PodClass, None] = {}
         self._effects: dict[Profile, _Effects] = {}
         self._asked_about: dict[Hashable, int] = {}
 
     def __bool__(self) -> bool:
         return bool(self._classes)
 
-    def add(self, classes: Iterable[PodInfo]) -> None:
+    def add(self, classes: Iterable[PodClass]) -> None:
         """Pods of these classes were placed."""
         self._classes.update(dict.fromkeys(classes))
 
-    def matters_to(self, signature: Hashable, pod: PodInfo, profile: Profile) -> bool:
+    def matters_to(self, signature: Hashable, pod: PodClass, profile: Profile) -> bool:
         """Whether a placement may have changed more for a class than its own row.
 
         What was found not to matter is not asked about again.

@@ -26,7 +26,7 @@ from roadstead.framework.plugin import (
 )
 from roadstead.framework.profile import Profile
 from roadstead.nodes.columns import I32, I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Table
 from roadstead.protocol.status import Code, Status
 
@@ -67,7 +67,7 @@ class Scorer:
         return tuple(each for each in found if each is not None)
 
     def _column(
-        self, plugin: Plugin, point: str, state: CycleState, pod: PodInfo
+        self, plugin: Plugin, point: str, state: CycleState, pod: PodClass
     ) -> PluginColumn | None:
         if plugin.name in state.skipped:
             return None
@@ -86,7 +86,7 @@ class Scorer:
         return PluginColumn(plugin.name, point, size, data, tuple(map(WireStatus.of, statuses)))
 
 
-def _prepare(profile: Profile, states: Mapping[str, CycleState], pod: PodInfo) -> set[str]:
+def _prepare(profile: Profile, states: Mapping[str, CycleState], pod: PodClass) -> set[str]:
     """PreFilter and PreScore of users' plugins; those that did not succeed.
 
     They see what other plugins of users wrote to the state, and nothing of in-tree plugins, which
@@ -111,7 +111,7 @@ def _prepare(profile: Profile, states: Mapping[str, CycleState], pod: PodInfo) -
     return failed
 
 
-def _asked(plugin: Plugin, point: str, state: CycleState, pod: PodInfo) -> Status:
+def _asked(plugin: Plugin, point: str, state: CycleState, pod: PodClass) -> Status:
     rows = _NotAllNodes(plugin.name)
     if point == FILTER:
         assert isinstance(plugin, PreFilterPlugin), "a plugin of PreFilter"

@@ -34,7 +34,7 @@ from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.framework.validity import Inputs, Validity, inputs_of
 from roadstead.kernel.keeper import KernelKeeper
 from roadstead.kernel.kernel import Kernel
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 
@@ -319,7 +319,7 @@ class TableCycle:
             self._models.put(kind, found, len(self.table))
         return found
 
-    def _new_run(self, profile: Profile, info: PodInfo) -> ClassRun:
+    def _new_run(self, profile: Profile, info: PodClass) -> ClassRun:
         return ClassRun(Evaluation(profile, info, self.table))
 
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.framework.victims import Victim
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.residents import Resident
 from roadstead.nodes.table import NodeTable
 
@@ -30,11 +30,11 @@ class Tentative:
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
-        self._pods: dict[str, tuple[str, PodInfo]] = {}
-        self._nominated: dict[str, tuple[str, PodInfo]] = {}
+        self._pods: dict[str, tuple[str, PodClass]] = {}
+        self._nominated: dict[str, tuple[str, PodClass]] = {}
         self._given_up: set[str] = set()
         self._overruled: set[str] = set()
-        self._lasting: Counter[tuple[str, PodInfo]] = Counter()
+        self._lasting: Counter[tuple[str, PodClass]] = Counter()
         self._aside: dict[str, tuple[str, Resident]] = {}
         self._ahead: set[str] = set()
         self._leaving: dict[str, tuple[str, Resident]] = {}
@@ -114,7 +114,7 @@ class Tentative:
             del self._leaving[uid]
 
     def confirm(
-        self, uids: Sequence[str], node_names: Sequence[str], infos: Sequence[PodInfo]
+        self, uids: Sequence[str], node_names: Sequence[str], infos: Sequence[PodClass]
     ) -> list[int]:
         """Of pods that come, the places of those that do not stand there already: they must come
         to the table."""
@@ -134,7 +134,7 @@ class Tentative:
             strangers.append(place)
         return strangers
 
-    def nominate(self, uid: str, node_name: str, info: PodInfo) -> None:
+    def nominate(self, uid: str, node_name: str, info: PodClass) -> None:
         """The cache nominates a pod to a node."""
         own = node_name, self._table.as_nominated(info)
         if uid in self._ahead:
@@ -146,7 +146,7 @@ class Tentative:
         self._lasting[own] += 1
         self._table.nominate(node_name, info)
 
-    def withdraw(self, uid: str, node_name: str, info: PodInfo) -> None:
+    def withdraw(self, uid: str, node_name: str, info: PodClass) -> None:
         """The cache ends a nomination, which the pod may have given up here before."""
         own = self._nominated.pop(uid, None)
         self._ahead.discard(uid)
@@ -173,7 +173,7 @@ class Tentative:
         for uid in [*self._ahead]:
             self._end_ahead(uid)
 
-    def _drop(self, uid: str, node_name: str, info: PodInfo) -> None:
+    def _drop(self, uid: str, node_name: str, info: PodClass) -> None:
         self._take_back(uid, node_name, info)
         if uid in self._given_up:
             self._reinstate(uid)
@@ -210,7 +210,7 @@ class Tentative:
         self._ends(own)
         self._table.withdraw(*own)
 
-    def _ends(self, nomination: tuple[str, PodInfo]) -> None:
+    def _ends(self, nomination: tuple[str, PodClass]) -> None:
         """One pod fewer lasts as nominated."""
         self._lasting[nomination] -= 1
         if not self._lasting[nomination]:
@@ -243,6 +243,6 @@ class Tentative:
             uid, key, started_s, info = resident
             self._table.add_pod(node_name, info, uid=uid, key=key, started_s=started_s)
 
-    def _take_back(self, uid: str, node_name: str, info: PodInfo) -> None:
+    def _take_back(self, uid: str, node_name: str, info: PodClass) -> None:
         if self._table.has_node(node_name) and self._table.residents.is_on(node_name, uid):
             self._table.remove_pod(node_name, info, uid=uid)

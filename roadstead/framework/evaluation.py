@@ -41,7 +41,7 @@ from roadstead.framework.scoring import (
 from roadstead.framework.tried_rows import TriedRows
 from roadstead.framework.what_if import PASSED, WhatIf, counted_for
 from roadstead.nodes.columns import I32, I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows, Table
 from roadstead.protocol.status import SUCCESS, Code, Status
 
@@ -73,7 +73,7 @@ class Evaluation:
         "pre_score", "profile", "raw", "score_state", "state", "statuses", "table", "tried", "wide",
     )  # fmt: skip
 
-    def __init__(self, profile: Profile, pod: PodInfo, table: NodeTable) -> None:
+    def __init__(self, profile: Profile, pod: PodClass, table: NodeTable) -> None:
         self.profile = profile
         self.pod = pod
         self.table = table
@@ -255,7 +255,7 @@ class Evaluation:
         helpful = [False, *(status.code is Code.UNSCHEDULABLE for status in self.statuses), False]
         return np.flatnonzero(np.array(helpful)[self.codes])
 
-    def nominated_to(self, node_name: str) -> Mapping[PodInfo, int]:
+    def nominated_to(self, node_name: str) -> Mapping[PodClass, int]:
         """The pods nominated to a node that this class must yield to, by class."""
         nominated = self.table.nominations.to(node_name)
         if not nominated:

@@ -24,7 +24,7 @@ from roadstead.framework.plugin import (
 )
 from roadstead.framework.profile import Profile
 from roadstead.nodes.columns import I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.protocol.status import Status
 
@@ -66,7 +66,7 @@ class Given:
     _found: tuple[int, Rows] | None = field(default=None, init=False)
 
     def filter(
-        self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, table: NodeTable
+        self, plugin: FilterPlugin, state: CycleState, pod: PodClass, table: NodeTable
     ) -> FilterResult | None:
         """A plugin's answer for all rows; None where it is not given, or holds no more."""
         found, rows = self.filters.get(plugin.name), self._rows_to_redo(table)
@@ -77,7 +77,7 @@ class Given:
         return merged(found, plugin.filter(state, pod, table.view(rows)), rows, len(table))
 
     def score(
-        self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, table: NodeTable
+        self, plugin: ScorePlugin, state: CycleState, pod: PodClass, table: NodeTable
     ) -> I64 | None:
         """A plugin's raw scores of all rows, in an array of their own; None as for `filter`."""
         found, rows = self.scores.get(plugin.name), self._rows_to_redo(table)

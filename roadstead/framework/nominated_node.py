@@ -11,11 +11,11 @@ import numpy as np
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.profile import Profile
 from roadstead.framework.what_if import PASSED, WhatIf
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 
 
-def takes_nominated(profile: Profile, pod: PodInfo, table: NodeTable) -> bool:
+def takes_nominated(profile: Profile, pod: PodClass, table: NodeTable) -> bool:
     """Whether the pod passes PreFilter, and Filter on its nominated node.
 
     Raises UnsupportedError where a plugin that is not there yet would be needed.

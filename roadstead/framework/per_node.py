@@ -3,7 +3,7 @@
     class FewPods(NodePlugin):
         name = "FewPods"
 
-        def score(self, pod: PodInfo, node: NodeView) -> int:
+        def score(self, pod: PodClass, node: NodeView) -> int:
             return max(0, 100 - node.pod_count)
 
 `adapt` turns such a class into a table plugin: one call per row, everything else unchanged. It is
@@ -24,7 +24,7 @@ from roadstead.framework.answer_checks import WrongAnswerError
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads, ScorePlugin
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.protocol.errors import cut_short
 from roadstead.protocol.status import Status
@@ -58,7 +58,7 @@ class NodeView:
         return int(self._table.pod_count[self._row])
 
     @property
-    def pods(self) -> Mapping[PodInfo, int]:
+    def pods(self) -> Mapping[PodClass, int]:
         """The classes of pods on the node and how many of each."""
         return self._table.pods(self._row)
 
@@ -83,11 +83,11 @@ class NodePlugin:
     alike_by_kind: ClassVar[bool] = False
     """See `Plugin.alike_by_kind`."""
 
-    def filter(self, pod: PodInfo, node: NodeView) -> Status:
+    def filter(self, pod: PodClass, node: NodeView) -> Status:
         """Whether the node can take the pod."""
         raise AssertionError("not overridden, never called")
 
-    def score(self, pod: PodInfo, node: NodeView) -> int:
+    def score(self, pod: PodClass, node: NodeView) -> int:
         """How good the node is: 0..100."""
         raise AssertionError("not overridden, never called")
 
@@ -105,7 +105,7 @@ class _Adapted(Plugin):
 
 
 class _AdaptedFilter(_Adapted, FilterPlugin):
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         code_of: dict[Status, int] = {}
         codes = np.zeros(len(table), dtype=np.int32)
         for row in range(len(table)):
@@ -119,11 +119,11 @@ class _AdaptedFilter(_Adapted, FilterPlugin):
 
 
 class _AdaptedScore(_Adapted, ScorePlugin):
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         scores = (self._score(pod, NodeView(table, row)) for row in range(len(table)))
         return np.fromiter(scores, np.int64, len(table))
 
-    def _score(self, pod: PodInfo, node: NodeView) -> int:
+    def _score(self, pod: PodClass, node: NodeView) -> int:
         score = self.wrapped.score(pod, node)
         # NumPy would cut fractions in silence.
         if isinstance(score, bool) or not isinstance(score, int | np.integer):

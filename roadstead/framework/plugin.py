@@ -31,7 +31,7 @@ from roadstead.framework.members import GroupMembers
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.framework.waiting import WaitingPods
 from roadstead.nodes.columns import I64, Bools
-from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.table import Rows, Table
 from roadstead.protocol.status import SUCCESS, Status
 from roadstead.storage.state import StorageState
@@ -151,7 +151,7 @@ class Effect:
     """
 
     key: Hashable
-    changes: Callable[[PodInfo], bool] = field(compare=False)
+    changes: Callable[[PodClass], bool] = field(compare=False)
 
 
 ON_ALL = Effect("all", lambda pod: True)
@@ -172,7 +172,7 @@ class Plugin(ABC):
     is_guarded: bool = False
     """Set on a user's plugin whose calls are contained; see `roadstead.framework.guarded`."""
     alike_by_kind: ClassVar[bool] = False
-    """All that it says is the same for pods of one kind (`PodInfo.kind`), but for what Filter and
+    """All that it says is the same for pods of one kind (`PodClass.kind`), but for what Filter and
     Score say where it reads more than NODE facts. Each class says so of itself, for none inherits.
     """
 
@@ -185,7 +185,7 @@ class Plugin(ABC):
         """The hashable part of the pod this plugin looks at, or None if it cannot tell."""
         return None
 
-    def known_state(self, pod: PodInfo) -> Hashable:
+    def known_state(self, pod: PodClass) -> Hashable:
         """What the plugin knows of the pod beside the table, where that may change.
 
         What was said of the pod holds while this stays equal. None for a pod of which nothing is
@@ -193,7 +193,7 @@ class Plugin(ABC):
         """
         return None
 
-    def effect(self, placed: PodInfo) -> Effect:
+    def effect(self, placed: PodClass) -> Effect:
         """What `placed` does to the answers for others on other nodes, as things stand.
 
         Asked of plugins that read the cluster; `ON_ALL` is always right and costs new evaluations.
@@ -223,7 +223,7 @@ class QueueSortPlugin(Plugin):
 
 class PreFilterPlugin(Plugin):
     @abstractmethod
-    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         """Prepares Filter, narrows the nodes, rejects the pod, or says Skip (no Filter then).
 
         table: all nodes. What Filter needs is written to `state`, under the plugin's name where
@@ -231,7 +231,7 @@ class PreFilterPlugin(Plugin):
         """
 
     def moved(
-        self, prepared: object, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+        self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         """AddPod and RemovePod: what was prepared, were pods to come to a row or to leave it.
 
@@ -260,10 +260,10 @@ class FilterPlugin(Plugin):
     unprepared: ClassVar[str] = ""
 
     @abstractmethod
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         """Which rows can take the pod, and why the others cannot."""
 
-    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> int:
+    def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         """How many of the first pods come to their rows, one row each, on top of those before it.
 
         It looks at the table itself: what PreFilter said need not hold any more. The pod behind
@@ -290,7 +290,7 @@ class PreparesScore(Plugin):
 
     @abstractmethod
     def pre_score(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+        self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
         """Prepares Score, or says Skip (the plugin contributes 0 then), or fails the cycle.
 
@@ -311,10 +311,10 @@ class ScorePlugin(Plugin):
     unprepared_score: ClassVar[str] = ""
 
     @abstractmethod
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         """Raw scores: int64[row]. Rows that are not feasible may hold anything."""
 
-    def normalize(self, state: CycleState, pod: PodInfo, raw: I64, extremes: Extremes) -> I64:
+    def normalize(self, state: CycleState, pod: PodClass, raw: I64, extremes: Extremes) -> I64:
         """raw: int64[k] → int64[k] in 0..100; element by element, knowing only the extremes."""
         return raw
 

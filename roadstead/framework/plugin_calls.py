@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.wire import facts_out
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 
 MAX_FOR_CLASS = 2
 MAX_IN_PROCESS = 4
@@ -133,7 +133,7 @@ class PluginCalls:
 def facts_of(args: tuple[object, ...]) -> PodFacts | None:
     """The facts of the pod that a method was given; None where it was given none."""
     for each in args:
-        if isinstance(each, PodInfo):
+        if isinstance(each, PodClass):
             return each.facts
         if isinstance(each, PodFacts):
             return each

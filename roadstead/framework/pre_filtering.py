@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.failures import nothing_left, phase_failure
 from roadstead.framework.profile import Profile
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.status import SUCCESS, Code, Status
 
@@ -42,7 +42,7 @@ class PreFilterOutcome:
 NO_PRE_FILTER = PreFilterOutcome(SUCCESS, (), None, ())
 
 
-def run_pre_filter(profile: Profile, pod: PodInfo, table: NodeTable) -> PreFilterOutcome:
+def run_pre_filter(profile: Profile, pod: PodClass, table: NodeTable) -> PreFilterOutcome:
     """What PreFilter says; plugins that say Skip are noted in the state."""
     state, known = CycleState(len(table)), profile.known_state(pod)
     rejection = SUCCESS

@@ -40,7 +40,7 @@ from roadstead.framework.plugin import (
 from roadstead.framework.registry import Registry
 from roadstead.framework.unprepared import prepared, unprepared_score
 from roadstead.nodes.interning import Interner
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.status import SUCCESS, Code, Status
 
@@ -102,7 +102,7 @@ class Profile:
         self.waiting = handle.waiting
         self.storage = handle.storage
         self.budgets = handle.cluster.budgets
-        self._class_of: dict[PodInfo, int] = {}
+        self._class_of: dict[PodClass, int] = {}
         self._signatures: Interner[Hashable] = Interner()
         self._find_kinds()
 
@@ -179,7 +179,7 @@ class Profile:
                 return phase_failure("PreEnqueue", status) if is_failure else status
         return SUCCESS
 
-    def class_of(self, pod: PodInfo, uid: str) -> Hashable:
+    def class_of(self, pod: PodClass, uid: str) -> Hashable:
         """The signature of a class as a small key that hashes fast; computed once per class.
 
         Pods of one signature get one key; where a plugin cannot tell, the key is the pod's own,
@@ -193,7 +193,7 @@ class Profile:
             self._class_of[pod] = known
         return (self.scheduler_name, (uid, pod) if known == UNSIGNED else known)
 
-    def _parts_by_kind(self, pod: PodInfo) -> tuple[Hashable, ...] | None:
+    def _parts_by_kind(self, pod: PodClass) -> tuple[Hashable, ...] | None:
         """A signature of which all that does not hang on amounts is found once for each kind."""
         kind = pod.kind
         if kind not in self._kind_parts:
@@ -205,22 +205,22 @@ class Profile:
         of_amounts = tuple(plugin.sign(pod.facts) for plugin in self._signing_amounts)
         return None if None in of_amounts else (*of_kind, *of_amounts)
 
-    def has_kind(self, pod: PodInfo) -> bool:
+    def has_kind(self, pod: PodClass) -> bool:
         """Whether what is found of a class holds for others of its kind (`Plugin.alike_by_kind`).
 
         What others make of a nominated pod hangs on what it asks for, too.
         """
         return self.alike_by_kind and not pod.facts.nominated_node_name
 
-    def kind_or_class(self, pod: PodInfo) -> int:
+    def kind_or_class(self, pod: PodClass) -> int:
         """Equal for classes that do the same to others; no kind has the number of a class."""
         return pod.kind if self.alike_by_kind else -1 - pod.index
 
-    def is_signed(self, pod: PodInfo) -> bool:
+    def is_signed(self, pod: PodClass) -> bool:
         """Whether all pods of a class have one key; asked once `class_of` was."""
         return self._class_of[pod] != UNSIGNED
 
-    def known_state(self, pod: PodInfo) -> Hashable:
+    def known_state(self, pod: PodClass) -> Hashable:
         """What the plugins know of a pod beside the table; see `Plugin.known_state`."""
         key = self.kind_or_class(pod)
         if key in self._nothing_known:
@@ -236,17 +236,17 @@ class Profile:
         """Whether pods of this profile have their claims bound where they are placed."""
         return any(plugin.binds_volumes for plugin in self.reserve)
 
-    def effects(self, placed: PodInfo) -> tuple[Effect, ...]:
+    def effects(self, placed: PodClass) -> tuple[Effect, ...]:
         """What a pod, wherever it comes or goes, does to what is said of others elsewhere."""
         return effects_of(self.cross_node, placed)
 
 
-def effects_of(plugins: Iterable[Plugin], placed: PodInfo) -> tuple[Effect, ...]:
+def effects_of(plugins: Iterable[Plugin], placed: PodClass) -> tuple[Effect, ...]:
     """What a pod does to what some plugins say of others; equal for pods that do the same."""
     return tuple([plugin.effect(placed) for plugin in plugins])
 
 
-def concern(effects: Iterable[Effect], pod: PodInfo) -> bool:
+def concern(effects: Iterable[Effect], pod: PodClass) -> bool:
     """Whether some effects may change what is said of a pod."""
     return any(each.changes(pod) for each in effects)
 

@@ -16,7 +16,7 @@ from roadstead.framework.pre_filtering import PreFilterOutcome
 from roadstead.framework.profile import Profile
 from roadstead.nodes.bare import bare
 from roadstead.nodes.columns import I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.status import SUCCESS, Status
 
@@ -42,7 +42,7 @@ NO_PRE_SCORE = PreScoreOutcome(SUCCESS, CycleState(-1))
 
 
 def run_pre_score(
-    profile: Profile, pre_filter: PreFilterOutcome, pod: PodInfo, table: NodeTable, rows: Feasible
+    profile: Profile, pre_filter: PreFilterOutcome, pod: PodClass, table: NodeTable, rows: Feasible
 ) -> PreScoreOutcome:
     """What PreScore says behind a PreFilter. rows() -> bool[row]: which rows are feasible."""
     state, asked = CycleState(len(table), pre_filter.state), list[bool]()
@@ -61,14 +61,14 @@ def run_pre_score(
     return PreScoreOutcome(profile.unprepared_score, state, bool(asked))
 
 
-def raw_scores(plugin: ScorePlugin, state: CycleState, pod: PodInfo, table: NodeTable) -> I64:
+def raw_scores(plugin: ScorePlugin, state: CycleState, pod: PodClass, table: NodeTable) -> I64:
     """Raw scores of all rows, in an array of their own: int64[row]."""
     scores: I64 = np.ascontiguousarray(plugin.score(state, pod, table))
     return scores.copy() if scores.base is not None else scores
 
 
 def bare_scores(
-    plugin: ScorePlugin, state: CycleState, pod: PodInfo, table: NodeTable, feasible: Bools
+    plugin: ScorePlugin, state: CycleState, pod: PodClass, table: NodeTable, feasible: Bools
 ) -> I64:
     """Raw scores of the feasible rows as bare nodes, 0 elsewhere: int64[row]."""
     rows = np.flatnonzero(feasible)

@@ -16,7 +16,7 @@ import numpy as np
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads, ScorePlugin
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import SUCCESS, Code, Status
 
@@ -30,7 +30,7 @@ class UnpreparedFilter(FilterPlugin):
         self.name = plugin.name  # type: ignore[misc]
         self._status = Status(Code.ERROR, (plugin.unprepared,))
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         return FilterResult.refuse(np.ones(len(table), dtype=np.bool_), self._status)
 
     def sign(self, pod: PodFacts) -> Hashable | None:

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 
 from roadstead.framework.plugin import Plugin
 from roadstead.framework.profile import Profile, concern, effects_of
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 
 Inputs = tuple[int, Hashable]
 """Version of the nodes' facts, and the plugins' own state of the pod (`Profile.known_state`)."""
 
 
-def inputs_of(table: NodeTable, profile: Profile, pod: PodInfo) -> Inputs:
+def inputs_of(table: NodeTable, profile: Profile, pod: PodClass) -> Inputs:
     """The inputs of a finding about a pod, as they are now."""
     return table.node_version, profile.known_state(pod)
 
@@ -39,7 +39,7 @@ class Validity:
     unaffected_by: set[int] = field(default_factory=set)
 
     def holds(
-        self, table: NodeTable, profile: Profile, plugins: Iterable[Plugin], pod: PodInfo
+        self, table: NodeTable, profile: Profile, plugins: Iterable[Plugin], pod: PodClass
     ) -> bool:
         """Whether no pod that affects `plugins` was added or removed since; inputs are equal."""
         columns = table.columns
@@ -52,7 +52,7 @@ class Validity:
         return True
 
     def is_changed_by(
-        self, other: PodInfo, profile: Profile, plugins: Iterable[Plugin], pod: PodInfo
+        self, other: PodClass, profile: Profile, plugins: Iterable[Plugin], pod: PodClass
     ) -> bool:
         """Whether pods of another class may change what plugins answer for this one elsewhere."""
         key = profile.kind_or_class(other)

@@ -31,7 +31,7 @@ from roadstead.framework.plugin import (
 )
 from roadstead.framework.profile import Profile
 from roadstead.nodes.columns import I32
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
 
 PASSED = 0
@@ -41,7 +41,7 @@ class Filtered(Protocol):
     """What is asked of an evaluation (`roadstead/framework/evaluation.py`) that is up to date."""
 
     profile: Profile
-    pod: PodInfo
+    pod: PodClass
     state: CycleState
 
     @property
@@ -49,7 +49,7 @@ class Filtered(Protocol):
 
     def fixed(self) -> tuple[I32, I32]: ...
 
-    def nominated_to(self, node_name: str) -> Mapping[PodInfo, int]: ...
+    def nominated_to(self, node_name: str) -> Mapping[PodClass, int]: ...
 
     def take(
         self,
@@ -80,16 +80,16 @@ class WhatIf:
             codes, positions = evaluation.fixed()
             fixed = codes[rows], positions[rows]
         self._fixed = fixed
-        self._moved: list[dict[PodInfo, int]] = [{} for _ in rows]
+        self._moved: list[dict[PodClass, int]] = [{} for _ in rows]
         self._nominated = {
             row: pods
             for row, name in enumerate(self.table.columns.names)
             if (pods := evaluation.nominated_to(name))
         }
 
-    def move(self, moves: Iterable[tuple[int, PodInfo, int]]) -> None:
+    def move(self, moves: Iterable[tuple[int, PodClass, int]]) -> None:
         """Pods come to rows or leave them: (row, class, how many more or, below 0, fewer)."""
-        by_class: dict[PodInfo, dict[int, int]] = {}
+        by_class: dict[PodClass, dict[int, int]] = {}
         for row, info, change in moves:
             rows = by_class.setdefault(info, {})
             rows[row] = rows.get(row, 0) + change
@@ -176,8 +176,8 @@ class WhatIf:
 
 
 def counted_for(
-    pod: PodInfo, nominated: Mapping[PodInfo, int], own: PodInfo | None
-) -> dict[PodInfo, int]:
+    pod: PodClass, nominated: Mapping[PodClass, int], own: PodClass | None
+) -> dict[PodClass, int]:
     """Those of the pods nominated to a node that a pod must yield to.
 
     own: the class as which the pod itself is among them; a pod does not yield to itself.

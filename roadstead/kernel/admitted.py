@@ -14,7 +14,7 @@ from roadstead.framework.scoring import NO_PRE_SCORE, PreScoreOutcome
 from roadstead.kernel.cover import why_not
 from roadstead.kernel.lowering.lowerings import RowLowering
 from roadstead.kernel.stills import Still, key_of, still_of
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 
 
@@ -26,7 +26,7 @@ class KernelClass:
     """
 
     evaluation: Evaluation
-    pod: PodInfo
+    pod: PodClass
     pre_filter: PreFilterOutcome
     pre_score: PreScoreOutcome
 

@@ -30,7 +30,7 @@ from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.kernel.start import CompiledCode
 from roadstead.kernel.stills import Still, normalized
 from roadstead.nodes.columns import I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
 
 BUILD_AT_ONCE = 64
@@ -49,7 +49,7 @@ class KernelPod(Protocol):
     @property
     def key(self) -> str: ...
     @property
-    def info(self) -> PodInfo: ...
+    def info(self) -> PodClass: ...
     @property
     def signature(self) -> Hashable: ...
     @property

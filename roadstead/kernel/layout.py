@@ -12,7 +12,7 @@ from roadstead.kernel.arrays import BUCKETS, GROUP, Totals
 from roadstead.kernel.lowering.lowerings import is_counted
 from roadstead.kernel.stills import Still
 from roadstead.nodes.columns import Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.view import Rows
 
 
@@ -51,7 +51,7 @@ def empty_totals(classes: int, stills: Sequence[Still], models: int, row_at: Row
     )
 
 
-def affected_by(profiles: Sequence[Profile], infos: Sequence[PodInfo]) -> Bools:
+def affected_by(profiles: Sequence[Profile], infos: Sequence[PodClass]) -> Bools:
     """Whether placing one class may change another on other nodes: bool[placed, asked].
 
     What is counted across nodes is kept up to date, and does not matter here.

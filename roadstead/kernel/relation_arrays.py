@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.nodes.columns import I32, I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 
 HARD, SOFT, HOST, EXISTING_ANTI, AFFINITY, ANTI_AFFINITY, SCORE = range(7)
 """Kinds of lines. HOST: a soft constraint over hostnames, which counts each node's own pods."""
@@ -138,10 +138,10 @@ class RelationOf:
     adds: of each plugin, what a pod of another class adds: (line, amount).
     """
 
-    info: PodInfo
+    info: PodClass
     lines: list[Line] = field(default_factory=list)
     scored: Bools | None = None
     near_itself: bool = False
     spread_weight: int = 0
     near_weight: int = 0
-    adds: list[Callable[[PodInfo], Iterable[tuple[int, int]]]] = field(default_factory=list)
+    adds: list[Callable[[PodClass], Iterable[tuple[int, int]]]] = field(default_factory=list)

@@ -14,7 +14,7 @@ from roadstead.kernel.cell_layout import no_cells
 from roadstead.kernel.lowering.lowerings import face_key, relation_key, relation_of
 from roadstead.kernel.relation_arrays import HARD, SOFT, Line, RelationOf, Relations
 from roadstead.nodes.columns import I32, I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 
 MAX_PLACES = 1 << 23
@@ -126,7 +126,7 @@ def relate(
     """What classes have to do with each other, after PreFilter and PreScore; None where that is
     too much.
     """
-    faces: dict[Hashable, tuple[int, PodInfo]] = {}
+    faces: dict[Hashable, tuple[int, PodClass]] = {}
     face_of = [faces.setdefault(face_key(e.pod), (len(faces), e.pod))[0] for e in classes]
     pods = [pod for _, pod in faces.values()]
     kinds: dict[Hashable, int] = {}
@@ -202,7 +202,7 @@ def _joined(arrays: Sequence[I64] | Sequence[Bools]) -> I64:
     return np.concatenate(arrays).astype(np.int64) if arrays else np.zeros(0, np.int64)
 
 
-def _effects(relations: Sequence[RelationOf], pods: Sequence[PodInfo]) -> tuple[I64, list[int]]:
+def _effects(relations: Sequence[RelationOf], pods: Sequence[PodClass]) -> tuple[I64, list[int]]:
     """What a pod of each face adds to the lines of all relations, and where each face begins."""
     found: list[tuple[int, int]] = []
     starts = [0]

@@ -16,7 +16,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 
 Placed = tuple[PodIdentity, PodFacts, str]
@@ -36,7 +36,7 @@ def score_regret(
     """Mean over a sample of `placed`, evenly spaced; 0 where nothing is placed.
 
     A node that was not feasible any more counts as the lowest score, 0. classes: those with which
-    the profiles were built. PodInfo and node order are made anew; nothing is changed elsewhere.
+    the profiles were built. PodClass and node order are made anew; nothing is changed elsewhere.
     """
     table = NodeTable(classes)
     for node in nodes:

@@ -16,7 +16,7 @@ from roadstead.config.settings import Settings
 from roadstead.cycle.batch import Decision
 from roadstead.cycle.tentative import Tentative
 from roadstead.facts.node_list import NodeList
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.placements import Delta, DeltaKind
 from roadstead.storage import StorageChange

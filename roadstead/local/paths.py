@@ -34,7 +34,7 @@ from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.local.drive import run_now
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.snapshots import is_behind, take_snapshot
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack

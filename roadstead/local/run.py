@@ -32,7 +32,7 @@ from roadstead.framework.members import GroupMembers
 from roadstead.journal import Journal, NullJournal
 from roadstead.local.drive import drive
 from roadstead.local.nodes import LocalNodes
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.queue.nominations import QueueSteps, SendNominations
 from roadstead.queue.reports import NodeChange, PendingNote
 from roadstead.run import RunPlan, build_narrower, build_profiles

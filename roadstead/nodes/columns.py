@@ -13,7 +13,7 @@ from roadstead.facts.pod import HostPort
 from roadstead.facts.taints import Taint
 from roadstead.nodes.interning import Interner
 from roadstead.nodes.labels import MISSING, LabelColumn
-from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.pods_on_row import PodsOnRow
 
 PortSet = tuple[tuple[HostPort, int], ...]
@@ -69,8 +69,8 @@ class Columns:
         self.names: list[str] = []
         self.facts: list[NodeFacts] = []
         self.pods: list[PodsOnRow] = []
-        self.class_counts: dict[PodInfo, int] = {}
-        self.class_changed: dict[PodInfo, int] = {}
+        self.class_counts: dict[PodClass, int] = {}
+        self.class_changed: dict[PodClass, int] = {}
         self.changes = 0
         resources = len(classes.resources)
         self.allocatable: I64 = np.zeros((resources, capacity), dtype=np.int64)
@@ -123,7 +123,7 @@ class Columns:
         facts = self.facts[row]
         return facts if facts.name else named_node(facts, self.names[row])
 
-    def count_class(self, info: PodInfo, change: int) -> None:
+    def count_class(self, info: PodClass, change: int) -> None:
         """Counts pods of a class coming (or, with a negative change, going)."""
         left = self.class_counts.get(info, 0) + change
         assert left >= 0, f"fewer than no pods of {info!r}"

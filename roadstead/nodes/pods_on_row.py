@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 
-PodsOnRow = dict[PodInfo, int]
+PodsOnRow = dict[PodClass, int]
 
 NO_PODS: PodsOnRow = {}
 """Of every row without pods."""
 
 
-def changed(here: PodsOnRow, info: PodInfo, change: int) -> PodsOnRow:
+def changed(here: PodsOnRow, info: PodClass, change: int) -> PodsOnRow:
     """What is on a row once pods of a class came or, with a negative change, left.
 
     `here` is not to be used any more. AssertionError where more leave than there are.
@@ -43,7 +43,7 @@ def duplicate(here: PodsOnRow) -> PodsOnRow:
     return NO_PODS
 
 
-def add_each(on_rows: list[PodsOnRow], rows: Sequence[int], infos: Sequence[PodInfo]) -> None:
+def add_each(on_rows: list[PodsOnRow], rows: Sequence[int], infos: Sequence[PodClass]) -> None:
     """Pods come to rows, one to each of `rows`."""
     for row, info in zip(rows, infos, strict=True):
         here = on_rows[row]

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.pods_by_node import PodsByNode
 
 
@@ -25,7 +25,7 @@ class Resident(NamedTuple):
     uid: str
     key: str
     started_s: float | None
-    info: PodInfo
+    info: PodClass
 
 
 class Residents:
@@ -35,12 +35,12 @@ class Residents:
 
     def __init__(self) -> None:
         self._pods = PodsByNode()
-        self._info_of: dict[str, PodInfo] = {}
+        self._info_of: dict[str, PodClass] = {}
         self._key_of: dict[str, str] = {}
         self._started_s: dict[str, float] = {}
 
     def add(
-        self, node: str, uid: str, info: PodInfo, key: str = "", started_s: float | None = None
+        self, node: str, uid: str, info: PodClass, key: str = "", started_s: float | None = None
     ) -> None:
         """A pod comes to a node. key: its namespace/name, where the UID is another text."""
         if uid in self._info_of:
@@ -56,7 +56,7 @@ class Residents:
         self,
         nodes: Sequence[str],
         uids: Sequence[str],
-        infos: Sequence[PodInfo],
+        infos: Sequence[PodClass],
         keys: Sequence[str],
     ) -> None:
         """Pods, each once, come to nodes, as by `add`."""
@@ -68,7 +68,7 @@ class Residents:
             [(uid, key) for uid, key in zip(uids, keys, strict=True) if key and key != uid]
         )
 
-    def remove(self, node: str, info: PodInfo, uid: str = "") -> None:
+    def remove(self, node: str, info: PodClass, uid: str = "") -> None:
         """A pod leaves a node; without a UID the last of its class that came."""
         if not uid:
             here = reversed(self._pods.on(node))
@@ -111,7 +111,7 @@ class Nominations:
     __slots__ = ("_to",)
 
     def __init__(self) -> None:
-        self._to: dict[str, dict[PodInfo, int]] = {}
+        self._to: dict[str, dict[PodClass, int]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._to)
@@ -119,12 +119,12 @@ class Nominations:
     def __iter__(self) -> Iterator[str]:
         return iter(self._to)
 
-    def add(self, node: str, info: PodInfo, count: int = 1) -> None:
+    def add(self, node: str, info: PodClass, count: int = 1) -> None:
         """Pods of a class are nominated to a node."""
         here = self._to.setdefault(node, {})
         here[info] = here.get(info, 0) + count
 
-    def remove(self, node: str, info: PodInfo) -> bool:
+    def remove(self, node: str, info: PodClass) -> bool:
         """One nomination less; False where there was none of this class."""
         here = self._to.get(node, {})
         left = here.get(info, 0) - 1
@@ -136,6 +136,6 @@ class Nominations:
             del self._to[node]
         return True
 
-    def to(self, node: str) -> Mapping[PodInfo, int]:
+    def to(self, node: str) -> Mapping[PodClass, int]:
         """The classes nominated to a node and how many pods of each."""
         return self._to.get(node, {})

@@ -17,7 +17,7 @@ from roadstead.facts.node_list import NodeList
 from roadstead.nodes.bulk import write_nodes
 from roadstead.nodes.columns import I64, UP_TO_DATE, Columns, name_hash
 from roadstead.nodes.node_order import NodeTree
-from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.pods_on_row import NO_PODS, add_each, changed, duplicate
 from roadstead.nodes.ports import counted, listed
 from roadstead.nodes.residents import Nominations, Residents
@@ -226,7 +226,7 @@ class NodeTable(Table):
     def add_pod(
         self,
         node_name: str,
-        info: PodInfo,
+        info: PodClass,
         count: int = 1,
         *,
         uid: str = "",
@@ -245,13 +245,13 @@ class NodeTable(Table):
         self._count_pods(row, info, count)
         return row
 
-    def add_pods(self, rows: Sequence[int], infos: Sequence[PodInfo]) -> None:
+    def add_pods(self, rows: Sequence[int], infos: Sequence[PodClass]) -> None:
         """Pods come to rows, one to each of `rows`, as by `add_pod`: rows[i] gets infos[i].
 
         Who they are is for `Residents` to be told.
         """
         add_each(self.columns.pods, rows, infos)
-        rows_of: defaultdict[PodInfo, list[int]] = defaultdict(list)
+        rows_of: defaultdict[PodClass, list[int]] = defaultdict(list)
         for row, info in zip(rows, infos, strict=True):
             rows_of[info].append(row)
         for info, its_rows in rows_of.items():
@@ -261,7 +261,7 @@ class NodeTable(Table):
                 continue
             self._count_rows(its_rows, info, [1] * len(its_rows))
 
-    def shift(self, changes: Mapping[int, int], info: PodInfo) -> None:
+    def shift(self, changes: Mapping[int, int], info: PodClass) -> None:
         """So many more or, below 0, fewer pods of a class are on each of some rows.
 
         For overlays: who they are is told nobody.
@@ -271,7 +271,7 @@ class NodeTable(Table):
             pods[row] = changed(pods[row], info, change)
         self._count_rows(list(changes), info, list(changes.values()))
 
-    def _count_rows(self, on: Sequence[int], info: PodInfo, changes: Sequence[int]) -> None:
+    def _count_rows(self, on: Sequence[int], info: PodClass, changes: Sequence[int]) -> None:
         """As `_count_pods` on each of many rows, which may come twice."""
         columns, rows, change = self.columns, np.array(on, np.intp), np.array(changes, np.int64)
         for row, each in zip(on, changes, strict=True) if info.facts.host_ports else ():
@@ -287,7 +287,7 @@ class NodeTable(Table):
         self.version += 1
         columns.version[rows] = self.version
 
-    def remove_pod(self, node_name: str, info: PodInfo, *, uid: str = "") -> int:
+    def remove_pod(self, node_name: str, info: PodClass, *, uid: str = "") -> int:
         """A pod of a class leaves a node; the row it changed."""
         row = self._row_of[node_name]
         self.residents.remove(node_name, info, uid)
@@ -297,17 +297,17 @@ class NodeTable(Table):
         self._count_pods(row, info, -1)
         return row
 
-    def nominate(self, node_name: str, info: PodInfo, count: int = 1) -> None:
+    def nominate(self, node_name: str, info: PodClass, count: int = 1) -> None:
         """Pods of a class are to come to a node, be it known or not."""
         self.nominations.add(node_name, self.as_nominated(info), count)
         self._touch(node_name)
 
-    def withdraw(self, node_name: str, info: PodInfo) -> None:
+    def withdraw(self, node_name: str, info: PodClass) -> None:
         """Ends one nomination; nothing changes where there is none."""
         if self.nominations.remove(node_name, self.as_nominated(info)):
             self._touch(node_name)
 
-    def as_nominated(self, info: PodInfo) -> PodInfo:
+    def as_nominated(self, info: PodClass) -> PodClass:
         """The class as which a pod is among the nominated: to which node is told beside it."""
         if not info.facts.nominated_node_name:
             return info
@@ -319,7 +319,7 @@ class NodeTable(Table):
             self.version += 1
             self.columns.version[row] = self.version
 
-    def _count_pods(self, row: int, info: PodInfo, change: int) -> None:
+    def _count_pods(self, row: int, info: PodClass, change: int) -> None:
         columns = self.columns
         if len(columns.requested) < len(columns.classes.resources):
             columns.fit_resources()
@@ -336,7 +336,7 @@ class NodeTable(Table):
         self.version += 1
         columns.version[row] = self.version
 
-    def _count_ports(self, row: int, info: PodInfo, change: int) -> None:
+    def _count_ports(self, row: int, info: PodClass, change: int) -> None:
         columns = self.columns
         ports = dict(columns.port_sets.values[columns.port_set[row]])
         count = listed if self.lists_ports else counted

@@ -15,7 +15,7 @@ from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Taint
 from roadstead.nodes.columns import I32, I64, Bools, Columns, PortSet
 from roadstead.nodes.labels import match_requirement, match_term
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 
 Rows = NDArray[np.intp]
 
@@ -153,12 +153,12 @@ class Table:
         """The node itself, for what no column holds."""
         return self.columns.node(row if self._rows is None else int(self._rows[row]))
 
-    def pods(self, row: int) -> Mapping[PodInfo, int]:
+    def pods(self, row: int) -> Mapping[PodClass, int]:
         """The classes on a node and how many pods of each."""
         return self.columns.pods[row if self._rows is None else self._rows[row]]
 
     @property
-    def class_counts(self) -> Mapping[PodInfo, int]:
+    def class_counts(self) -> Mapping[PodClass, int]:
         """How many pods of each class are on all nodes of the columns (a view's included)."""
         return self.columns.class_counts
 

@@ -22,7 +22,7 @@ from roadstead.facts.csi_migration import (
 from roadstead.facts.pod import PodFacts, Volume
 from roadstead.facts.storage import ClaimFacts, CsiNodeFacts, CsiSource
 from roadstead.nodes.columns import I64, Columns
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.view import Rows
 from roadstead.plugins.volume_users import VolumeUsers
 from roadstead.storage.claims import CLAIM, EPHEMERAL, ClaimError, check_owner, not_found
@@ -114,8 +114,8 @@ class AttachedVolumes:
         self._storage_version = -1
         self._on_row: dict[int, dict[CsiSource, None]] = {}
         self._rows_of: dict[CsiSource, set[int]] = {}
-        self._rows_with: dict[PodInfo, set[int]] = {}
-        self._infos_on: dict[int, tuple[PodInfo, ...]] = {}
+        self._rows_with: dict[PodClass, set[int]] = {}
+        self._infos_on: dict[int, tuple[PodClass, ...]] = {}
         self._limits: dict[str, I64] = {}
         self._counts: dict[str, I64] = {}
         self.kinds: dict[CsiNodeFacts | None, Rows] = {}

@@ -43,7 +43,7 @@ from roadstead.framework.plugin import (
 )
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.framework.waiting import Chosen
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable, unschedulable
 
@@ -119,7 +119,7 @@ class Coscheduling(
             f'waiting for pod group "{_named(key)}": {there} of {needed} pods exist'
         )
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         refusal = self._refusal(pod.facts)
         return PreFilterResult(unresolvable(refusal) if refusal else Status(Code.SKIP))
 

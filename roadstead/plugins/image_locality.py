@@ -24,7 +24,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import MAX_NODE_SCORE, Feasible, PreparesScore, Reads, ScorePlugin
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
 from roadstead.protocol.status import SUCCESS, Status
 
@@ -69,7 +69,7 @@ class ImageLocality(ScorePlugin, PreparesScore):
     alike_by_kind = True
 
     def pre_score(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+        self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
         rows = {image: _rows_with(image, table) for image in sorted(set(pod.facts.images))}
         found = [_nodes_with(image, *each, table) for image, each in rows.items() if len(each[0])]
@@ -82,7 +82,7 @@ class ImageLocality(ScorePlugin, PreparesScore):
             state.write(self.name, ImageNodes(tuple(found), tuple(late)))
         return SUCCESS
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         if not state.has(self.name):
             return np.zeros(len(table), dtype=np.int64)
         known_nodes = state.read(self.name, ImageNodes)
@@ -98,7 +98,7 @@ class ImageLocality(ScorePlugin, PreparesScore):
         return (pod.images, pod.container_count)
 
 
-def _by_set(state: CycleState, pod: PodInfo, table: Table, known: ImageNodes) -> I64:
+def _by_set(state: CycleState, pod: PodClass, table: Table, known: ImageNodes) -> I64:
     """Score of every image set of the table: int64[set]."""
     scaled = {
         image: int(float(size_bytes) * (nodes / state.node_count))

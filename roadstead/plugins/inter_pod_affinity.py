@@ -59,7 +59,7 @@ from roadstead.framework.plugin import (
     ScorePlugin,
 )
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.inter_pod_counts import (
     FILTERING,
@@ -152,28 +152,28 @@ class InterPodAffinity(
         self._counts: OrderedDict[Kind, Counts] = OrderedDict()
         self._cells = 0
 
-    def relation(self, pod: PodInfo, other: PodInfo) -> Relation:
+    def relation(self, pod: PodClass, other: PodClass) -> Relation:
         """What one pod of a class on a node adds to the counts of another that is to be placed."""
         counts = self._counts_of(pod)
         relation = counts.relation_to(other)
         self._settle(counts)
         return relation
 
-    def required_keys(self, pod: PodInfo) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def required_keys(self, pod: PodClass) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Topology keys of the pod's required terms: affinity, anti-affinity."""
         terms = self._counts_of(pod).pod.terms
         near = dict.fromkeys(term.topology_key for term in terms.affinity)
         return tuple(near), tuple(dict.fromkeys(t.topology_key for t in terms.anti_affinity))
 
-    def is_near_itself(self, pod: PodInfo) -> bool:
+    def is_near_itself(self, pod: PodClass) -> bool:
         """Whether the pod is what it wants to be near."""
         return matches_all(self._counts_of(pod).pod.terms.affinity, pod)
 
-    def scores(self, pod: PodInfo) -> bool:
+    def scores(self, pod: PodClass) -> bool:
         """Whether preferred terms, its own or others', are looked at for the pod."""
         return self._counts_of(pod).pod.scores
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         counts = self._counts_of(pod)
         terms = counts.pod.terms
         if terms.error:
@@ -190,7 +190,7 @@ class InterPodAffinity(
         return PreFilterResult()
 
     def moved(
-        self, prepared: object, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+        self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         assert isinstance(prepared, FilterState)
         counts, before = self._counts_of(pod), prepared.counts
@@ -212,7 +212,7 @@ class InterPodAffinity(
         )
         return self._filtering(pod, after)
 
-    def _filtering(self, pod: PodInfo, counts: PodCounts) -> FilterState:
+    def _filtering(self, pod: PodClass, counts: PodCounts) -> FilterState:
         near, away = self.required_keys(pod)
         return FilterState(
             counts,
@@ -222,7 +222,7 @@ class InterPodAffinity(
             first=not counts.affinity and self.is_near_itself(pod),
         )
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         filtering = state.read(self.name, FilterState)
         codes = np.zeros(len(table), dtype=np.int32)
         # The first to speak is written last.
@@ -237,7 +237,7 @@ class InterPodAffinity(
                 codes[domains.at(table) == 0] = _NOT_NEAR
         return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
 
-    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> int:
+    def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         counts_of = {pod: self._counts_of(pod) for pod in dict.fromkeys(pods)}
         if any(counts.pod.terms.error for counts in counts_of.values()):
             return 0
@@ -249,7 +249,7 @@ class InterPodAffinity(
         return number
 
     def pre_score(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+        self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
         counts = self._counts_of(pod)
         if not counts.pod.scores:
@@ -262,23 +262,23 @@ class InterPodAffinity(
         state.write(self.name, TopologyScores(scores, _domains(scores, scores)))
         return SUCCESS
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         raw = np.zeros(len(table), dtype=np.int64)
         for domains in state.read(self.name, TopologyScores).domains:
             raw += domains.at(table)
         return raw
 
-    def normalize(self, state: CycleState, pod: PodInfo, raw: I64, extremes: Extremes) -> I64:
+    def normalize(self, state: CycleState, pod: PodClass, raw: I64, extremes: Extremes) -> I64:
         spread = extremes.maximum - extremes.minimum
         if not spread:
             return np.zeros_like(raw)
         share = (raw - extremes.minimum).astype(np.float64) / float(spread)
         return (float(MAX_NODE_SCORE) * share).astype(np.int64)
 
-    def effect(self, placed: PodInfo) -> Effect:
+    def effect(self, placed: PodClass) -> Effect:
         return Effect(self._terms.kind(placed), partial(self._counts_for, placed))
 
-    def _counts_for(self, placed: PodInfo, pod: PodInfo) -> bool:
+    def _counts_for(self, placed: PodClass, pod: PodClass) -> bool:
         counts = self._counts_of(pod)
         related = counts.relates_to(placed)
         self._settle(counts)
@@ -370,7 +370,7 @@ class InterPodAffinity(
         while self._cells > MAX_CELLS and len(self._counts) > 1:
             self._cells -= self._counts.popitem(last=False)[1].cells
 
-    def _counts_of(self, pod: PodInfo) -> Counts:
+    def _counts_of(self, pod: PodClass) -> Counts:
         kind = self._terms.kind(pod)
         found = self._counts.get(kind)
         if found is None:
@@ -378,7 +378,7 @@ class InterPodAffinity(
         self._counts.move_to_end(kind)
         return found
 
-    def _new_pod(self, pod: PodInfo, kind: Kind) -> NewPod:
+    def _new_pod(self, pod: PodClass, kind: Kind) -> NewPod:
         facts = pod.facts
         preferring = facts.preferred_pod_affinity or facts.preferred_pod_anti_affinity
         return NewPod(

@@ -6,7 +6,7 @@ terms of two classes ──► `Relation`: what a pod of one adds to which count
                          ──► `may_stand`: pods that come one after another
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go (AffinityTerm.Matches),
-pkg/scheduler/framework/types.go (PodInfo.Update) and plugins/interpodaffinity/plugin.go
+pkg/scheduler/framework/types.go (PodClass.Update) and plugins/interpodaffinity/plugin.go
 (mergeAffinityTermNamespacesIfNotEmpty).
 """
 
@@ -26,7 +26,7 @@ from roadstead.facts.selectors import LabelSelector, join_errors
 from roadstead.framework.events import HintError
 from roadstead.nodes.columns import I32, I64, Columns
 from roadstead.nodes.interning import Interner
-from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.table import NodeTable, Rows, Table
 
 NamespaceLabels = Mapping[str, Mapping[str, str]]
@@ -80,7 +80,7 @@ class Term:
     weight: int
     meaning: int
 
-    def matches(self, pod: PodInfo, namespace_labels: Mapping[str, str]) -> bool:
+    def matches(self, pod: PodClass, namespace_labels: Mapping[str, str]) -> bool:
         """Whether a pod, whose namespace has these labels, is meant by the term."""
         return self.means(pod.facts.namespace, pod.labels, namespace_labels)
 
@@ -173,7 +173,7 @@ def _first_error(terms: Iterable[PodAffinityTerm]) -> str:
     return next((term.error for term in terms if term.error), "")
 
 
-def matches_all(terms: Sequence[Term], pod: PodInfo) -> bool:
+def matches_all(terms: Sequence[Term], pod: PodClass) -> bool:
     """Whether a pod matches all of a new pod's (merged) terms; False where there are none."""
     return bool(terms) and all(term.matches(pod, {}) for term in terms)
 
@@ -225,7 +225,7 @@ class NewPod:
 
     def __init__(
         self,
-        info: PodInfo,
+        info: PodClass,
         terms: Terms,
         namespace_labels: Mapping[str, str],
         *,
@@ -239,7 +239,7 @@ class NewPod:
         self.hard_weight = hard_weight
         self._meant: dict[int, bool] = {}
 
-    def wishes(self, other: PodInfo) -> Relation:
+    def wishes(self, other: PodClass) -> Relation:
         """What the pod's own terms make of one pod of `other`: its namespace and labels matter."""
         terms = self.terms
         lines: Counter[Line] = Counter()
@@ -304,7 +304,7 @@ Kind = tuple[int, int]
 
 
 class Placed(NamedTuple):
-    """Classes on rows, as arrays: int64[k] each. classes: `PodInfo.index`. pods: how many."""
+    """Classes on rows, as arrays: int64[k] each. classes: `PodClass.index`. pods: how many."""
 
     rows: I64
     classes: I64
@@ -378,7 +378,7 @@ class TermIndex:
         self.placements = Placements()
         self.kinds: list[Kind] = []
         self.terms: list[Terms] = []
-        self.with_terms: list[PodInfo] = []
+        self.with_terms: list[PodClass] = []
         self._compiler = TermCompiler()
         self._faces: Interner[tuple[str, Labels]] = Interner()
         self._term_codes: Interner[tuple[tuple[PodAffinityTerm, ...], ...]] = Interner()
@@ -401,7 +401,7 @@ class TermIndex:
             if any(self.terms[terms].groups):
                 self.with_terms.append(info)
 
-    def kind(self, info: PodInfo) -> Kind:
+    def kind(self, info: PodClass) -> Kind:
         """The kind of a class of this process."""
         if info.index >= len(self.kinds):
             self.catch_up()
@@ -446,12 +446,12 @@ class Counts:
         self._index.catch_up()
         return self._has_terms or bool(self._index.with_terms)
 
-    def relates_to(self, other: PodInfo) -> bool:
+    def relates_to(self, other: PodClass) -> bool:
         """Whether a pod of that class, wherever it stands, counts for this one."""
         self._relate()
         return other.index < len(self._codes) and bool(self._codes[other.index])
 
-    def relation_to(self, other: PodInfo) -> Relation:
+    def relation_to(self, other: PodClass) -> Relation:
         """What one pod of that class adds to each line, wherever it stands."""
         self._relate()
         if other.index >= len(self._codes):
@@ -478,7 +478,7 @@ class Counts:
             codes[[at for at, _ in found]] = [code for _, code in found]
             self._codes = codes
 
-    def _code(self, other: PodInfo, kind: Kind) -> int:
+    def _code(self, other: PodClass, kind: Kind) -> int:
         """Each namespace with labels, and each set of terms, is compared with the pod once."""
         code = self._by_kind.get(kind)
         if code is None:
@@ -657,10 +657,10 @@ class _Sums:
 
 
 def may_stand(
-    pods: Sequence[PodInfo],
+    pods: Sequence[PodClass],
     rows: Rows,
     table: Table,
-    counts_of: Mapping[PodInfo, Counts],
+    counts_of: Mapping[PodClass, Counts],
     codes: Codes,
 ) -> int:
     """How many of the first pods, which come to `rows` in this order, may stand there.
@@ -670,7 +670,7 @@ def may_stand(
     meeting = counts_of if any(any(each.pod.terms.groups) for each in counts_of.values()) else {}
     if len(meeting) > MAX_CLASSES:
         return 0
-    lines: dict[PodInfo, dict[Line, _Sums]] = {}
+    lines: dict[PodClass, dict[Line, _Sums]] = {}
     for info, counts in counts_of.items():
         vectors = counts.find(table)
         wanted = {line for line in vectors if line[0] in _REQUIRED}
@@ -690,9 +690,9 @@ def may_stand(
 
 
 def _means(
-    info: PodInfo,
-    counts_of: Mapping[PodInfo, Counts],
-    lines: Mapping[PodInfo, Mapping[Line, _Sums]],
+    info: PodClass,
+    counts_of: Mapping[PodClass, Counts],
+    lines: Mapping[PodClass, Mapping[Line, _Sums]],
 ) -> list[tuple[_Sums, int]]:
     """What one pod of a class adds to the sums of all."""
     return [

@@ -42,7 +42,7 @@ from roadstead.framework.plugin import (
 )
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unschedulable
@@ -57,21 +57,21 @@ class MissingPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         """The field of the pod that needs this plugin, or "" if none does."""
         raise AssertionError(f"{self.name} must say what it looks at")
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         field = self.need(pod.facts)
         if field:
             raise UnsupportedError(self.name, "", field)
         return PreFilterResult(SKIP)
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         return ALL_PASS
 
     def pre_score(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+        self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
         return SKIP
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         return np.zeros(len(table), dtype=np.int64)
 
     def sign(self, pod: PodFacts) -> Hashable:

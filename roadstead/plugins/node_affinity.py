@@ -47,7 +47,7 @@ from roadstead.framework.plugin import (
     default_normalize,
 )
 from roadstead.nodes.columns import I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable
 
@@ -83,7 +83,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
         if preferred:
             self._added_preferred = parse_preferred_terms(preferred)
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         facts = pod.facts
         terms = facts.required_node_terms
         if terms is None and self._added_required is None and not facts.node_selector:
@@ -93,7 +93,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
             return PreFilterResult()
         return PreFilterResult(node_names=names) if names else PreFilterResult(_CONFLICT)
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         facts = pod.facts
         matching = np.ones(len(table), dtype=np.bool_)
         for key, value in facts.node_selector:
@@ -109,7 +109,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
         return FilterResult(codes, (_NO_ADDED_MATCH, _NO_MATCH))
 
     def pre_score(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+        self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
         preferred = [(each.weight, each.term) for each in pod.facts.preferred_node_terms]
         if not preferred and self._added_preferred is None:
@@ -119,14 +119,14 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
             return error(problem)
         return SUCCESS
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         raw = np.zeros(len(table), dtype=np.int64)
         preferred = ((each.weight, each.term) for each in pod.facts.preferred_node_terms)
         for weight, term in (*(self._added_preferred or ()), *preferred):
             raw += weight * table.match_term(term)
         return raw
 
-    def normalize(self, state: CycleState, pod: PodInfo, raw: I64, extremes: Extremes) -> I64:
+    def normalize(self, state: CycleState, pod: PodClass, raw: I64, extremes: Extremes) -> I64:
         return default_normalize(raw, extremes.maximum)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:

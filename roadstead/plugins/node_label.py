@@ -29,7 +29,7 @@ from roadstead.framework.plugin import (
     ScorePlugin,
 )
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import unresolvable
 
@@ -47,13 +47,13 @@ class NodeLabel(FilterPlugin, ScorePlugin, EnqueueExtensions):
             args.present_labels_preference, args.absent_labels_preference
         )
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         refused = np.zeros(len(table), dtype=np.bool_)
         for requirement in self._required:
             refused |= ~table.match(requirement)
         return FilterResult.refuse(refused, _REFUSED)
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         assert self._preferred, "the configuration is refused without labels to score by"
         score = np.zeros(len(table), dtype=np.int64)
         for requirement in self._preferred:

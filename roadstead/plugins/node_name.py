@@ -19,7 +19,7 @@ from roadstead.framework.plugin import (
     FilterResult,
     Reads,
 )
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import unresolvable
 
@@ -31,7 +31,7 @@ class NodeName(FilterPlugin, EnqueueExtensions):
     reads = Reads.NODE
     alike_by_kind = True
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         wanted = pod.facts.node_name
         if not wanted:
             return ALL_PASS

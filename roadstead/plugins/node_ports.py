@@ -32,7 +32,7 @@ from roadstead.framework.plugin import (
     Reads,
 )
 from roadstead.nodes.columns import PortSet
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
 from roadstead.protocol.status import SKIP, unschedulable
 
@@ -46,16 +46,16 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     alike_by_kind = True
     unprepared = 'reading "PreFilterNodePorts" from cycleState: not found'
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         return PreFilterResult() if pod.facts.host_ports else PreFilterResult(SKIP)
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         # A view of few rows must not pay for every port set the table has ever seen.
         present, codes = np.unique(table.port_codes, return_inverse=True)
         taken = [conflicts(pod.facts.host_ports, table.port_sets[code]) for code in present]
         return FilterResult.refuse(np.array(taken, dtype=np.bool_)[codes], _REFUSED)
 
-    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> int:
+    def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         taken, sets = table.columns.port_set, table.columns.port_sets.values
         met: set[int] = set()
         for place, pod in enumerate(pods):

@@ -19,7 +19,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import MAX_NODE_SCORE, Reads, ScorePlugin
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 
 _HEARD = ("ReplicationController", "ReplicaSet")
@@ -30,7 +30,7 @@ class NodePreferAvoidPods(ScorePlugin):
     reads = Reads.NODE
     alike_by_kind = True
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         score = np.full(len(table), MAX_NODE_SCORE, dtype=np.int64)
         controller = _controller(pod.facts)
         if controller is not None:

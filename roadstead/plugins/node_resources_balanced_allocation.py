@@ -26,7 +26,7 @@ from roadstead.framework.plugin import (
     ScorePlugin,
 )
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.plugins.resource_scoring import usages
 from roadstead.protocol.status import SKIP, SUCCESS, Status
@@ -43,12 +43,12 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         self.resources = args.resources
 
     def pre_score(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+        self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
         asked = any(pod.request_of.get(resource.name) for resource in self.resources)
         return SUCCESS if asked else SKIP
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         fractions: list[F64] = []
         present: list[NDArray[np.bool_]] = []
         for _, requested, capacity in usages(pod, table, self.resources, nonzero=False):

@@ -40,7 +40,7 @@ from roadstead.framework.plugin import (
     ScorePlugin,
 )
 from roadstead.nodes.columns import I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.resource_scoring import ResourceScorer, build_scorer
 from roadstead.protocol.names import is_extended_resource
@@ -69,10 +69,10 @@ class NodeResourcesFit(
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self.scorer: ResourceScorer = build_scorer(args.scoring_strategy)
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         return PreFilterResult()
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         checks: list[Check] = [(TOO_MANY_PODS, table.pod_count >= table.allocatable_pods, None)]
         for code, amount in pod.asked:
             name = table.resource_names[code]
@@ -84,7 +84,7 @@ class NodeResourcesFit(
         failed = [check for check in checks if check[1].any()]
         return _combine(failed) if failed else ALL_PASS
 
-    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> int:
+    def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         if len(pods) == 1:
             # Columns of one row cost ten times what the row does.
             return int(_has_room(pods[0], table, int(rows[0])))
@@ -115,11 +115,11 @@ class NodeResourcesFit(
         return name in self._ignored or name.split("/")[0] in self._ignored_groups
 
     def pre_score(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+        self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
         return SUCCESS
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         return self.scorer.score(pod, table)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
@@ -243,7 +243,7 @@ def _status(combination: int, names: list[str]) -> Status:
     return unresolvable(*reasons) if hopeless else unschedulable(*reasons)
 
 
-def _has_room(pod: PodInfo, table: Table, row: int) -> bool:
+def _has_room(pod: PodClass, table: Table, row: int) -> bool:
     """Whether one row has all that a pod asks for."""
     columns = table.columns
     free, taken = columns.allocatable, columns.requested

@@ -28,7 +28,7 @@ from roadstead.framework.plugin import (
     FilterResult,
     Reads,
 )
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import unresolvable
 
@@ -41,7 +41,7 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
     reads = Reads.NODE
     alike_by_kind = True
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         if tolerated(UNSCHEDULABLE_TAINT, pod.facts.tolerations):
             return ALL_PASS
         return FilterResult.refuse(table.unschedulable, _REFUSED)

@@ -44,7 +44,7 @@ from roadstead.framework.plugin import (
     Reads,
 )
 from roadstead.nodes.columns import I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.attached_volumes import (
     NO_LIMIT,
@@ -75,10 +75,10 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         self._users = VolumeUsers(handle.classes)
         self._kept: list[AttachedVolumes] = []
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         return PreFilterResult() if _attachable(pod.facts) else PreFilterResult(SKIP)
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         attached = self._attached(table)
         codes = np.zeros(attached.columns.size, dtype=np.int32)
         statuses: list[Status] = [_EXCEEDED]
@@ -121,16 +121,16 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         found.catch_up()
         return found
 
-    def known_state(self, pod: PodInfo) -> Hashable:
+    def known_state(self, pod: PodClass) -> Hashable:
         return self._storage.version if _attachable(pod.facts) else None
 
-    def effect(self, placed: PodInfo) -> Effect:
+    def effect(self, placed: PodClass) -> Effect:
         if not placed.facts.volumes:
             return ON_NONE
         bound = unbound_keys(self._storage, placed.facts)
         return Effect(bound, partial(self._is_counted_anew, bound))
 
-    def _is_counted_anew(self, bound: Iterable[str], pod: PodInfo) -> bool:
+    def _is_counted_anew(self, bound: Iterable[str], pod: PodClass) -> bool:
         """Whether it changes which volumes are counted for a pod that some claims are bound.
 
         A volume that is made for a claim counts as the claim did before.

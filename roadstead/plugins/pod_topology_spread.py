@@ -59,7 +59,7 @@ from roadstead.framework.plugin import (
     ScorePlugin,
 )
 from roadstead.nodes.columns import I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.pod_topology_spread_constraints import (
     HOSTNAME,
@@ -130,18 +130,18 @@ class PodTopologySpread(
         self._of_pod = lru_cache(MAX_PODS_KNOWN)(self._find)
         self._matching = MatchingPods()
 
-    def _find(self, pod: PodInfo) -> PodSpread:
+    def _find(self, pod: PodClass) -> PodSpread:
         return self._source.of(pod.facts)
 
-    def constraints(self, pod: PodInfo) -> PodSpread:
+    def constraints(self, pod: PodClass) -> PodSpread:
         """The constraints of a pod, its own or the defaults."""
         return self._of_pod(pod)
 
-    def on_nodes(self, pod: PodInfo, spread: Spread, table: Table) -> I64:
+    def on_nodes(self, pod: PodClass, spread: Spread, table: Table) -> I64:
         """How many pods on each row a constraint of the pod counts: int64[row]."""
         return self._matching.on_rows(table, pod.facts.namespace, spread.selector)
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         spread = self._of_pod(pod)
         if spread.hard_error:
             text = "get constraints from pod: obtaining pod's hard topology spread constraints: "
@@ -157,7 +157,7 @@ class PodTopologySpread(
         return PreFilterResult()
 
     def moved(
-        self, prepared: object, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+        self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         assert isinstance(prepared, DomainCounts)
         hard = self._of_pod(pod).hard
@@ -165,12 +165,12 @@ class PodTopologySpread(
         return prepared if counts is prepared.counts else _limited(pod, hard, counts)
 
     def _count_by_domain(
-        self, pod: PodInfo, spread: Spread, table: Table, rows: Bools
+        self, pod: PodClass, spread: Spread, table: Table, rows: Bools
     ) -> dict[str, int]:
         pods = self._matching.on_rows(table, pod.facts.namespace, spread.selector)
         return sum_by_value(table, spread.topology_key, rows, pods)
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         codes = np.zeros(len(table), dtype=np.int32)
         found, hard = state.read(self.name, DomainCounts), self._of_pod(pod).hard
         for spread, counts, highest in zip(hard, found.counts, found.highest, strict=True):
@@ -180,7 +180,7 @@ class PodTopologySpread(
             codes = np.where(codes > 0, codes, said)
         return FilterResult(codes, (_TOO_MANY, _NO_LABEL)) if codes.any() else ALL_PASS
 
-    def admits(self, pods: Sequence[PodInfo], table: Table, rows: Rows) -> int:
+    def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         found = {pod: self._of_pod(pod) for pod in dict.fromkeys(pods)}
         if any(each.hard_error for each in found.values()):
             return 0
@@ -190,7 +190,7 @@ class PodTopologySpread(
         return keep_skew(pods, rows, table, hard_of, self.on_nodes)
 
     def pre_score(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+        self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
         spread = self._of_pod(pod)
         if not state.node_count:
@@ -204,7 +204,7 @@ class PodTopologySpread(
         return SUCCESS
 
     def _soft_counts(
-        self, pod: PodInfo, spread: PodSpread, table: Table, feasible: Bools
+        self, pod: PodClass, spread: PodSpread, table: Table, feasible: Bools
     ) -> SpreadCounts:
         counted = np.ones(len(table), dtype=np.bool_)
         if spread.needs_all_keys:
@@ -225,7 +225,7 @@ class PodTopologySpread(
             pods.append({value: count for value, count in by_value.items() if count})
         return SpreadCounts(tuple(weights), tuple(pods))
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         total = np.zeros(len(table), dtype=np.float64)
         found, spread = state.read(self.name, SpreadCounts), self._of_pod(pod)
         for each, weight, by_value in zip(spread.soft, found.weights, found.pods, strict=True):
@@ -241,19 +241,19 @@ class PodTopologySpread(
             raw[~with_all_keys(spread.soft, table)] = IGNORED
         return raw
 
-    def normalize(self, state: CycleState, pod: PodInfo, raw: I64, extremes: Extremes) -> I64:
+    def normalize(self, state: CycleState, pod: PodClass, raw: I64, extremes: Extremes) -> I64:
         if extremes.maximum <= 0:
             return np.where(raw == IGNORED, 0, MAX_NODE_SCORE)
         scored = np.where(raw == IGNORED, extremes.minimum, raw)
         better = MAX_NODE_SCORE * (extremes.maximum + extremes.minimum - scored)
         return np.where(raw == IGNORED, 0, better // extremes.maximum)
 
-    def effect(self, placed: PodInfo) -> Effect:
+    def effect(self, placed: PodClass) -> Effect:
         facts = placed.facts
         seen = facts.namespace, facts.labels, facts.is_terminating
         return Effect(seen, partial(self._is_weighed_anew, placed))
 
-    def _is_weighed_anew(self, placed: PodInfo, pod: PodInfo) -> bool:
+    def _is_weighed_anew(self, placed: PodClass, pod: PodClass) -> bool:
         """Soft constraints weigh by which nodes are feasible, and any pod may fill a node."""
         spread = self._of_pod(pod)
         if spread.soft:
@@ -329,14 +329,14 @@ class PodTopologySpread(
 
 
 def _limited(
-    pod: PodInfo, hard: Sequence[Spread], counts: tuple[dict[str, int], ...]
+    pod: PodClass, hard: Sequence[Spread], counts: tuple[dict[str, int], ...]
 ) -> DomainCounts:
     """Counts, with the most that a domain may have before the pod comes."""
     both = zip(hard, counts, strict=True)
     return DomainCounts(counts, tuple(_highest(pod, each, of_each) for each, of_each in both))
 
 
-def _highest(pod: PodInfo, spread: Spread, counts: Mapping[str, int]) -> int:
+def _highest(pod: PodClass, spread: Spread, counts: Mapping[str, int]) -> int:
     minimum = min(counts.values(), default=_NO_DOMAIN_COUNT)
     if len(counts) < spread.min_domains:
         minimum = 0

@@ -24,7 +24,7 @@ from roadstead.facts.pod import PodFacts, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.taints import tolerated
 from roadstead.nodes.columns import I32, I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows, Table
 from roadstead.plugins.taint_toleration import HARD_EFFECTS
 
@@ -261,11 +261,11 @@ def look_up(table: Table, key: str, amounts: Mapping[str, int]) -> I64:
 
 
 def with_moves(
-    pod: PodInfo,
+    pod: PodClass,
     spreads: Sequence[Spread],
     counts: tuple[dict[str, int], ...],
     row: Table,
-    moves: Mapping[PodInfo, int],
+    moves: Mapping[PodClass, int],
 ) -> tuple[dict[str, int], ...]:
     """Counts per constraint and topology value after pods moved on a row; the same object where
     none of them is counted.
@@ -344,7 +344,7 @@ class MatchingPods:
     ) -> I64:
         """Counts over some rows; each class is matched once."""
         pods = [table.pods(row) for row in rows]
-        classes: Iterable[PodInfo] = table.class_counts
+        classes: Iterable[PodClass] = table.class_counts
         if len(pods) < len(table.class_counts):
             classes = set().union(*pods)
         matching = {
@@ -365,7 +365,7 @@ def is_counted(selector: LabelSelector | None) -> bool:
     return selector is not None and bool(selector.requirements)
 
 
-OnNodes = Callable[[PodInfo, Spread, Table], I64]
+OnNodes = Callable[[PodClass, Spread, Table], I64]
 """How many pods on each row a constraint of a pod counts: int64[row]."""
 
 
@@ -414,7 +414,7 @@ class _Class:
     """A class with hard constraints: its domains, and whether each counts the pod itself."""
 
     def __init__(
-        self, pod: PodInfo, hard: Sequence[Spread], table: Table, on_nodes: OnNodes
+        self, pod: PodClass, hard: Sequence[Spread], table: Table, on_nodes: OnNodes
     ) -> None:
         self._keys = with_all_keys(hard, table)
         rows = included(pod.facts, hard, table, self._keys)
@@ -432,10 +432,10 @@ class _Class:
 
 
 def keep_skew(
-    pods: Sequence[PodInfo],
+    pods: Sequence[PodClass],
     rows: Rows,
     table: Table,
-    hard_of: Mapping[PodInfo, Sequence[Spread]],
+    hard_of: Mapping[PodClass, Sequence[Spread]],
     on_nodes: OnNodes,
 ) -> int:
     """How many of the first pods, which come to `rows` in this order, keep their constraints.

@@ -24,7 +24,7 @@ from roadstead.config.plugin_args import ResourceSpec, ScoringStrategy, ShapePoi
 from roadstead.facts.resources import is_scalar_resource
 from roadstead.framework.plugin import MAX_NODE_SCORE
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import CPU, MEMORY, PodInfo
+from roadstead.nodes.pod_class import CPU, MEMORY, PodClass
 from roadstead.nodes.table import Table
 
 MAX_UTILIZATION = 100
@@ -32,7 +32,7 @@ _SHAPE_SCORE_MAX = 10
 
 
 class ResourceScorer(Protocol):
-    def score(self, pod: PodInfo, table: Table) -> I64:
+    def score(self, pod: PodClass, table: Table) -> I64:
         """Scores of all rows if the pod were there: int64[row] in 0..100."""
 
 
@@ -48,7 +48,7 @@ def build_scorer(strategy: ScoringStrategy) -> ResourceScorer:
 
 
 def usages(
-    pod: PodInfo, table: Table, resources: Iterable[ResourceSpec], *, nonzero: bool
+    pod: PodClass, table: Table, resources: Iterable[ResourceSpec], *, nonzero: bool
 ) -> Iterator[tuple[int, I64, I64]]:
     """(weight, requested with the pod, allocatable) of each resource that counts: int64[row] each.
 
@@ -71,7 +71,7 @@ class AllocationScorer:
         self.resources = tuple(resources)
         self.most = most
 
-    def score(self, pod: PodInfo, table: Table) -> I64:
+    def score(self, pod: PodClass, table: Table) -> I64:
         weighted = np.zeros(len(table), dtype=np.int64)
         weights = np.zeros(len(table), dtype=np.int64)
         for weight, requested, capacity in usages(pod, table, self.resources, nonzero=True):
@@ -89,7 +89,7 @@ class RatioScorer:
         self.resources = tuple(resources)
         self.score_at = broken_linear(shape)
 
-    def score(self, pod: PodInfo, table: Table) -> I64:
+    def score(self, pod: PodClass, table: Table) -> I64:
         weighted = np.zeros(len(table), dtype=np.int64)
         weights = np.zeros(len(table), dtype=np.int64)
         for weight, requested, capacity in usages(pod, table, self.resources, nonzero=True):

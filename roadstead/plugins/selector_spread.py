@@ -37,7 +37,7 @@ from roadstead.framework.plugin import (
     ScorePlugin,
 )
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.plugins.pod_topology_spread_constraints import MatchingPods, SpreadSource
 from roadstead.protocol.status import SKIP, SUCCESS, Status
@@ -65,7 +65,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         self._of_pod = lru_cache(MAX_PODS_KNOWN)(self._find)
         self._matching = MatchingPods()
 
-    def _find(self, pod: PodInfo) -> LabelSelector | None:
+    def _find(self, pod: PodClass) -> LabelSelector | None:
         return self._selector(pod.facts)
 
     def _selector(self, facts: PodFacts) -> LabelSelector | None:
@@ -73,7 +73,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         return None if facts.spread_constraints else self._source.default_selector(facts)
 
     def pre_score(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+        self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
         if self._of_pod(pod) is None:
             return SKIP
@@ -85,7 +85,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         state.write(self.name, CountsByZone(int(counts.max(initial=0)), zones))
         return SUCCESS
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         found = state.read(self.name, CountsByZone)
         of_node = _share_left(self._counts(pod, table), found.most)
         in_zones = np.array([found.zones.get(zone, 0) for zone in table.zones], dtype=np.int64)
@@ -95,11 +95,11 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         score: I64 = np.where(has_zone, both, of_node).astype(np.int64)
         return score
 
-    def effect(self, placed: PodInfo) -> Effect:
+    def effect(self, placed: PodClass) -> Effect:
         """The counts are those of feasible nodes, and any pod may fill a node."""
         return Effect(None, self._counts_pods)
 
-    def _counts_pods(self, pod: PodInfo) -> bool:
+    def _counts_pods(self, pod: PodClass) -> bool:
         selector = self._of_pod(pod)
         return selector is not None and bool(selector.requirements)
 
@@ -109,7 +109,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
             return (selector,)
         return (selector, pod.namespace)
 
-    def _counts(self, pod: PodInfo, table: Table) -> I64:
+    def _counts(self, pod: PodClass, table: Table) -> I64:
         return self._matching.on_rows(table, pod.facts.namespace, self._of_pod(pod))
 
 

@@ -43,7 +43,7 @@ from roadstead.framework.plugin import (
     ScorePlugin,
 )
 from roadstead.nodes.columns import I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.plugins.pod_topology_spread_constraints import (
     MatchingPods,
@@ -112,7 +112,7 @@ class ServiceAffinity(
         self._like = MatchingPods(terminating=True)
         self._of_service = MatchingPods()
 
-    def _first_nodes(self, pod: PodInfo, table: Table) -> FirstNodes:
+    def _first_nodes(self, pod: PodClass, table: Table) -> FirstNodes:
         if not self._asks_for_first(pod.facts):
             return FirstNodes(())
         like = self._like.on_rows(table, pod.facts.namespace, _exactly(pod.facts.labels))
@@ -127,7 +127,7 @@ class ServiceAffinity(
         return LikeNode(int(table.arrivals[row]), facts.name, pods, known)
 
     def moved(
-        self, prepared: object, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+        self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         """A pod that comes is the last of all: upstream appends it to its list."""
         change = sum(count for info, count in moves.items() if _is_like(pod, info))
@@ -142,13 +142,13 @@ class ServiceAffinity(
         nodes = tuple(each for each in left if each.pods > 0)
         return prepared if nodes == known else FirstNodes(nodes)
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         if not self._affinity:
             return PreFilterResult(SKIP)
         state.write(self.name, self._first_nodes(pod, table))
         return PreFilterResult()
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         refused = np.zeros(len(table), dtype=np.bool_)
         first = state.read(self.name, FirstNodes).nodes[:1]
         found = {key: value for node in first for key, value in node.labels}
@@ -157,7 +157,7 @@ class ServiceAffinity(
         return FilterResult.refuse(refused, _REFUSED)
 
     def pre_score(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+        self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
         service = self._service(pod.facts)
         if service is None:
@@ -169,7 +169,7 @@ class ServiceAffinity(
         state.write(self._score_key, ServicePods(total, by_value))
         return SUCCESS
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         found = ServicePods(0, ({},) * len(self._spread))
         if state.has(self._score_key):
             found = state.read(self._score_key, ServicePods)
@@ -183,10 +183,10 @@ class ServiceAffinity(
             score += np.where(label_codes(table, key) >= 0, part, 0.0)
         return score.astype(np.int64)
 
-    def effect(self, placed: PodInfo) -> Effect:
+    def effect(self, placed: PodClass) -> Effect:
         return Effect((placed.facts.namespace, placed.facts.labels), partial(self._sees, placed))
 
-    def _sees(self, placed: PodInfo, pod: PodInfo) -> bool:
+    def _sees(self, placed: PodClass, pod: PodClass) -> bool:
         """The score counts on feasible nodes, and any pod may fill one; the filter by labels."""
         if self._service(pod.facts) is not None:
             return True
@@ -232,7 +232,7 @@ class ServiceAffinity(
         return next((each for each in services if each.matches(labels)), None)
 
 
-def _is_like(pod: PodInfo, other: PodInfo) -> bool:
+def _is_like(pod: PodClass, other: PodClass) -> bool:
     """Whether another pod is of the same namespace and has all the labels of this one."""
     same_namespace = pod.facts.namespace == other.facts.namespace
     return same_namespace and pod.labels.items() <= other.labels.items()

@@ -40,7 +40,7 @@ from roadstead.framework.plugin import (
     default_normalize,
 )
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import SUCCESS, Status, unresolvable
 
@@ -55,7 +55,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
     normalizes = True
     unprepared_score = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         statuses: list[Status] = []
         code_of: dict[Taint, int] = {}
         by_set = np.zeros(len(table.taint_sets), dtype=np.int32)
@@ -72,13 +72,13 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
         return FilterResult(by_set[table.taint_codes], tuple(statuses)) if statuses else ALL_PASS
 
     def pre_score(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+        self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
         soft = tuple(t for t in pod.facts.tolerations if t.effect in ("", SOFT_EFFECT))
         state.write(self.name, soft)
         return SUCCESS
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         soft = state.read(self.name, tuple)
         by_set = [
             sum(taint.effect == SOFT_EFFECT and not tolerated(taint, soft) for taint in taints)
@@ -86,7 +86,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
         ]
         return np.array(by_set, dtype=np.int64)[table.taint_codes]
 
-    def normalize(self, state: CycleState, pod: PodInfo, raw: I64, extremes: Extremes) -> I64:
+    def normalize(self, state: CycleState, pod: PodClass, raw: I64, extremes: Extremes) -> I64:
         return default_normalize(raw, extremes.maximum, reverse=True)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:

@@ -58,7 +58,7 @@ from roadstead.framework.plugin import (
     only_succeeds,
 )
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.plugins.volume_matching import REASONS, VolumeMatching
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable
@@ -100,7 +100,7 @@ class VolumeBinding(
     def __init__(self, handle: Handle) -> None:
         self._storage = handle.storage
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         try:
             claims = usable_claims(self._storage, pod.facts)
         except ClaimError as problem:
@@ -116,17 +116,17 @@ class VolumeBinding(
         state.write(self.name, found)
         return PreFilterResult()
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         claims = state.read(self.name, PodClaims)
         wrong = VolumeMatching(self._storage, table).what_is_wrong(claims)
         return FilterResult(wrong, _STATUSES) if wrong.any() else ALL_PASS
 
     def pre_score(
-        self, state: CycleState, pod: PodInfo, table: Table, feasible: Feasible
+        self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
         return SKIP
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         return np.zeros(len(table), dtype=np.int64)
 
     @only_succeeds
@@ -141,16 +141,16 @@ class VolumeBinding(
     def pre_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
 
-    def known_state(self, pod: PodInfo) -> Hashable:
+    def known_state(self, pod: PodClass) -> Hashable:
         return self._storage.version if claim_keys(pod.facts) else None
 
-    def effect(self, placed: PodInfo) -> Effect:
+    def effect(self, placed: PodClass) -> Effect:
         if not placed.facts.volumes:
             return ON_NONE
         taken = unbound_keys(self._storage, placed.facts)
         return Effect(taken, partial(self._may_lose, taken))
 
-    def _may_lose(self, taken: Iterable[str], pod: PodInfo) -> bool:
+    def _may_lose(self, taken: Iterable[str], pod: PodClass) -> bool:
         """Whether volumes that some claims take are, or might be, those of the pod's claims."""
         mine = set(claim_keys(pod.facts))
         if not mine:

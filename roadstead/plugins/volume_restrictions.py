@@ -43,7 +43,7 @@ from roadstead.framework.plugin import (
     PreFilterResult,
     Reads,
 )
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.plugins.volume_users import DISKS, VolumeUsers, disk_identity
 from roadstead.protocol.status import SKIP, unresolvable, unschedulable
@@ -85,7 +85,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         self._storage = handle.storage
         self._users = VolumeUsers(handle.classes)
 
-    def _uses(self, pod: PodInfo, table: Table) -> ClaimUses:
+    def _uses(self, pod: PodClass, table: Table) -> ClaimUses:
         counts = table.class_counts
         found = []
         for name in sorted(self._exclusive(pod.facts)):
@@ -95,7 +95,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return ClaimUses(tuple(found))
 
     def moved(
-        self, prepared: object, pod: PodInfo, row: Table, moves: Mapping[PodInfo, int]
+        self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         """As upstream, uses are told by the claim's name: those of other namespaces count, too."""
         exclusive = self._exclusive(pod.facts)
@@ -106,7 +106,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         assert isinstance(prepared, ClaimUses)
         return replace(prepared, moved=prepared.moved + change) if change else prepared
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         for name in _claim_names(pod.facts):
             if f"{pod.facts.namespace}/{name}" not in self._storage.claims:
                 return PreFilterResult(unresolvable(str(not_found(name))))
@@ -116,7 +116,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         state.write(self.name, uses)
         return PreFilterResult()
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         in_use = state.read(self.name, ClaimUses).conflicts > 0
         codes = np.full(len(table), _IN_USE if in_use else 0, dtype=np.int32)
         rivals = {
@@ -131,17 +131,17 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
                     codes[row] = _NO_DISK
         return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
 
-    def known_state(self, pod: PodInfo) -> Hashable:
+    def known_state(self, pod: PodClass) -> Hashable:
         claims = (f"{pod.facts.namespace}/{name}" for name in _claim_names(pod.facts))
         return tuple(claim in self._storage.claims for claim in claims) or None
 
-    def effect(self, placed: PodInfo) -> Effect:
+    def effect(self, placed: PodClass) -> Effect:
         if not placed.facts.volumes:
             return ON_NONE
         used = placed.facts.namespace, frozenset(self._exclusive(placed.facts))
         return Effect(used, partial(self._shares, *used))
 
-    def _shares(self, namespace: str, names: frozenset[str], pod: PodInfo) -> bool:
+    def _shares(self, namespace: str, names: frozenset[str], pod: PodClass) -> bool:
         """Whether a pod has one of some claims that only one pod may use."""
         return pod.facts.namespace == namespace and not names.isdisjoint(_claim_names(pod.facts))
 

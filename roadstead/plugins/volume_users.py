@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.storage.claims import CLAIM, claim_keys
 
 _DISK_PARTS: Mapping[str, str] = {
@@ -27,21 +27,21 @@ class VolumeUsers:
     def __init__(self, classes: PodClasses) -> None:
         self._classes = classes
         self._seen = 0
-        self._of_claim: dict[str, list[PodInfo]] = {}
-        self._of_any: dict[str, list[PodInfo]] = {}
-        self._of_disk: dict[tuple[str, str], list[PodInfo]] = {}
+        self._of_claim: dict[str, list[PodClass]] = {}
+        self._of_any: dict[str, list[PodClass]] = {}
+        self._of_disk: dict[tuple[str, str], list[PodClass]] = {}
 
-    def of_claim(self, key: str) -> Sequence[PodInfo]:
+    def of_claim(self, key: str) -> Sequence[PodClass]:
         """Classes whose pods name a claim (`namespace/name`); ephemeral volumes do not count."""
         self._catch_up()
         return self._of_claim.get(key, ())
 
-    def of_any_claim(self, key: str) -> Sequence[PodInfo]:
+    def of_any_claim(self, key: str) -> Sequence[PodClass]:
         """Classes whose pods use a claim, ephemeral volumes included."""
         self._catch_up()
         return self._of_any.get(key, ())
 
-    def of_disk(self, identity: tuple[str, str]) -> Sequence[PodInfo]:
+    def of_disk(self, identity: tuple[str, str]) -> Sequence[PodClass]:
         """Classes whose pods mount a disk of this identity."""
         self._catch_up()
         return self._of_disk.get(identity, ())
@@ -53,7 +53,7 @@ class VolumeUsers:
                 self._add(infos[index])
         self._seen = len(infos)
 
-    def _add(self, info: PodInfo) -> None:
+    def _add(self, info: PodClass) -> None:
         namespace = info.facts.namespace
         named: dict[str, None] = {}
         disks: dict[tuple[str, str], None] = {}

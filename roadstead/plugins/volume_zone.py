@@ -44,7 +44,7 @@ from roadstead.framework.plugin import (
     Reads,
 )
 from roadstead.nodes.columns import Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import SKIP, Status, unresolvable
 from roadstead.storage.claims import CLAIM, not_found
@@ -66,7 +66,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def __init__(self, handle: Handle) -> None:
         self._storage = handle.storage
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, table: Table) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         topologies: list[Topology] = []
         for name in _claim_names(pod.facts):
             found = self._volume(pod.facts.namespace, name)
@@ -102,7 +102,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             return unresolvable(f'VolumeBindingMode not set for StorageClass "{name}"')
         return None if found.waits else unresolvable("PersistentVolume had no name")
 
-    def filter(self, state: CycleState, pod: PodInfo, table: Table) -> FilterResult:
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         if not state.has(self.name):
             # PreFilter is not enabled.
             status = self.pre_filter(state, pod, table).status
@@ -117,7 +117,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             refused |= ~_matching(table, key, values)
         return FilterResult.refuse(constrained & refused, _CONFLICT)
 
-    def known_state(self, pod: PodInfo) -> Hashable:
+    def known_state(self, pod: PodClass) -> Hashable:
         found = []
         for name in _claim_names(pod.facts):
             claim = self._storage.claims.get(f"{pod.facts.namespace}/{name}")

@@ -16,7 +16,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.lazyheap import LazyHeap, SortKey
 from roadstead.queue.pods import AnyOf, EventT, PodEntry, PodEvent, PodState
 
-PodClass = tuple[str, tuple[str, ...], tuple[str, ...], int]
+WaitReason = tuple[str, tuple[str, ...], tuple[str, ...], int]
 """(gating plugin, rejecting plugins, pending plugins, id of the facts)."""
 
 _LEASE_ID = attrgetter("lease_id")
@@ -155,8 +155,8 @@ class ClassShelf(Shelf[EventT]):
 
     def __init__(self, key: Callable[[PodEntry[EventT]], SortKey]) -> None:
         super().__init__(key)
-        self._classes: dict[PodClass, dict[str, PodEntry[EventT]]] = {}
-        self._class_of: dict[str, PodClass] = {}
+        self._classes: dict[WaitReason, dict[str, PodEntry[EventT]]] = {}
+        self._class_of: dict[str, WaitReason] = {}
 
     def put(self, entries: Entries[EventT]) -> None:
         super().put(entries)

@@ -12,7 +12,7 @@ from roadstead.cycle.jobs import Thinking
 from roadstead.cycle.partitions import Partition
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile
-from roadstead.nodes.pod_info import PodClasses, PodInfo
+from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.scheduler.needs import (
     AskLease,
     LeasedPods,
@@ -95,7 +95,7 @@ def pods_in_cycle(
 
     KeyError for a pod of no profile.
     """
-    known: dict[int, tuple[PodInfo, Hashable]] = {}
+    known: dict[int, tuple[PodClass, Hashable]] = {}
     pods = []
     numbers = zip(leased.attempts, leased.draws, strict=True)
     for (uid, key, facts), tries in zip(leased.pods, numbers, strict=True):

@@ -25,7 +25,7 @@ from roadstead.cycle.needs import READ_CLOCK, UnsettledError, time_after
 from roadstead.cycle.scheduling_cycle import CycleParts, Decided, SchedulingCycle
 from roadstead.extenders.chain import Extenders
 from roadstead.framework.members import GroupMembers
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.scheduler.leasing import Leasing
 from roadstead.scheduler.needs import Steps
 from roadstead.scheduler.performing import Performer

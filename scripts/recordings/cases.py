@@ -19,7 +19,7 @@ from roadstead.facts.pod import Pod
 from roadstead.facts.storage import StorageFacts
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError

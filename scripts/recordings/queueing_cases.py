@@ -29,7 +29,7 @@ from roadstead.framework.events import (
 )
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol import objects
 from scripts.recordings.cases import compile_case, mapping

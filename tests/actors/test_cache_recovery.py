@@ -24,7 +24,7 @@ from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.cache import CacheSettings, PodState
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from tests.actors.world import Fake, Fakes, batch_of, lines, plan_of, turns, until
 from tests.builders import node
 from tests.storage.world import claim, storage, using, volume, waiting

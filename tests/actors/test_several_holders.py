@@ -14,7 +14,7 @@ from roadstead.cycle.needs import ApplyWaiting, Pause, UnsettledError
 from roadstead.cycle.scheduling_cycle import decide_batch, held
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.framework.tie_break import TieBreak
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.run import build_profiles
 from tests.actors.world import Fake, Fakes, batch_of, identity, lines, plan_of, turns
 from tests.builders import node, pod

@@ -13,7 +13,7 @@ from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
 from roadstead.lab.scenarios import constraint_heavy
 from roadstead.lab.trial import LabSetup
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.run import RunInputs, RunPlan
 
 CLUSTER = ClusterFacts(namespaces=(("default", ()),))

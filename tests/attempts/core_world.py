@@ -16,7 +16,7 @@ from roadstead.framework.plugin import (
     ReservePlugin,
 )
 from roadstead.framework.post_filter_answers import PostFilterResult
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.status import SUCCESS, Code, Status, unschedulable
 from tests.builders import pod, profile_of
 from tests.inside import next_deadline_s

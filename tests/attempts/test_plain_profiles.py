@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.pods import BindAnswer, BindOutcome, PodState
 from roadstead.cycle.batch import Decision
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import unschedulable
 from tests.attempts.core_world import POINTS, World, kinds, too_small

@@ -9,7 +9,7 @@ from roadstead.framework.plugin import PostFilterPlugin
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.tie_break import TieBreak, in_order
 from roadstead.framework.victims import DryRun
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.status import SUCCESS
 from tests.builders import pod, profile_of
 

@@ -4,7 +4,7 @@ from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.gangs import gives_up
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.framework.waiting import WaitingPod
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from tests.builders import pod
 
 CLASSES = PodClasses()

@@ -13,7 +13,7 @@ from roadstead.facts.pod import GroupMembership
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.status import unschedulable
 from tests.builders import config_of, pod

@@ -7,7 +7,7 @@ from roadstead.cycle import jobs
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.jobs import Thinking, first_job, job_of, kind_of
 from roadstead.facts.pod import GroupMembership, Owner
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from tests.builders import pod
 
 CLASSES = PodClasses()

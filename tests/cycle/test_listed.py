@@ -23,7 +23,7 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack

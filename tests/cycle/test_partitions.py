@@ -9,7 +9,7 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.partitions import Partition, looks_across, owned
 from roadstead.facts.pod import Volume
 from roadstead.framework.cycle_state import CycleState
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from tests.actors.fleets import apps, near, spread
 from tests.builders import node, pod

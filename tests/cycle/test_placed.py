@@ -8,7 +8,7 @@ from roadstead.config.model import default_config
 from roadstead.cycle.placed import Placed
 from roadstead.framework.plugin import Effect, FilterPlugin, FilterResult, Handle, Reads
 from roadstead.framework.profile import Profile
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.builders import pod
 

@@ -22,7 +22,7 @@ from roadstead.framework.plugin import (
     Reads,
     ScorePlugin,
 )
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.nodes.touched import Touched
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack

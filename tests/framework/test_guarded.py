@@ -25,7 +25,7 @@ from roadstead.framework.plugin import (
     Reads,
     ScorePlugin,
 )
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import Code, Status, unschedulable
 from tests.builders import node, pod, table_of

@@ -4,7 +4,7 @@ from roadstead.framework.per_node import NodePlugin, NodeView, adapt
 from roadstead.framework.plugin import Handle, Reads
 from roadstead.framework.profile import Profile
 from roadstead.framework.registry import Registry, extension_points
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.status import SUCCESS, unresolvable, unschedulable
 from tests.builders import (

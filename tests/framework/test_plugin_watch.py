@@ -19,7 +19,7 @@ from roadstead.framework.plugin_calls import (
     PluginCall,
     PluginCalls,
 )
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugin_watch import FINDERS, Mark, PluginWatch, left_at, pod_named, story
 from tests.builders import node, pod, table_of
 

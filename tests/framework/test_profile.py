@@ -22,7 +22,7 @@ from roadstead.framework.plugin import (
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.profile import Profile, WeightedScore, concern
 from roadstead.framework.registry import Registry
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.plugins.node_affinity import NodeAffinity
 from roadstead.plugins.taint_toleration import TaintToleration

@@ -6,7 +6,7 @@ import pytest
 
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.framework.evaluation import PASSED
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.status import SUCCESS, Code
 from tests.actors.world import inputs_of, plan_of, pods_of
 from tests.builders import evaluated, named, node, pod, prefer, profile_of, table_of

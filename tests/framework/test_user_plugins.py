@@ -20,7 +20,7 @@ from roadstead.framework.user_plugins import (
     plugins_of_file,
     points_of,
 )
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.node_name import NodeName
 from roadstead.protocol.errors import InputError
 from tests.builders import pod, score_with, table_of

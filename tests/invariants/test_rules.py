@@ -14,7 +14,7 @@ from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.invariants.checker import RULES
 from roadstead.invariants.world import World
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from tests import strategies

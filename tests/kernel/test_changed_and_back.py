@@ -9,7 +9,7 @@ from roadstead.cycle.table_cycle import TableCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from tests.builders import ROW_PLUGINS, node, pod, profile_of, table_of
 
 SMALL, LARGE = pod(cpu=100), pod(cpu=200)

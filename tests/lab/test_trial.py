@@ -6,7 +6,7 @@ from roadstead.facts.pod import PodIdentity
 from roadstead.lab.regret import score_regret
 from roadstead.lab.scenarios import constraint_heavy, jobs
 from roadstead.lab.trial import Trial
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from tests.builders import node, pod, profile_of
 
 SPREAD = {

@@ -36,7 +36,7 @@ class AffinityTerm:
 
 @dataclass
 class PodTerms:
-    """pkg/scheduler/framework/types.go PodInfo: a list that does not parse is empty."""
+    """pkg/scheduler/framework/types.go PodClass: a list that does not parse is empty."""
 
     affinity: list[AffinityTerm] = field(default_factory=list)
     anti_affinity: list[AffinityTerm] = field(default_factory=list)

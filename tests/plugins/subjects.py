@@ -5,7 +5,7 @@ from roadstead.config.model import SchedulerConfig
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.framework.plugin import Handle
 from roadstead.framework.registry import extension_points
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.run import RunPlan
 

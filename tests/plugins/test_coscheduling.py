@@ -17,7 +17,7 @@ from roadstead.framework.members import GroupMembers
 from roadstead.framework.plugin import Handle
 from roadstead.framework.post_filter_answers import PostFilterView
 from roadstead.framework.profile import Profile
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins import coscheduling
 from roadstead.plugins.coscheduling import Coscheduling
 from roadstead.plugins.in_tree import in_tree_registry

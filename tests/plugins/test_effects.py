@@ -9,7 +9,7 @@ from roadstead.config.model import default_config
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.profile import Profile
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.plugins.subjects import in_tree_subject
 from tests.storage.world import random_fleet

@@ -11,7 +11,7 @@ from roadstead.config.plugin_args import DEFAULT_ARGS, NodeAffinityArgs, NodeRes
 from roadstead.framework.plugin import EXTENSION_POINTS, FilterPlugin, Handle, Reads, ScorePlugin
 from roadstead.framework.profile import Profile
 from roadstead.framework.registry import extension_points
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.builders import (
     ROW_PLUGINS,

@@ -13,7 +13,7 @@ from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.local.paths import open_path
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.plugins.selector_spread import SelectorSpread

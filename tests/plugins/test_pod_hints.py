@@ -8,7 +8,7 @@ from roadstead.facts.pod import PodAffinityTerm, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.framework.events import HintError
 from roadstead.framework.plugin import Handle
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.inter_pod_affinity import InterPodAffinity
 from roadstead.plugins.pod_topology_spread import PodTopologySpread
 from tests.builders import node, pod, taint, tolerate

@@ -13,7 +13,7 @@ from roadstead.facts.pod import Owner, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Extremes, Handle, Reads
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins import pod_topology_spread_constraints as spread_constraints
 from roadstead.plugins.pod_topology_spread import (

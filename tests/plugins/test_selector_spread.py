@@ -4,7 +4,7 @@ from roadstead.facts.cluster import ClusterFacts, SelectsPods
 from roadstead.facts.pod import Owner, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.plugin import Handle, Reads
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.selector_spread import CountsByZone, SelectorSpread
 from tests.builders import (
     found_before_score,

@@ -7,7 +7,7 @@ from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import ActionType, EventResource
 from roadstead.framework.plugin import Handle, Reads
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.service_affinity import ServiceAffinity
 from tests.builders import (
     found_before_filter,

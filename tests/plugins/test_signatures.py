@@ -23,7 +23,7 @@ from roadstead.config.plugin_args import (
     ShapePoint,
 )
 from roadstead.facts.pod import GroupMembership, PodFacts, Volume
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.errors import UnsupportedError
 from tests.plugins.subjects import in_tree_subject
 

@@ -15,7 +15,7 @@ from roadstead.facts.storage import (
 )
 from roadstead.framework.events import HintError
 from roadstead.framework.plugin import Handle
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.node_volume_limits import NodeVolumeLimits
 from roadstead.plugins.volume_binding import VolumeBinding
 from roadstead.plugins.volume_restrictions import VolumeRestrictions

@@ -10,7 +10,7 @@ from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult
 from roadstead.framework.victims import DryRun, Tried
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.preemption.dry_run import NO_VICTIMS, dry_run
 from roadstead.protocol.status import SUCCESS, unschedulable

@@ -1,6 +1,6 @@
 from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.selectors import LabelSelector
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.residents import Resident
 from roadstead.preemption.importance import by_importance, violate
 from tests.builders import pod, require

@@ -17,7 +17,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Taint
 from roadstead.framework.tie_break import TieBreak
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.status import Code, Status, error, unresolvable
 from roadstead.report.explain_table import Limits, heading_lines, print_explanation

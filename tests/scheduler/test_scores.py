@@ -1,7 +1,7 @@
 """Which scores a scheduler keeps of the pods that it placed."""
 
 from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.scheduler.scores import Scores
 from tests.builders import pod
 

@@ -13,7 +13,7 @@ from roadstead.cycle.plain import PlainCycle
 from roadstead.facts.pod import PodIdentity, unnominated
 from roadstead.kernel import start as kernel_start
 from roadstead.kernel.coverage import Coverage
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.run import build_narrower, build_profiles
 from roadstead.storage import VolumeLedger

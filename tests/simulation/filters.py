@@ -11,7 +11,7 @@ from roadstead.framework.plugin import (
     Reads,
 )
 from roadstead.framework.profile import Profile
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.storage import VolumeLedger

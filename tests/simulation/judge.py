@@ -17,7 +17,7 @@ from roadstead.framework.post_filter import candidates_wanted, run_post_filter
 from roadstead.framework.tie_break import TieBreak, in_order
 from roadstead.framework.victims import DryRun
 from roadstead.framework.what_if import PASSED
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.preemption.dry_run import dry_run
 from roadstead.protocol.status import Code, unresolvable

@@ -18,7 +18,7 @@ from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.victims import Candidate, Victim
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 from roadstead.run import build_profiles

@@ -29,7 +29,7 @@ from roadstead.framework.members import GroupMembers
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
 from roadstead.local.drive import run_now
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.placements import DeltaKind, TableStore
 from roadstead.protocol.status import unschedulable
 from roadstead.run import build_narrower, build_profiles

@@ -17,7 +17,7 @@ from roadstead.cache.pods import Assumption
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.facts.pod import PodIdentity, unnominated
 from roadstead.framework.victims import Victim
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.placements import DeltaKind, TableStore
 
 STEPS = 300

@@ -10,7 +10,7 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.jobs import Thinking, first_job
 from roadstead.cycle.partitions import Partition
 from roadstead.facts.pod import Owner
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 
 TIMES = 12
 

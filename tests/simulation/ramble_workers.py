@@ -14,7 +14,7 @@ from roadstead.facts.wire import facts_out
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.given import FILTER, SCORE, answered_elsewhere
 from roadstead.framework.guarded import PluginFailure
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.placements import DeltaKind
 from roadstead.run import build_profiles

@@ -6,7 +6,7 @@ from roadstead.actors.messages.changes import ClusterChanges, NodeNames
 from roadstead.actors.messages.recovery import Owner, OwnerEnds, PodsGone
 from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.seam import NOTHING
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from tests.actors.world import Fake, Fakes, batch_of, plan_of
 from tests.builders import node
 

@@ -22,7 +22,7 @@ from roadstead.framework.plugin import MAX_NODE_SCORE, Effect, Plugin, Reads
 from roadstead.framework.plugin_source import PLACE_OF_SCORES, with_place
 from roadstead.framework.scoring import PreScoreOutcome
 from roadstead.local.paths import open_path
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 
 WORKERS = ("1", "5")

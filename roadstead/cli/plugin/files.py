@@ -24,7 +24,7 @@ from roadstead.framework.arguments import PluginArguments
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Reads, ScorePlugin
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 
 
@@ -40,7 +40,7 @@ class {name}(ScorePlugin):
     def __init__(self, args: Arguments) -> None:
         self.args = args
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         used = 100 * table.pod_count // self.args.max_pods
         return 100 - np.minimum(used, 100)
 
@@ -57,7 +57,7 @@ from pydantic import Field
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.arguments import PluginArguments
 from roadstead.framework.per_node import NodePlugin, NodeView
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 
 
 class Arguments(PluginArguments):
@@ -71,7 +71,7 @@ class {name}(NodePlugin):
     def __init__(self, args: Arguments) -> None:
         self.args = args
 
-    def score(self, pod: PodInfo, node: NodeView) -> int:
+    def score(self, pod: PodClass, node: NodeView) -> int:
         return 100 - min(100 * node.pod_count // self.args.max_pods, 100)
 
     def sign(self, pod: PodFacts) -> Hashable:

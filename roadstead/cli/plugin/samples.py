@@ -27,7 +27,7 @@ from roadstead.facts.selectors import LabelSelector, NodeSelectorTerm, Requireme
 from roadstead.facts.taints import Taint, Toleration
 from roadstead.fleet.generate import generate_fleet
 from roadstead.inputs.loaded import RunningPod
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 
 F = TypeVar("F", PodFacts, NodeFacts)

@@ -26,7 +26,7 @@ from roadstead.framework.registry import Registry, extension_points
 from roadstead.framework.scoring import PreScoreOutcome
 from roadstead.framework.user_plugins import factories_of
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.errors import InputError

@@ -14,7 +14,7 @@ from roadstead.kernel.relation_arrays import (
     Line,
     RelationOf,
 )
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.plugins.inter_pod_affinity import (
     FilterState,
     InterPodAffinity,
@@ -31,7 +31,7 @@ _KINDS = {
 }
 
 
-def add_lines(found: RelationOf, evaluation: Evaluation, faces: Sequence[PodInfo]) -> None:
+def add_lines(found: RelationOf, evaluation: Evaluation, faces: Sequence[PodClass]) -> None:
     """Add the lines of a class. faces: a pod of each face."""
     plugins = []
     for plugin in evaluation.profile.filter:
@@ -45,7 +45,7 @@ def add_lines(found: RelationOf, evaluation: Evaluation, faces: Sequence[PodInfo
             found.near_weight = each.weight
     places = {(line.kind, line.key): place for place, line in enumerate(found.lines)}
 
-    def adds(other: PodInfo) -> Iterable[tuple[int, int]]:
+    def adds(other: PodClass) -> Iterable[tuple[int, int]]:
         for line, amount in _added(plugins[-1], found.info, other) if plugins else ():
             if amount and line in places:
                 yield places[line], amount
@@ -54,7 +54,7 @@ def add_lines(found: RelationOf, evaluation: Evaluation, faces: Sequence[PodInfo
 
 
 def _added(
-    plugin: InterPodAffinity, info: PodInfo, other: PodInfo
+    plugin: InterPodAffinity, info: PodClass, other: PodClass
 ) -> list[tuple[tuple[int, str], int]]:
     """What one pod of another class adds, by kind and topology key."""
     relation = plugin.relation(info, other)
@@ -62,7 +62,7 @@ def _added(
 
 
 def _keys(
-    plugin: InterPodAffinity, info: PodInfo, faces: Sequence[PodInfo], kind: int
+    plugin: InterPodAffinity, info: PodClass, faces: Sequence[PodClass], kind: int
 ) -> list[str]:
     """Topology keys of a kind to which pods of some face may add."""
     added = (each for pod in faces for each, _ in _added(plugin, info, pod))
@@ -70,7 +70,7 @@ def _keys(
 
 
 def _required(
-    found: RelationOf, plugin: InterPodAffinity, state: CycleState, faces: Sequence[PodInfo]
+    found: RelationOf, plugin: InterPodAffinity, state: CycleState, faces: Sequence[PodClass]
 ) -> list[Line]:
     found_before = state.get(plugin.name)
     before = found_before.counts if isinstance(found_before, FilterState) else PodCounts({}, {}, {})
@@ -89,7 +89,7 @@ def _required(
 
 
 def _preferred(
-    found: RelationOf, plugin: InterPodAffinity, state: CycleState, faces: Sequence[PodInfo]
+    found: RelationOf, plugin: InterPodAffinity, state: CycleState, faces: Sequence[PodClass]
 ) -> list[Line]:
     found_before = state.get(plugin.name)
     before = found_before.scores if isinstance(found_before, TopologyScores) else {}

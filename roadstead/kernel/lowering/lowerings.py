@@ -17,7 +17,7 @@ from roadstead.kernel.lowering import node_resources_fit as resources_fit
 from roadstead.kernel.lowering.node_ports import PortArrays, WantedPorts
 from roadstead.kernel.relation_arrays import RelationOf
 from roadstead.nodes.columns import I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.plugins.inter_pod_affinity import InterPodAffinity
 from roadstead.plugins.node_ports import NodePorts
@@ -80,7 +80,7 @@ class RowLowering:
 
 def lay_out_specs(
     lowered: Sequence[RowLowering],
-    pods: Sequence[PodInfo],
+    pods: Sequence[PodClass],
     affects: Bools,
     fixed: I64,
     model: I64,
@@ -110,7 +110,7 @@ def relation_key(evaluation: Evaluation) -> Hashable:
     return id(evaluation.profile), signs, where
 
 
-def face_key(pod: PodInfo) -> Hashable:
+def face_key(pod: PodClass) -> Hashable:
     """Equal for pods that add the same to all lines."""
     facts = pod.facts
     return (
@@ -120,7 +120,7 @@ def face_key(pod: PodInfo) -> Hashable:
     )
 
 
-def relation_of(evaluation: Evaluation, faces: Sequence[PodInfo]) -> RelationOf:
+def relation_of(evaluation: Evaluation, faces: Sequence[PodClass]) -> RelationOf:
     """The lines of a class, after PreFilter and PreScore. faces: a pod of each face."""
     found = RelationOf(evaluation.pod)
     pod_topology_spread.add_lines(found, evaluation)

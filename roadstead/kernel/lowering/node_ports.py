@@ -9,7 +9,7 @@ import numpy as np
 
 from roadstead.kernel.arrays import padded
 from roadstead.nodes.columns import I64, Bools
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.plugins.node_ports import conflicts
 
@@ -24,7 +24,7 @@ class PortArrays(NamedTuple):
 class WantedPorts:
     """The host ports of some classes."""
 
-    def __init__(self, pods: Sequence[PodInfo]) -> None:
+    def __init__(self, pods: Sequence[PodClass]) -> None:
         self._of_pods = [pod.facts.host_ports for pod in pods]
         self._ports = tuple(dict.fromkeys(port for ports in self._of_pods for port in ports))
 

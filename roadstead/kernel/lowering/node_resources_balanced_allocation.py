@@ -13,7 +13,7 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.profile import WeightedScore
 from roadstead.kernel.arrays import padded
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 
 
@@ -35,13 +35,13 @@ class BalancedLowering:
             assert isinstance(each.plugin, NodeResourcesBalancedAllocation)
             self.weight, self._scored = each.weight, each.plugin.resources
 
-    def lines(self, pod: PodInfo) -> list[tuple[int, int]]:
+    def lines(self, pod: PodClass) -> list[tuple[int, int]]:
         asked = [(each.name, pod.request_of.get(each.name, 0)) for each in self._scored]
         code = self._resources.code
         return [(code(name), n) for name, n in asked if n or not is_scalar_resource(name)]
 
 
-def lay_out_balanced(each: Sequence[BalancedLowering], pods: Sequence[PodInfo]) -> BalancedArrays:
+def lay_out_balanced(each: Sequence[BalancedLowering], pods: Sequence[PodClass]) -> BalancedArrays:
     """The arrays of some classes, each by its lowering and its pod."""
     return BalancedArrays(
         weight=np.array([balanced.weight for balanced in each], np.int64),

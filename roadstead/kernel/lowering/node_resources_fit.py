@@ -12,7 +12,7 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.profile import WeightedScore
 from roadstead.kernel.arrays import padded
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import CPU, MEMORY, PodInfo
+from roadstead.nodes.pod_class import CPU, MEMORY, PodClass
 from roadstead.plugins.node_resources_fit import NodeResourcesFit
 from roadstead.plugins.resource_scoring import AllocationScorer, RatioScorer
 
@@ -54,12 +54,12 @@ class FitLowering:
             else:
                 self.strategy = MOST if scorer.most else LEAST
 
-    def wants(self, pod: PodInfo) -> tuple[tuple[int, int], ...]:
+    def wants(self, pod: PodClass) -> tuple[tuple[int, int], ...]:
         if not self._ignored:
             return pod.asked
         return tuple(each for each in pod.asked if each[0] not in self._ignored)
 
-    def lines(self, pod: PodInfo) -> list[tuple[int, int, int, int]]:
+    def lines(self, pod: PodClass) -> list[tuple[int, int, int, int]]:
         lines = []
         for resource in self._scorer.resources if self._scorer is not None else ():
             asked = pod.scored.get(resource.name, 0)
@@ -70,7 +70,7 @@ class FitLowering:
         return lines
 
 
-def lay_out_fit(fits: Sequence[FitLowering], pods: Sequence[PodInfo]) -> FitArrays:
+def lay_out_fit(fits: Sequence[FitLowering], pods: Sequence[PodClass]) -> FitArrays:
     """The arrays of some classes, each by its lowering and its pod."""
     shapes = {id(fit.shape): fit.shape for fit in fits if fit.shape is not None}
     places = {each: place for place, each in enumerate(shapes)}

@@ -9,7 +9,7 @@ import numpy as np
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.evaluation import Evaluation
 from roadstead.kernel.relation_arrays import HARD, HOST, SOFT, Line, RelationOf
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.pod_topology_spread import DomainCounts, PodTopologySpread, SpreadCounts
 from roadstead.plugins.pod_topology_spread_constraints import (
@@ -34,7 +34,7 @@ def add_lines(found: RelationOf, evaluation: Evaluation) -> None:
             found.spread_weight = each.weight
     namespace = found.info.facts.namespace
 
-    def adds(other: PodInfo) -> Iterable[tuple[int, int]]:
+    def adds(other: PodClass) -> Iterable[tuple[int, int]]:
         if other.facts.namespace == namespace and not other.facts.is_terminating:
             for line, spread in enumerate(spreads, first):
                 if is_counted(spread.selector) and spread.matches(other.labels):

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from roadstead.nodes.pod_info import PodClasses
+from roadstead.nodes.pod_class import PodClasses
 from tests.builders import DEFAULT_MEMORY_BYTES, GPU, MIB, pod
 
 
@@ -47,7 +47,7 @@ def test_a_pod_scores_itself_as_it_weighs_on_a_node_unless_its_facts_say_otherwi
 def test_a_class_tells_people_its_number_namespace_and_requests():
     info = PodClasses().info(pod(cpu=250, namespace="team", labels={"app": "web"}))
 
-    assert repr(info) == "PodInfo(0, team, (('cpu', 250),))"
+    assert repr(info) == "PodClass(0, team, (('cpu', 250),))"
     assert info.labels == {"app": "web"}
 
 

@@ -1,6 +1,6 @@
-"""PodInfo: one class of pods, compiled against the codes of one process.
+"""PodClass: one class of pods, compiled against the codes of one process.
 
-`PodFacts` are values that cross boundaries; a `PodInfo` is their single instance in this process,
+`PodFacts` are values that cross boundaries; a `PodClass` is their single instance in this process,
 so that it compares and hashes by identity and can carry compiled vectors.
 """
 
@@ -16,7 +16,7 @@ from roadstead.nodes.interning import Interner
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 
 
-class PodInfo:
+class PodClass:
     """A class of pods.
 
     kind: equal for classes that differ in nothing but the amounts of what they ask for.
@@ -34,7 +34,7 @@ class PodInfo:
         self.facts = facts
         self.index = index
         self.kind = kind
-        self._alone: dict[int, dict[PodInfo, int]] = {}
+        self._alone: dict[int, dict[PodClass, int]] = {}
         self.labels = dict(facts.labels)
         self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
         code = resources.code
@@ -46,7 +46,7 @@ class PodInfo:
             else dict(facts.container_requests)
         )
 
-    def alone(self, count: int) -> dict[PodInfo, int]:
+    def alone(self, count: int) -> dict[PodClass, int]:
         """So many pods of this class and none of another: one mapping, never to be written to."""
         found = self._alone.get(count)
         if found is None:
@@ -54,35 +54,35 @@ class PodInfo:
         return found
 
     def __repr__(self) -> str:
-        return f"PodInfo({self.index}, {self.facts.namespace}, {self.facts.requests})"
+        return f"PodClass({self.index}, {self.facts.namespace}, {self.facts.requests})"
 
 
 class PodClasses:
-    """The classes known to this process: facts → PodInfo, and the resource codes they share."""
+    """The classes known to this process: facts → PodClass, and the resource codes they share."""
 
     __slots__ = ("_by_id", "_kinds", "_place_of", "infos", "resources")
 
     def __init__(self) -> None:
         self.resources: Interner[str] = Interner(STANDARD_RESOURCES)
-        self.infos: list[PodInfo] = []
+        self.infos: list[PodClass] = []
         self._place_of: dict[PodFacts, int] = {}
-        self._by_id: dict[int, PodInfo] = {}
+        self._by_id: dict[int, PodClass] = {}
         self._kinds: Interner[Hashable] = Interner()
 
-    def info(self, facts: PodFacts) -> PodInfo:
-        """The one PodInfo of these facts; cheap when the same facts object comes again."""
+    def info(self, facts: PodFacts) -> PodClass:
+        """The one PodClass of these facts; cheap when the same facts object comes again."""
         known = self._by_id.get(id(facts))
         if known is not None and known.facts is facts:
             return known
         place = self._place_of.setdefault(facts, len(self.infos))
         if place == len(self.infos):
             kind = self._kinds.code(_kind_of(facts))
-            info = PodInfo(facts, place, kind, self.resources)
+            info = PodClass(facts, place, kind, self.resources)
             self.infos.append(info)
             self._by_id[id(facts)] = info
         return self.infos[place]
 
-    def infos_of(self, pods: Sequence[PodFacts]) -> list[PodInfo]:
+    def infos_of(self, pods: Sequence[PodFacts]) -> list[PodClass]:
         """As `info` for each; facts that are one object are looked up once."""
         ids = list(map(id, pods))
         found = {key: self.info(facts) for key, facts in dict(zip(ids, pods, strict=True)).items()}
