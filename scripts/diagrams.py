@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 from roadstead.attempts.pods import TABLE as ATTEMPTS  # noqa: E402
 from roadstead.binder.pods import TABLE as BINDER  # noqa: E402
 from roadstead.cache.pods import TABLE as CACHE  # noqa: E402
-from roadstead.queue.board import TABLE as QUEUE  # noqa: E402
+from roadstead.queue.queue_store import TABLE as QUEUE  # noqa: E402
 from roadstead.transitions import TransitionTable  # noqa: E402
 
 PAGE = "docs/state-machines.md"
@@ -48,7 +48,7 @@ class Machine:
 
 
 MACHINES = (
-    Machine("queue", "queue.board.TABLE", QUEUE, "roadstead/queue/__init__.py"),
+    Machine("queue", "queue.queue_store.TABLE", QUEUE, "roadstead/queue/__init__.py"),
     Machine("attempts", "attempts.pods.TABLE", ATTEMPTS, "roadstead/attempts/core.py"),
     Machine("cache", "cache.pods.TABLE", CACHE, "roadstead/cache/__init__.py"),
     Machine("binder", "binder.pods.TABLE", BINDER, "roadstead/binder/__init__.py"),

@@ -136,7 +136,7 @@ class QueueActor:
         return NOTHING
 
     async def nominated(self, ask: Uids) -> Nominated:
-        """Who is nominated, and who of those asked about is not; lent pods are left out."""
+        """Who is nominated, and who of those asked about is not; leased pods are left out."""
         found = self.queue.nominations.nominated(ask.uids)
         return Nominated(pod_batch(found.pods), found.nodes, found.none)
 
@@ -165,9 +165,9 @@ class QueueActor:
             self._done_before = told.count
         return NOTHING
 
-    async def lent_to(self, owner: Owner) -> Uids:
-        """Pods that are lent to earlier lives of a scheduler, or were until their lease ended."""
-        return Uids(self.queue.lent_to(owner.name, owner.epoch))
+    async def leased_to(self, owner: Owner) -> Uids:
+        """Pods that are leased to earlier lives of a scheduler, or were until their lease ended."""
+        return Uids(self.queue.leased_to(owner.name, owner.epoch))
 
     async def owner_ends(self, end: OwnerEnds) -> Nothing:
         """A scheduler's earlier lives are over: what is bound or gone leaves, the rest is back."""

@@ -39,7 +39,7 @@ from roadstead.actors.messages.recovery import (
     EVICTED_PAGE,
     FENCE_OWNER,
     GONE,
-    LENT_TO,
+    LEASED_TO,
     NODES_PAGE,
     NOMINATED,
     OWNER_ENDS,
@@ -217,7 +217,7 @@ class Refill:
         start and its fence a message of an earlier life may have come to it."""
         owner = Owner(name, self._epochs[name])
         # The cache first: what it frees is there before the queue wakes others for it.
-        for keeper, ask in ((CACHE, ASSUMED_BY), (QUEUE, LENT_TO)):
+        for keeper, ask in ((CACHE, ASSUMED_BY), (QUEUE, LEASED_TO)):
             held = await self._tell(keeper, ask, owner)
             nodes = await self._words(held.uids)
             await self._tell(keeper, OWNER_ENDS, OwnerEnds(owner, held.uids, nodes))

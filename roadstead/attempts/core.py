@@ -246,7 +246,7 @@ class AttemptsCore(Outcomes):
         return out.effects()
 
     def deleted(self, uids: Iterable[str]) -> list[Effect]:
-        """Pods are gone from the cluster, or are no longer lent to us: undone, not requeued."""
+        """Pods are gone from the cluster, or are no longer leased to us: undone, not requeued."""
         out = Outbox()
         for uid in uids:
             record = self._ledger.pods.find(uid)

@@ -1,6 +1,6 @@
 """QueueCore: pods that wait for a node, and the leases under which schedulers try them.
 
-States and events, as `scripts/diagrams.py` draws them from `queue.board.TABLE`:
+States and events, as `scripts/diagrams.py` draws them from `queue.queue_store.TABLE`:
 
     NEW           ── add ──► ACTIVE   ── gate ──► GATED
     ACTIVE        ── lease ──► IN_FLIGHT   ── assign ──► DONE   ── delete ──► DELETED   ↺ update
@@ -19,16 +19,17 @@ States and events, as `scripts/diagrams.py` draws them from `queue.board.TABLE`:
 NEW and DELETED pods are outside of the queue. `gate` in GATED: PreEnqueue was asked again and still
 refuses. A DONE pod is outside as well, and remembered for a while.
 
-One mutator, `Board.go`, takes a pod along an arrow of `board.TABLE`; `QueueCore` decides which
-event it is. PreEnqueue is asked whenever a pod enters ACTIVE or BACKOFF, save from one to the
-other; a pod that is being deleted is gated without it, at the latest when it is leased. While a
-pod is gated its nomination holds no room. `conflict` and `expire` keep timestamp and arrival
+One mutator, `QueueStore.go`, takes a pod along an arrow of `queue_store.TABLE`; `QueueCore`
+decides which event it is. PreEnqueue is asked whenever a pod enters ACTIVE or BACKOFF, save from
+one to the other; a pod that is being deleted is gated without it, at the latest when it is leased.
+While a pod is gated its nomination holds no room. `conflict` and `expire` keep timestamp and
+arrival
 number: the pod is back at the head, that is, before every pod that it was before, and never ahead
 of a higher priority.
 
 Backoff grows with rejections, or with consecutive errors where there are any; a conflict or an
 expired lease is no fault of the pod and adds none. It ends with the window in which it would end.
-A pod that a plugin rejected is lent from BACKOFF while ACTIVE is empty; one whose attempt failed
+A pod that a plugin rejected is leased from BACKOFF while ACTIVE is empty; one whose attempt failed
 waits its time. What events mean is told by `EventRules` (for clusters: `roadstead.queue.rules`),
 and asked for whole classes of pods (`roadstead.queue.returning`).
 
@@ -37,7 +38,6 @@ with SchedulerQueueingHints and SchedulerPopFromBackoffQ on; leases and the boun
 Every call is deterministic; time is the argument `now_s`.
 """
 
-from roadstead.queue.board import LIVING, TABLE
 from roadstead.queue.core import Among, QueueCore
 from roadstead.queue.hints import EventRules, Hint, queue_always
 from roadstead.queue.pods import (
@@ -57,6 +57,7 @@ from roadstead.queue.pods import (
     admit_all,
     priority_sort,
 )
+from roadstead.queue.queue_store import LIVING, TABLE
 
 __all__ = [
     "LIVING",

@@ -10,9 +10,8 @@ from typing import Generic
 
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulable
-from roadstead.queue.board import Board
 from roadstead.queue.hints import EventRules
-from roadstead.queue.lending import Lending
+from roadstead.queue.lease_order import LeaseOrder
 from roadstead.queue.nominator import Nominator
 from roadstead.queue.places import Entries, Lease
 from roadstead.queue.pods import (
@@ -34,6 +33,7 @@ from roadstead.queue.pods import (
     admit_all,
     priority_sort,
 )
+from roadstead.queue.queue_store import QueueStore
 from roadstead.queue.returning import Returning
 
 Among = Callable[[PodIdentity, PodFacts], bool]
@@ -62,10 +62,10 @@ class QueueCore(Generic[EventT]):
     ) -> None:
         self.settings = settings or QueueSettings()
         rules = rules or EventRules()
-        self._board: Board[EventT] = Board(sort, rules.any_of, self.settings)
-        self._lending: Lending[EventT] = Lending(self._board, self.settings.max_passed)
-        self._nominator: Nominator[EventT] = Nominator(self._board.pods.here)
-        self._back: Returning[EventT] = Returning(self._board, gate, rules, self.settings)
+        self._store: QueueStore[EventT] = QueueStore(sort, rules.any_of, self.settings)
+        self._lease_order: LeaseOrder[EventT] = LeaseOrder(self._store, self.settings.max_passed)
+        self._nominator: Nominator[EventT] = Nominator(self._store.pods.here)
+        self._back: Returning[EventT] = Returning(self._store, gate, rules, self.settings)
         self.gate: Gate = self._back.gate
         self._next_seq = 0
         self._epochs: dict[str, int] = {}
@@ -76,7 +76,7 @@ class QueueCore(Generic[EventT]):
         A pod that is there with other facts is updated. Beyond `max_pods` living pods the rest is
         refused, never dropped: the sender keeps it and comes again.
         """
-        living, gone = self._board.pods.here, self._board.pods.ended
+        living, gone = self._store.pods.here, self._store.pods.ended
         accepted: dict[str, PodEntry[EventT]] = {}
         again: list[tuple[str, PodFacts]] = []
         done: list[str] = []
@@ -104,8 +104,9 @@ class QueueCore(Generic[EventT]):
     ) -> LeaseBatch:
         """Lend the first pods of activeQ to `owner` for `lease_s` seconds; of one profile, if told.
 
-        Order: `roadstead.queue.lending`; where activeQ is empty, rejected pods that still back off.
-        A newer epoch of an owner ends its older leases; an older epoch is refused by the status.
+        Order: `roadstead.queue.lease_order`; where activeQ is empty, rejected pods that still back
+        off. A newer epoch of an owner ends its older leases; an older epoch is refused by the
+        status.
         """
         deadline_s = now_s + self.settings.lease_s
         if epoch < self._epochs.get(owner, epoch):
@@ -114,9 +115,9 @@ class QueueCore(Generic[EventT]):
         self.revoke(owner, epoch, now_s)
         lease: Lease[EventT] | None = None
         pods: list[QueuedPod] = []
-        for entries in self._lending.picks(owner, max_pods, profile):
-            lease = lease or self._board.in_flight.begin(owner, epoch, deadline_s)
-            pods += self._lend(entries, lease)
+        for entries in self._lease_order.picks(owner, max_pods, profile):
+            lease = lease or self._store.in_flight.begin(owner, epoch, deadline_s)
+            pods += self._lease_pods(entries, lease)
         pods = self._back.skip_deleting(pods, now_s)
         lease_id = lease.lease_id if lease is not None and pods else 0
         return LeaseBatch(lease_id, owner, epoch, deadline_s, tuple(pods))
@@ -138,8 +139,8 @@ class QueueCore(Generic[EventT]):
         lease = self._lease(lease_id)
         if lease is None:
             return LeaseAnswer(stale=tuple(uids))
-        todo, answer = self._board.sort_out(lease, [(uid, PodEvent.FINISH) for uid in uids])
-        self._board.go_all(todo, PodEvent.FINISH)
+        todo, answer = self._store.sort_out(lease, [(uid, PodEvent.FINISH) for uid in uids])
+        self._store.go_all(todo, PodEvent.FINISH)
         lease.closed |= dict.fromkeys(answer.applied, PodEvent.FINISH)
         return answer
 
@@ -154,11 +155,11 @@ class QueueCore(Generic[EventT]):
         lease = self._lease(lease_id)
         if lease is None:
             return LeaseAnswer(stale=tuple(pod.uid for pod in pods))
-        todo, answer = self._board.sort_out(
+        todo, answer = self._store.sort_out(
             lease, [(pod.uid, _REPORTED[pod.reason]) for pod in pods]
         )
         reports = {pod.uid: pod for pod in pods}
-        hints = self._back.hints(self._board.in_flight.events_since(lease))
+        hints = self._back.hints(self._store.in_flight.events_since(lease))
         for entry in todo:
             report = reports[entry.uid]
             self._nominate(entry, report, now_s)
@@ -196,7 +197,7 @@ class QueueCore(Generic[EventT]):
         given here stays, unless the new facts have another one (upstream's UpdateNominatedPod in
         pkg/scheduler/backend/queue/nominator.go).
         """
-        entry = self._board.pods.here.get(identity.uid)
+        entry = self._store.pods.here.get(identity.uid)
         if entry is None:
             return self.add([(identity, facts)], now_s).status
         self._update(entry, facts, now_s, events)
@@ -204,20 +205,20 @@ class QueueCore(Generic[EventT]):
 
     def delete(self, uids: Iterable[str]) -> tuple[str, ...]:
         """These pods are gone from the cluster; answers those that were in the queue."""
-        board, gone = self._board, list[str]()
+        store, gone = self._store, list[str]()
         for uid in uids:
-            entry = board.pods.find(uid)
+            entry = store.pods.find(uid)
             if entry is not None:
                 gone += [] if entry.state is PodState.DONE else [uid]
-                board.go(entry, PodEvent.DELETE)
+                store.go(entry, PodEvent.DELETE)
         return tuple(gone)
 
     def assigned(self, uids: Iterable[str]) -> tuple[str, ...]:
         """The cluster shows these pods on nodes, whoever put them there; answers who left."""
         gone: list[str] = []
         for uid in uids:
-            if (entry := self._board.pods.here.get(uid)) is not None:
-                self._board.go(entry, PodEvent.ASSIGN)
+            if (entry := self._store.pods.here.get(uid)) is not None:
+                self._store.go(entry, PodEvent.ASSIGN)
                 gone.append(uid)
         return tuple(gone)
 
@@ -232,7 +233,7 @@ class QueueCore(Generic[EventT]):
             events, now_s, None if among is None else lambda pod: among(pod.identity, pod.facts)
         )
         for event in events:
-            self._board.in_flight.record(event)
+            self._store.in_flight.record(event)
         return tuple(moved)
 
     def activate(self, uids: Iterable[str], now_s: float) -> tuple[str, ...]:
@@ -242,7 +243,7 @@ class QueueCore(Generic[EventT]):
         """
         moved: list[str] = []
         for uid in uids:
-            entry = self._board.pods.here.get(uid)
+            entry = self._store.pods.here.get(uid)
             if entry is None or entry.state is PodState.ACTIVE:
                 continue
             if entry.state is PodState.IN_FLIGHT:
@@ -254,7 +255,7 @@ class QueueCore(Generic[EventT]):
     def flush_backoff(self, now_s: float) -> int:
         """Bring pods whose backoff is over to activeQ; answers how many."""
         count = 0
-        backoff = self._board.backoff
+        backoff = self._store.backoff
         while (entry := backoff.first()) is not None and entry.backoff_until_s <= now_s:
             self._back.enter(entry, PodEvent.ACTIVATE, now_s)
             count += 1
@@ -263,7 +264,7 @@ class QueueCore(Generic[EventT]):
     def flush_unschedulable(self, now_s: float) -> int:
         """Retry pods that were unschedulable for `unschedulable_max_s`; answers how many."""
         count = 0
-        heap = self._board.unschedulable.heap
+        heap = self._store.unschedulable.heap
         hints = self._back.hints([None])
         wait_s = self.settings.unschedulable_max_s
         while (entry := heap.first()) is not None and entry.timestamp_s + wait_s <= now_s:
@@ -273,7 +274,7 @@ class QueueCore(Generic[EventT]):
 
     def expire(self, now_s: float) -> tuple[EndedLease, ...]:
         """End the leases whose deadline has come; their pods are back at the head of activeQ."""
-        late = [one for one in self._board.in_flight.leases.values() if one.deadline_s <= now_s]
+        late = [one for one in self._store.in_flight.leases.values() if one.deadline_s <= now_s]
         return tuple(self._end(lease, now_s) for lease in late)
 
     def revoke(self, owner: str, epoch: int, now_s: float) -> tuple[EndedLease, ...]:
@@ -281,14 +282,14 @@ class QueueCore(Generic[EventT]):
         self._epochs[owner] = max(epoch, self._epochs.get(owner, epoch))
         old = [
             lease
-            for lease in self._board.in_flight.leases.values()
+            for lease in self._store.in_flight.leases.values()
             if lease.owner == owner and lease.epoch < epoch
         ]
         return tuple(self._end(lease, now_s) for lease in old)
 
-    def lent_to(self, owner: str, epoch: int) -> tuple[str, ...]:
+    def leased_to(self, owner: str, epoch: int) -> tuple[str, ...]:
         """Pods under leases of an owner's epochs before `epoch`."""
-        leases = self._board.in_flight.leases.values()
+        leases = self._store.in_flight.leases.values()
         old = [each for each in leases if each.owner == owner and each.epoch < epoch]
         return tuple(uid for lease in old for uid in lease.open)
 
@@ -301,52 +302,52 @@ class QueueCore(Generic[EventT]):
 
     def next_wakeup_s(self) -> float | None:
         """When `tick` has something to do next; None while nothing waits for time."""
-        times = [lease.deadline_s for lease in self._board.in_flight.leases.values()]
-        if (backing_off := self._board.backoff.first()) is not None:
+        times = [lease.deadline_s for lease in self._store.in_flight.leases.values()]
+        if (backing_off := self._store.backoff.first()) is not None:
             times.append(backing_off.backoff_until_s)
-        if (parked := self._board.unschedulable.heap.first()) is not None:
+        if (parked := self._store.unschedulable.heap.first()) is not None:
             times.append(parked.timestamp_s + self.settings.unschedulable_max_s)
         return min(times, default=None)
 
     def state_of(self, uid: str) -> PodState:
         """Where a pod is; NEW for one that the queue does not know (any more)."""
-        return self._board.pods.state_of(uid)
+        return self._store.pods.state_of(uid)
 
     def facts_of(self, uid: str) -> PodFacts | None:
         """The facts of a pod that waits or is in flight."""
-        entry = self._board.pods.here.get(uid)
+        entry = self._store.pods.here.get(uid)
         return entry.facts if entry is not None else None
 
     def known_among(self, uids: Iterable[str]) -> set[str]:
         """Those of some pods that wait or are in flight."""
-        return self._board.pods.here.keys() & uids
+        return self._store.pods.here.keys() & uids
 
     def rejected_by(self, uid: str) -> tuple[str, ...]:
         """The plugins for which a pod waits in unschedulablePods; none for one that does not."""
-        entry = self._board.pods.here.get(uid)
+        entry = self._store.pods.here.get(uid)
         if entry is None or entry.state is not PodState.UNSCHEDULABLE:
             return ()
         return entry.rejected_by
 
     def pods(self, state: PodState) -> tuple[QueuedPod, ...]:
         """The pods in one state, in the order in which they would leave it."""
-        return tuple(entry.view() for entry in self._board.entries(state))
+        return tuple(entry.view() for entry in self._store.entries(state))
 
     @property
     def waiting(self) -> int:
         """How many pods are in activeQ."""
-        return len(self._board.active.heap)
+        return len(self._store.active.heap)
 
     def counts(self) -> QueueCounts:
-        return self._board.counts()
+        return self._store.counts()
 
     def validate(self) -> None:
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
-        self._board.validate()
-        self._lending.validate()
+        self._store.validate()
+        self._lease_order.validate()
 
     def _lease(self, lease_id: int) -> Lease[EventT] | None:
-        return self._board.in_flight.leases.get(lease_id)
+        return self._store.in_flight.leases.get(lease_id)
 
     def _new(self, identity: PodIdentity, facts: PodFacts, now_s: float) -> PodEntry[EventT]:
         entry: PodEntry[EventT] = PodEntry(identity.uid, identity, facts, self._next_seq, now_s)
@@ -367,13 +368,13 @@ class QueueCore(Generic[EventT]):
             self._back.hold_back(lower)
             self._back.update(lower, nominator.facts_for(lower.facts, ""), now_s, [None])
 
-    def _lend(self, entries: Entries[EventT], lease: Lease[EventT]) -> list[QueuedPod]:
+    def _lease_pods(self, entries: Entries[EventT], lease: Lease[EventT]) -> list[QueuedPod]:
         for entry in entries:
             entry.lease_id = lease.lease_id
             entry.attempts += 1
             entry.rejected_by = entry.pending = ()
             entry.own_events = ()
-        self._board.go_all(entries, PodEvent.LEASE)
+        self._store.go_all(entries, PodEvent.LEASE)
         return [entry.view() for entry in entries]
 
     def _update(

@@ -37,7 +37,7 @@ class Place(Protocol[EventT]):
     def take(self, entries: Entries[EventT]) -> None: ...
 
 
-class Shelf(Generic[EventT]):
+class PodHeap(Generic[EventT]):
     """A place ordered by a key."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Shelf(Generic[EventT]):
 class Order(Generic[EventT]):
     """In which order pods came to activeQ, and how often those that are there were passed.
 
-    passes: how many pods that are tried again were lent while another one had waited longer.
+    passes: how many pods that are tried again were leased while another one had waited longer.
     numbers: of no two orders the same, so that a pod which changes its profile is in one alone.
     """
 
@@ -107,7 +107,7 @@ class Order(Generic[EventT]):
             self._entries.appendleft((entry.entered, entry))
 
 
-class ActiveShelf(Shelf[EventT]):
+class ActiveQ(PodHeap[EventT]):
     """activeQ, with the order in which pods came: of all, or of each profile's."""
 
     def __init__(
@@ -123,7 +123,7 @@ class ActiveShelf(Shelf[EventT]):
         self._numbers = count(1)
 
     def order_of(self, entry: PodEntry[EventT]) -> Order[EventT]:
-        """The order among those with whom a pod is lent."""
+        """The order among those with whom a pod is leased."""
         profile = entry.facts.scheduler_name if self._by_profile else ""
         found = self._orders.get(profile)
         if found is None:
@@ -150,8 +150,8 @@ class ActiveShelf(Shelf[EventT]):
             order.longest()
 
 
-class ClassShelf(Shelf[EventT]):
-    """A shelf that also knows which pods are alike: same facts object, same plugins said no."""
+class PodsByReason(PodHeap[EventT]):
+    """A heap that also knows which pods are alike: same facts object, same plugins said no."""
 
     def __init__(self, key: Callable[[PodEntry[EventT]], SortKey]) -> None:
         super().__init__(key)
@@ -178,7 +178,7 @@ class ClassShelf(Shelf[EventT]):
         return [[*pods.values()] for pods in self._classes.values()]
 
 
-class BackoffShelves(Generic[EventT]):
+class BackoffQ(Generic[EventT]):
     """backoffQ: pods that plugins rejected, and apart from them those whose attempt failed.
 
     Of the first, those whose backoff ends in one window are ordered by QueueSort, and the first may
@@ -191,8 +191,10 @@ class BackoffShelves(Generic[EventT]):
         sort: Callable[[PodEntry[EventT]], SortKey],
         heap: LazyHeap[PodEntry[EventT]] | None = None,
     ) -> None:
-        self.rejected: Shelf[EventT] = Shelf(lambda pod: (pod.backoff_until_s, *sort(pod)), heap)
-        self.failed: Shelf[EventT] = Shelf(lambda pod: (pod.backoff_until_s,))
+        self.rejected: PodHeap[EventT] = PodHeap(
+            lambda pod: (pod.backoff_until_s, *sort(pod)), heap
+        )
+        self.failed: PodHeap[EventT] = PodHeap(lambda pod: (pod.backoff_until_s,))
 
     def __len__(self) -> int:
         return len(self.rejected.heap) + len(self.failed.heap)
@@ -217,7 +219,7 @@ class BackoffShelves(Generic[EventT]):
 
 @dataclass(slots=True, eq=False)
 class Lease(Generic[EventT]):
-    """Pods lent out.
+    """Pods leased out.
 
     first_event: number of the first cluster event that came after the lease.
     closed: uid -> what its owner reported, or None where the pod left otherwise.
@@ -267,13 +269,13 @@ class InFlight(Generic[EventT]):
         return lease
 
     def put(self, entries: Entries[EventT]) -> None:
-        for lease_id, lent in groupby(entries, _LEASE_ID):
-            self.leases[lease_id].open |= {entry.uid: entry for entry in lent}
+        for lease_id, leased in groupby(entries, _LEASE_ID):
+            self.leases[lease_id].open |= {entry.uid: entry for entry in leased}
 
     def take(self, entries: Entries[EventT]) -> None:
-        for lease_id, lent in groupby(entries, _LEASE_ID):
+        for lease_id, leased in groupby(entries, _LEASE_ID):
             lease = self.leases[lease_id]
-            uids = [entry.uid for entry in lent]
+            uids = [entry.uid for entry in leased]
             for uid in uids:
                 del lease.open[uid]
             lease.closed |= dict.fromkeys(uids)

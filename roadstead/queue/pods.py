@@ -31,7 +31,7 @@ class PodState(StrEnum):
 
 
 class PodEvent(StrEnum):
-    """What happens to a pod; each leads to one state (see the table in `roadstead.queue.board`)."""
+    """An event of a pod; each leads to one state (`roadstead.queue.queue_store.TABLE`)."""
 
     ADD = "add"
     GATE = "gate"
@@ -62,8 +62,8 @@ class QueueSettings:
 
     backoff_window_s: backoffs end in whole windows, so that the pods of one window come back in the
     order of QueueSort (backoffQOrderingWindowDuration). max_passed: how often a pod in activeQ may
-    be passed by pods that are tried again; see `roadstead.queue.lending`. by_profile: leases may
-    ask for the pods of one profile.
+    be passed by pods that are tried again; see `roadstead.queue.lease_order`. by_profile: leases
+    may ask for the pods of one profile.
     """
 
     max_pods: int = 2_000_000
@@ -145,7 +145,7 @@ class AddResult:
 
 @dataclass(frozen=True, slots=True)
 class LeaseBatch:
-    """Pods lent to one scheduler until `deadline_s`; `lease_id` is 0 when there were none."""
+    """Pods leased to one scheduler until `deadline_s`; `lease_id` is 0 when there were none."""
 
     lease_id: int
     owner: str

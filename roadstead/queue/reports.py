@@ -1,4 +1,4 @@
-"""What the queue hears: of pods that it lent, and of what changed in the cluster."""
+"""What the queue hears: of pods that it leased, and of what changed in the cluster."""
 
 from __future__ import annotations
 

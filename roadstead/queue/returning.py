@@ -11,7 +11,6 @@ from typing import Generic
 
 from roadstead.facts.pod import PodFacts
 from roadstead.protocol.status import Status, unresolvable
-from roadstead.queue.board import Board
 from roadstead.queue.hints import EventRules, Hints, Strategy, best_strategy
 from roadstead.queue.places import Entries
 from roadstead.queue.pods import (
@@ -25,6 +24,7 @@ from roadstead.queue.pods import (
     Requeue,
     RequeueReason,
 )
+from roadstead.queue.queue_store import QueueStore
 
 DELETING = unresolvable("skip schedule deleting pod")
 """Of a pod that is being deleted: it is never tried (skipPodSchedule of schedule_one.go)."""
@@ -34,15 +34,19 @@ OWN_EVENTS_MAX = 64
 
 
 class Returning(Generic[EventT]):
-    """Moves pods of a board along the ways that lead to ACTIVE and BACKOFF, or to the gate.
+    """Moves pods of a store along the ways that lead to ACTIVE and BACKOFF, or to the gate.
 
     A nomination holds room only while its pod is queued, as upstream's (moveToActiveQ).
     """
 
     def __init__(
-        self, board: Board[EventT], gate: Gate, rules: EventRules[EventT], settings: QueueSettings
+        self,
+        store: QueueStore[EventT],
+        gate: Gate,
+        rules: EventRules[EventT],
+        settings: QueueSettings,
     ) -> None:
-        self._board = board
+        self._store = store
         self._plugin_gate = gate
         self._rules = rules
         self._settings = settings
@@ -65,7 +69,7 @@ class Returning(Generic[EventT]):
                 return self._shut(entry, status)
         entry.gating_plugin = ""
         was_gated = entry.state is PodState.GATED
-        state = self._board.go(entry, event)
+        state = self._store.go(entry, event)
         if was_gated and entry.facts.nominated_node_name:
             self._held_back.pop(entry.uid, None)
             self._released[entry.uid] = entry.view()
@@ -84,7 +88,7 @@ class Returning(Generic[EventT]):
                 admitted.append(entry)
             else:
                 self._shut(entry, status)
-        self._board.go_all(admitted, PodEvent.ADD)
+        self._store.go_all(admitted, PodEvent.ADD)
 
     def _shut(self, entry: PodEntry[EventT], status: Status) -> PodState:
         entry.gating_plugin = status.plugin
@@ -92,7 +96,7 @@ class Returning(Generic[EventT]):
             entry.rejected_by = (*entry.rejected_by, status.plugin)
         if entry.state is not PodState.GATED:
             self.hold_back(entry)
-        return self._board.go(entry, PodEvent.GATE)
+        return self._store.go(entry, PodEvent.GATE)
 
     def hold_back(self, entry: PodEntry[EventT]) -> None:
         """A pod's nomination, where it has one, holds no room any more."""
@@ -115,7 +119,7 @@ class Returning(Generic[EventT]):
         kept: list[QueuedPod] = []
         for pod in pods:
             if pod.facts.is_terminating:
-                self.enter(self._board.pods.here[pod.identity.uid], PodEvent.EXPIRE, now_s)
+                self.enter(self._store.pods.here[pod.identity.uid], PodEvent.EXPIRE, now_s)
             else:
                 kept.append(pod)
         return kept
@@ -141,7 +145,7 @@ class Returning(Generic[EventT]):
         moved: list[str] = []
         rules = self._rules
         # Both lists stand before anything moves: a pod is tried once.
-        classes = [*self._board.unschedulable.classes(), *self._board.gated.classes()]
+        classes = [*self._store.unschedulable.classes(), *self._store.gated.classes()]
         for pods in classes:
             first = pods[0]
             facts, rejected_by, plugin = first.facts, first.rejected_by, first.gating_plugin
@@ -174,7 +178,7 @@ class Returning(Generic[EventT]):
         if not entry.rejected_by:
             self.enter(entry, PodEvent.FAIL, now_s)
         elif strategy is Strategy.SKIP:
-            self._board.go(entry, PodEvent.REJECT)
+            self._store.go(entry, PodEvent.REJECT)
         else:
             self.enter(entry, _way_back(entry, strategy, now_s), now_s)
 
@@ -187,16 +191,16 @@ class Returning(Generic[EventT]):
     ) -> None:
         """A living pod has other facts; events: what changed, for the hints."""
         if entry.state is PodState.ACTIVE:
-            self._board.stay(entry, PodEvent.UPDATE)
-            self._board.active.change(entry, facts)
+            self._store.stay(entry, PodEvent.UPDATE)
+            self._store.active.change(entry, facts)
             return
         entry.facts = facts
         if entry.state is PodState.IN_FLIGHT:
-            self._board.stay(entry, PodEvent.UPDATE)
+            self._store.stay(entry, PodEvent.UPDATE)
             self.remember(entry, events)
             return
         # Rank and class may hang on the facts, so the pod goes out and in again.
-        self._board.go(entry, PodEvent.UPDATE)
+        self._store.go(entry, PodEvent.UPDATE)
         if entry.state is PodState.GATED:
             # Whoever sends a pod may have said, too, that it is nominated.
             self.hold_back(entry)

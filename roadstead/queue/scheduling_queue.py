@@ -260,9 +260,9 @@ class SchedulingQueue:
 
     # Schedulers that were replaced.
 
-    def lent_to(self, owner: str, epoch: int) -> tuple[str, ...]:
+    def leased_to(self, owner: str, epoch: int) -> tuple[str, ...]:
         """Pods that earlier lives of a scheduler lease, or did until the lease ended."""
-        leased = self.core.lent_to(owner, epoch)
+        leased = self.core.leased_to(owner, epoch)
         overdue = (uid for uid, at in self._overdue.get(owner, {}).items() if at < epoch)
         return (*leased, *sorted({*overdue}.difference(leased)))
 
@@ -274,7 +274,7 @@ class SchedulingQueue:
         node_of: uid → node, "" for a pod that is not bound, None for one that is gone. What it had
         assumed is free again.
         """
-        leased = self.core.lent_to(owner, epoch)
+        leased = self.core.leased_to(owner, epoch)
         left = [uid for uid, node in node_of.items() if node]
         bound = self._known(left)
         freed = self._known(uid for uid in node_of if not node_of[uid])

@@ -71,8 +71,8 @@ class Leasing:
                 self._members.hear((namespace, group), bound)
             self._performer.figures.retries += sum(attempt > 1 for attempt in leased.attempts)
             self._leases = (*self._leases, leased.lease_id) if self._thinking.takes_time else ()
-            # What the queue heard of before it lent them must be seen when they are decided: nobody
-            # would wake them for it again.
+            # What the queue heard of before it leased them must be seen when they are decided:
+            # nobody would wake them for it again.
             yield from self._performer.settle()
             yield from self._performer.perform(self._core.lease(leased.lease_id, pods))
         if self._partition is not None:

@@ -456,11 +456,11 @@ async def test_the_queue_says_who_is_nominated_and_who_is_not_unless_it_is_lent(
     lease_id = (await leased_again(queue, "a")).lease_id
     named = GivenBack("uid-a", "unschedulable", ("NodeResourcesFit",), nominated_node="n1")
     await queue.report(report_of(lease_id, back=[named]))
-    await queue.submit(batch_of("lent"))
+    await queue.submit(batch_of("leased"))
     await leased(queue)
     await queue.submit(batch_of("plain"))
 
-    said = await queue.nominated(Uids(("uid-a", "uid-lent", "uid-plain", "uid-unknown")))
+    said = await queue.nominated(Uids(("uid-a", "uid-leased", "uid-plain", "uid-unknown")))
 
     assert (said.pods.uids, said.nodes) == (("uid-a",), ("n1",))
     assert said.none == ("uid-plain", "uid-unknown")
@@ -829,13 +829,13 @@ async def test_a_bind_of_a_scheduler_that_ended_is_found_though_its_lease_had_en
     again = await leased(queue, owner="scheduler-1")
     owner = Owner("scheduler-0", 2)
 
-    lent = await queue.lent_to(owner)
-    await queue.owner_ends(OwnerEnds(owner, lent.uids, ("n1", "")))
+    lease = await queue.leased_to(owner)
+    await queue.owner_ends(OwnerEnds(owner, lease.uids, ("n1", "")))
 
-    assert lent.uids == ("uid-a", "uid-b") == again.pods.uids
+    assert lease.uids == ("uid-a", "uid-b") == again.pods.uids
     assert queue.core.state_of("uid-a") is PodState.DONE
     assert queue.core.state_of("uid-b") is PodState.IN_FLIGHT
-    assert (await queue.lent_to(owner)).uids == ()
+    assert (await queue.leased_to(owner)).uids == ()
 
 
 async def test_what_the_present_life_leased_is_asked_about_when_it_ends_though_others_ended(clock):
@@ -846,11 +846,11 @@ async def test_what_the_present_life_leased_is_asked_about_when_it_ends_though_o
     clock.now_s = LONG_S
     await leased(queue, owner="scheduler-1")
 
-    lent = await queue.lent_to(Owner("scheduler-0", 2))
-    await queue.owner_ends(OwnerEnds(Owner("scheduler-0", 2), lent.uids, ()))
+    lease = await queue.leased_to(Owner("scheduler-0", 2))
+    await queue.owner_ends(OwnerEnds(Owner("scheduler-0", 2), lease.uids, ()))
 
-    assert lent.uids == ()
-    assert (await queue.lent_to(Owner("scheduler-0", 3))).uids == ("uid-a",)
+    assert lease.uids == ()
+    assert (await queue.leased_to(Owner("scheduler-0", 3))).uids == ("uid-a",)
 
 
 async def test_a_pod_that_loses_races_without_end_backs_off():
@@ -858,8 +858,8 @@ async def test_a_pod_that_loses_races_without_end_backs_off():
     await queue.submit(batch_of("a"))
     states = []
     for _ in range(MAX_CONFLICTS + 1):
-        lent = await leased(queue)
-        report = LeaseReport(lent.lease_id, (), (GivenBack("uid-a", "conflict", ()),), ())
+        lease = await leased(queue)
+        report = LeaseReport(lease.lease_id, (), (GivenBack("uid-a", "conflict", ()),), ())
         await queue.report(report)
         await queue.report(report)
         states.append(queue.core.state_of("uid-a"))

@@ -31,7 +31,7 @@ def refill(held, said, **answers):
     refs = {
         "binder": Fake("binder", evicted_pods=batch_of(), **answers),
         "cache": Fake("cache", **told, restream=NOTHING, nominated=held, **answers),
-        "queue": Fake("queue", nominated=said, lent_to=Uids(()), owner_ends=NOTHING, **answers),
+        "queue": Fake("queue", nominated=said, leased_to=Uids(()), owner_ends=NOTHING, **answers),
     }
     epochs = {"scheduler-0": 2, **dict.fromkeys(refs, 1)}
     return Refill(refs, epochs, Settings()), refs
@@ -108,7 +108,7 @@ async def test_what_earlier_lives_did_to_new_actors_before_their_fence_is_ended(
     new |= {"bound": BoundPage((), (), 1), "standing": Words((None,))}
     again, refs = refill(nobody, nobody, **new)
     # Late messages of an earlier life came between the start of queue and cache and their fences.
-    refs["cache"].answers["assumed_by"] = refs["queue"].answers["lent_to"] = Uids(("uid-a",))
+    refs["cache"].answers["assumed_by"] = refs["queue"].answers["leased_to"] = Uids(("uid-a",))
 
     await again.fill({"queue", *SCHEDULERS})
 

@@ -257,8 +257,8 @@ class CoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def lent_pods_are_live_and_live_pods_are_lent(self):
-        lent = {uid for uid, place in self.cluster.queue.items() if isinstance(place, int)}
-        assert lent == set(self.world.core._ledger.pods.here)
+        leased = {uid for uid, place in self.cluster.queue.items() if isinstance(place, int)}
+        assert leased == set(self.world.core._ledger.pods.here)
 
     @invariant()
     def what_is_reserved_is_counted_and_only_attempts_can_be_counted(self):

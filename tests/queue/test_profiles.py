@@ -25,7 +25,7 @@ def facts(profile, priority=0):
     return PodFacts(scheduler_name=profile, priority=priority)
 
 
-def lent(core, profile="", max_pods=9, now_s=1.0):
+def leased(core, profile="", max_pods=9, now_s=1.0):
     lease = core.lease(f"of {profile}", 1, max_pods, now_s, profile)
     return [pod.identity.uid for pod in lease.pods]
 
@@ -33,21 +33,21 @@ def lent(core, profile="", max_pods=9, now_s=1.0):
 def test_a_lease_for_a_profile_has_its_first_pods_and_no_others():
     core = queue(("a", "web", 0), ("b", "batch", 9), ("c", "web", 5), ("d", "batch", 0))
 
-    assert lent(core, "web", 1) == ["c"]
-    assert lent(core, "batch") == ["b", "d"]
-    assert lent(core, "web") == ["a"]
-    assert lent(core, "web") == []
+    assert leased(core, "web", 1) == ["c"]
+    assert leased(core, "batch") == ["b", "d"]
+    assert leased(core, "web") == ["a"]
+    assert leased(core, "web") == []
     core.validate()
 
 
 def test_a_lease_for_all_profiles_takes_whoever_is_first():
     core = queue(("a", "web", 0), ("b", "batch", 9))
 
-    assert lent(core) == ["b", "a"]
+    assert leased(core) == ["b", "a"]
 
 
 def test_a_profile_that_nobody_names_has_no_pods():
-    assert lent(queue(("a", "web", 0)), "other") == []
+    assert leased(queue(("a", "web", 0)), "other") == []
 
 
 def test_pods_that_back_off_are_lent_to_their_own_profile_when_it_has_nothing_else():
@@ -56,8 +56,8 @@ def test_pods_that_back_off_are_lent_to_their_own_profile_when_it_has_nothing_el
     core.move([object()], 1.0)
     core.requeue(lease.lease_id, [Requeue("a", RequeueReason.UNSCHEDULABLE, ("Fit",))], 1.0)
 
-    assert lent(core, "batch") == ["b"]
-    assert lent(core, "web") == ["a"]
+    assert leased(core, "batch") == ["b"]
+    assert leased(core, "web") == ["a"]
 
 
 def test_a_queue_that_is_not_kept_by_profile_cannot_be_asked_for_one():
@@ -70,7 +70,7 @@ def test_a_queue_that_is_not_kept_by_profile_cannot_be_asked_for_one():
 
 def test_how_many_wait_is_told():
     core = queue(("a", "web", 0), ("b", "batch", 0))
-    lent(core, "web")
+    leased(core, "web")
 
     assert core.waiting == 1
 
@@ -89,6 +89,6 @@ def test_leases_take_pods_of_each_profile_in_the_order_of_a_queue_of_its_own(giv
 
     for profile, count in leases:
         expected = [each for each in left if profile in ("", each[1])][:count]
-        assert lent(core, profile, count) == [name for name, _, _ in expected]
+        assert leased(core, profile, count) == [name for name, _, _ in expected]
         left = [each for each in left if each not in expected]
         core.validate()

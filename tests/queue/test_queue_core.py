@@ -561,11 +561,11 @@ class TestEventsInFlight:
         core.move([FIT], 0.1)
         second = core.lease("t", 1, 1, 0.2)
         core.move([TAINT], 0.3)
-        assert core._board.in_flight.event_count == 2
+        assert core._store.in_flight.event_count == 2
         core.done(first.lease_id, ["uid-a"])
-        assert core._board.in_flight.event_count == 1
+        assert core._store.in_flight.event_count == 1
         core.requeue(second.lease_id, [rejected("b", TAINT)], 1.0)
-        assert core._board.in_flight.event_count == 0
+        assert core._store.in_flight.event_count == 0
         assert core.state_of("uid-b") is PodState.BACKOFF
 
     def test_ending_a_younger_lease_keeps_the_events_of_the_older(self):
@@ -582,7 +582,7 @@ class TestEventsInFlight:
         first = core.lease("s", 1, 1, 0.0)
         for _ in range(4):
             core.move([TAINT], 0.1)
-        assert core._board.in_flight.event_count == 1
+        assert core._store.in_flight.event_count == 1
         late = core.lease("s", 1, 1, 0.2)
         core.requeue(first.lease_id, [rejected("a", FIT)], 1.0)
         core.requeue(late.lease_id, [rejected("b", FIT)], 1.0)
@@ -620,7 +620,7 @@ class TestEventsInFlight:
         lease = core.lease("s", 1, 1, 0.0)
         for number in range(100):
             core.update(pod("a"), PodFacts(priority=number), 0.5, [TAINT])
-        assert len(core._board.pods.here["uid-a"].own_events) <= 64
+        assert len(core._store.pods.here["uid-a"].own_events) <= 64
         core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
         assert core.state_of("uid-a") is PodState.BACKOFF
 
@@ -629,7 +629,7 @@ class TestEventsInFlight:
         core.lease("s", 1, 1, 0.0)
         core.move([FIT], 1.0)
         core.expire(10.0)
-        assert core._board.in_flight.event_count == 0
+        assert core._store.in_flight.event_count == 0
 
 
 class TestUpdatesAndDeletes:
@@ -709,23 +709,23 @@ class TestGates:
 
     def test_event_that_the_gating_plugin_ignores_does_not_ask_the_gate(self):
         core = queue_of("a", facts=self.SHUT)
-        history = core._board.pods.here["uid-a"].history
+        history = core._store.pods.here["uid-a"].history
         core.move([FIT], 1.0)
-        assert core._board.pods.here["uid-a"].history == history
+        assert core._store.pods.here["uid-a"].history == history
 
     def test_event_that_only_another_plugin_waits_for_does_not_ask_the_gate(self):
         core = self.parked_and_shut(registered=lambda plugin, event: plugin == event)
-        history = core._board.pods.here["uid-a"].history
+        history = core._store.pods.here["uid-a"].history
         assert core.pods(PodState.GATED)[0].rejected_by == (FIT, GATES)
         core.move([FIT], 6.0)
-        assert core._board.pods.here["uid-a"].history == history
+        assert core._store.pods.here["uid-a"].history == history
 
     def test_event_that_the_gating_plugin_registered_lets_any_rejecting_plugin_speak(self):
         core = self.parked_and_shut(registered=lambda plugin, event: plugin == GATES)
-        history = core._board.pods.here["uid-a"].history
+        history = core._store.pods.here["uid-a"].history
         core.move([FIT], 6.0)
         assert core.state_of("uid-a") is PodState.GATED
-        assert core._board.pods.here["uid-a"].history == (*history, "gate→gated")
+        assert core._store.pods.here["uid-a"].history == (*history, "gate→gated")
 
     def test_pod_that_leaves_its_backoff_passed_the_gate_on_the_way_in(self):
         core = queue_of("a")
@@ -857,19 +857,25 @@ class TestValidate:
     @pytest.mark.parametrize(
         ("damage", "message"),
         [
-            (lambda board: board.pods.here.popitem(), "is not known"),
-            (lambda board: board.active.heap.take("uid-a"), "in no place"),
-            (lambda board: board.backoff.put([board.pods.here["uid-a"]]), "is in two places"),
+            (lambda store: store.pods.here.popitem(), "is not known"),
+            (lambda store: store.active.heap.take("uid-a"), "in no place"),
             (
-                lambda board: setattr(board.pods.here["uid-a"], "state", PodState.GATED),
+                lambda store: store.backoff.put([store.pods.here["uid-a"]]),
+                "is in two places",
+            ),
+            (
+                lambda store: setattr(store.pods.here["uid-a"], "state", PodState.GATED),
                 "says gated",
             ),
-            (lambda board: setattr(board.pods, "begun", 7), "of 7 pods 1 are here and 0 ended"),
+            (
+                lambda store: setattr(store.pods, "begun", 7),
+                "of 7 pods 1 are here and 0 ended",
+            ),
         ],
     )
     def test_validate_finds_damage(self, damage, message):
         core = queue_of("a")
-        damage(core._board)
+        damage(core._store)
         with pytest.raises(AssertionError, match=message):
             core.validate()
 

@@ -128,8 +128,8 @@ class ShadowMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.leases)
     @rule(data=st.data())
     def done(self, data):
-        lease_id, lent = data.draw(st.sampled_from(self.leases[-3:]))
-        self.do("done", lease_id, data.draw(st.lists(st.sampled_from(lent), max_size=3)))
+        lease_id, leased = data.draw(st.sampled_from(self.leases[-3:]))
+        self.do("done", lease_id, data.draw(st.lists(st.sampled_from(leased), max_size=3)))
 
     @precondition(lambda self: self.leases)
     @rule(
@@ -141,8 +141,8 @@ class ShadowMachine(RuleBasedStateMachine):
         preempts=st.booleans(),
     )
     def requeue(self, data, reason, by, pending, node, preempts):
-        lease_id, lent = data.draw(st.sampled_from(self.leases[-3:]))
-        chosen = data.draw(st.lists(st.sampled_from(lent), max_size=3))
+        lease_id, leased = data.draw(st.sampled_from(self.leases[-3:]))
+        chosen = data.draw(st.lists(st.sampled_from(leased), max_size=3))
         how = reason, by, pending, node, preempts and bool(node)
         self.do("requeue", lease_id, [Requeue(uid, *how) for uid in chosen], self.now_s)
 
@@ -179,7 +179,7 @@ class ShadowMachine(RuleBasedStateMachine):
     @rule(owner=owners)
     def owner_starts_anew(self, owner):
         self.epoch += 1
-        self.do("lent_to", owner, self.epoch)
+        self.do("leased_to", owner, self.epoch)
         self.do("revoke", owner, self.epoch, self.now_s)
 
     @precondition(lambda self: self.leases)
@@ -221,15 +221,15 @@ def conflict_changes_the_time(core, change):
 
 
 def an_attempt_is_not_counted(core, change):
-    original = core._lend
+    original = core._lease_pods
 
-    def lend(entries, lease):
+    def lease(entries, lease):
         views = original(entries, lease)
         for entry in entries:
             entry.attempts -= 1
         return views
 
-    change(core, "_lend", lend)
+    change(core, "_lease_pods", lease)
 
 
 @pytest.mark.parametrize("spoil", [conflict_changes_the_time, an_attempt_is_not_counted])

@@ -57,7 +57,7 @@ def new_queue() -> QueueCore[str]:
 
 
 def picture(core: QueueCore[str]) -> object:
-    histories = {uid: entry.history for uid, entry in core._board.pods.here.items()}
+    histories = {uid: entry.history for uid, entry in core._store.pods.here.items()}
     return [core.pods(state) for state in PodState], histories, core.counts(), core.next_wakeup_s()
 
 

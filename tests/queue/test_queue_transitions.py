@@ -72,8 +72,8 @@ def rejected_and_backing_off() -> QueueCore[str]:
 
 
 def entry_of(core: QueueCore[str], state: PodState):
-    board = core._board
-    entry = board.pods.here.get(POD.uid) or board.pods.ended[POD.uid]
+    store = core._store
+    entry = store.pods.here.get(POD.uid) or store.pods.ended[POD.uid]
     if state in (PodState.NEW, PodState.DELETED):
         entry.state = state
     return entry
@@ -81,8 +81,8 @@ def entry_of(core: QueueCore[str], state: PodState):
 
 def picture(core: QueueCore[str]) -> object:
     pods = {state: core.pods(state) for state in PodState}
-    histories = {uid: entry.history for uid, entry in core._board.pods.here.items()}
-    closed = {n: dict(lease.closed) for n, lease in core._board.in_flight.leases.items()}
+    histories = {uid: entry.history for uid, entry in core._store.pods.here.items()}
+    closed = {n: dict(lease.closed) for n, lease in core._store.in_flight.leases.items()}
     return pods, histories, closed, core.counts(), core.next_wakeup_s()
 
 
@@ -107,7 +107,7 @@ def test_event_outside_the_table_raises_and_changes_nothing(state, event):
     entry = entry_of(core, state)
     before = picture(core)
     with pytest.raises(IllegalTransitionError, match=f"{event.value} is not allowed in state"):
-        core._board.go(entry, event)
+        core._store.go(entry, event)
     assert picture(core) == before
 
 
@@ -122,13 +122,13 @@ def test_arrow_of_the_table_leads_to_its_target(state, event, target):
         core.update(POD, PodFacts(priority=1, scheduling_gates=gates), 1.0, [])
     elif event is PodEvent.LEASE:
         if state is PodState.BACKOFF:
-            # Only pods that a plugin rejected are lent from there.
+            # Only pods that a plugin rejected are leased from there.
             core = rejected_and_backing_off()
         core.lease("t", 1, 1, 1.0)
     else:
         entry = entry_of(core, state)
         entry.rejected_by = ("NodeResourcesFit",)
-        core._board.go(entry, event)
+        core._store.go(entry, event)
     assert core.state_of(POD.uid) is (PodState.NEW if target is PodState.DELETED else target)
     core.validate()
 
@@ -200,4 +200,4 @@ def test_batch_with_one_illegal_report_changes_nothing_at_all():
 def test_stay_refuses_an_event_that_leads_elsewhere():
     core = pod_in(PodState.BACKOFF)
     with pytest.raises(AssertionError, match="does not lead back"):
-        core._board.stay(entry_of(core, PodState.BACKOFF), PodEvent.ACTIVATE)
+        core._store.stay(entry_of(core, PodState.BACKOFF), PodEvent.ACTIVATE)

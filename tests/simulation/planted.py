@@ -39,7 +39,7 @@ from roadstead.plugins.node_ports import NodePorts
 from roadstead.protocol.status import SUCCESS, unschedulable
 from roadstead.queue.core import QueueCore
 from roadstead.queue.gangs import Gangs
-from roadstead.queue.lending import Lending
+from roadstead.queue.lease_order import LeaseOrder
 from roadstead.queue.nominations import QueueNominations
 from roadstead.revisions import Revisions
 from roadstead.scheduler import preempting
@@ -451,7 +451,7 @@ def queue_and_cache_do_not_agree_on_nominations(put):
 
 @bug(found=0)
 def gangs_are_parted_between_schedulers(put):
-    put(Lending, "_groups_elsewhere", lambda self, owner: set())
+    put(LeaseOrder, "_groups_elsewhere", lambda self, owner: set())
 
 
 @bug(kinds=(*NETWORK, "crash", "changes"), found=3)

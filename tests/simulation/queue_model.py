@@ -48,7 +48,7 @@ class QueueModel(Moves):
         named = ((who, facts) for who, facts, *_ in self.nominations())
         return tuple(who.uid for who, facts in named if facts.nominated_node_name == node_name)
 
-    def lent_to(self, owner, epoch):
+    def leased_to(self, owner, epoch):
         return tuple(uid for lease in self.leases_before(owner, epoch) for uid in lease.open)
 
     def in_line(self, state):
@@ -148,12 +148,12 @@ class QueueModel(Moves):
             pod.attempts += 1
             pod.rejected_by, pod.pending, pod.own_events = (), (), []
             lease.open.append(pod.uid)
-        lent = [pod for pod in chosen if not pod.facts.is_terminating]
-        views = tuple(pod.view() for pod in lent)
+        leased = [pod for pod in chosen if not pod.facts.is_terminating]
+        views = tuple(pod.view() for pod in leased)
         for pod in chosen:
             if pod.facts.is_terminating:
                 self.enter(pod, _S.ACTIVE, now_s)
-        return (lease.lease_id if lent else 0), owner, epoch, deadline_s, views, True
+        return (lease.lease_id if leased else 0), owner, epoch, deadline_s, views, True
 
     def renew(self, lease_id, now_s):
         lease = self.leases.get(lease_id)

@@ -294,8 +294,8 @@ class Moves:
         active = sorted((p for p in asked if p.state is _S.ACTIVE), key=self.rank)
         rejected = [pod for pod in asked if pod.state is _S.BACKOFF and pod.rejected_by]
         rejected.sort(key=self.rank)
-        lent = self.of(_S.IN_FLIGHT)
-        others = [pod for pod in lent if self.leases[pod.lease_id].owner != owner]
+        leased = self.of(_S.IN_FLIGHT)
+        others = [pod for pod in leased if self.leases[pod.lease_id].owner != owner]
         elsewhere = {group_key(pod.facts) for pod in others} - {None}
         found, held = [], []
         while len(found) < max_pods and (active or rejected):
@@ -346,7 +346,7 @@ class Moves:
         return new, tuple(before), tuple(stale)
 
     def give_back(self, pod, report, seen, now_s):
-        """AddUnschedulableIfNotPresent. seen: the events since the pod was lent."""
+        """AddUnschedulableIfNotPresent. seen: the events since the pod was leased."""
         if report.reason is not RequeueReason.UNSCHEDULABLE:
             pod.draw += 1
         if report.reason is RequeueReason.CONFLICT:

@@ -161,9 +161,9 @@ class _Ramble:
         if self.core.settings.by_profile:
             usual = self._pods[0][1].scheduler_name
             profile = draw.choice((usual, usual, "other", ""))
-        lent = self._do("lease", owner, epoch, draw.randint(0, 5), self._now_s, profile)
-        if lent is not None and lent.pods:
-            self._leases.append((lent.lease_id, [pod.identity.uid for pod in lent.pods]))
+        leased = self._do("lease", owner, epoch, draw.randint(0, 5), self._now_s, profile)
+        if leased is not None and leased.pods:
+            self._leases.append((leased.lease_id, [pod.identity.uid for pod in leased.pods]))
 
     def _reported(self):
         lease_id, uids = self._draw.choice(self._leases[-3:])
@@ -243,7 +243,7 @@ class _Ramble:
     def _begin_anew(self):
         owner = self._draw.choice(OWNERS)
         self._epochs[owner] += 1
-        self._do("lent_to", owner, self._epochs[owner] - self._draw.randint(0, 1))
+        self._do("leased_to", owner, self._epochs[owner] - self._draw.randint(0, 1))
         if self._draw.random() < 0.7:
             self._do("revoke", owner, self._epochs[owner], self._now_s)
 

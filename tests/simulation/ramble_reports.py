@@ -81,7 +81,7 @@ class _Ramble:
         kind()
 
     def _do(self, name, *what, **how):
-        """A call, with all the nominations that it sends; then more pods may be lent."""
+        """A call, with all the nominations that it sends; then more pods may be leased."""
         try:
             answer = getattr(self.queue, name)(*what, **how)
             if hasattr(answer, "send"):
@@ -206,7 +206,7 @@ class _Ramble:
     def _owner_ends(self):
         draw, owner = self._draw, self._draw.choice(OWNERS)
         self._epochs[owner] += 1
-        uids = self.queue.lent_to(owner, self._epochs[owner])
+        uids = self.queue.leased_to(owner, self._epochs[owner])
         if draw.random() < 0.2:
             uids = uids[1:]
         node_of = {uid: draw.choice(("", "", None, self._nodes[0].name)) for uid in uids}

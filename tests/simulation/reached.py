@@ -15,7 +15,7 @@ from roadstead.binder import commits
 from roadstead.binder.pods import TABLE as BINDER
 from roadstead.binder.pods import RejectCause
 from roadstead.cache.pods import TABLE as CACHE
-from roadstead.queue.board import TABLE as QUEUE
+from roadstead.queue.queue_store import TABLE as QUEUE
 from roadstead.transitions import TransitionTable
 
 TABLES = (QUEUE, CACHE, BINDER, CYCLE)

@@ -100,7 +100,7 @@ ANSWERS = {
     "facts_of": _same,
     "known_among": _same,
     "rejected_by": _same,
-    "lent_to": _same,
+    "leased_to": _same,
     "nominated": _same,
     "nominations": lambda pods: tuple(map(tuple, pods)),
     "gate": _is_success,
@@ -108,7 +108,7 @@ ANSWERS = {
 }
 """What counts of an answer, by method."""
 
-ASKS = ("state_of", "facts_of", "known_among", "rejected_by", "lent_to", "gate")
+ASKS = ("state_of", "facts_of", "known_among", "rejected_by", "leased_to", "gate")
 """Calls that change nothing, and after which nothing is compared but their answer."""
 
 
@@ -173,7 +173,7 @@ class ShadowQueue:
         for uid in self._model.touched:
             self._compare_pod(name, uid)
         self._model.touched.clear()
-        here = *_counts(self._core.counts()), *_totals(self._core._board.pods)
+        here = *_counts(self._core.counts()), *_totals(self._core._store.pods)
         should = self._model.counts()
         if here != should:
             self._differ(name, f"counts are {here}", should)
@@ -187,7 +187,7 @@ class ShadowQueue:
             self.problems.append(f"shadow of the queue: {name}: {what}, not {should}"[:600])
 
     def _compare_pod(self, name, uid):
-        pod, entry = self._model.pods.get(uid), self._core._board.pods.here.get(uid)
+        pod, entry = self._model.pods.get(uid), self._core._store.pods.here.get(uid)
         if pod is None or entry is None:
             here, should = self._plain["state_of"](uid), self._model.state_of(uid)
             if here != should:
@@ -222,7 +222,7 @@ class ShadowQueue:
             if here != should:
                 names = [[identity.name for identity, *_ in pods] for pods in (here, should)]
                 self._differ(when, f"{state.value} are {names[0]}", names[1])
-        here = {each.lease_id: _lease(each) for each in core._board.in_flight.leases.values()}
+        here = {each.lease_id: _lease(each) for each in core._store.in_flight.leases.values()}
         should = {each.lease_id: _lease(each) for each in model.leases.values()}
         if here != should:
             self._differ(when, f"leases are {here}", should)
@@ -235,16 +235,16 @@ class ShadowQueue:
             here, should = ANSWERS[name](self._plain[name](*about)), getattr(model, name)(*about)
             if here != should:
                 self._differ(when, f"{name} {about} is {here}", should)
-        if core._board.in_flight.event_count != model.events_kept():
-            kept = core._board.in_flight.event_count
+        if core._store.in_flight.event_count != model.events_kept():
+            kept = core._store.in_flight.event_count
             self._differ(when, f"{kept} events are kept", model.events_kept())
         self._compare_turns(when)
 
     def _compare_turns(self, when):
         """Whose turn it is in activeQ, and how often each was passed (I11)."""
-        active = self._core._board.active
+        active = self._core._store.active
         for turn, pods in self._model.turns().items():
-            entries = {pod.uid: self._core._board.pods.here[pod.uid] for pod in pods}
+            entries = {pod.uid: self._core._store.pods.here[pod.uid] for pod in pods}
             order = active.order_of(entries[pods[0].uid])
             longest = order.longest()
             if longest is None or longest.uid != pods[0].uid:

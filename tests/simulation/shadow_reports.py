@@ -29,7 +29,7 @@ STATES = (
 HEARD = ("add", "update", "done", "requeue", "delete", "assigned", "activate", "tick")
 """Calls that the core gets, of which something is compared or noted."""
 FOLLOWED = (
-    *("submit", "leave", "were_bound", "lease", "report", "owner_ends", "lent_to", "gather"),
+    *("submit", "leave", "were_bound", "lease", "report", "owner_ends", "leased_to", "gather"),
     *("go_on", "pending"),
 )
 
@@ -274,20 +274,20 @@ class ShadowReports:
     # Schedulers that were replaced.
 
     def _lent_to(self, original):
-        def lent_to(owner, epoch):
-            leased = self._core.lent_to(owner, epoch)
+        def leased_to(owner, epoch):
+            leased = self._core.leased_to(owner, epoch)
             mine = ((uid, at) for (whose, uid), at in self._overdue.items() if whose == owner)
             over = {uid for uid, at in mine if at < epoch}
             rest = sorted(over - {*leased})
             answer = original(owner, epoch)
-            self._same(f"lent to {owner}", list(answer), [*leased, *rest])
+            self._same(f"leased to {owner}", list(answer), [*leased, *rest])
             return answer
 
-        return lent_to
+        return leased_to
 
     def _owner_ends(self, original):
         def owner_ends(owner, epoch, node_of, now_s):
-            leased = self._core.lent_to(owner, epoch)
+            leased = self._core.leased_to(owner, epoch)
             bound = [uid for uid, node in node_of.items() if node]
             gone = [uid for uid in leased if node_of.get(uid, "") is None]
             events, rest = self._queue._events, [u for u in node_of if u not in bound]
@@ -404,8 +404,8 @@ class _Gangs:
         None: some gang is being tried, or nothing was freed.
         """
         counts = self._core.counts()
-        lent = (group_key(pod.facts) for pod in self._core.pods(PodState.IN_FLIGHT))
-        if counts.active or counts.backoff or any(lent):
+        leased = (group_key(pod.facts) for pod in self._core.pods(PodState.IN_FLIGHT))
+        if counts.active or counts.backoff or any(leased):
             return None
         if not (self._freed or self._next or self._turn):
             return None

@@ -105,7 +105,7 @@ class Watch:
         def lease(owner, epoch, max_pods, now_s, profile=""):
             late = [
                 f"{entry.uid} since {entry.backoff_until_s:g}"
-                for entry in core._board.entries(PodState.BACKOFF)
+                for entry in core._store.entries(PodState.BACKOFF)
                 if entry.backoff_until_s < now_s - LATE_S and entry.facts.pod_group is None
             ]
             if late:

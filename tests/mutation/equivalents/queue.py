@@ -4,7 +4,7 @@ from tests.mutation.equivalents.same import Same
 
 SAME: tuple[Same, ...] = (
     Same(
-        "roadstead/queue/board.py",
+        "roadstead/queue/queue_store.py",
         "QueueSort says the same again of a pod that is like the last one",
         (
             (
@@ -15,7 +15,7 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/queue/board.py",
+        "roadstead/queue/queue_store.py",
         "the time is compared only once there are facts, which come with it",
         (
             ("Rank.__init__", "0.0", "1.0"),
@@ -23,9 +23,9 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/queue/board.py",
+        "roadstead/queue/queue_store.py",
         "what only validate() asserts",
-        (("Board._validate_leases", "if not self.in_flight.leases: ...", "if False: ..."),),
+        (("QueueStore._validate_leases", "if not self.in_flight.leases: ...", "if False: ..."),),
     ),
     Same(
         "roadstead/queue/gang_turns.py",
@@ -62,9 +62,9 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/queue/lending.py",
+        "roadstead/queue/lease_order.py",
         "a pod that backs off is in no order; what is noted of it is overwritten later",
-        (("Lending.picks", "if entry.state is PodState.ACTIVE: ...", "if True: ..."),),
+        (("LeaseOrder.picks", "if entry.state is PodState.ACTIVE: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/queue/nominator.py",
@@ -89,7 +89,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/queue/places.py",
         "numbers of arrival are only compared with each other",
-        (("ActiveShelf.__init__", "1", "2"),),
+        (("ActiveQ.__init__", "1", "2"),),
     ),
     Same(
         "roadstead/queue/places.py",

@@ -1,4 +1,4 @@
-"""The board: every pod of the queue in its place, and the one way to move it.
+"""The store: every pod of the queue in its place, and the one way to move it.
 
 The `PodStore` keeps which pods are here and which left; the places, whose order no other core has,
 stay beside it.
@@ -13,14 +13,14 @@ from roadstead.facts.pod import PodFacts
 from roadstead.lazyheap import LazyHeap, SortKey
 from roadstead.pod_store import PodStore
 from roadstead.queue.places import (
-    ActiveShelf,
-    BackoffShelves,
-    ClassShelf,
+    ActiveQ,
+    BackoffQ,
     Entries,
     InFlight,
     Lease,
     Place,
-    Shelf,
+    PodHeap,
+    PodsByReason,
 )
 from roadstead.queue.pods import (
     AnyOf,
@@ -86,7 +86,7 @@ class Rank(Generic[EventT]):
         return self._key
 
 
-class Board(Generic[EventT]):
+class QueueStore(Generic[EventT]):
     """Places by state; `go` takes a pod along an arrow of `TABLE`."""
 
     def __init__(self, sort: QueueSort, any_of: AnyOf[EventT], settings: QueueSettings) -> None:
@@ -97,10 +97,10 @@ class Board(Generic[EventT]):
         )
         rank: Rank[EventT] = Rank(sort)
         heap = ProfileHeaps[EventT] if settings.by_profile else LazyHeap[PodEntry[EventT]]
-        self.active: ActiveShelf[EventT] = ActiveShelf(rank, heap(), by_profile=settings.by_profile)
-        self.backoff: BackoffShelves[EventT] = BackoffShelves(rank, heap())
-        self.unschedulable: ClassShelf[EventT] = ClassShelf(lambda pod: (pod.timestamp_s,))
-        self.gated: ClassShelf[EventT] = ClassShelf(lambda pod: (pod.timestamp_s,))
+        self.active: ActiveQ[EventT] = ActiveQ(rank, heap(), by_profile=settings.by_profile)
+        self.backoff: BackoffQ[EventT] = BackoffQ(rank, heap())
+        self.unschedulable: PodsByReason[EventT] = PodsByReason(lambda pod: (pod.timestamp_s,))
+        self.gated: PodsByReason[EventT] = PodsByReason(lambda pod: (pod.timestamp_s,))
         self.in_flight: InFlight[EventT] = InFlight(settings.max_in_flight_events, any_of)
         self._places: dict[PodState, Place[EventT]] = {
             _S.ACTIVE: self.active,
@@ -162,8 +162,8 @@ class Board(Generic[EventT]):
             return list(self.pods.ended.values())
         if state is _S.BACKOFF:
             return self.backoff.ordered()
-        shelf = self._places.get(state)
-        return shelf.heap.ordered() if isinstance(shelf, Shelf) else []
+        place = self._places.get(state)
+        return place.heap.ordered() if isinstance(place, PodHeap) else []
 
     def counts(self) -> QueueCounts:
         return QueueCounts(
@@ -196,11 +196,11 @@ class Board(Generic[EventT]):
         for entry in self.unschedulable.heap:
             assert entry.rejected_by, f"{entry.uid} is unschedulable and nobody rejected it"
 
-    def shelf_of(self, entry: PodEntry[EventT]) -> Shelf[EventT]:
-        """Where a pod that may be lent is."""
+    def heap_of(self, entry: PodEntry[EventT]) -> PodHeap[EventT]:
+        """Where a pod that may be leased is."""
         return self.active if entry.state is _S.ACTIVE else self.backoff.rejected
 
-    def next_to_lend(self, profile: str = "") -> Iterator[PodEntry[EventT]]:
+    def next_to_lease(self, profile: str = "") -> Iterator[PodEntry[EventT]]:
         """The first of activeQ; while that is empty, of the rejected pods that back off.
 
         All that have the rank of the first, in their order. profile: whose pods only; "" for all.

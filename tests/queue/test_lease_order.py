@@ -1,4 +1,4 @@
-"""Which pod is lent next: nobody starves (I11), and gangs are not parted."""
+"""Which pod is leased next: nobody starves (I11), and gangs are not parted."""
 
 import pytest
 from hypothesis import given
@@ -38,30 +38,30 @@ class World:
 
 
 def order_in(world):
-    (order,) = world.core._board.active._orders.values()
+    (order,) = world.core._store.active._orders.values()
     return order
 
 
 def test_a_pod_that_loses_races_for_ever_lets_others_pass_in_the_end():
     world = World().add("loser", priority=100).add("waits")
-    lent = []
+    leased = []
 
-    while "waits" not in lent:
+    while "waits" not in leased:
         (name,) = world.lease()
-        lent.append(name)
+        leased.append(name)
         if name == "loser":
             world.back("loser")
 
     # Its first attempt is not one of those that are bounded.
-    assert lent == ["loser"] * (1 + BOUND) + ["waits"]
+    assert leased == ["loser"] * (1 + BOUND) + ["waits"]
 
 
 def test_pods_that_are_tried_for_the_first_time_go_by_priority_however_many():
     world = World().add("low").add(*(f"h{number}" for number in range(3 * BOUND)), priority=1)
 
-    lent = [name for _ in range(3 * BOUND) for name in world.lease()]
+    leased = [name for _ in range(3 * BOUND) for name in world.lease()]
 
-    assert "low" not in lent
+    assert "low" not in leased
 
 
 def test_who_waits_longest_goes_first_when_several_were_passed_too_often():
@@ -75,12 +75,12 @@ def test_who_waits_longest_goes_first_when_several_were_passed_too_often():
 
 def test_an_update_of_a_pod_in_active_q_leaves_it_its_turn():
     world = World().add("loser", priority=100).add("waits").add("later")
-    lent = []
+    leased = []
 
-    while len(lent) < 1 + BOUND:
-        lent += world.lease()
+    while len(leased) < 1 + BOUND:
+        leased += world.lease()
         world.back("loser")
-        world.add("waits", labels={"seen": str(len(lent))})
+        world.add("waits", labels={"seen": str(len(leased))})
 
     assert [world.lease(), world.lease()] == [["waits"], ["later"]]
 
@@ -92,13 +92,13 @@ def test_a_pod_that_was_deleted_and_comes_again_waits_anew():
     world.core.delete(["waits"])
     world.add("waits")
 
-    lent = ["loser"]
-    while lent[-1] == "loser":
-        lent += world.lease()
-        if lent[-1] == "loser":
+    leased = ["loser"]
+    while leased[-1] == "loser":
+        leased += world.lease()
+        if leased[-1] == "loser":
             world.back("loser")
 
-    assert lent == ["loser"] * (1 + BOUND) + ["later"]
+    assert leased == ["loser"] * (1 + BOUND) + ["later"]
 
 
 def test_a_pod_that_changes_its_profile_waits_for_its_turn_there():
@@ -109,12 +109,12 @@ def test_a_pod_that_changes_its_profile_waits_for_its_turn_there():
 
     world.add("waits", scheduler_name="b")
 
-    lent = []
-    while "waits" not in lent:
-        lent += world.lease(profile="b")
-        if lent[-1] == "loser":
+    leased = []
+    while "waits" not in leased:
+        leased += world.lease(profile="b")
+        if leased[-1] == "loser":
             world.back("loser")
-    assert lent == ["loser"] * BOUND + ["other", "waits"]
+    assert leased == ["loser"] * BOUND + ["other", "waits"]
 
 
 def test_a_pod_that_waits_longest_itself_passes_nobody():
@@ -246,7 +246,7 @@ def test_no_pod_is_passed_more_often_than_it_may_be(steps):
         elif world.core.state_of(name) is PodState.IN_FLIGHT:
             world.back(name)
         world.core.validate()
-        assert all(order_in(world).passed(each) <= BOUND for each in world.core._board.active.heap)
+        assert all(order_in(world).passed(each) <= BOUND for each in world.core._store.active.heap)
 
 
 def test_a_broken_bound_is_found():
@@ -270,7 +270,7 @@ steps = st.lists(
 @given(steps)
 def test_many_are_lent_at_once_as_one_after_another(told):
     many, single = World(), World()
-    lent: list[str] = []
+    leased: list[str] = []
     count = 0
     for what, *more in told:
         if what == "add":
@@ -283,8 +283,8 @@ def test_many_are_lent_at_once_as_one_after_another(told):
         elif what == "lease":
             found = many.lease(more[0], more[1])
             assert found == [name for _ in range(more[0]) for name in single.lease(1, more[1])]
-            lent += found
-        elif lent:
-            name = lent.pop(more[0] % len(lent))
+            leased += found
+        elif leased:
+            name = leased.pop(more[0] % len(leased))
             for world in (many, single):
                 world.back(name)
