@@ -21,7 +21,6 @@ from roadstead.actors.scheduler.scorers import NEAR, Scorers
 from roadstead.actors.seam import clock_s
 from roadstead.actors.steps import drive
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.lanes import Lane
 from roadstead.cycle.needs import (
     ApplyWaiting,
     CallExtenders,
@@ -34,6 +33,7 @@ from roadstead.cycle.needs import (
     ScoreClasses,
     WaitUntil,
 )
+from roadstead.cycle.scopes import Scope
 from roadstead.kernel.lists import BestRows
 from roadstead.scheduler.needs import BindBeside, BindPods, Need, Steps
 from roadstead.scheduler.scheduler import BatchDone, Scheduler
@@ -96,8 +96,8 @@ class Driver:
                 await self._nodes.catch_up(self._scheduler.performer.seq)
             case ApplyWaiting():
                 await self._nodes.apply_waiting()
-            case ScoreClasses(lane, pods):
-                await self._score(lane, pods)
+            case ScoreClasses(scope, pods):
+                await self._score(scope, pods)
             case ListBest():
                 return await self._list_best(need)
             case WaitUntil(at_s):
@@ -144,13 +144,13 @@ class Driver:
             finally:
                 turn.over.set()
 
-    async def _score(self, lane: Lane, pods: Sequence[PodInCycle]) -> None:
+    async def _score(self, scope: Scope, pods: Sequence[PodInCycle]) -> None:
         if self._scorers is None:
             return
         scheduler = self._scheduler
         coming = scheduler.core.undecided(len(pods) + NEAR)
-        waiting = scheduler.cycle.on_lane(lane, coming)
-        await self._renewing(self._scorers.ask(lane.cycle, pods, waiting[len(pods) :]))
+        waiting = scheduler.cycle.in_scope(scope, coming)
+        await self._renewing(self._scorers.ask(scope.cycle, pods, waiting[len(pods) :]))
 
     async def _list_best(self, need: ListBest) -> BestRows | None:
         if self._scorers is None:

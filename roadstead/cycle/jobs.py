@@ -15,7 +15,7 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.facts.pod import PodFacts
 
 MAX_PAID = 65_536
-"""Attempts that are remembered to have been thought about."""
+"""Attempts that are remembered as delayed already."""
 
 
 def job_of(facts: PodFacts) -> str:
@@ -42,20 +42,20 @@ def kind_of(facts: PodFacts, time: DecisionTime) -> Kind:
     return time.profiles.get(facts.scheduler_name, "batch")
 
 
-class Thinking:
-    """How long to think about each job; each attempt of a pod is thought about once."""
+class SimulatedLatency:
+    """Simulated latency of decisions, per job; each attempt of a pod is delayed once."""
 
     def __init__(self, time: DecisionTime) -> None:
         self._time = time
         self._paid: OrderedDict[tuple[str, int], None] = OrderedDict()
 
     @property
-    def takes_time(self) -> bool:
+    def is_on(self) -> bool:
         return self._time.is_given
 
     def wait_s(self, pods: Sequence[PodInCycle]) -> float:
-        """Seconds for these pods, which are of one job and count from now on as thought about."""
-        if not self.takes_time:
+        """Seconds of delay for pods of one job, whose attempts are not delayed again."""
+        if not self.is_on:
             return 0.0
         new = [pod for pod in pods if (pod.uid, pod.attempt) not in self._paid]
         if not new:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, cast
 
 from roadstead.cycle.batch import Accelerator, PodInCycle
-from roadstead.cycle.lanes import Lane
+from roadstead.cycle.scopes import Scope
 from roadstead.extenders.chain import Extenders
 from roadstead.kernel.arrays import U64
 from roadstead.kernel.lists import BestRows
@@ -53,7 +53,7 @@ READ_CLOCK = ReadClock()
 
 @dataclass(frozen=True, slots=True)
 class WaitUntil:
-    """Nothing is to be decided before a time, which simulated thinking takes. Answer: the time."""
+    """Nothing is to be decided before a time, which simulated latency takes. Answer: the time."""
 
     at_s: float
 
@@ -75,9 +75,9 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class ScoreClasses:
-    """Workers may score those classes of pods that are new to a lane. Answer: the time."""
+    """Workers may score those classes of pods that are new to a scope. Answer: the time."""
 
-    lane: Lane
+    scope: Scope
     pods: Sequence[PodInCycle]
 
 

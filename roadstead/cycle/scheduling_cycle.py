@@ -1,6 +1,6 @@
 """SchedulingCycle: which pods form a batch, on what state they are decided, where the batch ends.
 
-    next: lane, pods ──► catch up ──► think ──► prepare ──► decide ──► decisions
+    next: scope, pods ──► catch up ──► think ──► prepare ──► decide ──► decisions
                             ▲                    ▲            │
                             │                    └────────────┤ preempted, or nominated and placed
                             └── stale, and a pod fits nowhere ┘
@@ -23,8 +23,7 @@ from roadstead.config.settings import Settings
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
 from roadstead.cycle.chain import Chain
 from roadstead.cycle.gangs import gives_up
-from roadstead.cycle.jobs import Thinking, first_job
-from roadstead.cycle.lanes import Lane
+from roadstead.cycle.jobs import SimulatedLatency, first_job
 from roadstead.cycle.narrowing import Narrower, NarrowTask
 from roadstead.cycle.needs import (
     ApplyWaiting,
@@ -44,6 +43,7 @@ from roadstead.cycle.needs import (
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.preempting_outside import ask_extenders
+from roadstead.cycle.scopes import Scope
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.tentative import Tentative
 from roadstead.cycle.whole import WholeBatch
@@ -99,77 +99,77 @@ class CycleParts:
 class SchedulingCycle:
     """Decides the batches of one scheduler. passed_on: pods that fitted no own node, so far."""
 
-    def __init__(self, parts: CycleParts, thinking: Thinking) -> None:
+    def __init__(self, parts: CycleParts, latency: SimulatedLatency) -> None:
         settings, profiles, partition = parts.settings, parts.profiles, parts.partition
         self._parts, self._nodes, self._partition = parts, parts.nodes, partition
         self._staleness_s = settings.staleness_s
-        self._thinking = thinking
+        self._latency = latency
         self._waiting = next(iter(profiles.values())).waiting
         self._tie_break = TieBreak(settings.tie_break, settings.seed)
-        self._own = self._everywhere = Lane(self._new_cycle(profiles))
+        self._own = self._everywhere = Scope(self._new_cycle(profiles))
         if partition is not None:
             bounded = {name: each.within(partition.nodes) for name, each in profiles.items()}
-            self._own = Lane(self._new_cycle(bounded), is_own=True)
+            self._own = Scope(self._new_cycle(bounded), is_own=True)
         self.passed_on = 0
 
     @property
-    def lanes(self) -> tuple[Lane, ...]:
-        """All lanes: over all nodes, and over own ones, where there are some."""
+    def scopes(self) -> tuple[Scope, ...]:
+        """All scopes: over all nodes, and over own ones, where there are some."""
         return tuple({id(each): each for each in (self._everywhere, self._own)}.values())
 
     def _new_cycle(self, profiles: Mapping[str, Profile]) -> TableCycle:
         settings = self._parts.settings
         # Own nodes and all nodes are decided on apart from each other.
-        lanes = 2 if settings.concurrency == "partitioned" else 1
+        scopes = 2 if settings.concurrency == "partitioned" else 1
         return TableCycle(
             self._nodes.table,
             profiles,
             self._tie_break,
             narrower=self._parts.narrower,
-            sharers=lanes * settings.scheduler_count,
+            sharers=scopes * settings.scheduler_count,
         )
 
     def drop(self) -> None:
         """What was decided on the state that was read has failed: read it anew."""
-        for each in self.lanes:
+        for each in self.scopes:
             each.drop()
 
-    def next(self, undecided: Sequence[PodInCycle]) -> tuple[Lane, Sequence[PodInCycle]]:
-        """The pods to decide next, and on which lane."""
-        lane = self._lane_of(undecided[0])
-        pods = lane.cycle.together(self.on_lane(lane, undecided))
+    def next(self, undecided: Sequence[PodInCycle]) -> tuple[Scope, Sequence[PodInCycle]]:
+        """The pods to decide next, and on which scope."""
+        scope = self._scope_of(undecided[0])
+        pods = scope.cycle.together(self.in_scope(scope, undecided))
         if self._parts.shorten is not None:
-            pods = self._parts.shorten(lane.cycle, pods)
-        return lane, first_job(pods) if self._thinking.takes_time else pods
+            pods = self._parts.shorten(scope.cycle, pods)
+        return scope, first_job(pods) if self._latency.is_on else pods
 
-    def on_lane(self, lane: Lane, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
-        """Those of the pods that are decided on a lane."""
+    def in_scope(self, scope: Scope, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+        """Those of the pods that are decided on a scope."""
         if self._partition is None:
             return pods
-        return [pod for pod in pods if self._lane_of(pod) is lane]
+        return [pod for pod in pods if self._scope_of(pod) is scope]
 
-    def _lane_of(self, pod: PodInCycle) -> Lane:
+    def _scope_of(self, pod: PodInCycle) -> Scope:
         partition = self._partition
         if partition is None or not partition.is_local(pod) or self._own.cycle.narrows(pod):
             return self._everywhere
         return self._own
 
     def coming(
-        self, lane: Lane, pods: Sequence[PodInCycle], undecided: Sequence[PodInCycle]
+        self, scope: Scope, pods: Sequence[PodInCycle], undecided: Sequence[PodInCycle]
     ) -> Sequence[PodInCycle]:
         """The next pods and those of the undecided that may be decided together with them."""
-        if self._thinking.takes_time:
+        if self._latency.is_on:
             return pods
-        on_lane = self.on_lane(lane, undecided)
+        in_scope = self.in_scope(scope, undecided)
         if self._parts.shorten is None:
-            return on_lane
+            return in_scope
         # Workers are not asked about those that are tried on their nominated nodes.
-        behind = takewhile(lambda pod: pod.info.facts.nominated_node_name, on_lane[len(pods) :])
+        behind = takewhile(lambda pod: pod.info.facts.nominated_node_name, in_scope[len(pods) :])
         return [*pods, *behind]
 
     def decide(
         self,
-        lane: Lane,
+        scope: Scope,
         pods: Sequence[PodInCycle],
         now_s: float,
         coming: Sequence[PodInCycle] = (),
@@ -179,66 +179,66 @@ class SchedulingCycle:
         As many as one reading settles (at least one). Settled without a decision are those that go
         on to all nodes. coming: the pods and those that follow where they are settled, see `Chain`.
         """
-        wait_s = self._thinking.wait_s(pods)
+        wait_s = self._latency.wait_s(pods)
         if wait_s and self._parts.settings.concurrency == "exact":
             # Alone, it may as well read after it has thought.
             now_s = yield from time_after(WaitUntil(now_s + wait_s))
             wait_s = 0.0
-        is_fresh = not lane.serves(now_s, self._staleness_s)
+        is_fresh = not scope.serves(now_s, self._staleness_s)
         if is_fresh:
-            now_s = yield from self._read(lane, now_s)
+            now_s = yield from self._read(scope, now_s)
         if wait_s:
             now_s = yield from time_after(WaitUntil(now_s + wait_s))
-            if lane.is_older(now_s, self._staleness_s):
+            if scope.is_older(now_s, self._staleness_s):
                 is_fresh = True
-                now_s = yield from self._read(lane, now_s)
-        chain = yield from self._decide_read(lane, pods, coming, is_fresh=is_fresh)
+                now_s = yield from self._read(scope, now_s)
+        chain = yield from self._decide_read(scope, pods, coming, is_fresh=is_fresh)
         if not is_fresh and not chain.settled:
             now_s = yield from time_after(ReadClock())
-            yield from self._read(lane, now_s)
-            chain = yield from self._decide_read(lane, pods, coming, is_fresh=True)
+            yield from self._read(scope, now_s)
+            chain = yield from self._decide_read(scope, pods, coming, is_fresh=True)
         return chain.decisions, chain.settled
 
-    def _read(self, lane: Lane, began_s: float) -> Steps[float]:
+    def _read(self, scope: Scope, began_s: float) -> Steps[float]:
         now_s = yield from time_after(CatchUp())
-        lane.read(began_s)
+        scope.read(began_s)
         return now_s
 
     def _decide_read(
         self,
-        lane: Lane,
+        scope: Scope,
         pods: Sequence[PodInCycle],
         coming: Sequence[PodInCycle],
         *,
         is_fresh: bool,
     ) -> Steps[Chain]:
-        """As `decide`, on what was read on a lane."""
+        """As `decide`, on what was read on a scope."""
         yield Phase("evaluate")
-        lane.cycle.accelerator = yield from accelerator_for(len(pods))
+        scope.cycle.accelerator = yield from accelerator_for(len(pods))
         if self._parts.shorten is not None:
-            yield from time_after(ScoreClasses(lane, pods))
-            if is_fresh and not self._thinking.takes_time:
+            yield from time_after(ScoreClasses(scope, pods))
+            if is_fresh and not self._latency.is_on:
                 # Attempts may have ended while workers answered.
                 yield from time_after(CatchUp(is_again=True))
-        chain = Chain(lane.cycle, self._nodes.tentative, pods, coming)
-        yield from held(self._nodes, self._decide_chain(lane, chain, is_fresh=is_fresh))
+        chain = Chain(scope.cycle, self._nodes.tentative, pods, coming)
+        yield from held(self._nodes, self._decide_chain(scope, chain, is_fresh=is_fresh))
         return chain
 
-    def _decide_chain(self, lane: Lane, chain: Chain, *, is_fresh: bool) -> Steps[None]:
+    def _decide_chain(self, scope: Scope, chain: Chain, *, is_fresh: bool) -> Steps[None]:
         # Workers know nothing of a scheduler's own nodes.
-        asks_workers = self._parts.shorten is not None and not lane.is_own
+        asks_workers = self._parts.shorten is not None and not scope.is_own
         while pods := chain.pods:
-            decide = partial(self._decide_on, lane, pods, is_fresh=is_fresh, chain=chain)
-            steps = decide_batch(self._nodes, lane.cycle, pods, decide, asks_workers=asks_workers)
+            decide = partial(self._decide_on, scope, pods, is_fresh=is_fresh, chain=chain)
+            steps = decide_batch(self._nodes, scope.cycle, pods, decide, asks_workers=asks_workers)
             chain.take(*(yield from steps))
             if chain.pods:
                 chain.pause((yield from time_after(Pause())))
         if (versions := self._nodes.row_versions(chain.decisions)) is not None:
-            lane.cycle.row_versions = versions
+            scope.cycle.row_versions = versions
 
     def _decide_on(
         self,
-        lane: Lane,
+        scope: Scope,
         pods: Sequence[PodInCycle],
         batch: BatchRun,
         *,
@@ -258,30 +258,30 @@ class SchedulingCycle:
                 continue
             decision = batch.decide(coming[0])
             if decision is None or not (is_fresh or decision.node_name):
-                lane.drop()
+                scope.drop()
                 break
             place += 1
-            if self._goes_on(lane, decision):
+            if self._goes_on(scope, decision):
                 continue
             profile = self._parts.profiles[decision.pod.info.facts.scheduler_name]
             decision, has_tried = yield from after_failure(
-                decision, profile, self._tie_break, batch, lane.cycle.extenders
+                decision, profile, self._tie_break, batch, scope.cycle.extenders
             )
             decisions.append(decision)
             if has_tried or gives_up(decision, decisions, self._waiting):
                 # What follows from it changes the tables on which the next pod is decided.
-                lane.drop()
+                scope.drop()
                 break
             if place % DECISIONS_AT_ONCE == 0:
                 now_s = yield from time_after(Pause())
-                if lane.is_older(now_s, self._staleness_s):
+                if scope.is_older(now_s, self._staleness_s):
                     break
         yield Phase("")
         return decisions, place
 
-    def _goes_on(self, lane: Lane, decision: Decision) -> bool:
+    def _goes_on(self, scope: Scope, decision: Decision) -> bool:
         """Whether a pod that fits no own node goes on to all nodes."""
-        if self._partition is None or not lane.is_own or decision.diagnosis is None:
+        if self._partition is None or not scope.is_own or decision.diagnosis is None:
             return False
         self._partition.pass_on(decision.pod)
         self.passed_on += 1

@@ -33,7 +33,8 @@ class Trial:
     spent_s: from the first pod submitted to the last bind; waits_s: (pods, how long they waited for
     their bind since then). asked, refused: bind requests. transactions: jobs that were asked to be
     bound, each time; conflicted: those of which some pod was refused. busy_s: of all schedulers,
-    reading, thinking and deciding, in the time the loop's clock shows; ran_s: of the whole run.
+    reading, waiting for simulated latency and deciding, in the time the loop's clock shows; ran_s:
+    of the whole run.
     """
 
     placements: tuple[tuple[str, str], ...]

@@ -16,7 +16,7 @@ class SchedulerWork:
     """One scheduler of a run.
 
     profile: the one it served, "" for all. busyness: the share of the run in which it was deciding,
-    from the beginning of a reading on, simulated thinking included. reads: how often it read the
+    from the beginning of a reading on, simulated latency included. reads: how often it read the
     state. asked, bound: binds; refused: by the binder's cause. transactions: jobs whose binds were
     asked for together; conflicted: those of which one was refused. retries: pods that came again.
     passed_on: pods that found nothing on nodes of its own. memory_bytes: the most that its process

@@ -14,7 +14,7 @@ from roadstead.cycle.jobs import job_of
 class Figures:
     """Sums since the scheduler began.
 
-    busy_s: between the beginning of a reading and the decision, thinking included. reads: how often
+    busy_s: between the beginning of a reading and the decision, latency included. reads: how often
     the state was read. asked: binds that were asked for; transactions: as many jobs, each time;
     conflicted: those of which a bind was refused. retries: pods that came again. passed_on: pods
     that found nothing on own partitions.

@@ -8,7 +8,7 @@ from typing import cast
 from roadstead.attempts.core import AttemptsCore
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.jobs import Thinking
+from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.partitions import Partition
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile
@@ -42,7 +42,7 @@ class Leasing:
         members: GroupMembers,
         *,
         profile: str,
-        thinking: Thinking,
+        latency: SimulatedLatency,
         partition: Partition | None,
     ) -> None:
         self.renew_every_s = settings.deadlines.lease_s / RENEWALS
@@ -53,7 +53,7 @@ class Leasing:
         self._profiles = profiles
         self._classes = classes
         self._members = members
-        self._thinking = thinking
+        self._latency = latency
         self._partition = partition
         self._leases: tuple[int, ...] = ()
         self._renewed_s = 0.0
@@ -70,7 +70,7 @@ class Leasing:
             for namespace, group, bound in leased.gangs:
                 self._members.hear((namespace, group), bound)
             self._performer.figures.retries += sum(attempt > 1 for attempt in leased.attempts)
-            self._leases = (*self._leases, leased.lease_id) if self._thinking.takes_time else ()
+            self._leases = (*self._leases, leased.lease_id) if self._latency.is_on else ()
             # What the queue heard of before it leased them must be seen when they are decided:
             # nobody would wake them for it again.
             yield from self._performer.settle()

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.effects import PodReport
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.jobs import Thinking
-from roadstead.cycle.lanes import Lane
+from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.needs import READ_CLOCK, UnsettledError, time_after
 from roadstead.cycle.scheduling_cycle import CycleParts, Decided, SchedulingCycle
+from roadstead.cycle.scopes import Scope
 from roadstead.extenders.chain import Extenders
 from roadstead.framework.members import GroupMembers
 from roadstead.nodes.pod_class import PodClasses
@@ -62,15 +62,15 @@ class Scheduler:
         profile: str = "",
         on_failure: Callable[[PodReport], None],
     ) -> None:
-        settings, thinking = parts.settings, Thinking(parts.settings.decision_time)
+        settings, latency = parts.settings, SimulatedLatency(parts.settings.decision_time)
         self.core = core
-        self.cycle = SchedulingCycle(parts, thinking)
+        self.cycle = SchedulingCycle(parts, latency)
         self.performer = Performer(core, settings, volumes, extenders, on_failure)
         self.scores = Scores()
         self.leasing = Leasing(
             *(core, self.performer, settings, parts.profiles, classes, members),
             profile=profile,
-            thinking=thinking,
+            latency=latency,
             partition=parts.partition,
         )
         self._max_pods = settings.batch
@@ -84,11 +84,11 @@ class Scheduler:
         if not undecided:
             yield from self.leasing.lease()
             return None
-        lane, pods = self.cycle.next(undecided)
-        return (yield from self._batch(lane, pods, self.cycle.coming(lane, pods, undecided)))
+        scope, pods = self.cycle.next(undecided)
+        return (yield from self._batch(scope, pods, self.cycle.coming(scope, pods, undecided)))
 
     def _batch(
-        self, lane: Lane, pods: Sequence[PodInCycle], coming: Sequence[PodInCycle]
+        self, scope: Scope, pods: Sequence[PodInCycle], coming: Sequence[PodInCycle]
     ) -> Steps[BatchDone]:
         performer = self.performer
         if performer.reads_failed:
@@ -98,7 +98,7 @@ class Scheduler:
         decided: Decided | None = None
         unsettled = ""
         try:
-            decided = yield from self.cycle.decide(lane, pods, now_s, coming)
+            decided = yield from self.cycle.decide(scope, pods, now_s, coming)
         except UnsettledError as failure:
             unsettled = str(failure)
         now_s = yield from time_after(READ_CLOCK)
@@ -109,6 +109,6 @@ class Scheduler:
         decisions, _ = decided
         performer.figures.decided += len(decisions)
         self.scores.take(decisions)
-        yield from performer.perform(self.core.decided(decisions, lane.cycle.row_versions))
+        yield from performer.perform(self.core.decided(decisions, scope.cycle.row_versions))
         placed = sum(decision.node_name is not None for decision in decisions)
         return BatchDone(len(pods), len(decisions), placed)

@@ -25,7 +25,7 @@ def _long_looks(monkeypatch):
     monkeypatch.setattr(client, "LOOK_S", 0.5)
 
 
-def thinking(batch=(0.0, 0.0), service=(0.0, 0.0)):
+def latency(batch=(0.0, 0.0), service=(0.0, 0.0)):
     kinds = {"batch": batch, "service": service}
     return DecisionTime(**{kind: KindTime(job_s=j, task_s=t) for kind, (j, t) in kinds.items()})
 
@@ -62,7 +62,7 @@ def jobs(count, size, name="j", **facts):
 def test_each_job_takes_its_time_and_the_scheduler_is_busy_meanwhile():
     inputs = inputs_of([node("n1", cpu=64_000)], jobs(5, 4))
 
-    outcome, took_s = run(inputs, decision_time=thinking(batch=(2.0, 0.25)))
+    outcome, took_s = run(inputs, decision_time=latency(batch=(2.0, 0.25)))
 
     (work,) = outcome.concurrency.schedulers
     assert len(outcome.placements) == 20
@@ -75,7 +75,7 @@ def test_service_jobs_take_their_own_time():
     services = jobs(2, 1, "web", labels=SERVICE)
     inputs = inputs_of([node("n1", cpu=64_000)], [*services, *jobs(3, 1)])
 
-    _, took_s = run(inputs, decision_time=thinking(batch=(0.5, 0.0), service=(10.0, 0.0)))
+    _, took_s = run(inputs, decision_time=latency(batch=(0.5, 0.0), service=(10.0, 0.0)))
 
     assert took_s == pytest.approx(2 * 10.0 + 3 * 0.5, abs=1.5)
 
@@ -83,7 +83,7 @@ def test_service_jobs_take_their_own_time():
 def test_two_schedulers_think_at_the_same_time():
     inputs = inputs_of([node("n1", cpu=64_000)], jobs(8, 1))
 
-    _, took_s = run(inputs, decision_time=thinking(batch=(5.0, 0.0)), schedulers=2, batch=1)
+    _, took_s = run(inputs, decision_time=latency(batch=(5.0, 0.0)), schedulers=2, batch=1)
 
     assert took_s == pytest.approx(4 * 5.0, abs=1.5)
 
@@ -93,7 +93,7 @@ def test_a_lease_does_not_end_while_its_scheduler_thinks():
     quick = Deadlines(lease_s=3.0)
 
     outcome, took_s = run(
-        inputs, decision_time=thinking(batch=(20.0, 0.0)), schedulers=2, deadlines=quick
+        inputs, decision_time=latency(batch=(20.0, 0.0)), schedulers=2, deadlines=quick
     )
 
     assert len(outcome.placements) == 6
@@ -110,7 +110,7 @@ def slots(count):
 def test_who_thinks_long_loses_races_that_a_fresh_reading_would_have_won():
     slow = jobs(3, 1, "slow", cpu=900, scheduler_name="packs")
     inputs = inputs_of(slots(40), [*slow, *jobs(36, 1, cpu=900)])
-    time = thinking(batch=(1.0, 0.0), service=(7.3, 0.0))
+    time = latency(batch=(1.0, 0.0), service=(7.3, 0.0))
     how = {
         "config": TWO_PROFILES,
         "schedulers": {"default-scheduler": 1, "packs": 1},
@@ -137,7 +137,7 @@ def test_coarse_detection_refuses_what_fine_detection_lets_pass(conflicts):
         inputs,
         schedulers=3,
         batch=1,
-        decision_time=thinking(batch=(1.0, 0.0)),
+        decision_time=latency(batch=(1.0, 0.0)),
         conflicts=conflicts,
     )
 

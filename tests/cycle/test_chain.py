@@ -104,7 +104,7 @@ def test_a_chain_ends_where_its_batches_take_long():
     "narrows",
     [
         {"narrower": Narrower({"default-scheduler": 50})},
-        {"thinking": DecisionTime(batch=KindTime(job_s=1.0, task_s=0.0))},
+        {"latency": DecisionTime(batch=KindTime(job_s=1.0, task_s=0.0))},
     ],
 )
 def test_pods_that_are_sampled_or_thought_about_are_no_chain(narrows):

@@ -98,13 +98,13 @@ def test_what_failed_is_read_anew():
 
 def test_the_versions_of_rows_are_kept_for_the_answer_where_somebody_compares_them():
     world = World()
-    (lane,) = world.cycle.lanes
+    (scope,) = world.cycle.scopes
     world.decide(world.pods(1))
-    assert lane.cycle.row_versions == {}
+    assert scope.cycle.row_versions == {}
 
     world.nodes.row_versions = lambda decisions: {each.node_name: 7 for each in decisions}
     ((name,), _) = world.decide(world.pods(2)[1:])
-    assert lane.cycle.row_versions == {name: 7}
+    assert scope.cycle.row_versions == {name: 7}
 
 
 def test_what_the_kernel_decides_at_once_and_what_it_leaves_go_into_one_batch():
@@ -123,8 +123,8 @@ def test_what_the_kernel_decides_at_once_and_what_it_leaves_go_into_one_batch():
 
 
 def test_a_pod_that_fits_nowhere_on_what_was_read_after_thinking_is_not_decided_again():
-    thinking = DecisionTime(batch=KindTime(job_s=6.0, task_s=0.0))
-    world = World(decision_time=thinking, thinking=thinking, **STALE)
+    latency = DecisionTime(batch=KindTime(job_s=6.0, task_s=0.0))
+    world = World(decision_time=latency, latency=latency, **STALE)
     world.decide(world.pods(1))
 
     assert world.decide(world.pods(2, cpu=2000)[1:]) == ([None], 1)
@@ -140,8 +140,8 @@ def test_a_pod_that_fits_nowhere_on_a_stale_state_is_told_so_on_a_fresh_one():
 
 
 def test_a_state_that_is_still_young_after_thinking_is_not_read_again():
-    thinking = DecisionTime(batch=KindTime(job_s=5.0, task_s=0.0))
-    world = World(decision_time=thinking, thinking=thinking, **STALE)
+    latency = DecisionTime(batch=KindTime(job_s=5.0, task_s=0.0))
+    world = World(decision_time=latency, latency=latency, **STALE)
     world.decide(world.pods(1))
 
     assert world.kinds() == ["CatchUp", "WaitUntil", "Prepare", "ApplyWaiting"]
@@ -209,7 +209,7 @@ def test_only_pods_of_its_lane_go_into_a_batch():
     world = World(**OWN)
     first, again, other = world.pods(3)
     again = again._replace(attempt=2)
-    everywhere, own = world.cycle.lanes
+    everywhere, own = world.cycle.scopes
 
     assert world.cycle.next([first, again, other]) == (own, [first, other])
     assert world.cycle.next([again, first, other]) == (everywhere, [again])
@@ -218,7 +218,7 @@ def test_only_pods_of_its_lane_go_into_a_batch():
 def test_pods_that_are_sampled_are_decided_on_all_nodes():
     world = World(narrower=Narrower({"default-scheduler": 50}), **OWN)
 
-    assert world.cycle.next(world.pods(1))[0] is world.cycle.lanes[0]
+    assert world.cycle.next(world.pods(1))[0] is world.cycle.scopes[0]
 
 
 def test_pods_behind_one_that_goes_on_to_all_nodes_are_decided_on_own_ones():

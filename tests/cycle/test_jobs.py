@@ -5,7 +5,7 @@ import pytest
 from roadstead.config.concurrency import DecisionTime, KindTime
 from roadstead.cycle import jobs
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.jobs import Thinking, first_job, job_of, kind_of
+from roadstead.cycle.jobs import SimulatedLatency, first_job, job_of, kind_of
 from roadstead.facts.pod import GroupMembership, Owner
 from roadstead.nodes.pod_class import PodClasses
 from tests.builders import pod
@@ -59,33 +59,33 @@ def test_the_kind_of_a_job_is_told_by_label_then_by_profile(facts, kind):
 
 
 def test_thinking_takes_time_by_kind_for_the_job_and_each_pod():
-    thinking = Thinking(TIME)
+    latency = SimulatedLatency(TIME)
 
-    assert thinking.wait_s([waiting("a"), waiting("b")]) == 1.0
-    assert thinking.wait_s([waiting("c", labels={"roadstead.io/kind": "service"})]) == 10.0
+    assert latency.wait_s([waiting("a"), waiting("b")]) == 1.0
+    assert latency.wait_s([waiting("c", labels={"roadstead.io/kind": "service"})]) == 10.0
 
 
 def test_what_was_thought_about_is_not_thought_about_again_but_for_another_attempt():
-    thinking = Thinking(TIME)
-    thinking.wait_s([waiting("a"), waiting("b")])
+    latency = SimulatedLatency(TIME)
+    latency.wait_s([waiting("a"), waiting("b")])
 
-    assert thinking.wait_s([waiting("b")]) == 0.0
-    assert thinking.wait_s([waiting("b"), waiting("c")]) == 0.75
-    assert thinking.wait_s([waiting("b", attempt=2)]) == 0.75
+    assert latency.wait_s([waiting("b")]) == 0.0
+    assert latency.wait_s([waiting("b"), waiting("c")]) == 0.75
+    assert latency.wait_s([waiting("b", attempt=2)]) == 0.75
 
 
 def test_where_no_time_is_told_none_is_taken():
-    thinking = Thinking(DecisionTime())
+    latency = SimulatedLatency(DecisionTime())
 
-    assert not thinking.takes_time
-    assert thinking.wait_s([waiting("a")]) == 0.0
+    assert not latency.is_on
+    assert latency.wait_s([waiting("a")]) == 0.0
 
 
 def test_only_so_much_is_remembered(monkeypatch):
     monkeypatch.setattr(jobs, "MAX_PAID", 2)
-    thinking = Thinking(TIME)
+    latency = SimulatedLatency(TIME)
     for uid in "abc":
-        thinking.wait_s([waiting(uid)])
+        latency.wait_s([waiting(uid)])
 
-    assert thinking.wait_s([waiting("c")]) == 0.0
-    assert thinking.wait_s([waiting("a")]) == 0.75
+    assert latency.wait_s([waiting("c")]) == 0.0
+    assert latency.wait_s([waiting("a")]) == 0.75

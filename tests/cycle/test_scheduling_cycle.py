@@ -7,7 +7,7 @@ from roadstead.config.concurrency import DecisionTime, KindTime
 from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.jobs import Thinking
+from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.needs import (
     CallExtenders,
     CatchUp,
@@ -29,7 +29,7 @@ STALE = {"schedulers": 2, "staleness_s": 5.0}
 class World:
     """A cycle over n1 and n2. happens: need → what happens before it is answered."""
 
-    def __init__(self, *, own=None, shorten=None, thinking=None, narrower=None, **settings):
+    def __init__(self, *, own=None, shorten=None, latency=None, narrower=None, **settings):
         self.nodes, self.now_s, self.happens = (
             NotedNodes(table_of(*(node(name, cpu=1000) for name in ("n1", "n2")))),
             10.0,
@@ -40,7 +40,7 @@ class World:
         settings = Settings(**settings)
         self.partition = own and Partition(settings, 0, own)
         parts = CycleParts(self.nodes, settings, self.profiles, narrower, self.partition, shorten)
-        self.cycle = SchedulingCycle(parts, Thinking(thinking or DecisionTime()))
+        self.cycle = SchedulingCycle(parts, SimulatedLatency(latency or DecisionTime()))
         self.needs, self.decisions, self.accelerator = [], [], None
 
     def pods(self, count, cpu=400, **facts):
@@ -52,9 +52,9 @@ class World:
         """(nodes of the decisions, how many pods are settled)."""
         self.needs.clear()
         undecided = pods
-        lane, pods = self.cycle.next(undecided)
-        coming = self.cycle.coming(lane, pods, undecided)
-        steps, answer = self.cycle.decide(lane, pods, self.now_s, coming), None
+        scope, pods = self.cycle.next(undecided)
+        coming = self.cycle.coming(scope, pods, undecided)
+        steps, answer = self.cycle.decide(scope, pods, self.now_s, coming), None
         while True:
             try:
                 need = steps.send(answer)
@@ -121,8 +121,8 @@ def test_where_a_pod_fits_nowhere_on_a_stale_state_it_is_decided_on_a_fresh_one(
 
 
 def test_who_is_alone_thinks_before_it_reads():
-    thinking = DecisionTime(batch=KindTime(job_s=2.0, task_s=0.5))
-    world = World(decision_time=thinking, thinking=thinking)
+    latency = DecisionTime(batch=KindTime(job_s=2.0, task_s=0.5))
+    world = World(decision_time=latency, latency=latency)
 
     world.decide(world.pods(3))
 
@@ -131,8 +131,8 @@ def test_who_is_alone_thinks_before_it_reads():
 
 
 def test_a_state_that_grew_too_old_while_a_scheduler_thought_is_read_again():
-    thinking = DecisionTime(batch=KindTime(job_s=6.0, task_s=0.0))
-    world = World(decision_time=thinking, thinking=thinking, **STALE)
+    latency = DecisionTime(batch=KindTime(job_s=6.0, task_s=0.0))
+    world = World(decision_time=latency, latency=latency, **STALE)
 
     world.decide(world.pods(1))
 
@@ -166,14 +166,14 @@ def test_others_may_run_between_so_many_decisions(monkeypatch):
 def test_a_pod_that_fits_no_own_node_goes_on_to_all_of_them():
     own = {"n1": 0, "n2": 1}
     world = World(own=own, mode="partitioned", schedulers=2, partitions=2)
-    own_lane = world.cycle.lanes[1]
+    own_lane = world.cycle.scopes[1]
     pods = world.pods(3)
     world.decide(pods[:2])
 
     assert world.cycle.next(pods[2:])[0] is own_lane
     assert world.decide(pods[2:]) == ([], 1)
     assert world.cycle.passed_on == 1
-    assert world.cycle.next(pods[2:])[0] is world.cycle.lanes[0]
+    assert world.cycle.next(pods[2:])[0] is world.cycle.scopes[0]
     assert world.decide(pods[2:]) == (["n2"], 1)
 
 

@@ -42,7 +42,7 @@ def in_some_mode(scenario, seed):
         "conflicts": draw.choice(("fit", "version")),
         "transaction": draw.choice(("incremental", "all-or-nothing")),
         "staleness_s": draw.choice((None, 0.0, 0.2, 2.0)),
-        "decision_time": _thinking(draw),
+        "decision_time": _latency(draw),
     }
     if mode == "partitioned":
         how |= {
@@ -56,7 +56,7 @@ def in_some_mode(scenario, seed):
     return replace(scenario, plan=replace(scenario.plan, settings=settings), waves=waves)
 
 
-def _thinking(draw):
+def _latency(draw):
     # Not so long that all pods could not be tried again within the time that a recovery may take.
     job_s, task_s = draw.choice((0.0, 0.0, 0.05, 0.1)), draw.choice((0.0, 0.01))
     return DecisionTime(batch=KindTime(job_s=job_s, task_s=task_s))

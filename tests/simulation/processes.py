@@ -68,8 +68,8 @@ class _Runtime(SimulatedRuntime):
                 self.shadows.append(ShadowCycle(life.actor.core))
                 self.shadows.append(ShadowPerformer(life.actor, breaks_off=not self._watch))
                 if not self._watch:
-                    lanes = life.actor._scheduler.cycle.lanes
-                    self.shadows += [ShadowBatches(lane.cycle) for lane in lanes]
+                    scopes = life.actor._scheduler.cycle.scopes
+                    self.shadows += [ShadowBatches(scope.cycle) for scope in scopes]
             elif name == BINDER:
                 self.shadows.append(ShadowVerifier(life.actor.binder.verifier))
             if self._watch:

@@ -1,8 +1,8 @@
 """A scheduling cycle without actors, driven at random: on what state pods are decided.
 
 A plain account of the rules is held against each need that it names and each decision: when it
-reads, how old what it read may be, when it thinks, which lane a pod takes, where a batch ends. Time
-passes, and the cluster changes, while its needs are met.
+reads, how old what it read may be, when it thinks, which scope a pod takes, where a batch ends.
+Time passes, and the cluster changes, while its needs are met.
 """
 
 import random
@@ -13,7 +13,7 @@ from roadstead.config.concurrency import DecisionTime, KindTime
 from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
 from roadstead.cycle.batch import Accelerator, PodInCycle
-from roadstead.cycle.jobs import Thinking
+from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.needs import CatchUp, ListBest, Phase, Prepare, ScoreClasses, WaitUntil
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
@@ -49,7 +49,7 @@ def problems_of(drawn):
 class _World:
     """A cycle, its nodes, and a mirror of them on which each pod is decided again.
 
-    _read_s: by lane (whether it is over own nodes), when what it has read was read, while that is
+    _read_s: by scope (whether it is over own nodes), when what it has read was read, while that is
     of use; _reach: how many pods are begun with at most, after batches that ended early.
     """
 
@@ -68,11 +68,11 @@ class _World:
         self._few = draw.choice((None, None, 1, 2))
         shorten = (lambda cycle, pods: pods[: self._few]) if self._few else None
         parts = (self._nodes, settings, {NAME: self._profile}, None, self._partition, shorten)
-        self._thinking = settings.decision_time
+        self._latency = settings.decision_time
         waits = pod(pod_group=GroupMembership(WAITING, 2))
         waiting = WaitingPod(PodIdentity("w", "default", "w"), waits, "n0", ("Coscheduling",))
         self._profile.waiting.show(lambda uid: None, lambda: (waiting,))
-        self.cycle = SchedulingCycle(CycleParts(*parts), Thinking(self._thinking))
+        self.cycle = SchedulingCycle(CycleParts(*parts), SimulatedLatency(self._latency))
         self._naive = Naive(self._mirror, TieBreak(settings.tie_break, settings.seed))
         code = compiled() if draw.random() < 0.5 else None
         self._accelerator = Accelerator(code, Coverage()) if code else None
@@ -94,7 +94,7 @@ class _World:
     def _new_pod(self):
         self._number += 1
         facts = pod(cpu=self._draw.choice((100, 200, 800, 2000)))
-        if not self._thinking.is_given and self._draw.random() < 0.4:
+        if not self._latency.is_given and self._draw.random() < 0.4:
             # Of a gang, of which nobody or somebody waits, see `WAITING`.
             gang = GroupMembership(self._draw.choice(("g1", "g2", WAITING)), 2)
             facts = replace(facts, pod_group=gang)
@@ -137,13 +137,13 @@ class _World:
         if self._is_parted and draw.random() < 0.2:
             self._partition.leased(draw.randrange(200), draw.randrange(3))
             self._passed_on.clear()
-        lane, pods = self.cycle.next(self._pods)
-        wanted = self._pods_of(lane)
+        scope, pods = self.cycle.next(self._pods)
+        wanted = self._pods_of(scope)
         uids = _uids(pods), _uids(wanted)
         is_same = list(pods) == wanted[: len(pods)] and _may_end(wanted, len(pods))
         self._expect(is_same, f"{uids[0]} are decided together, not {uids[1]}")
-        account = self._account(lane, list(pods), self._now_s)
-        decisions, settled = self._driven(self.cycle.decide(lane, pods, self._now_s), account)
+        account = self._account(scope, list(pods), self._now_s)
+        decisions, settled = self._driven(self.cycle.decide(scope, pods, self._now_s), account)
         self._expect(settled > 0, "nothing is settled")
         self._passed_count += settled - len(decisions)
         said = self.cycle.passed_on
@@ -202,78 +202,78 @@ class _World:
             return self._partition is not None and self._partition.is_local(each)
         return each.uid not in self._passed_on
 
-    def _pods_of(self, lane):
-        """Those that are decided next: of one lane, as many as workers are asked about, of one
+    def _pods_of(self, scope):
+        """Those that are decided next: of one scope, as many as workers are asked about, of one
         job."""
         is_own = self._is_own(self._pods[0])
-        self._expect(lane.is_own == is_own, f"{self._pods[0].key} takes the lane {lane.is_own}")
+        self._expect(scope.is_own == is_own, f"{self._pods[0].key} takes the scope {scope.is_own}")
         pods = [each for each in self._pods if self._is_own(each) == is_own]
         pods = pods[: self._reach[is_own]][: self._few]
-        return pods[:1] if self._thinking.is_given else pods
+        return pods[:1] if self._latency.is_given else pods
 
-    def _is_old(self, lane, now_s):
+    def _is_old(self, scope, now_s):
         staleness_s = self._settled.staleness_s
-        read_s = self._read_s.get(lane.is_own)
+        read_s = self._read_s.get(scope.is_own)
         return read_s is None or staleness_s is None or now_s - read_s > staleness_s
 
-    def _account(self, lane, pods, now_s):
+    def _account(self, scope, pods, now_s):
         """Yields the needs that there should be, and the result; is sent the time after each."""
         new = [each.uid for each in pods if each.uid not in self._paid]
         self._paid.update(new)
-        batch = self._thinking.batch
+        batch = self._latency.batch
         wait_s = batch.job_s + batch.task_s * len(new) if new else 0.0
         if wait_s and self._exact:
             now_s = yield WaitUntil(now_s + wait_s)
             wait_s = 0.0
-        is_fresh = self._is_old(lane, now_s)
+        is_fresh = self._is_old(scope, now_s)
         if is_fresh:
-            now_s = yield from self._read(lane, now_s)
+            now_s = yield from self._read(scope, now_s)
         if wait_s:
             now_s = yield WaitUntil(now_s + wait_s)
             staleness_s = self._settled.staleness_s
-            if staleness_s is not None and self._is_old(lane, now_s):
+            if staleness_s is not None and self._is_old(scope, now_s):
                 is_fresh = True
-                now_s = yield from self._read(lane, now_s)
-        found = yield from self._attempt(lane, pods, is_fresh)
+                now_s = yield from self._read(scope, now_s)
+        found = yield from self._attempt(scope, pods, is_fresh)
         if not is_fresh and not found[1]:
             now_s = yield "ReadClock"
-            yield from self._read(lane, now_s)
-            found = yield from self._attempt(lane, pods, True)
-        reach = self._reach[lane.is_own]
-        self._reach[lane.is_own] = 2 * reach if found[1] == len(pods) else found[1]
+            yield from self._read(scope, now_s)
+            found = yield from self._attempt(scope, pods, True)
+        reach = self._reach[scope.is_own]
+        self._reach[scope.is_own] = 2 * reach if found[1] == len(pods) else found[1]
         yield found
 
-    def _read(self, lane, now_s):
+    def _read(self, scope, now_s):
         """What is read is as old as the question."""
-        self._read_s[lane.is_own] = now_s
+        self._read_s[scope.is_own] = now_s
         return (yield CatchUp())
 
-    def _attempt(self, lane, pods, is_fresh):
+    def _attempt(self, scope, pods, is_fresh):
         yield Prepare(len(pods))
         if self._few:
-            yield ScoreClasses(lane, pods)
-            if is_fresh and not self._thinking.is_given:
+            yield ScoreClasses(scope, pods)
+            if is_fresh and not self._latency.is_given:
                 yield CatchUp(is_again=True)
         nodes, placed, place = [], [], 0
         while place < len(pods):
-            if run := self._run(lane, pods[place : place + AT_ONCE]):
+            if run := self._run(scope, pods[place : place + AT_ONCE]):
                 nodes += run
                 placed += pods[place : place + len(run)]
                 place += len(run)
                 yield "Pause"
                 continue
             each = pods[place]
-            found = self._found(lane, each)
+            found = self._found(scope, each)
             if found is None and not is_fresh:
-                self._read_s.pop(lane.is_own, None)
+                self._read_s.pop(scope.is_own, None)
                 break
             place += 1
-            if found is None and lane.is_own:
+            if found is None and scope.is_own:
                 self._passed_on.add(each.uid)
                 continue
             nodes.append(found)
             if found is None and _leaves_others(each, placed):
-                self._read_s.pop(lane.is_own, None)
+                self._read_s.pop(scope.is_own, None)
                 break
             if found is not None:
                 placed.append(each)
@@ -281,24 +281,24 @@ class _World:
             staleness_s = self._settled.staleness_s
             if place % AT_ONCE == 0:
                 now_s = yield "Pause"
-                if staleness_s is not None and self._is_old(lane, now_s):
+                if staleness_s is not None and self._is_old(scope, now_s):
                     break
         yield "ApplyWaiting"
         return nodes, place
 
-    def _run(self, lane, pods):
+    def _run(self, scope, pods):
         """The nodes of those that the kernel decides at once, as long as they fit."""
         nodes = []
         for each in pods if self._accelerator else ():
-            if (found := self._found(lane, each)) is None:
+            if (found := self._found(scope, each)) is None:
                 break
             nodes.append(found)
             self._mirror.add_pod(found, each.info, uid=each.uid, key=each.key)
         return nodes
 
-    def _found(self, lane, each):
+    def _found(self, scope, each):
         profile = self._profile
-        if lane.is_own:
+        if scope.is_own:
             profile = profile.within(self._partition.nodes)
         verdict = self._naive.decide(profile, each.info, each).verdict
         return verdict and verdict.node_name

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from roadstead.config.concurrency import KIND_LABEL, DecisionTime, KindTime
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.jobs import Thinking, first_job
+from roadstead.cycle.jobs import SimulatedLatency, first_job
 from roadstead.cycle.partitions import Partition
 from roadstead.facts.pod import Owner
 from roadstead.nodes.pod_class import PodClasses
@@ -48,9 +48,9 @@ def _of_thinking(pods, draw):
     times = {kind: (draw.choice((0.0, 1.0, 8.0)), draw.choice((0.0, 0.25))) for kind in KINDS}
     served = draw.choice(({}, {"served": "service"}, {"served": "batch"}))
     named = {kind: KindTime(job_s=job_s, task_s=task_s) for kind, (job_s, task_s) in times.items()}
-    thinking, paid = Thinking(DecisionTime(**named, profiles=served)), set()
-    if thinking.takes_time != any(map(any, times.values())):
-        yield f"takes_time is {thinking.takes_time} with {times}"
+    latency, paid = SimulatedLatency(DecisionTime(**named, profiles=served)), set()
+    if latency.is_on != any(map(any, times.values())):
+        yield f"is_on is {latency.is_on} with {times}"
     for _ in range(TIMES):
         some = [
             pod._replace(attempt=draw.randint(1, 3))
@@ -69,7 +69,7 @@ def _of_thinking(pods, draw):
             kind = dict(facts.labels).get(KIND_LABEL)
             kind = kind if kind in KINDS else served.get(facts.scheduler_name, "batch")
             wait_s = times[kind][0] + times[kind][1] * len(new)
-        if (told_s := thinking.wait_s(wanted)) != wait_s:
+        if (told_s := latency.wait_s(wanted)) != wait_s:
             yield f"{len(new)} new pods of {len(wanted)} are thought about {told_s} s, not {wait_s}"
 
 

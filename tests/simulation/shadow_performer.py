@@ -191,10 +191,10 @@ class ShadowPerformer:
         self._is_refused = False
         self._drop()
 
-    def _decides(self, lane, pods, now_s, *behind):
+    def _decides(self, scope, pods, now_s, *behind):
         if self._is_refused:
             self._wrong("decides on a state of which something was refused since")
-        return self._decide(lane, pods, now_s, *behind)
+        return self._decide(scope, pods, now_s, *behind)
 
     def _are_decided(self, decisions, *more):
         self._counts["decided"] += len(decisions)

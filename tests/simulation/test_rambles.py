@@ -9,7 +9,7 @@ from roadstead.binder.binder_journal import BinderJournal
 from roadstead.binder.outcomes import GonePod, PodOutcomes
 from roadstead.cache import attempt_ends
 from roadstead.cache.core import CacheCore
-from roadstead.cycle.jobs import Thinking
+from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.tentative import Tentative
 from roadstead.framework.hint_map import HintMap
 from roadstead.queue.returning import Returning
@@ -48,7 +48,7 @@ def _for_no_one(self, effect):
         (AttemptsCore, "_lease_again", _nothing, "shadow of ramble"),
         (Tentative, "_bring_back", _nothing, "the table holds"),
         (Tentative, "_give_up", _nothing, "nominated are"),
-        (Thinking, "wait_s", _no_time, "are thought about"),
+        (SimulatedLatency, "wait_s", _no_time, "are thought about"),
     ],
 )
 def test_what_is_hardly_ever_reached_is_noticed(owner, name, wrong, text):

@@ -98,9 +98,9 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/cycle/lanes.py",
+        "roadstead/cycle/scopes.py",
         "when the state was read is asked only once it was",
-        (("Lane", "0.0", "1.0"),),
+        (("Scope", "0.0", "1.0"),),
     ),
     Same(
         "roadstead/cycle/listed.py",
@@ -148,7 +148,7 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/cycle/scheduling_cycle.py",
-        "how much each lane may keep in memory",
+        "how much each scope may keep in memory",
         (
             ("SchedulingCycle._new_cycle", "1", "2"),
             ("SchedulingCycle._new_cycle", "2", "3"),
@@ -166,8 +166,8 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/cycle/scheduling_cycle.py",
-        "without a partition there is one lane, and all pods are of it",
-        (("SchedulingCycle.on_lane", "if self._partition is None: ...", "if False: ..."),),
+        "without a partition there is one scope, and all pods are of it",
+        (("SchedulingCycle.in_scope", "if self._partition is None: ...", "if False: ..."),),
     ),
     Same(
         "roadstead/cycle/searching.py",
@@ -348,8 +348,8 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/cycle/jobs.py",
-        "where thinking takes no time, the sum of its times is 0",
-        (("Thinking.wait_s", "if not self.takes_time: ...", "if False: ..."),),
+        "where latency takes no time, the sum of its times is 0",
+        (("SimulatedLatency.wait_s", "if not self.is_on: ...", "if False: ..."),),
     ),
     Same(
         "roadstead/cycle/scorer.py",

@@ -6,39 +6,39 @@ from roadstead.actors.messages import ActorStatus
 from roadstead.actors.scheduler.figures import concurrency_of, work_of
 from roadstead.attempts.pods import Attempt
 from roadstead.config.settings import Settings
-from roadstead.cycle.lanes import Lane
+from roadstead.cycle.scopes import Scope
 from roadstead.facts.pod import Owner
 from roadstead.scheduler.figures import Figures
 from tests.builders import pod
 
 
-def lane(read_s=10.0):
-    each = Lane(None)
+def scope(read_s=10.0):
+    each = Scope(None)
     each.read(read_s)
     return each
 
 
 def test_what_was_read_serves_later_pods_while_it_is_young():
-    assert not Lane(None).serves(10.0, 2.0)
+    assert not Scope(None).serves(10.0, 2.0)
 
-    each = lane()
+    each = scope()
 
     assert each.serves(12.0, 2.0)
     assert not each.serves(12.1, 2.0)
 
 
 def test_without_a_bound_nothing_is_kept_and_nothing_is_too_old():
-    assert not lane().serves(10.0, None)
-    assert not lane().is_older(1e9, None)
+    assert not scope().serves(10.0, None)
+    assert not scope().is_older(1e9, None)
 
 
 def test_with_a_bound_of_nought_anything_is_too_old_a_moment_later():
-    assert not lane().is_older(10.0, 0.0)
-    assert lane().is_older(10.001, 0.0)
+    assert not scope().is_older(10.0, 0.0)
+    assert scope().is_older(10.001, 0.0)
 
 
 def test_what_is_dropped_serves_nobody():
-    each = lane()
+    each = scope()
     each.drop()
 
     assert not each.serves(10.0, 5.0)

@@ -1,7 +1,7 @@
-"""Lanes of a scheduler: ways to decide, over all nodes or over its own, and when each was read.
+"""Scope: the nodes on which a scheduler decides (its own or all), and when it read their state.
 
-What was read serves one batch. Where staleness is allowed it serves later ones, too, as long as it
-is young enough and nothing that was decided on it has failed.
+One reading serves one batch. Where staleness is allowed it also serves later batches, until it is
+too old or a decision that was based on it has failed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from roadstead.cycle.table_cycle import TableCycle
 
 
 @dataclass(slots=True)
-class Lane:
-    """One way. has_read: what was read at `read_s` may be of use."""
+class Scope:
+    """Own nodes or all nodes. has_read: the state that was read at `read_s` may be reused."""
 
     cycle: TableCycle
     is_own: bool = False
@@ -21,17 +21,17 @@ class Lane:
     read_s: float = 0.0
 
     def read(self, now_s: float) -> None:
-        """The state was read."""
+        """Record that the state was read now."""
         self.has_read, self.read_s = True, now_s
 
     def is_older(self, now_s: float, staleness_s: float | None) -> bool:
-        """Whether what was read is too old to decide on; never where there is no bound."""
+        """Whether the reading is too old for a decision; never where there is no bound."""
         return staleness_s is not None and now_s - self.read_s > staleness_s
 
     def serves(self, now_s: float, staleness_s: float | None) -> bool:
-        """Whether pods may be decided on what was read for earlier ones, too."""
+        """Whether the reading of an earlier batch serves another one."""
         return self.has_read and staleness_s is not None and not self.is_older(now_s, staleness_s)
 
     def drop(self) -> None:
-        """What was read is of no use any more."""
+        """Discard the reading."""
         self.has_read = False
