@@ -273,7 +273,7 @@ class ShadowReports:
 
     # Schedulers that were replaced.
 
-    def _lent_to(self, original):
+    def _leased_to(self, original):
         def leased_to(owner, epoch):
             leased = self._core.leased_to(owner, epoch)
             mine = ((uid, at) for (whose, uid), at in self._overdue.items() if whose == owner)
