@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from roadstead.config.model import SchedulerConfig, default_config
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explained, Explanation
-from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.node_search import NodeSearch
 from roadstead.extenders.caller import CallerOf
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.files import in_directory
@@ -156,7 +156,7 @@ def check_schedulers(plan: RunPlan) -> None:
         )
 
 
-def build_narrower(plan: RunPlan, caller_of: CallerOf | None = None) -> Narrower | None:
+def build_node_search(plan: RunPlan, caller_of: CallerOf | None = None) -> NodeSearch | None:
     """Sampling and extenders of a plan; None where every feasible node is scored.
 
     caller_of: reaches extenders, over HTTP unless told otherwise. InputError for an extender that
@@ -173,7 +173,7 @@ def build_narrower(plan: RunPlan, caller_of: CallerOf | None = None) -> Narrower
         caller_of = HttpCaller
     extenders = [in_directory(each, plan.directory) for each in config.extenders]
     try:
-        return Narrower(shares, Extenders.build(extenders, caller_of))
+        return NodeSearch(shares, Extenders.build(extenders, caller_of))
     except InputError as bad:
         raise bad.at(source=plan.config_source) from bad
 

@@ -17,7 +17,7 @@ from roadstead.run import (
     RunInputs,
     RunOutcome,
     RunPlan,
-    build_narrower,
+    build_node_search,
     build_profiles,
 )
 
@@ -57,8 +57,8 @@ class _Explainer:
         self._classes = PodClasses()
         self._profiles = build_profiles(plan, self._classes)
         tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
-        table, narrower = NodeTable(self._classes), build_narrower(plan)
-        self._cycle = PlainCycle(table, self._profiles, tie_break, narrower=narrower)
+        table, node_search = NodeTable(self._classes), build_node_search(plan)
+        self._cycle = PlainCycle(table, self._profiles, tie_break, node_search=node_search)
         _fill(self._cycle, inputs, outcome, self._profiles)
 
     def class_of(self, pod: Pod) -> Hashable:

@@ -31,7 +31,7 @@ from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.members import GroupMembers
 from roadstead.nodes.pod_class import PodClasses
-from roadstead.run import RunPlan, build_narrower, build_profiles
+from roadstead.run import RunPlan, build_node_search, build_profiles
 from roadstead.scheduler.figures import Figures
 from roadstead.scheduler.scheduler import Scheduler
 from roadstead.scheduler.volumes import SchedulerVolumes
@@ -60,8 +60,8 @@ class SchedulerActor:
         classes = PodClasses()
         profiles = build_profiles(plan, classes, members=self.members)
         volumes = SchedulerVolumes(next(iter(profiles.values())).storage)
-        self._narrower = build_narrower(plan, caller_of)
-        extenders = Extenders() if self._narrower is None else self._narrower.extenders
+        self._node_search = build_node_search(plan, caller_of)
+        extenders = Extenders() if self._node_search is None else self._node_search.extenders
         self._nodes = HeldNodes(name, plan, classes, is_new=is_new, epoch=epoch)
         self._scorers = Scorers(name, plan, directory, self._nodes) if settings.workers else None
         self._kernel = KernelLoader(name, enabled=settings.kernel)
@@ -72,7 +72,7 @@ class SchedulerActor:
         self.core = AttemptsCore(name, epoch, profiles)
         self._scheduler = Scheduler(
             self.core,
-            CycleParts(self._nodes, settings, profiles, self._narrower, partition, shorten),
+            CycleParts(self._nodes, settings, profiles, self._node_search, partition, shorten),
             *(volumes, extenders, classes, self.members),
             profile=settings.scheduler_profiles[index_of(name)],
             on_failure=self._log_failure,

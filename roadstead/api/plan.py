@@ -15,7 +15,7 @@ from roadstead.isolation import working_directory
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.errors import InputError
 from roadstead.report.result import InputDigest
-from roadstead.run import RunPlan, build_narrower, build_profiles, check_schedulers
+from roadstead.run import RunPlan, build_node_search, build_profiles, check_schedulers
 
 Note: TypeAlias = Callable[[str], None]
 """Called with each thing that a person should know of an input that is accepted."""
@@ -111,7 +111,7 @@ def make_plan(
     check_schedulers(plan)
     if plan.config_text:
         # Addresses and certificates of extenders.
-        build_narrower(plan)
+        build_node_search(plan)
     # A plugin that cannot be built is reported before actors are started for it.
     profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
     if settings.workers and not any(map(answered_elsewhere, profiles.values())):

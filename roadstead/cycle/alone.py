@@ -1,17 +1,19 @@
-"""One pod, decided by itself on a table that holds all nodes: Filter, narrowing, PreScore, Score.
+"""One pod, decided by itself on a table that holds all nodes: Filter, the node search, PreScore,
+Score.
 
-    Alone(run, pod) ──► Filter ──► found ──► narrowed (sampling, extenders) ──► batch ──► decision
+    Alone(run, pod) ──► Filter ──► found ──► node search (sampling, extenders) ──► batch ──►
+    decision
 
-Whoever narrows may block, as extenders do, so it is not done here. Nothing that is summed up over
-nodes can be out of date: all of it is found anew for the pod.
+Whoever searches_nodes may block, as extenders do, so it is not done here. Nothing that is summed
+up over nodes can be out of date: all of it is found anew for the pod.
 """
 
 from __future__ import annotations
 
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
 from roadstead.cycle.class_run import ClassRun
-from roadstead.cycle.narrowing import Found, found_of
-from roadstead.framework.narrowed import Narrowing
+from roadstead.cycle.node_search import Found, found_of
+from roadstead.framework.found_nodes import SearchResult
 from roadstead.framework.scoring import NO_PRE_SCORE, PreScoreOutcome
 from roadstead.framework.tie_break import Chooser
 
@@ -27,14 +29,14 @@ class Alone:
         self._evaluation = evaluation = run.evaluation
         self.pre_filter = evaluation.run_pre_filter()
         evaluation.update(self.pre_filter)
-        run.narrowing = None
+        run.search_result = None
         passed = evaluation.pre_filter.status.is_success
         self.found: Found | None = found_of(evaluation) if passed else None
 
-    def narrow(self, narrowing: Narrowing) -> None:
+    def restrict(self, search_result: SearchResult) -> None:
         """Takes what sampling and extenders leave of `found`."""
-        self.run.narrowing = narrowing
-        self._evaluation.narrow(narrowing.narrowed)
+        self.run.search_result = search_result
+        self._evaluation.restrict(search_result.found_nodes)
 
     def pre_score(self) -> PreScoreOutcome:
         """What PreScore says of the nodes that are left, if there are any."""

@@ -289,7 +289,7 @@ def kernel_classes(classes: Mapping[Hashable, ClassInput]) -> dict[Hashable, Ker
     return {
         signature: _kernel_class(each)
         for signature, each in classes.items()
-        if each.run.narrowing is None
+        if each.run.search_result is None
         and not each.run.error
         and each.run.evaluation.filter_failure() is None
     }

@@ -71,13 +71,13 @@ class Chain:
         coming = self._coming[self.settled :]
         if not coming or self._batches == MOST_BATCHES or not self._goes_on(last):
             return ()
-        if self._cycle.narrows(coming[0]):
+        if self._cycle.searches_nodes(coming[0]):
             return ()
         return self._cycle.together(coming)
 
     def _goes_on(self, last: Decision) -> bool:
         """Whether the table shows all that follows from the decision that ended a batch."""
-        if self._cycle.narrows(last.pod):
+        if self._cycle.searches_nodes(last.pod):
             return False
         if last.node_name is not None:
             return bool(last.pod.info.facts.nominated_node_name)

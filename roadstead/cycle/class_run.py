@@ -10,8 +10,8 @@ from roadstead.extenders.chain import EXTENDER
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Evaluation
 from roadstead.framework.failures import normalize_failure, out_of_range
+from roadstead.framework.found_nodes import SearchResult
 from roadstead.framework.guarded import PluginFailure
-from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.plugin import Extremes, Reads
 from roadstead.framework.pre_filtering import PreFilterOutcome
 from roadstead.framework.scoring import PreScoreOutcome
@@ -27,7 +27,7 @@ INFEASIBLE = -(2**63)
 class ClassRun:
     """Totals of a class: int64[row], INFEASIBLE where a row cannot take it.
 
-    narrowing: what sampling and extenders left over, for the one pod that is decided on it.
+    search_result: what sampling and extenders left over, for the one pod that is decided on it.
     """
 
     __slots__ = (
@@ -37,12 +37,12 @@ class ClassRun:
         "_live",
         "_still",
         "evaluation",
-        "narrowing",
+        "search_result",
         "total",
     )
 
     def __init__(self, evaluation: Evaluation) -> None:
-        self.narrowing: Narrowing | None = None
+        self.search_result: SearchResult | None = None
         self.evaluation = evaluation
         self.total: I64 = np.zeros(0, dtype=np.int64)
         self._extremes: dict[int, Extremes] = {}
@@ -54,7 +54,7 @@ class ClassRun:
     @property
     def error(self) -> str:
         """Why an extender failed; "" where none did."""
-        return "" if self.narrowing is None else self.narrowing.error
+        return "" if self.search_result is None else self.search_result.error
 
     @property
     def normalizing(self) -> list[int]:
@@ -74,9 +74,9 @@ class ClassRun:
         """Evaluate Filter where anything changed; the error that ends the cycle."""
         evaluation = self.evaluation
         evaluation.update(pre_filter)
-        if self.narrowing is not None:
+        if self.search_result is not None:
             # A filter that fails where no search comes fails nobody.
-            evaluation.narrow(self.narrowing.narrowed)
+            evaluation.restrict(self.search_result.found_nodes)
         elif (failure := self.evaluation.filter_failure()) is not None:
             return failure.message
         if self.error:
@@ -154,19 +154,19 @@ class ClassRun:
                 return status
             self._is_fixed[rows] = True
         self.total[rows] = self._fixed[rows] if self.evaluation.profile.score else self._alone
-        if self.narrowing is not None:
+        if self.search_result is not None:
             self.total[rows] += self._added(rows)
         return self._add(self._live, rows, self.total)
 
     @property
     def _alone(self) -> int:
         """The total without any score plugin; extenders' scores start at 0, as upstream."""
-        return 0 if self.narrowing is not None and self.narrowing.scores else 1
+        return 0 if self.search_result is not None and self.search_result.scores else 1
 
     def _added(self, rows: Rows) -> I64:
         """What extenders add to the totals of some rows."""
-        assert self.narrowing is not None
-        names, scores = self.evaluation.table.columns.names, self.narrowing.scores
+        assert self.search_result is not None
+        names, scores = self.evaluation.table.columns.names, self.search_result.scores
         return np.array([scores.get(names[row], 0) for row in rows.tolist()], dtype=np.int64)
 
     def _add(self, plugins: Sequence[int], rows: Rows, into: I64) -> Status:
@@ -212,7 +212,9 @@ class ClassRun:
 
     @property
     def _extender(self) -> tuple[str, ...]:
-        return (EXTENDER,) if self.narrowing is not None and self.narrowing.by_extender else ()
+        return (
+            (EXTENDER,) if self.search_result is not None and self.search_result.by_extender else ()
+        )
 
     def diagnosis(self) -> Diagnosis:
         """Why no row can take the class."""
@@ -224,7 +226,7 @@ class ClassRun:
             outcome.unreached,
             (*(outcome.narrowed_by if outcome.node_names is not None else ()), *self._extender),
         )
-        for status in () if self.narrowing is None else self.narrowing.strangers:
+        for status in () if self.search_result is None else self.search_result.unknown_nodes:
             result.add(status, 1)
         result.see_priority(lowest_priority(evaluation.table))
         if result.pre_filter.is_success:

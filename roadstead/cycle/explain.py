@@ -18,8 +18,8 @@ from roadstead.facts.pod import Pod
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Evaluation
 from roadstead.framework.failures import normalize_failure, out_of_range
+from roadstead.framework.found_nodes import SearchResult
 from roadstead.framework.guarded import PluginFailure
-from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.plugin import IGNORED, Extremes
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.pre_filtering import PreFilterOutcome
@@ -213,12 +213,12 @@ def _score(line: ScoreLine) -> Json:
 def explain(
     evaluation: Evaluation,
     pod: PodInCycle,
-    narrowing: Narrowing | None = None,
+    search_result: SearchResult | None = None,
     tie_break: TieBreak = FIRST,
 ) -> Explanation:
     """What every row of an evaluation that is up to date says of a pod.
 
-    narrowing: what sampling and extenders left over, which the evaluation has taken in.
+    search_result: what sampling and extenders left over, which the evaluation has taken in.
     """
     profile, table = evaluation.profile, evaluation.table
     names = table.names
@@ -235,8 +235,8 @@ def explain(
     if nominated not in {names[i] for i in order[feasible]}:
         nominated = ""
     cycle_error = "" if nominated or len(feasible) == 1 else score_error
-    if narrowing is not None:
-        cycle_error = narrowing.error or cycle_error
+    if search_result is not None:
+        cycle_error = search_result.error or cycle_error
     elif not nominated and (failure := evaluation.filter_failure()) is not None:
         # A nominated node that takes the pod is taken before others are looked at.
         cycle_error = failure.message
@@ -246,9 +246,9 @@ def explain(
     if len(feasible) and not (cycle_error or score_error):
         lines, score_error = _scored(evaluation, order[feasible])
         cycle_error = "" if nominated or len(feasible) == 1 else score_error
-        if narrowing is not None and narrowing.scores and not score_error:
-            lines = (*lines, _extender_line(narrowing, [names[i] for i in order[feasible]]))
-    diagnosis = _diagnosis(evaluation, statuses if passed else (), narrowing)
+        if search_result is not None and search_result.scores and not score_error:
+            lines = (*lines, _extender_line(search_result, [names[i] for i in order[feasible]]))
+    diagnosis = _diagnosis(evaluation, statuses if passed else (), search_result)
     failed = bool(not len(feasible) and names and not cycle_error and profile.post_filter)
     explanation = Explanation(
         pod_key=pod.key,
@@ -315,9 +315,9 @@ def _score_line(
     return ScoreLine(each.plugin.name, each.weight, shown, normalized)
 
 
-def _extender_line(narrowing: Narrowing, names: Sequence[str]) -> ScoreLine:
+def _extender_line(search_result: SearchResult, names: Sequence[str]) -> ScoreLine:
     """What all extenders add: weighted and scaled by themselves already."""
-    added = np.array([narrowing.scores.get(name, 0) for name in names], dtype=np.int64)
+    added = np.array([search_result.scores.get(name, 0) for name in names], dtype=np.int64)
     return ScoreLine(EXTENDER, 1, added, added)
 
 
@@ -330,16 +330,16 @@ def _total(lines: Sequence[ScoreLine], feasible: int) -> I64:
 
 
 def _diagnosis(
-    evaluation: Evaluation, statuses: Sequence[Status | None], narrowing: Narrowing | None
+    evaluation: Evaluation, statuses: Sequence[Status | None], search_result: SearchResult | None
 ) -> Diagnosis:
     outcome = evaluation.pre_filter
     diagnosis = Diagnosis(len(evaluation.table), outcome.status, outcome.unreached)
     for status in statuses:
         if status is not None:
             diagnosis.add(status, 1)
-    if narrowing is not None:
-        diagnosis.narrowed_by += (EXTENDER,) if narrowing.by_extender else ()
-        for status in narrowing.strangers:
+    if search_result is not None:
+        diagnosis.narrowed_by += (EXTENDER,) if search_result.by_extender else ()
+        for status in search_result.unknown_nodes:
             diagnosis.add(status, 1)
     diagnosis.see_priority(lowest_priority(evaluation.table))
     return diagnosis

@@ -2,7 +2,7 @@
 
 The node is looked at before all others, and alone: if it takes the pod, it is the only feasible one
 and nothing is scored. Where extenders look at the pod, they are asked about the node first, and the
-narrower sees to that.
+node_search sees to that.
 
 Upstream: pkg/scheduler/schedule_one.go (evaluateNominatedNode, schedulePod).
 """

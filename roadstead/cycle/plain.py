@@ -11,7 +11,7 @@ from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
 from roadstead.cycle.class_run import ClassRun
 from roadstead.cycle.explain import Explanation, explain, with_post_filter
-from roadstead.cycle.narrowing import Narrower, RosterOf
+from roadstead.cycle.node_search import NodeSearch, OrderedNodesOf
 from roadstead.cycle.nominated import NominatedBatch
 from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.preempting_outside import ask_extenders
@@ -36,7 +36,7 @@ class PlainCycle:
         tie_break: TieBreak,
         *,
         name_best: bool = False,
-        narrower: Narrower | None = None,
+        node_search: NodeSearch | None = None,
         accelerator: Accelerator | None = None,
     ) -> None:
         self.table = table
@@ -44,8 +44,8 @@ class PlainCycle:
         self._profiles = profiles
         self._chooser = Chooser(tie_break)
         self._name_best = name_best
-        self._narrower = narrower
-        self._roster = RosterOf()
+        self._node_search = node_search
+        self._ordered_nodes = OrderedNodesOf()
         self._runs: dict[Hashable, ClassRun] = {}
         self._volumes = VolumeLedger(next(iter(profiles.values())).storage)
 
@@ -72,7 +72,7 @@ class PlainCycle:
 
     def _nominated(self, pod: PodInCycle) -> BatchRun | None:
         """The batch of a pod that its nominated node takes, where no extender has a say."""
-        if self._narrower is not None and self._narrower.extenders.looks_at(pod.info.facts):
+        if self._node_search is not None and self._node_search.extenders.looks_at(pod.info.facts):
             return None
         profile = self._profiles[pod.info.facts.scheduler_name]
         return NominatedBatch.where_taken(
@@ -86,13 +86,13 @@ class PlainCycle:
 
     def _batch_of(self, run: ClassRun, pod: PodInCycle) -> BatchRun:
         one = Alone(run, pod)
-        self._narrow(one)
-        if run.narrowing is not None and self._narrower is not None:
-            self._narrower.settle(run.narrowing)
+        self._restrict(one)
+        if run.search_result is not None and self._node_search is not None:
+            self._node_search.settle(run.search_result)
         return one.batch(self._chooser, name_best=self._name_best, accelerator=self._accelerator)
 
     def _ask_extenders(self, pod: PodInCycle, tried: Tried) -> Tried:
-        extenders = None if self._narrower is None else self._narrower.extenders
+        extenders = None if self._node_search is None else self._node_search.extenders
         return ask_extenders(extenders, pod, tried)
 
     def bind_volumes(self, pod: PodInCycle, node_name: str) -> None:
@@ -111,7 +111,7 @@ class PlainCycle:
         take_snapshot(self.table, self.table.arrived)
         run = self._run_of(pod)
         evaluation, one = run.evaluation, Alone(run, pod)
-        self._narrow(one)
+        self._restrict(one)
         pre_score = NO_PRE_SCORE
         if evaluation.pre_filter.status.is_success:
             pre_score = evaluation.run_pre_score()
@@ -122,20 +122,20 @@ class PlainCycle:
             # What fails on other nodes fails no pod that its nominated node takes.
             run.score(pre_score)
         profile, tie_break = evaluation.profile, self._chooser.tie_break
-        found = explain(evaluation, pod, run.narrowing, tie_break)
+        found = explain(evaluation, pod, run.search_result, tie_break)
         if found.dry_run is None:
             return found
         budgets = evaluation.profile.budgets
         tried = self._ask_extenders(pod, dry_run(evaluation, found.dry_run, budgets))
         return with_post_filter(found, profile, pod, tie_break, tried)
 
-    def _narrow(self, one: Alone) -> None:
+    def _restrict(self, one: Alone) -> None:
         """Has sampling and extenders leave rows out, for this pod alone."""
-        narrower, pod = self._narrower, one.pod
-        if narrower is None or one.found is None or not narrower.concerns(pod.info.facts):
+        node_search, pod = self._node_search, one.pod
+        if node_search is None or one.found is None or not node_search.concerns(pod.info.facts):
             return
-        roster, profile = self._roster.take(self.table), one.run.evaluation.profile
-        one.narrow(narrower.narrow(profile, pod, roster, one.found))
+        order, profile = self._ordered_nodes.take(self.table), one.run.evaluation.profile
+        one.restrict(node_search.search(profile, pod, order, one.found))
 
     def _run_of(self, pod: PodInCycle) -> ClassRun:
         run = self._runs.get(pod.signature)

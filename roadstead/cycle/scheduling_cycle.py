@@ -24,7 +24,6 @@ from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
 from roadstead.cycle.chain import Chain
 from roadstead.cycle.gangs import gives_up
 from roadstead.cycle.jobs import SimulatedLatency, first_job
-from roadstead.cycle.narrowing import Narrower, NarrowTask
 from roadstead.cycle.needs import (
     ApplyWaiting,
     CatchUp,
@@ -40,6 +39,7 @@ from roadstead.cycle.needs import (
     listed_by,
     time_after,
 )
+from roadstead.cycle.node_search import NodeSearch, PendingSearch
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.preempting_outside import ask_extenders
@@ -91,7 +91,7 @@ class CycleParts:
     nodes: HeldTable
     settings: Settings
     profiles: Mapping[str, Profile]
-    narrower: Narrower | None = None
+    node_search: NodeSearch | None = None
     partition: Partition | None = None
     shorten: Shorten | None = None
 
@@ -125,7 +125,7 @@ class SchedulingCycle:
             self._nodes.table,
             profiles,
             self._tie_break,
-            narrower=self._parts.narrower,
+            node_search=self._parts.node_search,
             sharers=scopes * settings.scheduler_count,
         )
 
@@ -150,7 +150,7 @@ class SchedulingCycle:
 
     def _scope_of(self, pod: PodInCycle) -> Scope:
         partition = self._partition
-        if partition is None or not partition.is_local(pod) or self._own.cycle.narrows(pod):
+        if partition is None or not partition.is_local(pod) or self._own.cycle.searches_nodes(pod):
             return self._everywhere
         return self._own
 
@@ -310,8 +310,8 @@ def decide_batch(
     """A batch on a table that is held; `decide` decides its pods."""
     nodes.tentative.set_aside(pods)
     batch = cycle.begin(pods)
-    if isinstance(batch, NarrowTask):
-        batch = cycle.narrowed((yield from called(batch.narrower.extenders, batch.run)))
+    if isinstance(batch, PendingSearch):
+        batch = cycle.searched((yield from called(batch.node_search.extenders, batch.run)))
     elif asks_workers and isinstance(batch, WholeBatch):
         yield from _take_lists(batch, pods)
     decisions, settled = yield from decide(batch)

@@ -6,7 +6,7 @@
              while nothing that it depends on changes
 
 The table follows the cache's changes, but not while a batch is decided. A pod that extenders look
-at is a batch of its own: `begin` returns a `NarrowTask`, and `narrowed` takes what comes of it. So
+at is a batch of its own: `begin` returns a `PendingSearch`, and `searched` takes its result. So
 is a pod that is nominated to a node, which is looked at before all others (`nominated.py`). A pod
 that `decide` cannot settle (None) and those behind it go into the next batch.
 """
@@ -20,14 +20,14 @@ from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle, kernel_classes
 from roadstead.cycle.class_memory import ClassMemory, most_classes, most_together, within
 from roadstead.cycle.class_run import ClassRun
-from roadstead.cycle.narrowing import Narrower, NarrowTask, RosterOf
+from roadstead.cycle.node_search import NodeSearch, OrderedNodesOf, PendingSearch
 from roadstead.cycle.nominated import NominatedBatch
-from roadstead.cycle.searching import SearchingBatch
+from roadstead.cycle.sampled import SampledBatch
 from roadstead.cycle.whole import WholeBatch
 from roadstead.extenders.chain import Extenders
 from roadstead.framework.evaluation import Evaluation
+from roadstead.framework.found_nodes import SearchResult
 from roadstead.framework.given import Given, answered_elsewhere
-from roadstead.framework.narrowed import Narrowing
 from roadstead.framework.profile import Profile
 from roadstead.framework.scoring import NO_PRE_SCORE
 from roadstead.framework.tie_break import Chooser, TieBreak
@@ -72,7 +72,7 @@ class TableCycle:
         tie_break: TieBreak,
         *,
         name_best: bool = False,
-        narrower: Narrower | None = None,
+        node_search: NodeSearch | None = None,
         accelerator: Accelerator | None = None,
         sharers: int = 1,
     ) -> None:
@@ -80,7 +80,7 @@ class TableCycle:
         self.accelerator = accelerator
         self.row_versions: dict[str, int] = {}
         self._profiles = profiles
-        self._narrower = narrower
+        self._node_search = node_search
         self._chooser = Chooser(tie_break)
         self._name_best = name_best
         self._reach = MAX_REACH
@@ -88,26 +88,26 @@ class TableCycle:
         self._held: ClassMemory[_Held] = ClassMemory(sharers)
         self._models: ClassMemory[_Held] = ClassMemory(sharers)
         self._kernels = KernelKeeper()
-        self._narrowed: ClassMemory[ClassRun] = ClassMemory(sharers)
+        self._searched_runs: ClassMemory[ClassRun] = ClassMemory(sharers)
         self._alone: Alone | None = None
-        self._order = RosterOf()
+        self._order = OrderedNodesOf()
         self._given: dict[Hashable, Given] = {}
 
     @property
     def extenders(self) -> Extenders | None:
         """The extenders of the configuration, if there are any."""
-        return None if self._narrower is None else self._narrower.extenders
+        return None if self._node_search is None else self._node_search.extenders
 
-    def narrows(self, pod: PodInCycle) -> bool:
+    def searches_nodes(self, pod: PodInCycle) -> bool:
         """Whether sampling or extenders look at a pod: it needs all nodes in their order."""
-        return self._narrower is not None and self._narrower.concerns(pod.info.facts)
+        return self._node_search is not None and self._node_search.concerns(pod.info.facts)
 
-    def searches(self, pod: PodInCycle) -> bool:
+    def samples(self, pod: PodInCycle) -> bool:
         """Whether a pod's nodes are sampled, and no extender has a say."""
-        narrower = self._narrower
-        if narrower is None or not narrower.concerns(pod.info.facts):
+        node_search = self._node_search
+        if node_search is None or not node_search.concerns(pod.info.facts):
             return False
-        return not narrower.extenders.looks_at(pod.info.facts)
+        return not node_search.extenders.looks_at(pod.info.facts)
 
     def together(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """The first pods, as many as to begin at once; sampled pods together, those that are
@@ -119,13 +119,13 @@ class TableCycle:
         pods = self._few_classes(pods[: self._reach])
         if not pods or self._goes_alone(pods[0]):
             return pods[:1]
-        searches = self.searches(pods[0])
+        samples = self.samples(pods[0])
         for place, pod in enumerate(pods):
             if pod.info.facts.nominated_node_name:
                 return pods[:place]
-            # Asked of each pod of each batch, mostly where nothing narrows.
-            if self._narrower is not None and (
-                self.narrows(pod) is not searches or self.searches(pod) is not searches
+            # Asked of each pod of each batch, mostly where nothing searches_nodes.
+            if self._node_search is not None and (
+                self.searches_nodes(pod) is not samples or self.samples(pod) is not samples
             ):
                 return pods[:place]
         return pods
@@ -133,7 +133,7 @@ class TableCycle:
     def _goes_alone(self, pod: PodInCycle) -> bool:
         if pod.info.facts.nominated_node_name:
             return True
-        return self.narrows(pod) and not self.searches(pod)
+        return self.searches_nodes(pod) and not self.samples(pod)
 
     def _few_classes(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """The first pods, of no more classes than what is found of them may take of memory."""
@@ -155,16 +155,16 @@ class TableCycle:
         """Learns from a batch that took effect: ended early, the next is short; whole, longer."""
         longer = min(MAX_REACH, 2 * self._reach)
         self._reach = longer if decided == asked else max(1, decided)
-        narrowing = None if self._alone is None else self._alone.run.narrowing
-        if narrowing is not None and self._narrower is not None:
-            self._narrower.settle(narrowing)
+        search_result = None if self._alone is None else self._alone.run.search_result
+        if search_result is not None and self._node_search is not None:
+            self._node_search.settle(search_result)
 
     def unfound(self, pods: Sequence[PodInCycle], *, with_given: bool = False) -> list[PodInCycle]:
         """One pod of each class of which users' plugins would be asked over all rows.
 
         with_given: also where workers were, and what they found waits for the next batch.
         """
-        if not pods or self.narrows(pods[0]) or pods[0].info.facts.nominated_node_name:
+        if not pods or self.searches_nodes(pods[0]) or pods[0].info.facts.nominated_node_name:
             return []
         found: dict[Hashable, PodInCycle] = {}
         for pod in pods:
@@ -185,24 +185,24 @@ class TableCycle:
         while len(self._given) > MOST_GIVEN:
             del self._given[next(iter(self._given))]
 
-    def begin(self, pods: Sequence[PodInCycle]) -> BatchRun | NarrowTask:
-        """A batch that is ready to be decided; or, of one pod, what extenders are to narrow.
+    def begin(self, pods: Sequence[PodInCycle]) -> BatchRun | PendingSearch:
+        """A batch that is ready to be decided; or, of one pod, the search that calls extenders.
 
         KeyError for a pod of no profile.
         """
         self._alone = None
-        narrows = self.narrows(pods[0])
-        if narrows and not self.searches(pods[0]):
+        searches_nodes = self.searches_nodes(pods[0])
+        if searches_nodes and not self.samples(pods[0]):
             return self._look(pods[0])
         if (nominated := self._nominated(pods[0])) is not None:
             return nominated
         classes = self._classes_of(pods)
-        if narrows and self._narrower is not None:
-            return SearchingBatch(
+        if searches_nodes and self._node_search is not None:
+            return SampledBatch(
                 self.table,
                 classes,
                 self._chooser,
-                self._narrower,
+                self._node_search,
                 self._order.take(self.table),
                 name_best=self._name_best,
                 accelerator=self.accelerator,
@@ -250,24 +250,24 @@ class TableCycle:
             for signature, pod in first.items()
         }
 
-    def _look(self, pod: PodInCycle) -> BatchRun | NarrowTask:
+    def _look(self, pod: PodInCycle) -> BatchRun | PendingSearch:
         """Filter for a pod that extenders look at, which goes alone."""
         profile = self._profiles[pod.info.facts.scheduler_name]
-        roster = self._order.take(self.table)
-        run = self._narrowed.get(pod.signature) or self._new_run(profile, pod.info)
-        self._narrowed.put(pod.signature, run, len(self.table))
+        order = self._order.take(self.table)
+        run = self._searched_runs.get(pod.signature) or self._new_run(profile, pod.info)
+        self._searched_runs.put(pod.signature, run, len(self.table))
         try:
             self._alone = one = Alone(run, pod)
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
-        if one.found is None or self._narrower is None:
+        if one.found is None or self._node_search is None:
             return one.batch(self._chooser, name_best=self._name_best)
-        return NarrowTask(self._narrower, profile, pod, roster, one.found)
+        return PendingSearch(self._node_search, profile, pod, order, one.found)
 
-    def narrowed(self, narrowing: Narrowing) -> BatchRun:
-        """The batch of the pod that was narrowed."""
-        assert self._alone is not None, "a pod is looked at before it is narrowed"
-        self._alone.narrow(narrowing)
+    def searched(self, search_result: SearchResult) -> BatchRun:
+        """The batch of the pod whose nodes were searched."""
+        assert self._alone is not None, "a search follows the Filter of its pod"
+        self._alone.restrict(search_result)
         return self._alone.batch(self._chooser, name_best=self._name_best)
 
     def _held_of(self, signature: Hashable, pod: PodInCycle, profile: Profile) -> _Held:

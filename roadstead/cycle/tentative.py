@@ -118,7 +118,7 @@ class Tentative:
     ) -> list[int]:
         """Of pods that come, the places of those that do not stand there already: they must come
         to the table."""
-        strangers: list[int] = []
+        unknown_nodes: list[int] = []
         for uid in self._ahead.intersection(uids):
             self._end_ahead(uid)
         take, is_on = self._pods.pop, self._table.residents.is_on
@@ -131,8 +131,8 @@ class Tentative:
             # Elsewhere; or its node went with it, and came again.
             if known is not None:
                 self._take_back(uid, *known)
-            strangers.append(place)
-        return strangers
+            unknown_nodes.append(place)
+        return unknown_nodes
 
     def nominate(self, uid: str, node_name: str, info: PodClass) -> None:
         """The cache nominates a pod to a node."""

@@ -6,7 +6,7 @@ than a node's own facts; another outcome of PreFilter, or changed nodes, mean a 
 
     run_pre_filter()               PreFilter, over all rows as they are
     update(pre_filter)             Filter
-    narrow(narrowed)               where sampling or extenders leave rows out
+    restrict(found)               where sampling or extenders leave rows out
     run_pre_score()                PreScore
     update_scores(pre_score)       Score
 
@@ -25,9 +25,9 @@ from roadstead.framework.failures import (
     out_of_range,
     score_failure,
 )
+from roadstead.framework.found_nodes import NOT_SEEN, FoundNodes
 from roadstead.framework.given import Given
 from roadstead.framework.guarded import PluginFailure
-from roadstead.framework.narrowed import NOT_SEEN, Narrowed
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads
 from roadstead.framework.pre_filtering import NO_PRE_FILTER, PreFilterOutcome, run_pre_filter
 from roadstead.framework.profile import Profile
@@ -138,27 +138,29 @@ class Evaluation:
                 self._dirty = [_union(self._dirty)]
         return changed
 
-    def narrow(self, narrowed: Narrowed) -> None:
+    def restrict(self, found_nodes: FoundNodes) -> None:
         """Takes an outside verdict on the feasible rows, until the next `update`.
 
         PreScore and Score go over what is left. The answers of Filter are kept in `wide`; `added`
         is what comes to the totals from outside: int64[row].
         """
-        assert self.wide is None, "narrowed once between two updates"
-        self.wide, self.is_bare = (self.codes, self.feasible), narrowed.is_bare
+        assert self.wide is None, "restricted once between two updates"
+        self.wide, self.is_bare = (self.codes, self.feasible), found_nodes.is_bare
         arrivals = self.table.arrivals
         not_seen = EXCLUDED if self.pre_filter.node_names is not None else self.intern(NOT_SEEN)
-        stays = np.isin(arrivals, narrowed.stays)
+        stays = np.isin(arrivals, found_nodes.stays)
         codes = self.codes.copy()
-        if narrowed.seen is not None:
-            codes[~np.isin(arrivals, narrowed.seen)] = not_seen
+        if found_nodes.seen is not None:
+            codes[~np.isin(arrivals, found_nodes.seen)] = not_seen
         codes[self.feasible] = not_seen
-        for status, refused in narrowed.refused:
+        for status, refused in found_nodes.refused:
             codes[np.isin(arrivals, refused)] = self.intern(status)
         codes[stays] = PASSED
         self.codes, self.feasible = codes, stays
-        if narrowed.scores.any():
-            score_of = dict(zip(narrowed.stays.tolist(), narrowed.scores.tolist(), strict=True))
+        if found_nodes.scores.any():
+            score_of = dict(
+                zip(found_nodes.stays.tolist(), found_nodes.scores.tolist(), strict=True)
+            )
             self.added = np.array([score_of.get(each, 0) for each in arrivals.tolist()], np.int64)
         self._scored = None
 

@@ -224,7 +224,8 @@ class QueueSortPlugin(Plugin):
 class PreFilterPlugin(Plugin):
     @abstractmethod
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
-        """Prepares Filter, narrows the nodes, rejects the pod, or says Skip (no Filter then).
+        """Prepares Filter, searches_nodes the nodes, rejects the pod, or says Skip (no Filter
+        then).
 
         table: all nodes. What Filter needs is written to `state`, under the plugin's name where
         `moved` is to see it.

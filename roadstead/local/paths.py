@@ -17,7 +17,7 @@ from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
 from roadstead.cycle.explain import Explanation
 from roadstead.cycle.listed import best_rows
 from roadstead.cycle.messages import RankAnswer, RankAsk, ScoreAnswer
-from roadstead.cycle.narrowing import Narrower, NarrowTask
+from roadstead.cycle.node_search import NodeSearch, PendingSearch
 from roadstead.cycle.plain import PlainCycle
 from roadstead.cycle.preempting import conclude
 from roadstead.cycle.ranker import Ranker
@@ -53,10 +53,10 @@ named, or as many pods at once as it can, and names none."""
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a path decides. narrower: samples the nodes of pods, or asks extenders about them."""
+    """How a path decides. node_search: samples the nodes of pods, or asks extenders about them."""
 
     accelerator: Accelerator | None = None
-    narrower: Narrower | None = None
+    node_search: NodeSearch | None = None
     names_best: bool = True
     tie_break: TieBreak = FIRST
 
@@ -110,7 +110,7 @@ class PlainPath:
         self._cycle = PlainCycle(
             *(self.table, self.profiles, way.tie_break),
             name_best=way.names_best,
-            narrower=way.narrower,
+            node_search=way.node_search,
             accelerator=way.accelerator,
         )
 
@@ -167,7 +167,7 @@ class BesidePath(PlainPath):
         self._beside = TableCycle(
             *(self.table, self.profiles, way.tie_break),
             name_best=way.names_best,
-            narrower=way.narrower,
+            node_search=way.node_search,
             accelerator=way.accelerator,
         )
 
@@ -177,8 +177,8 @@ class BesidePath(PlainPath):
         take_snapshot(table, table.arrived)
         pods = self._beside.together(pods)
         batch = self._beside.begin(pods)
-        if isinstance(batch, NarrowTask):
-            batch = self._beside.narrowed(batch.run())
+        if isinstance(batch, PendingSearch):
+            batch = self._beside.searched(batch.run())
         elif isinstance(batch, WholeBatch):
             self._have_listed(batch, pods)
         decisions: list[Decision] = []
@@ -331,14 +331,16 @@ def _prepare(
     return PodInCycle(identity.uid, identity.key, info, signature)
 
 
-def open_path(name: str, profiles_of: Profiles, narrower: Narrower | None = None) -> DecisionPath:
+def open_path(
+    name: str, profiles_of: Profiles, node_search: NodeSearch | None = None
+) -> DecisionPath:
     """`plain`, `beside`, or the number of workers, with the kernel or without it.
 
-    narrower: samples the nodes of every pod; None for a search over all of them.
+    node_search: samples the nodes of every pod; None for a search over all of them.
     """
     plain_name = way_of(name)
     accelerator = Accelerator(load(), Coverage()) if plain_name != name else None
-    way = Way(accelerator, narrower, names_best=not name.endswith(IN_RUNS))
+    way = Way(accelerator, node_search, names_best=not name.endswith(IN_RUNS))
     if plain_name == PLAIN:
         return PlainPath(profiles_of, way)
     if plain_name == BESIDE:

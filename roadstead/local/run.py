@@ -35,7 +35,7 @@ from roadstead.local.nodes import LocalNodes
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.queue.nominations import QueueSteps, SendNominations
 from roadstead.queue.reports import NodeChange, PendingNote
-from roadstead.run import RunPlan, build_narrower, build_profiles
+from roadstead.run import RunPlan, build_node_search, build_profiles
 from roadstead.run_parts import build_binder, build_cluster_state, build_queue
 from roadstead.scheduler.needs import (
     AskLease,
@@ -87,11 +87,11 @@ class LocalRun:
         self.cache = SchedulerCache(self.state, self.nodes)
         self.queue = build_queue(plan)
         self._volumes = SchedulerVolumes(next(iter(profiles.values())).storage)
-        narrower = build_narrower(plan, caller_of)
+        node_search = build_node_search(plan, caller_of)
         self.scheduler = Scheduler(
             AttemptsCore(OWNER, EPOCH, profiles),
-            CycleParts(self.nodes, settings, profiles, narrower),
-            *(self._volumes, Extenders() if narrower is None else narrower.extenders),
+            CycleParts(self.nodes, settings, profiles, node_search),
+            *(self._volumes, Extenders() if node_search is None else node_search.extenders),
             *(classes, members),
             profile=settings.scheduler_profiles[0],
             on_failure=self.failures.append,

@@ -47,7 +47,7 @@ else as few as there may be."""
 
 WIDTH_OF_NAMES: Final = 72
 FOLDED_NAME: Final = 14
-"""A narrower terminal breaks plugins' names into lines of so many letters, too."""
+"""A node_search terminal breaks plugins' names into lines of so many letters, too."""
 
 STYLES: Final[dict[Mark, str]] = {
     "good": "bold green",

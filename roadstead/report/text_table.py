@@ -18,7 +18,7 @@ from rich.text import Text
 GAP: Final = 2
 INDENT: Final = 2
 READABLE: Final = 20
-"""Text is not wrapped into columns narrower than this: such a column is one of single words."""
+"""Text is not wrapped into columns node_search than this: such a column is one of single words."""
 
 KEY_MIN: Final = 8
 BAR_CHARS: Final = 16

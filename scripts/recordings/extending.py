@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.explain import Explanation, post_filter_fields
-from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.node_search import NodeSearch
 from roadstead.extenders.caller import ExtenderError, TransportError
 from roadstead.extenders.chain import EXTENDER, Extenders
 from roadstead.extenders.extender import Extender
@@ -84,7 +84,7 @@ class ExtendedReplay:
         # As upstream has built them: ignorable ones last.
         self._built = sorted(self._each, key=lambda each: each.is_ignorable)
         self._extenders = Extenders(self._each)
-        self.path = fleet_of(case, path_name, Narrower(extenders=self._extenders))
+        self.path = fleet_of(case, path_name, NodeSearch(extenders=self._extenders))
 
     def run(self) -> Result:
         """Every recorded attempt, decided and explained."""

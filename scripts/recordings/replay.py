@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from roadstead.cycle.batch import MAX_NAMED_BEST, Decision, PodInCycle
 from roadstead.cycle.explain import post_filter_fields
-from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.node_search import NodeSearch
 from roadstead.framework.profile import Profile
 from roadstead.local.paths import DecisionPath, open_path
 from roadstead.protocol.errors import UnsupportedError
@@ -23,18 +23,18 @@ _APART = ("message", "postFilter")
 
 def replay(case: Case, path_name: str) -> Result:
     """A case of any of the decision suites; a decision that raises is one that differs."""
-    narrower = watched_narrower(case)
-    path = fleet_of(case, path_name, narrower)
+    node_search = watched_narrower(case)
+    path = fleet_of(case, path_name, node_search)
     if STEPS not in case.document:
         return _replay_each(case, path)
-    if narrower is not None:
-        return SampledReplay(case, path, narrower).run()
+    if node_search is not None:
+        return SampledReplay(case, path, node_search).run()
     return Replay(case, path).run()
 
 
-def fleet_of(case: Case, path_name: str, narrower: Narrower | None = None) -> DecisionPath:
+def fleet_of(case: Case, path_name: str, node_search: NodeSearch | None = None) -> DecisionPath:
     """The nodes of a case on a path, with the pods that run and those that are nominated."""
-    path = open_path(path_name, case.profiles, narrower)
+    path = open_path(path_name, case.profiles, node_search)
     path.add_nodes(case.nodes)
     for node_name, (identity, facts) in case.bound:
         path.add_pod(node_name, facts, identity)

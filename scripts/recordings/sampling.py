@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.cycle.narrowing import Found, Narrower, Roster
-from roadstead.framework.narrowed import Narrowing
+from roadstead.cycle.node_search import Found, NodeSearch, OrderedNodes
+from roadstead.framework.found_nodes import SearchResult
 from roadstead.framework.profile import Profile
 from roadstead.local.paths import DecisionPath
 from scripts.recordings.cases import Case
@@ -39,26 +39,28 @@ class Search:
     visited: tuple[str, ...]
 
 
-class WatchedNarrower(Narrower):
-    """A narrower that remembers the last search of each pod."""
+class WatchedNarrower(NodeSearch):
+    """A node_search that remembers the last search of each pod."""
 
     def __init__(self, shares: Mapping[str, int]) -> None:
         super().__init__(shares)
-        self.searches: dict[str, Search] = {}
+        self.samples: dict[str, Search] = {}
 
-    def narrow(self, profile: Profile, pod: PodInCycle, roster: Roster, found: Found) -> Narrowing:
-        narrowing = super().narrow(profile, pod, roster, found)
-        name_of = dict(zip(roster.arrivals.tolist(), roster.nodes, strict=True))
-        seen = narrowing.narrowed.seen
-        considered = len(roster.nodes) if found.considered is None else len(found.considered)
-        self.searches[pod.key] = Search(
-            order=tuple(node.name for node in roster.nodes),
+    def search(
+        self, profile: Profile, pod: PodInCycle, order: OrderedNodes, found: Found
+    ) -> SearchResult:
+        result = super().search(profile, pod, order, found)
+        name_of = dict(zip(order.arrivals.tolist(), order.nodes, strict=True))
+        seen = result.found_nodes.seen
+        considered = len(order.nodes) if found.considered is None else len(found.considered)
+        self.samples[pod.key] = Search(
+            order=tuple(node.name for node in order.nodes),
             start=self.start,
-            next_start=narrowing.next_start,
+            next_start=result.next_start,
             evaluated=considered if seen is None else len(seen),
-            visited=tuple(name_of[each].name for each in narrowing.narrowed.stays.tolist()),
+            visited=tuple(name_of[each].name for each in result.found_nodes.stays.tolist()),
         )
-        return narrowing
+        return result
 
 
 def watched_narrower(case: Case) -> WatchedNarrower | None:
@@ -71,17 +73,17 @@ def watched_narrower(case: Case) -> WatchedNarrower | None:
 
 
 class SampledReplay(Replay):
-    """A sequence of searches; after a mismatch the next one starts where the recording's does."""
+    """A sequence of samples; after a mismatch the next one starts where the recording's does."""
 
-    def __init__(self, case: Case, path: DecisionPath, narrower: WatchedNarrower) -> None:
+    def __init__(self, case: Case, path: DecisionPath, node_search: WatchedNarrower) -> None:
         super().__init__(case, path)
-        self._narrower = narrower
+        self._node_search = node_search
         self._order: list[object] = []
         self._next_starts: dict[str, int] = {}
 
     def _decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         decisions = super()._decide(pods)
-        self._next_starts = {decisions[-1].pod.key: self._narrower.start}
+        self._next_starts = {decisions[-1].pod.key: self._node_search.start}
         return decisions
 
     def _step(self, at: int, decision: Decision) -> tuple[Json, Json]:
@@ -90,7 +92,7 @@ class SampledReplay(Replay):
         ours, theirs = step_of(decision, None), recorded | {"order": self._order}
         if decision.diagnosis is not None:
             del ours["bestSize"]
-        search = self._narrower.searches.pop(key, None)
+        search = self._node_search.samples.pop(key, None)
         if search is not None:
             if "best" in ours:
                 ours["best"] = listed(ours["best"])[:MAX_BEST]
@@ -108,11 +110,11 @@ class SampledReplay(Replay):
 
     def _schedule(self, at: int) -> int:
         settled = super()._schedule(at)
-        self._narrower.searches.clear()
+        self._node_search.samples.clear()
         if settled:
             start = self._steps[at + settled - 1]["next"]
             assert isinstance(start, int)
-            self._narrower.start = start
+            self._node_search.start = start
         return settled
 
 

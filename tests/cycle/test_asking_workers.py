@@ -5,7 +5,7 @@ import pytest
 
 from roadstead.cycle import table_cycle
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.node_search import NodeSearch
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.framework.given import Given
 from roadstead.framework.tie_break import TieBreak
@@ -18,12 +18,12 @@ POINTS = {**ROW_PLUGINS, "score": [*ROW_PLUGINS["score"], ("LikesDigits", 2)]}
 class World:
     """A cycle over two nodes, whose pods a user's plugin scores."""
 
-    def __init__(self, points=POINTS, narrower=None):
+    def __init__(self, points=POINTS, node_search=None):
         self.table = table_of(node("n1"), node("n2"))
         classes = self.table.classes
         self.profile = profile_of(points, plugins=[LikesDigits], classes=classes)
         profiles = {"default-scheduler": self.profile}
-        self.cycle = TableCycle(self.table, profiles, TieBreak("first"), narrower=narrower)
+        self.cycle = TableCycle(self.table, profiles, TieBreak("first"), node_search=node_search)
 
     def pods(self, *cpus, **facts):
         """Pods that are of one class where they want the same."""
@@ -88,7 +88,7 @@ def test_pods_of_no_profile_are_passed_over():
 
 
 @pytest.mark.parametrize(
-    "world", [World(ROW_PLUGINS), World(narrower=Narrower({"default-scheduler": 50}))]
+    "world", [World(ROW_PLUGINS), World(node_search=NodeSearch({"default-scheduler": 50}))]
 )
 def test_without_plugins_of_users_or_with_sampling_nobody_is_asked(world):
     assert world.cycle.unfound(world.pods(100)) == []

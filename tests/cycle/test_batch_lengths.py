@@ -3,7 +3,7 @@
 import pytest
 
 from roadstead.cycle.batch import BatchRun, PodInCycle
-from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.node_search import NodeSearch
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
@@ -40,9 +40,12 @@ class World:
         profile = profile_of(points, plugins=[Refuses], classes=self.table.classes)
         config = config_of(node_cache_capable=True, filter_verb="filter")
         chain = Extenders([Extender(config, LeavesAll())]) if is_extended else None
-        self.narrower = Narrower({"default-scheduler": 50}, chain) if is_extended else None
+        self.node_search = NodeSearch({"default-scheduler": 50}, chain) if is_extended else None
         self.cycle = TableCycle(
-            self.table, {"default-scheduler": profile}, TieBreak("first"), narrower=self.narrower
+            self.table,
+            {"default-scheduler": profile},
+            TieBreak("first"),
+            node_search=self.node_search,
         )
         self.profile = profile
 
@@ -67,20 +70,20 @@ def test_a_batch_that_ended_early_makes_the_next_short_and_whole_ones_longer_aga
 def test_the_next_search_starts_behind_a_pod_that_went_alone_once_that_is_settled(monkeypatch):
     monkeypatch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 2)
     world = World(is_extended=True)
-    world.narrower.start = 3
+    world.node_search.start = 3
     (one,) = world.pods(1)
     task = world.cycle.begin([one])
-    world.cycle.narrowed(task.run()).decide(one)
-    assert world.narrower.start == 3
+    world.cycle.searched(task.run()).decide(one)
+    assert world.node_search.start == 3
 
     world.cycle.settled(1, 1)
-    assert world.narrower.start == 1, "it looked at two of four"
+    assert world.node_search.start == 1, "it looked at two of four"
 
-    world.narrower.start = 2
+    world.node_search.start = 2
     (refused,) = world.pods(1, labels={"no": "yes"})
     world.cycle.begin([refused])
     world.cycle.settled(1, 1)
-    assert world.narrower.start == 2, "nothing was searched"
+    assert world.node_search.start == 2, "nothing was searched"
 
 
 @pytest.mark.parametrize("is_extended", [True, False])

@@ -6,8 +6,8 @@ import pytest
 
 from roadstead.config.concurrency import DecisionTime, KindTime
 from roadstead.cycle import chain
-from roadstead.cycle.narrowing import Narrower
 from roadstead.cycle.needs import Pause
+from roadstead.cycle.node_search import NodeSearch
 from tests.builders import pod
 from tests.cycle.test_ends_of_batches import full
 from tests.cycle.test_scheduling_cycle import World
@@ -101,14 +101,14 @@ def test_a_chain_ends_where_its_batches_take_long():
 
 
 @pytest.mark.parametrize(
-    "narrows",
+    "searches_nodes",
     [
-        {"narrower": Narrower({"default-scheduler": 50})},
+        {"node_search": NodeSearch({"default-scheduler": 50})},
         {"latency": DecisionTime(batch=KindTime(job_s=1.0, task_s=0.0))},
     ],
 )
-def test_pods_that_are_sampled_or_thought_about_are_no_chain(narrows):
-    world = World(**narrows)
+def test_pods_that_are_sampled_or_thought_about_are_no_chain(searches_nodes):
+    world = World(**searches_nodes)
 
     assert world.decide(nominated(world, "n1", "n2")) == (["n1"], 1)
 

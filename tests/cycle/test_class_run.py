@@ -5,7 +5,7 @@ import numpy as np
 from roadstead.cycle.class_run import ClassRun
 from roadstead.extenders.chain import EXTENDER
 from roadstead.framework.evaluation import Evaluation
-from roadstead.framework.narrowed import Narrowed, Narrowing
+from roadstead.framework.found_nodes import FoundNodes, SearchResult
 from roadstead.protocol.status import unschedulable
 from tests.builders import node, pod, profile_of, table_of
 
@@ -16,8 +16,10 @@ def test_nodes_that_passed_are_counted_without_what_extenders_say_of_strangers()
     run = ClassRun(Evaluation(profile, table.classes.info(pod(cpu=500)), table))
     refusal = unschedulable("full")
     arrivals = table.arrivals.astype(np.int64)
-    narrowed = Narrowed(arrivals[1:], np.zeros(3, np.int64), refused=((refusal, arrivals[:1]),))
-    run.narrowing = Narrowing(narrowed, strangers=(refusal,), by_extender=True)
+    found_nodes = FoundNodes(
+        arrivals[1:], np.zeros(3, np.int64), refused=((refusal, arrivals[:1]),)
+    )
+    run.search_result = SearchResult(found_nodes, unknown_nodes=(refusal,), by_extender=True)
 
     assert run.filter(run.evaluation.run_pre_filter()) == ""
 

@@ -4,8 +4,8 @@ import pytest
 
 from roadstead.config.concurrency import DecisionTime, KindTime
 from roadstead.cycle import class_memory, scheduling_cycle
-from roadstead.cycle.narrowing import Narrower
 from roadstead.cycle.needs import CallExtenders, CatchUp, Pause
+from roadstead.cycle.node_search import NodeSearch
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
 from roadstead.facts.pod import GroupMembership
@@ -175,7 +175,7 @@ class Answers:
 
 def extended(**verbs):
     config = config_of(node_cache_capable=True, **verbs)
-    return World(narrower=Narrower({}, Extenders([Extender(config, Answers())])), **STALE)
+    return World(node_search=NodeSearch({}, Extenders([Extender(config, Answers())])), **STALE)
 
 
 def test_whoever_drives_the_cycle_calls_extenders_for_the_pod_that_goes_alone():
@@ -197,7 +197,7 @@ def test_extenders_that_only_preempt_are_called_where_a_pod_fits_nowhere():
 
 
 def test_a_pod_whose_nodes_are_sampled_is_decided_without_a_call():
-    world = World(narrower=Narrower({"default-scheduler": 50}))
+    world = World(node_search=NodeSearch({"default-scheduler": 50}))
 
     nodes, settled = world.decide(world.pods(2))
 
@@ -216,7 +216,7 @@ def test_only_pods_of_its_lane_go_into_a_batch():
 
 
 def test_pods_that_are_sampled_are_decided_on_all_nodes():
-    world = World(narrower=Narrower({"default-scheduler": 50}), **OWN)
+    world = World(node_search=NodeSearch({"default-scheduler": 50}), **OWN)
 
     assert world.cycle.next(world.pods(1))[0] is world.cycle.scopes[0]
 

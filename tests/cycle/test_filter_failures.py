@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.node_search import NodeSearch
 from roadstead.cycle.plain import PlainCycle
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.pod import PodIdentity
@@ -125,9 +125,9 @@ def test_a_filter_fails_only_those_whose_search_comes_to_the_node_on_which_it_do
     monkeypatch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 1)
     table = table_of(*map(node, ("n0", "n1", "n2", "n3")))
     profiles = profiles_of(Asks)(table.classes)
-    narrower = Narrower({"default-scheduler": 1})
-    narrower.start = start
-    cycle = cycle_of(table, profiles, TieBreak("first"), narrower=narrower)
+    node_search = NodeSearch({"default-scheduler": 1})
+    node_search.start = start
+    cycle = cycle_of(table, profiles, TieBreak("first"), node_search=node_search)
     info = table.classes.info(pod(cpu=100))
     waiting = PodInCycle("u", "default/p", info, profiles["default-scheduler"].class_of(info, "u"))
 
@@ -138,7 +138,7 @@ def test_a_filter_fails_only_those_whose_search_comes_to_the_node_on_which_it_do
         decision = cycle.begin([waiting]).decide(waiting)
 
     assert (decision.node_name, decision.error) == (node_name, why)
-    assert narrower.start == next_start
+    assert node_search.start == next_start
 
 
 class AsksOthers(Asks):

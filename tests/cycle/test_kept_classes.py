@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.node_search import NodeSearch
 from roadstead.cycle.plain import PlainCycle
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
@@ -109,9 +109,11 @@ class Rates:
 def decided(facts, points, **verbs):
     table = table_of(*map(facts_of, NODES))
     config = config_of(node_cache_capable=True, weight=2, **verbs)
-    narrower = Narrower({}, Extenders([Extender(config, Rates())]))
+    node_search = NodeSearch({}, Extenders([Extender(config, Rates())]))
     profile = profile_of(points, plugins=[TooHighOnceNormalized], classes=table.classes)
-    cycle = PlainCycle(table, {"default-scheduler": profile}, TieBreak("first"), narrower=narrower)
+    cycle = PlainCycle(
+        table, {"default-scheduler": profile}, TieBreak("first"), node_search=node_search
+    )
     return cycle.decide(PodInCycle("u", "ns/p", table.classes.info(facts), "class"))
 
 

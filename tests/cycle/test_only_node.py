@@ -192,7 +192,7 @@ class FailsOnN1(FilterPlugin):
         return ""
 
 
-def narrowed(path_name, kind):
+def found_nodes(path_name, kind):
     fit = "NodeResourcesFit"
     at = {NamesOne: {"preFilter": [fit, "NamesOne"], "filter": [fit]}}
     points = at.get(kind, {"preFilter": [fit], "filter": [fit, kind.name]})
@@ -208,7 +208,7 @@ def narrowed(path_name, kind):
 @pytest.mark.parametrize("kind", [NamesOne, FailsOnN1])
 @pytest.mark.parametrize("path_name", PATHS)
 def test_a_nominated_node_is_looked_at_before_all_others_and_alone(path_name, kind):
-    path = narrowed(path_name, kind)
+    path = found_nodes(path_name, kind)
     facts = pod(cpu=600, nominated_node_name="n2")
     asked = path.prepare(PodIdentity("u", "default", "p"), facts)
 
@@ -222,7 +222,7 @@ def test_a_nominated_node_is_looked_at_before_all_others_and_alone(path_name, ki
 
 @pytest.mark.parametrize("path_name", PATHS)
 def test_a_nominated_node_that_is_full_and_not_named_says_what_it_lacks(path_name):
-    path = narrowed(path_name, NamesOne)
+    path = found_nodes(path_name, NamesOne)
     for name in ("n1", "n2"):
         path.add_pod(name, pod(cpu=600))
 

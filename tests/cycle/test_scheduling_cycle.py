@@ -29,7 +29,7 @@ STALE = {"schedulers": 2, "staleness_s": 5.0}
 class World:
     """A cycle over n1 and n2. happens: need → what happens before it is answered."""
 
-    def __init__(self, *, own=None, shorten=None, latency=None, narrower=None, **settings):
+    def __init__(self, *, own=None, shorten=None, latency=None, node_search=None, **settings):
         self.nodes, self.now_s, self.happens = (
             NotedNodes(table_of(*(node(name, cpu=1000) for name in ("n1", "n2")))),
             10.0,
@@ -39,7 +39,9 @@ class World:
         self.profiles = {"default-scheduler": profile_of(ROW_PLUGINS, classes=classes)}
         settings = Settings(**settings)
         self.partition = own and Partition(settings, 0, own)
-        parts = CycleParts(self.nodes, settings, self.profiles, narrower, self.partition, shorten)
+        parts = CycleParts(
+            self.nodes, settings, self.profiles, node_search, self.partition, shorten
+        )
         self.cycle = SchedulingCycle(parts, SimulatedLatency(latency or DecisionTime()))
         self.needs, self.decisions, self.accelerator = [], [], None
 

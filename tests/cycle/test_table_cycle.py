@@ -34,7 +34,7 @@ from tests.kernel.test_equality import (
 class Cycle:
     """A TableCycle, and the cache's part: what was placed is confirmed."""
 
-    def __init__(self, world, config, tie_break, accelerator, narrower=None):
+    def __init__(self, world, config, tie_break, accelerator, node_search=None):
         self.table = NodeTable()
         for facts, running in world.clusters:
             self.table.add_node(facts)
@@ -44,7 +44,7 @@ class Cycle:
             self.table.classes,
             profiles_of(config)(self.table.classes),
         )
-        self.cycle = TableCycle(self.table, self.profiles, tie_break, narrower=narrower)
+        self.cycle = TableCycle(self.table, self.profiles, tie_break, node_search=node_search)
         self.cycle.accelerator = accelerator
         self.tentative = Tentative(self.table)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.node_search import NodeSearch
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.pod import Volume
 from roadstead.framework.tie_break import TieBreak
@@ -82,7 +82,7 @@ def test_the_nomination_of_a_pod_that_fits_nowhere_counts_for_none_behind_it(sha
     large = pod(cpu=5000, nominated_node_name="n0", preemption_policy="Never")
     world = World(large, pod(cpu=4000))
     world.cycle = TableCycle(
-        world.table, world.profiles, TieBreak("first"), narrower=Narrower(shares)
+        world.table, world.profiles, TieBreak("first"), node_search=NodeSearch(shares)
     )
     world.table.nominate("n0", world.pods[0].info)
 

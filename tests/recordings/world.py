@@ -70,7 +70,7 @@ def sequence(*ops, pending):
 
 
 def sampling(*ops, pending):
-    """A recording of sampled searches over nodes of which the first cannot be used."""
+    """A recording of sampled samples over nodes of which the first cannot be used."""
     document = sequence(*ops, pending=pending)
     taint = {"key": "t", "effect": "NoSchedule"}
     names = [f"n{index:03}" for index in range(120)]

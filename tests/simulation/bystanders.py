@@ -15,7 +15,7 @@ from roadstead.kernel import start as kernel_start
 from roadstead.kernel.coverage import Coverage
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
-from roadstead.run import build_narrower, build_profiles
+from roadstead.run import build_node_search, build_profiles
 from roadstead.storage import VolumeLedger
 
 EXCLUDED = "excluded"
@@ -115,9 +115,9 @@ class Bystanders:
         for facts, name in nominated:
             table.nominate(name, classes.info(facts))
         profiles = self._profiles(changes)(classes)
-        narrower = build_narrower(self._plan, self._opinions and self._opinions.caller_of)
-        if narrower is not None:
-            narrower.start = start
+        node_search = build_node_search(self._plan, self._opinions and self._opinions.caller_of)
+        if node_search is not None:
+            node_search.start = start
         self._asked += 1
         code = compiled() if self._asked % 2 else None
         accelerator = Accelerator(code, Coverage()) if code else None
@@ -125,7 +125,7 @@ class Bystanders:
         path = PlainCycle(
             *(table, profiles, self._tie_break),
             name_best=names_best,
-            narrower=narrower,
+            node_search=node_search,
             accelerator=accelerator,
         )
         path.classes, path.profiles, path.names_best = classes, profiles, names_best

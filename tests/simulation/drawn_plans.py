@@ -1,4 +1,4 @@
-"""What decisions at random are made with: plans with plugins of users, searches and extenders, and
+"""What decisions at random are made with: plans with plugins of users, samples and extenders, and
 pods of few kinds, of many, or each of a kind of its own."""
 
 import json
@@ -74,7 +74,7 @@ def plan_for(plan, draw, opinions, style):
     document = json.loads(config_with(*names, config=plan.config_text))
     share, scored = draw.choice((None, 0, 1, 40, 70)), "config"
     if share is None or draw.random() < 0.3:
-        # Whatever the share, so that nothing but an extender narrows.
+        # Whatever the share, so that nothing but an extender searches_nodes.
         scored = "all"
     if share is not None:
         document["percentageOfNodesToScore"] = share

@@ -273,8 +273,8 @@ class Judge:
         refused = {name: why for name, why in {**refused, **more}.items() if name not in left}
         added = {} if self._opinions is None else self._opinions.added(pod.uid, left)
         rows = [row for row in rows if names[row] in left]
-        strangers = tuple(why for name, why in refused.items() if name not in names)
-        found = Left(rows, None, added, len(left) != len(met), strangers)
+        unknown_nodes = tuple(why for name, why in refused.items() if name not in names)
+        found = Left(rows, None, added, len(left) != len(met), unknown_nodes)
         return self._narrowed(evaluation, found, refused, seen | told)
 
     def _asked(self, pod, names):

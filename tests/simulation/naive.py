@@ -43,14 +43,14 @@ class Left:
     """What a search and an extender leave of the feasible rows.
 
     failure: what ended the search. added: node → what an extender adds to its total.
-    by_extender: it left some out. strangers: what it says of nodes that are not there.
+    by_extender: it left some out. unknown_nodes: what it says of nodes that are not there.
     """
 
     rows: list
     failure: Status | None = None
     added: dict = field(default_factory=dict)
     by_extender: bool = False
-    strangers: tuple = ()
+    unknown_nodes: tuple = ()
 
 
 @dataclass(slots=True)
@@ -245,6 +245,6 @@ def _diagnosis(evaluation, left):
         for code in evaluation.codes.tolist():
             assert code != PASSED, "a feasible node is left"
             found.add(excluded if code == EXCLUDED else evaluation.statuses[code - 1], 1)
-        for status in left.strangers:
+        for status in left.unknown_nodes:
             found.add(status, 1)
     return found

@@ -4,7 +4,7 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.protocol.status import Code
 from tests.simulation.naive import failure_of
 
-LEFT_OUT = "narrowed, or failed"
+LEFT_OUT = "found_nodes, or failed"
 FAILING = {"FailsOnSomeNodes", "IsMoody", "FailsToScore", "LikesDigits", "Overshoots"}
 """Plugins of users that fail for some nodes or scores, at times: a kernel need not know yet that
 they would not any more."""
@@ -21,7 +21,7 @@ class Coverages:
         """Whether a pod was just left to the reference as if an extender had a say in it or a
         filter failed, and neither is so."""
         seen, self._seen = self._seen, self._coverage.by_reference[LEFT_OUT]
-        is_outside = self._cycle.narrows(pod) and not self._cycle.searches(pod)
+        is_outside = self._cycle.searches_nodes(pod) and not self._cycle.samples(pod)
         return self._seen > seen and not is_outside and not self._fails(pod)
 
     def _fails(self, pod):

@@ -3,7 +3,7 @@ nodes and pods, decide at random, and a judge decides again.
 
 A small cluster that changes between any two batches; states that are stale; pods that were
 forgotten and are decided again before that is known; attempts that cache or binder refuse;
-nominations; users' plugins; searches of a few nodes; a partition that changes hands.
+nominations; users' plugins; samples of a few nodes; a partition that changes hands.
 """
 
 import random
@@ -32,7 +32,7 @@ from roadstead.local.drive import run_now
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.placements import DeltaKind, TableStore
 from roadstead.protocol.status import unschedulable
-from roadstead.run import build_narrower, build_profiles
+from roadstead.run import build_node_search, build_profiles
 from roadstead.storage import VolumeLedger
 from tests.builders import GIB, taint
 from tests.peculiar_plugins import IsMoody
@@ -118,9 +118,9 @@ class _Ramble:
         profiles = build_profiles(plan, self._classes, members=members)
         self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
         self._held = HeldNodes("ramble", plan, self._classes, is_new=False, epoch=1)
-        narrower, parts = build_narrower(plan, opinions and opinions.caller_of), {}
-        self._is_narrowed = narrower is not None
-        is_bound = not narrower and not lists and draw.random() < 0.3
+        node_search, parts = build_node_search(plan, opinions and opinions.caller_of), {}
+        self._is_narrowed = node_search is not None
+        is_bound = not node_search and not lists and draw.random() < 0.3
         self._bounds = OwnNodes(parts, (0, 1)) if is_bound else None
         bounds = self._bounds
         self._profiles, self._coverage = profiles, Coverage()
@@ -135,7 +135,7 @@ class _Ramble:
             self._profiles,
             self._tie_break,
             name_best=draw.random() < (0.1 if lists else 0.5),
-            narrower=narrower,
+            node_search=node_search,
             accelerator=Accelerator(code, self._coverage) if code else None,
             sharers=sharers,
         )
@@ -391,7 +391,7 @@ class _Ramble:
         run = batch.decide_run(pods)
         kernel = coverage.by_kernel - kernel
         others = coverage.by_reference.total() + coverage.stops.total() - others
-        is_outside = cycle.narrows(pods[0]) and not cycle.searches(pods[0])
+        is_outside = cycle.searches_nodes(pods[0]) and not cycle.samples(pods[0])
         is_counted = cycle.accelerator is not None and not is_outside
         least = int(is_counted and not run and not batch._has_ended and not is_changed)
         if kernel != len(run) or not least <= others <= is_counted:

@@ -46,11 +46,11 @@ class Lengths:
         if _is_nominated(pods[0]):
             return 1
         pods = [*takewhile(lambda pod: not _is_nominated(pod), pods)]
-        if cycle.searches(pods[0]):
-            return sum(1 for _ in takewhile(cycle.searches, pods))
-        if cycle.narrows(pods[0]):
+        if cycle.samples(pods[0]):
+            return sum(1 for _ in takewhile(cycle.samples, pods))
+        if cycle.searches_nodes(pods[0]):
             return 1
-        return sum(1 for _ in takewhile(lambda pod: not cycle.narrows(pod), pods))
+        return sum(1 for _ in takewhile(lambda pod: not cycle.searches_nodes(pod), pods))
 
     def settled(self, asked, decided):
         """A batch that ended early makes the next one as short; a whole one, twice as long."""
@@ -61,7 +61,7 @@ class Lengths:
         if self._limits["MAX_CLASSES"] < MOST_CLASSES or self._limits["MAX_CELLS"] < MOST_CELLS:
             return None
         found, cycle = [], self._cycle
-        for pod in () if cycle.narrows(pods[0]) or _is_nominated(pods[0]) else pods:
+        for pod in () if cycle.searches_nodes(pods[0]) or _is_nominated(pods[0]) else pods:
             is_known = self._found.get(pod.signature) == self._inputs(pod)
             is_new = pod.signature not in (*found, *cycle._given)
             if is_new and not is_known and answered_elsewhere(self._profile_of(pod)):
@@ -71,7 +71,7 @@ class Lengths:
     def begins(self, pods):
         """A batch of these pods, as things stand."""
         for pod in pods:
-            if not self._cycle.narrows(pod) or self._cycle.searches(pod):
+            if not self._cycle.searches_nodes(pod) or self._cycle.samples(pod):
                 self._found[pod.signature] = self._inputs(pod)
 
     def _inputs(self, pod):

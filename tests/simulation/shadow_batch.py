@@ -30,7 +30,7 @@ class ShadowBatches:
 
     def begin(self, pods):
         batch = self._begin(pods)
-        # Of sampled searches the shadow does not know where they begin.
+        # Of sampled samples the shadow does not know where they begin.
         if type(batch) in (BatchRun, WholeBatch):
             batch.decide = self._followed(batch, batch.decide)
             batch.decide_run = self._followed_run(batch, batch.decide_run)

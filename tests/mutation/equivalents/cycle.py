@@ -108,20 +108,20 @@ SAME: tuple[Same, ...] = (
         (("best_rows", "parts.append(_Part(answer, own, len(signatures), most))", "pass"),),
     ),
     Same(
-        "roadstead/cycle/narrowing.py",
+        "roadstead/cycle/node_search.py",
         "it is made when it is first taken, since no table has the version before that",
-        (("RosterOf.__init__", "self._roster = Roster()", "pass"),),
+        (("OrderedNodesOf.__init__", "self._order = OrderedNodes()", "pass"),),
     ),
     Same(
-        "roadstead/cycle/narrowing.py",
-        "the roster is made again of the same nodes, since any change of one changes the version",
+        "roadstead/cycle/node_search.py",
+        "the ordered nodes are made anew of the same nodes: a change of one changes the version",
         (
-            ("RosterOf.take", "if table.node_version != self._version: ...", "if True: ..."),
-            ("RosterOf.take", "self._version = table.node_version", "pass"),
+            ("OrderedNodesOf.take", "if table.node_version != self._version: ...", "if True: ..."),
+            ("OrderedNodesOf.take", "self._version = table.node_version", "pass"),
         ),
     ),
     Same(
-        "roadstead/cycle/narrowing.py",
+        "roadstead/cycle/node_search.py",
         "the places of all nodes that PreFilter left over say the same as None",
         (("_Search._seen", "if len(self._visited) == len(self.considered): ...", "if False: ..."),),
     ),
@@ -170,9 +170,9 @@ SAME: tuple[Same, ...] = (
         (("SchedulingCycle.in_scope", "if self._partition is None: ...", "if False: ..."),),
     ),
     Same(
-        "roadstead/cycle/searching.py",
+        "roadstead/cycle/sampled.py",
         "a default; whoever begins such a batch says whether the best nodes are to be named",
-        (("SearchingBatch", "False", "True"),),
+        (("SampledBatch", "False", "True"),),
     ),
     Same(
         "roadstead/cycle/table_cycle.py",
@@ -214,21 +214,25 @@ SAME: tuple[Same, ...] = (
                 "self._held.put(signature, held, len(self.table), shares=shares)",
                 "pass",
             ),
-            ("TableCycle._look", "self._narrowed.put(pod.signature, run, len(self.table))", "pass"),
+            (
+                "TableCycle._look",
+                "self._searched_runs.put(pod.signature, run, len(self.table))",
+                "pass",
+            ),
         ),
     ),
     Same(
         "roadstead/cycle/table_cycle.py",
-        "where nothing narrows, all pods go together either way",
-        (("TableCycle.searches", "False", "True"),),
+        "where no nodes are searched, all pods go together either way",
+        (("TableCycle.samples", "False", "True"),),
     ),
     Same(
         "roadstead/cycle/table_cycle.py",
         "each sampled pod is a batch of its own, to the same result",
         (
             (
-                "TableCycle.searches",
-                "if narrower is None or not narrower.concerns(pod.info.facts): ...",
+                "TableCycle.samples",
+                "if node_search is None or not node_search.concerns(pod.info.facts): ...",
                 "if True: ...",
             ),
         ),

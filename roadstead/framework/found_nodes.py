@@ -1,7 +1,7 @@
-"""An outside verdict on the rows that Filter left, given between Filter and PreScore.
+"""The result of a node search: which of the nodes that Filter left remain for PreScore and Score.
 
-Sampling does not look at some nodes at all; extenders refuse some, and score the rest. Who narrows
-knows nodes by their arrival in the cluster, whatever their rows are.
+Sampling leaves nodes out; extenders refuse some and score the others. Nodes are identified by their
+arrival in the cluster, since the search does not know a table's rows.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def no_arrivals() -> I64:
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowed:
-    """Nodes by arrival: int64[k] each.
+class FoundNodes:
+    """The remaining nodes, by arrival: int64[k] each.
 
     stays: feasible nodes that stay so. scores: what is added to their totals, aligned with stays.
     seen: nodes whose refusals count; None for all. refused: refusals that replace those of Filter.
@@ -40,17 +40,17 @@ class Narrowed:
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowing:
-    """What became of a pod's feasible nodes.
+class SearchResult:
+    """The result of a node search for one pod.
 
-    scores: what extenders add, by node. strangers: refusals of names that are no node's.
+    scores: what extenders add, by node. unknown_nodes: refusals of names that are no node's.
     by_extender: an extender left out some. error: why one failed, which ends the cycle.
     next_start: where the next search starts.
     """
 
-    narrowed: Narrowed
+    found_nodes: FoundNodes
     scores: Mapping[str, int] = field(default_factory=dict)
-    strangers: tuple[Status, ...] = ()
+    unknown_nodes: tuple[Status, ...] = ()
     by_extender: bool = False
     error: str = ""
     next_start: int = 0

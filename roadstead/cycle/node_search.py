@@ -1,11 +1,11 @@
-"""Narrowing: which of the nodes that Filter left are scored, decided by the scheduler's side.
+"""NodeSearch: sampling and extenders, which reduce the nodes that Filter left before Score.
 
-    Filter ──► Found (feasible nodes) ──► Narrower ──► Narrowing ──► PreScore, Score
-                                       sampling: some are not looked at
+    Filter ──► Found (feasible nodes) ──► NodeSearch ──► SearchResult ──► PreScore, Score
+                                       sampling: some are not evaluated
                                        extenders: some are refused, the rest scored
 
-One Narrower per scheduler; it holds where the next search starts. Extenders are called from
-`narrow`, which therefore may block; nothing else here does.
+One NodeSearch per scheduler; it holds where the next search starts. Extenders are called from
+`search`, which therefore may block; nothing else here does.
 
 Upstream: pkg/scheduler/schedule_one.go (findNodesThatFitPod, evaluateNominatedNode,
 findNodesThatPassFilters, findNodesThatPassExtenders, prioritizeNodes).
@@ -25,7 +25,7 @@ from roadstead.extenders.extender import Asker
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.evaluation import Evaluation
-from roadstead.framework.narrowed import Narrowed, Narrowing, no_arrivals
+from roadstead.framework.found_nodes import FoundNodes, SearchResult, no_arrivals
 from roadstead.framework.profile import Profile
 from roadstead.framework.sampling import feasible_nodes_to_find, places_to_visit
 from roadstead.nodes.columns import I64
@@ -37,7 +37,7 @@ MAX_SCORE = 1 << 60
 """Where sums of extenders' scores end, either way, so that totals never overflow."""
 
 
-class Roster:
+class OrderedNodes:
     """All nodes in the order of a cycle.
 
     rows, arrivals: int64[node], aligned with `nodes`: where each stands in its table, when it came.
@@ -92,26 +92,26 @@ def found_of(evaluation: Evaluation) -> Found:
     return Found(feasible, arrivals[evaluation.table.rows_of(names)], failing)
 
 
-class RosterOf:
-    """The roster of one table, renewed as upstream's snapshots are."""
+class OrderedNodesOf:
+    """The order of one table, renewed as upstream's snapshots are."""
 
     def __init__(self) -> None:
-        self._order = NodeOrder()
+        self._node_order = NodeOrder()
         self._version = -1
-        self._roster = Roster()
+        self._order = OrderedNodes()
 
-    def take(self, table: NodeTable) -> Roster:
-        names = self._order.snapshot(table.tree)
+    def take(self, table: NodeTable) -> OrderedNodes:
+        names = self._node_order.snapshot(table.tree)
         if table.node_version != self._version:
             rows = np.array(table.each_row(names), dtype=np.intp)
             nodes = tuple(table.facts(row) for row in rows.tolist())
-            self._roster = Roster(nodes, table.arrivals[rows], rows)
+            self._order = OrderedNodes(nodes, table.arrivals[rows], rows)
             self._version = table.node_version
-        return self._roster
+        return self._order
 
 
-class Narrower:
-    """Samples and asks extenders.
+class NodeSearch:
+    """Samples nodes and calls extenders.
 
     shares: percentageOfNodesToScore of the profiles that sample, by scheduler name.
     """
@@ -124,37 +124,39 @@ class Narrower:
         self.start = 0
 
     def concerns(self, facts: PodFacts) -> bool:
-        """Whether a pod's nodes are narrowed.
+        """Whether a pod's nodes are sampled or sent to extenders.
 
         Where any profile samples, pods of the others move the start of the next search as well.
         """
         return bool(self._shares) or self.extenders.looks_at(facts)
 
-    def settle(self, narrowing: Narrowing) -> None:
-        """The pod is decided on this: the next search starts behind it."""
-        self.start = narrowing.next_start
+    def settle(self, result: SearchResult) -> None:
+        """Record the result as used: the next search starts behind it."""
+        self.start = result.next_start
 
-    def narrow(self, profile: Profile, pod: PodInCycle, roster: Roster, found: Found) -> Narrowing:
-        """Which nodes stay; changes nothing here (see `settle`), but calls extenders."""
+    def search(
+        self, profile: Profile, pod: PodInCycle, order: OrderedNodes, found: Found
+    ) -> SearchResult:
+        """The nodes that remain; calls extenders, and changes nothing here (see `settle`)."""
         asker = _asker(pod)
-        search = _Search(roster, found)
+        search = _Search(order, found)
         nominated = pod.info.facts.nominated_node_name
         if nominated and self._nominated_passes(asker, search, nominated):
             return search.only(nominated, self.start)
         feasible = search.visit(self.to_find(profile, len(search.considered)), self.start)
         next_start = search.next_start(self.start)
-        nothing = Narrowed(no_arrivals(), no_arrivals())
+        nothing = FoundNodes(no_arrivals(), no_arrivals())
         if search.failure:
-            return Narrowing(nothing, error=search.failure, next_start=next_start)
+            return SearchResult(nothing, error=search.failure, next_start=next_start)
         try:
             passed = self.extenders.filter(asker, feasible)
         except ExtenderError as failure:
-            return Narrowing(nothing, error=str(failure), next_start=next_start)
+            return SearchResult(nothing, error=str(failure), next_start=next_start)
         scores: Mapping[str, int] = {}
         if len(passed.nodes) > 1:
             scores = self.extenders.prioritize(asker, passed.nodes)
         by_extender = len(passed.nodes) != len(feasible)
-        return search.narrowing(passed, _bounded(scores), by_extender, next_start)
+        return search.result(passed, _bounded(scores), by_extender, next_start)
 
     def to_find(self, profile: Profile, nodes: int) -> int:
         """How many feasible nodes are looked for, of so many."""
@@ -168,15 +170,15 @@ class Narrower:
 
     def _nominated_passes(self, asker: Asker, search: _Search, name: str) -> bool:
         """Whether the nominated node takes the pod; it is asked first, and alone."""
-        place = search.roster.place_of(name)
+        place = search.order.place_of(name)
         if place is None:
             return False
         if not search.fits[place]:
-            if int(search.roster.arrivals[place]) not in search.failing:
+            if int(search.order.arrivals[place]) not in search.failing:
                 search.told.add(place)
             return False
         try:
-            passed = self.extenders.filter(asker, [search.roster.nodes[place]])
+            passed = self.extenders.filter(asker, [search.order.nodes[place]])
         except ExtenderError:
             # Upstream logs it, and looks at all nodes.
             return False
@@ -185,33 +187,33 @@ class Narrower:
 
 
 @dataclass(frozen=True, slots=True)
-class NarrowTask:
-    """What Filter left for one pod, to be narrowed; `run` calls extenders."""
+class PendingSearch:
+    """The search for one pod, on the nodes that Filter left; `run` calls extenders."""
 
-    narrower: Narrower
+    node_search: NodeSearch
     profile: Profile
     pod: PodInCycle
-    roster: Roster
+    order: OrderedNodes
     found: Found
 
-    def run(self) -> Narrowing:
-        return self.narrower.narrow(self.profile, self.pod, self.roster, self.found)
+    def run(self) -> SearchResult:
+        return self.node_search.search(self.profile, self.pod, self.order, self.found)
 
 
 class _Search:
-    """One pod's search over a roster; places are indices into it.
+    """One pod's search over a order; places are indices into it.
 
     considered: places that PreFilter left over. fits: bool[place]. told: places whose refusal
     counts, beside those that were visited. refused: what extenders said, by node. failure: what
     ended the search, where a filter failed on a node that it came to.
     """
 
-    def __init__(self, roster: Roster, found: Found) -> None:
-        self.roster = roster
-        self.fits = np.isin(roster.arrivals, found.feasible)
-        self.considered: Rows = np.arange(len(roster.nodes), dtype=np.intp)
+    def __init__(self, order: OrderedNodes, found: Found) -> None:
+        self.order = order
+        self.fits = np.isin(order.arrivals, found.feasible)
+        self.considered: Rows = np.arange(len(order.nodes), dtype=np.intp)
         if found.considered is not None:
-            self.considered = np.flatnonzero(np.isin(roster.arrivals, found.considered))
+            self.considered = np.flatnonzero(np.isin(order.arrivals, found.considered))
         self.failure = ""
         self.failing = found.failing
         self.told: set[int] = set()
@@ -220,7 +222,7 @@ class _Search:
 
     def refuse(self, refused: Mapping[str, Status]) -> None:
         self._refused |= refused
-        places = (self.roster.place_of(name) for name in refused)
+        places = (self.order.place_of(name) for name in refused)
         self.told |= {place for place in places if place is not None}
 
     def visit(self, to_find: int, start: int) -> list[NodeFacts]:
@@ -229,11 +231,11 @@ class _Search:
         self._visited = self.considered[local]
         if self.failing:
             self._end_at_failure()
-        return [self.roster.nodes[p] for p in self._visited[self.fits[self._visited]].tolist()]
+        return [self.order.nodes[p] for p in self._visited[self.fits[self._visited]].tolist()]
 
     def _end_at_failure(self) -> None:
         """Nothing is looked at from the first failing node on, nor is that counted itself."""
-        arrivals = self.roster.arrivals[self._visited].tolist()
+        arrivals = self.order.arrivals[self._visited].tolist()
         for step, arrival in enumerate(arrivals):
             if arrival in self.failing:
                 self.failure = self.failing[arrival]
@@ -244,18 +246,18 @@ class _Search:
         """Behind all that were found or refused, as upstream counts them."""
         fits = self.fits[self._visited]
         refused = self.told.union(self._visited[~fits].tolist())
-        strangers = sum(self.roster.place_of(name) is None for name in self._refused)
-        processed = int(fits.sum()) + len(refused) + strangers
-        return (start + processed) % max(len(self.roster.nodes), 1)
+        unknown_nodes = sum(self.order.place_of(name) is None for name in self._refused)
+        processed = int(fits.sum()) + len(refused) + unknown_nodes
+        return (start + processed) % max(len(self.order.nodes), 1)
 
-    def only(self, name: str, start: int) -> Narrowing:
+    def only(self, name: str, start: int) -> SearchResult:
         """The nominated node, and no other."""
         stays = self._arrivals([name])
-        return Narrowing(Narrowed(stays, np.zeros(1, dtype=np.int64)), next_start=start)
+        return SearchResult(FoundNodes(stays, np.zeros(1, dtype=np.int64)), next_start=start)
 
-    def narrowing(
+    def result(
         self, passed: Passed, scores: Mapping[str, int], by_extender: bool, next_start: int
-    ) -> Narrowing:
+    ) -> SearchResult:
         """What is said of every node, once extenders have spoken."""
         self.refuse(passed.refused)
         names = [node.name for node in passed.nodes]
@@ -264,27 +266,27 @@ class _Search:
         for name in names:
             self._refused.pop(name, None)
         by_status: dict[Status, list[str]] = {}
-        strangers = []
+        unknown_nodes = []
         for name, status in self._refused.items():
-            if self.roster.place_of(name) is None:
-                strangers.append(status)
+            if self.order.place_of(name) is None:
+                unknown_nodes.append(status)
             else:
                 by_status.setdefault(status, []).append(name)
         refused = tuple((status, self._arrivals(them)) for status, them in by_status.items())
-        narrowed = Narrowed(stays, added, self._seen(), refused, passed.is_bare)
+        found_nodes = FoundNodes(stays, added, self._seen(), refused, passed.is_bare)
         kept = {name: scores[name] for name in names if name in scores}
-        return Narrowing(narrowed, kept, tuple(strangers), by_extender, "", next_start)
+        return SearchResult(found_nodes, kept, tuple(unknown_nodes), by_extender, "", next_start)
 
     def _seen(self) -> I64 | None:
         if len(self._visited) == len(self.considered):
             return None
         places = np.union1d(self._visited, np.array(sorted(self.told), dtype=np.intp))
-        seen: I64 = self.roster.arrivals[places]
+        seen: I64 = self.order.arrivals[places]
         return seen
 
     def _arrivals(self, names: Sequence[str]) -> I64:
-        places = [self.roster.place_of(name) for name in names]
-        arrivals: I64 = self.roster.arrivals[np.array(places, dtype=np.intp)]
+        places = [self.order.place_of(name) for name in names]
+        arrivals: I64 = self.order.arrivals[np.array(places, dtype=np.intp)]
         return arrivals
 
 

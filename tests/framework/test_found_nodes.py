@@ -4,7 +4,7 @@ import numpy as np
 
 from roadstead.config.model import default_config
 from roadstead.framework.evaluation import EXCLUDED, PASSED, Evaluation
-from roadstead.framework.narrowed import NOT_SEEN, Narrowed, no_arrivals
+from roadstead.framework.found_nodes import NOT_SEEN, FoundNodes, no_arrivals
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.nodes.table import NodeTable
@@ -26,11 +26,11 @@ def evaluated(facts, nodes=4):
     return evaluation
 
 
-def narrowed(*stays, scores=None, seen=None, refused=()):
+def found_nodes(*stays, scores=None, seen=None, refused=()):
     stays = np.array(stays, dtype=np.int64)
     added = np.zeros(len(stays), dtype=np.int64) if scores is None else np.array(scores)
     found = tuple((status, np.array(them, dtype=np.int64)) for status, them in refused)
-    return Narrowed(stays, added, None if seen is None else np.array(seen, dtype=np.int64), found)
+    return FoundNodes(stays, added, None if seen is None else np.array(seen, dtype=np.int64), found)
 
 
 def said(evaluation):
@@ -46,7 +46,7 @@ def test_rows_that_do_not_stay_were_not_seen_or_are_refused():
     evaluation = evaluated(pod(cpu=2000))
     too_small = said(evaluation)[3]
 
-    evaluation.narrow(narrowed(1, refused=[(NO_GPU, [0])]))
+    evaluation.restrict(found_nodes(1, refused=[(NO_GPU, [0])]))
 
     assert said(evaluation) == [NO_GPU, True, NOT_SEEN, too_small]
     assert evaluation.feasible.tolist() == [False, True, False, False]
@@ -55,7 +55,7 @@ def test_rows_that_do_not_stay_were_not_seen_or_are_refused():
 def test_a_refusal_of_filter_counts_only_where_it_was_seen():
     evaluation = evaluated(pod(cpu=2000))
 
-    evaluation.narrow(narrowed(1, seen=[0, 1]))
+    evaluation.restrict(found_nodes(1, seen=[0, 1]))
 
     assert said(evaluation) == [NOT_SEEN, True, NOT_SEEN, NOT_SEEN]
 
@@ -63,7 +63,7 @@ def test_a_refusal_of_filter_counts_only_where_it_was_seen():
 def test_a_refusal_from_outside_goes_before_that_of_filter():
     evaluation = evaluated(pod(cpu=2000))
 
-    evaluation.narrow(narrowed(1, seen=[1], refused=[(NO_GPU, [3])]))
+    evaluation.restrict(found_nodes(1, seen=[1], refused=[(NO_GPU, [3])]))
 
     assert said(evaluation) == [NOT_SEEN, True, NOT_SEEN, NO_GPU]
 
@@ -72,7 +72,7 @@ def test_rows_that_prefilter_left_out_speak_for_those_that_were_not_seen():
     evaluation = evaluated(pod(cpu=100, required_node_terms=(named("n1"), named("n2"))))
     assert said(evaluation) == [None, True, True, None]
 
-    evaluation.narrow(narrowed(2))
+    evaluation.restrict(found_nodes(2))
 
     assert said(evaluation) == [None, None, True, None]
 
@@ -80,7 +80,7 @@ def test_rows_that_prefilter_left_out_speak_for_those_that_were_not_seen():
 def test_scores_from_outside_stand_beside_the_rows():
     evaluation = evaluated(pod(cpu=100))
 
-    evaluation.narrow(narrowed(2, 0, scores=[7, -3]))
+    evaluation.restrict(found_nodes(2, 0, scores=[7, -3]))
 
     assert evaluation.added.tolist() == [-3, 0, 7, 0]
 
@@ -88,7 +88,7 @@ def test_scores_from_outside_stand_beside_the_rows():
 def test_the_next_update_brings_back_what_filter_said():
     evaluation = evaluated(pod(cpu=2000))
     before = said(evaluation)
-    evaluation.narrow(Narrowed(no_arrivals(), no_arrivals()))
+    evaluation.restrict(FoundNodes(no_arrivals(), no_arrivals()))
     assert not evaluation.feasible.any()
     assert evaluation.added is None
 
@@ -103,7 +103,7 @@ def test_scores_are_computed_anew_before_and_after():
     evaluation.update_scores(evaluation.run_pre_score())
     before = [None if raw is None else raw.tolist() for raw in evaluation.raw]
 
-    evaluation.narrow(narrowed(0))
+    evaluation.restrict(found_nodes(0))
     assert evaluation.update_scores(evaluation.run_pre_score())[1] is None
     evaluation.update(evaluation.run_pre_filter())
     assert evaluation.update_scores(evaluation.run_pre_score())[1] is None

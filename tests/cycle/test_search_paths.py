@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.narrowing import Narrower
+from roadstead.cycle.node_search import NodeSearch
 from roadstead.cycle.preempting_outside import ask_extenders
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
@@ -59,11 +59,11 @@ def moody(seed, **fields):
 
 
 class World:
-    """The same fleet, decided pod by pod and in batches, each with a narrower of its own."""
+    """The same fleet, decided pod by pod and in batches, each with a node_search of its own."""
 
     def __init__(self, inputs, narrower_of, profiles_of=profiles_of):
-        self.plain = filled(PlainPath(profiles_of, Way(narrower=narrower_of())), inputs)
-        self.beside = filled(BesidePath(profiles_of, Way(narrower=narrower_of())), inputs)
+        self.plain = filled(PlainPath(profiles_of, Way(node_search=narrower_of())), inputs)
+        self.beside = filled(BesidePath(profiles_of, Way(node_search=narrower_of())), inputs)
 
     def decide_alone(self, facts):
         return list(map(told, decide(self.plain, facts)))
@@ -89,14 +89,14 @@ def shares(percent):
 
 @given(fleets.inputs(), st.sampled_from([0, 1, 40]), st.integers(0, 3))
 def test_batches_are_narrowed_as_one_pod_after_another(inputs, percent, mood):
-    def narrower():
+    def node_search():
         extenders = moody(mood, fails=mood == 2) if mood else None
-        return Narrower(shares(percent) if mood != 3 else {}, extenders)
+        return NodeSearch(shares(percent) if mood != 3 else {}, extenders)
 
     facts = [each for _, each in inputs.pending]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 2)
-        world = World(inputs, narrower)
+        world = World(inputs, node_search)
         assert world.decide_together(facts) == world.decide_alone(facts)
 
 
@@ -106,7 +106,7 @@ def fleet(count):
 
 
 def test_searches_go_round_the_nodes(few_are_enough):
-    world = World(fleet(6), lambda: Narrower(shares(1)))
+    world = World(fleet(6), lambda: NodeSearch(shares(1)))
 
     decided = world.decide_alone([pod(cpu=100)] * 4)
 
@@ -116,7 +116,7 @@ def test_searches_go_round_the_nodes(few_are_enough):
 
 
 def test_a_pod_that_names_its_nodes_is_sampled_among_them_alone(few_are_enough):
-    world = World(fleet(6), lambda: Narrower(shares(1)))
+    world = World(fleet(6), lambda: NodeSearch(shares(1)))
     facts = [pod(cpu=100, required_node_terms=(named("n1", "n4", "n5"),))] * 3
 
     decided = world.decide_alone(facts)
@@ -129,7 +129,7 @@ def test_a_pod_that_names_its_nodes_is_sampled_among_them_alone(few_are_enough):
 def test_a_pod_that_is_narrowed_is_a_batch_of_its_own():
     managed = config_of(node_cache_capable=True, filter_verb="filter", managed=("x/gpu",))
     chain = Extenders([Extender(managed, Moody(1))])
-    path = World(fleet(4), lambda: Narrower({}, chain)).beside
+    path = World(fleet(4), lambda: NodeSearch({}, chain)).beside
     plain, special = pod(cpu=100), pod(cpu=100, others={"x/gpu": 0})
     pods = prepared(path, [plain, plain, special, plain])
 
@@ -147,7 +147,7 @@ def test_an_extender_is_named_where_it_leaves_no_node():
             return {"NodeNames": [], "FailedNodes": {"n0": "no room", "n1": "no room"}}
 
     config = config_of(node_cache_capable=True, filter_verb="filter")
-    world = World(fleet(3), lambda: Narrower({}, Extenders([Extender(config, Refuses())])))
+    world = World(fleet(3), lambda: NodeSearch({}, Extenders([Extender(config, Refuses())])))
 
     ((_, chosen, _, _, _, _, why, error),) = world.decide_alone([pod(cpu=100)])
 
@@ -163,7 +163,7 @@ def test_an_explanation_names_the_extender_where_it_leaves_nodes_out(left, told)
             return {"NodeNames": [name for name in payload["NodeNames"] if name in left]}
 
     config = config_of(node_cache_capable=True, filter_verb="filter")
-    world = World(fleet(3), lambda: Narrower({}, Extenders([Extender(config, Leaves())])))
+    world = World(fleet(3), lambda: NodeSearch({}, Extenders([Extender(config, Leaves())])))
 
     for explained in world.explained(pod(cpu=100)):
         assert explained.diagnosis.plugins == told
@@ -175,7 +175,7 @@ def test_an_extender_that_fails_fails_the_cycle():
             return {"Error": "no licence"}
 
     config = config_of(node_cache_capable=True, filter_verb="filter")
-    world = World(fleet(3), lambda: Narrower({}, Extenders([Extender(config, Fails())])))
+    world = World(fleet(3), lambda: NodeSearch({}, Extenders([Extender(config, Fails())])))
 
     assert world.decide_alone([pod(cpu=100)])[0][-1] == "no licence"
     assert world.decide_together([pod(cpu=100)])[0][-1] == "no licence"
@@ -189,7 +189,7 @@ def test_extenders_scores_decide_and_are_explained():
             return [{"Host": "n2", "Score": 10}]
 
     config = config_of(node_cache_capable=True, prioritize_verb="rate", weight=100)
-    world = World(fleet(3), lambda: Narrower({}, Extenders([Extender(config, Prefers())])))
+    world = World(fleet(3), lambda: NodeSearch({}, Extenders([Extender(config, Prefers())])))
 
     (decided,) = world.decide_together([pod(cpu=100)])
 
@@ -209,7 +209,7 @@ def filters_alone(classes):
 
 def test_where_nothing_scores_each_node_has_a_total_of_one():
     """Upstream: prioritizeNodes."""
-    world = World(fleet(3), lambda: Narrower({}), filters_alone)
+    world = World(fleet(3), lambda: NodeSearch({}), filters_alone)
 
     (decided,) = world.decide_alone([pod(cpu=100)])
 
@@ -228,8 +228,8 @@ def test_extenders_scores_alone_decide_and_are_explained():
             return [{"Host": "n2", "Score": 10}, {"Host": "n1", "Score": 3}]
 
     config = config_of(node_cache_capable=True, prioritize_verb="rate", weight=1)
-    narrower = Narrower({}, Extenders([Extender(config, Prefers())]))
-    world = World(fleet(3), lambda: narrower, filters_alone)
+    node_search = NodeSearch({}, Extenders([Extender(config, Prefers())]))
+    world = World(fleet(3), lambda: node_search, filters_alone)
 
     (decided,) = world.decide_together([pod(cpu=100)])
 
@@ -246,7 +246,7 @@ def test_scores_below_nothing_choose_too():
             return [{"Host": name, "Score": -int(name[1:]) - 1} for name in payload["NodeNames"]]
 
     config = config_of(node_cache_capable=True, prioritize_verb="rate", weight=1000)
-    world = World(fleet(3), lambda: Narrower({}, Extenders([Extender(config, Dislikes())])))
+    world = World(fleet(3), lambda: NodeSearch({}, Extenders([Extender(config, Dislikes())])))
 
     assert world.decide_alone([pod(cpu=100)])[0][1] == "n0"
     assert world.decide_together([pod(cpu=100)])[0][1] == "n0"
@@ -268,14 +268,14 @@ def test_what_spreads_over_nodes_is_weighed_by_those_that_are_left(few_are_enoug
     ]
     inputs = fleets.inputs_of(nodes, [], running)
 
-    world = World(inputs, lambda: Narrower(shares(1)))
+    world = World(inputs, lambda: NodeSearch(shares(1)))
 
     assert [each[1] for each in world.decide_alone([spread])] == ["n1"]
     assert [each[1] for each in world.decide_together([spread])] == ["n1"]
 
 
 def test_nodes_that_come_and_go_are_sampled_in_their_order(few_are_enough):
-    world = World(fleet(4), lambda: Narrower(shares(1)))
+    world = World(fleet(4), lambda: NodeSearch(shares(1)))
     world.decide_alone([pod(cpu=100)])
     world.decide_together([pod(cpu=100)])
 
@@ -304,7 +304,7 @@ def preempting(answer, **fields):
     """One important pod on a full fleet, alone and together; what PostFilter said of it."""
     config = config_of(node_cache_capable=True, preempt_verb="preempt", **fields)
     chain = Extenders([Extender(config, Chooses(answer))])
-    world = World(fleet(3), lambda: Narrower({}, chain))
+    world = World(fleet(3), lambda: NodeSearch({}, chain))
     for path in (world.plain, world.beside):
         for index in range(3):
             who = PodIdentity(f"uid-{index}", "default", f"low-{index}")
@@ -376,7 +376,7 @@ def test_a_nominated_node_that_an_extender_fails_on_is_not_among_those_that_are_
     def profiles(classes):
         return {"default-scheduler": profile_of(points, plugins=[NamesN1], classes=classes)}
 
-    path = kind(profiles, Way(narrower=Narrower({}, chain)))
+    path = kind(profiles, Way(node_search=NodeSearch({}, chain)))
     path.add_nodes(node(name, cpu=1000) for name in ("n1", "n2", "n3"))
     path.add_pod("n1", pod(cpu=600))
 

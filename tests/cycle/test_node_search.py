@@ -1,4 +1,4 @@
-"""Narrowing by itself: what is looked at, what extenders leave, where the next search starts."""
+"""SearchResult by itself: what is looked at, what extenders leave, where the next search starts."""
 
 import numpy as np
 import pytest
@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.narrowing import (
+from roadstead.cycle.node_search import (
     MAX_SCORE,
     Found,
-    Narrower,
-    Roster,
-    RosterOf,
+    NodeSearch,
+    OrderedNodes,
+    OrderedNodesOf,
 )
 from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import EXTENDER, Extenders
@@ -67,17 +67,17 @@ def pod(nominated=""):
     return PodInCycle("u", "ns/p", CLASSES.info(facts), "s")
 
 
-def roster(count, offset=10):
+def order(count, offset=10):
     nodes = tuple(NodeFacts(f"n{index}") for index in range(count))
-    return Roster(nodes, np.arange(count, dtype=np.int64) + offset)
+    return OrderedNodes(nodes, np.arange(count, dtype=np.int64) + offset)
 
 
 def arrivals(*places, offset=10):
     return np.array(places, dtype=np.int64) + offset
 
 
-def stays(narrowing, offset=10):
-    return [each - offset for each in narrowing.narrowed.stays.tolist()]
+def stays(result, offset=10):
+    return [each - offset for each in result.found_nodes.stays.tolist()]
 
 
 def searched_as_upstream(fits, to_find, start):
@@ -105,48 +105,48 @@ def test_places_are_visited_as_one_goroutine_does(fits, to_find, start):
 
 
 @st.composite
-def searches(draw):
+def samples(draw):
     count = draw(st.integers(1, 25))
     fits = draw(st.lists(st.booleans(), min_size=count, max_size=count))
     left = draw(st.none() | st.lists(st.booleans(), min_size=count, max_size=count))
     return fits, left, draw(st.integers(0, count - 1)), draw(st.integers(1, 99))
 
 
-@given(searches(), st.sampled_from(["", "n0", "n3", "n99"]))
+@given(samples(), st.sampled_from(["", "n0", "n3", "n99"]))
 def test_a_sample_is_what_upstream_finds_and_starts_where_upstream_ends(search, nominated):
     fits, left, start, share = search
     count = len(fits)
     considered = [i for i in range(count) if left is None or left[i]]
     feasible = [i for i in considered if fits[i]]
     found = Found(arrivals(*feasible), None if left is None else arrivals(*considered))
-    narrower = Narrower({"default-scheduler": share})
-    narrower.start = start
+    node_search = NodeSearch({"default-scheduler": share})
+    node_search.start = start
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 3)
-        narrowing = narrower.narrow(PROFILE, pod(nominated), roster(count), found)
+        result = node_search.search(PROFILE, pod(nominated), order(count), found)
 
     place = int(nominated[1:]) if nominated and int(nominated[1:]) < count else None
     if place in feasible:
-        assert (stays(narrowing), narrowing.next_start) == ([place], start)
+        assert (stays(result), result.next_start) == ([place], start)
         return
     enough = max(3, len(considered) * share // 100) if len(considered) >= 3 else len(considered)
     mine, failed = searched_as_upstream([i in feasible for i in considered], enough, start)
     told = {considered[i] for i in failed} | ({place} if place is not None else set())
-    assert stays(narrowing) == [considered[i] for i in mine]
-    assert narrowing.next_start == (start + len(mine) + len(told)) % count
-    seen = narrowing.narrowed.seen
+    assert stays(result) == [considered[i] for i in mine]
+    assert result.next_start == (start + len(mine) + len(told)) % count
+    seen = result.found_nodes.seen
     if seen is not None:
         assert set(seen.tolist()) == {i + 10 for i in told} | {considered[i] + 10 for i in mine}
 
 
 def test_without_scoring_the_first_feasible_node_is_enough():
     found = Found(arrivals(1, 2, 4))
-    narrower = Narrower({"default-scheduler": 50})
+    node_search = NodeSearch({"default-scheduler": 50})
 
-    first = narrower.narrow(Without(), pod(), roster(5), found)
-    narrower.settle(first)
-    second = narrower.narrow(Without(), pod(), roster(5), found)
+    first = node_search.search(Without(), pod(), order(5), found)
+    node_search.settle(first)
+    second = node_search.search(Without(), pod(), order(5), found)
 
     assert (stays(first), stays(second)) == ([1], [2])
     assert (first.next_start, second.next_start) == (2, 4)
@@ -155,20 +155,20 @@ def test_without_scoring_the_first_feasible_node_is_enough():
 def test_extenders_that_filter_or_score_want_more_than_one():
     for verb in ({"filter": lambda names: {"NodeNames": names}}, {"prioritize": lambda _: []}):
         chain, _ = extenders(**verb)
-        narrower = Narrower({"default-scheduler": 50}, chain)
+        node_search = NodeSearch({"default-scheduler": 50}, chain)
 
-        narrowing = narrower.narrow(Without(), pod(), roster(5), Found(arrivals(1, 2, 4)))
+        result = node_search.search(Without(), pod(), order(5), Found(arrivals(1, 2, 4)))
 
-        assert stays(narrowing) == [1, 2, 4]
+        assert stays(result) == [1, 2, 4]
 
 
 def test_a_profile_that_does_not_sample_sees_all():
-    narrower = Narrower({"other-scheduler": 1})
+    node_search = NodeSearch({"other-scheduler": 1})
 
-    assert narrower.concerns(PodFacts("ns"))
-    narrowing = narrower.narrow(Without(), pod(), roster(5), Found(arrivals(1, 2, 4)))
-    assert stays(narrowing) == [1, 2, 4]
-    assert not Narrower().concerns(PodFacts("ns"))
+    assert node_search.concerns(PodFacts("ns"))
+    result = node_search.search(Without(), pod(), order(5), Found(arrivals(1, 2, 4)))
+    assert stays(result) == [1, 2, 4]
+    assert not NodeSearch().concerns(PodFacts("ns"))
 
 
 def test_extenders_refuse_and_score_what_is_left():
@@ -177,18 +177,18 @@ def test_extenders_refuse_and_score_what_is_left():
         prioritize=lambda names: [{"Host": name, "Score": 2} for name in names],
     )
 
-    narrowing = Narrower({}, chain).narrow(PROFILE, pod(), roster(4), Found(arrivals(0, 1, 3)))
+    result = NodeSearch({}, chain).search(PROFILE, pod(), order(4), Found(arrivals(0, 1, 3)))
 
     assert answers.asked == [("filter", ["n0", "n1", "n3"]), ("prioritize", ["n1", "n3"])]
-    assert stays(narrowing) == [1, 3]
-    assert narrowing.scores == {"n1": 20, "n3": 20}
-    assert narrowing.narrowed.scores.tolist() == [20, 20]
-    ((status, them),) = narrowing.narrowed.refused
+    assert stays(result) == [1, 3]
+    assert result.scores == {"n1": 20, "n3": 20}
+    assert result.found_nodes.scores.tolist() == [20, 20]
+    ((status, them),) = result.found_nodes.refused
     assert status == Status(Code.UNSCHEDULABLE, ("full",), EXTENDER)
     assert them.tolist() == [10]
-    assert narrowing.strangers == (Status(Code.UNSCHEDULABLE, ("?",), EXTENDER),)
-    assert narrowing.by_extender
-    assert narrowing.next_start == 0
+    assert result.unknown_nodes == (Status(Code.UNSCHEDULABLE, ("?",), EXTENDER),)
+    assert result.by_extender
+    assert result.next_start == 0
 
 
 def test_one_node_that_is_left_is_not_scored():
@@ -196,7 +196,7 @@ def test_one_node_that_is_left_is_not_scored():
         filter=lambda names: {"NodeNames": names[:1]}, prioritize=lambda _: [{"Host": "n1"}]
     )
 
-    Narrower({}, chain).narrow(PROFILE, pod(), roster(3), Found(arrivals(1, 2)))
+    NodeSearch({}, chain).search(PROFILE, pod(), order(3), Found(arrivals(1, 2)))
 
     assert [verb for verb, _ in answers.asked] == ["filter"]
 
@@ -205,20 +205,20 @@ def test_scores_beyond_all_bounds_are_bounded():
     huge = [{"Host": "n0", "Score": 2**62}, {"Host": "n1", "Score": -(2**62)}]
     chain, _ = extenders(prioritize=lambda _: huge)
 
-    narrowing = Narrower({}, chain).narrow(PROFILE, pod(), roster(2), Found(arrivals(0, 1)))
+    result = NodeSearch({}, chain).search(PROFILE, pod(), order(2), Found(arrivals(0, 1)))
 
-    assert narrowing.scores == {"n0": MAX_SCORE, "n1": -MAX_SCORE}
+    assert result.scores == {"n0": MAX_SCORE, "n1": -MAX_SCORE}
 
 
 def test_a_failing_extender_ends_the_cycle_and_the_search_goes_on_behind_it():
     chain, _ = extenders(filter=failing)
-    narrower = Narrower({"default-scheduler": 1}, chain)
+    node_search = NodeSearch({"default-scheduler": 1}, chain)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 2)
-        narrowing = narrower.narrow(PROFILE, pod(), roster(9), Found(arrivals(*range(9))))
+        result = node_search.search(PROFILE, pod(), order(9), Found(arrivals(*range(9))))
 
-    assert (narrowing.error, narrowing.next_start, stays(narrowing)) == ("gone", 2, [])
+    assert (result.error, result.next_start, stays(result)) == ("gone", 2, [])
 
 
 def test_a_nominated_node_is_asked_about_alone_and_then_with_all():
@@ -228,11 +228,11 @@ def test_a_nominated_node_is_asked_about_alone_and_then_with_all():
             "FailedNodes": {"n2": "no"},
         }
     )
-    narrower = Narrower({}, chain)
+    node_search = NodeSearch({}, chain)
     found = Found(arrivals(1, 2))
 
-    taken = narrower.narrow(PROFILE, pod("n1"), roster(4), found)
-    refused = narrower.narrow(PROFILE, pod("n2"), roster(4), found)
+    taken = node_search.search(PROFILE, pod("n1"), order(4), found)
+    refused = node_search.search(PROFILE, pod("n2"), order(4), found)
 
     assert (stays(taken), stays(refused)) == ([1], [1])
     assert answers.asked == [("filter", ["n1"]), ("filter", ["n2"]), ("filter", ["n1", "n2"])]
@@ -248,26 +248,26 @@ def test_an_extender_that_fails_on_the_nominated_node_is_asked_again():
 
     chain, _ = extenders(filter=once)
 
-    narrowing = Narrower({}, chain).narrow(PROFILE, pod("n1"), roster(3), Found(arrivals(0, 1)))
+    result = NodeSearch({}, chain).search(PROFILE, pod("n1"), order(3), Found(arrivals(0, 1)))
 
-    assert (stays(narrowing), narrowing.error) == ([0, 1], "")
+    assert (stays(result), result.error) == ([0, 1], "")
 
 
 def test_a_node_that_is_named_as_left_and_as_refused_is_left():
     chain, _ = extenders(filter=lambda names: {"NodeNames": names, "FailedNodes": {"n0": "odd"}})
 
-    narrowing = Narrower({}, chain).narrow(PROFILE, pod(), roster(1), Found(arrivals(0)))
+    result = NodeSearch({}, chain).search(PROFILE, pod(), order(1), Found(arrivals(0)))
 
-    assert (stays(narrowing), narrowing.narrowed.refused) == ([0], ())
-    assert not narrowing.by_extender
+    assert (stays(result), result.found_nodes.refused) == ([0], ())
+    assert not result.by_extender
 
 
 def test_without_nodes_nothing_is_left():
-    narrowing = Narrower({"default-scheduler": 0}).narrow(
-        PROFILE, pod("n1"), Roster(), Found(np.zeros(0, dtype=np.int64))
+    result = NodeSearch({"default-scheduler": 0}).search(
+        PROFILE, pod("n1"), OrderedNodes(), Found(np.zeros(0, dtype=np.int64))
     )
 
-    assert (stays(narrowing), narrowing.next_start) == ([], 0)
+    assert (stays(result), result.next_start) == ([], 0)
 
 
 def zoned(name, zone):
@@ -275,7 +275,7 @@ def zoned(name, zone):
 
 
 def test_the_roster_of_a_table_is_renewed_with_its_nodes():
-    table, of_table = NodeTable(), RosterOf()
+    table, of_table = NodeTable(), OrderedNodesOf()
     for facts in (zoned("n1", "a"), zoned("n2", "a"), zoned("n3", "b")):
         table.add_node(facts)
 

@@ -1,7 +1,8 @@
-"""SearchingBatch: pods whose nodes are sampled, decided one after another over one whole table.
+"""SampledBatch: pods whose nodes are sampled, decided one after another over one whole table.
 
-    decide_run ──► the kernel looks at as many rows as upstream would, in the order of the roster
-    decide     ──► Filter, search, PreScore, Score for one pod, as the reference does it
+    decide_run ──► the kernel looks at as many rows as upstream would, in the order of the
+    order decide     ──► Filter, search, PreScore, Score for one pod, as the reference does
+    it
                        │
                        └── either way the next search starts where this one ended
 
@@ -17,23 +18,23 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, Decision, PodInCycle
-from roadstead.cycle.narrowing import Narrower, Roster
+from roadstead.cycle.node_search import NodeSearch, OrderedNodes
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.keeper import KernelKeeper
 from roadstead.kernel.kernel import Decided, Kernel, Sampling
 from roadstead.nodes.table import NodeTable
 
 
-class SearchingBatch(BatchRun):
-    """A batch of pods that no extender looks at, on a table that holds all nodes of the roster."""
+class SampledBatch(BatchRun):
+    """A batch of pods that no extender looks at, on a table that holds all nodes of the order."""
 
     def __init__(
         self,
         table: NodeTable,
         classes: Mapping[Hashable, ClassInput],
         chooser: Chooser,
-        narrower: Narrower,
-        roster: Roster,
+        node_search: NodeSearch,
+        order: OrderedNodes,
         *,
         name_best: bool = False,
         accelerator: Accelerator | None = None,
@@ -47,10 +48,10 @@ class SearchingBatch(BatchRun):
             accelerator=accelerator,
             kernels=kernels,
         )
-        self._narrower = narrower
-        self._roster = roster
+        self._node_search = node_search
+        self._order = order
         profiles = {each.run.evaluation.profile for each in classes.values()}
-        self._to_find = {p.scheduler_name: narrower.to_find(p, len(table)) for p in profiles}
+        self._to_find = {p.scheduler_name: node_search.to_find(p, len(table)) for p in profiles}
         self._has_taken_volumes = False
 
     def _why_not(self, kernel: Kernel, signature: Hashable) -> str:
@@ -60,8 +61,8 @@ class SearchingBatch(BatchRun):
         return super()._why_not(kernel, signature) or kernel.why_not_sampled(signature)
 
     def _decide_by(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> Decided:
-        found = kernel.run(pods, Sampling(self._roster.rows, self._narrower.start, self._to_find))
-        self._narrower.start = found.next_start
+        found = kernel.run(pods, Sampling(self._order.rows, self._node_search.start, self._to_find))
+        self._node_search.start = found.next_start
         return found
 
     def _decide(self, pod: PodInCycle) -> Decision | None:
@@ -72,12 +73,12 @@ class SearchingBatch(BatchRun):
         one = Alone(run, pod)
         if one.found is not None:
             profile = run.evaluation.profile
-            narrowing = self._narrower.narrow(profile, pod, self._roster, one.found)
-            one.narrow(narrowing)
-            self._narrower.settle(narrowing)
+            search_result = self._node_search.search(profile, pod, self._order, one.found)
+            one.restrict(search_result)
+            self._node_search.settle(search_result)
         decision = one.batch(self._chooser, name_best=self._name_best).decide(pod)
         assert decision is not None, "one pod alone is always decided"
-        run.narrowing = None
+        run.search_result = None
         if decision.node_name is not None:
             self._note_placed(pod.info)
             self._has_taken_volumes |= bool(pod.info.facts.volumes)

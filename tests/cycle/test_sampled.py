@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.narrowing import Narrower, RosterOf
+from roadstead.cycle.node_search import NodeSearch, OrderedNodesOf
 from roadstead.cycle.plain import PlainCycle
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.extenders.chain import Extenders
@@ -38,14 +38,14 @@ SHARES = st.sampled_from([{}, {"default-scheduler": 0}, {"default-scheduler": 40
 
 
 class Sampling(Cycle):
-    """A Cycle that samples; the roster is that of its table."""
+    """A Cycle that samples; the order is that of its table."""
 
     def __init__(self, world, config, tie_break, accelerator, shares):
-        self.narrower, self.roster = Narrower(shares), RosterOf()
-        super().__init__(world, config, tie_break, accelerator, self.narrower)
+        self.node_search, self.order = NodeSearch(shares), OrderedNodesOf()
+        super().__init__(world, config, tie_break, accelerator, self.node_search)
 
     def batch(self, pods):
-        self.cycle.roster = self.roster.take(self.table)
+        self.cycle.order = self.order.take(self.table)
         return super().batch(pods)
 
 
@@ -54,8 +54,10 @@ class SamplingAlone(Plain):
 
     def __init__(self, world, config, tie_break, shares):
         super().__init__(world, config, tie_break, None)
-        self.narrower = Narrower(shares)
-        self.cycle = PlainCycle(self.cycle.table, self.profiles, tie_break, narrower=self.narrower)
+        self.node_search = NodeSearch(shares)
+        self.cycle = PlainCycle(
+            self.cycle.table, self.profiles, tie_break, node_search=self.node_search
+        )
 
 
 @pytest.fixture
@@ -64,13 +66,13 @@ def few_are_enough(monkeypatch):
 
 
 def both(world, config, tie_break, with_kernel, shares):
-    """What is decided by both, and where their next searches start."""
+    """What is decided by both, and where their next samples start."""
     ours = Sampling(world, config, tie_break, accelerator() if with_kernel else None, shares)
     theirs = SamplingAlone(world, config, tie_break, shares)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 2)
         played = play(ours, world), play(theirs, world)
-    return zip(played, (ours.narrower.start, theirs.narrower.start), strict=True)
+    return zip(played, (ours.node_search.start, theirs.node_search.start), strict=True)
 
 
 @DECIDING
@@ -114,7 +116,7 @@ def test_the_kernel_takes_part_where_nodes_are_sampled(few_are_enough):
     assert [each[1] for each in decided] == ["n0", "n2", "n4", "n1"]
     assert [each[2] for each in decided] == [2] * 4
     assert ours.cycle.accelerator.coverage.by_kernel == 4
-    assert ours.narrower.start == 2
+    assert ours.node_search.start == 2
 
 
 @pytest.mark.parametrize("start", [6, 7, 1_000_003])
@@ -125,23 +127,23 @@ def test_a_search_begins_among_the_nodes_that_are_left(few_are_enough, start):
     shares = {"default-scheduler": 1}
     ours = Sampling(world, DEFAULT, TieBreak("first"), accelerator(), shares)
     theirs = SamplingAlone(world, DEFAULT, TieBreak("first"), shares)
-    ours.narrower.start = theirs.narrower.start = start
+    ours.node_search.start = theirs.node_search.start = start
 
     assert play(ours, world) == play(theirs, world)
     assert ours.cycle.accelerator.coverage.by_kernel == 4
-    assert ours.narrower.start == theirs.narrower.start
+    assert ours.node_search.start == theirs.node_search.start
 
 
 @pytest.mark.parametrize("start", [0, 4, 5])
 def test_the_best_of_sampled_nodes_are_named_by_the_reference(few_are_enough, start):
     table = table_of(*(node(f"n{index}", cpu=4000, pods=10) for index in range(6)))
     profiles = profiles_of(DEFAULT)(table.classes)
-    narrower = Narrower({"default-scheduler": 1})
-    narrower.start = start
+    node_search = NodeSearch({"default-scheduler": 1})
+    node_search.start = start
     quick = accelerator()
     cycle = TableCycle(
         *(table, profiles, TieBreak("first")),
-        **{"name_best": True, "narrower": narrower, "accelerator": quick},
+        **{"name_best": True, "node_search": node_search, "accelerator": quick},
     )
     info = table.classes.info(pod(cpu=100))
     one = PodInCycle("u", "default/u", info, profiles["default-scheduler"].class_of(info, "u"))
@@ -162,15 +164,15 @@ def test_pods_that_are_sampled_go_together_and_those_of_extenders_alone():
 
     assert list(ours.cycle.together(pods)) == pods
     assert list(ours.cycle.together([])) == []
-    ours.narrower.extenders.looks_at = lambda facts: True
+    ours.node_search.extenders.looks_at = lambda facts: True
     assert list(ours.cycle.together(pods)) == pods[:1]
 
 
 def test_pods_that_no_extender_looks_at_are_placed_where_extenders_are_configured():
     managed = config_of(node_cache_capable=True, filter_verb="filter", managed=("x/gpu",))
-    narrower = Narrower({}, Extenders([Extender(managed, None)]))
+    node_search = NodeSearch({}, Extenders([Extender(managed, None)]))
     world = World([(node("n1"), [])], [[(pod(cpu=100), False)] * 2])
-    ours = Cycle(world, DEFAULT, TieBreak("first"), None, narrower)
+    ours = Cycle(world, DEFAULT, TieBreak("first"), None, node_search)
 
     assert [each[1] for each in play(ours, world)] == ["n1", "n1"]
 

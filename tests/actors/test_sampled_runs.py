@@ -11,7 +11,7 @@ from roadstead.config.settings import Settings
 from roadstead.cycle.plain import PlainCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
-from roadstead.run import RunPlan, build_narrower, build_profiles
+from roadstead.run import RunPlan, build_node_search, build_profiles
 from tests.actors import fleets
 from tests.actors.world import identity, in_cycle, inputs_of, placed, plan_of, run_inline
 from tests.builders import node, pod
@@ -50,7 +50,7 @@ def plainly(inputs, plan):
         table.add_node(facts)
     profiles = build_profiles(plan, table.classes)
     tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
-    cycle = PlainCycle(table, profiles, tie_break, narrower=build_narrower(plan))
+    cycle = PlainCycle(table, profiles, tie_break, node_search=build_node_search(plan))
     nodes = {}
     for who, facts in inputs.pending:
         asked = in_cycle(who, facts, table.classes, profiles["default-scheduler"])
@@ -65,15 +65,15 @@ def test_a_sampled_run_decides_as_one_table_does(few_are_enough, batch):
     outcome, actors = run_inline(fleet(), how)
 
     assert placed(outcome) == plainly(fleet(), how)
-    assert actors["scheduler-0"]._narrower.start > 0
+    assert actors["scheduler-0"]._node_search.start > 0
 
 
 def test_where_the_configuration_is_silent_or_overruled_nothing_is_sampled(few_are_enough):
     silent = plan(HEAD)
     overruled = plan(SAMPLED, score_nodes="all")
 
-    assert build_narrower(silent) is None
-    assert build_narrower(overruled) is None
+    assert build_node_search(silent) is None
+    assert build_node_search(overruled) is None
     sampled, _ = run_inline(fleet(), plan(SAMPLED))
     everything, _ = run_inline(fleet(), overruled)
     assert placed(everything) == placed(run_inline(fleet(), silent)[0]) != placed(sampled)
