@@ -24,14 +24,14 @@ def exhausted(failure: BaseException) -> str:
     """Which resource ran out, from which a failure follows; "" for any other failure."""
     for each in _chain(failure):
         if isinstance(each, MemoryError):
-            return "there is not enough memory"
+            return "out of memory"
         if isinstance(each, OSError) and each.errno == errno.ENOMEM:
-            return "there is not enough memory"
+            return "out of memory"
         if isinstance(each, OSError) and each.errno in _NO_FILES:
             limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
             return f"too many open files: the limit is {limit} (ulimit -n)"
         if isinstance(each, RuntimeError) and "start new thread" in str(each):
-            return "no more threads can be started (ulimit -u)"
+            return "no more threads can be started: the limit is that of ulimit -u"
     return ""
 
 
