@@ -50,9 +50,9 @@ def demo_command(
 ) -> None:
     """Schedule a generated fleet.
 
-    The seed generates nodes with and without GPUs, and pods of mixed shapes with the statistics of
-    a production GPU cluster; nothing is downloaded. The command starts a local Ray for the run and
-    stops it afterwards; with --runtime inline, all actors run in this process.
+    Nodes with and without GPUs, and pods of mixed shapes with the statistics of a production GPU
+    cluster, are generated from the seed; nothing is downloaded. A local Ray is started for the run
+    and stopped afterwards; with --runtime inline, all actors run in this process.
 
     \b
     Examples:

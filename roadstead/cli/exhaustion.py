@@ -31,7 +31,7 @@ def exhausted(failure: BaseException) -> str:
             limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
             return f"too many open files: the limit is {limit} (ulimit -n)"
         if isinstance(each, RuntimeError) and "start new thread" in str(each):
-            return "no more threads can be started: the limit is that of ulimit -u"
+            return "no more threads can be started (ulimit -u)"
     return ""
 
 

@@ -250,7 +250,10 @@ def _signs(subject: Subject, fleets: Fleets) -> Check:
         classes = len({plugin.sign(facts) for facts in pods})
         text = f"different pods: {len(set(pods))}; different signatures: {classes}"
         return Check("signs", Outcome.OK, text, len(pods))
-    text = f"sign() returns None for {unsigned} of {len(pods)} pods: each is evaluated separately"
+    text = (
+        f"sign() returns None for {unsigned} of {len(pods)} pods: each is evaluated separately, "
+        "which is slow"
+    )
     return Check("signs", Outcome.WARNING, text, len(pods))
 
 
