@@ -117,6 +117,7 @@ def make_plan(
     if settings.workers and not any(map(answered_elsewhere, profiles.values())):
         note(
             "workers: no plugin of this run answers node by node. The workers "
-            f"({settings.workers}) only list the best nodes of a cluster of 20,000 nodes or more."
+            f"({settings.workers}) can only list the best nodes of a cluster of 20,000 nodes or "
+            "more."
         )
     return plan

@@ -49,8 +49,8 @@ def config_command(
 
     Reads a KubeSchedulerConfiguration (by default kube-scheduler's own defaults), fills in every
     default, merges the plugin lists, and prints the whole document as
-    `kube-scheduler --write-config-to` would. A configuration that kube-scheduler would refuse ends
-    with exit status 2 and the wrong field, so the command also serves as a check.
+    `kube-scheduler --write-config-to` would. A configuration that kube-scheduler would refuse is an
+    error that names the field, with exit status 2, so the command also serves as a check.
 
     Older documents are translated: a Policy (apiVersion v1), and KubeSchedulerConfiguration
     v1beta3, v1beta2 and v1alpha1. A note on each translated part is printed on standard

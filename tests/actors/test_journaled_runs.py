@@ -140,7 +140,9 @@ def test_a_run_is_gone_on_with_only_on_the_same_inputs_and_seed(tmp_path):
     others = inputs_of([node("n1")], pods_of("a"))
 
     for inputs, how in ((others, {}), (fleet(), {"seed": 9})):
-        with pytest.raises(InputError, match="holds a run with other inputs, configuration or seed"):
+        with pytest.raises(
+            InputError, match="holds a run with other inputs, configuration or seed"
+        ):
             resume(inputs, tmp_path, **how)
 
 

@@ -172,7 +172,7 @@ def test_the_notes_of_load_plan_and_run_are_on_the_result(manifests):
     result = cluster.schedule(settings={"workers": 1})
 
     assert result.notes[: len(cluster.notes)] == cluster.notes
-    assert any("The workers (1) only list the best nodes" in note for note in result.notes)
+    assert any("The workers (1) can only list the best nodes" in note for note in result.notes)
 
 
 @pytest.mark.parametrize(

@@ -120,5 +120,5 @@ def test_the_old_name_is_said_to_be_one(run, cluster, pods):
 def test_workers_that_have_nothing_to_do_are_reported(run, cluster, pods):
     how = ("schedule", "--cluster", cluster, "--pods", pods)
 
-    assert "The workers (2) only list the best nodes" in run(*how, "--workers", "2").stderr
+    assert "The workers (2) can only list the best nodes" in run(*how, "--workers", "2").stderr
     assert "workers:" not in run(*how).stderr
