@@ -245,7 +245,7 @@ class BenchRun:
                 if may_settle:
                     return
                 if any(each.missing for each in wanted):
-                    raise await self._stuck(wanted, "fit nowhere")
+                    raise await self._stuck(wanted, "fit on no node")
             if time.monotonic() > deadline_s:
                 raise await self._stuck(wanted, f"were not bound within {self._timeout_s:g} s")
             self._check_beside()
@@ -258,7 +258,7 @@ class BenchRun:
             if not (state.active or state.in_flight):
                 return
             if time.monotonic() > deadline_s:
-                raise RunFailedError(f"pods were not tried within {self._timeout_s:g} s")
+                raise RunFailedError(f"no attempt for some pods within {self._timeout_s:g} s")
             await asyncio.sleep(LOOK_S)
 
     async def _catch_up(self) -> None:
@@ -292,7 +292,7 @@ class BenchRun:
     async def _end(self) -> None:
         found, self._stretch = self._stretch, None
         if found is None:
-            raise RunFailedError(f"{self._script.name}: a measurement ends that did not begin")
+            raise RunFailedError(f"{self._script.name}: a measurement ends without a beginning")
         taken_s = processor_spent(found.processor_s, processor_seconds())
         if self._profiler is not None:
             await self._profiler.end(self._session)

@@ -100,7 +100,9 @@ class Client:
                     return outcome
             # A queue that was replaced meanwhile has pods tried again, or did not have them all.
         missing = len(_missing(inputs, outcome))
-        raise RunFailedError(f"{missing} pods are neither placed nor pending: the queue kept going")
+        raise RunFailedError(
+            f"{missing} pods are neither placed nor pending: the queue never became idle"
+        )
 
     async def end(self, outcome: RunOutcome) -> None:
         """Keep the outcome beside the journal, and say in the journal that the run ended.
@@ -278,7 +280,7 @@ def _check_identities(inputs: RunInputs) -> None:
     for identity, _ in inputs.pending:
         if identity.uid in running:
             raise InputError(
-                "is the UID of a pod that runs already",
+                "is also the UID of a running pod: a UID must be unique",
                 obj=f'Pod "{identity.key}"',
                 field="metadata.uid",
                 value=cut_short(identity.uid),

@@ -87,7 +87,7 @@ class _Explainer:
         except InputError as failure:
             error = f"{failure.field}: {failure.value} {failure.rule}"
         except UnsupportedError as failure:
-            error = f"{failure.field}: needs the plugin {failure.plugin}, which is not there yet"
+            error = f"{failure.field}: needs the plugin {failure.plugin}, which this version lacks"
         return Explained(tuple(pods), None, error)
 
 
@@ -97,7 +97,7 @@ def _in_cycle(pod: Pod, classes: PodClasses, profiles: Mapping[str, Profile]) ->
     if profile is None:
         names = ", ".join(sorted(profiles))
         raise InputError(
-            f"is the name of no profile of the configuration (want one of {names})",
+            f"is not a profile of the configuration (must be one of {names})",
             obj=f'Pod "{identity.key}"',
             field="spec.schedulerName",
             value=cut_short(facts.scheduler_name),

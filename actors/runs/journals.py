@@ -87,15 +87,16 @@ def _found(plan: RunPlan, folder: Path, *, is_written: bool, keeps_outcome: bool
         raise InputError(str(damaged)) from damaged
     if not plan.resume:
         what = "ended, but its output was not written" if seen.ended_with else "did not end"
-        does = "writes it" if seen.ended_with else "goes on with it"
+        does = "to write it" if seen.ended_with else "to continue it"
         raise _refused(
             folder,
-            f"holds a run that {what}: --resume {does}, another folder or --journal none begins "
-            "anew",
+            f"holds a run that {what}: use --resume {does}; for a new run, use another folder or "
+            "--journal none",
         )
     if seen.began_with and seen.began_with != plan.digest:
         raise _refused(
-            folder, "holds a run of other inputs, configuration or seed: it cannot be gone on with"
+            folder,
+            "holds a run with other inputs, configuration or seed: --resume needs the same ones",
         )
     outcome = None
     if seen.ended_with and keeps_outcome:
@@ -103,7 +104,7 @@ def _found(plan: RunPlan, folder: Path, *, is_written: bool, keeps_outcome: bool
     if outcome is None and is_written:
         raise _refused(
             folder,
-            "holds a run that ended, but not its outcome: without --resume a new run begins",
+            "holds a run that ended, but not its outcome: start a new run without --resume",
         )
     notes = _notes(folder, seen, has_outcome=outcome is not None)
     return Opened(replace(plan, first_epoch=seen.last_epoch + 1), outcome, notes)
@@ -114,11 +115,11 @@ def _notes(folder: Path, seen: Seen, *, has_outcome: bool) -> tuple[str, ...]:
     if seen.tail is not None:
         notes.append(f"Journal {folder}: {seen.tail}. It was never acknowledged.")
     if has_outcome:
-        notes.append(f"Journal {folder}: the run ended; its result is read, nothing is decided.")
+        notes.append(f"Journal {folder}: the run ended; its result is read, without new decisions.")
     elif seen.ended_with:
         notes.append(
-            f"Journal {folder}: the run ended, but its outcome cannot be read. What is bound stays "
-            "bound; pods that found no node are tried again."
+            f"Journal {folder}: the run ended, but its outcome cannot be read. Bound pods stay "
+            "bound; pods without a node are tried again."
         )
     return tuple(notes)
 

@@ -53,7 +53,7 @@ def load(
             raise InputError("excludes cluster and pods", source=ARGUMENTS, field="trace")
         return Cluster(load_trace(Path(trace), with_digests=True))
     if not of_cluster:
-        raise InputError("is missing: it has the nodes", source=ARGUMENTS, field="cluster")
+        raise InputError("is required: it has the nodes", source=ARGUMENTS, field="cluster")
     if lost_nodes not in ("leave-out", "reschedule"):
         rule = "must be leave-out or reschedule"
         raise InputError(rule, source=ARGUMENTS, field="lost_nodes", value=cut_short(lost_nodes))

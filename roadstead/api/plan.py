@@ -75,7 +75,7 @@ def _checked(text: str, source: str, plugins: tuple[str, ...], note: Note) -> Co
     for each in config_notes(load_with(chosen, text, source)):
         note(each)
     for name in chosen.unused_in(text):
-        note(f"Plugin {name} does nothing: {source} does not name it.")
+        note(f"Plugin {name} is not used: {source} does not name it.")
     return ConfigText(text, source, chosen.paths, chosen.directory)
 
 
@@ -116,7 +116,8 @@ def make_plan(
     profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
     if settings.workers and not any(map(answered_elsewhere, profiles.values())):
         note(
-            f"workers: {settings.workers} will be asked nothing: they ask plugins of yours that "
-            "look at one node at a time, and there is none."
+            "workers: no plugin of this run answers node by node. The workers "
+            f"({settings.workers}) can only list the best nodes of a cluster of 20,000 nodes or "
+            "more."
         )
     return plan

@@ -75,11 +75,13 @@ def choose_plugins(given: Sequence[str], text: str = "") -> ChosenPlugins:
     paths = tuple(dict.fromkeys([*ours, *named.values()]))
     kinds = load_plugins(paths, directory)
     for name in kinds.keys() & (IN_TREE_POINTS.keys() | OPTIONAL_POINTS.keys()):
-        raise InputError("is the name of an in-tree plugin", obj="plugin", value=f'"{name}"')
+        raise InputError(
+            "is the name of an in-tree plugin: choose another name", obj="plugin", value=f'"{name}"'
+        )
     for name, path in named.items():
         if name not in kinds:
             raise InputError(
-                f'has the entry point "{name}", and names itself otherwise',
+                f'must have the name of its entry point, "{name}"',
                 obj="plugin",
                 value=path,
             )
@@ -91,7 +93,7 @@ def _dotted(given: str, directory: str) -> tuple[str, ...]:
     file, _, class_name = given.partition(":")
     if not file.endswith(".py"):
         if not {":", "."} & set(given):
-            rule = "names no class: MODULE:CLASS, or FILE.py for all plugins of a file"
+            rule = "must be MODULE:CLASS, or FILE.py for all plugins of a file"
             raise InputError(rule, obj="plugin", value=cut_short(given))
         return (given,)
     found = plugins_of_file(file, directory)

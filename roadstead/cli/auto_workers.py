@@ -65,32 +65,32 @@ def choose_workers(
     has_lists = _has_lists(plan, len(inputs.nodes))
     if not asks_plugins and not has_lists:
         return Chosen(
-            0, "no plugin of yours looks at one node at a time, and workers would list none"
+            0, "no plugin of yours answers node by node, and this run uses no lists of best nodes"
         )
     if cores < 2:
         why = (
             "all actors share this process"
             if plan.settings.runtime != "ray"
-            else "no two cores are free"
+            else "fewer than two cores are free"
         )
-        return Chosen(0, f"{why}, so that none would be faster")
+        return Chosen(0, f"{why}: workers would save no time")
     # By object first: to compare facts takes longer, and a million pods share fifty.
     facts = {id(facts): facts for _, facts in inputs.pending}.values()
     asked = [each for each in dict.fromkeys(facts) if has_lists or each.scheduler_name in profiles]
     if not asked or not inputs.nodes:
-        return Chosen(0, "there is nothing to ask plugins about")
+        return Chosen(0, "the run has no pods or no nodes to evaluate")
     if asks_plugins:
         each_s, own_s = _cost_s(plan, inputs, asked, clock_s), WORTH_S
-        what = f"plugins take {each_s * 1000:.1f} ms for a kind of pod"
+        what = f"plugins take {each_s * 1000:.1f} ms for each pod shape"
     else:
         each_s, own_s = len(inputs.nodes) * ROW_S, ASKED_S
-        what = f"a look at {len(inputs.nodes):,} nodes takes some {each_s * 1000:.1f} ms for each"
-        what += " kind of pod"
-    text = f"{what}, of which there are {len(asked)}"
+        what = f"evaluating {len(inputs.nodes):,} nodes takes about {each_s * 1000:.1f} ms for each"
+        what += " pod shape"
+    text = f"{what}; number of shapes: {len(asked)}"
     workers = max(1, min(cores, math.ceil(each_s / own_s)))
     saved_s = len(asked) * (each_s * (1 - 1 / workers) - own_s)
     if workers < 2 or saved_s < STARTS_S:
-        return Chosen(0, f"{text}: workers would take longer to start")
+        return Chosen(0, f"{text}; starting workers would take longer")
     return Chosen(workers, text)
 
 

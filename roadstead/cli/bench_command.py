@@ -17,25 +17,31 @@ _PATH = click.Path(path_type=Path)
 
 @click.command("bench", cls=ReportingCommand)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--list", "lists", is_flag=True, help="Show all workloads by name, and run none.")
+@click.option("--list", "lists", is_flag=True, help="List all workloads by name; run none.")
 @click.option(
     "--file",
     type=_PATH,
     metavar="FILE",
-    help="Workloads of your own, in scheduler_perf's format (YAML), in place of those that ship.",
+    help="Your workloads, in scheduler_perf's format (YAML), in place of the included ones.",
 )
 @click.option(
-    "--openb", type=_PATH, metavar="PATH", help="For openb: its trace, or its folder of CSV files."
+    "--openb",
+    type=_PATH,
+    metavar="PATH",
+    help="For the workload openb: its trace, or the folder of its CSV files.",
 )
 @click.option("--runs", type=click.IntRange(1, 1000), default=1, show_default=True, metavar="N",
-              help="Run each workload so often; the median is told.")  # fmt: skip
+              help="Number of runs of each workload; the median is reported.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option(
-    "--compare", type=_PATH, metavar="OLD.json", help="Show what changed since an older --json."
+    "--compare",
+    type=_PATH,
+    metavar="OLD.json",
+    help="Show the changes since OLD.json, an earlier output of --json.",
 )
 @click.option(
     "--profile", type=_PATH, metavar="FILE",
-    help="Write where the time went, function by function, for https://www.speedscope.app.",
+    help="Write a profile, the time by function, for https://www.speedscope.app.",
 )  # fmt: skip
 @click.option(
     "--timeout",
@@ -44,7 +50,7 @@ _PATH = click.Path(path_type=Path)
     default=TIMEOUT_S,
     show_default=True,
     metavar="SECONDS",
-    help="How long the pods of one step may take.",
+    help="Maximum time of a step until its pods are bound.",
 )
 @gathered("plan", PlanOptions, plan_parameters)
 @gathered("concurrency", ConcurrencyOptions, concurrency_parameters)
@@ -66,13 +72,13 @@ def bench_command(
 ) -> None:
     """Measure how fast pods are scheduled.
 
-    Each NAME is a workload of kube-scheduler's scheduler_perf, with its sizes, or one of ours. A
-    case alone stands for its main workload; CASE/WORKLOAD is that one, and both may hold *. Upper
-    and lower case, hyphens and a leading "Scheduling" do not matter.
+    NAME is a workload of kube-scheduler's scheduler_perf, with its sizes, or one of Roadstead's.
+    CASE selects the main workload of a case, CASE/WORKLOAD a certain one; both may contain the
+    wildcard *. Upper and lower case, hyphens and a leading "Scheduling" are ignored.
 
-    The rate is that of scheduler_perf: pods that are measured, from the first one submitted to the
-    last bind acknowledged, by way of queue, cache and binder. Latency is that of each pod. With
-    --journal every bind is durable before it is acknowledged.
+    The rate is computed as in scheduler_perf: the measured pods, over the time from the first
+    submitted pod to the last acknowledged bind, through queue, cache and binder. Latency is
+    measured for each pod. With --journal, every bind is durable before it is acknowledged.
 
     \b
     Examples:
@@ -94,7 +100,7 @@ def bench_command(
         benching.print_list(wanted)
         return
     if not names and file is None:
-        raise click.UsageError("say what to run: NAME, or --list to see what there is")
+        raise click.UsageError("no workload given: use NAME; --list shows all workloads")
     older = benching.read_older(compare)
     if profile is not None:
         check_file(profile)

@@ -70,7 +70,7 @@ def _print_phases(console: Console, outcome: Outcome) -> None:
         critical = human_seconds(each.critical_us_per_pod / 1e6)
         rows.append(["CPU of the busiest process", f"{critical} a pod"])
     for why, pods in sorted(each.kernel.reference.items(), key=lambda item: -item[1]):
-        rows.append([f"by the reference, for {why}", f"{pods:,} pods"])
+        rows.append([f"decided without the kernel: {why}", f"{pods:,} pods"])
     title = f"Where the time went: {each.name}"
     print_table(console, title, [text("phase"), Column("share")], rows)
 
@@ -84,11 +84,11 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         factor = Text(f"× {each.factor:.2f}", style=style)
         before, after = (_shown(each.figure, value) for value in (each.before, each.after))
         rows.append([each.workload, TITLES[each.figure], before, after, factor])
-    print_table(console, f"Since {comparison.commit or 'the older result'}", columns, rows)
+    print_table(console, f"Changes since {comparison.commit or 'the older result'}", columns, rows)
     if comparison.missing:
         console.print(Text(f"Not in the older result: {', '.join(comparison.missing)}"))
     if not comparison.same_machine:
-        console.print(Text("The older result is of another machine.", style="yellow"))
+        console.print(Text("The older result was measured on another machine.", style="yellow"))
 
 
 def _shown(figure: str, value: float) -> str:

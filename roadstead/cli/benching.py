@@ -65,7 +65,7 @@ def print_list(wanted: Wanted) -> None:
     for each in wanted.known():
         mark = "*" if each.is_default else " "
         click.echo(f"{mark} {each.name}")
-    click.echo("\n* what the name before the slash stands for", err=True)
+    click.echo("\n* the workload that the name before the slash selects", err=True)
 
 
 def read_older(path: Path | None) -> Json | None:

@@ -30,19 +30,21 @@ SHOWN = 20
     default=SHOWN,
     show_default=True,
     metavar="N",
-    help="Show so many violations; 0 for all.",
+    help="Maximum number of violations to show; 0 shows all.",
 )
 @format_option
 def check_command(folder: Path, show: int, form: Form) -> None:
     """Check what a run committed, from its journal and its output.
 
-    DIR is the output folder of a run, or its journal; an output folder names the journal that
-    --journal put elsewhere. Every bind is held, in the order of the
-    commits, against what the records before it say of the cluster: nothing overfilled, every hard
-    constraint met, volumes within reach, no pod bound twice or lost, gangs whole, nobody evicted
-    for a pod of no higher priority. The rules are written apart from the scheduler.
-    The journal of a finished run must have its end, and the placements that were written must be
-    those of the journal. What is torn or damaged is reported with file, offset and record.
+    DIR is the output folder of a run, or its journal. With an output folder, a journal that
+    --journal placed elsewhere is found, too.
+
+    Each bind is checked, in commit order, against the state of the cluster after the earlier
+    records: no node is overfilled, every hard constraint is met, volumes are reachable, no pod is
+    bound twice or lost, gangs are complete, and no pod is evicted for a pod that has no higher
+    priority. The rules are implemented apart from the scheduler. The journal of a finished run must
+    have an end record, and the written placements must equal those of the journal. Torn or damaged
+    parts are reported with file, offset and record.
 
     \b
     Examples:
@@ -50,8 +52,8 @@ def check_command(folder: Path, show: int, form: Form) -> None:
       roadstead check out
       roadstead check out --format json
 
-    Exit status: 0 all holds and nothing is missing, 1 something does not hold or is left out, 2 DIR
-    holds no journal, or one of another release.
+    Exit status: 0 no violation, and all records were read; 1 a violation, or records that were left
+    out; 2 DIR has no journal, or one of another release.
     """
     from roadstead.cli.check_output import journal_and_output
 
@@ -117,7 +119,7 @@ def _left_out(reader: Reader, *, is_finished: bool) -> tuple[LeftOut, ...]:
     has_end = reader.closed is not None or (reader.ends and reader.ends[-1].header.format == 1)
     if is_finished and not has_end and not found:
         last = reader.ends[-1]
-        why = "its run is finished, but it has no end: what was behind is missing"
+        why = "the run is finished, but the end record is missing: later records are lost"
         found.append(LeftOut(last.name, last.size_bytes, 0, reader.last_lsn + 1, why))
     return tuple(found)
 
@@ -155,7 +157,7 @@ def _tell(found: _Found, show: int) -> None:
         click.echo(f"... and {len(result.violations) - len(shown):,} more (--show 0 for all)")
     held = len(result.violations) or "no"
     if found.compared is not None:
-        click.echo(f"{found.compared:,} bound pods compared with the placements that were written")
+        click.echo(f"{found.compared:,} bound pods compared with the written placements")
     click.echo(f"{result.binds_checked:,} binds checked: {held} violations")
 
 
@@ -169,4 +171,4 @@ def _counted(counts: Counter[str]) -> Iterator[str]:
             f"budget; {counts['preemptors_waiting']:,} preemptors wait at the end"
         )
     if counts["overtaken"]:
-        yield f"Order: {counts['overtaken']:,} binds while an equal pod waited that came before"
+        yield f"Order: {counts['overtaken']:,} binds while an identical pod with precedence waited"

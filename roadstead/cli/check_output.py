@@ -58,11 +58,11 @@ def _compared(path: Path, bound: Bound) -> Iterator[Violation]:
     for uid in sorted(written.keys() | bound.keys()):
         pod, node = written.get(uid, bound.get(uid, ("", "")))
         if uid not in bound:
-            text = f"{path.name} has it, the journal does not"
+            text = f"in {path.name}, but not in the journal"
         elif uid not in written:
-            text = f"the journal has it, {path.name} does not"
+            text = f"in the journal, but not in {path.name}"
         elif node != bound[uid][1]:
-            text = f"{path.name} has it there, the journal on {bound[uid][1]}"
+            text = f"on this node in {path.name}, on {bound[uid][1]} in the journal"
         else:
             continue
         yield Violation(0, DURABLE, pod, node, text)

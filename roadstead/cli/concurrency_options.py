@@ -68,7 +68,9 @@ class DecisionTimeType(click.ParamType[tuple[str, Seconds]]):
         try:
             job_s, task_s = (float(each) for each in times.split(","))
         except ValueError:
-            self.fail(f"{value!r} is not like batch=0.1,0.005", param, ctx)
+            self.fail(
+                f"{value!r} is not KIND=JOB_S,TASK_S (for example batch=0.1,0.005)", param, ctx
+            )
         if kind not in ("batch", "service"):
             self.fail(f"{kind!r} is neither batch nor service", param, ctx)
         return kind, (job_s, task_s)
@@ -118,64 +120,68 @@ concurrency_parameters: tuple[Callable[[Callback], Callback], ...] = (
         "--workers",
         type=WorkersType(),
         metavar="N|auto",
-        help="Have N processes look at new kinds of pods, each on its part of the nodes [default: "
-        "0]: they ask your plugins, or list the best of 20,000 nodes and more. It pays where a "
-        "plugin is slow, or hardly two pods are alike; decisions stay the same. auto: as many as "
-        "pay, by nodes, kinds of pods, what your plugins take and free cores.",
+        help="Number of worker processes that evaluate new pod shapes, each on a part of the nodes "
+        "[default: 0]: they call your plugins, or list the best nodes of a cluster of 20,000 nodes "
+        "or more. Any number gives the same decisions. Workers save time if a plugin is slow, or "
+        "if nearly every pod has a shape of its own. auto: as many as save time, estimated from "
+        "the number of nodes and pod shapes, the run time of your plugins and the free cores.",
     ),
     click.option(
         "--partitions",
         type=int,
         metavar="N",
-        help="With --mode partitioned: parts of the nodes, by zone, that schedulers own [default: "
-        "one for each, at least 2].",
+        help="With --mode partitioned: number of partitions of the nodes, by zone [default: one "
+        "for each scheduler, at least 2].",
     ),
     click.option(
         "--kernel",
         type=click.Choice(["on", "off"]),
-        help="Whether compiled code decides large batches where it covers their pods, to the same "
-        "result [default: on].",
+        help="Whether compiled code decides the pods of large batches that it supports; the result "
+        "is the same [default: on].",
     ),
     click.option(
         "--mode",
         type=click.Choice(["exact", "shared", "partitioned"]),
-        help="exact: one logical scheduler (the default with one). shared: several on all nodes "
-        "(the default with several). partitioned: several, each on nodes of its own first.",
+        help="exact: one logical scheduler (the default with one). shared: several, each on all "
+        "nodes (the default with several). partitioned: several, each on its own nodes first.",
     ),
     click.option(
         "--conflicts",
         type=click.Choice(["fit", "version"]),
-        help="What the binder refuses: what does not fit any more (the default), or also any pod "
-        "whose node another scheduler changed since it was read.",
+        help="Binds that the binder refuses. fit: those that violate a hard constraint at the "
+        "commit (the default). version: also those to a node that another scheduler changed after "
+        "the node was read.",
     ),
     click.option(
         "--transaction",
         type=click.Choice(["incremental", "all-or-nothing"]),
-        help="Of a job's pods that were decided together, each is bound by itself (the default), "
-        "or all or none are.",
+        help="How the pods of a job that are decided in one batch are bound. incremental: each by "
+        "itself (the default). all-or-nothing: all of them or none.",
     ),
     click.option(
         "--staleness",
         type=float,
         metavar="SECONDS",
-        help="How old the state may be on which is decided [default: read for each batch].",
+        help="Maximum age of the cluster state used for a decision [default: read for each batch].",
     ),
     click.option(
         "--decision-time",
         type=DecisionTimeType(),
         multiple=True,
-        help="Simulated thinking about each job of kind batch or service; may be given twice.",
+        help="Simulated decision time for each job of KIND batch or service: JOB_S + TASK_S × "
+        "pods, in seconds; may be given twice.",
     ),
     click.option(
         "--partition-policy",
         type=click.Choice(["latency-first", "quality-first", "adaptive"]),
-        help="Of a partitioned scheduler: its own nodes first (the default), the best of all, or "
-        "as the queue is long or short.",
+        help="Nodes that a scheduler in mode partitioned uses. latency-first: its own, others if "
+        "none of them is feasible (the default). quality-first: the best of all. adaptive: "
+        "latency-first while the queue is long, else quality-first.",
     ),
     click.option(
         "--partition-refresh",
         type=float,
         metavar="SECONDS",
-        help="How often partitions change hands [default: 0, never].",
+        help="Interval at which each partition moves to the next scheduler [default: 0, never].",
     ),
 )

@@ -13,9 +13,9 @@ from roadstead.cli.options import PRESETS, plugin_option
     "--config",
     "path",
     metavar="FILE",
-    help="A KubeSchedulerConfiguration, YAML or JSON, or an older Policy; - reads standard input.",
+    help="KubeSchedulerConfiguration, YAML or JSON, or an older Policy; - reads standard input.",
 )
-@click.option("--preset", metavar="NAME", help=f"One that ships: {PRESETS}.")
+@click.option("--preset", metavar="NAME", help=f"Included configuration: {PRESETS}.")
 @plugin_option
 @click.option(
     "--output-format",
@@ -25,17 +25,17 @@ from roadstead.cli.options import PRESETS, plugin_option
     type=click.Choice(["yaml", "json"]),
     default="yaml",
     show_default=True,
-    help="How to print the document; with --effective, yaml stands for a table.",
+    help="Output format; with --effective, yaml prints a table.",
 )
 @click.option(
     "--effective",
     is_flag=True,
-    help="Print which plugins run at which extension point, in order, with their score weights.",
+    help="Print the plugins of each extension point, in order, with their score weights.",
 )
 @click.option(
     "--notes",
     is_flag=True,
-    help="Print only what became of each part of an older document.",
+    help="Print only the notes on the translation of each part of an older document.",
 )
 def config_command(
     path: str | None,
@@ -45,28 +45,29 @@ def config_command(
     effective: bool,
     notes: bool,
 ) -> None:
-    """Print the configuration that is really in effect.
+    """Print the configuration in effect.
 
     Reads a KubeSchedulerConfiguration (by default kube-scheduler's own defaults), fills in every
     default, merges the plugin lists, and prints the whole document as
-    `kube-scheduler --write-config-to` would. A configuration that kube-scheduler would refuse is
-    refused here with the field at fault and exit status 2, so the command also serves as a check.
+    `kube-scheduler --write-config-to` would. A configuration that kube-scheduler would refuse is an
+    error that names the field, with exit status 2, so the command also serves as a check.
 
     Older documents are translated: a Policy (apiVersion v1), and KubeSchedulerConfiguration
-    v1beta3, v1beta2 and v1alpha1. What became of each part is told on standard error.
+    v1beta3, v1beta2 and v1alpha1. A note on each translated part is printed on standard
+    error.
 
     \b
     Examples:
       roadstead config                     # the defaults, in full
       roadstead config --config mine.yaml  # mine, with defaults filled in
       roadstead config --config mine.yaml --effective
-                                           # which plugin runs where and when
+                                           # plugins by extension point
       roadstead config --config policy.json > mine.yaml
-                                           # an older document, in today's words
+                                           # an older document as v1
       roadstead config --config policy.json --notes --output-format json
-                                           # what each part of it became
+                                           # the translation of each part
       roadstead config --preset binpack > mine.yaml
-                                           # a start for one of my own
+                                           # a base for my own
       roadstead config --plugin my_plugins:Mine > mine.yaml
                                            # with a plugin of my own
       kubectl -n kube-system get cm scheduler -o jsonpath='{.data.config}' \\

@@ -48,20 +48,20 @@ def demo_command(
     force: bool,
     form: RunForm,
 ) -> None:
-    """Schedule a generated fleet, to see it work.
+    """Schedule a generated fleet.
 
-    Nodes with and without GPUs, and pods of mixed shapes in the statistics of a production GPU
-    cluster, made from the seed: nothing is downloaded. Starts a local Ray for the run and stops
-    it; with --runtime inline everything happens in this process.
+    Nodes with and without GPUs, and pods of mixed shapes with the statistics of a production GPU
+    cluster, are generated from the seed; nothing is downloaded. A local Ray is started for the run
+    and stopped afterwards; with --runtime inline, all actors run in this process.
 
     \b
     Examples:
       roadstead demo                       # 2,000 nodes, 10,000 pods, on Ray
       roadstead demo --small --runtime inline
-                                           # a second's work, without Ray
+                                           # about a second, without Ray
       roadstead demo --nodes 500 --pods 20000 --seed 7
-                                           # more than fits: see why pods wait
-      roadstead demo --output out          # keep every placement
+                                           # not all fit: why pods are pending
+      roadstead demo --output out          # write all placements
       roadstead demo --format json | jq .pods_per_s
     """
     default = (SMALL_NODES, SMALL_PODS) if small else (NODES, PODS)

@@ -50,7 +50,7 @@ def error_text(error: RoadsteadError) -> str:
         where = ": ".join(part for part in (error.obj, error.field) if part)
         return (
             f"{where}: needs the plugin {error.plugin}, which this version does not have yet\n"
-            "Roadstead refuses what it would get wrong; roadstead schedule --skip-unsupported goes "
-            "on without such pods."
+            "To schedule the other pods, leave out such pods: roadstead schedule "
+            "--skip-unsupported."
         )
     return str(error) if isinstance(error, InputError) else f"The run failed: {error}"

@@ -24,9 +24,9 @@ def exhausted(failure: BaseException) -> str:
     """Which resource ran out, from which a failure follows; "" for any other failure."""
     for each in _chain(failure):
         if isinstance(each, MemoryError):
-            return "there is not enough memory"
+            return "out of memory"
         if isinstance(each, OSError) and each.errno == errno.ENOMEM:
-            return "there is not enough memory"
+            return "out of memory"
         if isinstance(each, OSError) and each.errno in _NO_FILES:
             limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
             return f"too many open files: the limit is {limit} (ulimit -n)"

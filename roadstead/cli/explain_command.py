@@ -31,24 +31,24 @@ from roadstead.cli.session import Session
 @click.option(
     "--after-run",
     is_flag=True,
-    help="Schedule all other pending pods first; with --all-pending, explain those that are left. "
-    "Default: the cluster as it is given.",
+    help="Schedule all other pending pods first; with --all-pending, explain the pods that are "
+    "then still pending. Default: explain on the cluster as given.",
 )
 @click.option(
     "--top",
     type=click.IntRange(0),
     default=None,
     metavar="N",
-    help="Show N nodes that can take it, and the names of N for each reason; 0 for all. "
-    "[default: 10 nodes, 3 names; --html: 2,000]",
+    help="Number of feasible nodes to show, and of node names for each reason; 0 shows all "
+    "[default: 10 nodes, 3 names; --html: 2,000].",
 )
 @click.option(
     "--html",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write it as a page, too, with all scores: one file that needs no network.",
+    help="Also write an HTML page with all scores: one file that needs no network.",
 )
-@click.option("--force", is_flag=True, help="Replace the FILE of --html if it is there.")
+@click.option("--force", is_flag=True, help="Replace the FILE of --html if it exists.")
 @format_option
 @click.pass_obj
 def explain_command(
@@ -64,22 +64,23 @@ def explain_command(
     force: bool,
     form: Form,
 ) -> None:
-    """Why a pod goes where it goes, or goes nowhere.
+    """Explain which nodes a pod can run on, which of them is chosen, and why.
 
-    POD is the name of a pod, or of the workload that makes it, with its namespace or without, or
-    the beginning of one: web-0, shop/web-0, deploy/web, cronjob/report. Of a workload the first pod
-    is explained, one that is pending if there is any; a pod that runs, as if it were not there.
+    POD is the name of a pod or of its workload, with or without the namespace, or the beginning of
+    such a name: web-0, shop/web-0, deploy/web, cronjob/report. For a workload, its first pending
+    pod is explained, or its first pod if none is pending. A running pod is explained as if it were
+    not on its node.
 
-    The answer has the total and the weighted score of each plugin for the best nodes, the raw and
-    normalized scores of the first of them, and which plugin filtered out the other nodes and why.
-    JSON has all scores of all nodes. Runs in this process unless --runtime ray or a settings file
-    says otherwise: the answer is the same.
+    The answer contains the total score and the weighted score of each plugin for the best nodes,
+    the raw and normalized scores of the first of them, and, for the other nodes, the plugin that
+    filtered them out and the reason. JSON contains all scores of all nodes. By default, the actors
+    run in this process; --runtime ray or a settings file changes that, with the same answer.
 
     \b
     Examples:
       roadstead explain web-0 --cluster cluster.yaml --pods app/
       roadstead explain shop/web-0 --cluster cluster.yaml --pods app/ --after-run
-                                           # once all the others are placed
+                                           # after all others are placed
       roadstead explain deploy/web --cluster cluster.yaml --pods app/
       roadstead explain --all-pending --cluster cluster.yaml --pods app/
                                            # why is anything pending?
@@ -89,7 +90,7 @@ def explain_command(
       roadstead explain web-0 --cluster cluster.yaml --format json | jq .best
     """
     if (pod is None) != all_pending:
-        raise click.UsageError("say which pod to explain: either POD or --all-pending")
+        raise click.UsageError("no pod given, or two choices: use either POD or --all-pending")
     source.check(plan.config)
     plan.check()
     from roadstead.cli import plan as plans

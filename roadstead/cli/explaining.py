@@ -79,7 +79,7 @@ def _explain_pod(
         )
     elif others:
         echo_note(
-            f"Explained as if it came last: the {others:,} other pending pods are scheduled first. "
+            f"Explained as the last pod: the {others:,} other pending pods are scheduled first. "
             "A run may place it before some of them."
         )
     with shown_progress() as tell:

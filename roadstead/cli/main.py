@@ -26,17 +26,17 @@ _PACKAGE: Final = "roadstead.cli"
 # Name: (module, attribute, one line of help).
 _COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
     {
-        "demo": ("demo_command", "demo_command", "Schedule a generated fleet, to see it work."),
+        "demo": ("demo_command", "demo_command", "Schedule a generated fleet."),
         "schedule": ("schedule_command", "schedule_command", "Schedule manifests or a trace."),
         "explain": (
             "explain_command",
             "explain_command",
-            "Why a pod goes where it goes, or nowhere.",
+            "Explain which nodes a pod can run on.",
         ),
-        "trace": ("trace_command", "trace_group", "Import and look at traces."),
+        "trace": ("trace_command", "trace_group", "Import and show traces."),
         "bench": ("bench_command", "bench_command", "Measure how fast pods are scheduled."),
         "check": ("check_command", "check_command", "Check what a run committed."),
-        "stress": ("stress_command", "stress_command", "Many schedulers: what conflicts cost."),
+        "stress": ("stress_command", "stress_command", "Measure the cost of conflicts."),
         "config": ("config_command", "config_command", "Print the configuration in effect."),
         "plugin": ("plugin.command", "plugin_group", "Write, test and list plugins."),
     }
@@ -46,23 +46,24 @@ _HELP: Final = """Roadstead, a Kubernetes-compatible scheduler that runs as acto
 
 \b
 Examples:
-  roadstead demo                          # see it work: nothing needed
+  roadstead demo                          # needs no input
   roadstead schedule --cluster nodes.yaml --pods app/
-                                          # where would my pods go?
+                                          # nodes for these pods
   kubectl get nodes,pods,pvc,pv,sc,pdb -A -o yaml > cluster.yaml
   roadstead schedule --cluster cluster.yaml
-                                          # a cluster's own pending pods
+                                          # the pending pods of a cluster
   roadstead explain web-0 --cluster nodes.yaml --pods app/
-                                          # node by node: why, or why not
+                                          # each node: why, or why not
   roadstead trace import openb data/openb -o openb.trace
   roadstead schedule --trace openb.trace  # 8,152 pods on 1,523 nodes
   roadstead config --preset binpack       # a configuration to start from
   roadstead plugin new FewPods            # a plugin of your own to start from
-  roadstead bench SchedulingBasic         # how fast? --list: what there is
+  roadstead bench SchedulingBasic         # --list: all workloads
 
 \b
-Exit status: 0 done, 1 a run failed, 2 wrong input, 3 a plugin that is not
-there yet is needed, 130 or 143 interrupted (SIGINT, SIGTERM).
+Exit status: 0 success, 1 a run failed, 2 wrong input, 3 the input needs a
+plugin that this version does not have, 130 or 143 interrupted (SIGINT,
+SIGTERM).
 """
 
 

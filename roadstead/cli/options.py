@@ -39,7 +39,7 @@ class SourceOptions:
         if self.trace is not None and (self.cluster or self.pods):
             raise click.UsageError("--trace excludes --cluster and --pods")
         if self.trace is None and not self.cluster and not self.pods:
-            raise click.UsageError("say what to schedule: --cluster and --pods, or --trace")
+            raise click.UsageError("no input given: use --cluster and --pods, or --trace")
         if self.trace is None and not self.cluster:
             raise click.UsageError("--pods needs --cluster, which has the nodes")
         if (*self.cluster, *self.pods, *others).count(STDIN) > 1:
@@ -88,26 +88,27 @@ class PlanOptions:
 _RUNTIME = click.option(
     "--runtime",
     type=click.Choice(["ray", "inline"]),
-    help="ray: actors in processes of a local Ray (the default). inline: in this process.",
+    help="ray: actors in processes of a local Ray (the default). inline: all in this process.",
 )
 _SHARDS = click.option(
     "--shards",
     type=int,
     metavar="N",
-    help="The old name of --workers, or with --mode partitioned of --partitions.",
+    help="Former name of --workers; with --mode partitioned, of --partitions.",
 )
 _SEED = click.option(
     "--seed",
     type=int,
     metavar="N",
-    help="Start of every random choice [default: 0]. With one scheduler the same seed gives the "
-    "same placement.",
+    help="Seed of all random choices [default: 0]. With one scheduler, the same seed gives the "
+    "same placements.",
 )
 _LOG = click.option(
     "--log",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder for the actors' logs, JSON lines, and for what led to an error of theirs.",
+    help="Folder for the logs of the actors (JSON lines), and for their last messages before an "
+    "error.",
 )
 
 fleet_parameters = (
@@ -115,20 +116,21 @@ fleet_parameters = (
         "--cluster",
         multiple=True,
         metavar="FILES",
-        help="The cluster: nodes, pods, namespaces, services … A file, a folder, a glob or -; "
-        "may be given again.",
+        help="Manifests of the cluster: nodes, pods, namespaces, services and others. A file, a "
+        "folder, a glob, or - for standard input; may be given more than once.",
     ),
     click.option(
         "--pods",
         multiple=True,
         metavar="FILES",
-        help="What to schedule on it: pods, and workloads that make pods. As --cluster.",
+        help="Manifests to schedule: pods, and workloads whose pods are created. Given as for "
+        "--cluster.",
     ),
     click.option(
         "--trace",
         type=click.Path(path_type=Path),
         metavar="PATH",
-        help="A trace in place of manifests; see roadstead trace --help.",
+        help="Trace to schedule in place of manifests; see roadstead trace --help.",
     ),
 )
 source_parameters = (
@@ -138,31 +140,32 @@ source_parameters = (
         type=click.Choice(["leave-out", "reschedule"]),
         default="leave-out",
         show_default=True,
-        help="Running pods on nodes that --cluster does not have are left out, or are pending "
-        "again: what happens when those nodes go?",
+        help="Running pods on nodes that are not in --cluster: leave-out ignores them, reschedule "
+        "makes them pending again.",
     ),
     click.option(
         "--strict",
         is_flag=True,
-        help="A field of a pod that Kubernetes does not have is an error, and not left out with a "
-        "note.",
+        help="Report a field of a pod that Kubernetes does not have as an error. By default, the "
+        "field is left out, with a note.",
     ),
 )
 plugin_option = click.option(
     "--plugin",
     multiple=True,
     metavar="MODULE:CLASS",
-    help="A plugin of yours, from an installed package or the working directory; or FILE.py, for "
-    "all plugins that a file there defines. Without --config it joins the default ones; may be "
-    "given again.",
+    help="Your plugin, from an installed package or the working directory; FILE.py stands for all "
+    "plugins that a file of the working directory defines. Without --config, it is added to the "
+    "default plugins. May be given more than once.",
 )
 config_parameters = (
     click.option(
         "--config",
         metavar="FILE",
-        help="A KubeSchedulerConfiguration, YAML or JSON, or an older Policy, or -.",
+        help="KubeSchedulerConfiguration, YAML or JSON, or an older Policy; - reads standard "
+        "input.",
     ),
-    click.option("--preset", metavar="NAME", help=f"A configuration that ships: {PRESETS}."),
+    click.option("--preset", metavar="NAME", help=f"Included configuration: {PRESETS}."),
     plugin_option,
 )
 _SETTINGS_OPTIONS = (
@@ -170,43 +173,44 @@ _SETTINGS_OPTIONS = (
         "--schedulers",
         type=SchedulersType(),
         metavar="N",
-        help="Schedulers at work at once [default: 1]. With one, decisions are kube-scheduler's. "
-        "Or PROFILE=N,PROFILE=N.",
+        help="Number of schedulers [default: 1]. With one, decisions are kube-scheduler's. "
+        "PROFILE=N,PROFILE=N: the number for each profile.",
     ),
     click.option(
         "--batch",
         type=int,
         metavar="N",
-        help="Pods that a scheduler takes at a time [default: 2048].",
+        help="Maximum number of pods that a scheduler leases as one batch [default: 2048].",
     ),
     click.option(
         "--tie-break",
         type=click.Choice(["random", "first"]),
-        help="Among equally good nodes: one at random (the default), or the first by name.",
+        help="Choice among nodes of equal score. random: one at random (the default). first: the "
+        "first by name.",
     ),
     click.option(
         "--score-nodes",
         type=click.Choice(["all", "config"]),
-        help="config (the default): as many as percentageOfNodesToScore says, where the "
-        "configuration says it. all: every feasible node.",
+        help="Number of feasible nodes that are scored. config: percentageOfNodesToScore of the "
+        "configuration, all where it is not set (the default). all: all feasible nodes.",
     ),
     click.option(
         "--journal",
         metavar="DIR",
-        help="Folder of the binder's journal; with --output it is DIR/journal there. none: no "
-        "journal, and a run that loses its binder ends.",
+        help="Folder of the binder's journal [default: none; with --output DIR: DIR/journal]. "
+        "none: no journal; a run whose binder is lost then ends.",
     ),
     click.option(
         "--resume",
         is_flag=True,
-        help="Go on with the run in the journal: what is bound stays bound. Of a run that ended, "
-        "its output is written and nothing is decided.",
+        help="Continue the run in the journal: bound pods stay bound. For a run that ended, only "
+        "its output is written.",
     ),
     click.option(
         "--settings",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="A roadstead.yaml with these settings and more; flags go before it.",
+        help="roadstead.yaml file with these and further settings; options override it.",
     ),
 )
 
@@ -217,16 +221,17 @@ output_option = click.option(
     "--output",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write placements, pending pods and nodes (Parquet, JSON), summary.json and run.json.",
+    help="Folder for the results: placements, pending pods and nodes (Parquet, JSON), summary.json "
+    "and run.json.",
 )
 skip_unsupported_option = click.option(
     "--skip-unsupported",
     is_flag=True,
-    help="Leave out pods that need a plugin which is not there yet (device claims), with a note, "
-    "and do not refuse them.",
+    help="Leave out pods that need a plugin that this version does not have (device claims), with "
+    "a note. By default, such a pod is an error.",
 )
 force_option = click.option(
-    "--force", is_flag=True, help="Replace the results of another run that --output holds."
+    "--force", is_flag=True, help="Replace the results of another run in the --output folder."
 )
 format_option = click.option(
     "--format",
@@ -234,7 +239,7 @@ format_option = click.option(
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
-    help="How to print the result.",
+    help="Output format.",
 )
 run_format_option = click.option(
     "--format",
@@ -243,9 +248,9 @@ run_format_option = click.option(
     type=click.Choice(get_args(RunForm)),
     default="table",
     show_default=True,
-    help="How to print the result. wide: the table, with every pod. csv and name: the pods alone, "
-    "with the node of each. json and yaml: all of it. bindings: the placements, for kubectl create "
-    "-f.",
+    help="Output format. wide: the table and a row for every pod. csv, name: only the pods, with "
+    "the node of each. json, yaml: the whole result. bindings: the placements as manifests for "
+    "kubectl create -f.",
 )
 
 

@@ -41,7 +41,7 @@ def read_settings(
         settings = load_settings_file(options.settings, overrides=overrides)
     if options.shards is not None:
         now = "--" + name_of_shards(settings.mode)
-        echo_note(f"--shards is the old name of {now}: {now} {options.shards}")
+        echo_note(f"--shards is the former name of {now}: use {now} {options.shards}")
     if options.journal == NO_JOURNAL:
         return settings.model_copy(update={"journal": None})
     if settings.journal is None and output is not None:
@@ -81,7 +81,7 @@ def with_workers(plan: RunPlan, concurrency: ConcurrencyOptions, inputs: RunInpu
     from roadstead.cli.auto_workers import choose_workers, free_cores
 
     chosen = choose_workers(plan, inputs, cores=free_cores(plan.settings))
-    echo_note(f"workers: {chosen.workers}, since {chosen.why}")
+    echo_note(f"workers: {chosen.workers}; {chosen.why}")
     settings = plan.settings.model_copy(update={"workers": chosen.workers})
     return replace(plan, settings=settings)
 
@@ -89,7 +89,9 @@ def with_workers(plan: RunPlan, concurrency: ConcurrencyOptions, inputs: RunInpu
 def without_auto(concurrency: ConcurrencyOptions) -> None:
     """InputError where workers are to be chosen, and nodes and pods come only in the run."""
     if concurrency.chooses_workers:
-        raise InputError("takes a number here: nodes and pods come in the run", source="--workers")
+        raise InputError(
+            "must be a number: bench adds nodes and pods during the run", source="--workers"
+        )
 
 
 def log_dir(options: PlanOptions) -> str:

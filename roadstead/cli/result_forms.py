@@ -41,7 +41,9 @@ def _print_bindings(result: RunResult, pods: Sequence[Pod]) -> None:
     document, left_out = bindings(pods, result)
     write_yaml(document, sys.stdout)
     if left_out:
-        text = f"Left out: {left_out:,} placed pods that their controllers have yet to make."
+        text = (
+            f"Left out: {left_out:,} placed pods that do not exist until a controller creates them."
+        )
         click.echo(text, err=True)
 
 

@@ -45,15 +45,15 @@ def schedule_command(
 ) -> None:
     """Schedule manifests or a trace.
 
-    Reads nodes and what else the cluster has from --cluster, pods and workloads from --pods, and
-    decides every pending pod as kube-scheduler would. Nothing is sent anywhere: the result is
+    Reads nodes and other objects of the cluster from --cluster, and pods and workloads from --pods.
+    Decides every pending pod as kube-scheduler would. Sends nothing to a cluster: the result is
     printed and, with --output, written.
 
-    Manifests are YAML or JSON, lists as kubectl prints them included. Pods with a nodeName run
-    already; the others are pending, those of --cluster first. Deployments, ReplicaSets,
-    StatefulSets, DaemonSets, Jobs and CronJobs of --pods make the pods that are still missing.
-    Limit ranges, quotas and classes apply to pods and claims that are not stored yet; what they
-    refuse is not created, and is reported with its reason.
+    Manifests are YAML or JSON, including lists as kubectl prints them. Pods with a nodeName are
+    running; the others are pending, those of --cluster before those of --pods. For Deployments,
+    ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs of --pods, the missing pods are
+    created. Limit ranges, quotas and classes apply to pods and claims that the cluster does not
+    store yet; an object that they refuse is not created, and is reported with the reason.
 
     \b
     Examples:
@@ -62,7 +62,7 @@ def schedule_command(
       kubectl get nodes,pods,pvc,pv,sc,pdb,svc,rs,sts,ns,limits,quota,pc \\
         -A -o yaml > cluster.yaml
       roadstead schedule --cluster cluster.yaml --pods new.yaml --output out
-                                           # what a change would do to a cluster
+                                           # the effect of a change on a cluster
       kustomize build app | roadstead schedule --cluster cluster.yaml --pods -
       roadstead schedule --cluster cluster.yaml --pods app/ --preset binpack
       roadstead schedule --cluster cluster.yaml --pods app/ -o wide

@@ -96,11 +96,11 @@ def told_what_is_kept(plan: RunPlan) -> Iterator[None]:
         journal = plan.settings.journal
         if journal is not None and any(journal.glob("*.segment")):
             interrupted.kept = (
-                f"What the binder acknowledged is in {journal}; the same command with --resume "
-                "continues the run."
+                f"Acknowledged binds are in {journal}; the same command with --resume continues "
+                "the run."
             )
         else:
-            interrupted.kept = "Nothing of the run is kept."
+            interrupted.kept = "No result of the run is kept."
         raise
 
 

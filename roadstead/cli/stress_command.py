@@ -24,7 +24,7 @@ from roadstead.cli.stress_options import SweepOptions, sweep_parameters
     "--list",
     "is_list",
     is_flag=True,
-    help="Show all presets, and the parameters of each study with their values; run none.",
+    help="List all presets, and the parameters of each study with their values; run none.",
 )
 @gathered("asked", SweepOptions, sweep_parameters)
 @gathered("source", SourceOptions, source_parameters)
@@ -32,7 +32,7 @@ from roadstead.cli.stress_options import SweepOptions, sweep_parameters
     "--output",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write runs (Parquet, JSON), report.html and, of the product, journals.",
+    help="Folder for the runs (Parquet, JSON), report.html and, for study product, the journals.",
 )
 @format_option
 @click.pass_obj
@@ -45,11 +45,11 @@ def stress_command(
     output: Path | None,
     form: Form,
 ) -> None:
-    """Sweep over many schedulers at once, and see what conflicts cost.
+    """Measure the cost of conflicts between schedulers, in a sweep over parameters.
 
-    Models reproduce the published figures of Omega and ParSync. With --cluster, --pods or --trace
-    the product itself schedules what is given, in every combination, and a mode, a number of
-    schedulers and a batch are recommended for it.
+    Models reproduce the published figures of Omega and ParSync. With --cluster, --pods or --trace,
+    Roadstead itself schedules that input in every combination of the parameters, and recommends a
+    mode, a number of schedulers and a batch size for it.
 
     \b
     Presets: quick, omega-decision-time, omega-schedulers, omega-choices,
@@ -66,7 +66,7 @@ def stress_command(
       roadstead stress --preset constraint-heavy --output heavy
       roadstead check heavy                # 0 violations
       roadstead stress --trace openb.trace --schedulers 1,2,4 --batch 256,1024
-                                           # and what to take for it
+                                           # with a recommendation
 
     Exit status: 0 done, 1 a run failed, 2 wrong input.
     """

@@ -28,12 +28,12 @@ def print_list(console: Console) -> None:
         [name, preset.study, ", ".join(preset.vary), str(preset.seeds), preset.title]
         for name, preset in PRESETS.items()
     ]
-    columns = [*map(text, ("preset", "study", "varies")), Column("seeds"), text("what it shows")]
+    columns = [*map(text, ("preset", "study", "varies")), Column("seeds"), text("title")]
     print_table(console, "Presets (--preset NAME)", columns, presets)
     studies = {each.name: (each.text, each.parameters) for each in MODEL_STUDIES.values()}
     studies[PRODUCT] = PRODUCT_TEXT, (WORKLOAD, *PARAMETERS)
     rows: list[Cells] = [[name, what] for name, (what, _) in studies.items()]
-    print_table(console, "Studies (--study NAME)", [text("study"), text("what runs")], rows)
+    print_table(console, "Studies (--study NAME)", [text("study"), text("description")], rows)
     for name, (_, parameters) in studies.items():
         _print_parameters(console, name, parameters)
 
@@ -43,7 +43,7 @@ def _print_parameters(console: Console, study: str, parameters: Sequence[Paramet
         [each.name, flag_of(study, each.name), _shown(each.default), _values(each), each.text]
         for each in parameters
     ]
-    columns = list(map(text, ("parameter", "flag", "default", "values", "what it is")))
+    columns = list(map(text, ("parameter", "flag", "default", "values", "meaning")))
     print_table(console, f"Parameters of --study {study}", columns, rows)
 
 

@@ -13,13 +13,13 @@ from roadstead.cli.options import Callback
 
 FLAGS: Final = {
     "schedulers": "Numbers of schedulers (omega: of batch schedulers).",
-    "staleness": "How old the state may be on which is decided, in seconds.",
-    "batch": "Pods (omega: jobs) that a scheduler decides at a time.",
+    "staleness": "Maximum age of the cluster state used for a decision, in seconds.",
+    "batch": "Pods (omega: jobs) in a batch of a scheduler.",
     "decision-time": "Simulated decision time per job, in seconds (omega: of service schedulers).",
-    "load": "Part of the cell that is used (omega), or the load of each phase (policies).",
-    "conflicts": "fit, version: what counts as a conflict.",
-    "transaction": "incremental, all-or-nothing.",
-    "mode": "exact, shared, partitioned (policies: where to look first).",
+    "load": "Used share of the cell (omega), or the load of each phase (policies).",
+    "conflicts": "What counts as a conflict: fit, version.",
+    "transaction": "How the pods of a job are bound: incremental, all-or-nothing.",
+    "mode": "Concurrency mode: exact, shared, partitioned (policies: the partition policy).",
 }
 """Flags that stand for a parameter of the study; one value sets it, several are swept."""
 
@@ -54,40 +54,41 @@ def _flag(name: str, text: str) -> Callable[[Callback], Callback]:
 
 
 sweep_parameters: Final[tuple[Callable[[Callback], Callback], ...]] = (
-    click.option("--preset", metavar="NAME", help="A sweep that ships; --list shows all."),
+    click.option("--preset", metavar="NAME", help="Included sweep; --list shows all."),
     click.option(
         "--file",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="A sweep in YAML: title, study, engine, vary, set, seeds.",
+        help="Sweep in YAML, with the keys title, study, engine, vary, set, seeds.",
     ),
     click.option(
         "--study",
         metavar="NAME",
         help="omega (the default), extra-slots, policies, or product (the default with --cluster "
-        "or --trace); --list says what each is.",
+        "or --trace); --list describes each.",
     ),
     click.option(
         "--engine",
         type=click.Choice(["model", "virtual", "inline", "ray"]),
         help="model: the models of the literature (the default of their studies). The others run "
-        "the product: virtual in simulated time, inline in this process (the default), ray in "
-        "processes.",
+        "Roadstead itself: virtual in simulated time, inline in this process (the default), ray in "
+        "processes of a local Ray.",
     ),
     *(_flag(name, text) for name, text in FLAGS.items()),
     click.option(
         "--vary",
         multiple=True,
         metavar="NAME=V,…",
-        help="Any parameter of the study (--list): one value sets it, several are swept.",
+        help="Any parameter of the study (see --list): one value sets it, several are swept.",
     ),
     click.option(
         "--seeds",
         type=click.IntRange(1, 1000),
         metavar="N",
-        help="Repeats, each with a seed of its own [default: 3, or the preset's].",
+        help="Number of runs of each combination, each with its own seed [default: 3, or the "
+        "preset's].",
     ),
     click.option(
-        "--first-seed", type=click.IntRange(0), metavar="N", help="Seed of the first [default: 0]."
+        "--first-seed", type=click.IntRange(0), metavar="N", help="First seed [default: 0]."
     ),
 )

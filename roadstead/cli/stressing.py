@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 SHOWN_FIGURES = 4
 NOTES = {
     "virtual": "Virtual time counts messages and simulated decisions, not computing: "
-    "for throughput, see the engine ray.",
-    "inline": "Inline, all actors share one core: for throughput, see the engine ray.",
+    "for throughput, use the engine ray.",
+    "inline": "Inline, all actors share one core: for throughput, use the engine ray.",
 }
 """What a recommendation of an engine rests on."""
 
@@ -75,7 +75,7 @@ def stress(session: Session, options: SweepOptions, source: SourceOptions, repor
     if idle and advice is None:
         echo_note(f"note: {idle}")
     if swept.ended is not None:
-        click.echo(f"Not the whole sweep: {len(swept.rows)} of at most {sweep.size} runs", err=True)
+        click.echo(f"Incomplete sweep: {len(swept.rows)} of at most {sweep.size} runs", err=True)
         raise swept.ended
 
 
@@ -129,7 +129,7 @@ def busy_note(engine: str, load: float, cores: int) -> str:
         return ""
     return (
         f"The machine was busy before the sweep began (load {load:.1f} on {cores} cores): "
-        "do not trust its throughput."
+        "its throughput is not reliable."
     )
 
 
@@ -145,7 +145,7 @@ def idle_note(swept: Swept) -> str:
         if pods <= batch:
             return (
                 f"A batch of {batch:,.0f} holds all {pods:,.0f} pods: one scheduler leases them "
-                "all, and the others have none to conflict over. Make --batch smaller."
+                "all, so that no conflict is possible. Use a smaller --batch."
             )
     return ""
 

@@ -18,10 +18,10 @@ LINE_CHARS: Final = 80
 
 @click.group("trace")
 def trace_group() -> None:
-    """Import and look at traces.
+    """Import and show traces.
 
-    A trace is one file with a fleet of nodes and a stream of pods: the run's own form of input,
-    small and quick to read.
+    A trace is a file with a fleet of nodes and a sequence of pods, in a compact format of
+    Roadstead.
 
     \b
     Examples:
@@ -33,7 +33,7 @@ def trace_group() -> None:
 
 @trace_group.group("import")
 def import_group() -> None:
-    """Make a trace from the files of a published one.
+    """Make a trace from the files of a published trace.
 
     \b
     Examples:
@@ -43,19 +43,19 @@ def import_group() -> None:
 
 @import_group.command("openb", cls=ReportingCommand)
 @click.argument("folder", metavar="DIR", type=_PATH)
-@click.option("-o", "path", metavar="PATH", type=_PATH, required=True, help="Where to write it.")
+@click.option("-o", "path", metavar="PATH", type=_PATH, required=True, help="Output file.")
 @click.option(
     "--pods-list",
     metavar="NAME",
     default="default",
     show_default=True,
-    help="Which pods: those of openb_pod_list_NAME.csv.",
+    help="List of pods: the file openb_pod_list_NAME.csv.",
 )
 @click.option(
     "--manifests",
     metavar="PATH",
     type=_PATH,
-    help="Write it as Kubernetes manifests, too: JSON for *.json, else YAML.",
+    help="Also write the trace as Kubernetes manifests: JSON for *.json, else YAML.",
 )
 def openb_command(folder: Path, path: Path, pods_list: str, manifests: Path | None) -> None:
     """Make a trace from the openb CSV files in DIR.
@@ -68,9 +68,8 @@ def openb_command(folder: Path, path: Path, pods_list: str, manifests: Path | No
     \b
     https://github.com/alibaba/clusterdata/tree/master/cluster-trace-gpu-v2023/csv
 
-    GPU
-    shares become the resource alibabacloud.com/gpu-milli, GPU models a node label and a required
-    node affinity, qos a pod label; creation and deletion times are kept.
+    GPU shares become the resource alibabacloud.com/gpu-milli, GPU models become a node label and a
+    required node affinity, and qos becomes a pod label. Creation and deletion times are kept.
 
     \b
     Examples:
@@ -99,7 +98,7 @@ def _form_of(path: Path) -> Literal["json", "yaml"]:
 @trace_group.command("show", cls=ReportingCommand)
 @click.argument("path", metavar="PATH", type=_PATH)
 def show_command(path: Path) -> None:
-    """Print the facts of a trace: nodes, pods, classes, time, what is offered and asked for.
+    """Print the contents of a trace: counts, time span, and amounts of each resource.
 
     \b
     Examples:

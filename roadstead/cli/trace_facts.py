@@ -17,7 +17,7 @@ def trace_facts(trace: Trace) -> Iterator[tuple[str, str]]:
     nodes = trace.nodes()
     zones = {zone_name(node) for node in nodes} - {""}
     yield "source", trace.source
-    yield "nodes", f"{len(nodes):,} of {len(trace.node_classes):,} kinds in {len(zones):,} zones"
+    yield "nodes", f"{len(nodes):,} of {len(trace.node_classes):,} shapes in {len(zones):,} zones"
     yield "pods", f"{len(trace.pod_names):,} of {len(trace.pod_classes):,} shapes"
     if len(trace.pod_names):
         yield "arrivals", _span(trace)
@@ -25,7 +25,7 @@ def trace_facts(trace: Trace) -> Iterator[tuple[str, str]]:
     asked = _added(facts.requests for _, facts in trace.pods())
     for resource in sorted(offered | asked):
         have, want = (human_amount(resource, amounts[resource]) for amounts in (offered, asked))
-        yield resource, f"{have} offered, {want} asked for"
+        yield resource, f"{have} allocatable, {want} requested"
 
 
 def _span(trace: Trace) -> str:

@@ -119,20 +119,20 @@ def _first_of(name: str, pods: Sequence[GivenPod]) -> FoundPod:
     first = (pending or pods)[0]
     count = f"{len(pods):,} pod{'s' * (len(pods) > 1)}"
     what = f"{workloads[0]}: {count}, {len(pending):,} of them pending"
-    return FoundPod(first, f"{what}; this is {first.identity.key}, the first of them.")
+    return FoundPod(first, f"{what}; the first of them is explained, {first.identity.key}.")
 
 
 def _note_of_pod(pod: GivenPod) -> str:
     if not pod.node_name:
         return ""
-    return f"{pod.identity.key} runs on {pod.node_name}; this is where it could go if it did not."
+    return f"{pod.identity.key} runs on {pod.node_name}; it is explained as if it were pending."
 
 
 def _refuse_several(name: str, what: str, of: Sequence[str]) -> NoReturn:
     some = ", ".join(sorted(of)[:NAMES_MAX])
     more = ", …" if len(of) > NAMES_MAX else ""
     raise InputError(
-        f"is the name of {len(of)} {what}; say which: {some}{more}",
+        f"matches {len(of)} {what}: use one of {some}{more}",
         field="POD",
         value=cut_short(name),
     )

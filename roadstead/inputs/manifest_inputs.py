@@ -103,7 +103,7 @@ def _compiled(pods: Iterable[objects.Pod]) -> Iterator[Pod]:
         if other is not None:
             whose = "another pod of this name" if other == identity.key else other
             raise InputError(
-                f"is the UID of {whose}, too",
+                f"is also the UID of {whose}: a UID must be unique",
                 obj=described(pod),
                 field="metadata.uid",
                 value=cut_short(identity.uid),
@@ -162,7 +162,7 @@ def _notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[str]:
     unknown = [text for each in read for text in each.unknown]
     yield from (f"Left out: {text}" for text in unknown[:UNKNOWN_MAX])
     if len(unknown) > UNKNOWN_MAX:
-        yield f"Left out: {_counted(len(unknown) - UNKNOWN_MAX, 'more field')} of this kind."
+        yield f"Left out: {_counted(len(unknown) - UNKNOWN_MAX, 'more unknown field')}."
     budgets = [each for one in read for each in one.pod_disruption_budgets]
     if unread := [each for each in budgets if "status" not in each.model_fields_set]:
         yield (
@@ -175,12 +175,12 @@ def _notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[str]:
         makers.setdefault(kind, []).extend(names)
     for kind, names in sorted(makers.items()):
         more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-        rule = "only its own controller makes its pods: give them, too"
+        rule = "its own controller creates its pods: add them to the manifests"
         yield f"Left out: {kind} {names[0]}{more}; {rule}."
     ignored = _added(each.ignored for each in read)
     if ignored:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(ignored.items()))
-        yield f"Left out, since scheduling does not look at them: {kinds}."
+        yield f"Left out, because scheduling does not use them: {kinds}."
 
 
 def _counted(count: int, what: str) -> str:

@@ -72,6 +72,6 @@ def _equal(standing: Sequence[T], wanted: Sequence[T]) -> tuple[T, ...]:
     both = {object_key(each): each for each in standing}
     for each in wanted:
         if both.setdefault(object_key(each), each) != each:
-            rule = "stands in --cluster and in --pods, and differs"
+            rule = "is in --cluster and in --pods, with different content: keep one of them"
             raise InputError(rule, obj=described(each))
     return tuple(both.values())

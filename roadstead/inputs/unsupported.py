@@ -47,6 +47,6 @@ def _without(loaded: Loaded, left_out: list[Pod]) -> Loaded:
     some = ", ".join(identity.key for identity, _ in left_out[:PODS_SHOWN])
     more = ", …" if len(left_out) > PODS_SHOWN else ""
     count = f"{len(left_out):,} pod{'s' * (len(left_out) > 1)}"
-    note = f"Left out: {count} of which a plugin is not there yet ({some}{more})."
+    note = f"Left out, for lack of a plugin in this version: {count} ({some}{more})."
     inputs = replace(loaded.inputs, pending=kept)
     return replace(loaded, inputs=inputs, notes=(*loaded.notes, note))

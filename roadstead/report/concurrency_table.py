@@ -16,13 +16,15 @@ def headline(concurrency: Concurrency) -> Text:
     """Mode, conflicts and their causes, in a line or two."""
     count = len(concurrency.schedulers)
     line = Text(f"\n{count} scheduler{'s' if count > 1 else ''}, {concurrency.mode}: ")
-    line.append(f"{percent(concurrency.conflict_fraction)} of {concurrency.asked:,} binds lost")
+    line.append(
+        f"{percent(concurrency.conflict_fraction)} of {concurrency.asked:,} binds in conflict"
+    )
     if concurrency.refused:
         causes = ", ".join(f"{cause} {n:,}" for cause, n in concurrency.refused.items())
         line.append(f" ({causes})")
     line.append(f"; {concurrency.retries:,} retries")
     if concurrency.memory_bytes:
-        line.append(f"; up to {human_bytes(concurrency.memory_bytes)} of memory for each process")
+        line.append(f"; at most {human_bytes(concurrency.memory_bytes)} of memory per process")
     return line
 
 

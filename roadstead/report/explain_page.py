@@ -49,7 +49,7 @@ class PageFacts:
 def explanation_page(explanation: Explanation, facts: PageFacts, top: int | None = None) -> str:
     """The page of one pod. top: so many nodes, and names for each reason; 0 for all."""
     limit = _limit(top)
-    title = f"Why {explanation.pod_key} goes where it goes"
+    title = f"Explanation of {explanation.pod_key}"
     body = [f"<h1>{text(explanation.pod_key)}</h1>", *_facts(headline(explanation))]
     body += [*_source(facts), *_details(explanation, limit), *_foot(facts)]
     return html_page(title, body, _STYLE)
@@ -152,7 +152,7 @@ def _refusals(found: Sequence[Refusal], limit: int | None) -> Iterator[str]:
 def _candidates(result: PostFilterResult, limit: int | None) -> Iterator[str]:
     found, good = preemption_candidates(result), set(result.acceptable)
     if not result.exhaustive:
-        yield "<p>Some of the nodes were tried.</p>"
+        yield "<p>Only some of the nodes were tried.</p>"
     yield '<table class="reasons"><tr><th>node</th><th>budgets violated</th><th>victims</th></tr>'
     for each in found[:limit]:
         name = text(each.node_name)

@@ -68,7 +68,9 @@ class PendingReport:
         if not self.pending:
             return f"No pod is pending{self._why_none}."
         if self.is_after_run:
-            return f"{self.pending:,} of {self.given:,} pending pods are left after the run"
+            return (
+                f"{self.pending:,} of {self.given:,} pending pods are still pending after the run"
+            )
         good = sum(len(each.pods) for each in self.sections if each.state == "schedulable")
         bad = f"{self.pending - good:,} cannot"
         return f"Pending pods: {self.pending:,}. Each by itself, {good:,} can be scheduled, {bad}"
@@ -82,7 +84,7 @@ class PendingReport:
             return "They are explained on the cluster as it is after the run."
         return (
             "They are explained on the cluster as given, without the other pending pods; "
-            "--after-run schedules all of them first, and explains those that are left."
+            "--after-run schedules all of them first, and explains those that are still pending."
         )
 
     @property

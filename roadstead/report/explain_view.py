@@ -66,12 +66,12 @@ def headline(explanation: Explanation) -> list[Fact]:
     if explanation.cycle_error:
         facts.append(Fact(f"scheduling it fails: {explanation.cycle_error}", "bad"))
     elif feasible:
-        # "Could": a pod that is gated or being deleted is not tried.
-        verb = "could" if facts else "can"
-        facts.append(Fact(f"{feasible:,} of {nodes:,} nodes {verb} take it", "good"))
+        # "Would be": a pod that is gated or being deleted is not tried.
+        verb = "would be" if facts else "are"
+        facts.append(Fact(f"{feasible:,} of {nodes:,} nodes {verb} feasible", "good"))
         facts.append(Fact(_best(explanation)))
     else:
-        facts.append(Fact("no node can take it", "wait"))
+        facts.append(Fact("no node is feasible", "wait"))
         facts.append(Fact(explanation.message))
         facts += _preemption(explanation.post_filter)
     if explanation.unsupported:
@@ -85,10 +85,10 @@ def _best(explanation: Explanation) -> str:
     if explanation.nominated:
         return f"{best[0]} is chosen: it is nominated, and other nodes are not compared"
     if explanation.score_error:
-        return f"{best[0]} is chosen: it is the only one, so that nothing needs to be scored"
+        return f"{best[0]} is chosen: it is the only feasible node, and needs no score"
     if len(best) == 1:
-        return f"{best[0]} is the best"
-    return f"{len(best):,} nodes share the highest total; by name, {best[0]} is the first of them"
+        return f"{best[0]} has the highest total"
+    return f"{len(best):,} nodes have the highest total; {best[0]} is the first of them by name"
 
 
 def _preemption(result: PostFilterResult | None) -> list[Fact]:

@@ -54,7 +54,7 @@ def check_file(path: Path, *, is_replaced: bool = True) -> None:
     if not os.access(path if is_there else path.absolute().parent, os.W_OK):
         raise InputError("cannot be written: no permission", source=str(path))
     if is_there and not is_replaced:
-        raise InputError("is there already; --force replaces it", source=str(path))
+        raise InputError("exists; --force replaces it", source=str(path))
 
 
 def _why_not(folder: Path) -> str:

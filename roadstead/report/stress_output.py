@@ -51,9 +51,11 @@ def check_stress_directory(directory: Path) -> None:
     source = str(directory)
     names = {path.name for path in entries(directory)}
     if names & set(RUN_FOLDERS):
-        raise InputError("holds journals of an earlier sweep; name a new one", source=source)
+        raise InputError("holds journals of an earlier sweep; name a new directory", source=source)
     if names - {*FILES, PLOTS}:
-        raise InputError("holds files of something else; name a new one", source=source)
+        raise InputError(
+            "holds files that are no report of a sweep; name a new directory", source=source
+        )
 
 
 def write_stress(

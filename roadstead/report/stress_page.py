@@ -43,7 +43,7 @@ def page(
         '<div class="plots">',
         *(svg(each) for each in plots(sweep, points)),
         "</div>",
-        f"<p><small>{intervals}. Kept the same: {escape(constants)}.</small></p>",
+        f"<p><small>{intervals}. Constant: {escape(constants)}.</small></p>",
         "<h2>Figures</h2>",
         _table(swept, points),
         f"<p><small>{escape(', '.join(f'{k} {v}' for k, v in versions.items()))}</small></p>",

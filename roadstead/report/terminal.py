@@ -52,7 +52,7 @@ def _headline(summary: Summary) -> Text:
         line.append(f" ({printable(summary.source)})")
     if summary.preempted:
         line.append(f"\n{summary.preempted:,} preempted", style="bold yellow")
-        line.append(": they had to make room for pods of higher priority")
+        line.append(": evicted for pods of higher priority")
     if summary.not_created:
         line.append(f"\n{summary.not_created:,} not created", style="bold yellow")
         line.append(": admission refuses them or their claims")

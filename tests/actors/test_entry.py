@@ -48,7 +48,7 @@ def test_an_explanation_without_a_run_loads_no_actors(tmp_path):
 
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert shown.stdout.startswith("default/web-0: 1 of 1 nodes can take it")
+    assert shown.stdout.startswith("default/web-0: 1 of 1 nodes are feasible")
     assert shown.stdout.splitlines()[-1] == "[]"
 
 

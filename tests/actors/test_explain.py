@@ -100,8 +100,8 @@ def test_a_pod_of_no_profile_is_refused_by_field():
         explained(inputs_of([node("n1")], []), pod(scheduler_name="theirs"))
 
     assert str(refusal.value) == (
-        'Pod "default/asked": spec.schedulerName: "theirs" is the name of no profile of the '
-        "configuration (want one of default-scheduler)"
+        'Pod "default/asked": spec.schedulerName: "theirs" is not a profile of the '
+        "configuration (must be one of default-scheduler)"
     )
 
 
@@ -158,7 +158,7 @@ def test_a_pending_pod_of_no_profile_has_an_error_and_others_an_explanation():
     assert good.explanation is not None
     assert bad.explanation is None
     assert bad.error == (
-        'spec.schedulerName: "theirs" is the name of no profile of the configuration (want one of '
+        'spec.schedulerName: "theirs" is not a profile of the configuration (must be one of '
         "default-scheduler)"
     )
 

@@ -127,7 +127,9 @@ def test_a_run_that_did_not_end_is_gone_on_with_and_what_is_bound_stays(tmp_path
 def test_a_run_that_did_not_end_is_not_written_over_unasked(tmp_path):
     before = stopped_in_the_middle(tmp_path, fleet())
 
-    with pytest.raises(InputError, match="holds a run that did not end: --resume goes on with it"):
+    with pytest.raises(
+        InputError, match="holds a run that did not end: use --resume to continue it"
+    ):
         run(fleet(), journal=tmp_path)
 
     assert len(before) == sum(each.kind == "bind" for each in records_in(tmp_path))
@@ -138,7 +140,9 @@ def test_a_run_is_gone_on_with_only_on_the_same_inputs_and_seed(tmp_path):
     others = inputs_of([node("n1")], pods_of("a"))
 
     for inputs, how in ((others, {}), (fleet(), {"seed": 9})):
-        with pytest.raises(InputError, match="holds a run of other inputs, configuration or seed"):
+        with pytest.raises(
+            InputError, match="holds a run with other inputs, configuration or seed"
+        ):
             resume(inputs, tmp_path, **how)
 
 
@@ -196,14 +200,16 @@ def test_of_a_run_that_ended_without_output_the_outcome_is_read_and_nothing_is_d
     assert set(found.placements) == set(wanted.placements)
     assert replace(found, placements=()) == replace(wanted, placements=())
     assert contents(tmp_path) == before
-    assert said == [f"Journal {tmp_path}: the run ended; its result is read, nothing is decided."]
+    assert said == [
+        f"Journal {tmp_path}: the run ended; its result is read, without new decisions."
+    ]
 
 
 def test_a_run_that_ended_without_output_is_not_begun_anew_unasked(tmp_path):
     ended(tmp_path)
     before = contents(tmp_path)
 
-    with pytest.raises(InputError, match="ended, but its output was not written: --resume writes"):
+    with pytest.raises(InputError, match="ended, but its output was not written: use --resume"):
         run(crowded(), journal=tmp_path)
 
     assert contents(tmp_path) == before
@@ -223,7 +229,7 @@ def test_a_finished_run_is_read_again_as_often_as_asked_for(tmp_path):
 def test_an_outcome_of_other_inputs_is_not_read(tmp_path):
     ended(tmp_path)
 
-    with pytest.raises(InputError, match="holds a run of other inputs, configuration or seed"):
+    with pytest.raises(InputError, match="holds a run with other inputs, configuration or seed"):
         resume(fleet(), tmp_path)
 
 
@@ -240,7 +246,7 @@ def test_where_the_outcome_is_gone_or_damaged_what_is_bound_stays_bound(tmp_path
     assert {(each.uid, each.node) for each in wanted.placements} <= {
         (each.uid, each.node) for each in found.placements
     }
-    assert any("its outcome cannot be read. What is bound stays bound" in each for each in said)
+    assert any("its outcome cannot be read. Bound pods stay bound" in each for each in said)
     assert check(records_in(tmp_path)).violations == []
 
 
@@ -258,7 +264,7 @@ def test_the_run_that_a_release_before_finished_is_refused_in_words(tmp_path, mo
     began_with = next(r.subject.digest for r in records_in(folder) if r.kind is RecordKind.RUN)
     monkeypatch.setattr("roadstead.actors.runs.journals.digest_of", lambda plan, inputs: began_with)
 
-    with pytest.raises(InputError, match="ended, but not its outcome: without --resume a new run"):
+    with pytest.raises(InputError, match="ended, but not its outcome: start a new run without"):
         resume(fleet(), folder)
     run(inputs_of([node("n1")], pods_of("a")), journal=folder)
 
@@ -330,7 +336,7 @@ def test_a_run_that_is_killed_before_its_output_is_written_writes_it_when_it_is_
     resumed = subprocess.run(again, capture_output=True, check=False, cwd=tmp_path, text=True)
 
     assert resumed.returncode == 0, resumed.stderr
-    assert "the run ended; its result is read, nothing is decided" in resumed.stderr
+    assert "the run ended; its result is read, without new decisions" in resumed.stderr
     written = json.loads((out / "placements.json").read_text())
     assert {each["pod"]: each["node"] for each in written} == bound
     assert contents(out / "journal") == before | {"finished": b""}

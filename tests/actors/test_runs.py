@@ -359,5 +359,5 @@ def test_a_pod_that_runs_and_waits_at_once_is_refused_by_name():
     identity, facts = waiting
     inputs = RunInputs((node("n1"),), ((identity, facts, "n1"),), (waiting,))
 
-    with pytest.raises(InputError, match="is the UID of a pod that runs already"):
+    with pytest.raises(InputError, match="is also the UID of a running pod"):
         run_inline(inputs, plan_of())

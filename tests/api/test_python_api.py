@@ -172,14 +172,14 @@ def test_the_notes_of_load_plan_and_run_are_on_the_result(manifests):
     result = cluster.schedule(settings={"workers": 1})
 
     assert result.notes[: len(cluster.notes)] == cluster.notes
-    assert any(note.startswith("workers: 1 will be asked nothing") for note in result.notes)
+    assert any("The workers (1) can only list the best nodes" in note for note in result.notes)
 
 
 @pytest.mark.parametrize(
     ("call", "text"),
     [
         (lambda _: roadstead.load("nope.yaml"), "nope.yaml: does not exist"),
-        (lambda _: roadstead.load(pods="app"), "arguments: cluster: is missing: it has the nodes"),
+        (lambda _: roadstead.load(pods="app"), "arguments: cluster: is required: it has the nodes"),
         (
             lambda _: roadstead.load("nodes.json", trace="a.trace"),
             "arguments: trace: excludes cluster and pods",

@@ -257,7 +257,7 @@ def test_what_is_measured_can_be_told_by_namespaces():
 def test_measurements_that_overlap_or_end_without_a_beginning_end_the_run():
     with pytest.raises(RunFailedError, match="two measurements overlap"):
         bench(BeginMeasuring("a", ("x",)), BeginMeasuring("b", ("x",)))
-    with pytest.raises(RunFailedError, match="ends that did not begin"):
+    with pytest.raises(RunFailedError, match="ends without a beginning"):
         bench(EndMeasuring())
 
 
@@ -267,7 +267,8 @@ def test_pods_that_fit_nowhere_end_the_run_with_the_reason():
 
     told = str(failed.value)
     assert (
-        "test: 3 of 3 pods fit nowhere. 3 pods wait, the first of them: ns/p-0: 0/2 nodes" in told
+        "test: 3 of 3 pods fit on no node. 3 pods wait, the first of them: ns/p-0: 0/2 nodes"
+        in told
     )
     assert "Insufficient cpu" in told
 
@@ -289,7 +290,7 @@ def test_what_takes_too_long_ends_the_run():
 def test_a_barrier_for_tried_pods_does_not_wait_for_ever():
     many = SubmitPods(pods(2000), Wait.NOTHING)
 
-    with pytest.raises(RunFailedError, match="were not tried within"):
+    with pytest.raises(RunFailedError, match="no attempt for some pods within"):
         bench(nodes(), many, AwaitPods(attempted=True), timeout_s=1e-9)
 
 

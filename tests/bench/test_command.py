@@ -108,7 +108,7 @@ def test_an_older_result_is_compared(tmp_path):
 
     result = run("*Basic/5Nodes", *INLINE, "--compare", old)
 
-    assert "Since " in result.stdout
+    assert "Changes since " in result.stdout
     assert "latency p99" in result.stdout
     assert "× " in result.stdout
     assert "Not in the older result: PreemptionBasic/5Nodes" in result.stdout
@@ -123,8 +123,8 @@ def test_with_json_the_comparison_stands_on_standard_error(tmp_path):
     result = run("SchedulingBasic/5Nodes", *INLINE, "--json", "--compare", old)
 
     assert json.loads(result.stdout)["results"]
-    assert "Since the older result" in result.stderr
-    assert "The older result is of another machine." in result.stderr
+    assert "Changes since the older result" in result.stderr
+    assert "The older result was measured on another machine." in result.stderr
 
 
 def test_a_profile_is_written_for_speedscope(tmp_path):
@@ -200,14 +200,14 @@ def test_pods_that_fit_nowhere_fail_the_run_and_say_why(tmp_path):
     result = run("--file", path, *INLINE)
 
     assert result.exit_code == 1
-    assert "Case/small: 2 of 2 pods fit nowhere" in result.stderr
+    assert "Case/small: 2 of 2 pods fit on no node" in result.stderr
     assert "Insufficient cpu" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((), "say what to run"),
+        ((), "no workload given"),
         (("Nothing",), "is no workload"),
         (("openb",), "is wanted for openb"),
         (("SchedulingBasic/5Nodes", "--compare", "none.json"), "none.json: cannot be read"),

@@ -90,7 +90,7 @@ def test_what_breaks_no_rule_by_itself_is_counted(run, journal):
 
     assert run("check", str(out)).stdout.splitlines()[1:] == [
         "Evictions: 1, 0 beyond a disruption budget; 1 preemptors wait at the end",
-        "Order: 1 binds while an equal pod waited that came before",
+        "Order: 1 binds while an identical pod with precedence waited",
         "1 binds checked: no violations",
     ]
     told = json.loads(run("check", str(out), "--format", "json").stdout)
@@ -179,7 +179,7 @@ def test_a_finished_run_has_its_end_and_the_placements_of_its_journal(run, out):
     assert result.exit_code == 0
     end, compared, checked = result.stdout.splitlines()[1:]
     assert re.fullmatch(r"End: \d+ records, digest [0-9a-f]{16}", end)
-    assert compared == "10 bound pods compared with the placements that were written"
+    assert compared == "10 bound pods compared with the written placements"
     assert checked == "10 binds checked: no violations"
     told = json.loads(run("check", out / "journal", "--format", "json").stdout)
     assert told["end"]["records"] == told["last_lsn"]
@@ -225,7 +225,7 @@ def test_a_journal_that_is_cut_is_not_passed_over(run, out, share):
     result = run("check", out, "--show", "0")
 
     assert result.exit_code == 1
-    missing = result.stdout.count("placements.json has it, the journal does not")
+    missing = result.stdout.count("in placements.json, but not in the journal")
     assert missing == 10 - int(re.search(r"(\d+) bound pods compared", result.stdout)[1])
 
 
@@ -237,7 +237,10 @@ def test_a_journal_that_is_cut_between_two_frames_is_not_passed_over(run, out):
     result = run("check", out)
 
     assert result.exit_code == 1
-    assert "its run is finished, but it has no end: what was behind is missing" in result.stdout
+    assert (
+        "the run is finished, but the end record is missing: later records are lost"
+        in result.stdout
+    )
 
 
 def test_placements_that_are_not_those_of_the_journal_are_told_one_by_one(run, out):
@@ -252,10 +255,10 @@ def test_placements_that_are_not_those_of_the_journal_are_told_one_by_one(run, o
 
     assert result.exit_code == 1
     lines = set(result.stdout.splitlines())
-    assert f"I9  {gone['pod']} on {gone['node']}: the journal has it, {path.name} does not" in lines
-    there = f"{path.name} has it there, the journal on {was}"
+    assert f"I9  {gone['pod']} on {gone['node']}: in the journal, but not in {path.name}" in lines
+    there = f"on this node in {path.name}, on {was} in the journal"
     assert f"I9  {moved['pod']} on elsewhere: {there}" in lines
-    assert f"I9  default/more on n-1: {path.name} has it, the journal does not" in lines
+    assert f"I9  default/more on n-1: in {path.name}, but not in the journal" in lines
 
 
 @pytest.mark.parametrize("name", ["placements.json", "placements.parquet"])
@@ -293,6 +296,6 @@ def test_the_journal_of_a_release_before_is_compared_with_its_placements(run, tm
     spoiled = run("check", out)
 
     assert (whole.exit_code, spoiled.exit_code) == (0, 1)
-    assert "5 bound pods compared with the placements" in whole.stdout
+    assert "5 bound pods compared with the written placements" in whole.stdout
     assert "a torn end; left out from offset" in spoiled.stdout
-    assert "the journal does not" in spoiled.stdout
+    assert "but not in the journal" in spoiled.stdout

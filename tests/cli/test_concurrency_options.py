@@ -102,7 +102,7 @@ def test_a_scheduler_for_a_profile_that_is_not_there_is_refused(refused):
         (("--schedulers", "web=1,web=2"), "'web=2' is not PROFILE=N, each profile once"),
         (("--schedulers", "=2"), "'=2' is not PROFILE=N"),
         (("--schedulers", "web=x"), "'x' is neither a number"),
-        (("--decision-time", "batch=1"), "'batch=1' is not like batch=0.1,0.005"),
+        (("--decision-time", "batch=1"), "'batch=1' is not KIND=JOB_S,TASK_S"),
         (("--decision-time", "other=1,2"), "'other' is neither batch nor service"),
         (("--schedulers", "2", "--mode", "exact"), 'mode: "exact": is one logical scheduler'),
     ],
@@ -114,11 +114,11 @@ def test_flags_that_make_no_sense_are_refused_in_words(refused, flags, words):
 def test_the_old_name_is_said_to_be_one(run, cluster, pods):
     told = run("schedule", "--cluster", cluster, "--pods", pods, "--shards", "3").stderr
 
-    assert "--shards is the old name of --workers: --workers 3" in told
+    assert "--shards is the former name of --workers: use --workers 3" in told
 
 
 def test_workers_that_have_nothing_to_do_are_reported(run, cluster, pods):
     how = ("schedule", "--cluster", cluster, "--pods", pods)
 
-    assert "workers: 2 will be asked nothing" in run(*how, "--workers", "2").stderr
+    assert "The workers (2) can only list the best nodes" in run(*how, "--workers", "2").stderr
     assert "workers:" not in run(*how).stderr

@@ -27,7 +27,7 @@ class FailingLauncher(PlainLauncher):
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        ([], "say what to schedule: --cluster and --pods, or --trace"),
+        ([], "no input given: use --cluster and --pods, or --trace"),
         (["--pods", "p.yaml"], "--pods needs --cluster"),
         (["--trace", "t", "--cluster", "c"], "--trace excludes --cluster and --pods"),
         (["--cluster", "-", "--pods", "-"], "only one option can read standard input"),

@@ -60,8 +60,8 @@ class Failing:
 @pytest.mark.parametrize(
     ("failure", "told"),
     [
-        (MemoryError(), "there is not enough memory"),
-        (OSError(errno.ENOMEM, "Cannot allocate memory"), "there is not enough memory"),
+        (MemoryError(), "out of memory"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "out of memory"),
         (RuntimeError("can't start new thread"), "no more threads can be started (ulimit -u)"),
     ],
 )

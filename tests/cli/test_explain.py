@@ -51,7 +51,7 @@ def test_the_table_has_scores_best_node_first_and_why_others_are_filtered_out(
     result = run("explain", "small", "--cluster", cluster, "--pods", pods)
 
     lines = result.stdout.splitlines()
-    assert lines[:2] == ["default/small: 2 of 3 nodes can take it", "n-2 is the best"]
+    assert lines[:2] == ["default/small: 2 of 3 nodes are feasible", "n-2 has the highest total"]
     (start,) = [at for at, line in enumerate(lines) if line.split()[:2] == ["node", "total"]]
     assert [line.split()[0] for line in lines[start + 1 : start + 3]] == ["n-2", "n-1"]
     assert "NodeResourcesBalancedAllocation" in result.stdout
@@ -62,7 +62,7 @@ def test_a_pod_that_fits_nowhere_comes_with_its_message(run: Run, cluster: str, 
     result = run("explain", "giant", "--cluster", cluster, "--pods", pods)
 
     text = " ".join(result.stdout.split())
-    assert text.startswith("default/giant: no node can take it 0/3 nodes are available: ")
+    assert text.startswith("default/giant: no node is feasible 0/3 nodes are available: ")
     assert "Scores" not in text
 
 
@@ -129,7 +129,7 @@ def test_top_bounds_nodes_and_names_and_says_how_much_is_left_out(run: Run, tmp_
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("web", 'POD: "web" is the name of 2 pods; say which: a/web, b/web\n'),
+        ("web", 'POD: "web" matches 2 pods: use one of a/web, b/web\n'),
         ("zzz", 'POD: "zzz" is no pod or workload of the inputs (they have web, other-1)\n'),
         (
             "other-3",
@@ -178,11 +178,11 @@ def test_all_pending_pods_are_explained_by_workload_and_reason(run: Run, mixed: 
     assert lines[0] == "Pending pods: 11. Each by itself, 2 can be scheduled, 9 cannot"
     heads = [line for line, before in zip(lines[1:], lines, strict=False) if not before]
     assert [head for head in heads if not head.startswith("Filtered out")] == [
-        "StatefulSet default/db, 5 pods: no node can take it",
-        "Pods without a controller, 2 pods: no node can take it",
+        "StatefulSet default/db, 5 pods: no node is feasible",
+        "Pods without a controller, 2 pods: no node is feasible",
         "Pod default/gated: does not enter the queue: SchedulingGates: waiting for ",
-        "Pod default/lost: no node can take it",
-        "Pods without a controller, 2 pods: 2 of 2 nodes can take it",
+        "Pod default/lost: no node is feasible",
+        "Pods without a controller, 2 pods: 2 of 2 nodes are feasible",
     ]
     assert "Pods: default/db-0, default/db-1, default/db-2 and 2 more" in lines
     assert 'persistentvolumeclaim "data" not found' in result.stdout
@@ -274,7 +274,7 @@ def test_a_page_that_is_there_is_replaced_with_force_alone(
     refused = run(*args)
 
     assert refused.exit_code == 2
-    assert refused.stderr == f"{path}: is there already; --force replaces it\n"
+    assert refused.stderr == f"{path}: exists; --force replaces it\n"
     assert (refused.stdout, path.read_text()) == ("", "mine")
 
     assert run(*args, "--force").exit_code == 0

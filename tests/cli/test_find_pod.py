@@ -71,10 +71,10 @@ def test_a_name_stands_for_a_pod_of_its_own_or_the_first_of_a_workload(name: str
         ("alone", ""),
         (
             "web",
-            "Deployment shop/web: 3 pods, 2 of them pending; this is shop/web-5d8f-b, the first of "
-            "them.",
+            "Deployment shop/web: 3 pods, 2 of them pending; the first of them is explained, "
+            "shop/web-5d8f-b.",
         ),
-        ("log-y", "shop/log-y runs on n-1; this is where it could go if it did not."),
+        ("log-y", "shop/log-y runs on n-1; it is explained as if it were pending."),
     ],
 )
 def test_what_was_chosen_is_said(name: str, note: str) -> None:
@@ -84,8 +84,8 @@ def test_what_was_chosen_is_said(name: str, note: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("db-1", "is the name of 2 pods; say which: shop/db-1, test/db-1"),
-        ("db", "is the name of 2 workloads; say which: StatefulSet shop/db, StatefulSet test/db"),
+        ("db-1", "matches 2 pods: use one of shop/db-1, test/db-1"),
+        ("db", "matches 2 workloads: use one of StatefulSet shop/db, StatefulSet test/db"),
         ("sts/web", "is no pod or workload of the inputs (did you mean web"),
         ("pod/web-9", "is no pod or workload of the inputs (did you mean web"),
         ("alnoe", "(did you mean alone?)"),

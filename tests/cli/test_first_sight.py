@@ -122,7 +122,7 @@ def test_explain_says_that_other_pending_pods_take_no_room(run, cloud, app):
     assert EXPLAINED in run("explain", WORKLOAD, *given).stderr
     last = run("explain", WORKLOAD, *given, "--after-run").stderr
     assert "Explained on" not in last
-    assert "Explained as if it came last: the 8 other pending pods are scheduled first." in last
+    assert "Explained as the last pod: the 8 other pending pods are scheduled first." in last
 
 
 def test_a_pod_alone_needs_no_word_on_others(run, cloud, tmp_path):
@@ -136,8 +136,8 @@ def test_explain_after_a_run_leaves_out_others_that_need_a_missing_plugin(run, c
     result = run("explain", "web-0", "--cluster", cloud, "--pods", both, "--after-run")
 
     assert result.exit_code == 0, result.stderr
-    assert "of which a plugin is not there yet (default/gpu-0)" in result.stderr
-    assert result.stdout.startswith("default/web-0: 6 of 6 nodes can take it")
+    assert "for lack of a plugin in this version: 1 pod (default/gpu-0)" in result.stderr
+    assert result.stdout.startswith("default/web-0: 6 of 6 nodes are feasible")
 
 
 def test_a_folder_that_check_does_not_find_is_said_not_to_exist(run, tmp_path):
@@ -147,11 +147,13 @@ def test_a_folder_that_check_does_not_find_is_said_not_to_exist(run, tmp_path):
 
 def test_notes_are_wrapped_between_words_and_names_stay_whole(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
-    note = f"Left out: 1 pod of which a plugin is not there yet (shop/{NODES[0]}).\nA second line."
+    note = (
+        f"Left out, for lack of a plugin in this version: 1 pod (shop/{NODES[0]}).\nA second line."
+    )
 
     assert wrapped(note).splitlines() == [
-        "Left out: 1 pod of which a plugin is not",
-        "  there yet",
+        "Left out, for lack of a plugin in this",
+        "  version: 1 pod",
         f"  (shop/{NODES[0]}).",
         "A second line.",
     ]

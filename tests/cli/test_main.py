@@ -97,7 +97,7 @@ def test_help_tells_defaults_and_presets_as_they_are(run: Run) -> None:
     for name in ("seed", "schedulers", "batch"):
         assert re.search(rf"--{name} N .*?\[default: {getattr(Settings(), name)}\]", text)
     assert re.search(rf"--workers N\|auto .*?\[default: {Settings().workers}\]", text)
-    assert re.search(r"--partitions N .*?\[default: one for each, at least 2\]", text)
+    assert re.search(r"--partitions N .*?\[default: one for each scheduler, at least 2\]", text)
     parts = [Settings(mode="partitioned", schedulers=count).part_count for count in (1, 2, 5)]
     assert parts == [2, 2, 5]
     assert ", ".join(list_presets()) == PRESETS

@@ -104,7 +104,7 @@ def test_what_is_left_out_is_told_with_counts(files: Files) -> None:
 
     assert loaded.notes == (
         "Left out: 2 finished pods.",
-        "Left out, since scheduling does not look at them: ConfigMap 2, Secret 1.",
+        "Left out, because scheduling does not use them: ConfigMap 2, Secret 1.",
     )
 
 
@@ -228,7 +228,9 @@ def test_a_workload_that_stands_in_both_is_the_new_one(files: Files) -> None:
 def test_an_object_that_stands_in_both_and_differs_is_refused(files: Files) -> None:
     text = files.refusal([node("n"), pod("p", "1")], [pod("p", "2")])
 
-    assert text == 'Pod "p": stands in --cluster and in --pods, and differs'
+    assert (
+        text == 'Pod "p": is in --cluster and in --pods, with different content: keep one of them'
+    )
 
 
 def test_a_uid_of_two_pods_is_refused(files: Files) -> None:
@@ -237,7 +239,9 @@ def test_a_uid_of_two_pods_is_refused(files: Files) -> None:
 
     text = files.refusal([node("n"), one], [two])
 
-    assert text == 'Pod "two": metadata.uid: "u" is the UID of default/one, too'
+    assert (
+        text == 'Pod "two": metadata.uid: "u" is also the UID of default/one: a UID must be unique'
+    )
 
 
 def test_a_selector_that_does_not_parse_is_refused_with_its_object(files: Files) -> None:
@@ -322,9 +326,9 @@ def test_custom_resources_that_make_pods_are_named_as_such(files: Files, tmp_pat
 
     path = tmp_path / "cluster.json"
     assert loaded.notes == (
-        f"Left out: Rollout.argoproj.io default/r ({path}) and 1 more; only its own controller "
-        "makes its pods: give them, too.",
-        "Left out, since scheduling does not look at them: AppProject.argoproj.io 1.",
+        f"Left out: Rollout.argoproj.io default/r ({path}) and 1 more; its own controller "
+        "creates its pods: add them to the manifests.",
+        "Left out, because scheduling does not use them: AppProject.argoproj.io 1.",
     )
 
 

@@ -86,7 +86,7 @@ def test_a_sound_plugin_passes_and_is_shown_with_its_speed(run, here):
     code, found = checks(run, "sound:Sound")
     assert code == 0
     assert {outcome for outcome, _ in found.values()} == {"ok"}
-    assert found["score"][1] == "its scores differ between the nodes of 35 of 36 pods"
+    assert found["score"][1] == "scores differ between nodes for 35 of 36 pods"
 
 
 def test_what_a_plugin_leaves_out_is_tried_and_told(run, here):
@@ -138,7 +138,7 @@ def test_what_a_plugin_leaves_out_is_tried_and_told(run, here):
     assert "alike_by_kind = True holds" in told
     assert "without admits" in told
     assert "left out" not in spoken
-    assert broad["left out"][1].startswith("without effect each placement voids")
+    assert broad["left out"][1].startswith("without effect, each placement invalidates")
 
 
 BROKEN = {
@@ -182,7 +182,7 @@ BROKEN = {
             def sign(self, pod):
                 return ()
         """,
-        "when asked again",
+        "on a second call",
     ),
     "careless": (
         "leaves the table",
@@ -195,7 +195,7 @@ BROKEN = {
                 table.columns.unschedulable[:] = True
                 return table.pod_count * 0
         """,
-        "it changed the table",
+        "the plugin changed the table",
     ),
     "shortsighted": (
         "reads",
@@ -254,7 +254,7 @@ BROKEN = {
             def effect(self, placed):
                 return Effect(placed.facts.namespace, lambda pod: placed.facts.priority > 0)
         """,
-        "are said to do the same to others",
+        "and a pod of equal effect change the answers for different pods",
     ),
     "broken": (
         "answers",
@@ -580,7 +580,7 @@ def test_a_plugin_that_no_configuration_names_is_told_to_do_nothing(run, here, c
     )
 
     assert done.exit_code == 0
-    assert "Plugin Idle does nothing: preset binpack does not name it." in done.output
+    assert "Plugin Idle is not used: preset binpack does not name it." in done.output
 
 
 def test_wrong_arguments_end_a_run_before_it_begins(run, here, cluster, pods):
@@ -614,7 +614,7 @@ def test_an_entry_point_of_another_name_than_its_plugin_is_refused(here, run, mo
     monkeypatch.setattr(plugin_choice, "installed_plugins", lambda: {"Alias": "named:Named"})
     monkeypatch.setattr(sys, "path", [*sys.path, str(here)])
 
-    with pytest.raises(InputError, match='has the entry point "Alias"'):
+    with pytest.raises(InputError, match='must have the name of its entry point, "Alias"'):
         choose_plugins([], "name: Alias")
 
 
@@ -660,6 +660,5 @@ def test_a_plugin_without_a_class_is_told_how_one_is_named(run):
 
     assert result.exit_code == 2
     assert (
-        'plugin: "few" names no class: MODULE:CLASS, or FILE.py for all plugins of a file'
-        in result.stderr
+        'plugin: "few" must be MODULE:CLASS, or FILE.py for all plugins of a file' in result.stderr
     )

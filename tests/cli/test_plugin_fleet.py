@@ -33,10 +33,10 @@ def test_a_plugin_is_tried_on_the_manifests_that_are_given(run, here, cluster, p
     shown = run("plugin", "test", path, "--cluster", cluster, "--pods", pods)
 
     assert code == 0
-    assert found["filter"] == ("ok", "refuses nodes to 3 of 3 pods, 3 nodes in all")
+    assert found["filter"] == ("ok", "refuses nodes for 3 of 3 pods, 3 nodes in total")
     assert found["placements"] == (
         "ok",
-        "1 of 3 pods go to another node than without the plugin, 1 to none",
+        "placed on another node than without the plugin: 1 of 3 pods; on no node: 1",
     )
     assert "3 nodes, 1 running pods, 3 pending" in " ".join(shown.output.split())
 
@@ -45,9 +45,9 @@ def test_pods_that_go_nowhere_because_of_the_plugin_are_counted(run, here, clust
     code, found = checks(run, in_zone(here, "z"), "--cluster", cluster, "--pods", pods)
 
     assert code == 0
-    assert found["placements"][1].endswith("go to another node than without the plugin, 2 to none")
+    assert found["placements"][1].endswith("; on no node: 2")
     assert found["filter"][0] == "warning"
-    assert "refused every node to every pod" in found["filter"][1]
+    assert "refused every node for every pod" in found["filter"][1]
 
 
 def test_a_filter_that_never_refused_is_a_warning_and_fails_if_strict(run, here, tmp_path, pods):
@@ -60,7 +60,7 @@ def test_a_filter_that_never_refused_is_a_warning_and_fails_if_strict(run, here,
 
     assert (code, strict) == (0, 1)
     assert found["filter"][0] == "warning"
-    assert "Give a pod that it should refuse (--pods)" in found["filter"][1]
+    assert "Add a pod (--pods) or a node (--cluster) that it should refuse" in found["filter"][1]
     assert "No check failed; 1 warned (--strict: exit status 1)" in shown.output
 
 
@@ -94,7 +94,7 @@ SCORES = """
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("Same", "its scores never differed"), ("Skips", "it never scored a node")],
+    [("Same", "the scores of all nodes were equal"), ("Skips", "the plugin scored no node")],
 )
 def test_scores_that_decide_nothing_are_a_warning(run, here, name, text):
     plugin_file(here, "scores", SCORES)
@@ -104,7 +104,7 @@ def test_scores_that_decide_nothing_are_a_warning(run, here, name, text):
     assert code == 0
     assert found["score"][0] == "warning"
     assert text in found["score"][1]
-    assert "every pod goes where it goes without the plugin" in found["placements"][1]
+    assert "every pod is placed as without the plugin" in found["placements"][1]
 
 
 HOOKS = """
@@ -181,7 +181,7 @@ def test_hooks_that_were_never_called_are_named_with_what_they_take(run, here, s
     assert code == 0
     outcome, text = found["hooks"]
     assert outcome == "warning"
-    assert "PostFilter was never called: it takes a pod that fits on no node" in text
+    assert "PostFilter was never called: it needs a pod that fits on no node" in text
     assert "Bind was never called" in text
     assert "disables DefaultBinder" in text
 
@@ -222,8 +222,8 @@ def test_many_pods_are_tried_by_their_shapes_first(run, here, tmp_path, monkeypa
 
     done = run("plugin", "test", in_zone(here, "a"), "--cluster", nodes, "--pods", pods)
 
-    assert "Tried: 2 of 4 pending pods" in done.stderr
-    assert "every pod goes where it goes without the plugin" in " ".join(done.stdout.split())
+    assert "Used: 2 of 4 pending pods" in done.stderr
+    assert "every pod is placed as without the plugin" in " ".join(done.stdout.split())
 
 
 def test_pods_of_another_scheduler_are_tried_with_a_note(run, here, tmp_path):
@@ -233,13 +233,13 @@ def test_pods_of_another_scheduler_are_tried_with_a_note(run, here, tmp_path):
     done = run("plugin", "test", in_zone(here, "a"), "--cluster", nodes, "--pods", pods)
 
     assert done.exit_code == 0
-    assert "Pods of other schedulers (mine) are tried" in done.stderr
+    assert "Pods of other schedulers (mine) are used" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("flags", "text"),
     [
-        (("--cluster", "{nodes}", "--nodes", 5), "--seeds and --nodes are for generated fleets"),
+        (("--cluster", "{nodes}", "--nodes", 5), "--seeds and --nodes exclude --cluster"),
         (("--pods", "{nodes}"), "--pods needs --cluster"),
         (("--cluster", "{nodes}"), "has no pending pods"),
         (("--cluster", "{pods}"), "has no nodes"),

@@ -110,7 +110,7 @@ def test_fields_that_kubernetes_does_not_have_are_told_of_or_refused(run: Run) -
     lines = told.stderr.splitlines()
     assert told.exit_code == 0
     assert lines[0].startswith('Left out: standard input: Pod "p-0": spec: "nodeSelecter" is no ')
-    assert lines[10] == "Left out: 2 more fields of this kind."
+    assert lines[10] == "Left out: 2 more unknown fields."
     assert refused.exit_code == 2
     assert "did you mean nodeSelector?" in refused.stderr
 
@@ -128,7 +128,9 @@ def test_bindings_are_printed_and_what_is_left_out_of_them_is_told(
     both = ("schedule", "--cluster", tmp_path / "nodes.json", "--pods", "-", "-o", "bindings")
     write(tmp_path / "nodes.json", node("n-1"))
     told = run(*both, stdin=workload)
-    assert "Left out: 2 placed pods that their controllers have yet to make." in told.stderr
+    assert (
+        "Left out: 2 placed pods that do not exist until a controller creates them." in told.stderr
+    )
 
 
 def test_results_of_another_run_are_replaced_only_by_force(

@@ -105,7 +105,7 @@ def test_who_interrupts_gets_what_is_done_and_is_told_how_much(stress, monkeypat
     assert [each["values"] for each in json.loads(result.stdout)["points"]] == [
         {"batch_schedulers": 1}
     ]
-    assert "Not the whole sweep: 2 of at most 4 runs" in result.stderr
+    assert "Incomplete sweep: 2 of at most 4 runs" in result.stderr
 
 
 @pytest.mark.parametrize(

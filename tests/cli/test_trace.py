@@ -52,12 +52,12 @@ def test_import_writes_the_trace_and_tells_its_facts(run: Run, openb: Path, tmp_
     facts = dict(line.split("  ", 1) for line in lines)
     assert {name: text.strip() for name, text in facts.items()} == {
         "source": "openb default",
-        "nodes": "2 of 2 kinds in 2 zones",
+        "nodes": "2 of 2 shapes in 2 zones",
         "pods": "2 of 2 shapes",
         "arrivals": "over 0.0 days; 1 of the pods are deleted later",
-        "alibabacloud.com/gpu-milli": "2 offered, 0.5 asked for",
-        "cpu": "96 cores offered, 6.5 cores asked for",
-        "memory": "384 GiB offered, 13 GiB asked for",
+        "alibabacloud.com/gpu-milli": "2 allocatable, 0.5 requested",
+        "cpu": "96 cores allocatable, 6.5 cores requested",
+        "memory": "384 GiB allocatable, 13 GiB requested",
         "content sha256": trace_digest(import_openb(openb)),
     }
 

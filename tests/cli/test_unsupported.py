@@ -20,7 +20,7 @@ def test_they_are_refused_before_anything_is_scheduled(run: Run, launcher: Plain
 
     assert result.exit_code == 3
     assert result.stderr.startswith('Pod "default/d-0": spec.resourceClaims: needs the plugin')
-    assert "--skip-unsupported goes on without" in result.stderr
+    assert "leave out such pods: roadstead schedule --skip-unsupported" in result.stderr
     assert not hasattr(launcher, "inputs")
 
 
@@ -29,7 +29,9 @@ def test_they_are_left_out_where_that_is_asked_for(run: Run) -> None:
         *("schedule", "--cluster", "-", "--skip-unsupported", "--format", "json"), stdin=PODS
     )
 
-    note = "Left out: 4 pods of which a plugin is not there yet (default/d-0, default/d-1, default/"
+    note = (
+        "Left out, for lack of a plugin in this version: 4 pods (default/d-0, default/d-1, default/"
+    )
     assert note in result.stderr
     assert [each["pod"] for each in json.loads(result.stdout)["pods"]] == ["default/plain"]
 

@@ -98,7 +98,7 @@ def test_before_anything_is_bound_nothing_is_kept(command, signum, at):
 
     assert done.returncode == STATUS[signum]
     said = done.stderr.splitlines()[-1]
-    assert said == f"Interrupted by {signum.name}. Nothing of the run is kept."
+    assert said == f"Interrupted by {signum.name}. No result of the run is kept."
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
 
@@ -110,7 +110,7 @@ def test_a_run_with_a_journal_says_where_it_is_and_is_continued(command, signum,
 
     assert done.returncode == STATUS[signum]
     assert done.stderr.splitlines()[-1] == (
-        f"Interrupted by {signum.name}. What the binder acknowledged is in out/journal; the same "
+        f"Interrupted by {signum.name}. Acknowledged binds are in out/journal; the same "
         "command with --resume continues the run."
     )
     assert "Traceback" not in done.stderr

@@ -59,7 +59,7 @@ def test_the_memory_of_the_largest_process_is_told_where_it_is_known(result):
     known = replace(SHARED, schedulers=(replace(larger, memory_bytes=1 << 30), larger))
     told = replace(result, concurrency=known)
 
-    assert "up to 3 GiB of memory for each process" in " ".join(shown(told).split())
+    assert "at most 3 GiB of memory per process" in " ".join(shown(told).split())
     document = summary_document(summarize(told))["concurrency"]
     assert [each["memory_bytes"] for each in document["schedulers"]] == [1 << 30, 3 << 30]
     assert "of memory" not in shown(replace(result, concurrency=SHARED))
@@ -91,9 +91,9 @@ def test_an_exact_scheduler_that_lost_a_bind_says_so():
 
 
 def test_terminal_tells_mode_conflicts_causes_and_each_scheduler(result):
-    text = shown(replace(result, concurrency=SHARED))
+    text = " ".join(shown(replace(result, concurrency=SHARED)).split())
 
-    assert "2 schedulers, shared: 18.0% of 100 binds lost" in text
+    assert "2 schedulers, shared: 18.0% of 100 binds in conflict" in text
     assert "(version 15, constraint 3, already_bound 2); 7 retries" in text
     assert "scheduler-0 web" in text
     assert "50.0%" in text

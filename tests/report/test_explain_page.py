@@ -92,7 +92,7 @@ def test_the_table_has_every_plugin_and_node_the_best_first() -> None:
 def test_the_header_has_the_facts_of_the_headline_and_how_to_get_the_page_again() -> None:
     page = checked(explanation_page(explained(4000, 8000), FACTS))
 
-    facts = ["default/p", "2 of 2 nodes can take it", "n-1 is the best", FACTS.source]
+    facts = ["default/p", "2 of 2 nodes are feasible", "n-1 has the highest total", FACTS.source]
     assert {*facts, FACTS.command, FACTS.versions} <= set(page.texts)
 
 
@@ -152,7 +152,7 @@ def test_a_page_of_pending_pods_has_a_section_for_each_reason() -> None:
 
     page = checked(pending_page(report, FACTS))
 
-    assert "500 of 500 pending pods are left after the run" in page.texts
+    assert "500 of 500 pending pods are still pending after the run" in page.texts
     assert "Pods without a controller, 500 pods" in page.texts
     assert any("default/p-499" in each for each in page.texts)
 

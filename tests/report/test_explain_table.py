@@ -84,7 +84,7 @@ def test_nodes_come_best_first_and_equals_by_name() -> None:
 
     table = under(lines, "Weighted scores of 3 nodes")
     assert [line.split()[0] for line in table if line.startswith("n-")] == ["n-1", "n-0", "n-2"]
-    assert lines[:2] == ["default/p: 3 of 3 nodes can take it", "n-1 is the best"]
+    assert lines[:2] == ["default/p: 3 of 3 nodes are feasible", "n-1 has the highest total"]
 
 
 def test_a_nominated_node_comes_first() -> None:
@@ -97,7 +97,7 @@ def test_a_nominated_node_comes_first() -> None:
 def test_equally_good_nodes_are_counted() -> None:
     lines = printed(explained(4000, 4000))
 
-    assert lines[1] == "2 nodes share the highest total; by name, n-0 is the first of them"
+    assert lines[1] == "2 nodes have the highest total; n-0 is the first of them by name"
 
 
 def test_the_plugin_that_decides_between_the_nodes_comes_first() -> None:
@@ -225,7 +225,7 @@ def _full(status: Status | None) -> Status:
 def test_a_pod_that_fits_nowhere_has_no_scores_but_its_message() -> None:
     lines = printed(explained(500, 500))
 
-    assert lines[0] == "default/p: no node can take it"
+    assert lines[0] == "default/p: no node is feasible"
     assert lines[1].startswith("0/2 nodes are available: 2 Insufficient cpu.")
     assert not any("cores" in line for line in lines)
 
@@ -254,7 +254,7 @@ def test_nodes_that_pre_filter_left_out_have_no_plugin() -> None:
 def test_a_pod_without_any_node_has_only_its_message() -> None:
     lines = printed(explained())
 
-    assert lines == ["default/p: no node can take it", "no nodes available to schedule pods"]
+    assert lines == ["default/p: no node is feasible", "no nodes available to schedule pods"]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_a_pod_without_any_node_has_only_its_message() -> None:
         ({"nominated": "n-1"}, "n-1 is chosen: it is nominated, and other nodes are not compared"),
         (
             {"score_error": "bad term"},
-            "n-1 is chosen: it is the only one, so that nothing needs to be scored",
+            "n-1 is chosen: it is the only feasible node, and needs no score",
         ),
         ({"is_terminating": True}, "default/p: is being deleted: the scheduler skips it"),
         ({"cycle_error": "bad term"}, "default/p: scheduling it fails: bad term"),

@@ -127,7 +127,7 @@ def test_a_report_may_be_written_again_and_nothing_else_is_overwritten(tmp_path)
 
     (tmp_path / "out" / "notes.txt").touch()
 
-    with pytest.raises(InputError, match="holds files of something else"):
+    with pytest.raises(InputError, match="holds files that are no report of a sweep"):
         check_stress_directory(tmp_path / "out")
 
 

@@ -34,21 +34,21 @@ def _advice(subject: Subject, fleets: Fleets) -> Iterator[str]:
     narrower = _narrower(subject, fleets)
     if narrower is not None:
         yield (
-            f"reads = Reads.{narrower.name} holds on these fleets: fewer rows would be asked "
-            f"again than by {kind.reads.name}"
+            f"reads = Reads.{narrower.name} holds on these fleets: fewer rows would be "
+            f"evaluated again than with {kind.reads.name}"
         )
     elif kind.reads is Reads.CLUSTER and kind.effect is Plugin.effect:
-        yield "without effect each placement voids what is known of every other pod"
+        yield "without effect, each placement invalidates the answers for every other pod"
     if not vars(kind).get("alike_by_kind", False) and _holds(
         _with(subject, alike_by_kind=True), fleets, kinds
     ):
         yield (
-            "alike_by_kind = True holds on these fleets: pods that differ in amounts alone would "
-            "be asked about once"
+            "alike_by_kind = True holds on these fleets: pods that differ only in amounts would be "
+            "evaluated once"
         )
     is_live_filter = issubclass(kind, FilterPlugin) and kind.reads is not Reads.NODE
     if is_live_filter and getattr(kind, "admits", None) is FilterPlugin.admits:
-        yield "without admits the binder asks Filter for each pod of a batch by itself"
+        yield "without admits, the binder calls Filter for each pod of a batch"
 
 
 def _narrower(subject: Subject, fleets: Fleets) -> Reads | None:

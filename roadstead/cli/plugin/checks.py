@@ -62,17 +62,17 @@ _ANSWERS = f"answers for every pod and node; scores within 0..{MAX_NODE_SCORE}"
 def _named(subject: Subject) -> list[tuple[str, Checking, str]]:
     """(name, check, what is said where it passes) of the checks that compare answers."""
     named: list[tuple[str, Checking, str]] = [
-        ("workers", _workers, f"same decisions plain and with {' and '.join(WORKERS)} workers"),
+        ("workers", _workers, f"same decisions without and with {' and '.join(WORKERS)} workers"),
     ]
     if subject.is_asked:
         named += [
-            ("deterministic", _deterministic, "same answers when asked twice"),
-            ("leaves the table", _leaves_table, "the table is as it was"),
-            ("reads", reads, "answers kept up to date are those of a fresh start"),
+            ("deterministic", _deterministic, "same answers on a second call"),
+            ("leaves the table", _leaves_table, "the plugin does not change the table"),
+            ("reads", reads, "updated answers equal newly computed ones"),
             ("signature", _signature, "equal signature, equal answers"),
         ]
     if subject.is_asked and vars(subject.kind).get("alike_by_kind", False):
-        named.append(("kinds", kinds, "the same for pods that ask for more or less"))
+        named.append(("kinds", kinds, "same answers for other requested amounts"))
     if subject.is_asked and subject.kind.effect is not Plugin.effect:
         named.append(("effects", effects, "equal effect, the same pods affected"))
     return named
@@ -105,7 +105,7 @@ def _workers(subject: Subject, fleet: SampleFleet) -> Wrong:
     for workers in WORKERS:
         scored = play(open_path(workers, subject.profiles), fleet)
         for ours, expected in zip(scored, plain, strict=True):
-            wrong = f"with {workers} workers {ours.text}, plain {expected.text}"
+            wrong = f"with {workers} workers {ours.text}; without, {expected.text}"
             yield None if ours == expected else wrong
 
 
@@ -123,7 +123,7 @@ def _deterministic(subject: Subject, fleet: SampleFleet) -> Wrong:
             _renewed(evaluation),
         ):
             yield _difference(
-                first, again, fleet.pod_named(evaluation.pod.facts), "when asked again"
+                first, again, fleet.pod_named(evaluation.pod.facts), "on a second call"
             )
 
 
@@ -141,7 +141,7 @@ def _leaves_table(subject: Subject, fleet: SampleFleet) -> Wrong:
     for facts in _classes(fleet):
         answers(subject, facts, table)
         differences = table.differences(untouched)
-        yield f"it changed the table: {differences[0]}" if differences else None
+        yield f"the plugin changed the table: {differences[0]}" if differences else None
 
 
 def reads(subject: Subject, fleet: SampleFleet) -> Wrong:
@@ -158,7 +158,7 @@ def reads(subject: Subject, fleet: SampleFleet) -> Wrong:
         before = [None for _ in evaluations]
     for evaluation, pre_score in zip(evaluations, before, strict=True):
         fresh = answers(subject, evaluation.pod.facts, table)
-        hint = f"after pods came and went; does `reads = Reads.{subject.kind.reads.name}` hold?"
+        hint = f"after pods changed; does `reads = Reads.{subject.kind.reads.name}` hold?"
         yield _difference(
             answers_of(evaluation, pre_score), fresh, fleet.pod_named(evaluation.pod.facts), hint
         )
@@ -201,7 +201,7 @@ def _signature(subject: Subject, fleet: SampleFleet) -> Wrong:
                 continue
             expected = expected or answers(subject, facts, table)
             whom = fleet.pod_named(facts)
-            hint = f"and another {name}, which the signature leaves out"
+            hint = f"and the same with another {name}, which the signature leaves out"
             yield _difference(expected, answers(subject, other, table), whom, hint)
 
 
@@ -213,7 +213,7 @@ def kinds(subject: Subject, fleet: SampleFleet) -> Wrong:
         if subject.kind.reads is not Reads.NODE:
             # Rows may take the one and not the other, or be scored by what it asks for.
             both = [replace(each, refusals=(), raw=None, scores=None) for each in both]
-        hint = "and one that asks for more; does `alike_by_kind` hold?"
+        hint = "and the same with larger requests; does `alike_by_kind` hold?"
         yield _difference(both[0], both[1], fleet.pod_named(facts), hint)
 
 
@@ -228,8 +228,8 @@ def effects(subject: Subject, fleet: SampleFleet) -> Wrong:
             effects = profile.effects(table.classes.info(each))
             done = [effect.changes(asked) for effect in effects]
             both = first.setdefault(effects, done), done
-            hint = "are said to do the same to others, and do not"
-            yield None if both[0] == both[1] else f"{fleet.pod_named(facts)} and one alike {hint}"
+            hint = "and a pod of equal effect change the answers for different pods"
+            yield None if both[0] == both[1] else f"{fleet.pod_named(facts)} {hint}"
 
 
 def _larger(facts: PodFacts) -> PodFacts:
@@ -250,7 +250,10 @@ def _signs(subject: Subject, fleets: Fleets) -> Check:
         classes = len({plugin.sign(facts) for facts in pods})
         text = f"different pods: {len(set(pods))}; different signatures: {classes}"
         return Check("signs", Outcome.OK, text, len(pods))
-    text = f"sign() says None for {unsigned} of {len(pods)} pods: each is evaluated by itself, slow"
+    text = (
+        f"sign() returns None for {unsigned} of {len(pods)} pods: each is evaluated separately, "
+        "which is slow"
+    )
     return Check("signs", Outcome.WARNING, text, len(pods))
 
 

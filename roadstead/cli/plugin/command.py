@@ -26,10 +26,10 @@ NODES, NODES_MAX = 40, 5_000
 def plugin_group() -> None:
     """Write, test and list plugins.
 
-    A plugin is a Python class: about fifteen lines over a table of all nodes, or node by node. It
-    is named on the command line with --plugin MODULE:CLASS (or FILE.py, for all plugins of a file
-    in the working directory) or offered by an installed package under the entry point group
-    roadstead.plugins; never by a manifest.
+    A plugin is a Python class of about fifteen lines; it answers for a table of all nodes, or node
+    by node. The command line names it with --plugin MODULE:CLASS (or FILE.py, for all plugins of a
+    file in the working directory), or an installed package offers it in the entry point group
+    roadstead.plugins. A manifest cannot name code.
 
     \b
     Examples:
@@ -43,18 +43,18 @@ def plugin_group() -> None:
 
 @plugin_group.command("new", cls=ReportingCommand)
 @click.argument("name", metavar="NAME")
-@click.option("--per-node", is_flag=True, help="Node by node: simpler, and slower.")
+@click.option("--per-node", is_flag=True, help="Answer node by node: simpler, and slower.")
 @click.option(
     "--output",
     "directory",
     type=click.Path(path_type=Path),
     default=Path(),
     metavar="DIR",
-    help="Where to write it [default: the working directory].",
+    help="Folder for the files [default: the working directory].",
 )
-@click.option("--force", is_flag=True, help="Write over files that are there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def new_command(name: str, per_node: bool, directory: Path, force: bool) -> None:
-    """Write a plugin NAME that works, to be changed, and its test.
+    """Write a working plugin NAME and its test.
 
     \b
     Examples:
@@ -67,14 +67,16 @@ def new_command(name: str, per_node: bool, directory: Path, force: bool) -> None
     for path in written.files:
         click.echo(f"Wrote {path}")
     for path in written.kept:
-        click.echo(f"Kept {path}, which is there already (--force writes over it)", err=True)
+        click.echo(f"Kept {path}, which exists (--force overwrites it)", err=True)
     where = "" if directory == Path() else f"cd {directory} && "
     click.echo(f"Try it: {where}roadstead plugin test {written.path}")
 
 
 @plugin_group.command("test", cls=ReportingCommand)
 @click.argument("path", metavar="MODULE:CLASS")
-@click.option("--args", "args_text", metavar="JSON", help="Its arguments, as in pluginConfig.")
+@click.option(
+    "--args", "args_text", metavar="JSON", help="Arguments of the plugin, as in pluginConfig."
+)
 @gathered("source", SourceOptions, fleet_parameters)
 @click.option(
     "--seeds",
@@ -92,7 +94,7 @@ def new_command(name: str, per_node: bool, directory: Path, force: bool) -> None
     "--strict",
     "is_strict",
     is_flag=True,
-    help="Warnings fail, too; so does a field of a pod that Kubernetes does not have.",
+    help="Fail also on a warning, and on a field of a pod that Kubernetes does not have.",
 )
 @format_option
 @click.pass_context
@@ -107,24 +109,26 @@ def test_command(
     is_strict: bool,
     form: Form,
 ) -> None:
-    """Try a plugin on a fleet: see what it changes, and check what the scheduler relies on.
+    """Check a plugin on a fleet, and show what it changes.
 
-    The fleet is the one that --cluster and --pods describe (the manifests that roadstead schedule
-    reads), or a trace; without them fleets are generated, one per seed. The plugin is tried beside
-    the default plugins, with weight 1. Nothing is sent anywhere.
+    The fleet is that of --cluster and --pods (the manifests that roadstead schedule reads), or a
+    trace. Without these options, fleets are generated, one for each seed. The plugin runs with the
+    default plugins, with weight 1. Nothing is sent to a cluster.
 
-    What it does on the fleet: how many nodes it refuses, whether its scores differ between nodes,
-    how many pods go elsewhere than without it, and how often its other hooks are called. What the
-    scheduler relies on: it decides the same in one process and with 1 and 5 workers, answers the
-    same when asked again, leaves the table alone, reads no more than it says, scores from 0 to
-    100, and signs rightly: pods of equal signature get equal answers.
+    Effects that are shown: the nodes that the plugin refuses, whether its scores differ between
+    nodes, the pods that are placed on another node than without the plugin, and the calls of its
+    other hooks.
 
-    A warning says that a check had nothing to decide, and what to give: a filter that refused no
-    node, scores that are the same for all nodes, a hook that was never called. A plugin that fails
-    is named with file, line and pod.
+    Rules that are checked: decisions are the same without workers and with 1 and 5 of them, a
+    second call returns the same answers, the plugin does not change the table, it reads no more
+    than it declares, scores are from 0 to 100, and pods of equal signature have equal answers.
 
-    Exit status: 0 if no check failed, warnings or not; 1 if a check failed, with --strict also if
-    one warned; 2 if the plugin, its arguments or the fleet cannot be read.
+    A warning means that a check had nothing to decide: a filter refused no node, all scores were
+    equal, or a hook was not called. Its text names the pods or nodes to add. A failure of the
+    plugin is reported with file, line and pod.
+
+    Exit status: 0 no check failed, with or without warnings; 1 a check failed, or with --strict a
+    check warned; 2 the plugin, its arguments or the fleet cannot be read.
 
     \b
     Examples:
@@ -133,13 +137,13 @@ def test_command(
                                            # on a fleet of my own
       roadstead plugin test few_pods:FewPods --args '{"maxPods": 20}' --seeds 10
       roadstead plugin test few_pods.py --cluster ci/ --pods pods.yaml --strict
-                                         # in CI: a check without work fails, too
+                                         # in CI: warnings fail, too
       roadstead plugin test few_pods:FewPods --format json | jq .checks
     """
     is_given = source != SourceOptions()
     if is_given:
         if seeds is not None or nodes is not None:
-            raise click.UsageError("--seeds and --nodes are for generated fleets")
+            raise click.UsageError("--seeds and --nodes exclude --cluster, --pods and --trace")
         source.check()
     from roadstead.cli.plugin.outcome import Outcome
     from roadstead.cli.plugin.report import print_checks, read_args
@@ -160,12 +164,13 @@ def test_command(
 @gathered("plan", PlanOptions, config_parameters)
 @format_option
 def list_command(*, plan: PlanOptions, form: Form) -> None:
-    """List the plugins that are known here, and where a configuration enables them.
+    """List plugins, and the profiles that enable them.
 
-    The in-tree plugins, those that installed packages offer, and those of --plugin: each with the
-    file that defines it, the extension points that it implements, and the profiles that enable it
-    with the weight of its scores. The configuration is that of --config or --preset; without one
-    it is the default one, which the plugins of --plugin join, as in roadstead schedule.
+    The list contains the in-tree plugins, those of installed packages, and those of --plugin. Each
+    row has the file that defines the plugin, the extension points that it implements, and the
+    profiles that enable it, with the weight of its scores. The configuration is that of --config
+    or --preset; by default it is the default configuration with the plugins of --plugin added, as
+    in roadstead schedule.
 
     \b
     Examples:

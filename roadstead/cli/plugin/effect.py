@@ -77,17 +77,17 @@ def _filter(pods: Sequence[PodEffect]) -> Check:
     touched = sum(each.refused > 0 for each in pods)
     if not refused:
         text = (
-            "it never refused a node: the checks say nothing about its refusals. Give a pod that "
-            "it should refuse (--pods), or a node (--cluster)"
+            "the plugin refused no node, so that its refusals are not checked. Add a pod (--pods) "
+            "or a node (--cluster) that it should refuse"
         )
         return Check("filter", Outcome.WARNING, text, asked)
     if refused == asked:
         text = (
-            "it refused every node to every pod. Give a pod that it should let pass (--pods), or "
-            "a node (--cluster)"
+            "the plugin refused every node for every pod. Add a pod (--pods) or a node (--cluster) "
+            "that it should accept"
         )
         return Check("filter", Outcome.WARNING, text, asked)
-    text = f"refuses nodes to {touched:,} of {len(pods):,} pods, {refused:,} nodes in all"
+    text = f"refuses nodes for {touched:,} of {len(pods):,} pods, {refused:,} nodes in total"
     return Check("filter", Outcome.OK, text, asked)
 
 
@@ -96,18 +96,17 @@ def _score(pods: Sequence[PodEffect]) -> Check:
     ranked = sum(each.is_ranked for each in pods)
     if not scored:
         text = (
-            "it never scored a node: it skipped every pod, or refused every node. Give a pod that "
-            "it should score (--pods)"
+            "the plugin scored no node: it skipped every pod, or refused every node. Add a pod "
+            "(--pods) that it should score"
         )
         return Check("score", Outcome.WARNING, text, scored)
     if not ranked:
         text = (
-            "its scores never differed between the nodes of a pod, so they decide nothing. Give "
-            "nodes between which it should choose (--cluster), or a pod for which it should "
-            "(--pods)"
+            "for each pod, the scores of all nodes were equal, so that they decide nothing. Add "
+            "nodes (--cluster) or a pod (--pods) for which the scores should differ"
         )
         return Check("score", Outcome.WARNING, text, scored)
-    text = f"its scores differ between the nodes of {ranked:,} of {len(pods):,} pods"
+    text = f"scores differ between nodes for {ranked:,} of {len(pods):,} pods"
     return Check("score", Outcome.OK, text, scored)
 
 
@@ -115,8 +114,8 @@ def _changes(pods: Sequence[PodEffect]) -> Check:
     moved = sum(each.goes != each.would_go and each.goes is not None for each in pods)
     lost = sum(each.goes is None and each.would_go is not None for each in pods)
     if not moved + lost:
-        text = "every pod goes where it goes without the plugin"
+        text = "every pod is placed as without the plugin"
     else:
-        text = f"{moved:,} of {len(pods):,} pods go to another node than without the plugin"
-        text += f", {lost:,} to none" if lost else ""
+        text = f"placed on another node than without the plugin: {moved:,} of {len(pods):,} pods"
+        text += f"; on no node: {lost:,}" if lost else ""
     return Check("placements", Outcome.OK, text, len(pods))

@@ -40,7 +40,7 @@ def given_fleet(loaded: Loaded, cluster: ClusterFacts) -> GivenFleet:
         raise InputError("has no nodes", source=loaded.source)
     if not inputs.pending:
         raise InputError(
-            "has no pending pods: --pods names the pods to try the plugin on", source=loaded.source
+            "has no pending pods: add pods to schedule with --pods", source=loaded.source
         )
     chosen = _of_every_shape(inputs.pending)
     pods = tuple(
@@ -66,8 +66,8 @@ def _of_every_shape(pods: tuple[Pod, ...]) -> list[Pod]:
 
 def _notes(given: tuple[Pod, ...], chosen: list[Pod]) -> Iterator[str]:
     if len(chosen) < len(given):
-        yield f"Tried: {len(chosen):,} of {len(given):,} pending pods, each shape of pod first."
+        yield f"Used: {len(chosen):,} of {len(given):,} pending pods, first one of each shape."
     others = {facts.scheduler_name for _, facts in chosen} - {DEFAULT_SCHEDULER_NAME}
     if others:
         names = ", ".join(sorted(others))
-        yield f"Pods of other schedulers ({names}) are tried as {DEFAULT_SCHEDULER_NAME}'s."
+        yield f"Pods of other schedulers ({names}) are used as pods of {DEFAULT_SCHEDULER_NAME}."

@@ -29,16 +29,16 @@ DELETED_SHARE = 3
 
 NEEDS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "PreEnqueue": "a pod that waits",
-        "QueueSort": "a pod that waits",
+        "PreEnqueue": "a pending pod",
+        "QueueSort": "a pending pod",
         "PostFilter": "a pod that fits on no node",
         "Reserve": "a pod that fits on a node",
         "Permit": "a pod that fits on a node",
-        "PreBind": "a pod that fits on a node and that it permits",
+        "PreBind": "a pod that fits on a node and that the plugin permits",
         "Bind": "a pod that fits on a node; a configuration that disables DefaultBinder at bind, "
         "which binds every pod before it",
-        "PostBind": "a pod that fits on a node and that it permits",
-        HINT: "a pod that it refuses at first (a deleted pod and a new node are the events)",
+        "PostBind": "a pod that fits on a node and that the plugin permits",
+        HINT: "a pod that the plugin first refuses (the events are a deleted pod and a new node)",
     }
 )
 """Hook → what has to be there for it to be called."""
@@ -61,7 +61,7 @@ def hooks_check(subject: Subject, fleet: SampleFleet) -> Check | None:
     silent = [hook for hook in hooks if not calls[hook]]
     if not silent:
         return Check("hooks", Outcome.OK, f"calls: {counts}", calls.total())
-    needs = "; ".join(f"{hook} was never called: it takes {NEEDS[hook]}" for hook in silent)
+    needs = "; ".join(f"{hook} was never called: it needs {NEEDS[hook]}" for hook in silent)
     return Check("hooks", Outcome.WARNING, f"{needs} (--pods, --cluster)", calls.total())
 
 

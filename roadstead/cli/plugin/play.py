@@ -74,8 +74,8 @@ def _decided(path: DecisionPath, of: Sequence[Pod]) -> Iterable[Decision]:
 def _played(decision: Decision) -> Played:
     key = decision.pod.key
     if decision.node_name is not None:
-        text = f"{key} goes to {decision.node_name} with {decision.total}"
+        text = f"{key} is placed on {decision.node_name} with score {decision.total}"
     else:
         why = decision.error or (decision.diagnosis.message("") if decision.diagnosis else "")
-        text = f"{key} goes nowhere: {why}"
+        text = f"{key} is not placed: {why}"
     return Played(key, decision.node_name, text, decision.error)

@@ -141,8 +141,8 @@ class SampleFleet:
         key = next((who.key for who, each in self.pods if each == facts), None)
         if key is not None:
             return f"pod {key}"
-        asked = ", ".join(f"{name}={amount}" for name, amount in facts.requests) or "nothing"
-        return f"a pod that asks for {asked}"
+        asked = ", ".join(f"{name}={amount}" for name, amount in facts.requests) or "of nothing"
+        return f"a pod with requests {asked}"
 
 
 def sample_fleet(seed: int, nodes: int = 40, pods: int = 120) -> SampleFleet:
