@@ -31,6 +31,6 @@ def counts_of(core: BinderCore) -> BinderCounts:
 
 def next_deadline_s(core: AttemptsCore | CacheCore) -> float | None:
     """When `tick` or `expire` has something to do next; None while nothing waits for time."""
-    waiting = core._ledger.waiting if isinstance(core, AttemptsCore) else core._deadlines
+    waiting = core._store.waiting if isinstance(core, AttemptsCore) else core._deadlines
     record = waiting.first()
     return None if record is None else record.deadline_s

@@ -20,7 +20,7 @@ from roadstead.actors.messages.recovery import (
 )
 from roadstead.actors.names import BINDER, CACHE
 from roadstead.actors.seam import NOTHING, Directory, PatientRef, clock_s
-from roadstead.cache import BinderWord, SchedulerCache
+from roadstead.cache import BinderAnswer, SchedulerCache
 from roadstead.protocol.errors import RoadsteadError
 
 EXPIRY_S = 1.0
@@ -85,7 +85,7 @@ class CacheRecovery:
         ask = Attempts(tuple(each.uid for each in asks), tuple(each.token for each in asks))
         found = await binder.call(RESOLVE, ask, timeout_s=self._call_s)
         answers = [
-            BinderWord(each.uid, each.token, node or None)
+            BinderAnswer(each.uid, each.token, node or None)
             for each, node in zip(asks, found.nodes, strict=True)
         ]
         outcome = self._cache.resolve(answers)

@@ -44,8 +44,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from roadstead.attempts import steps
+from roadstead.attempts.attempt_store import AttemptStore
 from roadstead.attempts.effects import Effect, Outbox, Verdict
-from roadstead.attempts.ledger import Ledger
 from roadstead.attempts.outcomes import Outcomes
 from roadstead.attempts.pods import (
     ENDED_UNBOUND,
@@ -57,8 +57,8 @@ from roadstead.attempts.pods import (
     PodEvent,
     PodRecord,
     PodState,
+    decision_key,
     event_of,
-    gist,
     is_answer,
 )
 from roadstead.attempts.verdicts import refused_by
@@ -85,10 +85,10 @@ class AttemptsCore(Outcomes):
     ) -> None:
         self.owner, self.epoch = owner, epoch
         self._profiles = profiles
-        super().__init__(Ledger(f"{owner}/{epoch}/", max_remembered))
+        super().__init__(AttemptStore(f"{owner}/{epoch}/", max_remembered))
         self._rooms = tuple({id(each.waiting): each.waiting for each in profiles.values()}.values())
         for room in self._rooms:
-            room.show(self._ledger.find_waiting, self._ledger.all_waiting, self._ledger.all_coming)
+            room.show(self._store.find_waiting, self._store.all_waiting, self._store.all_coming)
 
     def lease(self, lease_id: int, pods: Sequence[PodInCycle]) -> list[Effect]:
         """Pods enter. One that is being tried under an older lease goes on under this one.
@@ -101,19 +101,19 @@ class AttemptsCore(Outcomes):
         out = Outbox()
         coming: dict[str, PodRecord] = {}
         for pod, profile in zip(pods, profiles, strict=True):
-            known = self._ledger.pods.find(pod.uid)
+            known = self._store.pods.find(pod.uid)
             if known is None or known.state in ENDED_UNBOUND:
                 if pod.uid not in coming and (known is None or lease_id > known.lease_id):
-                    coming[pod.uid] = self._ledger.new(pod, profile, lease_id)
+                    coming[pod.uid] = self._store.new(pod, profile, lease_id)
             elif lease_id > known.lease_id:
                 self._lease_again(pod, profile, lease_id, known, out)
-        self._ledger.pods.continue_stories(coming.values())
-        self._ledger.go_all(list(coming.values()), PodEvent.LEASE)
+        self._store.pods.continue_stories(coming.values())
+        self._store.go_all(list(coming.values()), PodEvent.LEASE)
         return self._effects(out)
 
     def undecided(self, max_pods: int) -> tuple[PodInCycle, ...]:
         """The first pods that wait for a decision; those a batch did not settle are among them."""
-        found = zip(range(max_pods), self._ledger.undecided.values(), strict=False)
+        found = zip(range(max_pods), self._store.undecided.values(), strict=False)
         return tuple(record.pod for _, record in found)
 
     def decided(
@@ -126,7 +126,7 @@ class AttemptsCore(Outcomes):
         IllegalTransitionError for a pod that waits for no decision, and UnsupportedError.
         """
         todo: dict[str, Decision] = {}
-        undecided = self._ledger.undecided
+        undecided = self._store.undecided
         for decision in decisions:
             uid, _, _, _, attempt, _ = decision.pod
             record = undecided.get(uid)
@@ -140,7 +140,7 @@ class AttemptsCore(Outcomes):
         out = Outbox()
         for uid, verdict in verdicts.items():
             record = undecided[uid]
-            record.decided = gist(todo[uid])
+            record.decided = decision_key(todo[uid])
             self._end(record, event_of(todo[uid]), out, verdict)
         placed = {uid: each.node_name for uid, each in todo.items() if each.node_name is not None}
         self._place(placed, read_versions or {}, out)
@@ -156,7 +156,7 @@ class AttemptsCore(Outcomes):
         """
         answers = {**dict(refused), **dict.fromkeys(accepted, SUCCESS)}
         records = [
-            self._ledger.of_token(token, PodEvent.ACCEPT if status.is_success else PodEvent.REFUSE)
+            self._store.of_token(token, PodEvent.ACCEPT if status.is_success else PodEvent.REFUSE)
             for token, status in answers.items()
         ]
         out = Outbox()
@@ -168,13 +168,13 @@ class AttemptsCore(Outcomes):
                 plain.append(record)
             else:
                 self._assumed_one(record, status, now_s, out)
-        self._ledger.go_all(plain, PodEvent.ACCEPT, PodEvent.PERMIT, PodEvent.BIND)
+        self._store.go_all(plain, PodEvent.ACCEPT, PodEvent.PERMIT, PodEvent.BIND)
         out.bind += [record.trial for record in plain]
         return self._effects(out)
 
     def bind_next(self, attempts: Iterable[Attempt]) -> bool:
         """Whether nothing has a say between the cache's answer to attempts and their binds."""
-        records = (self._ledger.attempts.get(each.token) for each in attempts)
+        records = (self._store.attempts.get(each.token) for each in attempts)
         return all(record is not None and record.is_plain for record in records)
 
     def allow(self, uid: str, plugin: str) -> list[Effect]:
@@ -195,7 +195,7 @@ class AttemptsCore(Outcomes):
     def tick(self, now_s: float) -> list[Effect]:
         """Waiting pods whose time is over are refused in the name of the plugin they wait for."""
         out = Outbox()
-        while (record := self._ledger.waiting.first()) is not None and record.deadline_s <= now_s:
+        while (record := self._store.waiting.first()) is not None and record.deadline_s <= now_s:
             plugin, wait = min(record.waits.items(), key=lambda item: item[1].deadline_s)
             waited = Duration(round(wait.wait_s * 1e9))
             reason = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
@@ -210,10 +210,10 @@ class AttemptsCore(Outcomes):
         an attempt that is not at the binder, or another answer than before (I8).
         """
         todo: dict[str, tuple[PodRecord, BindAnswer]] = {}
-        attempts = self._ledger.attempts
+        attempts = self._store.attempts
         for answer in answers:
             token = answer.token
-            record = attempts.get(token) or self._ledger.of_token(token, answer.event)
+            record = attempts.get(token) or self._store.of_token(token, answer.event)
             earlier = todo.get(token)
             if record is not None and is_answer(record, answer, earlier and earlier[1]):
                 todo[token] = record, answer
@@ -225,7 +225,7 @@ class AttemptsCore(Outcomes):
                 plain.append(record)
             else:
                 self._answered_one(record, answer, out)
-        self._ledger.go_all(plain, PodEvent.COMMIT)
+        self._store.go_all(plain, PodEvent.COMMIT)
         out.confirm += [record.trial for record in plain]
         out.tell_done(plain)
         return self._effects(out)
@@ -236,11 +236,11 @@ class AttemptsCore(Outcomes):
         Effects: Assume again, or AskBinder. Nothing happens where an answer came meanwhile. Raises
         IllegalTransitionError, with nothing changed, for a token that was never given.
         """
-        records = [self._ledger.of_token(token, PodEvent.ASK) for token in dict.fromkeys(tokens)]
+        records = [self._store.of_token(token, PodEvent.ASK) for token in dict.fromkeys(tokens)]
         out = Outbox()
         for record in records:
             if record is not None and TABLE.allows(record.state, PodEvent.ASK):
-                self._ledger.go(record, PodEvent.ASK)
+                self._store.go(record, PodEvent.ASK)
                 box = out.assume if record.state is PodState.ASSUMING else out.ask
                 box.append(record.trial)
         return out.effects()
@@ -249,7 +249,7 @@ class AttemptsCore(Outcomes):
         """Pods are gone from the cluster, or are no longer leased to us: undone, not requeued."""
         out = Outbox()
         for uid in uids:
-            record = self._ledger.pods.find(uid)
+            record = self._store.pods.find(uid)
             if record is not None and TABLE.allows(record.state, PodEvent.DELETE):
                 was_bound = record.state is PodState.BOUND
                 self._end(record, PodEvent.DELETE, out, Verdict())
@@ -260,34 +260,34 @@ class AttemptsCore(Outcomes):
     @property
     def idle(self) -> bool:
         """No pod is between lease and end."""
-        return not self._ledger.pods.here
+        return not self._store.pods.here
 
     def state_of(self, uid: str) -> PodState:
         """Where a pod is; NEW for one that the core does not know (any more)."""
-        return self._ledger.pods.state_of(uid)
+        return self._store.pods.state_of(uid)
 
     def attempts(self) -> tuple[Attempt, ...]:
         """What the cache may count on our account, oldest first."""
-        return tuple(record.trial for record in self._ledger.attempts.values())
+        return tuple(record.trial for record in self._store.attempts.values())
 
     def waiting_leases(self) -> set[int]:
         """The leases of pods that wait for Permit."""
-        return {record.lease_id for record in self._ledger.waiting}
+        return {record.lease_id for record in self._store.waiting}
 
     def waiting_gangs(self) -> tuple[GroupKey, ...]:
         """The gangs of which pods wait for others, sorted."""
         waiting = (
-            each for each in self._ledger.waiting if each.waits.keys() & each.profile.gang_plugins
+            each for each in self._store.waiting if each.waits.keys() & each.profile.gang_plugins
         )
         keys = (group_key(record.trial.facts) for record in waiting)
         return tuple(sorted({key for key in keys if key is not None}))
 
     def counts(self) -> CycleCounts:
-        return self._ledger.counts()
+        return self._store.counts()
 
     def validate(self) -> None:
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
-        self._ledger.validate()
+        self._store.validate()
 
     def _effects(self, out: Outbox) -> list[Effect]:
         """The effects of a call, once all that plugins said of waiting pods in it is heeded.
@@ -303,24 +303,24 @@ class AttemptsCore(Outcomes):
                     self._allow(word.uid, word.plugin, out)
                     continue
                 status = refused_by(word.plugin, word.reason)
-                for record in self._ledger.coming(word):
+                for record in self._store.coming(word):
                     record.refusal = record.refusal or status
-                for uid in self._ledger.waiting_for(word):
+                for uid in self._store.waiting_for(word):
                     self._reject(uid, status, out)
         if len(out.bind) > 1:
-            out.bind.sort(key=self._ledger.order)
+            out.bind.sort(key=self._store.order)
         return out.effects()
 
     def _allow(self, uid: str, plugin: str, out: Outbox) -> None:
-        record = self._ledger.pods.here.get(uid)
+        record = self._store.pods.here.get(uid)
         if record is not None and plugin in record.waits:
             if len(record.waits) == 1:
                 self._permitted(record, out)
             else:
-                self._ledger.let_go(record, plugin)
+                self._store.let_go(record, plugin)
 
     def _reject(self, uid: str, status: Status, out: Outbox) -> None:
-        record = self._ledger.pods.here.get(uid)
+        record = self._store.pods.here.get(uid)
         if record is not None and record.state is PodState.WAITING:
             self._refused(record, status, out)
 
@@ -328,7 +328,7 @@ class AttemptsCore(Outcomes):
         self, pod: PodInCycle, profile: Profile, lease_id: int, record: PodRecord, out: Outbox
     ) -> None:
         """One that goes on where it is, under this lease."""
-        self._ledger.go(record, PodEvent.LEASE)
+        self._store.go(record, PodEvent.LEASE)
         record.lease_id = lease_id
         if record.state is PodState.LEASED:
             record.pod, record.profile = pod, profile
@@ -341,13 +341,13 @@ class AttemptsCore(Outcomes):
         earlier: of this batch.
         """
         pod, event = decision.pod, event_of(decision)
-        record = self._ledger.pods.known(pod.uid, event)
+        record = self._store.pods.known(pod.uid, event)
         is_late = record.state is PodState.GONE and record.decided is None
         if is_late or pod.attempt < record.pod.attempt:
             return
-        if gist(decision) == (record.decided if earlier is None else gist(earlier)):
+        if decision_key(decision) == (record.decided if earlier is None else decision_key(earlier)):
             return
         why = "" if earlier is None else "it is decided twice in a batch"
         if pod.attempt > record.pod.attempt:
             why = f"attempt {pod.attempt} was never leased"
-        raise self._ledger.pods.illegal(pod.uid, event, why)
+        raise self._store.pods.illegal(pod.uid, event, why)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roadstead.attempts import steps
+from roadstead.attempts.attempt_store import AttemptStore
 from roadstead.attempts.effects import Outbox, Verdict
-from roadstead.attempts.ledger import Ledger
 from roadstead.attempts.pods import (
     ENDED_UNBOUND,
     RESERVED,
@@ -26,32 +26,32 @@ from roadstead.protocol.status import Status
 
 
 class Outcomes:
-    """Records of one ledger, taken on one by one."""
+    """Records of one store, taken on one by one."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, store: AttemptStore) -> None:
+        self._store = store
 
     def _verdict(self, decision: Decision) -> Verdict:
         if decision.error:
             return failed(decision.error)
         assert decision.diagnosis is not None, f"{decision.pod.key}: no node and no reason"
-        profile = self._ledger.pods.here[decision.pod.uid].profile
+        profile = self._store.pods.here[decision.pod.uid].profile
         return no_node(profile, decision.pod, decision.diagnosis, decision.post_filter)
 
     def _place(
         self, node_of: Mapping[str, str], read_versions: Mapping[str, int], out: Outbox
     ) -> None:
         """Pods that waited for a decision got nodes, of which these versions were read."""
-        undecided = self._ledger.undecided
+        undecided = self._store.undecided
         records = [undecided[uid] for uid in node_of]
-        tokens = self._ledger.next_tokens(len(records))
+        tokens = self._store.next_tokens(len(records))
         for record, node_name, token in zip(records, node_of.values(), tokens, strict=True):
             uid, key, info, _, attempt, _ = record.pod
             read = read_versions.get(node_name, 0)
             record.refusal, record.decided = None, (attempt, node_name, "")
             record.attempt = trial = Attempt(token, uid, key, node_name, info.facts, read)
             out.assume.append(trial)
-        self._ledger.go_all(records, PodEvent.PLACE)
+        self._store.go_all(records, PodEvent.PLACE)
 
     def _assumed_one(self, record: PodRecord, status: Status, now_s: float, out: Outbox) -> None:
         if record.state is PodState.ASSUMING:
@@ -64,7 +64,7 @@ class Outcomes:
             out.forget.append(record.trial)
 
     def _reserve(self, record: PodRecord, now_s: float, out: Outbox) -> None:
-        self._ledger.go(record, PodEvent.ACCEPT)
+        self._store.go(record, PodEvent.ACCEPT)
         target = record.target
         waits: dict[str, float] = {}
         status = record.refusal or steps.reserve(record.profile, target)
@@ -76,15 +76,15 @@ class Outcomes:
             record.waits = {
                 plugin: Wait(wait_s, now_s + wait_s) for plugin, wait_s in waits.items()
             }
-            self._ledger.go(record, PodEvent.PARK)
+            self._store.go(record, PodEvent.PARK)
         else:
             self._permitted(record, out)
 
     def _permitted(self, record: PodRecord, out: Outbox) -> None:
-        self._ledger.go(record, PodEvent.PERMIT)
+        self._store.go(record, PodEvent.PERMIT)
         status = steps.prepare(record.profile, record.target)
         if status.is_success:
-            self._ledger.go(record, PodEvent.BIND)
+            self._store.go(record, PodEvent.BIND)
             out.bind.append(record.trial)
         else:
             self._end(record, PodEvent.FAIL, out, failed(status.message, status.plugin))
@@ -99,7 +99,7 @@ class Outcomes:
     def _answered_one(self, record: PodRecord, answer: BindAnswer, out: Outbox) -> None:
         event = answer.event
         if event is PodEvent.COMMIT:
-            self._ledger.go(record, event)
+            self._store.go(record, event)
             out.warn(record, steps.post_bind(record.profile, record.target))
             out.confirm.append(record.trial)
             out.tell_done([record])
@@ -113,7 +113,7 @@ class Outcomes:
     def _end(self, record: PodRecord, event: PodEvent, out: Outbox, verdict: Verdict) -> None:
         """The one way out without a bind: Unreserve in reverse order, forget, tell the queue."""
         state = record.state
-        self._ledger.go(record, event)
+        self._store.go(record, event)
         if state in RESERVED:
             out.warn(record, steps.unreserve(record.profile, record.target))
         # The cache may have assumed what is deleted before it answered.

@@ -126,7 +126,7 @@ def event_of(decision: Decision) -> PodEvent:
     return PodEvent.FAIL if decision.error else PodEvent.REJECT
 
 
-def gist(decision: Decision) -> tuple[int, str | None, str]:
+def decision_key(decision: Decision) -> tuple[int, str | None, str]:
     """What of a decision tells it from another one for the same pod."""
     return decision.pod.attempt, decision.node_name, decision.error
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from roadstead.binder.cluster import together
+from roadstead.binder.binder_store import in_one_append
 from roadstead.binder.core import BinderCore
 from roadstead.binder.outcomes import GonePod, PodOutcomes
 from roadstead.binder.pods import Effect
@@ -108,7 +108,7 @@ class BinderJournal:
         effects = [*self.describe(run.cluster), *self.describe(_rules_of(run.profiles))]
         if run.digest:
             effects += self.describe(RunMark(BEGUN, run.digest), RecordKind.RUN)
-        return together(effects)
+        return in_one_append(effects)
 
     def with_claims(self, effects: Sequence[Effect]) -> list[Effect]:
         """Binds together with the claims that they bound: one record group, all or nothing."""
@@ -116,7 +116,7 @@ class BinderJournal:
         for change in self._volumes.news():
             claims = BoundClaims(change.claims, change.volumes, change.removed)
             effects += self.describe(claims, RecordKind.STORAGE)
-        return together(effects)
+        return in_one_append(effects)
 
     def write(self, records: Records) -> None:
         """Append records and flush. Whatever is raised, they may not be durable."""

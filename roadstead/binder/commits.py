@@ -16,7 +16,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from roadstead.binder.cluster import NodeBook, to_journal
+from roadstead.binder.all_or_nothing import Missing, Refusal, refused_groups
+from roadstead.binder.binder_store import BinderStore, to_journal
 from roadstead.binder.pods import (
     Acknowledge,
     BinderSettings,
@@ -30,7 +31,6 @@ from roadstead.binder.pods import (
     Verify,
     VerifyFirst,
 )
-from roadstead.binder.together import Missing, Refusal, refused_together
 from roadstead.binder.tokens import TokenMemory, conflict
 from roadstead.binder.undo import BatchStart, Unflushed
 from roadstead.journal import JournalRecord, RecordKind
@@ -70,7 +70,7 @@ class _Decided:
         return [*self.answers, *to_journal(self.journal)]
 
 
-class Commits(NodeBook):
+class Commits(BinderStore):
     """What was asked for, under which tokens and epochs, and what became of it."""
 
     def __init__(
@@ -140,7 +140,7 @@ class Commits(NodeBook):
             self._bind_pending(requests, records, histories, decided)
             return decided.effects()
         self._check_tokens(requests)
-        refused = self._refused_together(requests)
+        refused = self._refused_groups(requests)
         for request in requests:
             decided.add(self._bind_one(request, refused.get(request.token), histories))
         return decided.effects()
@@ -281,7 +281,7 @@ class Commits(NodeBook):
         self.last_lsn = lsn
         return journal
 
-    def _refused_together(self, requests: Sequence[BindRequest]) -> dict[str, Refusal]:
+    def _refused_groups(self, requests: Sequence[BindRequest]) -> dict[str, Refusal]:
         """Requests of gangs of which too few fit, and of transactions of which not all do."""
         if all(r.facts.pod_group is None and not r.transaction for r in requests):
             return {}
@@ -292,7 +292,7 @@ class Commits(NodeBook):
             return self._forbidding(request, self.pods.here.get(request.uid), self._fits)
 
         undecided = [each for each in requests if not self._is_decided(each)]
-        refused = refused_together(undecided, self.placements, forbids, self._missing)
+        refused = refused_groups(undecided, self.placements, forbids, self._missing)
         self._undo()
         return refused
 

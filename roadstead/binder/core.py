@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from roadstead.binder.cluster import to_journal
+from roadstead.binder.binder_store import to_journal
 from roadstead.binder.commits import Commits
 from roadstead.binder.pods import (
     COUNTED,

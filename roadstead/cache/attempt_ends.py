@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from roadstead.cache.changes import Changes
-from roadstead.cache.pods import BinderWord, Placement
+from roadstead.cache.pods import BinderAnswer, Placement
 from roadstead.cache.state import ClusterState
 from roadstead.facts.pod import Pod, identity_of
 
@@ -47,7 +47,7 @@ class AttemptEnds:
         for uid in bound:
             self._volumes.ledger.confirm(uid)
 
-    def resolve(self, answers: Sequence[BinderWord]) -> list[BinderWord]:
+    def resolve(self, answers: Sequence[BinderAnswer]) -> list[BinderAnswer]:
         """End attempts as the binder answered; the answers that did not come too late."""
         answer = self._core.resolve(answers)
         self._changes.send(answer.deltas)
@@ -66,7 +66,7 @@ class AttemptEnds:
         """(uid, token) of the pods that a scheduler assumed before this epoch."""
         return [
             (each.uid, each.token)
-            for each in self._core.on_trial()
+            for each in self._core.unconfirmed()
             if is_of_earlier_life(each.token, owner, epoch)
         ]
 

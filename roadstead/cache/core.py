@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from roadstead.cache.book import CacheBook
+from roadstead.cache.cache_store import CacheStore
 from roadstead.cache.pods import (
     COUNTED,
-    ON_TRIAL,
     TABLE,
+    UNCONFIRMED,
     AskBinder,
     Assumption,
-    BinderWord,
+    BinderAnswer,
     CacheAnswer,
     Placement,
     PodEvent,
@@ -32,7 +32,7 @@ from roadstead.protocol.status import unresolvable
 _OVER = unresolvable("the attempt was forgotten before this copy of it came")
 
 
-class CacheCore(CacheBook):
+class CacheCore(CacheStore):
     """Pods by state over a node store that it alone changes. The store starts empty."""
 
     def assume(self, batch: Sequence[Assumption], now_s: float) -> CacheAnswer:
@@ -77,7 +77,7 @@ class CacheCore(CacheBook):
             record = self.pods.here.get(uid)
             if record is None:
                 continue
-            if record.state in ON_TRIAL and record.token == token:
+            if record.state in UNCONFIRMED and record.token == token:
                 self._go(record, PodEvent.FORGET)
                 deltas += self.placements.lift(uid)
             else:
@@ -123,7 +123,7 @@ class CacheCore(CacheBook):
     def confirm_assumed(self, uids: Iterable[str]) -> None:
         """The cluster shows pods as they are counted here; others are left alone."""
         records = (self.pods.here.get(uid) for uid in dict.fromkeys(uids))
-        self._go_all([r for r in records if r is not None and r.state in ON_TRIAL], PodEvent.ADD)
+        self._go_all([r for r in records if r is not None and r.state in UNCONFIRMED], PodEvent.ADD)
 
     def update_pod(self, uid: str, facts: PodFacts, node_name: str) -> list[Delta]:
         """A pod on a node changed; one that is assumed or expired is confirmed by that.
@@ -177,7 +177,7 @@ class CacheCore(CacheBook):
             asks.append(AskBinder(record.uid, record.key, record.token, record.node_name))
         return asks
 
-    def resolve(self, words: Iterable[BinderWord]) -> CacheAnswer:
+    def resolve(self, words: Iterable[BinderAnswer]) -> CacheAnswer:
         """The binder's words on what `expire` asked: bound confirms the pod, None expires it.
 
         Refused, with nothing changed: a word on a pod or an attempt that is no longer asked about.
@@ -230,7 +230,7 @@ class CacheCore(CacheBook):
             copy.state, copy.history = record.state, record.history
             fresh.pods.restore([copy])
             fresh.placements.place(copy.uid, copy.node_name, copy.facts)
-            if copy.state in ON_TRIAL:
+            if copy.state in UNCONFIRMED:
                 fresh._deadlines.put([copy], record.deadline_s)
         return fresh
 
@@ -256,10 +256,10 @@ class CacheCore(CacheBook):
         for uid, record in here.items():
             assert self.placements.node_of(uid) == record.node_name, f"{uid} is elsewhere"
             assert self.placements.facts_of(uid) == record.facts, f"{uid} has other facts"
-            on_trial = record.state in ON_TRIAL
-            assert (uid in self._deadlines) == on_trial, f"{uid}: deadline and state disagree"
+            unconfirmed = record.state in UNCONFIRMED
+            assert (uid in self._deadlines) == unconfirmed, f"{uid}: deadline and state disagree"
         assert len(self.placements) == len(here), "a pod is counted and not known"
-        trials = sum(record.state in ON_TRIAL for record in here.values())
+        trials = sum(record.state in UNCONFIRMED for record in here.values())
         assert len(self._deadlines) == trials, "a deadline is kept for nobody"
 
     def _go(self, record: PodRecord, event: PodEvent, deadline_s: float = 0.0) -> None:
@@ -271,9 +271,9 @@ class CacheCore(CacheBook):
         """The one mutator of states: deadlines follow; placements do not."""
         begun: list[PodRecord] = []
         for moved in self.pods.go_all(records, event):
-            if moved.was in ON_TRIAL:
+            if moved.was in UNCONFIRMED:
                 self._deadlines.take(moved.among(records))
-            if moved.to in ON_TRIAL:
+            if moved.to in UNCONFIRMED:
                 begun += moved.among(records)
         self._deadlines.put(begun, deadline_s)
 
@@ -316,7 +316,7 @@ class CacheCore(CacheBook):
     @staticmethod
     def _is_same(record: PodRecord, item: Assumption) -> bool:
         return (
-            record.state in ON_TRIAL
+            record.state in UNCONFIRMED
             and (record.token, record.node_name) == (item.token, item.node_name)
             and record.facts == item.facts
         )

@@ -67,7 +67,7 @@ TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
 )
 
 COUNTED = frozenset({_S.ASSUMED, _S.ASKED, _S.ADDED})
-ON_TRIAL = frozenset({_S.ASSUMED, _S.ASKED})
+UNCONFIRMED = frozenset({_S.ASSUMED, _S.ASKED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class AskBinder:
 
 
 @dataclass(frozen=True, slots=True)
-class BinderWord:
+class BinderAnswer:
     """The binder's word on an attempt: the node the pod is bound to, or None if it is not."""
 
     uid: str

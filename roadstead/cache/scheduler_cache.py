@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from roadstead.cache.attempt_ends import AttemptEnds
 from roadstead.cache.changes import Changes
-from roadstead.cache.pods import AskBinder, Assumption, BinderWord, Placement, PodState
+from roadstead.cache.pods import AskBinder, Assumption, BinderAnswer, Placement, PodState
 from roadstead.cache.row_versions import RowVersion
 from roadstead.cache.state import ClusterState
 from roadstead.facts.node import NodeFacts
@@ -217,7 +217,7 @@ class SchedulerCache:
         """Assumptions whose time is over: ask the binder, then `resolve` (I6)."""
         return self._core.expire(now_s)
 
-    def resolve(self, answers: Sequence[BinderWord]) -> ResolveOutcome:
+    def resolve(self, answers: Sequence[BinderAnswer]) -> ResolveOutcome:
         """End attempts as the binder answered."""
         # Before: who is gone may be forgotten at once, where many expire together.
         counted = [each.uid for each in answers if self._core.node_of(each.uid) is not None]

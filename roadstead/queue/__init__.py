@@ -31,7 +31,7 @@ Backoff grows with rejections, or with consecutive errors where there are any; a
 expired lease is no fault of the pod and adds none. It ends with the window in which it would end.
 A pod that a plugin rejected is leased from BACKOFF while ACTIVE is empty; one whose attempt failed
 waits its time. What events mean is told by `EventRules` (for clusters: `roadstead.queue.rules`),
-and asked for whole classes of pods (`roadstead.queue.returning`).
+and asked for whole classes of pods (`roadstead.queue.requeueing`).
 
 Follows pkg/scheduler/backend/queue (scheduling_queue.go, active_queue.go, backoff_queue.go) of 1.34
 with SchedulerQueueingHints and SchedulerPopFromBackoffQ on; leases and the bound on pods are ours.

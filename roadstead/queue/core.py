@@ -34,7 +34,7 @@ from roadstead.queue.pods import (
     priority_sort,
 )
 from roadstead.queue.queue_store import QueueStore
-from roadstead.queue.returning import Returning
+from roadstead.queue.requeueing import Requeueing
 
 Among = Callable[[PodIdentity, PodFacts], bool]
 
@@ -65,8 +65,8 @@ class QueueCore(Generic[EventT]):
         self._store: QueueStore[EventT] = QueueStore(sort, rules.any_of, self.settings)
         self._lease_order: LeaseOrder[EventT] = LeaseOrder(self._store, self.settings.max_passed)
         self._nominator: Nominator[EventT] = Nominator(self._store.pods.here)
-        self._back: Returning[EventT] = Returning(self._store, gate, rules, self.settings)
-        self.gate: Gate = self._back.gate
+        self._requeueing: Requeueing[EventT] = Requeueing(self._store, gate, rules, self.settings)
+        self.gate: Gate = self._requeueing.gate
         self._next_seq = 0
         self._epochs: dict[str, int] = {}
 
@@ -92,7 +92,7 @@ class QueueCore(Generic[EventT]):
                 refused.append(uid)
             else:
                 accepted[uid] = self._new(identity, facts, now_s)
-        self._back.enter_new(list(accepted.values()), now_s)
+        self._requeueing.enter_new(list(accepted.values()), now_s)
         for uid, facts in again:
             self._update(living[uid], facts, now_s, None)
         full = unschedulable(f"the queue is full: it holds {self.settings.max_pods} pods")
@@ -118,7 +118,7 @@ class QueueCore(Generic[EventT]):
         for entries in self._lease_order.picks(owner, max_pods, profile):
             lease = lease or self._store.in_flight.begin(owner, epoch, deadline_s)
             pods += self._lease_pods(entries, lease)
-        pods = self._back.skip_deleting(pods, now_s)
+        pods = self._requeueing.skip_deleting(pods, now_s)
         lease_id = lease.lease_id if lease is not None and pods else 0
         return LeaseBatch(lease_id, owner, epoch, deadline_s, tuple(pods))
 
@@ -159,11 +159,11 @@ class QueueCore(Generic[EventT]):
             lease, [(pod.uid, _REPORTED[pod.reason]) for pod in pods]
         )
         reports = {pod.uid: pod for pod in pods}
-        hints = self._back.hints(self._store.in_flight.events_since(lease))
+        hints = self._requeueing.hints(self._store.in_flight.events_since(lease))
         for entry in todo:
             report = reports[entry.uid]
             self._nominate(entry, report, now_s)
-            self._back.give_back(entry, report, hints, now_s)
+            self._requeueing.give_back(entry, report, hints, now_s)
             lease.closed[entry.uid] = _REPORTED[report.reason]
         return answer
 
@@ -177,11 +177,11 @@ class QueueCore(Generic[EventT]):
 
     def take_cleared(self) -> list[QueuedPod]:
         """Pods whose nominations hold no room any more: lost to others, or the pods are gated."""
-        return self._back.take_held_back()
+        return self._requeueing.take_held_back()
 
     def take_released(self) -> list[QueuedPod]:
         """Nominated pods that are gated no more."""
-        return self._back.take_released()
+        return self._requeueing.take_released()
 
     def update(
         self,
@@ -229,7 +229,7 @@ class QueueCore(Generic[EventT]):
 
         Pods in flight see them when they come back. among: which waiting pods may move at all.
         """
-        moved = self._back.move(
+        moved = self._requeueing.move(
             events, now_s, None if among is None else lambda pod: among(pod.identity, pod.facts)
         )
         for event in events:
@@ -247,8 +247,8 @@ class QueueCore(Generic[EventT]):
             if entry is None or entry.state is PodState.ACTIVE:
                 continue
             if entry.state is PodState.IN_FLIGHT:
-                self._back.remember(entry, [None])
-            elif self._back.enter(entry, PodEvent.ACTIVATE, now_s) is PodState.ACTIVE:
+                self._requeueing.remember(entry, [None])
+            elif self._requeueing.enter(entry, PodEvent.ACTIVATE, now_s) is PodState.ACTIVE:
                 moved.append(uid)
         return tuple(moved)
 
@@ -257,7 +257,7 @@ class QueueCore(Generic[EventT]):
         count = 0
         backoff = self._store.backoff
         while (entry := backoff.first()) is not None and entry.backoff_until_s <= now_s:
-            self._back.enter(entry, PodEvent.ACTIVATE, now_s)
+            self._requeueing.enter(entry, PodEvent.ACTIVATE, now_s)
             count += 1
         return count
 
@@ -265,10 +265,10 @@ class QueueCore(Generic[EventT]):
         """Retry pods that were unschedulable for `unschedulable_max_s`; answers how many."""
         count = 0
         heap = self._store.unschedulable.heap
-        hints = self._back.hints([None])
+        hints = self._requeueing.hints([None])
         wait_s = self.settings.unschedulable_max_s
         while (entry := heap.first()) is not None and entry.timestamp_s + wait_s <= now_s:
-            self._back.retry(entry, hints, now_s)
+            self._requeueing.retry(entry, hints, now_s)
             count += 1
         return count
 
@@ -365,8 +365,8 @@ class QueueCore(Generic[EventT]):
         for lower in nominator.lower(node_name, entry.facts.priority) if report.preempts else ():
             # Its room is taken: it looks for another one when its backoff is over.
             nominator.note(lower.uid, "")
-            self._back.hold_back(lower)
-            self._back.update(lower, nominator.facts_for(lower.facts, ""), now_s, [None])
+            self._requeueing.hold_back(lower)
+            self._requeueing.update(lower, nominator.facts_for(lower.facts, ""), now_s, [None])
 
     def _lease_pods(self, entries: Entries[EventT], lease: Lease[EventT]) -> list[QueuedPod]:
         for entry in entries:
@@ -390,10 +390,10 @@ class QueueCore(Generic[EventT]):
         if events is None and entry.facts == facts:
             return
         self._nominator.note(entry.uid, facts.nominated_node_name)
-        self._back.update(entry, facts, now_s, [None] if events is None else events)
+        self._requeueing.update(entry, facts, now_s, [None] if events is None else events)
 
     def _end(self, lease: Lease[EventT], now_s: float) -> EndedLease:
         uids = tuple(lease.open)
         for entry in list(lease.open.values()):
-            self._back.enter(entry, PodEvent.EXPIRE, now_s)
+            self._requeueing.enter(entry, PodEvent.EXPIRE, now_s)
         return EndedLease(lease.lease_id, lease.owner, lease.epoch, uids)

@@ -154,10 +154,10 @@ class World:
 
     def picture(self):
         """All that the core knows, to be compared before and after."""
-        ledger = self.core._ledger
-        kept = [ledger.pods.here, ledger.pods.ended, ledger.attempts, ledger.ended_attempts]
+        store = self.core._store
+        kept = [store.pods.here, store.pods.ended, store.attempts, store.ended_attempts]
         pods = [{name: picture_of(record) for name, record in each.items()} for each in kept]
-        return pods, list(ledger.undecided), self.core.counts(), next_deadline_s(self.core)
+        return pods, list(store.undecided), self.core.counts(), next_deadline_s(self.core)
 
 
 def picture_of(record):

@@ -29,7 +29,7 @@ class Plainly(World):
 def step(world, number, kind, picks, outcome):
     """One call of a core. picks: of pods, of those undecided, or of the tokens that were given."""
     core = world.core
-    tokens = [f"s/1/{pick % (core._ledger._last_attempt or 1) + 1}" for pick in picks]
+    tokens = [f"s/1/{pick % (core._store._last_attempt or 1) + 1}" for pick in picks]
     if kind == "lease":
         return core.lease(number, [world.pod(f"u{pick}", number) for pick in picks])
     if kind in ("place", "none"):

@@ -216,7 +216,7 @@ class CoreMachine(RuleBasedStateMachine):
     @rule(number=st.integers(1, 12), outcome=st.sampled_from(BindOutcome))
     def core_gets_an_answer_that_nobody_gave(self, number, outcome):
         token = f"s/1/{number}"
-        record = self.world.core._ledger.attempts.get(token)
+        record = self.world.core._store.attempts.get(token)
         # An answer out of nowhere is caught where it cannot be; elsewhere it would be believed.
         if record is None or record.state not in (PodState.BINDING, PodState.ASKED):
             answer = BindAnswer(token, outcome, "n9")
@@ -258,18 +258,18 @@ class CoreMachine(RuleBasedStateMachine):
     @invariant()
     def lent_pods_are_live_and_live_pods_are_lent(self):
         leased = {uid for uid, place in self.cluster.queue.items() if isinstance(place, int)}
-        assert leased == set(self.world.core._ledger.pods.here)
+        assert leased == set(self.world.core._store.pods.here)
 
     @invariant()
     def what_is_reserved_is_counted_and_only_attempts_can_be_counted(self):
-        live = self.world.core._ledger.pods.here
+        live = self.world.core._store.pods.here
         for uid, record in live.items():
             if record.state in RESERVED:
                 assert self.cluster.counted.get(uid) == record.trial.token
 
     @invariant()
     def reserve_and_unreserve_are_called_in_turns(self):
-        for uid, record in self.world.core._ledger.pods.here.items():
+        for uid, record in self.world.core._store.pods.here.items():
             calls = [
                 line.split()[0]
                 for line in self.world.log

@@ -69,8 +69,8 @@ def record_in(world, state):
     else:
         world.bring_to(state)
     if state is S.NEW:
-        return world.core._ledger.new(world.pod(), None, 0)
-    record = world.core._ledger.pods.find("u1")
+        return world.core._store.new(world.pod(), None, 0)
+    record = world.core._store.pods.find("u1")
     record.state = state
     return record
 
@@ -83,7 +83,7 @@ def test_arrow_of_the_table_leads_to_its_target(state, event, target):
     send(world, state, event)
     through = {S.ASSUMED: S.BINDING, S.PERMITTED: S.BINDING}
     assert world.core.state_of("u1") is through.get(target, target)
-    assert f"{event.value}→{target.value}" in world.core._ledger.pods.find("u1").history
+    assert f"{event.value}→{target.value}" in world.core._store.pods.find("u1").history
     world.core.validate()
 
 
@@ -95,7 +95,7 @@ def test_arrow_from_a_passing_state_is_taken_within_one_call(state, event, targe
     world = World(says={"A": says}).bring_to(S.ASSUMING)
     world.accept("s/1/1")
     assert world.core.state_of("u1") is ends_in
-    assert f"{event.value}→{target.value}" in world.core._ledger.pods.find("u1").history
+    assert f"{event.value}→{target.value}" in world.core._store.pods.find("u1").history
     world.core.validate()
 
 
@@ -105,7 +105,7 @@ def test_event_outside_the_table_raises_and_changes_nothing(state, event):
     record = record_in(world, state)
     before = world.picture()
     with pytest.raises(IllegalTransitionError, match=f"{event.value} is not allowed in state"):
-        world.core._ledger.go(record, event)
+        world.core._store.go(record, event)
     assert world.picture() == before
 
 

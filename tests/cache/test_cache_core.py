@@ -5,7 +5,7 @@ import pytest
 from roadstead.cache import (
     AskBinder,
     Assumption,
-    BinderWord,
+    BinderAnswer,
     CacheCore,
     CacheSettings,
     Placement,
@@ -291,7 +291,7 @@ class TestExpiry:
         core = cache_with("n1")
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
-        answer = core.resolve([BinderWord("uid-a", "t1", None)])
+        answer = core.resolve([BinderAnswer("uid-a", "t1", None)])
         assert kinds(answer.deltas) == [("remove_pod", "n1", "uid-a")]
         assert core.state_of("uid-a") is PodState.EXPIRED
 
@@ -299,7 +299,7 @@ class TestExpiry:
         core = cache_with("n1", "n2")
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
-        core.resolve([BinderWord("uid-a", "t1", "n2")])
+        core.resolve([BinderAnswer("uid-a", "t1", "n2")])
         assert core.state_of("uid-a") is PodState.ADDED
         assert cpu(core) == {"n1": 0, "n2": 100}
 
@@ -311,7 +311,9 @@ class TestExpiry:
         assert len(core.expire(905.0)) == 1
         assert next_deadline_s(core) == 910.0
 
-    @pytest.mark.parametrize("word", [BinderWord("uid-a", "t0", None), BinderWord("x", "t1", None)])
+    @pytest.mark.parametrize(
+        "word", [BinderAnswer("uid-a", "t0", None), BinderAnswer("x", "t1", None)]
+    )
     def test_word_that_was_not_asked_for_is_refused(self, word):
         core = cache_with("n1")
         core.assume([assumption("a", "n1")], 0.0)
@@ -324,14 +326,14 @@ class TestExpiry:
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
         core.confirm([placement("a", "n1")])
-        assert core.resolve([BinderWord("uid-a", "t1", None)]).refused
+        assert core.resolve([BinderAnswer("uid-a", "t1", None)]).refused
         assert cpu(core) == {"n1": 100}
 
     def test_pod_added_again_after_expiry_is_counted_again(self):
         core = cache_with("n1")
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
-        core.resolve([BinderWord("uid-a", "t1", None)])
+        core.resolve([BinderAnswer("uid-a", "t1", None)])
         assert kinds(core.confirm([placement("a", "n1")])) == [("add_pod", "n1", "uid-a")]
         core.validate()
 
@@ -339,7 +341,7 @@ class TestExpiry:
         core = cache_with("n1", "n2")
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
-        core.resolve([BinderWord("uid-a", "t1", None)])
+        core.resolve([BinderAnswer("uid-a", "t1", None)])
         core.assume([assumption("a", "n2", token="t2")], 901.0)
         assert core.forget([("uid-a", "t1")]).refused
         assert cpu(core) == {"n1": 0, "n2": 100}

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from roadstead.cache import (
     Assumption,
-    BinderWord,
+    BinderAnswer,
     CacheAnswer,
     CacheCore,
     CacheSettings,
@@ -154,7 +154,7 @@ class CacheMachine(RuleBasedStateMachine):
         now_s = self.now_s
         asks = self.do(lambda core: core.expire(now_s))
         assert all(self.core.state_of(ask.uid) is PodState.ASKED for ask in asks)
-        words = [BinderWord(ask.uid, ask.token, bound) for ask in asks] if told else []
+        words = [BinderAnswer(ask.uid, ask.token, bound) for ask in asks] if told else []
         self.do(lambda core: core.resolve(words))
 
     @rule(name=node_names, cordoned=st.booleans())

@@ -8,7 +8,7 @@ import pytest
 from roadstead.cache import (
     TABLE,
     Assumption,
-    BinderWord,
+    BinderAnswer,
     CacheCore,
     Placement,
     PodEvent,
@@ -42,7 +42,7 @@ def pod_in(state: PodState) -> CacheCore:
     if state in (PodState.ASKED, PodState.EXPIRED):
         core.expire(900.0)
     if state is PodState.EXPIRED:
-        core.resolve([BinderWord("u1", "t1", None)])
+        core.resolve([BinderAnswer("u1", "t1", None)])
     elif state is PodState.ADDED:
         core.confirm([Placement("u1", "default/a", FACTS, "n1")])
     elif state is PodState.DELETED:
@@ -62,7 +62,7 @@ def send(core: CacheCore, event: PodEvent) -> bool:
     if event is PodEvent.ASK:
         return bool(core.expire(10_000.0))
     if event is PodEvent.EXPIRE:
-        return not core.resolve([BinderWord("u1", "t1", None)]).refused
+        return not core.resolve([BinderAnswer("u1", "t1", None)]).refused
     if event is PodEvent.ADD:
         core.confirm([Placement("u1", "default/a", OTHER, "n2")])
     elif event is PodEvent.UPDATE:

@@ -4,7 +4,7 @@ import pytest
 
 from roadstead.cache import (
     Assumption,
-    BinderWord,
+    BinderAnswer,
     CacheSettings,
     ClusterState,
     PodState,
@@ -262,7 +262,7 @@ def test_the_binders_answers_end_attempts_unless_they_come_too_late():
     world.news()
 
     words = {"uid-a": "n1"}
-    answers = [BinderWord(each.uid, each.token, words.get(each.uid)) for each in asks]
+    answers = [BinderAnswer(each.uid, each.token, words.get(each.uid)) for each in asks]
     outcome = world.cache.resolve(answers)
 
     assert (outcome.late, list(outcome.freed)) == (1, pods_of("b", "c"))
@@ -276,7 +276,7 @@ def test_the_binders_answer_decides_what_becomes_of_claims(node_name, claim_is):
     world.assume("p", facts=using("c"))
     (ask,) = world.cache.expire(2.0)
 
-    world.cache.resolve([BinderWord(ask.uid, ask.token, node_name)])
+    world.cache.resolve([BinderAnswer(ask.uid, ask.token, node_name)])
 
     assert world.claim() == claim_is
     assert world.state.volumes.ledger.holders() == ()

@@ -211,13 +211,13 @@ TestProfilesMachine = ProfilesMachine.TestCase
 
 
 def conflict_changes_the_time(core, change):
-    original = core._back.give_back
+    original = core._requeueing.give_back
 
     def give_back(entry, report, hints, now_s):
         original(entry, report, hints, now_s)
         entry.timestamp_s = now_s
 
-    change(core._back, "give_back", give_back)
+    change(core._requeueing, "give_back", give_back)
 
 
 def an_attempt_is_not_counted(core, change):

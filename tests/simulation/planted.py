@@ -19,9 +19,9 @@ from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.seam import NOTHING
 from roadstead.actors.supervisor.replacing import Refill
 from roadstead.actors.worker.table_follower import TableFollower
+from roadstead.attempts.attempt_store import AttemptStore
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.effects import Forget
-from roadstead.attempts.ledger import Ledger
 from roadstead.attempts.pods import BindAnswer, BindOutcome
 from roadstead.binder import commits
 from roadstead.binder.binder import Binder
@@ -148,7 +148,7 @@ def the_binder_trusts_counts_of_before(put):
 
 @bug(found=0)
 def a_gang_is_committed_in_part(put):
-    put(commits, "refused_together", lambda *ignored: {})
+    put(commits, "refused_groups", lambda *ignored: {})
 
 
 @bug(found=0)
@@ -317,7 +317,7 @@ def new_nodes_are_not_told_to_the_queue(put):
 
 @bug(found=0)
 def a_token_is_used_again(put):
-    put(Ledger, "next_tokens", lambda self, count: [f"{self._token_prefix}1"] * count)
+    put(AttemptStore, "next_tokens", lambda self, count: [f"{self._token_prefix}1"] * count)
 
 
 @bug(found=0)

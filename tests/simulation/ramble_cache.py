@@ -222,7 +222,7 @@ class _Ramble:
     def _pairs(self, most=3):
         chosen = self._some(self._attempts[-20:], 0, most)
         pairs = [(who.uid, token) for (who, _), _, token in chosen]
-        now = [(each.uid, each.token) for each in self._core.on_trial()]
+        now = [(each.uid, each.token) for each in self._core.unconfirmed()]
         return (*pairs[:1], *self._some(now, 0, most)) if self.draw.random() < 0.9 else (*pairs,)
 
     async def _settle(self):

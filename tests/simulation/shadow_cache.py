@@ -187,7 +187,11 @@ class ShadowCache:
         self.asked &= trial
         counts = core.counts()
         for what, here, there in (
-            ("deadlines", {each.uid: each.deadline_s for each in core.on_trial()}, self._until_s),
+            (
+                "deadlines",
+                {each.uid: each.deadline_s for each in core.unconfirmed()},
+                self._until_s,
+            ),
             ("the first one", next_deadline_s(core), min(self._until_s.values(), default=None)),
             (
                 "asked",
@@ -211,8 +215,8 @@ class ShadowCache:
         here = copy.nodes, copy.pods, copy.named, copy.problems
         if here != (self._copy.nodes, self._copy.pods, self._copy.named, []):
             self.wrong(f"after {name}: a snapshot holds {here}")
-        times = {each.uid: (each.state, each.deadline_s) for each in again.on_trial()}
-        first_s, trial = next_deadline_s(again), core.on_trial()
+        times = {each.uid: (each.state, each.deadline_s) for each in again.unconfirmed()}
+        first_s, trial = next_deadline_s(again), core.unconfirmed()
         if times != {each.uid: (each.state, each.deadline_s) for each in trial}:
             self.wrong(f"after {name}: one made anew has the deadlines {times}")
         if core.compare(again) or again.counts() != core.counts():

@@ -42,7 +42,7 @@ class ShadowCycle(CycleAccount):
 
     def __init__(self, core):
         self._core = core
-        most = core._ledger.pods.max_ended
+        most = core._store.pods.max_ended
         super().__init__(f"{core.owner}/{core.epoch}/", core._profiles, len(core._rooms), most)
         self._log, self.problems = [], []
         for profile in dict.fromkeys(core._profiles.values()):
@@ -132,7 +132,7 @@ class ShadowCycle(CycleAccount):
         for state in ("leased", "assuming", "waiting", "binding", "asked"):
             if getattr(told, state) != states[state]:
                 self._differs(name, f"{getattr(told, state)} are {state}, not {states[state]}")
-        pods = self._core._ledger.pods
+        pods = self._core._store.pods
         ends = {each: pods.ended_as(PodState(each)) for each in ("bound", *UNBOUND)}
         for end, count in (*ends.items(), ("begun", pods.begun), ("bound", told.bound_total)):
             if count != self._counts[end]:

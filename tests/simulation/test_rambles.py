@@ -12,7 +12,7 @@ from roadstead.cache.core import CacheCore
 from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.tentative import Tentative
 from roadstead.framework.hint_map import HintMap
-from roadstead.queue.returning import Returning
+from roadstead.queue.requeueing import Requeueing
 from tests.simulation.simulation import KINDS, simulate
 
 
@@ -43,7 +43,7 @@ def _for_no_one(self, effect):
         (attempt_ends, "is_of_earlier_life", _any_life, "assumed by earlier lives"),
         (BinderJournal, "_note_revisions", _nothing, "revisions of"),
         (HintMap, "is_concerned", _nobody, "shadow of the queue"),
-        (Returning, "remember", _nothing, "shadow of the queue"),
+        (Requeueing, "remember", _nothing, "shadow of the queue"),
         (PodOutcomes, "released", _for_no_one, "evicted are"),
         (AttemptsCore, "_lease_again", _nothing, "shadow of ramble"),
         (Tentative, "_bring_back", _nothing, "the table holds"),

@@ -39,9 +39,15 @@ SAME: tuple[Same, ...] = (
         (("AttemptsCore.waiting_gangs", "key is not None", "True"),),
     ),
     Same(
-        "roadstead/attempts/ledger.py",
+        "roadstead/attempts/attempt_store.py",
         "what only validate() asserts",
-        (("Ledger._validate_ended", "if record.state is PodState.BOUND: ...", "if False: ..."),),
+        (
+            (
+                "AttemptStore._validate_ended",
+                "if record.state is PodState.BOUND: ...",
+                "if False: ...",
+            ),
+        ),
     ),
     Same(
         "roadstead/attempts/pods.py",

@@ -60,14 +60,20 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/binder/cluster.py",
+        "roadstead/binder/binder_store.py",
         "whether the journal is told is asked for each node, to the same answer",
-        (("NodeBook.add_nodes", "if self._tells_all: ...", "if True: ..."),),
+        (("BinderStore.add_nodes", "if self._tells_all: ...", "if True: ..."),),
     ),
     Same(
-        "roadstead/binder/cluster.py",
+        "roadstead/binder/binder_store.py",
         "nodes come one after another, to the same state and records",
-        (("NodeBook.add_nodes", "if self.placements.are_strangers(nodes): ...", "if False: ..."),),
+        (
+            (
+                "BinderStore.add_nodes",
+                "if self.placements.are_strangers(nodes): ...",
+                "if False: ...",
+            ),
+        ),
     ),
     Same(
         "roadstead/binder/commits.py",
@@ -171,7 +177,7 @@ SAME: tuple[Same, ...] = (
         "where nothing stands together none is refused, and nothing is tried out",
         (
             (
-                "Commits._refused_together",
+                "Commits._refused_groups",
                 (
                     "if all((r.facts.pod_group is None and (not r.transaction) for r in requests"
                     ")): ..."
@@ -250,14 +256,14 @@ SAME: tuple[Same, ...] = (
         (("_Replay._place", "if token: ...", "if True: ..."),),
     ),
     Same(
-        "roadstead/binder/together.py",
+        "roadstead/binder/all_or_nothing.py",
         "a gang that needs nobody is never short",
         (("_needs", "needed", "True"),),
     ),
     Same(
-        "roadstead/binder/together.py",
+        "roadstead/binder/all_or_nothing.py",
         "where all groups are broken no other one is found to be short",
-        (("refused_together", "len(broken) < len(needs)", "len(broken) <= len(needs)"),),
+        (("refused_groups", "len(broken) < len(needs)", "len(broken) <= len(needs)"),),
     ),
     Same(
         "roadstead/binder/tokens.py",

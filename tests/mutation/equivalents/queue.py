@@ -155,9 +155,9 @@ SAME: tuple[Same, ...] = (
         "roadstead/queue/pods.py", "every view of a pod says its draw", (("QueuedPod", "1", "2"),)
     ),
     Same(
-        "roadstead/queue/returning.py",
+        "roadstead/queue/requeueing.py",
         "a pod that no plugin rejected backs off either way, by another step of its history",
-        (("Returning.give_back", "if not entry.rejected_by: ...", "if False: ..."),),
+        (("Requeueing.give_back", "if not entry.rejected_by: ...", "if False: ..."),),
     ),
     Same(
         "roadstead/queue/nominator.py",

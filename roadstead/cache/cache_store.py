@@ -1,4 +1,4 @@
-"""CacheBook: the cache's records of pods, and what can be read of them."""
+"""CacheStore: the cache's records of pods, and what can be read of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import OrderedDict
 from roadstead.cache.deadlines import Deadlines
 from roadstead.cache.pods import (
     COUNTED,
-    ON_TRIAL,
     TABLE,
+    UNCONFIRMED,
     CacheCounts,
     CacheSettings,
     Placement,
@@ -21,7 +21,7 @@ from roadstead.placements import Delta, NodeStore, Placements
 from roadstead.pod_store import PodStore
 
 
-class CacheBook:
+class CacheStore:
     """The pods that are counted, and the last that were."""
 
     def __init__(self, store: NodeStore, settings: CacheSettings | None = None) -> None:
@@ -63,9 +63,9 @@ class CacheBook:
             raise KeyError(uid)
         return record.facts
 
-    def on_trial(self) -> list[PodRecord]:
+    def unconfirmed(self) -> list[PodRecord]:
         """Assumed pods, in the order in which they came; not to be changed."""
-        return [record for record in self.pods.here.values() if record.state in ON_TRIAL]
+        return [record for record in self.pods.here.values() if record.state in UNCONFIRMED]
 
     def placement_of(self, uid: str) -> Placement:
         """A counted pod as the cluster would show it. KeyError for a pod that is not counted."""
@@ -73,14 +73,14 @@ class CacheBook:
         return Placement(uid, record.key, record.facts, record.node_name)
 
     def counts(self) -> CacheCounts:
-        on_trial = len(self._deadlines)
+        unconfirmed = len(self._deadlines)
         here = self.pods.here
         asked = sum(here[uid].state is PodState.ASKED for uid in self._deadlines)
         return CacheCounts(
             nodes=len(self.placements.nodes),
-            assumed=on_trial - asked,
+            assumed=unconfirmed - asked,
             asked=asked,
-            added=len(here) - on_trial,
+            added=len(here) - unconfirmed,
             aside=self.placements.aside,
         )
 

@@ -33,7 +33,7 @@ OWN_EVENTS_MAX = 64
 """Events kept for one pod in flight before they become one "any event"."""
 
 
-class Returning(Generic[EventT]):
+class Requeueing(Generic[EventT]):
     """Moves pods of a store along the ways that lead to ACTIVE and BACKOFF, or to the gate.
 
     A nomination holds room only while its pod is queued, as upstream's (moveToActiveQ).

@@ -27,7 +27,7 @@ from roadstead.pod_store import PodStore
 from roadstead.protocol.errors import IllegalTransitionError
 
 
-class NodeBook:
+class BinderStore:
     """Nodes with the pods that are counted on them, and what the journal is told of the cluster.
 
     pods: those that wait or are bound, and the last that were deleted. rows: the versions of nodes.
@@ -97,7 +97,7 @@ class NodeBook:
         else:
             for facts in nodes:
                 effects += self.add_node(facts, revision)
-        return together(effects)
+        return in_one_append(effects)
 
     def update_node(self, facts: NodeFacts, revision: int = 0) -> list[Effect]:
         """A node's own facts change; an unknown one is added."""
@@ -147,7 +147,7 @@ class NodeBook:
             raise BinderHaltedError(f"binder: halted: {self.halted.reason}")
 
 
-def together(effects: Sequence[Effect]) -> list[Effect]:
+def in_one_append(effects: Sequence[Effect]) -> list[Effect]:
     """Effects with all that is to be journalled in one."""
     groups = [each.records for each in effects if isinstance(each, AppendJournal)]
     others = [each for each in effects if not isinstance(each, AppendJournal)]

@@ -30,7 +30,7 @@ _Group = GroupKey | str
 BROKEN = "too few pods of its group can be bound with it"
 
 
-def refused_together(
+def refused_groups(
     requests: Sequence[BindRequest],
     placements: Placements,
     forbids: Forbids,

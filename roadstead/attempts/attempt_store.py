@@ -1,4 +1,4 @@
-"""The ledger: every pod of a scheduler in its state, and the one way to move it."""
+"""The store: every pod of a scheduler in its state, and the one way to move it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from roadstead.lazyheap import LazyHeap
 from roadstead.pod_store import PodStore, forget_oldest
 
 
-class Ledger:
+class AttemptStore:
     """Records by uid and by token; `go` takes one along an arrow of `pods.TABLE`.
 
     pods: by uid, here from lease to end. undecided: those of them in LEASED, in the order in which

@@ -7,12 +7,12 @@ from tests.attempts.core_world import World
 
 
 def live(world):
-    return world.core._ledger.pods.here["u1"]
+    return world.core._store.pods.here["u1"]
 
 
 def under_another_name(world):
-    ledger = world.core._ledger
-    ledger.pods.here["u9"] = ledger.pods.here.pop("u1")
+    store = world.core._store
+    store.pods.here["u9"] = store.pods.here.pop("u1")
 
 
 def ended_and_live(world):
@@ -28,11 +28,11 @@ def decided_and_undecided(world):
 
 
 def undecided_twice(world):
-    world.core._ledger.undecided["u9"] = live(world)
+    world.core._store.undecided["u9"] = live(world)
 
 
 def waits_without_deadline(world):
-    world.core._ledger.waiting.take("u1")
+    world.core._store.waiting.take("u1")
 
 
 def waits_for_nobody(world):
@@ -40,7 +40,7 @@ def waits_for_nobody(world):
 
 
 def deadline_of_nobody(world):
-    world.core._ledger.waiting.put("u9", (1.0,), 9, live(world))
+    world.core._store.waiting.put("u9", (1.0,), 9, live(world))
 
 
 def answered_and_live(world):
@@ -48,23 +48,23 @@ def answered_and_live(world):
 
 
 def attempt_of_nobody(world):
-    world.core._ledger.attempts["s/1/9"] = live(world)
+    world.core._store.attempts["s/1/9"] = live(world)
 
 
 def attempt_lost(world):
-    world.core._ledger.attempts.clear()
+    world.core._store.attempts.clear()
 
 
 def lease_of_nobody(world):
-    world.core._ledger.pods.begun += 1
+    world.core._store.pods.begun += 1
 
 
 def live_and_remembered(world):
-    world.core._ledger.pods.ended["u1"] = live(world)
+    world.core._store.pods.ended["u1"] = live(world)
 
 
 def attempt_live_and_remembered(world):
-    world.core._ledger.ended_attempts["s/1/1"] = live(world)
+    world.core._store.ended_attempts["s/1/1"] = live(world)
 
 
 BROKEN = [
@@ -98,23 +98,23 @@ def test_validate_finds_two_pods_with_one_token():
     world = World()
     world.lease("u1", "u2")
     world.place("u1", "u2")
-    first, second = world.core._ledger.pods.here.values()
+    first, second = world.core._store.pods.here.values()
     second.attempt = first.attempt
-    world.core._ledger.attempts = {"s/1/1": second}
+    world.core._store.attempts = {"s/1/1": second}
     with pytest.raises(AssertionError, match="two pods have one token"):
         world.core.validate()
 
 
 def test_validate_finds_a_pod_that_is_remembered_as_living():
     world = World().bring_to(PodState.FAILED)
-    world.core._ledger.pods.ended["u1"].state = PodState.WAITING
+    world.core._store.pods.ended["u1"].state = PodState.WAITING
     with pytest.raises(AssertionError, match="u1 ended as waiting"):
         world.core.validate()
 
 
 def test_validate_finds_a_bound_pod_that_nobody_bound():
     world = World().bring_to(PodState.BOUND)
-    world.core._ledger.pods.ended["u1"].answer = None
+    world.core._store.pods.ended["u1"].answer = None
     with pytest.raises(AssertionError, match="u1 is bound, and the binder did not say so"):
         world.core.validate()
 
@@ -125,8 +125,8 @@ def test_validate_finds_a_bound_pod_that_nobody_bound():
 def test_validate_finds_a_memory_that_outgrew_its_bound(state, text):
     world = World().bring_to(state)
     if state is PodState.CONFLICT:
-        world.core._ledger.pods.ended.clear()
-    world.core._ledger.pods.max_ended = 0
+        world.core._store.pods.ended.clear()
+    world.core._store.pods.max_ended = 0
     with pytest.raises(AssertionError, match=text):
         world.core.validate()
 
@@ -142,7 +142,7 @@ def test_memory_keeps_the_last_pods_and_attempts():
     for number, uid in enumerate(["u1", "u2", "u3"], 1):
         world.lease(uid, lease_id=number)
         world.refuse(*world.place(uid))
-    ledger = world.core._ledger
-    assert list(ledger.pods.ended) == ["u2", "u3"]
-    assert list(ledger.ended_attempts) == ["s/1/2", "s/1/3"]
+    store = world.core._store
+    assert list(store.pods.ended) == ["u2", "u3"]
+    assert list(store.ended_attempts) == ["s/1/2", "s/1/3"]
     world.core.validate()
