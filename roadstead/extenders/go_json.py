@@ -33,6 +33,7 @@ def decode_first(content: bytes) -> object:
         raise ValueError(_TOO_DEEP) from None
     except ValueError:
         pass
+    # Python's error texts differ from Go's, with which the scanner raises.
     try:
         _Scanner(text).value(start)
     except RecursionError:

@@ -54,6 +54,7 @@ def dry_run(evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBud
     outcome = _Outcome()
     for start in range(0, len(rows), ROWS_AT_ONCE):
         outcome.take(_tried(evaluation, rows[start : start + ROWS_AT_ONCE], budgets))
+        # `shortlist` would drop all later candidates.
         if are_enough(len(outcome.candidates) - outcome.violating, outcome.violating, ask.wanted):
             break
     return outcome.result(ask.wanted)

@@ -33,6 +33,7 @@ def violate(pods: Sequence[Resident], budgets: Iterable[DisruptionBudget]) -> li
     """
     missed = [False] * len(pods)
     for budget in budgets:
+        # As upstream, a budget without or with an empty selector selects nothing.
         if budget.selector is None or not budget.selector.requirements:
             continue
         left = budget.disruptions_allowed

@@ -129,6 +129,7 @@ class VolumeLedger:
         if not reaches(binding.volume.node_terms, dict(node.labels)):
             return False
         volume = self.storage.volumes.get(binding.volume.name)
+        # A new volume must be exactly what the class would create (decision 12).
         if volume is None:
             return provisioned(self.storage, claim, node) == replace(
                 binding.volume, claim=None, phase=""
