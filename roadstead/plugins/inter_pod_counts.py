@@ -217,7 +217,7 @@ def _means_all(terms: Sequence[Term], pod: PodFacts) -> bool:
 
 
 class NewPod:
-    """The pods to be placed that have one namespace, labels and terms.
+    """Pods to be placed with equal namespace, labels and terms.
 
     terms: merged. namespace_labels: of the pod's namespace. scores: whether Score runs for it.
     """
@@ -576,8 +576,8 @@ def _named(values: Interner[str], listed: Rows, sums: I64) -> dict[str, int]:
 def seen_from(counts: ByTopology, row: Table, added: Mapping[str, int]) -> ByTopology:
     """Return the counts that one row needs after pods of its node added `added` by topology key.
 
-    These are the counts of its own domains and, for each key, one other domain that is not empty:
-    Filter reads of other domains only whether there is any.
+    These are the counts of its own domains and, for each key, of one other domain that is not
+    empty: of other domains, Filter reads only whether any has a count.
     """
     found = {}
     for key in counts.keys() | added.keys():

@@ -1,8 +1,8 @@
 """ServiceAffinity: places a service's pods on nodes with equal labels, or spreads them over labels.
 
 Filter, for each of affinityLabels: the node must have the value in the pod's nodeSelector. For a
-label that is not there, if a Service selects the pod, it must have the value of a reference node:
-that of the first pod in the namespace with all of this pod's labels. A label that the reference
+label that is not there, if a Service selects the pod, the value is that of a reference node: the
+node of the first pod in the namespace with all of this pod's labels. A label that the reference
 node lacks is not required.
 
 Score, for antiAffinityLabelsPreference; count(value) is the number of the service's pods on

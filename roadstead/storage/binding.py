@@ -1,7 +1,7 @@
 """The volumes that a pod's claims would be bound to on one node.
 
-    static     the smallest volume that fits and that the node can reach; or the one that is
-               already bound to the claim
+    static     the smallest volume that fits and that the node can reach; or the one whose
+               claimRef names the claim already
     provision  a new volume, if the class allows one on the node
 
 Upstream: plugins/volumebinding/binder.go (FindPodVolumes, AssumePodVolumes) and
@@ -60,7 +60,7 @@ def is_claims(volume: VolumeFacts, claim: ClaimFacts) -> bool:
 def candidates(
     storage: StorageState, claim: ClaimFacts
 ) -> tuple[VolumeFacts | None, list[VolumeFacts]]:
-    """Return (volume already bound to the claim, free volumes that fit it), on any node."""
+    """Return (volume whose claimRef names the claim, free volumes that fit it), on any node."""
     least, modes = claim.requested_bytes or 0, frozenset(claim.access_modes)
     for volume in storage.index.naming(claim):
         big_enough = volume.capacity_bytes >= least and not volume.is_terminating

@@ -94,7 +94,7 @@ class StorageState:
             self.index.remove(known)
 
     def validate(self) -> None:
-        """Assert that no volume belongs to two claims, and that the index equals a new one."""
+        """Assert that no two claims name one volume, and that the free-volume index is current."""
         owner: dict[str, str] = {}
         for claim in self.claims.values():
             if claim.volume_name:
