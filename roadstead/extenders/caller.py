@@ -1,4 +1,4 @@
-"""The seam between what an extender is asked and how it is reached."""
+"""Interfaces between the requests to an extender and their transport."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Payload = Mapping[str, object]
 
 
 class ExtenderError(RoadsteadError):
-    """An extender that cannot be reached, answers what it must not, or says that it failed."""
+    """An extender cannot be reached, sends an invalid reply, or reports an error."""
 
 
 class TransportError(Exception):
-    """There is no whole reply. is_in_body: a status came, and its body did not."""
+    """No complete reply was received. is_in_body: its status was, its body was not."""
 
     def __init__(self, why: str, *, is_in_body: bool = False) -> None:
         super().__init__(why)
@@ -25,18 +25,18 @@ class TransportError(Exception):
 
 
 class Transport(Protocol):
-    """Carries one extender's requests."""
+    """Sends requests to one extender."""
 
     def post(self, verb: str, body: bytes) -> tuple[int, bytes]:
-        """The status of the reply, and its body where that is 200. TransportError without one."""
+        """Return the reply's status, and its body if that is 200; TransportError without one."""
         ...
 
 
 class Caller(Protocol):
-    """Reaches one extender."""
+    """Calls one extender."""
 
     def call(self, verb: str, payload: Payload) -> object:
-        """The reply, as plain JSON data. ExtenderError, with URL and verb, where there is none."""
+        """Return the reply as plain JSON data; ExtenderError, with URL and verb, without one."""
         ...
 
 
@@ -44,9 +44,10 @@ CallerOf = Callable[[ExtenderConfig], Caller]
 
 
 class InProcess:
-    """Makes callers that are answered in this process, without threads and sockets.
+    """A factory of callers that answer in this process, without threads and sockets.
 
-    caller_of: makes one; the answers' time is told to `spend` and passes afterwards.
+    caller_of: makes one. Callers report the duration of their answers to `spend`; the scheduler
+    waits for that time after the calls.
     """
 
     def __init__(self, caller_of: Callable[[ExtenderConfig, InProcess], Caller]) -> None:
@@ -57,17 +58,17 @@ class InProcess:
         return self._caller_of(config, self)
 
     def spend(self, seconds: float) -> None:
-        """An answer took so long."""
+        """Add the duration of an answer."""
         self._spent_s += seconds
 
     def take_spent_s(self) -> float:
-        """How long all answers since the last call took, in seconds."""
+        """Return the duration of all answers since the last call, in seconds, and reset it."""
         spent_s, self._spent_s = self._spent_s, 0.0
         return spent_s
 
 
 def shown_url(url: str) -> str:
-    """A URL as it may be shown: without user and password."""
+    """Return a URL without user and password."""
     scheme, separator, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}"

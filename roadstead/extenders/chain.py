@@ -1,4 +1,4 @@
-"""All extenders of a configuration, one after another: filter, prioritize, preempt, bind.
+"""All extenders of a configuration, called in turn: filter, prioritize, preempt, bind.
 
 Upstream: pkg/scheduler/schedule_one.go (findNodesThatPassExtenders, prioritizeNodes,
 extendersBinding) and framework/preemption/preemption.go (callExtenders).
@@ -20,16 +20,17 @@ from roadstead.protocol.errors import InputError
 from roadstead.protocol.status import Code, Status
 
 EXTENDER = "Extender"
-"""In whose name extenders refuse (upstream framework.ExtenderName)."""
+"""The plugin name in the statuses of extenders (upstream framework.ExtenderName)."""
 
 _LOG = logging.getLogger("roadstead.extenders")
 
 
 @dataclass(slots=True)
 class Passed:
-    """What extenders left of some nodes; refused: node → why, names that are no node's included.
+    """The nodes that passed the extenders.
 
-    is_bare: one answered with whole nodes, which are scored as they are in its reply.
+    refused: node → status, for any name in a reply, even one that is no node's. is_bare: an
+    extender answered with whole nodes, which are scored as nodes without pods and images.
     """
 
     nodes: list[NodeFacts]
@@ -38,7 +39,7 @@ class Passed:
 
 
 class Extenders:
-    """The extenders of a configuration, in its order, ignorable ones behind all others.
+    """The extenders of a configuration, in its order, ignorable ones after all others.
 
     Upstream: pkg/scheduler/scheduler.go (buildExtenders).
     """
@@ -46,13 +47,13 @@ class Extenders:
     def __init__(
         self, extenders: Sequence[Extender] = (), in_process: InProcess | None = None
     ) -> None:
-        """in_process: what made their callers, where they are answered in this process."""
+        """in_process: the factory of their callers, if these answer in this process."""
         self.in_process = in_process
         self._all = tuple(sorted(extenders, key=lambda each: each.is_ignorable))
 
     @staticmethod
     def build(configs: Sequence[ExtenderConfig], caller_of: CallerOf) -> Extenders:
-        """InputError where a caller cannot be made, as with a certificate that cannot be read."""
+        """Build all extenders; InputError if a caller cannot be made (unreadable certificate)."""
         in_process = caller_of if isinstance(caller_of, InProcess) else None
         extenders: list[Extender] = []
         for index, config in enumerate(configs):
@@ -75,20 +76,20 @@ class Extenders:
 
     @property
     def wants_manifests(self) -> bool:
-        """Whether any is told of whole nodes, and not of names."""
+        """Whether any filter or prioritizer is sent whole nodes instead of names."""
         return any(
             each.wants_manifests and (each.is_filter or each.is_prioritizer) for each in self._all
         )
 
     def looks_at(self, facts: PodFacts) -> bool:
-        """Whether any of them has a say in where a pod goes."""
+        """Whether any of them filters or prioritizes nodes for a pod."""
         return any(
             (each.is_filter or each.is_prioritizer) and each.is_interested(facts)
             for each in self._all
         )
 
     def filter(self, pod: Asker, nodes: Sequence[NodeFacts]) -> Passed:
-        """What is left after each in turn. ExtenderError of one that is not ignorable."""
+        """Return the nodes that pass all; ExtenderError if one fails that is not ignorable."""
         passed = Passed(list(nodes))
         for extender in self._interested(pod.facts):
             if not passed.nodes:
@@ -111,7 +112,7 @@ class Extenders:
         return passed
 
     def prioritize(self, pod: Asker, nodes: Sequence[NodeFacts]) -> dict[str, int]:
-        """Sums of weighted scores by node; one that fails gives none, ignorable or not."""
+        """Return the sums of weighted scores by node, without those of extenders that fail."""
         totals: dict[str, int] = {}
         for extender in self._interested(pod.facts):
             try:
@@ -124,16 +125,16 @@ class Extenders:
         return totals
 
     def preempts(self, facts: PodFacts) -> bool:
-        """Whether any of them wants to see the candidates of a preemption for a pod."""
+        """Whether any of them processes the preemption candidates of a pod."""
         return any(each.supports_preemption and each.is_interested(facts) for each in self._all)
 
     def process_preemption(
         self, pod: Asker, candidates: Mapping[str, Victims]
     ) -> dict[str, Victims]:
-        """The candidates that are left, node → victims, after each in turn.
+        """Return the candidates that remain after all extenders: node → victims.
 
-        Only the candidates' own victims are known.
-        ExtenderError where one that is not ignorable fails, or leaves a node without victims.
+        An extender may name only nodes and victims of `candidates`. ExtenderError if one fails
+        that is not ignorable, or if it returns a node without victims.
         """
         left = dict(candidates)
         for extender in self._interested(pod.facts):
@@ -155,12 +156,14 @@ class Extenders:
         return left
 
     def binder_of(self, facts: PodFacts) -> bool:
-        """Whether one of them binds a pod, instead of the profile's bind plugins."""
+        """Whether one of them binds the pod in place of the profile's bind plugins."""
         return any(each.is_binder and each.is_interested(facts) for each in self._all)
 
     def bind(self, identity: PodIdentity, facts: PodFacts, node_name: str) -> bool:
-        """Has the first that can bind the pod; False where none did. ExtenderError of one that
-        is not ignorable."""
+        """Let the first interested binder bind the pod; False if none did.
+
+        ExtenderError if one fails that is not ignorable.
+        """
         for extender in self._interested(facts):
             if not extender.is_binder:
                 continue
@@ -184,7 +187,7 @@ def _victims(
     told: MetaVictims,
     candidates: Mapping[str, Victims],
 ) -> Victims:
-    """The victims that an extender named by their UIDs."""
+    """Return the victims that an extender named by UID; ExtenderError for unknown ones."""
     if name not in candidates:
         raise ExtenderError(f'nodeinfo not found for node name "{name}"')
     by_uid = {each.identity.uid: each for each in candidates[name].pods}
@@ -208,6 +211,6 @@ def _with_victims(extender: Extender, told: Mapping[str, Victims]) -> dict[str, 
 
 
 def _log(extender: Extender, verb: str, failure: ExtenderError) -> None:
-    """Upstream's words do not always name the extender."""
+    """Log a failure with the extender's URL, which upstream's texts do not always contain."""
     what = "skipped" if extender.is_ignorable or verb == "prioritize" else "failed"
     _LOG.info("extender %s %s at %s: %s", extender.url, what, verb, failure)

@@ -1,4 +1,4 @@
-"""Extender: one configured extender; what it is asked, and what its answers mean.
+"""Extender: the requests to one configured extender, and the meaning of its replies.
 
 Upstream: pkg/scheduler/extender.go (1.34).
 """
@@ -29,7 +29,7 @@ MAX_EXTENDER_PRIORITY = 10
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """The pod that an extender is asked about."""
+    """The pod of a request to an extender."""
 
     identity: PodIdentity
     facts: PodFacts
@@ -44,7 +44,7 @@ class Victims:
 
 
 class Extender:
-    """One extender of the configuration. Every call raises ExtenderError where it fails."""
+    """One extender of the configuration. Every call raises ExtenderError if it fails."""
 
     def __init__(self, config: ExtenderConfig, caller: Caller) -> None:
         self.config = config
@@ -53,12 +53,12 @@ class Extender:
 
     @property
     def url(self) -> str:
-        """Where it is, as it may be shown."""
+        """The URL prefix without user and password."""
         return shown_url(self.config.url_prefix)
 
     @property
     def is_ignorable(self) -> bool:
-        """Whether the pod goes on where this extender fails."""
+        """Whether scheduling of the pod continues if this extender fails."""
         return self.config.ignorable
 
     @property
@@ -79,15 +79,15 @@ class Extender:
 
     @property
     def wants_manifests(self) -> bool:
-        """Whether it is told of whole nodes, and not of names."""
+        """Whether it is sent whole nodes instead of names."""
         return not self.config.node_cache_capable
 
     def is_interested(self, facts: PodFacts) -> bool:
-        """Whether it is asked about a pod: it manages all, or a resource that the pod names."""
+        """Whether it is called for a pod: it manages all, or a resource that this one requests."""
         return not self._managed or any(name in self._managed for name, _ in facts.requests)
 
     def filter(self, pod: Asker, nodes: Sequence[NodeFacts]) -> FilterReply:
-        """Which of the nodes are left; those it names that were not asked about are an error."""
+        """Return the nodes that pass; ExtenderError if the reply names a node not in `nodes`."""
         names = [node.name for node in nodes]
         if not self.is_filter:
             return FilterReply(tuple(names), {}, {})
@@ -103,7 +103,7 @@ class Extender:
         return replace(found, names=tuple(dict.fromkeys(found.names or ())))
 
     def prioritize(self, pod: Asker, nodes: Sequence[NodeFacts]) -> dict[str, int]:
-        """Weighted scores by node, on the scale of plugins' scores; {} without the verb."""
+        """Return weighted scores by node, on the scale of plugins' scores; {} without the verb."""
         if not self.is_prioritizer:
             return {}
         reply = self._caller.call(self.config.prioritize_verb, self._args(pod, nodes))
@@ -114,7 +114,7 @@ class Extender:
         return totals
 
     def bind(self, identity: PodIdentity, node_name: str) -> None:
-        """Binds a pod to a node in the cluster."""
+        """Request that the extender bind a pod to a node."""
         payload: Json = {
             "PodName": identity.name,
             "PodNamespace": identity.namespace,
@@ -126,7 +126,7 @@ class Extender:
     def process_preemption(
         self, pod: Asker, victims: Mapping[str, Victims]
     ) -> dict[str, MetaVictims]:
-        """Which candidates are left, with which victims, by node."""
+        """Return the candidates that remain: node → victims."""
         payload: Json = {"Pod": pod_manifest(pod.identity, pod.facts)}
         payload["NodeNameToVictims"] = payload["NodeNameToMetaVictims"] = None
         if self.config.node_cache_capable:
@@ -148,7 +148,7 @@ class Extender:
         return read_victims(self._caller.call(self.config.preempt_verb, payload))
 
     def _args(self, pod: Asker, nodes: Sequence[NodeFacts]) -> Json:
-        """ExtenderArgs: names only, or whole nodes."""
+        """Return ExtenderArgs, with whole nodes or with names only."""
         args: Json = {"Pod": pod_manifest(pod.identity, pod.facts)}
         if self.wants_manifests:
             items = [node_manifest(node) for node in nodes]

@@ -1,4 +1,4 @@
-"""Where the files that an extender's configuration names are."""
+"""Paths of the files that an extender's configuration names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from roadstead.config.model import ExtenderConfig
 
 
 def in_directory(config: ExtenderConfig, directory: str) -> ExtenderConfig:
-    """The configuration, with relative file names in full. directory: "" leaves them."""
+    """Resolve relative file names of a configuration; a directory of "" leaves them as they are."""
     if config.tls is None:
         return config
 

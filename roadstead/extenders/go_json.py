@@ -1,6 +1,6 @@
-"""The first JSON value of a text, and what Go says where there is none.
+"""A decoder of the first JSON value of a text, with the error texts of Go.
 
-Upstream: encoding/json (Decoder.Decode, scanner.go). What follows the first value is not looked at.
+Upstream: encoding/json (Decoder.Decode, scanner.go). Text after the first value is ignored.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _NUMBER_BEGUN = (
     (re.compile(rf"{_WHOLE}\."), "after decimal point in numeric literal"),
     (re.compile(rf"{_WHOLE}(?:\.[0-9]+)?[eE][+-]?"), "in exponent of numeric literal"),
 )
-"""What a digit must follow in a number, and where Go says it is when something else comes."""
+"""Prefixes of a number after which a digit must follow, and Go's text for their position."""
 _NUMBER = re.compile(rf"{_WHOLE}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 
 
 def decode_first(content: bytes) -> object:
-    """The value. ValueError in Go's words where the text does not begin with one."""
+    """Return the first value; ValueError with Go's text if there is none."""
     text = content.decode("utf-8", "replace")
     start = _behind_space(text, 0)
     try:
@@ -33,6 +33,7 @@ def decode_first(content: bytes) -> object:
         raise ValueError(_TOO_DEEP) from None
     except ValueError:
         pass
+    # Python's error texts differ from Go's, with which the scanner raises.
     try:
         _Scanner(text).value(start)
     except RecursionError:
@@ -51,7 +52,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 class _Scanner:
-    """Walks a text until what is wrong with it; each method answers where its part ends."""
+    """Scans a text up to its first error; each method returns the index after its part."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -144,7 +145,7 @@ class _Scanner:
 
     def _wrong(self, at: int, where: str) -> ValueError:
         char = self._text[at]
-        # Go looks at bytes, not at characters.
+        # Go reports the first byte, not the character.
         char = char if char.isascii() else chr(char.encode()[0])
         shown = {"'": "'\\''", '"': "'\"'"}.get(char, repr(char))
         return ValueError(f"invalid character {shown} {where}")

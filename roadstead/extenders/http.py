@@ -22,9 +22,9 @@ MAX_REQUEST_BYTES = 64 << 20
 
 
 class HttpCaller:
-    """Reaches one extender, over sockets unless another transport is given.
+    """Calls one extender, over sockets unless another transport is given.
 
-    max_request_bytes: bound of a request's body.
+    max_request_bytes: maximum size of a request's body.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class HttpCaller:
         self._max_request_bytes = max_request_bytes
 
     def call(self, verb: str, payload: Payload) -> object:
-        """POSTs to `urlPrefix/verb`; the reply's JSON. ExtenderError in upstream's words."""
+        """POST to `urlPrefix/verb`; return the reply's JSON. ExtenderError with upstream's text."""
         url = f"{self._url}/{verb}"
         body = json.dumps(payload, separators=(",", ":")).encode()
         if len(body) > self._max_request_bytes:

@@ -1,8 +1,7 @@
-"""Pods and nodes as an extender is told of them: manifests of what scheduling knows.
+"""Manifests of pods and nodes in requests to extenders, made from facts.
 
-Facts hold all that scheduling looks at, not all that was written: annotations, images' digests and
-the split of a pod's requests over its containers are not among it. A pod's requests stand in its
-first container.
+Facts hold what scheduling reads, not the whole manifest: annotations, digests of images and the
+requests of single containers are missing. The first container has all of the pod's requests.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from roadstead.facts.printing import Json, affinity_part, filled, node_parts, to
 
 
 def node_manifest(facts: NodeFacts) -> Json:
-    """A v1.Node."""
+    """Return a v1.Node."""
     metadata = filled({"name": facts.name, "labels": dict(facts.labels)})
     return {"metadata": metadata, **node_parts(facts, _quantity)}
 
 
 def pod_manifest(identity: PodIdentity, facts: PodFacts) -> Json:
-    """A v1.Pod."""
+    """Return a v1.Pod."""
     metadata = {
         "name": identity.name,
         "namespace": identity.namespace,

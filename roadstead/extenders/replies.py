@@ -1,7 +1,7 @@
-"""What extenders answer, read with mistrust.
+"""Validating parsers of extenders' replies; each raises ExtenderError for an invalid one.
 
-Upstream: staging/src/k8s.io/kube-scheduler/extender/v1/types.go. As with Go's decoder a key counts
-whatever its case, null is as good as nothing, and unknown keys are passed over; numbers are whole.
+Upstream: staging/src/k8s.io/kube-scheduler/extender/v1/types.go. As in Go's decoder, keys match in
+any case, null equals a missing field, unknown keys are ignored, and numbers must be integers.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class FilterReply:
-    """names: the nodes that are left, in the extender's order; None where it named none.
+    """The result of a filter request.
 
-    failed, unresolvable: node → why; where a node stands in both, the latter counts.
-    is_whole: the names are those of whole nodes.
+    names: the nodes that passed, in the extender's order; None without a list of nodes. failed,
+    unresolvable: node → reason; for a node in both, the latter counts. is_whole: the reply listed
+    whole nodes.
     """
 
     names: tuple[str, ...] | None
@@ -35,14 +36,14 @@ class FilterReply:
 
 @dataclass(frozen=True, slots=True)
 class MetaVictims:
-    """UIDs of pods to be evicted from one node, and how many budgets that violates."""
+    """UIDs of pods to be evicted from one node, and the number of PDB violations."""
 
     uids: tuple[str, ...]
     pdb_violations: int = 0
 
 
 def read_filter(reply: object, *, names_first: bool) -> FilterReply:
-    """An ExtenderFilterResult. names_first: NodeNames count before Nodes (nodeCacheCapable)."""
+    """Parse an ExtenderFilterResult. names_first: prefer NodeNames to Nodes (nodeCacheCapable)."""
     result = _object(reply, "the reply")
     _refuse_error(result)
     names = _get(result, "NodeNames")
@@ -60,7 +61,7 @@ def read_filter(reply: object, *, names_first: bool) -> FilterReply:
 
 
 def read_priorities(reply: object) -> list[tuple[str, int]]:
-    """A HostPriorityList as (node, score) pairs."""
+    """Parse a HostPriorityList as (node, score) pairs."""
     pairs = []
     for each in _list(reply, "the reply"):
         host = _object(each, "a host")
@@ -70,12 +71,12 @@ def read_priorities(reply: object) -> list[tuple[str, int]]:
 
 
 def read_binding(reply: object) -> None:
-    """An ExtenderBindingResult; ExtenderError with its text where it says so."""
+    """Parse an ExtenderBindingResult; ExtenderError with its error text, if it has one."""
     _refuse_error(_object(reply, "the reply"))
 
 
 def read_victims(reply: object) -> dict[str, MetaVictims]:
-    """An ExtenderPreemptionResult: node → victims; a node without them has none."""
+    """Parse an ExtenderPreemptionResult: node → victims; null means no victims."""
     found = _get(_object(reply, "the reply"), "NodeNameToMetaVictims")
     by_node = _object(found, "NodeNameToMetaVictims")
     return {name: _victims(each) for name, each in by_node.items()}
@@ -113,7 +114,7 @@ def _get(fields: Mapping[str, object], key: str) -> object:
 
 
 def _as(kind: type[T], wanted: str, value: object, what: str) -> T:
-    """A value of a kind; its zero for null. wanted: the kind in words."""
+    """Return a value of a type, and the type's zero for null. wanted: the type's name in errors."""
     if value is None:
         return kind()
     if not isinstance(value, kind) or isinstance(value, bool):

@@ -1,8 +1,8 @@
-"""How to talk TLS to an extender, from its configuration.
+"""TLS contexts for extenders, from their configuration.
 
 Upstream: pkg/scheduler/extender.go (makeTransport) and client-go transport (TLSConfigFor). The
-difference: where no root certificates are given, upstream does not verify; here those of the
-system count.
+difference: without root certificates in the configuration, upstream does not verify; here the
+system's root certificates are used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FIELD = "tlsConfig"
 
 
 def tls_context(tls: ExtenderTLS | None) -> ssl.SSLContext:
-    """A client's context. InputError for certificates and keys that cannot be read."""
+    """Return a client's context; InputError for unreadable certificates and keys."""
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if tls is None:
@@ -37,7 +37,7 @@ def tls_context(tls: ExtenderTLS | None) -> ssl.SSLContext:
 
 
 def _trusting(roots: str) -> ssl.SSLContext:
-    """A context that trusts these roots and no others."""
+    """Return a context that trusts only these root certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -54,7 +54,7 @@ def _show_certificate(context: ssl.SSLContext, tls: ExtenderTLS) -> None:
         return
     if not certificate or not key:
         raise InputError("certificate and key go together", field=_FIELD)
-    # OpenSSL takes them from files only; ours is readable by us alone and gone at once.
+    # OpenSSL reads them from files only; this one has mode 0600 and is removed at once.
     handle, path = tempfile.mkstemp(prefix="roadstead-tls-")
     try:
         with os.fdopen(handle, "w") as file:
@@ -68,7 +68,7 @@ def _show_certificate(context: ssl.SSLContext, tls: ExtenderTLS) -> None:
 
 
 def _pem(data: str, file: str, what: str) -> str:
-    """PEM text: the data, in base64, counts before the file, as upstream."""
+    """Return PEM text; as upstream, base64 data has precedence over the file."""
     try:
         content = base64.b64decode(data, validate=True) if data else _read(file, what)
         return content.decode("ascii")

@@ -1,9 +1,9 @@
-"""SocketTransport: one extender over HTTP/1.1, with bounds on time and size.
+"""SocketTransport: HTTP/1.1 to one extender, with limits on time and size.
 
-One connection per call. No proxy is looked up in the environment, no redirect is followed, and a
-certificate is verified unless the configuration says `insecure`. The deadline is one for the whole
-call: when it is over the socket is shut, whatever the other side is still sending. Failures are
-worded as Go's net/http words them.
+Each call has its own connection. Proxies in the environment are not used, redirects are not
+followed, and certificates are verified unless the configuration says `insecure`. One deadline holds
+for the whole call: when it passes, the socket is shut down even while the reply is being received.
+Errors have the texts of Go's net/http.
 
 Upstream: pkg/scheduler/extender.go (makeTransport, send).
 """
@@ -32,7 +32,7 @@ _LATE_BODY = "context deadline exceeded (Client.Timeout or context cancellation 
 
 
 class SocketTransport:
-    """Reaches one extender. max_reply_bytes: bound of a reply's body."""
+    """Sends requests to one extender. max_reply_bytes: maximum size of a reply's body."""
 
     def __init__(self, config: ExtenderConfig, max_reply_bytes: int = MAX_REPLY_BYTES) -> None:
         self._parts = _split(config.url_prefix.rstrip("/"))
@@ -42,7 +42,7 @@ class SocketTransport:
         self._max_reply_bytes = max_reply_bytes
 
     def post(self, verb: str, body: bytes) -> tuple[int, bytes]:
-        """The status of the reply, and its body where that is 200. TransportError without one."""
+        """Return the reply's status, and its body if that is 200; TransportError without one."""
         deadline = _Deadline(self._timeout_s)
         try:
             with deadline:
@@ -65,7 +65,7 @@ class SocketTransport:
             return reply.status, self._read(reply) if reply.status == OK else b""
 
     def _read(self, reply: http.client.HTTPResponse) -> bytes:
-        """The body. ValueError where it is too long, or ends before its length."""
+        """Return the body; ValueError if it is too long, or shorter than its Content-Length."""
         parts: list[bytes] = []
         left = self._max_reply_bytes + 1
         while left > 0 and (part := reply.read(min(left, _CHUNK_BYTES))):
@@ -101,7 +101,7 @@ class SocketTransport:
         return self._parts.port or (443 if self._context else 80)
 
     def _connect(self, connection: http.client.HTTPConnection, host: str) -> None:
-        """Connects. ConnectionError in Go's words where that fails, TimeoutError in time."""
+        """Connect; ConnectionError with Go's text if that fails, TimeoutError if it is too late."""
         try:
             connection.connect()
         except TimeoutError:
@@ -140,7 +140,7 @@ class SocketTransport:
 
 
 class _Deadline:
-    """Shuts the sockets it watches when the time is over. is_in_body: a status was read."""
+    """Shuts down the watched socket when the time is over. is_in_body: a status was read."""
 
     def __init__(self, timeout_s: float) -> None:
         self.is_over = self.is_in_body = False
@@ -156,13 +156,13 @@ class _Deadline:
         self._timer.cancel()
 
     def watch(self, sock: socket.socket) -> None:
-        """Shuts this one from now on. TimeoutError where the time is over already."""
+        """Watch this socket in place of the last one; TimeoutError if the time is already over."""
         with self._lock:
             self._sock = sock
         self.check()
 
     def check(self) -> None:
-        """TimeoutError where the time is over: what was read may have been cut."""
+        """Raise TimeoutError if the time is over: the data that was read may be incomplete."""
         if self.is_over:
             raise TimeoutError
 
@@ -175,7 +175,8 @@ class _Deadline:
 
 def _shutdown(sock: socket.socket) -> None:
     try:
-        # Of a TLS socket the plain one: `shutdown` of the other would touch what a thread reads.
+        # The plain shutdown, also for a TLS socket: SSLSocket.shutdown would drop the TLS state
+        # that another thread is reading with.
         socket.socket.shutdown(sock, socket.SHUT_RDWR)
     except OSError:
         return

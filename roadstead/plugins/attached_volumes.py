@@ -1,7 +1,7 @@
-"""What is attached to the nodes: CSI volumes by name, kept up as pods come and go.
+"""The CSI volumes attached to each node, updated when pods are added and removed.
 
-Each row holds the volumes of its pods, every one once however many pods share it, and besides them
-those of VolumeAttachments. Counts per driver follow, so that a filter reads a vector.
+Each row holds the volumes of its pods and of VolumeAttachments; a volume shared by several pods is
+held once. Counts per driver are updated with them, so that a filter reads a vector.
 
 Upstream: plugins/nodevolumelimits/csi.go (filterAttachableVolumes, getNodeVolumeAttachmentInfo).
 """
@@ -32,16 +32,16 @@ NO_LIMIT = -1
 
 
 def is_attachable(volume: Volume) -> bool:
-    """Whether a volume of a pod may count: a claim, or an in-tree one that has moved to CSI."""
+    """Whether a volume of a pod may count: a claim, or an in-tree one migrated to CSI."""
     return volume.kind in (CLAIM, EPHEMERAL) or volume.kind in PLUGIN_OF
 
 
 def attachables(
     storage: StorageState, pod: PodFacts, node: CsiNodeFacts | None, *, is_new: bool
 ) -> Iterator[CsiSource]:
-    """The CSI volumes of a pod on a node.
+    """Yield the CSI volumes of a pod on a node.
 
-    Raises ClaimError: a new pod's claim is missing, or a claim is another object's.
+    Raises ClaimError: a new pod's claim is missing, or another object owns a claim.
     """
     for volume in pod.volumes:
         if volume.kind in PLUGIN_OF:
@@ -77,7 +77,7 @@ def _has_moved(plugin: str, node: CsiNodeFacts | None) -> bool:
 def _of_claim(
     storage: StorageState, claim: ClaimFacts, node: CsiNodeFacts | None
 ) -> Iterator[CsiSource]:
-    """A claim's volume; an unbound one counts as one of its class's driver, under its own name."""
+    """Yield a claim's volume; for an unbound claim, a placeholder of its class's driver."""
     volume = storage.volumes.get(claim.volume_name)
     if volume is None:
         yield from _of_class(storage, claim, node)
@@ -103,7 +103,10 @@ def _of_class(
 
 
 class AttachedVolumes:
-    """The volumes on the rows of one node table; follows its columns and the storage state."""
+    """The volumes on the rows of one node table, for its columns and the storage state.
+
+    kinds: the rows of each set of migrated plugins in CSINode; None for nodes without a CSINode.
+    """
 
     def __init__(self, storage: StorageState, users: VolumeUsers, columns: Columns) -> None:
         self._storage = storage
@@ -121,7 +124,7 @@ class AttachedVolumes:
         self.kinds: dict[CsiNodeFacts | None, Rows] = {}
 
     def catch_up(self) -> None:
-        """Takes in what changed on the rows and in the storage since the last call."""
+        """Apply the changes of rows and storage since the last call."""
         size = self.columns.size
         versions = self.columns.version[:size]
         if self._names != self.columns.names:
@@ -138,18 +141,18 @@ class AttachedVolumes:
         self._versions = versions.copy()
 
     def limit(self, driver: str) -> I64 | None:
-        """How many volumes of a driver each row takes: int64[row]; None where no row says so."""
+        """Return a driver's volume limit: int64[row], NO_LIMIT for none; None if no row has one."""
         return self._limits.get(driver)
 
     def count(self, driver: str) -> I64:
-        """How many volumes of a driver are on each row: int64[row]."""
+        """Return the number of volumes of a driver on each row: int64[row]."""
         found = self._counts.get(driver)
         if found is None:
             found = self._counts[driver] = np.zeros(self.columns.size, dtype=np.int64)
         return found
 
     def rows_of(self, source: CsiSource) -> Iterable[int]:
-        """Rows with a pod that uses a volume."""
+        """Return the rows with a pod that uses a volume."""
         return self._rows_of.get(source, ())
 
     def _start(self) -> None:
@@ -209,7 +212,7 @@ class AttachedVolumes:
         self._on_row[row] = found
 
     def _found(self, pod: PodFacts, node: CsiNodeFacts | None) -> list[CsiSource]:
-        """Volumes of a running pod; what cannot be told of it does not count."""
+        """Return the volumes of a running pod; none from the first unusable claim on."""
         found: list[CsiSource] = []
         try:
             for source in attachables(self._storage, pod, node, is_new=False):
@@ -229,7 +232,7 @@ class AttachedVolumes:
 
 
 def by_driver(sources: Iterable[CsiSource]) -> Mapping[str, list[CsiSource]]:
-    """Volumes by driver, each once."""
+    """Group volumes by driver, without duplicates."""
     found: dict[str, list[CsiSource]] = {}
     for source in dict.fromkeys(sources):
         found.setdefault(source.driver, []).append(source)

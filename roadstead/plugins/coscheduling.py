@@ -1,19 +1,21 @@
 """Coscheduling: the pods of a group (a gang) are placed together or not at all.
 
     PreEnqueue   a pod stays gated while fewer than minMember pods of its group exist
-    PreFilter    refuses a pod whose group says no usable minMember
-    Reserve      counts the pod as held; Unreserve gives it up, and the waiting ones with it
-    Permit       waits until minMember pods are held or run, then lets all of them go
-    PostBind     notes who is bound: the next lease says how many of those are left
-    PostFilter   a member fits nowhere: the others need not wait for it
-    QueueSort    by choice, in place of PrioritySort: members of a group stand side by side
+    PreFilter    refuses a pod whose group has no valid minMember
+    Reserve      counts the pod as held; Unreserve drops it and rejects the waiting members
+    Permit       waits until minMember pods are held or running, then allows all of them
+    PostBind     records bound pods, which the next lease counts if they still exist
+    PostFilter   a member fits on no node: rejects the others, unless enough have nodes
+    QueueSort    optional, in place of PrioritySort: members of a group are adjacent
 
-A pod is held from Reserve until it is given up or, once bound, deleted, or counted by the queue.
-What is held is known to this scheduler alone; members that ran from the start are in the cluster's
-facts, and the queue tells with a lease how many are bound, by whomever: a pod that was bound here
-may be gone by then, which this scheduler does not hear of. After
-kubernetes-sigs/scheduler-plugins, pkg/coscheduling (coscheduling.go, core/core.go); ours are the
-gate in place of upstream's PreFilter, and that PostFilter reaches members of the same batch.
+A pod is held from Reserve until Unreserve or, once it is bound, until it is deleted or counted by
+the queue. Each scheduler knows only its own held pods. Members that ran from the start are in the
+cluster's facts, and a lease carries the number of members that any scheduler bound. This number
+replaces the scheduler's own record, because it may not learn that a pod which it bound was deleted.
+
+After kubernetes-sigs/scheduler-plugins, pkg/coscheduling (coscheduling.go, core/core.go). The
+differences: a gate in place of upstream's check in PreFilter, and PostFilter also rejects members
+of the same batch.
 """
 
 from __future__ import annotations
@@ -48,13 +50,13 @@ from roadstead.nodes.table import Table
 from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable, unschedulable
 
 GROUPS_REMEMBERED = 65_536
-"""Groups whose first arrival QueueSort remembers."""
+"""Groups whose first arrival QueueSort keeps; the oldest is dropped first."""
 
 WAIT = Status(Code.WAIT)
 
 
 class _Held(Enum):
-    """A pod of a group at this scheduler. KEPT: it does not wait for its group, or not any more."""
+    """State of a held pod. KEPT: not waiting at Permit; WAITS: waiting; LET_GO: allowed."""
 
     KEPT = 0
     WAITS = 1
@@ -99,7 +101,7 @@ class Coscheduling(
         )
 
     def sort_key(self, pod: PodFacts, queued_s: float) -> tuple[float | str, ...]:
-        """By priority, then by the group's first arrival, then by its name."""
+        """Sort by priority, then by the group's first arrival, then by its name."""
         key = group_key(pod)
         if key is None:
             return (-pod.priority, queued_s, "", queued_s)
@@ -132,7 +134,10 @@ class Coscheduling(
         return PostFilterResult(unschedulable(f'pod group "{_named(key)}" does not fit.'))
 
     def _lacking(self, pod: PodFacts, key: GroupKey) -> Chosen:
-        """Chooses the pods of a group, unless enough of them have nodes all the same."""
+        """Return a predicate: the pods of a group, unless enough of them have nodes.
+
+        Evaluated once all decisions of the same call are known.
+        """
         lacks: list[bool] = []
 
         def choose(facts: PodFacts) -> bool:
@@ -158,6 +163,7 @@ class Coscheduling(
             return
         self._give_up(key, pod.uid)
         reason = f'pod "{pod.key}" of pod group "{_named(key)}" was given up'
+        # No longer waiting: when these pods are unreserved in turn, they reject no others.
         for uid in _waiting_in(held):
             held[uid] = _Held.KEPT
             self._waiting.reject(uid, self.name, reason)
@@ -180,7 +186,7 @@ class Coscheduling(
             self._waiting.allow(uid, self.name)
 
     def _let_go_if_complete(self, key: GroupKey) -> None:
-        """Others bound pods of a group, of which some may wait here."""
+        """Allow a group's waiting pods if pods that other schedulers bound complete it."""
         held = self._held.get(key, {})
         waiting = next(filter(None, map(self._waiting.get, _waiting_in(held))), None)
         if waiting is not None and self._is_complete(waiting.facts, key):
@@ -197,7 +203,7 @@ class Coscheduling(
             self._give_up(key, pod.uid)
 
     def sign(self, pod: PodFacts) -> str:
-        """What PreFilter says; gangs of pods that are alike are one class."""
+        """PreFilter's refusal, not the group: equal pods of different gangs share a signature."""
         return self._refusal(pod)
 
     def _give_up(self, key: GroupKey, uid: str) -> None:
@@ -208,13 +214,13 @@ class Coscheduling(
                     del memory[key]
 
     def _leave_to_the_queue(self, key: GroupKey) -> None:
-        """Pods that were bound before the queue last spoke are among those it counts, or gone."""
+        """Drop pods bound before the queue's last count: it includes them, or they are deleted."""
         times = self._members.times_heard(key)
         for uid in [uid for uid, before in self._bound.get(key, {}).items() if before < times]:
             self._give_up(key, uid)
 
     def _is_complete(self, pod: PodFacts, key: GroupKey, coming: int = 0) -> bool:
-        """Whether enough of a group have nodes. coming: those that are not held yet."""
+        """Whether enough pods of a group have nodes. coming: how many of them are not held yet."""
         needed = self._needed(pod, key)
         if needed is None:
             return False
@@ -223,7 +229,7 @@ class Coscheduling(
         here, bound = len(held) + self._running(key) + coming, self._members.bound(key)
         if here >= needed or not bound:
             return here >= needed
-        # Those let go here are among the bound ones, or about to be.
+        # Pods allowed here are in the queue's count or will be: do not count them twice.
         let_go = sum(each is _Held.LET_GO for each in held.values())
         return here + max(0, bound - let_go) >= needed
 
@@ -259,13 +265,13 @@ def _named(key: GroupKey) -> str:
 
 
 def _is_of_same_group(pod: PodFacts, change: Change[SeenPod], cluster: object) -> QueueingHint:
-    """A pod of the group may complete it; one that goes, of whatever group, makes room."""
+    """Queue if a pod of the same group was added, or any pod was deleted."""
     if change.new is None:
         return QueueingHint.QUEUE
     return QueueingHint.when(group_key(change.new.facts) == group_key(pod))
 
 
 def _is_of_own_group(pod: PodFacts, assigned: PodFacts, cluster: object) -> bool:
-    """A member that has a node may complete a group that gave up."""
+    """Whether the assigned pod is of the pod's group, which it may complete."""
     key = group_key(pod)
     return key is not None and key == group_key(assigned)

@@ -1,4 +1,4 @@
-"""DefaultBinder: hands every pod to the binder.
+"""DefaultBinder: lets the binder bind every pod.
 
 Upstream: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go.
 """
@@ -19,5 +19,5 @@ class DefaultBinder(BindPlugin):
         return SUCCESS
 
     def sign(self, pod: PodFacts) -> tuple[()]:
-        """Nothing: binding does not look at the pod."""
+        """Empty: binding reads no facts of the pod."""
         return ()

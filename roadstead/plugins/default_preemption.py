@@ -1,13 +1,13 @@
-"""DefaultPreemption: where no node can take a pod, pods of lower priority make room on one.
+"""DefaultPreemption: if no node is feasible, evict pods of lower priority from one.
 
-    eligible?    preemptionPolicy is not Never, and no victim of an earlier preemption is still
-                 on its way out of the pod's nominated node
-    dry run      on the nodes refused with Unschedulable; of max(minCandidateNodesPercentage % of
-                 them, minCandidateNodesAbsolute) candidates the rest is not tried
-    choice       the candidate whose victims are the least loss
+    eligible?    preemptionPolicy is not Never, and no victim of an earlier preemption still
+                 terminates on the pod's nominated node
+    dry run      on the nodes refused with Unschedulable, until max(minCandidateNodesPercentage %
+                 of them, minCandidateNodesAbsolute) candidates are found
+    choice       the candidate with the smallest loss
 
-The dry run is done where the rows are (`roadstead.preemption`); this plugin says how much to try,
-and makes of it a nomination or upstream's words.
+The dry run itself is in `roadstead.preemption`. This plugin computes how many candidates it should
+find, and turns its result into a nomination or into upstream's message.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go and
 pkg/scheduler/framework/preemption/preemption.go.
@@ -54,7 +54,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         self._args = args
 
     def pre_enqueue(self, pod: PodFacts) -> Status:
-        """A pod whose victims are still to be evicted is in flight, and so never asks."""
+        """Return Success: a pod whose victims are not yet evicted is in flight, not queued."""
         return SUCCESS
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
@@ -63,7 +63,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     def after_pod_deleted(
         self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """Never worth a retry: the plugins whose refusal preemption is to lift say when it is."""
+        """Never queue: the plugins that refused the nodes have hints of their own."""
         return QueueingHint.QUEUE_SKIP
 
     def candidates_wanted(self, pod: PodFacts, failed: PostFilterView) -> int | None:
@@ -101,7 +101,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
 
     @staticmethod
     def _helpful(failed: PostFilterView) -> int:
-        """Nodes on which pods that go might help: all of them where PreFilter refused softly."""
+        """Count the nodes on which preemption might help: all if PreFilter was Unschedulable."""
         if failed.pre_filter.code is Code.UNSCHEDULABLE:
             return failed.node_count
         return failed.helpful if failed.pre_filter.is_success else 0

@@ -1,13 +1,14 @@
-"""ImageLocality: nodes that hold the pod's images score by their size, damped by rarity.
+"""ImageLocality: scores nodes by the size of the pod's images on them, less for rare images.
 
     scaled(image) = int64(size * (nodes with the image / all nodes))
     low, high = 23 MiB, 1000 MiB * containers
     raw = 100 * (clamp(sum, low, high) - low) / (high - low)
 
-Upstream takes an image's size from the first node that reported it, whatever other nodes say: here
-it is the node that came first to the cluster. That, and how many nodes have an image, is known over
-all nodes only, and is found before Score. Nodes that came after a row was last snapshotted do
-not count for that row yet (see roadstead/nodes/snapshots.py).
+Upstream takes an image's size from the first node that reported it, whatever other nodes report;
+here that is the first node by arrival. The size and the number of nodes with an image depend on all
+nodes and are computed before Score. Nodes that arrived after a row's last snapshot do not count for
+that row yet (see roadstead/nodes/snapshots.py).
+
 Upstream: pkg/scheduler/framework/plugins/imagelocality/image_locality.go and
 pkg/scheduler/backend/cache/cache.go (addNodeImageStates).
 """
@@ -34,21 +35,21 @@ MAX_CONTAINER_THRESHOLD = 1000 * MIB
 
 
 ImageOnNodes = tuple[str, int, int, int]
-"""(image, how many nodes have it, when the first of them came, its size there in bytes)."""
+"""(image, number of nodes that have it, arrival of the first of them, size there in bytes)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageNodes:
-    """Who has the pod's images, sorted; images that nobody has are left out.
+    """The nodes that have the pod's images, sorted by image; images that no node has are omitted.
 
-    late: (image, arrival) of each node that has it and came after the first snapshot.
+    late: (image, arrival) of each node that has it and arrived after the first snapshot.
     """
 
     images: tuple[ImageOnNodes, ...]
     late: tuple[tuple[str, int], ...] = ()
 
     def at(self, snapshot_at: int) -> ImageNodes:
-        """What was known when `snapshot_at` nodes had come."""
+        """Return the state at which `snapshot_at` nodes had arrived."""
         unseen = Counter(image for image, arrival in self.late if arrival >= snapshot_at)
         return ImageNodes(
             tuple(
@@ -99,7 +100,7 @@ class ImageLocality(ScorePlugin, PreparesScore):
 
 
 def _by_set(state: CycleState, pod: PodClass, table: Table, known: ImageNodes) -> I64:
-    """Score of every image set of the table: int64[set]."""
+    """Return the score of every image set of the table: int64[set]."""
     scaled = {
         image: int(float(size_bytes) * (nodes / state.node_count))
         for image, nodes, _, size_bytes in known.images
@@ -114,20 +115,20 @@ def _by_set(state: CycleState, pod: PodClass, table: Table, known: ImageNodes) -
 
 
 def _rows_with(image: str, table: Table) -> tuple[Rows, I64]:
-    """The rows that have an image, and its size on every row (-1 where it is not)."""
+    """Return the rows that have an image, and its size on every row (-1 without it)."""
     sizes = [next((s for name, s in images if name == image), -1) for images in table.image_sets]
     size_bytes: I64 = np.array(sizes, dtype=np.int64)[table.image_codes]
     return np.flatnonzero(size_bytes >= 0), size_bytes
 
 
 def _nodes_with(image: str, rows: Rows, size_bytes: I64, table: Table) -> ImageOnNodes:
-    """What is known of an image."""
+    """Summarize the nodes that have an image."""
     first = rows[table.arrivals[rows].argmin()]
     return (image, len(rows), int(table.arrivals[first]), int(size_bytes[first]))
 
 
 def _late(rows: Rows, table: Table) -> list[int]:
-    """Arrivals of those rows that came after the first snapshot."""
+    """Return the arrivals of rows that were added after the first snapshot."""
     arrivals = table.arrivals[rows]
     late: list[int] = arrivals[arrivals >= table.columns.first_snapshot_at].tolist()
     return late

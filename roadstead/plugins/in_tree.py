@@ -1,6 +1,6 @@
 """The in-tree registry: every plugin of the default profile by its upstream name.
 
-Plugins that upstream has dropped stand here under their last names, off by default.
+Plugins that upstream removed are registered under their last names, off by default.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ _WITHOUT_ARGS: tuple[type[Plugin], ...] = (
 
 
 def in_tree_registry() -> Registry:
-    """A registry of all in-tree plugins; those that are missing are there by name."""
+    """Return a registry of all in-tree plugins, those of `missing.py` included."""
     return Registry({kind.name: factory for kind, factory in _factories().items()})
 
 
 def in_tree_classes() -> dict[str, type[Plugin]]:
-    """The class of each in-tree plugin by its name."""
+    """Return the class of each in-tree plugin by its name."""
     return {kind.name: kind for kind in _factories()}
 
 

@@ -1,21 +1,20 @@
-"""InterPodAffinity: pods that want to be near other pods, or away from them.
+"""InterPodAffinity: places pods near other pods, or away from them.
 
-Near and away are told by node labels: two nodes with the same value of a term's topology key are
-one place. Both directions count: the terms of the new pod against pods that run, and theirs
-against the new pod.
+Nodes with the same value of a term's topology key form one domain. Terms apply in both directions:
+those of the new pod to running pods, and those of running pods to the new pod.
 
-Filter, in this order of speaking:
-    affinity        every required term's key is on the node, and the place of each holds a pod
-                    that matches all of them; or no pod anywhere does and the pod matches itself
-    anti-affinity   no place of the node holds a pod that a required anti-affinity term matches
-    existing pods   no pod in a place of the node has such a term that matches the new pod
+Filter; the first of these that fails is the reason:
+    affinity        the node has every required term's key, and each of these domains holds a pod
+                    that matches all terms; or no pod anywhere does and the pod matches itself
+    anti-affinity   no domain of the node holds a pod that a required anti-affinity term matches
+    existing pods   no pod in a domain of the node has such a term that matches the new pod
 Score:
-    raw = sum over the node's places of the weights of all matching terms (anti-affinity negative):
+    raw = sum over the node's domains of the weights of all matching terms (anti-affinity negative):
           preferred terms of the pod and of running pods, and required affinity terms of running
           pods with hardPodAffinityWeight
-    normalized = int(100 * (float(raw - min) / float(max - min))), 0 where all are equal
+    normalized = int(100 * (float(raw - min) / float(max - min))), 0 if all are equal
 
-Counts by topology key and value over all nodes are what PreFilter and PreScore find.
+PreFilter and PreScore compute the counts by topology key and value over all nodes.
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scoring}.go.
 """
 
@@ -84,7 +83,7 @@ from roadstead.plugins.inter_pod_counts import (
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 MAX_CELLS = 32_000_000
-"""How many numbers are kept for all classes together; the class unused for longest goes first."""
+"""Cached numbers of all classes; beyond it, the least recently used classes are dropped."""
 
 _STATUSES = (
     unresolvable("node(s) didn't match pod affinity rules"),
@@ -96,7 +95,7 @@ _NOT_NEAR, _NOT_AWAY, _NOT_WANTED = 1, 2, 3
 
 @dataclass(frozen=True, slots=True)
 class PodCounts:
-    """Pods that matter to Filter, by topology key and value; only what is above zero.
+    """Pods that Filter counts, by topology key and value, without zeros.
 
     existing_anti: required anti-affinity terms of pods there that match the new pod.
     affinity: pods that match all its required affinity terms, once per term.
@@ -110,7 +109,7 @@ class PodCounts:
 
 @dataclass(frozen=True, slots=True)
 class TopologyScores:
-    """Score by topology key and value, wherever any term matched, be the sum 0."""
+    """Score by topology key and value, for each domain in which a term matched, zeros included."""
 
     scores: ByTopology
     domains: tuple[Domains, ...] = field(compare=False)
@@ -118,10 +117,10 @@ class TopologyScores:
 
 @dataclass(frozen=True, slots=True)
 class FilterState:
-    """The counts, and what follows from them.
+    """The counts and values derived from them.
 
     affinity, anti_affinity: one for each topology key of the pod's own terms. first: no pod matches
-    the pod's affinity terms but it matches them itself.
+    the pod's affinity terms, but the pod itself does.
     """
 
     counts: PodCounts
@@ -153,24 +152,24 @@ class InterPodAffinity(
         self._cells = 0
 
     def relation(self, pod: PodClass, other: PodClass) -> Relation:
-        """What one pod of a class on a node adds to the counts of another that is to be placed."""
+        """Return what one pod of class `other` on a node adds to the counts of the class `pod`."""
         counts = self._counts_of(pod)
         relation = counts.relation_to(other)
         self._settle(counts)
         return relation
 
     def required_keys(self, pod: PodClass) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Topology keys of the pod's required terms: affinity, anti-affinity."""
+        """Return the topology keys of the pod's required terms: (affinity, anti-affinity)."""
         terms = self._counts_of(pod).pod.terms
         near = dict.fromkeys(term.topology_key for term in terms.affinity)
         return tuple(near), tuple(dict.fromkeys(t.topology_key for t in terms.anti_affinity))
 
     def is_near_itself(self, pod: PodClass) -> bool:
-        """Whether the pod is what it wants to be near."""
+        """Whether the pod matches all of its own required affinity terms."""
         return matches_all(self._counts_of(pod).pod.terms.affinity, pod)
 
     def scores(self, pod: PodClass) -> bool:
-        """Whether preferred terms, its own or others', are looked at for the pod."""
+        """Whether Score runs for the pod: it has preferred terms, or those of other pods apply."""
         return self._counts_of(pod).pod.scores
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
@@ -225,7 +224,7 @@ class InterPodAffinity(
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         filtering = state.read(self.name, FilterState)
         codes = np.zeros(len(table), dtype=np.int32)
-        # The first to speak is written last.
+        # The reason with the highest precedence is written last.
         for domains in filtering.existing_anti:
             codes[domains.at(table) > 0] = _NOT_WANTED
         for domains in filtering.anti_affinity:
@@ -291,7 +290,7 @@ class InterPodAffinity(
                 ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
                 self.after_pod_change,
                 concerns=_is_wanted,
-                # Upstream looks at the pod's terms whichever plugin rejected the pod.
+                # Upstream reads the pod's terms whichever plugin rejected the pod.
                 whoever_rejected=True,
             ),
             on(
@@ -304,15 +303,16 @@ class InterPodAffinity(
     def after_pod_change(
         self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A pod on a node came to match all affinity terms, or no longer matches the others.
+        """Queue if a pod on a node came to match all affinity terms.
 
-        HintError where a term does not parse.
+        Or if one that matched all anti-affinity terms is gone or no longer matches them all.
+        HintError if a term does not parse.
         """
         old, new = change.old, change.new
         if not all(each.assigned for each in (old, new) if each is not None):
             return QueueingHint.QUEUE_SKIP
         if change.thorough and old is not None and new is None and old.facts.pod_anti_affinity:
-            # It may have refused the pod; upstream looks at the pod's own terms alone.
+            # Its terms may have refused the node; upstream's hint reads only the terms of `pod`.
             return QueueingHint.QUEUE
         terms = WaitingTerms(pod, labels_of_namespaces(cluster))
         if change.thorough and old is not None and terms.is_avoided_by_some(old.facts):
@@ -326,13 +326,13 @@ class InterPodAffinity(
     def after_node_change(
         self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A node came to a place that an affinity term may want, or left one that is avoided.
+        """Queue if a node joined a domain of an affinity term, or left one of anti-affinity.
 
-        HintError where a term does not parse.
+        HintError if a term does not parse.
         """
         assert change.new is not None
         if change.thorough:
-            # Other pods' terms may have refused the other nodes; upstream leaves them out.
+            # Terms of other pods may have refused the other nodes; upstream's hint ignores them.
             return QueueingHint.QUEUE
         terms = WaitingTerms(pod, {})
         new = dict(change.new.labels)
@@ -365,7 +365,7 @@ class InterPodAffinity(
         return vectors
 
     def _settle(self, counts: Counts) -> None:
-        """Books what a class has come to hold, and drops classes where it is too much."""
+        """Add a class's growth to the total of cached numbers; drop classes beyond MAX_CELLS."""
         self._cells += counts.grown()
         while self._cells > MAX_CELLS and len(self._counts) > 1:
             self._cells -= self._counts.popitem(last=False)[1].cells
@@ -395,7 +395,7 @@ def _domains(keys: Iterable[str], counts: ByTopology) -> tuple[Domains, ...]:
 
 
 def _is_wanted(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
-    """Whether a required affinity term of a waiting pod means a pod on a node.
+    """Whether a required affinity term of a waiting pod matches a pod on a node.
 
     Upstream: getUnschedulablePodsWithCrossTopologyTerm of scheduling_queue.go.
     """

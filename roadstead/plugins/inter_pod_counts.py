@@ -1,12 +1,12 @@
-"""Pod (anti-)affinity terms: what classes of pods are to each other, and how many are where.
+"""Pod (anti-)affinity terms: which classes of pods they relate, and counts of related pods.
 
 terms of two classes ──► `Relation`: what a pod of one adds to which counts of the other
-`Counts`: related pods on each row of a table, counted again where pods came or left
+`Counts`: related pods on each row of a table, recounted for changed rows
                          ──► by topology value, for Filter and Score
-                         ──► `may_stand`: pods that come one after another
+                         ──► `may_stand`: pods that are placed one after another
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go (AffinityTerm.Matches),
-pkg/scheduler/framework/types.go (PodClass.Update) and plugins/interpodaffinity/plugin.go
+pkg/scheduler/framework/types.go (PodInfo.Update) and plugins/interpodaffinity/plugin.go
 (mergeAffinityTermNamespacesIfNotEmpty).
 """
 
@@ -30,20 +30,20 @@ from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.table import NodeTable, Rows, Table
 
 NamespaceLabels = Mapping[str, Mapping[str, str]]
-"""Labels of each known namespace."""
+"""Namespace → its labels."""
 
 
 def labels_of_namespaces(cluster: ClusterFacts) -> NamespaceLabels:
-    """The labels of the namespaces that a cluster tells of."""
+    """Return the labels of the namespaces in a cluster's facts."""
     return {name: dict(labels) for name, labels in cluster.namespaces}
 
 
 class Family(IntEnum):
-    """What a pod on a node is counted as.
+    """The counts to which a pod on a node can add.
 
-    EXISTING_ANTI: its required anti-affinity terms match the new pod. AFFINITY: it matches all
-    required affinity terms of the new pod. ANTI_AFFINITY: it matches required anti-affinity terms
-    of the new pod. SCORE: the weights of all matches that score. SCORED: how many those are.
+    EXISTING_ANTI: its required anti-affinity terms that match the new pod. AFFINITY: it matches all
+    required affinity terms of the new pod. ANTI_AFFINITY: required anti-affinity terms of the new
+    pod that it matches. SCORE: the weights of all matches that score. SCORED: their number.
     """
 
     EXISTING_ANTI = 0
@@ -54,23 +54,23 @@ class Family(IntEnum):
 
 
 FILTERING = (Family.EXISTING_ANTI, Family.AFFINITY, Family.ANTI_AFFINITY)
-"""What Filter looks at."""
+"""The counts that Filter reads."""
 
 
 Line = tuple[Family, str]
-"""A family and a topology key."""
+"""A counter: its family and topology key."""
 Relation = tuple[tuple[Line, int], ...]
-"""What one pod of a class adds to each line; empty where two classes do not concern each other.
+"""What one pod of a class adds to each counter; empty if the classes are not related.
 
-A SCORED line stands beside each SCORE line, whose sum may be 0.
+Each SCORE counter, whose sum may be 0, has a SCORED counter.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term that parses; a selector of None matches nothing.
+    """A valid term; a selector of None matches nothing.
 
-    meaning: its code among all that mean the same pods, whatever their key and weight.
+    meaning: a code; terms that match the same pods, with any topology key and weight, share it.
     """
 
     topology_key: str
@@ -81,13 +81,13 @@ class Term:
     meaning: int
 
     def matches(self, pod: PodClass, namespace_labels: Mapping[str, str]) -> bool:
-        """Whether a pod, whose namespace has these labels, is meant by the term."""
+        """Whether the term matches a pod whose namespace has these labels."""
         return self.means(pod.facts.namespace, pod.labels, namespace_labels)
 
     def means(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> bool:
-        """Whether a pod of this namespace and these labels is meant."""
+        """Whether the term matches a pod of this namespace with these labels."""
         if namespace not in self.namespaces:
             chosen = self.namespace_selector
             if chosen is None or not chosen.matches(namespace_labels):
@@ -95,10 +95,11 @@ class Term:
         return self.selector is not None and self.selector.matches(labels)
 
     def merged(self, known: NamespaceLabels) -> Term:
-        """The term of a new pod: the namespaces that its selector selects are named as well.
+        """Return the term of a new pod, with the namespaces that its selector selects added.
 
-        The selector stays, and new pods' terms are asked with no namespace labels: as upstream
-        has it since 1.34, one that is met by no labels (NotIn, DoesNotExist) means every namespace.
+        The selector stays, and terms of new pods are matched without namespace labels. So, as
+        upstream since 1.34, a selector that no labels satisfy (NotIn, DoesNotExist) selects every
+        namespace.
         """
         chosen = self.namespace_selector
         if chosen is None:
@@ -109,7 +110,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a pod. A group with a term that does not parse is empty; `error` says why."""
+    """The terms of a pod. A group with an invalid term is empty; `error` has the reason."""
 
     affinity: tuple[Term, ...] = ()
     anti_affinity: tuple[Term, ...] = ()
@@ -133,7 +134,7 @@ NO_TERMS = Terms()
 
 
 class TermCompiler:
-    """Compiles the terms of pods, with upstream's text for those that do not parse."""
+    """Compiles the terms of pods, with upstream's text for invalid ones."""
 
     __slots__ = ("_meanings",)
 
@@ -141,7 +142,7 @@ class TermCompiler:
         self._meanings: Interner[Hashable] = Interner()
 
     def compile(self, pod: PodFacts) -> Terms:
-        """The terms of a pod; NO_TERMS itself for one that has none."""
+        """Return the terms of a pod; NO_TERMS itself for one without any."""
         named = {
             "requiredAffinityTerms": pod.pod_affinity,
             "requiredAntiAffinityTerms": pod.pod_anti_affinity,
@@ -174,14 +175,14 @@ def _first_error(terms: Iterable[PodAffinityTerm]) -> str:
 
 
 def matches_all(terms: Sequence[Term], pod: PodClass) -> bool:
-    """Whether a pod matches all of a new pod's (merged) terms; False where there are none."""
+    """Whether a pod matches all of a new pod's (merged) terms; False if there are none."""
     return bool(terms) and all(term.matches(pod, {}) for term in terms)
 
 
 class WaitingTerms:
-    """The required terms of a rejected pod, as its queueing hints compare them with pods.
+    """The required terms of a rejected pod, for its queueing hints.
 
-    Raises HintError where one does not parse.
+    Raises HintError if one does not parse.
     """
 
     __slots__ = ("affinity", "anti_affinity")
@@ -198,14 +199,14 @@ class WaitingTerms:
         return _means_all(self.affinity, other)
 
     def is_avoided(self, other: PodFacts) -> bool:
-        """Whether a pod matches all the anti-affinity terms; one that matches some does not count.
+        """Whether a pod matches all the anti-affinity terms, as in upstream's hint.
 
-        So upstream's hint has it, though any of them refuses a node.
+        Filter refuses a node for a single match.
         """
         return _means_all(self.anti_affinity, other)
 
     def is_avoided_by_some(self, other: PodFacts) -> bool:
-        """Whether a pod matches any of the anti-affinity terms, so that it may refuse a node."""
+        """Whether a pod matches any anti-affinity term, so that Filter may refuse its node."""
         labels = dict(other.labels)
         return any(term.means(other.namespace, labels, {}) for term in self.anti_affinity)
 
@@ -216,9 +217,9 @@ def _means_all(terms: Sequence[Term], pod: PodFacts) -> bool:
 
 
 class NewPod:
-    """A kind of pods to be placed, as it meets the pods on the nodes.
+    """Pods to be placed with equal namespace, labels and terms.
 
-    terms: merged. namespace_labels: of the pod's namespace. scores: whether scoring looks at it.
+    terms: merged. namespace_labels: of the pod's namespace. scores: whether Score runs for it.
     """
 
     __slots__ = ("_meant", "hard_weight", "info", "namespace_labels", "scores", "terms")
@@ -240,7 +241,7 @@ class NewPod:
         self._meant: dict[int, bool] = {}
 
     def wishes(self, other: PodClass) -> Relation:
-        """What the pod's own terms make of one pod of `other`: its namespace and labels matter."""
+        """Return the relation of this pod's terms to `other`, by its namespace and labels."""
         terms = self.terms
         lines: Counter[Line] = Counter()
         if matches_all(terms.affinity, other):
@@ -255,7 +256,7 @@ class NewPod:
         return _relation(lines)
 
     def met_by(self, theirs: Terms) -> Relation:
-        """What the (unmerged) terms of a pod on a node make of this one."""
+        """Return the relation of the (unmerged) terms of a pod on a node to this pod."""
         lines: Counter[Line] = Counter()
         for term in theirs.anti_affinity:
             if self._is_meant(term):
@@ -271,7 +272,7 @@ class NewPod:
         return _relation(lines)
 
     def _is_meant(self, term: Term) -> bool:
-        """Whether a term of another pod means this one; each meaning is tried once."""
+        """Whether a term of another pod matches this one; evaluated once per `Term.meaning`."""
         meant = self._meant.get(term.meaning)
         if meant is None:
             meant = self._meant[term.meaning] = term.matches(self.info, self.namespace_labels)
@@ -288,7 +289,7 @@ def _relation(lines: Counter[Line]) -> Relation:
 
 
 def joined(ours: Relation, theirs: Relation) -> Relation:
-    """The sum of two relations, line by line."""
+    """Return the sum of two relations, by counter."""
     if not ours or not theirs:
         return ours or theirs
     lines = Counter(dict(ours))
@@ -300,11 +301,11 @@ ByTopology = dict[str, dict[str, int]]
 """Topology key → value → count."""
 
 Kind = tuple[int, int]
-"""See `TermIndex`."""
+"""(code of namespace and labels, code of terms); see `TermIndex`."""
 
 
 class Placed(NamedTuple):
-    """Classes on rows, as arrays: int64[k] each. classes: `PodClass.index`. pods: how many."""
+    """Pods on rows by class: int64[k] each. classes: `PodClass.index`. pods: their number."""
 
     rows: I64
     classes: I64
@@ -312,7 +313,7 @@ class Placed(NamedTuple):
 
 
 def read_pods(table: Table, rows: Rows) -> Placed:
-    """What stands on some rows."""
+    """Read the pods on some rows."""
     on_nodes = [table.pods(row) for row in rows.tolist()]
     return Placed(
         np.repeat(rows.astype(np.int64), [len(each) for each in on_nodes]),
@@ -322,9 +323,9 @@ def read_pods(table: Table, rows: Rows) -> Placed:
 
 
 class Placements:
-    """What stands on all rows of one table, kept up to date and read by all kinds of pods.
+    """The pods on all rows of one table, updated by row and shared by all `Counts`.
 
-    One table is kept: what-ifs, which are no larger, must not drive out the table itself.
+    Only the largest table is kept: overlays, which are no larger, must not replace it.
     """
 
     __slots__ = ("_columns", "_node_version", "_placed", "_version")
@@ -334,13 +335,13 @@ class Placements:
         self._node_version = self._version = -1
 
     def keeps(self, table: NodeTable) -> bool:
-        """Whether this table is the one, or becomes it."""
+        """Whether this table is the kept one, or becomes it because it is larger."""
         if self._columns is None or len(table) > self._columns.size:
             self._columns, self._version = table.columns, -1
         return self._columns is table.columns
 
     def read(self, table: NodeTable) -> Placed:
-        """What stands on all rows of the table that is kept."""
+        """Return the pods on all rows of the kept table."""
         assert self._columns is table.columns, "another table"
         if self._version < 0 or self._node_version != table.node_version:
             self._placed = read_pods(table, np.arange(len(table)))
@@ -362,10 +363,10 @@ class Placements:
 
 
 class TermIndex:
-    """The classes of a process by what inter-pod affinity sees of them.
+    """The classes of a process by the facts that inter-pod affinity reads.
 
-    A class is of a kind: (code of its namespace and labels, code of its terms). Classes that differ
-    in other things, in what they request for example, are of the same kind.
+    These are two codes (`Kind`): one for namespace and labels, one for terms. Classes that differ
+    only in other facts, such as requests, have equal codes and share their counts.
     """
 
     __slots__ = (
@@ -384,7 +385,7 @@ class TermIndex:
         self._term_codes: Interner[tuple[tuple[PodAffinityTerm, ...], ...]] = Interner()
 
     def catch_up(self) -> None:
-        """Takes in the classes that are new."""
+        """Add the classes that are new."""
         for info in self.classes.infos[len(self.kinds) :]:
             facts = info.facts
             terms = self._term_codes.code(
@@ -402,16 +403,16 @@ class TermIndex:
                 self.with_terms.append(info)
 
     def kind(self, info: PodClass) -> Kind:
-        """The kind of a class of this process."""
+        """Return the codes of a class of this process."""
         if info.index >= len(self.kinds):
             self.catch_up()
         return self.kinds[info.index]
 
 
 class Counts:
-    """How many related pods stand where, for pods of one kind to be placed.
+    """Related pods on each row, for pods to be placed that have equal codes in `TermIndex`.
 
-    cells: what is held in memory: a code per class, and one number per line and row.
+    cells: numbers held in memory: one per class, and one per counter and row.
     """
 
     __slots__ = (
@@ -423,7 +424,7 @@ class Counts:
         self.pod = pod
         self._has_terms = any(pod.terms.groups)
         self._index = index
-        # Relations by code: 0 is none. The code of each class, of each kind.
+        # Relations by code, 0 for none; then the code of each class, and of each `Kind`.
         self._relations: Interner[Relation] = Interner([()])
         self._codes: I64 = np.zeros(0, dtype=np.int64)
         self._by_kind: dict[Kind, int] = {}
@@ -436,23 +437,23 @@ class Counts:
         self.cells = 0
 
     def grown(self) -> int:
-        """By how much `cells` has grown since this was asked last."""
+        """Update `cells`; return its growth since the last call."""
         cells = len(self._codes) + sum(map(len, self._vectors.values()))
         grown, self.cells = cells - self.cells, cells
         return grown
 
     def is_related(self) -> bool:
-        """Whether any class can count for this one: either it has terms, or some other has."""
+        """Whether any class can be related: this one has terms, or some other has."""
         self._index.catch_up()
         return self._has_terms or bool(self._index.with_terms)
 
     def relates_to(self, other: PodClass) -> bool:
-        """Whether a pod of that class, wherever it stands, counts for this one."""
+        """Whether a pod of class `other` on a node adds to any counter."""
         self._relate()
         return other.index < len(self._codes) and bool(self._codes[other.index])
 
     def relation_to(self, other: PodClass) -> Relation:
-        """What one pod of that class adds to each line, wherever it stands."""
+        """Return what one pod of class `other` on a node adds to each counter."""
         self._relate()
         if other.index >= len(self._codes):
             return ()
@@ -460,7 +461,7 @@ class Counts:
         return self._relations.values[code]
 
     def _relate(self) -> None:
-        """Looks once at each class that is new: at all if the pod has terms, else at theirs."""
+        """Compute the relation to each new class; only to those with terms if the pod has none."""
         index = self._index
         index.catch_up()
         candidates = index.classes.infos if self._has_terms else index.with_terms
@@ -479,7 +480,7 @@ class Counts:
             self._codes = codes
 
     def _code(self, other: PodClass, kind: Kind) -> int:
-        """Each namespace with labels, and each set of terms, is compared with the pod once."""
+        """Return the relation's code; each half of a `Kind` is compared with the pod only once."""
         code = self._by_kind.get(kind)
         if code is None:
             face, terms = kind
@@ -492,7 +493,7 @@ class Counts:
         return code
 
     def find(self, table: Table) -> Mapping[Line, I64]:
-        """Per line how much the pods on each row add: int64[row]. Lines may be all zero."""
+        """Return for each counter what the pods on each row add: int64[row]; some are all zero."""
         assert table.columns.classes is self._index.classes, "a table of other classes"
         self._relate()
         if not len(self._codes):
@@ -514,7 +515,7 @@ class Counts:
         self._count(self._vectors, table, read_pods(table, rows))
 
     def _count(self, vectors: dict[Line, I64], table: Table, placed: Placed) -> dict[Line, I64]:
-        """Adds placed pods to the vectors."""
+        """Add pods on rows to the vectors."""
         known = np.minimum(placed.classes, len(self._codes))
         codes = np.append(self._codes, 0)[known]
         for code in np.unique(codes[codes > 0]).tolist():
@@ -529,13 +530,13 @@ class Counts:
 
 
 def label_codes(table: Table, key: str) -> tuple[Interner[str], I32]:
-    """Values of a label key and the code of each row, -1 where the node lacks it: int32[row]."""
+    """Return a label key's values and each row's code: int32[row], -1 if the node lacks it."""
     column = table.columns.label(key)
     return column.values, table._codes(column.codes)
 
 
 def by_topology(table: Table, vectors: Mapping[Line, I64], family: Family) -> ByTopology:
-    """Sums of a family by topology key and value; only what is not zero."""
+    """Return the sums of a family by topology key and value, without zeros."""
     found = {}
     for (kind, key), vector in vectors.items():
         if kind is family:
@@ -547,7 +548,7 @@ def by_topology(table: Table, vectors: Mapping[Line, I64], family: Family) -> By
 
 
 def scores_by_topology(table: Table, vectors: Mapping[Line, I64]) -> ByTopology:
-    """Scores by topology key and value; also zeros, where matches outweigh one another."""
+    """Return scores by topology key and value, with zeros where matches cancel each other."""
     found = {}
     for (kind, key), vector in vectors.items():
         if kind is Family.SCORED:
@@ -560,9 +561,9 @@ def scores_by_topology(table: Table, vectors: Mapping[Line, I64]) -> ByTopology:
 
 
 def _sums(table: Table, key: str, vector: I64) -> tuple[Interner[str], I64]:
-    """Sum of a vector over the rows of each value of a key: int64[value]."""
+    """Sum a vector over the rows of each value of a key: int64[value]."""
     values, codes = label_codes(table, key)
-    # Sums in float64 are exact below 2^53, and nodes without the key fall into place 0.
+    # Sums in float64 are exact below 2^53; index 0 is for nodes without the key.
     sums = np.bincount(codes + 1, weights=vector, minlength=len(values) + 1)[1:]
     return values, sums.astype(np.int64)
 
@@ -573,9 +574,10 @@ def _named(values: Interner[str], listed: Rows, sums: I64) -> dict[str, int]:
 
 
 def seen_from(counts: ByTopology, row: Table, added: Mapping[str, int]) -> ByTopology:
-    """What one row sees of counts after so much more of each topology key on its node.
+    """Return the counts that one row needs after pods of its node added `added` by topology key.
 
-    Its own places, and of the others no more than that there is something somewhere.
+    These are the counts of its own domains and, for each key, of one other domain that is not
+    empty: of other domains, Filter reads only whether any has a count.
     """
     found = {}
     for key in counts.keys() | added.keys():
@@ -593,7 +595,7 @@ def seen_from(counts: ByTopology, row: Table, added: Mapping[str, int]) -> ByTop
 
 
 class Domains:
-    """What a topology key's values count, looked up by row."""
+    """The counts of a topology key's values, looked up by row."""
 
     __slots__ = ("_by_code", "_counts", "_values", "key")
 
@@ -604,7 +606,7 @@ class Domains:
         self._by_code: I64 = np.zeros(1, dtype=np.int64)
 
     def at(self, table: Table) -> I64:
-        """The count of each row's value, 0 where there is none: int64[row]."""
+        """Return the count of each row's value, 0 without one: int64[row]."""
         values, codes = label_codes(table, self.key)
         if values is not self._values or len(values) != len(self._by_code) - 1:
             self._values, self._by_code = values, self._tabulate(values)
@@ -612,7 +614,7 @@ class Domains:
         return found
 
     def _tabulate(self, values: Interner[str]) -> I64:
-        """int64[code + 1]; the last place is for nodes without the key (code -1)."""
+        """Return counts by code: int64[code + 1]; the last is for nodes without the key (-1)."""
         by_code = np.zeros(len(values) + 1, dtype=np.int64)
         codes = np.fromiter(map(values.find, self._counts), np.intp, len(self._counts))
         by_code[codes] = np.fromiter(self._counts.values(), np.int64, len(self._counts))
@@ -624,14 +626,14 @@ AVOIDED = (Family.EXISTING_ANTI, Family.ANTI_AFFINITY)
 _REQUIRED = (*AVOIDED, Family.AFFINITY)
 
 MAX_CLASSES = 16
-"""Classes of which each may be something to each other; of more the answer is 0."""
+"""Most classes that `may_stand` compares pairwise; for more it returns 0."""
 
 Codes = Callable[[str], I32]
-"""The label codes of a topology key: int32[row], -1 where a node lacks it."""
+"""Returns the label codes of a topology key: int32[row], -1 if a node lacks it."""
 
 
 class _Sums:
-    """For one line of a class, related pods by domain: int64[code]."""
+    """Related pods by domain for one counter of a class: int64[code]."""
 
     __slots__ = ("by_code", "codes", "is_avoided")
 
@@ -663,9 +665,9 @@ def may_stand(
     counts_of: Mapping[PodClass, Counts],
     codes: Codes,
 ) -> int:
-    """How many of the first pods, which come to `rows` in this order, may stand there.
+    """Return how many of the first pods pass Filter if placed on `rows` in this order.
 
-    counts_of: by class, of all classes of the pods; none of their terms failed to parse.
+    counts_of: of all classes of the pods, without invalid terms. The result may be too low.
     """
     meeting = counts_of if any(any(each.pod.terms.groups) for each in counts_of.values()) else {}
     if len(meeting) > MAX_CLASSES:
@@ -694,7 +696,7 @@ def _means(
     counts_of: Mapping[PodClass, Counts],
     lines: Mapping[PodClass, Mapping[Line, _Sums]],
 ) -> list[tuple[_Sums, int]]:
-    """What one pod of a class adds to the sums of all."""
+    """Return what one pod of a class adds to the sums of all classes."""
     return [
         (lines[other][line], number)
         for other, counts in counts_of.items()

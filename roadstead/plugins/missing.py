@@ -1,8 +1,8 @@
-"""In-tree plugins that are known by name and not there yet.
+"""In-tree plugins that are registered by name and not implemented yet.
 
-Each knows what it would look at. A pod that has nothing of it gets what upstream's PreFilter and
-PreScore answer then, Skip; a pod that does is refused with plugin and field, never passed over.
-Each becomes a module of its own when it is written.
+Each knows the pod's fields that it would read. For a pod without them, PreFilter and PreScore
+return Skip, as upstream; for any other pod PreFilter raises UnsupportedError with plugin and field.
+A plugin becomes a module of its own when it is implemented.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unschedulabl
 
 
 class MissingPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """A plugin without its work: skips where upstream would skip, and refuses the rest."""
+    """A plugin without implementation: skips where upstream would skip, and raises otherwise."""
 
     reads = Reads.NODE
 
     def need(self, pod: PodFacts) -> str:
-        """The field of the pod that needs this plugin, or "" if none does."""
+        """Return the field of the pod that needs this plugin, or "" if none does."""
         raise AssertionError(f"{self.name} must say what it looks at")
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
@@ -79,7 +79,7 @@ class MissingPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
 
 class NothingReserved(ReservePlugin, PreBindPlugin):
-    """Reserve and PreBind of a pod that has nothing of what the plugin looks at."""
+    """Reserve and PreBind for pods without the fields that the plugin reads."""
 
     @only_succeeds
     def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
@@ -108,7 +108,7 @@ class DynamicResources(
 
     def post_filter(self, pod: PodFacts, failed: PostFilterView) -> PostFilterResult:
         if self.name in failed.unreached:
-            # Upstream's plugin looks for the state that its PreFilter would have left.
+            # Upstream's plugin reads the cycle state that its PreFilter would have written.
             return PostFilterResult(error("not found"))
         return PostFilterResult(unschedulable("no new claims to deallocate"))
 
@@ -127,16 +127,16 @@ class DynamicResources(
     def after_claim_change(
         self, pod: PodFacts, change: Change[object], cluster: ClusterFacts
     ) -> QueueingHint:
-        """Only a pod that names claims may be helped; claims themselves are not known here."""
+        """Queue if the pod names claims; the claims themselves are not modelled."""
         return QueueingHint.when(bool(pod.resource_claims))
 
     def after_pod_change(
         self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """All claims of this pod are there: known here only of a pod that names none."""
+        """Queue if all claims of this pod exist: known only if it names none."""
         assert change.new is not None
         return QueueingHint.when(change.own and not change.new.facts.resource_claims)
 
 
 MISSING: tuple[type[MissingPlugin], ...] = (DynamicResources,)
-"""All of them."""
+"""All plugins that are not implemented."""

@@ -2,7 +2,7 @@
 
 Filter: the profile's added affinity, then nodeSelector and the required terms, all must match.
 Terms are ORed, expressions inside a term ANDed; a term that does not parse matches nothing.
-PreFilter narrows the nodes when every term names nodes by metadata.name.
+PreFilter returns node names when every term names nodes by metadata.name.
 
     raw = sum of the weights of matching preferred terms (the profile's added ones included)
     normalized = 100 * raw / max(raw)
@@ -71,7 +71,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
             self._add(args.added_affinity)
 
     def _add(self, manifest: object) -> None:
-        # Only here are the models of manifests needed, which every process would else load.
+        # Imported here so that processes without added affinity do not load the manifest models.
         from roadstead.facts.parse_selectors import parse_node_selector, parse_preferred_terms
         from roadstead.protocol import objects
 
@@ -136,7 +136,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
     def after_node_change(
         self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A node came that matches, or one matches now that did not. HintError: see `_matches`."""
+        """Queue if a matching node was added, or one matches now. HintError: see `_matches`."""
         assert change.new is not None
         if self._added_required is not None:
             labels = dict(change.new.labels)
@@ -151,7 +151,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
 
 
 def _matches(pod: PodFacts, node: NodeFacts) -> bool:
-    """HintError where a required term does not parse and no other matches."""
+    """Whether the pod's terms match; HintError if none does and one does not parse."""
     labels = dict(node.labels)
     if any(labels.get(key) != value for key, value in pod.node_selector):
         return False
@@ -172,7 +172,7 @@ def _match_any(terms: Iterable[NodeSelectorTerm], table: Table) -> Bools:
 
 
 def _named_nodes(terms: Iterable[NodeSelectorTerm]) -> frozenset[str] | None:
-    """Node names that any term allows, or None if some term does not name nodes at all."""
+    """Return the node names that any term allows; None if some term does not name nodes."""
     named: set[str] = set()
     any_term = False
     for term in terms:

@@ -1,11 +1,11 @@
-"""NodeLabel: node labels that must be there or not, and labels that are better there or not.
+"""NodeLabel: labels that nodes must have or must not have, and such preferences.
 
-The pod plays no part; only the keys of labels count, not their values.
+Neither the pod nor the values of labels matter, only their keys.
 
-    Filter   refused unless all presentLabels are on the node and no absentLabels are
-    Score    100 * (preferred labels that are as preferred) // (preferred labels)
+    Filter   refuses a node unless it has all presentLabels and no absentLabels
+    Score    100 * (preferences that the node satisfies) // (preferences)
 
-Off by default: kube-scheduler dropped it in 1.23.
+Off by default: kube-scheduler removed it in 1.23.
 Upstream: pkg/scheduler/framework/plugins/nodelabel/node_label.go of 1.22.
 """
 

@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node goes there or nowhere.
+"""NodeName: a pod that names its node is feasible only there.
 
 Upstream: pkg/scheduler/framework/plugins/nodename/node_name.go.
 """

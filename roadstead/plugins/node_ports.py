@@ -1,4 +1,4 @@
-"""NodePorts: two pods cannot hold the same host port of a node.
+"""NodePorts: two pods cannot use the same host port of a node.
 
 Ports conflict when protocol and number are equal and the addresses are equal or one is 0.0.0.0.
 Upstream: pkg/scheduler/framework/plugins/nodeports/node_ports.go and HostPortInfo in
@@ -50,7 +50,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return PreFilterResult() if pod.facts.host_ports else PreFilterResult(SKIP)
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
-        # A view of few rows must not pay for every port set the table has ever seen.
+        # A view of few rows must not compare every port set that the table ever had.
         present, codes = np.unique(table.port_codes, return_inverse=True)
         taken = [conflicts(pod.facts.host_ports, table.port_sets[code]) for code in present]
         return FilterResult.refuse(np.array(taken, dtype=np.bool_)[codes], _REFUSED)
@@ -61,7 +61,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         for place, pod in enumerate(pods):
             if ports := pod.facts.host_ports:
                 row = int(rows[place])
-                # Of several pods with ports for one row, the first alone.
+                # Of several pods with ports on one row only the first: others may conflict with it.
                 if row in met or conflicts(ports, sets[taken[row]]):
                     return place
                 met.add(row)
@@ -76,7 +76,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def after_pod_deleted(
         self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A pod that held, or was nominated to, a node wanted one of this pod's ports."""
+        """Queue if the deleted pod had a node or a nomination, and a conflicting port."""
         assert change.old is not None
         gone = change.old.facts
         if not (change.old.assigned or gone.nominated_node_name):
@@ -89,7 +89,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
 
 def conflicts(wanted: tuple[HostPort, ...], in_use: PortSet) -> bool:
-    """Whether any wanted port cannot be had beside those in use."""
+    """Whether any wanted port conflicts with one in use."""
     return any(_conflict(want, used) for want in wanted for used, _ in in_use)
 
 

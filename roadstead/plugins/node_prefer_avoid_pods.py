@@ -1,11 +1,11 @@
-"""NodePreferAvoidPods: a node may ask that pods of some controllers rather go elsewhere.
+"""NodePreferAvoidPods: scores down nodes that want to avoid pods of the pod's controller.
 
-It does so with the annotation scheduler.alpha.kubernetes.io/preferAvoidPods, by kind and UID of
-the controller; only ReplicationControllers and ReplicaSets are heard.
+The node's annotation scheduler.alpha.kubernetes.io/preferAvoidPods lists controllers by kind and
+UID; only ReplicationControllers and ReplicaSets are honored.
 
     score = 0 on a node that avoids the pod's controller, 100 on any other
 
-Its weight of 10000 made it win over all other scores. Off by default: kube-scheduler dropped it.
+Its weight of 10000 outweighed all other scores. Off by default: kube-scheduler removed it.
 Upstream: framework/plugins/nodepreferavoidpods/node_prefer_avoid_pods.go of 1.22.
 """
 
@@ -43,6 +43,6 @@ class NodePreferAvoidPods(ScorePlugin):
 
 
 def _controller(pod: PodFacts) -> tuple[str, str] | None:
-    """(kind, UID) of the pod's controller, if nodes can ask to avoid it."""
+    """Return (kind, UID) of the pod's controller if nodes can avoid it, else None."""
     owner = pod.owner
     return (owner.kind, owner.uid) if owner is not None and owner.kind in _HEARD else None

@@ -64,7 +64,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
 
 def _deviation(fractions: F64, present: NDArray[np.bool_]) -> F64:
-    """Standard deviation over the resources that are present; fractions: float64[k, row]."""
+    """Return the standard deviation over the resources that are present: float64[row].
+
+    fractions: float64[k, row]. present: bool[k, row].
+    """
     if len(fractions) == 2:
         return np.where(present[0] & present[1], np.abs((fractions[0] - fractions[1]) / 2), 0.0)
     return np.where(
@@ -82,7 +85,7 @@ def _of_two(fractions: F64, present: NDArray[np.bool_]) -> F64:
 
 def _of_many(fractions: F64, present: NDArray[np.bool_]) -> F64:
     count = np.maximum(present.sum(axis=0), 1)
-    # Summed one by one in the order of the resources, so that float64 rounds as upstream does.
+    # Added in the order of the resources, so that float64 rounds as upstream.
     total = np.zeros(fractions.shape[1])
     for line, here in zip(fractions, present, strict=True):
         total = np.where(here, total + line, total)

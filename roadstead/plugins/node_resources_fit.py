@@ -1,4 +1,4 @@
-"""NodeResourcesFit: what the pod requests must be free on the node; and a score of what is left.
+"""NodeResourcesFit: the node must have the requested resources free; scores the free resources.
 
 Filter compares milli-CPU and integer bytes with real requests; a request above the node's whole
 allocatable is unresolvable, since no preemption can help. Score counts cpu and memory with
@@ -49,11 +49,11 @@ from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulab
 TOO_MANY_PODS = "Too many pods"
 
 Check = tuple[str, Bools, Bools | None]
-"""A reason, the rows that are short (bool[row]), and those that always will be."""
+"""(reason, rows that lack it, rows that lack it even when empty): bool[row]; None for no row."""
 
 _FEW_ROWS = 64
 _MAX_CHECKS = 31
-"""A combination of reasons takes two bits each of an int64."""
+"""Reasons per int64: each takes two bits of a combination."""
 
 
 class NodeResourcesFit(
@@ -86,12 +86,12 @@ class NodeResourcesFit(
 
     def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         if len(pods) == 1:
-            # Columns of one row cost ten times what the row does.
+            # For a single pod, array operations cost ten times as much as reading its row.
             return int(_has_room(pods[0], table, int(rows[0])))
         columns = table.columns
         order = np.argsort(rows, kind="stable")
         rows = rows[order]
-        # Where each row's pods begin, and which of them each pod is.
+        # Start of each row's group of pods, and each pod's index in its group.
         begins = np.flatnonzero(np.diff(rows, prepend=-1))
         begin_of = np.repeat(begins, np.diff(begins, append=len(rows)))
         number = np.arange(len(rows)) - begin_of
@@ -99,6 +99,7 @@ class NodeResourcesFit(
         asked = {info: dict(info.asked) for info in pods}
         for code in sorted({code for each in asked.values() for code in each}):
             if code >= len(columns.allocatable):
+                # No node has this resource.
                 return 0
             amount_of = {info: each.get(code, 0) for info, each in asked.items()}
             amounts = np.array([amount_of[info] for info in pods], dtype=np.int64)[order]
@@ -109,7 +110,7 @@ class NodeResourcesFit(
         return int(order[is_short].min(initial=len(pods)))
 
     def is_ignored(self, name: str) -> bool:
-        """Whether Filter leaves an extended resource out."""
+        """Whether Filter ignores an extended resource."""
         if not (self._ignored or self._ignored_groups) or not is_extended_resource(name):
             return False
         return name in self._ignored or name.split("/")[0] in self._ignored_groups
@@ -139,9 +140,9 @@ class NodeResourcesFit(
     def after_pod_event(
         self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A pod on a node is gone or asks for less of something wanted; or this pod asks for less.
+        """Queue if a pod on a node was deleted or requests less of a resource that `pod` requests.
 
-        A pod that was nominated counts as one on a node when it is gone.
+        Or if this pod requests less. A deleted pod that was nominated counts as one on a node.
         """
         if change.new is None:
             assert change.old is not None
@@ -159,7 +160,7 @@ class NodeResourcesFit(
     def after_node_change(
         self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A node came that the pod fits while empty, or has more now of something wanted."""
+        """Queue if the empty node fits the pod, and is new or has more of a requested resource."""
         new, old = change.new, change.old
         assert new is not None
         if not _fits_empty(pod, new):
@@ -172,7 +173,7 @@ class NodeResourcesFit(
 
 
 def _fits_empty(pod: PodFacts, node: NodeFacts) -> bool:
-    """Whether the node could hold the pod alone; ignored resources count too, as upstream."""
+    """Whether the empty node fits the pod; as upstream, ignored resources count."""
     has = dict(node.allocatable)
     return node.allocatable_pods > 0 and all(
         amount <= has.get(name, 0) for name, amount in pod.requests
@@ -187,7 +188,7 @@ def _has_more(pod: PodFacts, old: NodeFacts, new: NodeFacts) -> bool:
 
 
 def _combine(failed: Sequence[Check]) -> FilterResult:
-    """One status per combination of reasons that occurs."""
+    """Return one status for each combination of reasons that occurs."""
     if len(failed) > _MAX_CHECKS:
         return _joined(_combine(failed[:_MAX_CHECKS]), _combine(failed[_MAX_CHECKS:]))
     bits: I64 | None = None
@@ -210,7 +211,7 @@ def _combine(failed: Sequence[Check]) -> FilterResult:
 
 
 def _combine_few(bits: list[int], names: list[str]) -> FilterResult:
-    """The same, without the fixed cost of sorting an array: most calls are about few rows."""
+    """Do the same without the fixed cost of sorting an array: most calls have few rows."""
     code_of = {0: 0}
     codes = [code_of.setdefault(each, len(code_of)) for each in bits]
     statuses = tuple(_status(combination, names) for combination in code_of if combination)
@@ -218,7 +219,7 @@ def _combine_few(bits: list[int], names: list[str]) -> FilterResult:
 
 
 def _joined(first: FilterResult, second: FilterResult) -> FilterResult:
-    """The reasons of both, for every pair that occurs."""
+    """Join the reasons of both results, for every pair that occurs."""
     assert first.codes is not None
     assert second.codes is not None
     told_first, told_second = (SUCCESS, *first.statuses), (SUCCESS, *second.statuses)
@@ -244,7 +245,7 @@ def _status(combination: int, names: list[str]) -> Status:
 
 
 def _has_room(pod: PodClass, table: Table, row: int) -> bool:
-    """Whether one row has all that a pod asks for."""
+    """Whether one row has all requested resources free."""
     columns = table.columns
     free, taken = columns.allocatable, columns.requested
     return bool(columns.pod_count[row] < columns.allocatable_pods[row]) and all(

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: cordoned nodes take only pods that tolerate the unschedulable taint.
+"""NodeUnschedulable: refuses cordoned nodes for pods that do not tolerate the unschedulable taint.
 
 Upstream: pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go.
 """
@@ -63,7 +63,7 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
     def after_node_change(
         self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A node came without a cordon, or its cordon was lifted."""
+        """Queue if a node that is not cordoned was added, or a node was uncordoned."""
         assert change.new is not None
         was_open = change.old is not None and not change.old.unschedulable
         return QueueingHint.when(not was_open and not change.new.unschedulable)
@@ -71,7 +71,7 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
     def after_pod_toleration_change(
         self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """This pod tolerates cordons now; it did not before, for it was rejected."""
+        """Queue if this pod tolerates cordons now; before it did not, because it was rejected."""
         assert change.new is not None
         return QueueingHint.when(
             change.own and tolerated(UNSCHEDULABLE_TAINT, change.new.facts.tolerations)

@@ -1,8 +1,9 @@
-"""NodeVolumeLimits: a node takes no more volumes of a CSI driver than its CSINode says.
+"""NodeVolumeLimits: a node has no more volumes of a CSI driver than its CSINode allows.
 
-A volume counts once per node, whoever shares it; VolumeAttachments count with the pods' volumes.
-In-tree volumes count as those of the CSI driver that took over (EBS, GCE PD, Azure disk, Cinder,
-and Portworx where the node has moved). An unbound claim counts for its class's provisioner.
+A volume counts once per node, however many pods share it; VolumeAttachments count with the pods'
+volumes. In-tree volumes count for the CSI driver that replaced their plugin (EBS, GCE PD, Azure
+disk, Cinder; Portworx if it is migrated on the node). An unbound claim counts for its class's
+provisioner.
 
     attached + new > limit    refuses, for any driver of the pod's new volumes
 
@@ -60,9 +61,9 @@ from roadstead.storage.claims import CLAIM, EPHEMERAL, ClaimError, claim_keys, u
 
 _EXCEEDED = unschedulable("node(s) exceed max volume count")
 MAX_TABLES = 2
-"""Tables whose volumes are kept: that of all nodes, and one beside it."""
+"""Cached tables: that of all nodes, and one other."""
 MIN_KEPT_ROWS = 64
-"""Volumes of a smaller table are counted anew each time."""
+"""Smaller tables are not cached."""
 
 
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
@@ -95,7 +96,10 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def _on_kind(
         self, pod: PodFacts, kind: CsiNodeFacts | None, attached: AttachedVolumes, rows: Rows
     ) -> Bools | Status:
-        """Whether rows of one kind of node have too much: bool[rows]; a status for all of them."""
+        """Return which rows would exceed a limit: bool[rows]; or one status for all of them.
+
+        kind: a CSINode with the migrated plugins of these rows (`AttachedVolumes.kinds`).
+        """
         try:
             new = by_driver(attachables(self._storage, pod, kind, is_new=True))
         except ClaimError as problem:
@@ -131,9 +135,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return Effect(bound, partial(self._is_counted_anew, bound))
 
     def _is_counted_anew(self, bound: Iterable[str], pod: PodClass) -> bool:
-        """Whether it changes which volumes are counted for a pod that some claims are bound.
+        """Whether binding some claims may change the volumes that are counted for a pod.
 
-        A volume that is made for a claim counts as the claim did before.
+        A provisioned volume counts as its unbound claim did before.
         """
         if not _attachable(pod.facts):
             return False
@@ -164,7 +168,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def after_csi_node_updated(
         self, pod: PodFacts, change: Change[CsiNodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A driver takes more volumes; one without a limit counts as one that takes none."""
+        """Queue if the limit of a driver grew; no limit counts as 0."""
         assert change.old is not None
         assert change.new is not None
         before = {each.name: each.limit or 0 for each in change.old.drivers}
@@ -175,7 +179,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def after_pod_deleted(
         self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A pod that held, or was nominated to, a node had a volume that counts."""
+        """Queue if the deleted pod had a node or a nomination, and a volume that may count."""
         assert change.old is not None
         gone = change.old.facts
         counted = any(volume.kind in (CLAIM, EPHEMERAL, *PLUGIN_OF) for volume in gone.volumes)
@@ -185,16 +189,16 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def after_claim_added(
         self, pod: PodFacts, change: Change[ClaimFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A claim of the pod, be it of an ephemeral volume, came."""
+        """Queue if a claim of the pod was added, also for an ephemeral volume."""
         assert change.new is not None
         return QueueingHint.when(change.new.key in claim_keys(pod))
 
     def after_attachment_deleted(
         self, pod: PodFacts, change: Change[AttachmentFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A volume was detached: the pod names a claim, or has a volume of that very driver.
+        """Queue if the pod names a claim or has a volume of the detached volume's driver.
 
-        HintError where a volume in the pod cannot be translated for its CSI driver.
+        HintError if an in-tree volume of the pod cannot be translated for its CSI driver.
         """
         assert change.old is not None
         for volume in pod.volumes:
@@ -212,7 +216,7 @@ def _attachable(pod: PodFacts) -> list[Volume]:
 
 
 def _coming(sources: list[CsiSource], attached: AttachedVolumes) -> I64:
-    """How many of the volumes are not on a row yet: int64[row of the columns]."""
+    """Return how many of the volumes are not on a row yet: int64[row of the columns]."""
     coming = np.full(attached.columns.size, len(sources), dtype=np.int64)
     for row in _rows_with(sources, attached):
         coming[row] -= 1
@@ -225,7 +229,7 @@ def _rows_with(sources: list[CsiSource], attached: AttachedVolumes) -> Iterator[
 
 
 def _driver(volume: Volume) -> str | None:
-    """The CSI driver that took over an in-tree volume of a pod; None for other volumes."""
+    """Return the CSI driver that replaced an in-tree volume's plugin; None for other volumes."""
     plugin = PLUGIN_OF.get(volume.kind)
     if plugin is None:
         return None

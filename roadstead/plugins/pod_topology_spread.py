@@ -1,18 +1,19 @@
-"""PodTopologySpread: keeps the pods that a selector matches even over topology domains.
+"""PodTopologySpread: spreads the pods that a selector matches evenly over topology domains.
 
 Hard (DoNotSchedule), per constraint, over the domains of nodes that have all topology keys and
 pass the constraint's inclusion policies:
 
     count(node's domain) + (1 if the pod matches itself) - min(counts) <= maxSkew
 
-with a minimum of 0 where there are fewer than minDomains domains. Soft (ScheduleAnyway):
+with a minimum of 0 if there are fewer than minDomains domains. Soft (ScheduleAnyway):
 
     raw = round(sum of count(node's domain) * ln(domains + 2) + maxSkew - 1)
     normalized = 100 * (max + min - raw) / max, all 100 when max is 0
 
 The domains are those of feasible nodes, the counts those of all nodes; for the hostname key the
-count is the node's own and the domains are the feasible nodes. A node that lacks a topology key is
-not scored (IGNORED, in the end 0), except under the system's default constraints.
+count is the node's own and the domains are the feasible nodes. A node without a topology key is
+not scored (IGNORED, normalized to 0), except with the system's default constraints.
+
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,filtering,scoring}.go.
 """
 
@@ -91,7 +92,8 @@ _NO_LABEL = unresolvable(f"{_REASON} (missing required label)")
 class DomainCounts:
     """Matching pods per hard constraint and topology value; values without pods count as 0.
 
-    highest: per constraint, rows whose domain counts more are refused; follows from the counts.
+    highest: the maximum count per constraint, derived from the counts; rows of domains with more
+    are refused.
     """
 
     counts: tuple[dict[str, int], ...]
@@ -100,10 +102,10 @@ class DomainCounts:
 
 @dataclass(frozen=True, slots=True)
 class SpreadCounts:
-    """What soft constraints are scored by, per constraint.
+    """Input of the scores of soft constraints, per constraint.
 
-    weights: the more domains there are, the fewer pods in each: what a pod weighs more then.
-    pods: matching pods by topology value on all nodes that count, zeros left out; empty for the
+    weights: ln(domains + 2): with more domains there are fewer pods in each, so each weighs more.
+    pods: matching pods by topology value on all nodes that count, without zeros; empty for the
     hostname key.
     """
 
@@ -134,11 +136,11 @@ class PodTopologySpread(
         return self._source.of(pod.facts)
 
     def constraints(self, pod: PodClass) -> PodSpread:
-        """The constraints of a pod, its own or the defaults."""
+        """Return the constraints of a pod, its own or the defaults."""
         return self._of_pod(pod)
 
     def on_nodes(self, pod: PodClass, spread: Spread, table: Table) -> I64:
-        """How many pods on each row a constraint of the pod counts: int64[row]."""
+        """Return how many pods on each row a constraint of the pod counts: int64[row]."""
         return self._matching.on_rows(table, pod.facts.namespace, spread.selector)
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
@@ -254,9 +256,10 @@ class PodTopologySpread(
         return Effect(seen, partial(self._is_weighed_anew, placed))
 
     def _is_weighed_anew(self, placed: PodClass, pod: PodClass) -> bool:
-        """Soft constraints weigh by which nodes are feasible, and any pod may fill a node."""
+        """Whether a placed pod may change the answers for `pod` on other nodes."""
         spread = self._of_pod(pod)
         if spread.soft:
+            # Soft scores depend on which nodes are feasible, and any pod may fill a node.
             return True
         if placed.facts.namespace != pod.facts.namespace or placed.facts.is_terminating:
             return False
@@ -275,10 +278,11 @@ class PodTopologySpread(
     def after_pod_change(
         self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A pod on a node came, left, or matches other constraints than before.
+        """Queue if a pod on a node, matched by a constraint, was added or deleted.
 
-        Only pods of the same namespace count. Or this very pod changed so, or tolerates more where
-        taints say which nodes count. HintError where a selector does not parse.
+        Also if a pod on a node or this pod itself is now matched by other constraints, or if this
+        pod's tolerations changed and a constraint honors taints. Other namespaces do not count.
+        HintError if a selector does not parse.
         """
         seen = [each for each in (change.old, change.new) if each is not None]
         if not change.own and any(_is_elsewhere(each, pod) for each in seen):
@@ -296,9 +300,10 @@ class PodTopologySpread(
     def after_node_change(
         self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A node that has all topology keys came, left, moved, or has other taints.
+        """Queue if a node with all topology keys was added or deleted, or changed its domains.
 
-        Or a node has them all now, or no longer. HintError where a selector does not parse.
+        Also if its taints changed, or if a node now has all keys, or no longer. HintError if a
+        selector does not parse.
         """
         keys = {each.topology_key for each in self._hard(pod)}
         old, new = change.old, change.new
@@ -331,7 +336,7 @@ class PodTopologySpread(
 def _limited(
     pod: PodClass, hard: Sequence[Spread], counts: tuple[dict[str, int], ...]
 ) -> DomainCounts:
-    """Counts, with the most that a domain may have before the pod comes."""
+    """Add to the counts the highest count per constraint with which a domain admits the pod."""
     both = zip(hard, counts, strict=True)
     return DomainCounts(counts, tuple(_highest(pod, each, of_each) for each, of_each in both))
 
@@ -344,19 +349,19 @@ def _highest(pod: PodClass, spread: Spread, counts: Mapping[str, int]) -> int:
 
 
 def _rounded(amounts: NDArray[np.float64]) -> I64:
-    """Halves are rounded away from zero; amounts are not negative."""
+    """Round halves away from zero, as Go; amounts are not negative."""
     floor = np.floor(amounts)
     rounded: I64 = (floor + (amounts - floor >= 0.5)).astype(np.int64)
     return rounded
 
 
 def _is_elsewhere(seen: SeenPod, pod: PodFacts) -> bool:
-    """Whether a pod cannot be one of those that `pod` is spread with."""
+    """Whether a pod has no node or is of another namespace than `pod`."""
     return not seen.assigned or seen.facts.namespace != pod.namespace
 
 
 def _is_in_namespace_of(pod: PodFacts, assigned: PodFacts, cluster: object) -> bool:
-    """Whether a pod on a node may be one of those that `pod` is spread with.
+    """Whether a pod on a node may be counted by the constraints of `pod`.
 
     Upstream: getUnschedulablePodsWithCrossTopologyTerm of scheduling_queue.go.
     """
@@ -364,7 +369,7 @@ def _is_in_namespace_of(pod: PodFacts, assigned: PodFacts, cluster: object) -> b
 
 
 def _places(keys: Iterable[str], node: NodeFacts | None) -> dict[str, str] | None:
-    """The node's values of some topology keys; None if it lacks one, or there is no node."""
+    """Return a node's values of topology keys; None if it lacks one, or without a node."""
     labels = dict(node.labels) if node is not None else {}
     if node is None or any(key not in labels for key in keys):
         return None

@@ -1,8 +1,8 @@
-"""Which spread constraints a pod has, and which nodes and pods they are counted over.
+"""The spread constraints of a pod, and the nodes and pods that they count.
 
-A pod's own constraints come first; a pod without any gets the profile's defaults, provided that a
-Service, or its owning ReplicationController, ReplicaSet or StatefulSet, says which pods belong
-together. Of pods that come one after another, `keep_skew` says how many of the first keep theirs:
+A pod without constraints of its own has the profile's defaults, if a Service selects it or a
+ReplicationController, ReplicaSet or StatefulSet owns it; these define which pods belong together.
+For pods placed one after another, `keep_skew` returns how many of the first keep their constraints:
 
     domains of each constraint, counted once  ──►  pod by pod: is there room?  ──►  count it
 
@@ -35,12 +35,12 @@ SOFT = "ScheduleAnyway"
 
 MAX_TABLES = 4
 MAX_SELECTORS = 256
-"""Per table, selectors whose counts are kept; the one unused for longest is dropped."""
+"""Selectors per table whose counts are cached; the least recently used is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """One constraint, its selector final. A `selector` of None matches nothing."""
+    """One constraint with its effective selector; a `selector` of None matches nothing."""
 
     topology_key: str
     max_skew: int
@@ -50,7 +50,7 @@ class Spread:
     honors_taints: bool
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether a pod of these labels (and of the right namespace) is one of those to spread."""
+        """Whether the selector matches a pod with these labels (in the right namespace)."""
         return self.selector is not None and self.selector.matches(labels)
 
 
@@ -59,7 +59,7 @@ class PodSpread:
     """The constraints of a pod.
 
     needs_all_keys: nodes that lack a topology key of a soft constraint are not scored.
-    hard_error, soft_error: upstream's text where a selector of that kind does not parse.
+    hard_error, soft_error: upstream's text if a selector of such a constraint does not parse.
     """
 
     hard: tuple[Spread, ...] = ()
@@ -78,7 +78,7 @@ SYSTEM_DEFAULTS = (
 
 
 class SpreadSource:
-    """Finds the constraints of pods, by a profile's arguments and what selects pods."""
+    """Finds the constraints of pods, from a profile's arguments, Services and controllers."""
 
     def __init__(self, args: PodTopologySpreadArgs, cluster: ClusterFacts) -> None:
         self._system = args.defaulting_type == "System"
@@ -100,7 +100,7 @@ class SpreadSource:
                 self._owners[(version, each.kind), each.namespace, each.name] = each.selector
 
     def of(self, facts: PodFacts) -> PodSpread:
-        """The constraints of a pod; NO_SPREAD for a pod that nothing spreads."""
+        """Return the constraints of a pod; NO_SPREAD without any."""
         if facts.spread_constraints:
             labels = dict(facts.labels)
             hard, hard_error = _own(facts.spread_constraints, HARD, labels)
@@ -118,7 +118,7 @@ class SpreadSource:
         return PodSpread(hard, soft, needs_all_keys=not self._system)
 
     def default_selector(self, facts: PodFacts) -> LabelSelector:
-        """What all that selects the pod asks for together; no requirements if nothing selects it.
+        """Return the joint selector of the pod's Services and controller; empty without any.
 
         Services select by labels; the controller is the one that owns the pod, whether or not its
         selector matches.
@@ -158,7 +158,7 @@ def _default_constraint(manifest: Mapping[str, object]) -> SpreadConstraint:
 def _own(
     constraints: Iterable[SpreadConstraint], kind: str, labels: Mapping[str, str]
 ) -> tuple[tuple[Spread, ...], str]:
-    """A pod's own constraints of a kind, and the first error among them."""
+    """Return a pod's own hard or soft constraints, and the first error among them."""
     chosen = [each for each in constraints if each.when_unsatisfiable == kind]
     error = next((each.error for each in chosen if each.error), "")
     if error:
@@ -178,12 +178,12 @@ def _spread(constraint: SpreadConstraint, selector: LabelSelector | None) -> Spr
 
 
 def label_codes(table: Table, key: str) -> I32:
-    """Codes of a label key over the rows: int32[row], -1 where a node lacks it."""
+    """Return the codes of a label key: int32[row], -1 if a node lacks it."""
     return table._codes(table.columns.label(key).codes)
 
 
 def with_all_keys(spreads: Iterable[Spread], table: Table) -> Bools:
-    """Rows that have the topology key of every constraint: bool[row]."""
+    """Return which rows have the topology key of every constraint: bool[row]."""
     rows = np.ones(len(table), dtype=np.bool_)
     for key in {each.topology_key for each in spreads}:
         rows &= label_codes(table, key) >= 0
@@ -193,7 +193,7 @@ def with_all_keys(spreads: Iterable[Spread], table: Table) -> Bools:
 def included(
     facts: PodFacts, spreads: Sequence[Spread], table: Table, rows: Bools
 ) -> tuple[Bools, ...]:
-    """Per constraint those of `rows` whose pods count, by its node inclusion policies."""
+    """Return for each constraint those of `rows` that its node inclusion policies include."""
     fitting = rows
     if any(each.honors_affinity for each in spreads):
         fitting = rows & _fits_affinity(facts, table)
@@ -230,7 +230,7 @@ def _tolerates(facts: PodFacts, table: Table) -> Bools:
 
 
 def sum_by_value(table: Table, key: str, rows: Bools, amounts: I64) -> dict[str, int]:
-    """Sums of `amounts` over `rows` by label value; rows without the label have the value ""."""
+    """Sum `amounts` over `rows` by label value; rows without the label count under ""."""
     values = table.columns.label(key).values.values
     codes = label_codes(table, key)[rows] + 1
     present = np.flatnonzero(np.bincount(codes))
@@ -244,7 +244,7 @@ def sum_by_value(table: Table, key: str, rows: Bools, amounts: I64) -> dict[str,
 
 
 def look_up(table: Table, key: str, amounts: Mapping[str, int]) -> I64:
-    """The amount of each row's label value: int64[row]; 0 where it has none."""
+    """Return the amount of each row's label value: int64[row]; 0 without one."""
     values = table.columns.label(key).values
     codes = label_codes(table, key)
     by_code = np.zeros(len(values) + 1, dtype=np.int64)
@@ -253,7 +253,7 @@ def look_up(table: Table, key: str, amounts: Mapping[str, int]) -> I64:
         names = values.values
         by_code[listed] = [amounts.get(names[code], 0) for code in listed.tolist()]
     else:
-        # The last place is for rows without the key (code -1), and for values that no row has.
+        # The last index is for rows without the key (code -1), and for values that no row has.
         places = np.fromiter(map(values.find, amounts), np.intp, len(amounts))
         by_code[places] = np.fromiter(amounts.values(), np.int64, len(amounts))
         by_code[-1] = 0
@@ -267,11 +267,11 @@ def with_moves(
     row: Table,
     moves: Mapping[PodClass, int],
 ) -> tuple[dict[str, int], ...]:
-    """Counts per constraint and topology value after pods moved on a row; the same object where
-    none of them is counted.
+    """Return the counts per constraint and topology value after `moves` on a row.
 
-    As upstream's updateWithPod, this counts terminating pods, and every pod for an empty selector,
-    though neither is counted when pods are counted first.
+    Returns the same object if none of them is counted. As upstream's updateWithPod, this counts
+    terminating pods, and every pod for an empty selector; the first count (`MatchingPods`) does
+    neither.
     """
     mine = {other: n for other, n in moves.items() if other.facts.namespace == pod.facts.namespace}
     added = [sum(n for other, n in mine.items() if s.matches(other.labels)) for s in spreads]
@@ -301,9 +301,9 @@ _KeptBySelector = OrderedDict[tuple[str, LabelSelector], _Kept]
 
 
 class MatchingPods:
-    """How many pods on each row a selector matches; kept up row by row as pods come and go.
+    """Cached numbers of pods on each row that a selector matches; only changed rows are recounted.
 
-    Pods that terminate are counted only on request. As upstream has it, an empty selector, which
+    Terminating pods are counted only with `terminating`. As upstream, an empty selector, which
     matches every pod, counts none.
     """
 
@@ -312,7 +312,7 @@ class MatchingPods:
         self._tables: OrderedDict[NodeTable, _KeptBySelector] = OrderedDict()
 
     def on_rows(self, table: Table, namespace: str, selector: LabelSelector | None) -> I64:
-        """Matching pods of a namespace: int64[row], not to be written to."""
+        """Return the matching pods of a namespace: int64[row], read-only for callers."""
         if not is_counted(selector):
             return np.zeros(len(table), dtype=np.int64)
         assert selector is not None
@@ -342,7 +342,7 @@ class MatchingPods:
     def _count(
         self, table: Table, rows: Sequence[int], namespace: str, selector: LabelSelector
     ) -> I64:
-        """Counts over some rows; each class is matched once."""
+        """Count matching pods on some rows; each class is matched once."""
         pods = [table.pods(row) for row in rows]
         classes: Iterable[PodClass] = table.class_counts
         if len(pods) < len(table.class_counts):
@@ -361,16 +361,16 @@ class MatchingPods:
 
 
 def is_counted(selector: LabelSelector | None) -> bool:
-    """Whether pods that the selector matches are counted at all."""
+    """Whether a selector counts any pods: it exists and is not empty."""
     return selector is not None and bool(selector.requirements)
 
 
 OnNodes = Callable[[PodClass, Spread, Table], I64]
-"""How many pods on each row a constraint of a pod counts: int64[row]."""
+"""Returns how many pods on each row a constraint of a pod counts: int64[row]."""
 
 
 class _Domains:
-    """The domains of one constraint of a class, by label code, as pods come to them.
+    """The domains of one constraint of a class, by label code, updated as pods are placed.
 
     counts: int64[code]. present: the codes that some counted row has.
     """
@@ -393,17 +393,18 @@ class _Domains:
         self._at_lowest = int(np.count_nonzero(counts == self._lowest))
 
     def has_room(self, row: int, own: int) -> bool:
-        """Whether a pod that counts `own` for itself keeps the skew on a row."""
+        """Whether a pod keeps the skew on a row. own: 1 if the constraint counts the pod itself."""
         lowest = self._lowest if self._is_enough else 0
         return int(self.counts[self._codes[row]]) + own - lowest <= self._spread.max_skew
 
     def come(self, row: int) -> None:
-        """A pod that counts came to a row."""
+        """Count a matching pod that is placed on a row."""
         if not self._counted[row]:
             return
         code = self._codes[row]
         was = int(self.counts[code])
         self.counts[code] = was + 1
+        # The minimum changes only when the last domain that has it grows.
         if was == self._lowest:
             self._at_lowest -= 1
             if not self._at_lowest:
@@ -411,7 +412,7 @@ class _Domains:
 
 
 class _Class:
-    """A class with hard constraints: its domains, and whether each counts the pod itself."""
+    """A class with hard constraints: domains, and whether each constraint counts the pod itself."""
 
     def __init__(
         self, pod: PodClass, hard: Sequence[Spread], table: Table, on_nodes: OnNodes
@@ -438,7 +439,7 @@ def keep_skew(
     hard_of: Mapping[PodClass, Sequence[Spread]],
     on_nodes: OnNodes,
 ) -> int:
-    """How many of the first pods, which come to `rows` in this order, keep their constraints.
+    """Return how many of the first pods keep their constraints if placed on `rows` in this order.
 
     hard_of: by class, of all classes of the pods.
     """

@@ -17,5 +17,5 @@ class PrioritySort(QueueSortPlugin):
         return (-pod.priority, queued_s)
 
     def sign(self, pod: PodFacts) -> tuple[()]:
-        """Nothing: the order of pods is not part of a decision."""
+        """Empty: the order of pods is not part of a decision."""
         return ()

@@ -1,12 +1,13 @@
-"""How much of a node's resources would be used: LeastAllocated, MostAllocated,
-RequestedToCapacityRatio. Integer division everywhere, as upstream.
+"""Scores by used resources: LeastAllocated, MostAllocated, RequestedToCapacityRatio.
+
+All divisions are integer divisions, as upstream.
 
     LeastAllocated            score = (capacity - requested) * 100 / capacity
     MostAllocated             score = requested * 100 / capacity
     RequestedToCapacityRatio  score = shape(requested * 100 / capacity)
     node score                = sum(weight * score) / sum(weight)
 
-A resource with allocatable 0, or a scalar resource that the pod does not ask for, leaves both sums.
+A resource with allocatable 0, or a scalar resource that the pod does not request, is in no sum.
 Upstream: pkg/scheduler/framework/plugins/noderesources/{resource_allocation,least_allocated,
 most_allocated,requested_to_capacity_ratio}.go and plugins/helper/shape_score.go.
 """
@@ -33,11 +34,11 @@ _SHAPE_SCORE_MAX = 10
 
 class ResourceScorer(Protocol):
     def score(self, pod: PodClass, table: Table) -> I64:
-        """Scores of all rows if the pod were there: int64[row] in 0..100."""
+        """Return the scores of all rows with the pod on them: int64[row] in 0..100."""
 
 
 def build_scorer(strategy: ScoringStrategy) -> ResourceScorer:
-    """The scorer of a validated strategy."""
+    """Return the scorer of a validated strategy."""
     if strategy.type == "LeastAllocated":
         return AllocationScorer(strategy.resources, most=False)
     if strategy.type == "MostAllocated":
@@ -50,9 +51,9 @@ def build_scorer(strategy: ScoringStrategy) -> ResourceScorer:
 def usages(
     pod: PodClass, table: Table, resources: Iterable[ResourceSpec], *, nonzero: bool
 ) -> Iterator[tuple[int, I64, I64]]:
-    """(weight, requested with the pod, allocatable) of each resource that counts: int64[row] each.
+    """Yield (weight, requested with the pod, allocatable) of each resource that counts.
 
-    `nonzero`: cpu and memory count as scoring counts them, not as requested.
+    The last two are int64[row]. nonzero: use non-zero requests of cpu and memory, as scores do.
     """
     for resource in resources:
         code = table.resource_code(resource.name)
@@ -83,7 +84,7 @@ class AllocationScorer:
 
 
 class RatioScorer:
-    """RequestedToCapacityRatio; a resource that scores 0 leaves the sum of weights."""
+    """RequestedToCapacityRatio; the weight of a resource that scores 0 is not in the sum."""
 
     def __init__(self, resources: Sequence[ResourceSpec], shape: Sequence[ShapePoint]) -> None:
         self.resources = tuple(resources)
@@ -107,9 +108,9 @@ class RatioScorer:
 
 
 def broken_linear(shape: Sequence[ShapePoint]) -> NDArray[np.int64]:
-    """Piecewise linear function at 0..100, by integer arithmetic as upstream: int64[101].
+    """Return a piecewise linear function at 0..100, by integer arithmetic as upstream: int64[101].
 
-    Shape scores 0..10 stand for node scores 0..100; outside the points the ends go on level.
+    Shape scores 0..10 become node scores 0..100; the function is constant outside the points.
     """
     unit = MAX_NODE_SCORE // _SHAPE_SCORE_MAX
     points = [(point.utilization, point.score * unit) for point in shape]

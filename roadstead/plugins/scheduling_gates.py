@@ -37,9 +37,9 @@ class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
     def after_gates_eliminated(
         self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """The gates of this very pod are gone."""
+        """Queue if the pod whose gates were removed is this one."""
         return QueueingHint.when(change.own)
 
     def sign(self, pod: PodFacts) -> tuple[()]:
-        """Nothing: a pod in a cycle has no gates."""
+        """Empty: a pod in a cycle has no gates."""
         return ()

@@ -1,16 +1,17 @@
-"""SelectorSpread: pods of one service or controller over nodes, and more so over zones.
+"""SelectorSpread: spreads pods of one service or controller over nodes, and more so over zones.
 
-What belongs together is what the pod's Services, ReplicationController, ReplicaSet or StatefulSet
-select together. Over the feasible nodes, with count(node) and count(zone) the matching pods there:
+A pod's selector joins those of its Services and of its ReplicationController, ReplicaSet or
+StatefulSet. count(node) and count(zone) are the matching pods there, over the feasible nodes:
 
     of the node   100 * (max(count(node)) - count(node)) / max(count(node)), 100 when max is 0
     of the zone   the same over zones
-    score         one third of the node's and two thirds of the zone's; the node's alone where a
-                  node has no zone
+    score         one third of the node's and two thirds of the zone's; only the node's for a
+                  node without zone
 
-A pod with spread constraints of its own is left to PodTopologySpread. The score is final as it
-is: it depends on a row's zone, which a normalization of single numbers does not know. Off by
-default: PodTopologySpread's system defaults took its place.
+Pods with spread constraints of their own are skipped: PodTopologySpread scores them. There is no
+NormalizeScore: the score depends on a row's zone, which a normalization of single numbers cannot
+read. Off by default: PodTopologySpread's system defaults replaced it.
+
 Upstream: framework/plugins/selectorspread/selector_spread.go of 1.22.
 """
 
@@ -48,7 +49,7 @@ ZONE_WEIGHT = 2.0 / 3.0
 
 @dataclass(frozen=True, slots=True)
 class CountsByZone:
-    """Matching pods on feasible nodes: the most on one node, and by zone, zeros left out."""
+    """Matching pods on feasible nodes: the most on one node, and by zone, without zeros."""
 
     most: int
     zones: dict[str, int]
@@ -69,7 +70,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         return self._selector(pod.facts)
 
     def _selector(self, facts: PodFacts) -> LabelSelector | None:
-        """What the pod is spread with; None for a pod that is left to PodTopologySpread."""
+        """Return the pod's selector; None for a pod with spread constraints of its own."""
         return None if facts.spread_constraints else self._source.default_selector(facts)
 
     def pre_score(
@@ -96,7 +97,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         return score
 
     def effect(self, placed: PodClass) -> Effect:
-        """The counts are those of feasible nodes, and any pod may fill a node."""
+        """Return an effect of any pod: it may fill a node, and counts are over feasible nodes."""
         return Effect(None, self._counts_pods)
 
     def _counts_pods(self, pod: PodClass) -> bool:
@@ -114,7 +115,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
 
 
 def _share_left(counts: I64, most: int) -> NDArray[np.float64]:
-    """100 for none, 0 for the most: float64[…]."""
+    """Return 100 for a count of 0, 0 for the highest: float64[…]."""
     if not most:
         return np.full(len(counts), float(MAX_NODE_SCORE))
     return float(MAX_NODE_SCORE) * ((most - counts).astype(np.float64) / float(most))

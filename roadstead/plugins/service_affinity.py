@@ -1,17 +1,20 @@
-"""ServiceAffinity: pods of one service on nodes that agree on some labels, or spread over them.
+"""ServiceAffinity: places a service's pods on nodes with equal labels, or spreads them over labels.
 
-Filter, over affinityLabels: a node must have the values that the pod's nodeSelector names. For a
-label it does not name, where a Service selects the pod, the value is that of the node of the first
-pod in the namespace that has all the pod's labels; a label which that node lacks binds nothing.
-Score, over antiAffinityLabelsPreference, with count(value) the pods of the service on feasible
-nodes of that value and n all of them on feasible nodes:
+Filter, for each of affinityLabels: the node must have the value in the pod's nodeSelector. For a
+label that is not there, if a Service selects the pod, the value is that of a reference node: the
+node of the first pod in the namespace with all of this pod's labels. A label that the reference
+node lacks is not required.
+
+Score, for antiAffinityLabelsPreference; count(value) is the number of the service's pods on
+feasible nodes with that value, n their number on all feasible nodes:
 
     score = int(sum over the node's labels of 100 * (n - count(value)) / n / number of labels)
 
-with 100 for each label when n is 0, and nothing for a label that the node lacks. The score is
-final as it is: it depends on a row's labels. Upstream's "first" is in the order of its snapshot,
-and of several Services it takes any for the score; here the first node by arrival and the Service
-given first. Off by default: kube-scheduler dropped it in 1.23.
+with 100 for each label when n is 0, and 0 for a label that the node lacks. There is no
+NormalizeScore, because the score depends on a row's labels. Upstream's first pod is in the order of
+its snapshot, and for the score it uses any of several Services; here these are the first node by
+arrival and the Service given first. Off by default: kube-scheduler removed it in 1.23.
+
 Upstream: pkg/scheduler/framework/plugins/serviceaffinity/service_affinity.go of 1.22.
 """
 
@@ -58,7 +61,10 @@ _REFUSED = unschedulable("node(s) didn't match service affinity")
 
 @dataclass(frozen=True, slots=True)
 class LikeNode:
-    """A node with pods like the new one: when it came, how many, and its affinity labels."""
+    """A node with pods that have all labels of the new one.
+
+    pods: their number. labels: the node's affinity labels.
+    """
 
     arrival: int
     name: str
@@ -68,7 +74,7 @@ class LikeNode:
 
 @dataclass(frozen=True, slots=True)
 class FirstNodes:
-    """The first two of those nodes: what is left if all such pods leave one node."""
+    """The first two of those nodes; the second counts if all such pods leave the first."""
 
     nodes: tuple[LikeNode, ...]
 
@@ -79,7 +85,7 @@ def _first_two(nodes: Iterable[LikeNode]) -> FirstNodes:
 
 @dataclass(frozen=True, slots=True)
 class ServicePods:
-    """Pods of the service on feasible nodes: all, and per label by value, zeros left out."""
+    """Pods of the service on feasible nodes: all, and per label by value, without zeros."""
 
     total: int
     by_value: tuple[dict[str, int], ...]
@@ -129,7 +135,7 @@ class ServiceAffinity(
     def moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
-        """A pod that comes is the last of all: upstream appends it to its list."""
+        """Apply moves; an added pod is the last of all, because upstream appends it to its list."""
         change = sum(count for info, count in moves.items() if _is_like(pod, info))
         if not change or not self._asks_for_first(pod.facts):
             return prepared
@@ -187,13 +193,14 @@ class ServiceAffinity(
         return Effect((placed.facts.namespace, placed.facts.labels), partial(self._sees, placed))
 
     def _sees(self, placed: PodClass, pod: PodClass) -> bool:
-        """The score counts on feasible nodes, and any pod may fill one; the filter by labels."""
+        """Whether a placed pod may change the answers for `pod` on other nodes."""
         if self._service(pod.facts) is not None:
+            # The score counts pods on feasible nodes, and any pod may fill a node.
             return True
         return self._asks_for_first(pod.facts) and _is_like(pod, placed)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
-        """Upstream's but for Services, which do not change in a run."""
+        """Return upstream's events without those of Services, which do not change in a run."""
         if not self._affinity:
             return ()
         return (
@@ -212,18 +219,18 @@ class ServiceAffinity(
         )
 
     def _named(self, facts: PodFacts) -> dict[str, str]:
-        """The affinity labels whose values the pod's nodeSelector names."""
+        """Return the affinity labels that the pod's nodeSelector has, with their values."""
         named = dict(facts.node_selector)
         return {key: named[key] for key in self._affinity if key in named}
 
     def _asks_for_first(self, facts: PodFacts) -> bool:
-        """Whether some value is to be found at a pod that runs already."""
+        """Whether the value of some affinity label depends on a pod that runs."""
         if len(self._named(facts)) == len(self._affinity):
             return False
         return self._first_service(facts) is not None
 
     def _service(self, facts: PodFacts) -> LabelSelector | None:
-        """The service to spread; None where no label is preferred."""
+        """Return the selector of the service to spread; None without preferred labels."""
         return self._first_service(facts) if self._spread else None
 
     def _first_service(self, facts: PodFacts) -> LabelSelector | None:
@@ -233,7 +240,7 @@ class ServiceAffinity(
 
 
 def _is_like(pod: PodClass, other: PodClass) -> bool:
-    """Whether another pod is of the same namespace and has all the labels of this one."""
+    """Whether another pod has the namespace and all the labels of this one."""
     same_namespace = pod.facts.namespace == other.facts.namespace
     return same_namespace and pod.labels.items() <= other.labels.items()
 
@@ -243,6 +250,6 @@ def _exactly(labels: Labels) -> LabelSelector:
 
 
 def _counts_by_value(table: Table, key: str, feasible: Bools, counts: I64) -> dict[str, int]:
-    """Sums of `counts` over feasible rows that have a label, by its value, zeros left out."""
+    """Sum `counts` over feasible rows that have a label, by its value, without zeros."""
     rows = feasible & (label_codes(table, key) >= 0)
     return {value: n for value, n in sum_by_value(table, key, rows, counts).items() if n}

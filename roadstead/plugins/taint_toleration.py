@@ -1,9 +1,9 @@
-"""TaintToleration: hard taints keep pods off; PreferNoSchedule taints count against a node.
+"""TaintToleration: hard taints refuse pods; PreferNoSchedule taints lower a node's score.
 
     raw = number of PreferNoSchedule taints that the pod does not tolerate
     normalized = 100 - 100 * raw / max(raw), all 100 when max is 0
 
-Taints are interned as sets, so a pod meets each distinct set once.
+Taints are interned as sets, so a pod is compared with each distinct set once.
 Upstream: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go.
 """
 
@@ -106,7 +106,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
     def after_node_change(
         self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A node came whose hard taints are all tolerated, or its last other one is gone."""
+        """Queue if a node is new or was refused, and all its hard taints are now tolerated."""
         assert change.new is not None
         was_tolerated = change.old is not None and not _first_untolerated(
             change.old.taints, pod.tolerations
@@ -117,7 +117,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
     def after_pod_toleration_change(
         self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """This pod tolerates more than before."""
+        """Queue if the pod whose tolerations changed is this one."""
         return QueueingHint.when(change.own)
 
     def sign(self, pod: PodFacts) -> Hashable:

@@ -1,15 +1,15 @@
-"""VolumeBinding: the volumes of a pod's claims can be had on the node, or be made there.
+"""VolumeBinding: the node must reach the volumes of the pod's claims, or can have them provisioned.
 
-PreFilter: every claim must be there and usable, and bound unless its class waits for its first
-consumer; a pod without claims is skipped.
-Filter, all that is wrong with a node being said at once:
+PreFilter: every claim must exist and be usable, and be bound unless its class is
+WaitForFirstConsumer; a pod without claims is skipped.
+Filter; the status has all reasons of a node:
     bound claims      the node reaches their volumes (node affinity)
-    waiting claims    each finds a volume of its own, or one can be made: the class allows the
-                      node and the driver has room for it
-Score counts only with the feature gate StorageCapacityScoring, which is off: PreScore skips.
+    waiting claims    there is a volume for each, or one can be provisioned: the class allows the
+                      node and the driver has free storage
+Score is used only with the feature gate StorageCapacityScoring, which is off: PreScore skips.
 
-Reserve takes volumes for the waiting claims; here that is done where the pod is assumed (see
-`roadstead.storage.ledger`), and Filter already knows of it.
+Upstream's Reserve assumes volumes for the waiting claims. Here the cache does this when it assumes
+the pod (see `roadstead.storage.ledger`), and Filter reads the result.
 
 Upstream: pkg/scheduler/framework/plugins/volumebinding/{volume_binding,binder}.go.
 """
@@ -151,7 +151,7 @@ class VolumeBinding(
         return Effect(taken, partial(self._may_lose, taken))
 
     def _may_lose(self, taken: Iterable[str], pod: PodClass) -> bool:
-        """Whether volumes that some claims take are, or might be, those of the pod's claims."""
+        """Whether binding the claims `taken` may change the volumes for the pod's claims."""
         mine = set(claim_keys(pod.facts))
         if not mine:
             return False
@@ -184,7 +184,7 @@ class VolumeBinding(
     def after_class_change(
         self, pod: PodFacts, change: Change[StorageClassFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A class came, or may be provisioned elsewhere than before."""
+        """Queue if a class was added, or its allowedTopologies changed."""
         assert change.new is not None
         before = change.old and change.old.allowed_topologies
         return QueueingHint.when(change.old is None or before != change.new.allowed_topologies)
@@ -192,21 +192,21 @@ class VolumeBinding(
     def after_claim_change(
         self, pod: PodFacts, change: Change[ClaimFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A claim of the pod, be it of an ephemeral volume, came or changed."""
+        """Queue if a claim of the pod was added or changed, also for an ephemeral volume."""
         assert change.new is not None
         return QueueingHint.when(change.new.key in claim_keys(pod))
 
     def after_csi_node_change(
         self, pod: PodFacts, change: Change[CsiNodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """Drivers of a node became known, or other in-tree plugins have moved to CSI there."""
+        """Queue if a CSINode was added, or its migrated in-tree plugins changed."""
         assert change.new is not None
         return QueueingHint.when(change.old is None or change.old.migrated != change.new.migrated)
 
     def after_csi_driver_change(
         self, pod: PodFacts, change: Change[CsiDriverFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """Free storage of a driver that makes a volume of the pod no longer counts."""
+        """Queue if the driver of a CSI volume of the pod no longer tracks free storage."""
         assert change.old is not None
         assert change.new is not None
         wanted = ("driver", change.new.name)
@@ -217,7 +217,7 @@ class VolumeBinding(
     def after_capacity_change(
         self, pod: PodFacts, change: Change[CapacityFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """Free storage became known, or larger volumes can be made of it."""
+        """Queue if a capacity was added, or it allows larger volumes than before."""
         assert change.new is not None
         if change.old is None:
             return QueueingHint.QUEUE

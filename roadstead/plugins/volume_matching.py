@@ -1,6 +1,6 @@
-"""VolumeMatching: a pod's claims against all rows of a table at once.
+"""VolumeMatching: compares a pod's claims with all rows of a table at once.
 
-The same rules as `roadstead.storage.binding` has them for one node; a test holds the two equal.
+The rules are those of `roadstead.storage.binding` for one node; a test compares the two.
 Upstream: plugins/volumebinding/binder.go (FindPodVolumes).
 """
 
@@ -26,17 +26,17 @@ REASONS = (
     "node(s) did not have enough free storage",
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 )
-"""What may be wrong with a node, in upstream's order; bit i of an answer stands for REASONS[i]."""
+"""Reasons to refuse a node, in upstream's order; bit i of a result stands for REASONS[i]."""
 
 _UNREACHED, _NO_VOLUME, _NO_SPACE, _NO_SUCH_VOLUME = 1, 2, 4, 8
 _NOTHING = np.iinfo(np.int32).max
 
 Places = NDArray[np.int32]
-"""A volume per row, by its place in a list or by its number; _NOTHING for none."""
+"""A volume per row, by its index in a list or by its number; _NOTHING for none."""
 
 
 class VolumeMatching:
-    """One table and the storage of one moment."""
+    """Matches claims on one table; the storage state must not change meanwhile."""
 
     def __init__(self, storage: StorageState, table: Table) -> None:
         self._storage = storage
@@ -45,7 +45,7 @@ class VolumeMatching:
         self._numbers: dict[str, int] = {}
 
     def what_is_wrong(self, claims: PodClaims) -> I32:
-        """Bits for REASONS: int32[row]; 0 where all claims can be had."""
+        """Return bits for REASONS: int32[row]; 0 if the row satisfies all claims."""
         wrong: I32 = np.zeros(len(self._table), dtype=np.int32)
         self._check_bound(claims.bound, wrong)
         if claims.waiting:
@@ -53,7 +53,7 @@ class VolumeMatching:
         return wrong
 
     def _check_bound(self, claims: Sequence[ClaimFacts], wrong: I32) -> None:
-        """The first volume that is missing or out of reach speaks for its row."""
+        """Check bound claims; a row gets the reason of the first missing or unreachable volume."""
         for claim in claims:
             volume = self._storage.volumes.get(claim.volume_name)
             if volume is None:
@@ -62,7 +62,7 @@ class VolumeMatching:
             wrong[(wrong == 0) & ~self._reach_bound(volume)] = _UNREACHED
 
     def _reach_bound(self, volume: VolumeFacts) -> Bools:
-        """Rows that reach a volume, as its CSI driver has it where the node has moved to that."""
+        """Return the rows that reach a volume, by its CSI affinity on nodes migrated to CSI."""
         reached = self.reaching(volume.node_terms)
         if volume.in_tree not in self._storage.migrated_plugins:
             return reached
@@ -73,7 +73,7 @@ class VolumeMatching:
         return np.where([name in moved for name in self._table.names], elsewhere, reached)
 
     def reaching(self, terms: NodeTerms) -> Bools:
-        """Rows whose labels satisfy any of the terms; node names do not count, as upstream."""
+        """Return the rows whose labels satisfy any term; as upstream, node names do not count."""
         found = self._reached.get(terms)
         if found is None:
             found = np.full(len(self._table), terms is None, dtype=np.bool_)
@@ -105,7 +105,7 @@ class VolumeMatching:
         self._check_provisions(needs, wrong)
 
     def _unmatched(self, claims: Sequence[ClaimFacts]) -> list[Bools]:
-        """For each claim the rows on which it finds no volume; a volume serves one claim."""
+        """Return for each claim the rows without a volume for it; a volume serves one claim."""
         taken: list[Places] = []
         found = []
         for claim in claims:
@@ -127,11 +127,11 @@ class VolumeMatching:
     def _smallest(
         self, free: Sequence[VolumeFacts], numbers: Places, taken: Sequence[Places]
     ) -> Places:
-        """Index into `free` of the first volume that each row reaches, or _NOTHING: int32[row].
+        """Return the index in `free` of the first volume that each row reaches: int32[row].
 
-        numbers: of the volumes in `free`. taken: per earlier claim the number chosen on each row,
-        which does not count there. Volumes of one label value each (as local ones are) are looked
-        up by it; the others are grouped by their terms.
+        _NOTHING for none. numbers: of the volumes in `free`. taken: the number that each earlier
+        claim has on each row; that volume is not free there. Volumes that require a single label
+        value (as local ones) are looked up by it; the others are grouped by their terms.
         """
         by_key: dict[str, list[tuple[int, str]]] = {}
         groups: dict[NodeTerms, list[int]] = {}
@@ -156,7 +156,7 @@ class VolumeMatching:
         taken: Sequence[Places],
         chosen: Places,
     ) -> None:
-        """Volumes that nodes with one value of a label reach."""
+        """Choose among volumes that each require one value of a label."""
         values, codes = label_codes(self._table, key)
         code_of = [values.find(value) for _, value in members]
         wanted = np.array(code_of, dtype=np.int64)
@@ -165,6 +165,7 @@ class VolumeMatching:
         place = np.searchsorted(wanted, codes, side="left")
         end = np.where(codes >= 0, np.searchsorted(wanted, codes, side="right"), place)
         indices = np.array([index for index, _ in members], dtype=np.int32)[order]
+        # Each row's volumes are at place..end; a round skips one that is taken on the row.
         rows = np.flatnonzero(place < end)
         while len(rows):
             found = indices[place[rows]]
@@ -183,7 +184,7 @@ class VolumeMatching:
         taken: Sequence[Places],
         chosen: Places,
     ) -> None:
-        """Volumes that the same rows reach: only the first that is not taken counts on a row."""
+        """Choose among volumes that the same rows reach: the first that is not taken on a row."""
         for index in indices:
             rows = rows[chosen[rows] > index]
             if not len(rows):
@@ -193,7 +194,7 @@ class VolumeMatching:
             rows = rows[busy]
 
     def _check_provisions(self, needs: Sequence[tuple[ClaimFacts, Bools]], wrong: I32) -> None:
-        """Volumes to be made: the first claim for which none can be made speaks for its row."""
+        """Check provisioning; a row gets the reason of the first claim that has no volume."""
         open_rows = np.ones(len(self._table), dtype=np.bool_)
         for claim, lacking in needs:
             rows = lacking & open_rows
@@ -212,7 +213,7 @@ class VolumeMatching:
             open_rows &= ~lacking | (allowed & roomy)
 
     def _allowing(self, found: StorageClassFacts) -> Bools:
-        """Rows for which a class may make volumes."""
+        """Return the rows for which a class may provision volumes."""
         if not found.allowed_topologies:
             return np.ones(len(self._table), dtype=np.bool_)
         allowed = np.zeros(len(self._table), dtype=np.bool_)
@@ -222,7 +223,7 @@ class VolumeMatching:
         return allowed
 
     def _roomy(self, found: StorageClassFacts, claim: ClaimFacts) -> Bools:
-        """Rows near which a driver that publishes its free storage has enough for a claim."""
+        """Return the rows with enough free storage for a claim; all if it is not tracked."""
         if not counts_capacity(self._storage, found, claim):
             return np.ones(len(self._table), dtype=np.bool_)
         roomy = np.zeros(len(self._table), dtype=np.bool_)
@@ -239,7 +240,7 @@ class VolumeMatching:
 
 
 def _is_taken(numbers: Places | np.int32, taken: Sequence[Places], rows: Rows) -> Bools:
-    """Where an earlier claim of the pod has chosen a volume: bool[rows]."""
+    """Return where an earlier claim of the pod has this volume: bool[rows]."""
     busy = np.zeros(len(rows), dtype=np.bool_)
     for each in taken:
         busy |= each[rows] == numbers

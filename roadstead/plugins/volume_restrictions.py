@@ -2,7 +2,7 @@
 
 PreFilter: counts the pod's ReadWriteOncePod claims that pods anywhere in the cluster use; skips a
 pod with none in use and without in-tree disks.
-Filter, in this order of speaking:
+Filter; the first of these that holds is the reason of a refusal:
     disks    a pod on the node mounts the same GCE PD, iSCSI target or RBD image, and not both
              read-only; or the same EBS volume
     claims   a ReadWriteOncePod claim of the pod is in use, on whichever node
@@ -61,10 +61,10 @@ _NO_DISK, _IN_USE = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class ClaimUses:
-    """The ReadWriteOncePod claims of a pod that pods use: sorted names.
+    """The ReadWriteOncePod claims of a pod that are in use: sorted names.
 
-    moved: uses by pods that come in a what-if, less those that go. As upstream, a claim that is in
-    use counts once, be it used by several pods, while each use that comes or goes counts.
+    moved: uses by pods that `moved` added, less those of removed pods. As upstream, a claim in use
+    counts once, even if several pods use it, while each added or removed use counts.
     """
 
     in_use: tuple[str, ...]
@@ -97,7 +97,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
-        """As upstream, uses are told by the claim's name: those of other namespaces count, too."""
+        """Apply moves; as upstream, uses are counted by the claim's name, in any namespace."""
         exclusive = self._exclusive(pod.facts)
         change = sum(
             times * sum(name in exclusive for name in _claim_names(other.facts))
@@ -142,7 +142,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return Effect(used, partial(self._shares, *used))
 
     def _shares(self, namespace: str, names: frozenset[str], pod: PodClass) -> bool:
-        """Whether a pod has one of some claims that only one pod may use."""
+        """Whether a pod of this namespace uses one of the named claims."""
         return pod.facts.namespace == namespace and not names.isdisjoint(_claim_names(pod.facts))
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
@@ -156,9 +156,9 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def after_pod_deleted(
         self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A pod of the namespace shared a claim, or kept one of the disks from others.
+        """Queue if the deleted pod of the same namespace had the same claim or a conflicting disk.
 
-        How the claim may be accessed is not looked up.
+        The claim's access modes are not read.
         """
         assert change.old is not None
         gone = change.old.facts
@@ -171,7 +171,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def after_claim_added(
         self, pod: PodFacts, change: Change[ClaimFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A claim came that the pod names."""
+        """Queue if the pod names the added claim."""
         claim = change.new
         assert claim is not None
         in_namespace = claim.namespace == pod.namespace
@@ -183,7 +183,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return (pod.namespace if names else "", names, disks)
 
     def _exclusive(self, pod: PodFacts) -> set[str]:
-        """Names of the pod's claims that only one pod may use."""
+        """Return the names of the pod's ReadWriteOncePod claims."""
         found = set()
         for name in _claim_names(pod):
             claim = self._storage.claims.get(f"{pod.namespace}/{name}")
@@ -193,7 +193,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
 
 def _claim_names(pod: PodFacts) -> list[str]:
-    """Claims by name; ephemeral ones do not count here, as upstream."""
+    """Return the names of the pod's claims; as upstream, without those of ephemeral volumes."""
     return [dict(each.source)["claimName"] for each in pod.volumes if each.kind == CLAIM]
 
 
@@ -206,7 +206,7 @@ def _identity(disk: Volume) -> tuple[str, str]:
 
 
 def _conflict(wanted: Volume, mounted: Volume) -> bool:
-    """Whether two pods must not mount these on one node (isVolumeConflict)."""
+    """Whether two pods must not mount these disks on one node (isVolumeConflict)."""
     if _identity(wanted) != _identity(mounted):
         return False
     if wanted.kind == "awsElasticBlockStore":

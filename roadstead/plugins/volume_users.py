@@ -1,4 +1,4 @@
-"""VolumeUsers: which classes of pods use a claim or a disk, found without a look at other pods."""
+"""VolumeUsers: an index of the pod classes that use a claim or a disk."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DISKS = tuple(_DISK_PARTS)
 
 
 def disk_identity(kind: str, source: Mapping[str, str]) -> tuple[str, str]:
-    """What two in-tree disks that could be the same have in common."""
+    """Return (kind, ID) of an in-tree disk; equal disks have equal ones, but not vice versa."""
     return kind, source.get(_DISK_PARTS[kind], "")
 
 
 class VolumeUsers:
-    """An index over the classes of a process that grows with them."""
+    """An index over the classes of a process; new classes are added before each lookup."""
 
     def __init__(self, classes: PodClasses) -> None:
         self._classes = classes
@@ -32,17 +32,17 @@ class VolumeUsers:
         self._of_disk: dict[tuple[str, str], list[PodClass]] = {}
 
     def of_claim(self, key: str) -> Sequence[PodClass]:
-        """Classes whose pods name a claim (`namespace/name`); ephemeral volumes do not count."""
+        """Return the classes that name a claim (`namespace/name`), without ephemeral volumes."""
         self._catch_up()
         return self._of_claim.get(key, ())
 
     def of_any_claim(self, key: str) -> Sequence[PodClass]:
-        """Classes whose pods use a claim, ephemeral volumes included."""
+        """Return the classes that use a claim, ephemeral volumes included."""
         self._catch_up()
         return self._of_any.get(key, ())
 
     def of_disk(self, identity: tuple[str, str]) -> Sequence[PodClass]:
-        """Classes whose pods mount a disk of this identity."""
+        """Return the classes that mount a disk of this identity."""
         self._catch_up()
         return self._of_disk.get(identity, ())
 

@@ -1,9 +1,9 @@
-"""VolumeZone: a bound volume with zone or region labels is used only where nodes have the same.
+"""VolumeZone: nodes must have the zone and region labels of the pod's bound volumes.
 
-PreFilter: the labels of the volumes of all claims; a pod without any is skipped, as is a claim
-whose class waits for its first consumer.
-Filter: a node without any zone or region label passes; else every label of every volume must be
-on the node (a beta label under its newer name, too) with one of the label's values (`a__b`).
+PreFilter: collects the labels of the volumes of all claims; skips a pod without any, and an unbound
+claim whose class is WaitForFirstConsumer.
+Filter: a node without any zone or region label passes; on other nodes every label of every volume
+is required (or its newer name for a beta label) with one of the label's values (`a__b`).
 
 Upstream: pkg/scheduler/framework/plugins/volumezone/volume_zone.go.
 """
@@ -80,7 +80,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return PreFilterResult()
 
     def _volume(self, namespace: str, name: str) -> VolumeFacts | Status | None:
-        """The volume of a claim, why there is none, or None for one that comes with the pod."""
+        """Return the volume of a claim, a refusal, or None for one that is bound with the pod."""
         if not name:
             return unresolvable("PersistentVolumeClaim had no name")
         claim = self._storage.claims.get(f"{namespace}/{name}")
@@ -136,14 +136,14 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def after_class_added(
         self, pod: PodFacts, change: Change[StorageClassFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """Claims of the class may stay unbound until a pod needs them."""
+        """Queue if the added class is WaitForFirstConsumer."""
         assert change.new is not None
         return QueueingHint.when(change.new.waits)
 
     def after_claim_change(
         self, pod: PodFacts, change: Change[ClaimFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A claim that the pod names came or changed."""
+        """Queue if the pod names the added or changed claim."""
         claim = change.new
         assert claim is not None
         in_namespace = claim.namespace == pod.namespace
@@ -152,7 +152,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def after_volume_change(
         self, pod: PodFacts, change: Change[VolumeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """A volume came, or lies in other zones or regions."""
+        """Queue if a volume was added, or its zones or regions changed."""
         assert change.new is not None
         return QueueingHint.when(
             change.old is None or topologies_of(change.old) != topologies_of(change.new)
@@ -168,7 +168,7 @@ def _claim_names(pod: PodFacts) -> list[str]:
 
 
 def topologies_of(volume: VolumeFacts) -> list[Topology]:
-    """The zone and region labels of a volume; one whose values cannot be read is left out."""
+    """Return the zone and region labels of a volume; labels with invalid values are ignored."""
     labels = dict(volume.labels)
     found = []
     for key in _KEYS:
@@ -180,7 +180,7 @@ def topologies_of(volume: VolumeFacts) -> list[Topology]:
 
 
 def _matching(table: Table, key: str, values: tuple[str, ...]) -> Bools:
-    """Rows whose label under the key, or else under its newer name, is among the values."""
+    """Return the rows whose label of this key, or else of its newer name, has one of the values."""
     matching = table.match(Requirement(key, "In", values))
     newer = _NEWER.get(key)
     if newer is None:

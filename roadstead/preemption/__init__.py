@@ -1,1 +1,1 @@
-"""Preemption, pure: the dry run and the choice of a node."""
+"""Preemption without I/O: the dry run and the choice of a node."""

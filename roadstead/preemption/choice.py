@@ -1,4 +1,4 @@
-"""Which candidate is taken: the node whose loss is the least (`Candidate.loss`)."""
+"""Choice of a preemption candidate: the node with the smallest `Candidate.loss`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from roadstead.framework.victims import Candidate
 
 
 def best(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """All candidates that are equally good and better than the others, in their order."""
+    """Return all candidates with the smallest loss, in the given order."""
     if not candidates:
         return ()
     least = min(each.loss for each in candidates)

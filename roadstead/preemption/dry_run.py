@@ -1,12 +1,13 @@
-"""The dry run: on each node that may be helped, who would have to go for the pod to fit.
+"""The dry run: find the victims without which the pod would fit, on each node that can be helped.
 
-For a node, all pods of lower priority are taken away. If the pod does not fit even then, the node
-is no candidate. Otherwise they come back one by one, those first whom a disruption budget would
-miss, and of each kind the most important first; who no longer fits beside the pod is a victim.
+On a copy of a node's row, all pods of lower priority are removed. If the pod still does not fit,
+the node is no candidate. Otherwise the removed pods are added back one by one: first those whose
+eviction would violate a disruption budget, then the others, each group in order of importance. A
+pod that can no longer be added back is a victim.
 
-Rows go side by side: the filters look at all of them at once, in as many rounds as the fullest one
-has pods of lower priority. What was found of a row is kept with the evaluation: the next pod of the
-class tries only rows that changed (`roadstead.framework.tried_rows`).
+The filters run for many rows at once, in as many rounds as the fullest row has pods of lower
+priority. The result of each row is cached with the evaluation; for the next pod of the class only
+rows that changed are tried again (`roadstead.framework.tried_rows`).
 
 Upstream: pkg/scheduler/framework/preemption/preemption.go (findCandidates, DryRunPreemption) and
 plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode, PodEligibleToPreemptOthers).
@@ -39,7 +40,10 @@ ROWS_AT_ONCE = 128
 
 
 def dry_run(evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBudget]) -> Tried:
-    """Try all rows; the evaluation is up to date."""
+    """Try rows in the order of the draw until enough candidates are found.
+
+    The evaluation must be up to date.
+    """
     if _waits(evaluation):
         return Tried(waits=True)
     table = evaluation.table
@@ -50,6 +54,7 @@ def dry_run(evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBud
     outcome = _Outcome()
     for start in range(0, len(rows), ROWS_AT_ONCE):
         outcome.take(_tried(evaluation, rows[start : start + ROWS_AT_ONCE], budgets))
+        # `shortlist` would drop all later candidates.
         if are_enough(len(outcome.candidates) - outcome.violating, outcome.violating, ask.wanted):
             break
     return outcome.result(ask.wanted)
@@ -57,14 +62,17 @@ def dry_run(evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBud
 
 @dataclass(slots=True)
 class _Outcome:
-    """candidates: in order; violating: how many of them violate a budget. refused: other rows."""
+    """Result of the rows tried so far.
+
+    candidates: in order. violating: how many of them violate a budget. refused: the other rows.
+    """
 
     candidates: list[Candidate] = field(default_factory=list)
     violating: int = 0
     refused: list[TriedRow] = field(default_factory=list)
 
     def take(self, rows: Iterable[TriedRow]) -> None:
-        """Rows in their order: candidates, or refusals."""
+        """Add the results of rows, in their order."""
         for each in rows:
             if each.candidate is None:
                 self.refused.append(each)
@@ -82,9 +90,9 @@ class _Outcome:
 
 
 def _waits(evaluation: Evaluation) -> bool:
-    """Whether victims of the pod's earlier preemption are still on their way out.
+    """Whether victims of the pod's earlier preemption still terminate on its nominated node.
 
-    They do not matter where the nominated node is refused for good.
+    False if no preemption can help on that node (PodEligibleToPreemptOthers).
     """
     name, table = evaluation.pod.facts.nominated_node_name, evaluation.table
     if not name or not table.has_node(name):
@@ -107,9 +115,9 @@ def _may_help(evaluation: Evaluation, code: int) -> bool:
 
 
 def _lower(table: NodeTable, row: int, priority: int) -> list[Resident]:
-    """The pods of lower priority on a row, in the order in which they came.
+    """Return the pods of lower priority on a row, in order of arrival.
 
-    Pods that nobody named come last, and stay without a name.
+    Pods that the table counts without an identity follow, with an empty UID and name.
     """
     unnamed = dict(table.pods(row))
     found = []
@@ -126,8 +134,7 @@ def _lower(table: NodeTable, row: int, priority: int) -> list[Resident]:
 def _tried(
     evaluation: Evaluation, rows: Rows, budgets: Sequence[DisruptionBudget]
 ) -> list[TriedRow]:
-    """What comes of each row, in their order; those that changed since they were tried are tried
-    again."""
+    """Return the result of each row, in their order: cached, or tried if the row changed."""
     kept, versions = evaluation.tried, evaluation.table.columns.version[rows].tolist()
     found = [kept.get(row, at) for row, at in zip(rows.tolist(), versions, strict=True)]
     unknown = [place for place, each in enumerate(found) if each is None]
@@ -152,7 +159,7 @@ def _try_rows(
 
 
 class _Trial:
-    """Rows that have pods of lower priority, all of which are away at first."""
+    """The dry run of rows with pods of lower priority, all of which are removed at first."""
 
     def __init__(
         self,
@@ -169,7 +176,7 @@ class _Trial:
         self._what_if.move((row, pod.info, -1) for row, pods in enumerate(lower) for pod in pods)
 
     def run(self) -> list[TriedRow]:
-        """Of each row: a candidate, or why it is none."""
+        """Return for each row a candidate, or why it is none."""
         rows = np.arange(len(self._names))
         codes = self._what_if.filter(rows)
         fitting = [_Reprieve(row, self._lower[row]) for row in rows[codes == PASSED].tolist()]
@@ -188,7 +195,7 @@ class _Trial:
         return TriedRow(reasons=status.reasons, error=error)
 
     def _reprieve(self, fitting: Sequence[_Reprieve]) -> None:
-        """Each row's next pod comes back, round by round, and stays if the pod fits beside it."""
+        """Add back one pod of each row per round; remove it again if the preemptor does not fit."""
         turn = 0
         while waiting := [each for each in fitting if turn < len(each.turns)]:
             pods = [each.pods[each.turns[turn]] for each in waiting]
@@ -218,10 +225,11 @@ class _Trial:
 
 @dataclass(slots=True)
 class _Reprieve:
-    """A row on which the pod fits without any pod of lower priority.
+    """A row on which the pod fits without any pod of lower priority (upstream's reprievePod).
 
-    pods: by importance. missed: whether a budget misses each. turns: places in `pods` in the order
-    in which they come back. victims: places of those who did not fit.
+    pods: by importance. missed: whether the eviction of each violates a budget. turns: indices
+    into `pods` in the order in which they are added back. victims: indices of those that did not
+    fit.
     """
 
     row: int

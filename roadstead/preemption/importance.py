@@ -1,4 +1,4 @@
-"""Which pods matter more, and whose loss a disruption budget forbids.
+"""The order of pods by importance, and the pods whose eviction violates a disruption budget.
 
 Upstream: pkg/scheduler/util/utils.go (MoreImportantPod) and
 plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolation).
@@ -14,9 +14,9 @@ from roadstead.nodes.residents import Resident
 
 
 def by_importance(pods: Iterable[Resident]) -> list[Resident]:
-    """Higher priority first, then who has run for longer, then who came first.
+    """Sort pods: higher priority first, then earlier start, then the given order.
 
-    Upstream takes the present for the start of a pod that has none, which is later than all.
+    A pod without a start time is last of its priority: upstream uses the current time for it.
     """
     return sorted(pods, key=lambda pod: (-pod.info.facts.priority, started(pod.started_s)))
 
@@ -26,12 +26,14 @@ def started(started_s: float | None) -> float:
 
 
 def violate(pods: Sequence[Resident], budgets: Iterable[DisruptionBudget]) -> list[bool]:
-    """Whether a budget misses each pod, were they to go in this order: bool[pod].
+    """Return whether each pod's eviction violates a budget, if evicted in this order: bool[pod].
 
-    Each pod uses up the budgets that select it; one that is disrupted already uses up nothing.
+    Each pod counts against the budgets that select it, unless it is already among their
+    disruptedPods.
     """
     missed = [False] * len(pods)
     for budget in budgets:
+        # As upstream, a budget without or with an empty selector selects nothing.
         if budget.selector is None or not budget.selector.requirements:
             continue
         left = budget.disruptions_allowed

@@ -1,4 +1,4 @@
-"""Storage as it stands: claims and volumes that placements bind, and what was bound to what."""
+"""Current state of claims and volumes, and the bindings that placements make."""
 
 from roadstead.storage.binding import Binding as Binding
 from roadstead.storage.binding import bindings_on as bindings_on

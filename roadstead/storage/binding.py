@@ -1,12 +1,12 @@
-"""Which volumes a pod's claims get on one node, and what that changes.
+"""The volumes that a pod's claims would be bound to on one node.
 
-    static     the smallest volume that fits, of those that the node reaches; or the one that is
-               the claim's already
-    provision  a new volume, where the class allows it on the node
+    static     the smallest volume that fits and that the node can reach; or the one whose
+               claimRef names the claim already
+    provision  a new volume, if the class allows one on the node
 
 Upstream: plugins/volumebinding/binder.go (FindPodVolumes, AssumePodVolumes) and
-component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume), for one node. What the volume
-controller and the provisioners do afterwards is done here, too: see decision 12.
+component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume), for one node. The results of
+the volume controller and of the provisioners are computed here, too: see decision 12.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from roadstead.storage.state import StorageChange, StorageState
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A claim and the volume that becomes its own; both as they are afterwards."""
+    """A claim and its volume, both in their state after the binding."""
 
     claim: ClaimFacts
     volume: VolumeFacts
@@ -44,12 +44,12 @@ class Binding:
 
 
 def reaches(terms: NodeTerms, labels: Mapping[str, str]) -> bool:
-    """Whether a node with these labels reaches a volume; upstream looks at labels alone."""
+    """Whether a node with these labels can reach a volume; as upstream, by labels only."""
     return terms is None or any(term.matches(labels, "") for term in terms)
 
 
 def is_claims(volume: VolumeFacts, claim: ClaimFacts) -> bool:
-    """Whether a volume says that it is this claim's (IsVolumeBoundToClaim)."""
+    """Whether a volume's claimRef names this claim (IsVolumeBoundToClaim)."""
     return (
         volume.claim is not None
         and (volume.claim.namespace, volume.claim.name) == (claim.namespace, claim.name)
@@ -60,7 +60,7 @@ def is_claims(volume: VolumeFacts, claim: ClaimFacts) -> bool:
 def candidates(
     storage: StorageState, claim: ClaimFacts
 ) -> tuple[VolumeFacts | None, list[VolumeFacts]]:
-    """(the volume that is the claim's already, the free ones that fit it), nodes aside."""
+    """Return (volume whose claimRef names the claim, free volumes that fit it), on any node."""
     least, modes = claim.requested_bytes or 0, frozenset(claim.access_modes)
     for volume in storage.index.naming(claim):
         big_enough = volume.capacity_bytes >= least and not volume.is_terminating
@@ -82,22 +82,22 @@ def _is_like(volume: VolumeFacts, claim: ClaimFacts) -> bool:
 
 
 def by_size(claims: Iterable[ClaimFacts]) -> list[ClaimFacts]:
-    """Claims in the order in which they look for volumes: small ones first."""
+    """Sort claims in the order in which volumes are found for them: smallest first."""
     return sorted(claims, key=lambda claim: claim.requested_bytes or 0)
 
 
 def may_provision(found: StorageClassFacts | None) -> bool:
-    """Whether volumes of a class can be made at all."""
+    """Whether volumes of a class can be provisioned at all."""
     return found is not None and found.provisioner not in ("", NO_PROVISIONER)
 
 
 def bindings_on(
     storage: StorageState, pod: PodFacts, node: NodeFacts
 ) -> tuple[Binding, ...] | None:
-    """What binding a pod's claims on a node comes to; None where they cannot be bound there.
+    """Return the bindings of a pod's waiting claims on a node; None if they cannot be bound there.
 
-    Raises ClaimError where a claim cannot be used. Claims that are bound already must have
-    volumes that the node reaches, which is Filter's business.
+    Raises ClaimError if a claim cannot be used. Whether the node reaches the volumes of bound
+    claims is not checked here; Filter does that.
     """
     waiting = claims_of(storage, pod).waiting
     labels = dict(node.labels)
@@ -113,6 +113,7 @@ def bindings_on(
             found = provisioned(storage, claim, node)
         if found is None:
             return None
+        # Two volumes of a pod may name one claim, which is bound once.
         if found.name not in chosen and all(each.claim.key != claim.key for each in made):
             made.append(_bound(claim, found))
         chosen[found.name] = found
@@ -143,7 +144,7 @@ def _bound(claim: ClaimFacts, volume: VolumeFacts) -> Binding:
 
 
 def provisioned(storage: StorageState, claim: ClaimFacts, node: NodeFacts) -> VolumeFacts | None:
-    """The volume that the class's provisioner makes for a claim on a node; None if it cannot."""
+    """Return the volume that would be provisioned for a claim on a node; None if none can be."""
     found = storage.classes.get(claim.storage_class)
     labels = dict(node.labels)
     if found is None or not may_provision(found) or not topology_allows(found, labels):
@@ -169,9 +170,9 @@ def provisioned(storage: StorageState, claim: ClaimFacts, node: NodeFacts) -> Vo
 def _topology(
     storage: StorageState, found: StorageClassFacts, driver: str, node: NodeFacts
 ) -> NodeTerms:
-    """Where a new volume can be reached from: the node's own values of the topology keys.
+    """Return the node affinity of a new volume: the node's own values of the topology keys.
 
-    The keys are those that the driver names on the node, else those of the class.
+    The keys are those that the driver names in the node's CSINode, else those of the class.
     """
     labels = dict(node.labels)
     csi_node = storage.csi_nodes.get(node.name)
@@ -186,7 +187,7 @@ def _topology(
 
 
 def topology_allows(found: StorageClassFacts, labels: Mapping[str, str]) -> bool:
-    """Whether a class may make volumes for a node (MatchTopologySelectorTerms)."""
+    """Whether a class may provision volumes for a node (MatchTopologySelectorTerms)."""
     if not found.allowed_topologies:
         return True
     return any(
@@ -201,7 +202,7 @@ def has_capacity(
     claim: ClaimFacts,
     labels: Mapping[str, str],
 ) -> bool:
-    """Whether a driver that publishes its free storage has enough for a claim near a node."""
+    """Whether the driver has enough free storage for a claim near a node, if it publishes any."""
     if not counts_capacity(storage, found, claim):
         return True
     return any(
@@ -214,6 +215,6 @@ def has_capacity(
 
 
 def counts_capacity(storage: StorageState, found: StorageClassFacts, claim: ClaimFacts) -> bool:
-    """Whether free storage is published, and the claim asks for any."""
+    """Whether the driver publishes its free storage, and the claim requests a size."""
     driver = storage.csi_drivers.get(found.provisioner)
     return claim.requested_bytes is not None and driver is not None and driver.tracks_capacity

@@ -1,6 +1,6 @@
-"""The claims that a pod names, and what is wrong with them.
+"""The claims that a pod uses, and the errors that make them unusable.
 
-A generic ephemeral volume stands for a claim named after pod and volume, which the pod must own.
+A generic ephemeral volume uses a claim named after pod and volume, which the pod must own.
 Upstream: plugins/volumebinding/{volume_binding,binder}.go (podHasPVCs, GetPodVolumeClaims),
 component-helpers/storage/ephemeral.
 """
@@ -18,7 +18,7 @@ CLAIM, EPHEMERAL = "persistentVolumeClaim", "ephemeral"
 
 
 class ClaimError(Exception):
-    """A claim of a pod cannot be used; the text is upstream's. is_missing: there is none such."""
+    """A claim of a pod cannot be used; upstream's text. is_missing: the claim does not exist."""
 
     def __init__(self, text: str, *, is_missing: bool = False) -> None:
         super().__init__(text)
@@ -29,7 +29,7 @@ class ClaimError(Exception):
 class PodClaims:
     """A pod's claims in the order of its volumes.
 
-    waiting: unbound, of a class that waits for a first consumer. immediate: unbound otherwise.
+    waiting: unbound, of a class with WaitForFirstConsumer. immediate: unbound otherwise.
     """
 
     bound: tuple[ClaimFacts, ...]
@@ -38,19 +38,19 @@ class PodClaims:
 
 
 def claim_volumes(pod: PodFacts) -> Iterator[tuple[Volume, str]]:
-    """Volumes that stand for claims, with the name of the claim."""
+    """Yield the volumes that use claims, each with the name of its claim."""
     for volume in pod.volumes:
         if volume.kind in (CLAIM, EPHEMERAL):
             yield volume, dict(volume.source).get("claimName", "")
 
 
 def claim_keys(pod: PodFacts) -> tuple[str, ...]:
-    """`namespace/name` of every claim that a pod names, ephemeral ones included."""
+    """Return `namespace/name` of every claim of a pod, those of ephemeral volumes included."""
     return tuple(f"{pod.namespace}/{name}" for _, name in claim_volumes(pod))
 
 
 def unbound_keys(storage: StorageState, pod: PodFacts) -> tuple[str, ...]:
-    """The keys of those claims of a pod that are known and not bound yet."""
+    """Return the keys of a pod's claims that are known and not bound."""
     known = ((key, storage.claims.get(key)) for key in claim_keys(pod))
     return tuple(key for key, claim in known if claim is not None and not claim.is_bound)
 
@@ -60,7 +60,7 @@ def not_found(name: str) -> ClaimError:
 
 
 def check_owner(pod: PodFacts, volume: Volume, claim: ClaimFacts) -> None:
-    """ClaimError for an ephemeral volume's claim that another object owns (VolumeIsForPod)."""
+    """Raise ClaimError if another object owns an ephemeral volume's claim (VolumeIsForPod)."""
     source = dict(volume.source)
     if volume.kind == EPHEMERAL and claim.owner_uid != source.get("podUID", ""):
         raise ClaimError(
@@ -70,7 +70,7 @@ def check_owner(pod: PodFacts, volume: Volume, claim: ClaimFacts) -> None:
 
 
 def usable_claims(storage: StorageState, pod: PodFacts) -> list[ClaimFacts]:
-    """The claims that a pod names. ClaimError for the first that is missing, lost or going."""
+    """Return a pod's claims; ClaimError for the first that is missing, lost or terminating."""
     found = []
     for volume, name in claim_volumes(pod):
         claim = storage.claims.get(f"{pod.namespace}/{name}")
@@ -95,7 +95,7 @@ def usable_claims(storage: StorageState, pod: PodFacts) -> list[ClaimFacts]:
 
 
 def sorted_out(storage: StorageState, claims: list[ClaimFacts]) -> PodClaims:
-    """Claims by how far they are. ClaimError where a class does not say when to bind."""
+    """Group claims by state; ClaimError if a class has no volumeBindingMode."""
     bound, waiting, immediate = [], [], []
     for claim in claims:
         if claim.is_bound:
@@ -117,5 +117,5 @@ def _waits(storage: StorageState, claim: ClaimFacts) -> bool:
 
 
 def claims_of(storage: StorageState, pod: PodFacts) -> PodClaims:
-    """All claims of a pod, sorted out. ClaimError where one cannot be used."""
+    """Return all claims of a pod, grouped by state; ClaimError if one cannot be used."""
     return sorted_out(storage, usable_claims(storage, pod))

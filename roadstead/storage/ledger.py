@@ -1,11 +1,12 @@
-"""VolumeLedger: which claims pods on their way have bound, and what becomes of that.
+"""VolumeLedger: the claims that assumed pods have bound, until a pod is committed or forgotten.
 
     FREE ── assume (first pod) ──> OPEN ── confirm (any holder) ──> SETTLED
       ^                            │  ↺ assume, forget (others hold it)
       └── forget (last holder) ────┘
 
-A claim is bound when the first pod that needs it is assumed; the pods that use it meanwhile hold
-it open together. It is undone when the last of them is forgotten, and stays once one is committed.
+A claim is bound when the first pod that needs it is assumed. Until it is settled, the assumed pods
+that use it are its holders. The binding is undone when the last holder is forgotten, and becomes
+permanent when any holder is committed.
 
 Upstream: plugins/volumebinding/{binder,assume_cache}.go (AssumePodVolumes,
 RevertAssumedPodVolumes, BindPodVolumes).
@@ -24,9 +25,9 @@ from roadstead.storage.state import StorageChange, StorageState
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """What a pod's claims come to. bindings: of all its claims that are not settled yet.
+    """The result of assuming a pod.
 
-    changes: what that changed now, in order.
+    bindings: of all its claims that are not settled. changes: those that this pod made, in order.
     """
 
     bindings: tuple[Binding, ...] = ()
@@ -41,7 +42,7 @@ class _Open:
 
 
 class VolumeLedger:
-    """Claims of pods on their way, over one storage state that it alone changes."""
+    """Claims of assumed pods, over one storage state of which it is the only writer."""
 
     def __init__(self, storage: StorageState) -> None:
         self.storage = storage
@@ -49,9 +50,9 @@ class VolumeLedger:
         self._held: dict[str, list[str]] = {}
 
     def assume(self, uid: str, pod: PodFacts, node: NodeFacts) -> Reserved | None:
-        """Binds a pod's claims on a node; None, with nothing changed, where that is not possible.
+        """Bind a pod's claims on a node; return None and change nothing if that is not possible.
 
-        Twice is the same as once.
+        Idempotent.
         """
         keys = claim_keys(pod)
         if not keys:
@@ -76,7 +77,7 @@ class VolumeLedger:
         )
 
     def forget(self, uid: str) -> tuple[StorageChange, ...]:
-        """A pod is not placed after all: what it alone held open is undone."""
+        """Undo the bindings of which a pod was the only holder; return the changes."""
         undone = []
         for key in self._held.pop(uid, ()):
             each = self._open.get(key)
@@ -90,25 +91,26 @@ class VolumeLedger:
         return tuple(undone)
 
     def confirm(self, uid: str) -> None:
-        """A pod is bound: its claims stay as they are, whoever else held them."""
+        """Make the bindings of a committed pod permanent, whatever their other holders."""
         for key in self._held.pop(uid, ()):
             self._open.pop(key, None)
 
     def holders(self) -> tuple[str, ...]:
-        """Pods that hold claims open."""
+        """Return the UIDs of the pods that hold claims."""
         return tuple(self._held)
 
     def held(self, uid: str) -> tuple[str, ...]:
-        """The claims (`namespace/name`) that a pod holds open."""
+        """Return the claims (`namespace/name`) that a pod holds."""
         return tuple(self._held.get(uid, ()))
 
     def try_out(
         self, bindings: tuple[Binding, ...], pod: PodFacts, node: NodeFacts
     ) -> tuple[StorageChange, ...] | None:
-        """Takes over a pod's bindings that were found elsewhere; what undoes it, last change first.
+        """Apply a pod's bindings that another process found; return the changes that undo them.
 
-        None, with nothing changed, where a claim or a volume is not free, the node does not reach
-        a volume, or a claim of the pod would stay without. One that stands already is as it is.
+        The last change is first. Returns None and changes nothing if a claim or a volume is not
+        free, the node does not reach a volume, or a claim of the pod would remain unbound. Bindings
+        that already exist are skipped.
         """
         new = [each for each in bindings if self.storage.claims.get(each.claim.key) != each.claim]
         bound = {each.claim.key for each in new}
@@ -127,6 +129,7 @@ class VolumeLedger:
         if not reaches(binding.volume.node_terms, dict(node.labels)):
             return False
         volume = self.storage.volumes.get(binding.volume.name)
+        # A new volume must be exactly what the class would create (decision 12).
         if volume is None:
             return provisioned(self.storage, claim, node) == replace(
                 binding.volume, claim=None, phase=""
@@ -134,7 +137,7 @@ class VolumeLedger:
         return volume.claim is None or is_claims(volume, claim)
 
     def validate(self) -> None:
-        """Asserts that what is open is bound, and that somebody holds it."""
+        """Assert that every open claim is bound and has a holder."""
         self.storage.validate()
         for key, each in self._open.items():
             assert each.holders, f"nobody holds {key}"

@@ -1,4 +1,4 @@
-"""What schedulers, cache and binder say to each other of claims and volumes."""
+"""Messages about claims and volumes between schedulers, cache and binder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from roadstead.storage.state import StorageChange
 
 @dataclass(frozen=True, slots=True)
 class StorageNews:
-    """What changed of claims and volumes; the first of the changes is number `start`."""
+    """Changes of claims and volumes, numbered from `start`."""
 
     start: int = 0
     changes: tuple[StorageChange, ...] = ()
@@ -21,7 +21,7 @@ NO_NEWS = StorageNews()
 
 @dataclass(frozen=True, slots=True)
 class BoundVolumes:
-    """What an attempt's claims are bound to, as long as nobody committed it."""
+    """The bindings of an attempt's claims that are not committed yet."""
 
     token: str
     bindings: tuple[Binding, ...]

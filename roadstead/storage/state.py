@@ -1,8 +1,8 @@
-"""StorageState: the storage objects of a cluster, looked up by name, and their changes.
+"""StorageState: the storage objects of a cluster by name, and their changes.
 
-One per process. A change holds objects as they are after it, so that applying one twice is the same
-as once; `version` grows with each. Claims and volumes change when pods are placed (see `ledger`);
-the other objects stay as they were listed.
+There is one per process. A change holds objects in their new state, so applying it is idempotent;
+`version` grows with each change. Claims and volumes change when pods are placed (see `ledger`);
+the other objects never change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_CHANGES_REMEMBERED = 4096
 
 @dataclass(frozen=True, slots=True)
 class StorageChange:
-    """Claims and volumes as they are from now on; removed: names of volumes that are gone."""
+    """Claims and volumes in their new state. removed: names of deleted volumes."""
 
     claims: tuple[ClaimFacts, ...] = ()
     volumes: tuple[VolumeFacts, ...] = ()
@@ -33,7 +33,7 @@ class StorageChange:
 
 
 class StorageState:
-    """Claims by `namespace/name`, everything else by name."""
+    """Storage objects: claims by `namespace/name`, all others by name."""
 
     def __init__(self, facts: StorageFacts | None = None) -> None:
         facts = facts or StorageFacts()
@@ -55,7 +55,7 @@ class StorageState:
         self._changed: deque[tuple[int, tuple[str, ...]]] = deque(maxlen=MAX_CHANGES_REMEMBERED)
 
     def nodes_moved(self, plugin: str) -> frozenset[str]:
-        """Nodes that read the affinity of an in-tree plugin's volumes as its CSI driver has it."""
+        """Return the nodes that read the affinity of an in-tree plugin's volumes as CSI has it."""
         found = self._moved.get(plugin)
         if found is None:
             nodes = self.csi_nodes.values()
@@ -64,13 +64,13 @@ class StorageState:
         return found
 
     def claims_changed_since(self, version: int) -> set[str] | None:
-        """Keys of claims that changed after a version; None where that is not known any more."""
+        """Return the keys of claims that changed after a version; None if the log is too short."""
         if self._changed and self._changed[0][0] > version + 1:
             return None
         return {key for at, keys in self._changed if at > version for key in keys}
 
     def apply(self, change: StorageChange) -> StorageChange:
-        """Makes a change; returns the one that undoes it."""
+        """Apply a change; return the change that undoes it."""
         claims = tuple(self.claims[each.key] for each in change.claims if each.key in self.claims)
         assert len(claims) == len(change.claims), "a claim that is not there cannot change"
         names = (*(each.name for each in change.volumes), *change.removed)
@@ -94,7 +94,7 @@ class StorageState:
             self.index.remove(known)
 
     def validate(self) -> None:
-        """Asserts that no volume is two claims' and that bound claims and volumes agree."""
+        """Assert that no two claims name one volume, and that the free-volume index is current."""
         owner: dict[str, str] = {}
         for claim in self.claims.values():
             if claim.volume_name:

@@ -1,4 +1,4 @@
-"""VolumeIndex: the free volumes of each class by size, and the volumes that name a claim."""
+"""VolumeIndex: free volumes of each class by size, and volumes by the claim that they name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Label = tuple[str, str]
 
 
 class VolumeIndex:
-    """Follows `add` and `remove`. Free: available, and no claim's."""
+    """An index of volumes. A volume is free if it is Available and names no claim."""
 
     def __init__(self, volumes: Iterable[VolumeFacts]) -> None:
         self._free: dict[str, list[_Key]] = {}
@@ -27,13 +27,13 @@ class VolumeIndex:
             keys.sort()
 
     def add(self, volume: VolumeFacts) -> None:
-        """A volume of a new name."""
+        """Add a volume whose name is not in the index."""
         if _is_free(volume):
             insort(self._free.setdefault(volume.storage_class, []), _key(volume))
         self._add_claimed(volume)
 
     def remove(self, volume: VolumeFacts) -> None:
-        """A volume as it was added."""
+        """Remove a volume, which must be in the state in which it was added."""
         self._only_label.pop(volume.name, None)
         if _is_free(volume):
             keys = self._free[volume.storage_class]
@@ -48,20 +48,20 @@ class VolumeIndex:
             self._claimed.setdefault(owner, {})[volume.name] = volume
 
     def free(self, storage_class: str, least_bytes: int) -> Sequence[str]:
-        """Names of the free volumes of a class, none smaller, the smallest first.
+        """Return the names of a class's free volumes of at least this size, smallest first.
 
-        Equal ones stand by name; upstream's order among them is that of a Go map.
+        Volumes of one size are sorted by name; upstream's order among them is that of a Go map.
         """
         keys = self._free.get(storage_class, [])
         return [name for _, name in keys[bisect_left(keys, (least_bytes, "")) :]]
 
     def naming(self, claim: ClaimFacts) -> list[VolumeFacts]:
-        """Volumes of a claim's class that name it, whatever its UID, the smallest first."""
+        """Return the volumes of a claim's class that name it, with any UID, smallest first."""
         owner = (claim.storage_class, claim.namespace, claim.name)
         return sorted(self._claimed.get(owner, {}).values(), key=_key)
 
     def only_label(self, volume: VolumeFacts) -> Label | None:
-        """(key, value) where a volume is reached from nodes with one value of one label."""
+        """Return (key, value) if all that a volume requires of nodes is one label value."""
         try:
             return self._only_label[volume.name]
         except KeyError:
