@@ -112,7 +112,8 @@ class Evaluation:
     def update(self, pre_filter: PreFilterOutcome) -> Rows | None:
         """Run Filter, after a PreFilter, on changed rows; return these rows (None: all).
 
-        After a failure the plugins are called again for all rows, as upstream does.
+        After a failure the plugins are called again for all rows, as upstream does. PreFilter also
+        runs again if the plugins' own state of the pod changed (`Profile.known_state`).
         """
         self._widen()
         if pre_filter is not self._fresh and self._must_ask_again(pre_filter):

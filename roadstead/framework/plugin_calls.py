@@ -3,7 +3,7 @@
     enter ──► the call ──► leave            a watch looks at `current` from another thread
                   ▲
                   └── interrupt (deadline)   a call that never returns leaves a mark on disk, which
-                                             is read when the process was replaced
+                                             the process that replaces this one reads
 
 A plugin gets a strike when it is interrupted or ends its process. After MAX_FOR_CLASS strikes for a
 pod class it is not called for that class any more; once the process has MAX_IN_PROCESS strikes, no

@@ -64,6 +64,7 @@ def run_pre_score(
 def raw_scores(plugin: ScorePlugin, state: CycleState, pod: PodClass, table: NodeTable) -> I64:
     """Return raw scores of all rows as a new array: int64[row]."""
     scores: I64 = np.ascontiguousarray(plugin.score(state, pod, table))
+    # A view may show a column of the table, and the evaluation later writes into its scores.
     return scores.copy() if scores.base is not None else scores
 
 

@@ -89,7 +89,7 @@ class WaitingPods:
         self._words.append(Word(uid, plugin, reason))
 
     def reject_where(self, chosen: Chosen, plugin: str, reason: str) -> None:
-        """Record that `plugin` refuses the chosen pods that wait, or have a node and will.
+        """Record that `plugin` refuses the chosen pods that wait or are on their way to Permit.
 
         They are chosen at the end of the current call, when all its decisions are known.
         """

@@ -168,6 +168,7 @@ class Columns:
 
     def move_row(self, source: int, target: int) -> None:
         """Copy every column of one row over another."""
+        # All rows below `_hashed` must have their hash, and that of the source may be missing.
         if source >= self._hashed > target:
             self._name_hash[source] = name_hash(self.names[source])
         for name in self.matrices():

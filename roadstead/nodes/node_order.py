@@ -58,6 +58,7 @@ class NodeTree:
         for names, zones in late:
             for name, zone in zip(names, zones, strict=True):
                 self._put(name, zone)
+        # `put_all` has counted these changes already.
         self.version = version
 
     def _put(self, name: str, zone: str) -> None:

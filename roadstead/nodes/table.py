@@ -130,8 +130,8 @@ class NodeTable(Table):
     def add_node(self, facts: NodeFacts, arrival: int | None = None) -> None:
         """Add a node without pods. AssertionError if it is in the table already.
 
-        arrival: its place in the order of arrival in the whole cluster; by default the order of
-        these calls, for a table of all nodes.
+        arrival: its place in the order of arrival in the whole cluster; the default, the order of
+        these calls, is right for a table of all nodes.
         """
         assert facts.name not in self._row_of, f"node {facts.name} is in the table already"
         columns = self.columns
@@ -220,7 +220,10 @@ class NodeTable(Table):
         columns.version[row] = self.version
 
     def rows_changed_since(self, version: int) -> Rows:
-        """Rows that a pod came to or left since `version` (while `node_version` stood still)."""
+        """Return the rows whose pods or nominations changed since `version`.
+
+        Valid while `node_version` stays equal.
+        """
         return np.flatnonzero(self.columns.version[: self.columns.size] > version)
 
     def add_pod(
