@@ -1,1 +1,1 @@
-"""Extension points, registry, profile runtime, CycleState, signatures."""
+"""Extension points over tables, profiles, and the evaluation of a pod class with its plugins."""

@@ -1,6 +1,6 @@
-"""What a plugin's method must return: one check per kind of answer.
+"""Checks of the values that plugins' methods return: one function per type of answer.
 
-A check returns the answer, or raises WrongAnswerError. args: what the method was given.
+A check returns the answer, or raises WrongAnswerError. args: the arguments of the method.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Args = tuple[Any, ...]
 
 
 class WrongAnswerError(Exception):
-    """What a plugin returned is not what its method must return."""
+    """A plugin's method returned a value that it must not return."""
 
 
 def wrong(answer: object, wanted: str) -> WrongAnswerError:
@@ -72,7 +72,7 @@ def filter_result(answer: object, args: Args) -> FilterResult:
 
 
 def whole_numbers(answer: object, rows: int) -> I64:
-    """int64[rows]; anything else is refused, so that NaN and fractions are not cut in silence."""
+    """Return the answer as int64[rows]; NaN and fractions are refused instead of truncated."""
     wanted = f"int64[{rows}]"
     if not isinstance(answer, np.ndarray) or answer.shape != (rows,):
         raise wrong(answer, wanted)
@@ -85,12 +85,12 @@ def whole_numbers(answer: object, rows: int) -> I64:
 
 
 def scores(answer: object, args: Args) -> I64:
-    """args: (state, pod, table)."""
+    """Check raw scores. args: (state, pod, table)."""
     return whole_numbers(answer, len(args[2]))
 
 
 def normalized(answer: object, args: Args) -> I64:
-    """args: (state, pod, raw, extremes)."""
+    """Check normalized scores. args: (state, pod, raw, extremes)."""
     return whole_numbers(answer, len(args[2]))
 
 
@@ -141,7 +141,7 @@ def count(answer: object, args: Args) -> int | None:
 
 
 def admitted(answer: object, args: Args) -> int:
-    """So many of the first pods, of which args[0] is the list."""
+    """Check a number of admitted pods; args[0] is the list of pods."""
     if isinstance(answer, bool) or not isinstance(answer, int):
         raise wrong(answer, "how many of the first pods are admitted")
     if not 0 <= answer <= len(args[0]):
@@ -150,7 +150,7 @@ def admitted(answer: object, args: Args) -> int:
 
 
 def sort_key(answer: object, args: Args) -> tuple[float | str, ...]:
-    """A key that compares with every other one: each part behind the rank of its type."""
+    """Return a key that can be compared with any other: a rank of its type precedes each part."""
     if not isinstance(answer, tuple):
         raise wrong(answer, "a tuple of numbers and texts")
     parts: list[float | str] = []

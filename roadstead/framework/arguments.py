@@ -39,9 +39,9 @@ A = TypeVar("A", bound=PluginArguments)
 
 
 def parse_arguments(model: type[A], value: object, *, field: str) -> A:
-    """The arguments that a configuration gives, None for none.
+    """Return the arguments for a value of a configuration, where None means no arguments.
 
-    ConfigError with every field that is wrong, below `field`.
+    ConfigError with every invalid field, below `field`.
     """
     given = {} if value is None else value
     if not isinstance(given, Mapping):
@@ -50,7 +50,7 @@ def parse_arguments(model: type[A], value: object, *, field: str) -> A:
     own = {each.alias for each in model.model_fields.values()}
     fields = {name: each for name, each in given.items() if name in own or name not in _TYPE_META}
     try:
-        # As JSON, so that a list may become a tuple, and a text no number.
+        # Through JSON, so that a list may become a tuple, but a string no number.
         return model.model_validate_json(json.dumps(fields))
     except ValidationError as error:
         problems = map(_named, validation_problems(error, field))

@@ -1,7 +1,7 @@
-"""What changed between two facts of one object that scheduling cares about, as cluster events.
+"""The cluster events for the difference between old and new facts of one object.
 
-One event per kind of change, in the order of upstream's pkg/scheduler/framework/events.go (1.34).
-Annotations, conditions, generated claims and resources that nobody counts leave no trace in facts,
+One event per type of change, in the order of upstream's pkg/scheduler/framework/events.go (1.34).
+Annotations, conditions, generated claims and resources that are not counted are not part of facts,
 and change no decision.
 """
 
@@ -22,11 +22,11 @@ from roadstead.framework.hint_map import SeenEvent
 
 
 def seen_node(old: NodeFacts | None, new: NodeFacts | None) -> list[SeenEvent]:
-    """The events of a node that came (old None), left (new None) or changed."""
+    """Return the events of a node that was added (old None), removed (new None) or changed."""
     change: Change[object] = Change(old, new)
     if old is None or new is None:
         return [SeenEvent(NODE_ADD if old is None else NODE_DELETE, change)]
-    # A node that is no longer cordoned counts as a change of taints, beside one of its taints.
+    # Uncordoning counts as a change of taints, in addition to a change of the taints themselves.
     uncordoned = old.unschedulable and not new.unschedulable
     resized = (old.allocatable, old.allocatable_pods) != (new.allocatable, new.allocatable_pods)
     found = (
@@ -43,9 +43,9 @@ def seen_node(old: NodeFacts | None, new: NodeFacts | None) -> list[SeenEvent]:
 
 
 def seen_pod(old: PodFacts, new: PodFacts, *, is_assigned: bool) -> list[SeenEvent]:
-    """The events of a pod that changed: on a node, or while it waits, which is for its own hints.
+    """Return the events of a pod that changed on a node, or (`Change.own`) while it waits.
 
-    Tolerations are counted, as upstream: the API server lets them only be added.
+    Tolerations are compared by number, as upstream does: the API server only permits to add them.
     """
     resource = EventResource.ASSIGNED_POD if is_assigned else EventResource.UNSCHEDULABLE_POD
     seen = SeenPod(old, is_assigned), SeenPod(new, is_assigned)

@@ -1,4 +1,4 @@
-"""CycleState: what the plugins of one scheduling cycle hand to one another and to themselves.
+"""CycleState: the data that plugins write in one scheduling cycle and read later in it.
 
 Upstream: pkg/scheduler/framework/cycle_state.go.
 """
@@ -15,10 +15,10 @@ _FIXED = (str, bytes, int, float, frozenset, Enum, NoneType)
 
 
 class CycleState:
-    """Values by key, usually a plugin's name. One per class of pods and evaluation.
+    """Values by key, usually a plugin's name; one CycleState per pod class and evaluation.
 
-    node_count: all nodes. skipped: plugins whose PreFilter or PreScore said Skip. before: what
-    PreFilter wrote, where PreScore writes; read here too, and never changed.
+    node_count: the number of all nodes. skipped: plugins whose PreFilter or PreScore returned Skip.
+    before: PreFilter's state, if this is PreScore's; its values are read here, too, never changed.
     """
 
     __slots__ = ("_before", "_values", "node_count", "skipped")
@@ -30,23 +30,25 @@ class CycleState:
         self._values: dict[str, object] = {}
 
     def write(self, key: str, value: object) -> None:
-        """Keep a value. While equal values are written for a pod, what was found with them holds:
-        a value that does not compare is found anew each time.
+        """Store a value under `key`.
+
+        While equal values are written for a pod, the results computed from them are reused; with a
+        value that cannot be compared they are computed again each time.
         """
         self._values[key] = value
 
     def has(self, key: str) -> bool:
-        """Whether somebody wrote it."""
+        """Whether there is a value under `key`."""
         return key in self._values or (self._before is not None and self._before.has(key))
 
     def get(self, key: str) -> object | None:
-        """The value under `key`, None if nobody wrote it."""
+        """Return the value under `key`, None if there is none."""
         if key in self._values or self._before is None:
             return self._values.get(key)
         return self._before.get(key)
 
     def read(self, key: str, kind: type[T]) -> T:
-        """The value under `key`. KeyError if nobody wrote it, TypeError if it is another kind."""
+        """Return the value under `key`. KeyError if there is none, TypeError for another type."""
         if not self.has(key):
             raise KeyError(key)
         value = self.get(key)
@@ -55,29 +57,30 @@ class CycleState:
         return value
 
     def with_value(self, key: str, value: object) -> CycleState:
-        """A copy that holds another value under `key`."""
+        """Return a copy with another value under `key`."""
         found = CycleState(self.node_count, self._before)
         found.skipped = self.skipped
         found._values = {**self._values, key: value}
         return found
 
     def is_same(self, other: CycleState) -> bool:
-        """Whether both hold equal values and the same plugins were skipped, `before` apart."""
+        """Whether both have equal values and skipped plugins; `before` is not compared."""
         if (self.node_count, self.skipped) != (other.node_count, other.skipped):
             return False
         theirs = other._values
         try:
+            # An object may have been modified in place since it was written the last time.
             return self._values.keys() == theirs.keys() and all(
                 _is_fixed(value) if value is theirs[key] else value == theirs[key]
                 for key, value in self._values.items()
             )
         except Exception:
-            # Values of users' plugins, such as arrays, may not say whether they are equal.
+            # Comparing values of users' plugins, such as arrays, may raise.
             return False
 
 
 def _is_fixed(value: object) -> bool:
-    """Whether a value cannot have changed since it was written the last time."""
+    """Whether a value is immutable, so that it has not changed since it was last written."""
     if isinstance(value, tuple):
         return all(map(_is_fixed, value))
     if isinstance(value, _FIXED):
@@ -85,6 +88,6 @@ def _is_fixed(value: object) -> bool:
     parameters = getattr(value, "__dataclass_params__", None)
     if parameters is None or not parameters.frozen:
         return False
-    # A frozen dataclass of dicts or lists has no hash, which raises.
+    # Raises for a frozen dataclass that contains dicts or lists.
     hash(value)
     return True

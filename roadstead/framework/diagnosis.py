@@ -1,4 +1,4 @@
-"""Why a pod does not fit anywhere, in upstream's words.
+"""Diagnosis: why a pod fits on no node, with upstream's messages.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go (FitError.Error).
 """
@@ -15,7 +15,7 @@ NO_NODES = "no nodes available to schedule pods"
 
 
 def excluded_status(plugins: Iterable[str]) -> Status:
-    """The status of nodes that PreFilter's node names leave out."""
+    """Return the status of nodes that are not among PreFilter's node names."""
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]")
 
 
@@ -23,10 +23,10 @@ def excluded_status(plugins: Iterable[str]) -> Status:
 class Diagnosis:
     """How many nodes were refused with which status.
 
-    refused: status → nodes. lowest_priority: of all pods on all nodes; None for no pods.
-    pre_filter: what PreFilter said, if it rejected the pod.
-    unreached: plugins whose PreFilter did not run then.
-    narrowed_by: plugins whose PreFilter left only some nodes over.
+    refused: status → number of nodes. lowest_priority: of all pods on all nodes; None for no pods.
+    pre_filter: PreFilter's status, if it rejected the pod.
+    unreached: plugins whose PreFilter did not run in that case.
+    narrowed_by: plugins whose PreFilter restricted the nodes.
     """
 
     node_count: int
@@ -40,7 +40,7 @@ class Diagnosis:
         self.refused[status] = self.refused.get(status, 0) + nodes
 
     def see_priority(self, priority: int | None) -> None:
-        """The lowest priority of pods on some of the nodes; None for no pods."""
+        """Include the lowest priority of the pods on some nodes; None for no pods."""
         if priority is not None and (
             self.lowest_priority is None or priority < self.lowest_priority
         ):
@@ -48,13 +48,13 @@ class Diagnosis:
 
     @property
     def plugins(self) -> tuple[str, ...]:
-        """Names of the plugins that refused anything, sorted."""
+        """Sorted names of the plugins that refused nodes, rejected the pod or restricted nodes."""
         names = {status.plugin for status in self.refused} | {self.pre_filter.plugin}
         names |= set(self.narrowed_by)
         return tuple(sorted(names - {""}))
 
     def reasons(self) -> Counter[str]:
-        """How many nodes gave each reason; a node with several reasons counts in each."""
+        """Return the number of nodes for each reason; a node may have several reasons."""
         counts: Counter[str] = Counter()
         for status, nodes in self.refused.items():
             for reason in status.reasons:
@@ -62,11 +62,11 @@ class Diagnosis:
         return counts
 
     def helpful(self) -> int:
-        """Nodes refused with Unschedulable: there the pod might fit were others to leave."""
+        """Return how many nodes are Unschedulable: removing pods might make this pod fit."""
         return sum(n for status, n in self.refused.items() if status.code is Code.UNSCHEDULABLE)
 
     def message(self, post_filter: str = "") -> str:
-        """The text of the FailedScheduling event."""
+        """Return the text of the FailedScheduling event."""
         if not self.node_count:
             return NO_NODES
         text = f"0/{self.node_count} nodes are available:"

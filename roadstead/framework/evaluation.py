@@ -1,12 +1,12 @@
-"""Evaluation: one class of pods over one table, from PreFilter to raw scores, kept up to date.
+"""Evaluation of one pod class over one table, from PreFilter to raw scores, done incrementally.
 
-The answer for a row depends on what PreFilter and PreScore found, and on the row itself. So after
-the first full run only rows that changed are looked at again, and only by plugins that read more
-than a node's own facts; another outcome of PreFilter, or changed nodes, mean a full run.
+The answer for a row depends on the outcome of PreFilter and PreScore, and on the row itself. So
+after the first full run only changed rows are evaluated again, and only by plugins that read more
+than a node's own facts; another outcome of PreFilter, or changed nodes, cause a full run.
 
     run_pre_filter()               PreFilter, over all rows as they are
     update(pre_filter)             Filter
-    restrict(found)               where sampling or extenders leave rows out
+    restrict(found)                if sampling or extenders exclude rows
     run_pre_score()                PreScore
     update_scores(pre_score)       Score
 
@@ -46,24 +46,26 @@ from roadstead.nodes.table import NodeTable, Rows, Table
 from roadstead.protocol.status import SUCCESS, Code, Status
 
 EXCLUDED = -1
-"""Filter code of a row that PreFilter's node names leave out."""
+"""Filter code of a row that PreFilter's node names exclude."""
 
 _NO_ROWS: Rows = np.zeros(0, dtype=np.intp)
-_PARTS_MAX = 64  # changes kept apart until they are scored
+_PARTS_MAX = 64  # sets of changed rows that wait for Score before they are merged
 _NO_POSITION = np.int32(2**31 - 1)
 
 
 class Evaluation:
-    """Answers of a profile for one class of pods over one table.
+    """Answers of a profile for one pod class over one table.
 
     codes: int32[row]: PASSED, EXCLUDED, or k > 0 for `statuses[k - 1]`.
     positions: int32[row], index of the filter plugin that refused (large for none).
     raw: per score plugin int64[row], or None where it was skipped.
-    state, score_state: what Filter and Score read.
+    state, score_state: the states that Filter and Score read.
     pre_score: Success, or the Error of PreScore or Score.
     is_bare: feasible rows are scored as bare nodes (`roadstead.nodes.bare`).
-    given: what workers found for the next run over all rows, until that has scored them.
-    tried: what dry runs of preemption found of rows under these inputs.
+    given: answers of workers for the next full run; None once it has scored all rows.
+    tried: results of dry runs of preemption per row, for these inputs.
+    wide: codes and feasible rows of Filter, while `restrict` has replaced them.
+    added: int64[row], scores that extenders add to the totals.
     """
 
     __slots__ = (
@@ -88,7 +90,7 @@ class Evaluation:
         self._dirty: list[Rows] | None = None
         self._scored: PreScoreOutcome | None = None
         self._scores_failed = False
-        # What was just found, and is not taken over yet.
+        # Outcomes that are computed but not applied yet.
         self._fresh: PreFilterOutcome | None = None
         self._fresh_scores: PreScoreOutcome | None = None
         self._fixed_codes: I32 | None = None
@@ -100,17 +102,18 @@ class Evaluation:
         self.tried = TriedRows()
 
     def run_pre_filter(self) -> PreFilterOutcome:
-        """PreFilter, on the table as it is; nothing is taken over.
+        """Run PreFilter on the current table, without applying the outcome.
 
-        Raises UnsupportedError where a plugin that is not there yet would be needed.
+        Raises UnsupportedError if a plugin is needed that does not exist yet.
         """
         self._fresh = found = run_pre_filter(self.profile, self.pod, self.table)
         return found
 
     def update(self, pre_filter: PreFilterOutcome) -> Rows | None:
-        """Runs Filter, after a PreFilter, as far as anything changed; the rows redone (None: all).
+        """Run Filter, after a PreFilter, on changed rows; return these rows (None: all).
 
-        After a failure the plugins are asked once more, as upstream does.
+        After a failure the plugins are called again for all rows, as upstream does. PreFilter also
+        runs again if the plugins' own state of the pod changed (`Profile.known_state`).
         """
         self._widen()
         if pre_filter is not self._fresh and self._must_ask_again(pre_filter):
@@ -119,10 +122,10 @@ class Evaluation:
         changed = self._rows_to_redo(pre_filter)
         if changed is None:
             self.restart(pre_filter)
-            # Of nodes as they were; where PreFilter refuses, no filter finds them anew.
+            # Computed for older nodes. If PreFilter rejects, no Filter run replaces them.
             self._fixed_codes = None
         else:
-            # The same is found faster by identity, the next time.
+            # The next comparison with this outcome is then one by identity.
             self.pre_filter, self.state = pre_filter, pre_filter.state
         self._node_version, self._version = self.table.node_version, self.table.version
         if not self.pre_filter.status.is_success:
@@ -139,10 +142,9 @@ class Evaluation:
         return changed
 
     def restrict(self, found_nodes: FoundNodes) -> None:
-        """Takes an outside verdict on the feasible rows, until the next `update`.
+        """Restrict the feasible rows to the result of a node search, until the next `update`.
 
-        PreScore and Score go over what is left. The answers of Filter are kept in `wide`; `added`
-        is what comes to the totals from outside: int64[row].
+        PreScore and Score run on the remaining rows. Filter's answers are kept in `wide`.
         """
         assert self.wide is None, "restricted once between two updates"
         self.wide, self.is_bare = (self.codes, self.feasible), found_nodes.is_bare
@@ -171,7 +173,7 @@ class Evaluation:
             self.is_bare = False
 
     def filter_failure(self) -> Status | None:
-        """What failed up to Filter, on some node, and ends the cycle; None where all answered."""
+        """Return the Error of a filter on some node, which ends the cycle; None for none."""
         if not self.pre_filter.status.is_success:
             return None
         codes = self.codes if self.wide is None else self.wide[0]
@@ -192,26 +194,26 @@ class Evaluation:
         return None
 
     def restart(self, pre_filter: PreFilterOutcome) -> None:
-        """Take what PreFilter said; no row is filtered yet."""
+        """Apply an outcome of PreFilter; no row is filtered yet."""
         self.tried.clear()
         if not pre_filter.is_same(self.pre_filter):
-            # The answers of rows are of other inputs: the next update must not keep any of them.
+            # The answers of rows have other inputs: the next update must not reuse any of them.
             self._node_version = -1
         self._has_failed = pre_filter.status.code is Code.ERROR
         self.pre_filter, self.state = pre_filter, pre_filter.state
         self._scored = None
 
     def is_for(self, node_version: int, known: Hashable) -> bool:
-        """Whether it was last found for nodes and a state of plugins (`Profile.known_state`)."""
+        """Whether the last update had these nodes and this `Profile.known_state`."""
         return (self._node_version, self.pre_filter.known) == (node_version, known)
 
     def fixed(self) -> tuple[I32, I32]:
-        """(codes, positions) of the plugins that read only NODE facts, and of the node names."""
+        """Return (codes, positions) of the node names and of the filters that read NODE facts."""
         assert self._fixed_codes is not None
         return self._fixed_codes, self._fixed_positions
 
     def intern(self, status: Status) -> int:
-        """The code that stands for a status in `codes`."""
+        """Return the code of a status in `codes`."""
         code = self._status_code.get(status)
         if code is None:
             self.statuses.append(status)
@@ -233,7 +235,7 @@ class Evaluation:
         self.feasible[changed] = codes == PASSED
 
     def _heed_nominated(self, changed: Rows | None) -> None:
-        """Refuses rows on which the pod does not pass beside pods that are nominated to them."""
+        """Refuse rows on which the pod does not pass together with the pods nominated to them."""
         if not self.table.nominations:
             return
         nominations, names = self.table.nominations, self.table.columns.names
@@ -247,7 +249,7 @@ class Evaluation:
             self.feasible[refused] = False
 
     def helpful_rows(self) -> Rows:
-        """Rows on which the pod might fit were pods to leave them: refused with Unschedulable."""
+        """Return the rows that are Unschedulable: removing pods might make this pod fit."""
         if self.pre_filter.status.code is Code.UNSCHEDULABLE:
             if self._fixed_codes is None:
                 self._fixed_codes, self._fixed_positions = self._run_fixed_filters()
@@ -258,7 +260,7 @@ class Evaluation:
         return np.flatnonzero(np.array(helpful)[self.codes])
 
     def nominated_to(self, node_name: str) -> Mapping[PodClass, int]:
-        """The pods nominated to a node that this class must yield to, by class."""
+        """Return the pods nominated to a node that this class must yield to, by class."""
         nominated = self.table.nominations.to(node_name)
         if not nominated:
             return nominated
@@ -272,17 +274,17 @@ class Evaluation:
         codes: I32 = np.zeros(rows, dtype=np.int32)
         positions: I32 = np.full(rows, _NO_POSITION, dtype=np.int32)
         names = self.pre_filter.node_names
-        # Where PreFilter refuses, preemption tries all nodes, whichever were named.
+        # If PreFilter rejects the pod, preemption tries all nodes, named or not.
         if names is not None and self.pre_filter.status.is_success:
             excluded = np.ones(rows, dtype=np.bool_)
-            # The nominated node is looked at, named or not (evaluateNominatedNode).
+            # The nominated node is evaluated, named or not (evaluateNominatedNode).
             excluded[self.table.rows_of((*names, self.pod.facts.nominated_node_name))] = False
             codes[excluded], positions[excluded] = EXCLUDED, -1
         self._run_node_filters(self.table, codes, positions)
         return codes, positions
 
     def fixed_of(self, rows: Rows) -> tuple[I32, I32]:
-        """As `fixed`, of some rows alone and whichever nodes PreFilter names; nothing is kept."""
+        """Return `fixed` for some rows, without PreFilter's node names; nothing is cached."""
         codes: I32 = np.zeros(len(rows), dtype=np.int32)
         positions: I32 = np.full(len(rows), _NO_POSITION, dtype=np.int32)
         self._run_node_filters(self.table.view(rows), codes, positions)
@@ -313,10 +315,10 @@ class Evaluation:
     def take(
         self, plugin: Plugin, position: int, result: FilterResult, codes: I32, positions: I32
     ) -> None:
-        """Writes the answer of the filter plugin at `position` into codes and positions."""
+        """Write the answer of the filter plugin at `position` into codes and positions."""
         if result.codes is None:
             return
-        # The first plugin in order speaks; those after it are not asked upstream.
+        # The first refusal in order counts: upstream does not call the plugins after it.
         first = (result.codes > 0) & (positions > position)
         if first.any():
             codes[first] = self._translated(plugin, result)[result.codes[first]]
@@ -328,17 +330,17 @@ class Evaluation:
         return np.array([PASSED, *own], dtype=np.int32)
 
     def run_pre_score(self) -> PreScoreOutcome:
-        """PreScore, on the table and its feasible rows as they are; nothing is taken over."""
+        """Run PreScore on the current table and feasible rows, without applying the outcome."""
         self._fresh_scores = found = run_pre_score(
             self.profile, self.pre_filter, self.pod, self.table, lambda: self.feasible
         )
         return found
 
     def update_scores(self, pre_score: PreScoreOutcome) -> tuple[Status, Rows | None]:
-        """Runs Score, after a PreScore, as far as anything changed; an Error ends the cycle.
+        """Run Score, after a PreScore, on changed rows; an Error ends the cycle.
 
-        Returns also the rows whose answers changed since the last call (None: all). After a failure
-        the plugins are asked once more.
+        Also return the rows whose answers changed since the last call (None: all). After a failure
+        the plugins are called again for all rows.
         """
         has_failed = self._scores_failed or not pre_score.status.is_success
         if pre_score is not self._fresh_scores and has_failed:
@@ -357,11 +359,11 @@ class Evaluation:
         return self.pre_score, redone
 
     def forget_scores(self) -> None:
-        """Scoring failed: the next attempt scores all rows again."""
+        """Discard the scores after a failure: the next attempt scores all rows again."""
         self._scored, self._scores_failed = None, True
 
     def restart_scores(self, pre_score: PreScoreOutcome) -> None:
-        """Take what PreScore said; no row is scored yet."""
+        """Apply an outcome of PreScore; no row is scored yet."""
         self.pre_score, self.score_state = pre_score.status, pre_score.state
 
     def _run_scores(self, changed: Rows | None) -> None:
@@ -392,7 +394,7 @@ class Evaluation:
                 raw[changed] = each.plugin.score(self.score_state, self.pod, view)
 
     def first_raw(self, index: int) -> I64:
-        """Raw scores of one plugin over all rows, after PreScore: int64[row]."""
+        """Return raw scores of one plugin over all rows, after PreScore: int64[row]."""
         plugin = self.profile.score[index].plugin
         if self.given is not None and not self.is_bare:
             given = self.given.score(plugin, self.score_state, self.pod, self.table)
@@ -404,5 +406,5 @@ class Evaluation:
 
 
 def _union(parts: list[Rows]) -> Rows:
-    """Rows of several changes, each once and in order."""
+    """Return the rows of several changes, each once and in ascending order."""
     return np.unique(np.concatenate(parts)) if len(parts) > 1 else [*parts, _NO_ROWS][0]

@@ -1,12 +1,12 @@
-"""Cluster events, and how plugins say which of them may help a pod that they rejected.
+"""Cluster events, and how plugins register those that may help a pod that they rejected.
 
 An event is a resource and an action. A plugin registers events (`EnqueueExtensions` in
-`roadstead.framework.plugin`), each with a queueing hint or none; the queue asks the hints of the
-plugins that rejected a pod about each event that they registered. A hint is asked once for a class
-of pods and not for each pod, so it is given facts, and `Change.own` where upstream compares UIDs.
+`roadstead.framework.plugin`), each with a queueing hint or without. When a registered event occurs,
+the queue calls the hints of the plugins that rejected a pod. A hint is called once per pod class
+and not once per pod, so it receives facts, and `Change.own` where upstream compares UIDs.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, pkg/scheduler/framework/types.go and
-events.go (1.34). Which events an update is: `roadstead.framework.changes`.
+events.go (1.34). The events of an update: `roadstead.framework.changes`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EventResource(StrEnum):
 
 
 class ActionType(IntFlag):
-    """What happened to it, as bits; their order is upstream's, and `matches` compares them."""
+    """What happened to the object, as bit flags; `matches` relies on their (upstream's) order."""
 
     ADD = 1 << 0
     DELETE = 1 << 1
@@ -72,7 +72,7 @@ _PODS = (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD)
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """One kind of event, registered or arriving."""
+    """A type of event, registered or occurring."""
 
     resource: EventResource
     action: ActionType
@@ -87,9 +87,9 @@ class ClusterEvent:
         return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
 
     def matches(self, incoming: ClusterEvent) -> bool:
-        """Whether who registered this event wants to know of `incoming` (MatchClusterEvents).
+        """Whether a registration of this event covers `incoming` (MatchClusterEvents).
 
-        An event that is told as a mere Update is none of the finer updates.
+        An incoming plain Update does not match a registration of one of the finer updates.
         """
         if self.is_wildcard:
             return True
@@ -113,7 +113,7 @@ NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 
 @dataclass(frozen=True, slots=True)
 class SeenPod:
-    """A pod as an event shows it. assigned: it has a node (spec.nodeName)."""
+    """The pod of an event. assigned: it has a node (spec.nodeName)."""
 
     facts: PodFacts
     assigned: bool
@@ -126,9 +126,9 @@ T = TypeVar("T")
 class Change(Generic[T]):
     """The object of an event before and after; `old` is None for Add, `new` for Delete.
 
-    T: SeenPod, NodeFacts, or the facts of a storage object. own: the object is the very pod that
-    the hint is asked about (upstream: equal UIDs). thorough: heed also what upstream's hint leaves
-    to the retry after five minutes; a run would be over by then.
+    T: SeenPod, NodeFacts, or the facts of a storage object. own: the object is the pod for which
+    the hint is called (upstream: equal UIDs). thorough: the hint also considers changes that
+    upstream's leaves to the retry after five minutes; a run would be over by then.
     """
 
     old: T | None = None
@@ -149,25 +149,27 @@ class QueueingHint(StrEnum):
 
 
 class HintError(RoadsteadError):
-    """A hint could not tell; the queue takes it as QUEUE, so that no pod is stuck."""
+    """A hint failed; the queue treats it as QUEUE, so that no pod is stuck."""
 
 
 Hint = Callable[[PodFacts, Change[T], ClusterFacts], QueueingHint]
-"""(facts of the waiting pod, what changed, the cluster as it is now). May raise HintError."""
+"""(facts of the waiting pod, the change, the current cluster) → hint. May raise HintError."""
 
 
 Concern = Callable[[PodFacts, PodFacts, ClusterFacts], bool]
-"""(facts of the waiting pod, of a pod on a node, the cluster as it is now). May raise HintError."""
+"""(facts of the waiting pod, of a pod on a node, the current cluster) → whether the second pod may
+matter to the first. May raise HintError.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredEvent:
-    """An event that may help pods of a plugin; `hint` None: it always may. Built by `on`.
+    """An event that may help pods that a plugin rejected; `hint` None: always. Built by `on`.
 
-    concerns: which pods on nodes may matter to a pod that the plugin rejected. When one came to a
-    node or changed there, the queue asks hints only about the pods that it concerns; None: it
-    concerns none. It holds for every such event, whichever of them was registered with it.
-    whoever_rejected: `concerns` is asked about pods that only other plugins rejected, too.
+    concerns: which pods on nodes may matter to a pod that the plugin rejected. When a pod was
+    placed on a node or changed there, the queue calls hints only for the pods that it concerns;
+    None: it concerns none. It applies to every such event, not only to the one registered with it.
+    whoever_rejected: `concerns` is called also for pods that only other plugins rejected.
     """
 
     event: ClusterEvent
@@ -184,7 +186,7 @@ def on(
     concerns: Concern | None = None,
     whoever_rejected: bool = False,
 ) -> RegisteredEvent:
-    """A registered event; the hint is given changes of T, the facts of `resource`."""
+    """Return a registered event; the hint receives changes of T, the facts of `resource`."""
     event, untyped = ClusterEvent(resource, action), cast("Hint[object] | None", hint)
     return RegisteredEvent(event, untyped, concerns, whoever_rejected)
 
@@ -204,4 +206,4 @@ EVERYTHING: tuple[RegisteredEvent, ...] = tuple(
         EventResource.DEVICE_CLASS,
     )
 )
-"""What a plugin without EnqueueExtensions registers (UnrollWildCardResource)."""
+"""The events of a plugin without EnqueueExtensions (UnrollWildCardResource)."""

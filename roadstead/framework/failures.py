@@ -1,4 +1,4 @@
-"""What is said where a phase fails or leaves nothing over, in upstream's words.
+"""The statuses of a phase that fails or leaves no nodes, with upstream's messages.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFilterPlugins,
 RunScorePlugins).
@@ -13,32 +13,32 @@ from roadstead.protocol.status import Code, Status, error, unresolvable
 
 
 def filter_status(plugin: str, status: Status) -> Status:
-    """A Filter's status under the plugin's name: a refusal as it is, anything else as an Error."""
+    """Return a Filter's status with the plugin's name; all but refusals become an Error."""
     if status.is_rejected:
         return Status(status.code, status.reasons, plugin)
     return Status(Code.ERROR, (f'running "{plugin}" filter plugin: {status.message}',), plugin)
 
 
 def phase_failure(phase: str, status: Status) -> Status:
-    """A plugin failed: the cycle ends with this."""
+    """Return the Error that ends the cycle after a plugin failed in a phase."""
     text = f'running {phase} plugin "{status.plugin}": {status.message}'
     return Status(Code.ERROR, (text,), status.plugin)
 
 
 def score_failure(status: Status) -> Status:
-    """A plugin's Score failed: the cycle ends with this."""
+    """Return the Error that ends the cycle after a plugin's Score failed."""
     text = f'running Score plugins: plugin "{status.plugin}" failed with: {status.message}'
     return Status(Code.ERROR, (text,), status.plugin)
 
 
 def normalize_failure(status: Status) -> Status:
-    """A plugin's NormalizeScore failed: the cycle ends with this."""
+    """Return the Error that ends the cycle after a plugin's NormalizeScore failed."""
     text = f'plugin "{status.plugin}" failed with: {status.message}'
     return Status(Code.ERROR, (f"running Normalize on Score plugins: {text}",), status.plugin)
 
 
 def out_of_range(plugin: str, scores: I64) -> Status | None:
-    """The Error of scores that are not all 0..MAX_NODE_SCORE; None where they are."""
+    """Return the Error of scores outside 0..MAX_NODE_SCORE; None if there are none."""
     if not len(scores):
         return None
     low, high = int(scores.min()), int(scores.max())
@@ -53,7 +53,7 @@ def out_of_range(plugin: str, scores: I64) -> Status | None:
 
 
 def nothing_left(plugins: list[str]) -> Status:
-    """The node names that several plugins narrow to have nothing in common."""
+    """Return the status for PreFilter plugins whose node names have no node in common."""
     if len(plugins) == 1:
         return unresolvable(f"node(s) didn't satisfy plugin {plugins[0]}")
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously")

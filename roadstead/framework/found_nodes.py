@@ -1,6 +1,6 @@
-"""The result of a node search: which of the nodes that Filter left remain for PreScore and Score.
+"""The result of a node search: which of the nodes that pass Filter remain for PreScore and Score.
 
-Sampling leaves nodes out; extenders refuse some and score the others. Nodes are identified by their
+Sampling excludes nodes; extenders refuse some and score the others. Nodes are identified by their
 arrival in the cluster, since the search does not know a table's rows.
 """
 
@@ -15,8 +15,10 @@ from roadstead.nodes.columns import I64
 from roadstead.protocol.status import Status, unresolvable
 
 NOT_SEEN = unresolvable()
-"""Of a node that was not looked at: it gives no reason, and preemption passes it over (upstream:
-the status of nodes that are absent from NodeToStatus)."""
+"""Status of a node that was not evaluated: it has no reason, and preemption skips the node.
+
+Upstream: the status of nodes that are absent from NodeToStatus.
+"""
 
 
 def no_arrivals() -> I64:
@@ -27,9 +29,9 @@ def no_arrivals() -> I64:
 class FoundNodes:
     """The remaining nodes, by arrival: int64[k] each.
 
-    stays: feasible nodes that stay so. scores: what is added to their totals, aligned with stays.
+    stays: nodes that remain feasible. scores: points added to their totals, aligned with stays.
     seen: nodes whose refusals count; None for all. refused: refusals that replace those of Filter.
-    is_bare: those that stay are scored as bare nodes (`roadstead.nodes.bare`).
+    is_bare: the remaining nodes are scored as bare nodes (`roadstead.nodes.bare`).
     """
 
     stays: I64
@@ -43,8 +45,8 @@ class FoundNodes:
 class SearchResult:
     """The result of a node search for one pod.
 
-    scores: what extenders add, by node. unknown_nodes: refusals of names that are no node's.
-    by_extender: an extender left out some. error: why one failed, which ends the cycle.
+    scores: points that extenders add, by node. unknown_nodes: refusals of names of unknown nodes.
+    by_extender: an extender excluded nodes. error: the failure of an extender; it ends the cycle.
     next_start: where the next search starts.
     """
 

@@ -1,4 +1,4 @@
-"""Given: what plugins say of a class, found by workers; rows of which that does not hold are asked.
+"""Given: answers of users' plugins for a pod class that workers computed.
 
 worker's columns ──► Given ──► Evaluation takes them in place of a call over all rows
                        └── rows that changed since, or that no worker answered: called here
@@ -32,9 +32,9 @@ FILTER, SCORE = "Filter", "Score"
 
 
 def answered_elsewhere(profile: Profile) -> tuple[tuple[Plugin, str], ...]:
-    """Users' plugins that a worker can answer for, by point: their answers hang on pod and row.
+    """Return users' plugins whose answers depend on pod and row only, with their points.
 
-    Not those that keep something of their own from pod to pod, or look across nodes.
+    Workers can call them. Plugins that keep data from pod to pod or read other nodes are excluded.
     """
     filters = ((plugin, FILTER) for plugin in profile.filter)
     scores = ((each.plugin, SCORE) for each in profile.score)
@@ -54,8 +54,8 @@ def _keeps_something(plugin: Plugin) -> bool:
 class Given:
     """Answers for one class over all rows of a table.
 
-    node_version, version: of the table for which they hold. redo: rows of which they do not.
-    filters, scores: by the plugin's name; scores: int64[row], or a smaller kind of integer.
+    node_version, version: of the table for which they are valid. redo: rows without valid answers.
+    filters, scores: by the plugin's name; scores: int64[row], or a smaller integer type.
     """
 
     node_version: int
@@ -68,7 +68,7 @@ class Given:
     def filter(
         self, plugin: FilterPlugin, state: CycleState, pod: PodClass, table: NodeTable
     ) -> FilterResult | None:
-        """A plugin's answer for all rows; None where it is not given, or holds no more."""
+        """Return a plugin's answer for all rows; None if it is not given, or no longer valid."""
         found, rows = self.filters.get(plugin.name), self._rows_to_redo(table)
         if found is None or rows is None:
             return None
@@ -79,7 +79,7 @@ class Given:
     def score(
         self, plugin: ScorePlugin, state: CycleState, pod: PodClass, table: NodeTable
     ) -> I64 | None:
-        """A plugin's raw scores of all rows, in an array of their own; None as for `filter`."""
+        """Return a plugin's raw scores of all rows as a new array; None as for `filter`."""
         found, rows = self.scores.get(plugin.name), self._rows_to_redo(table)
         if found is None or rows is None:
             return None
@@ -99,7 +99,7 @@ class Given:
 
 
 def merged(all_rows: FilterResult, some: FilterResult, rows: Rows, count: int) -> FilterResult:
-    """An answer for `count` rows, of which some were asked again."""
+    """Return an answer for `count` rows, of which `rows` were evaluated again (`some`)."""
     code_of: dict[Status, int] = {}
     codes = np.zeros(count, np.int32)
     if all_rows.codes is not None:

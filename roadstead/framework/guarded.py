@@ -1,13 +1,13 @@
-"""Guarded plugins: every call of a user's plugin is contained, and its answer checked.
+"""Guarded plugins: failures of a user's plugin are caught, and its answers are checked.
 
     framework ──► guarded method ──► the plugin's own method ──► check ──► answer
                         ▲                      │ raises             │ wrong type, shape or dtype
                         └──── instead ◄────────┴─── PluginFailure ◄─┘
 
-A guard replaces the methods of one instance; in-tree plugins are not guarded and pay nothing. Where
-an answer can say Error, a failure becomes that answer and fails the pod's attempt, as upstream's
-Error status does. Where it cannot, `PluginFailure` is raised to the phase. Advice on what may be
-reused (`sign`, `effect`, …) falls back to the answer that is always right.
+A guard replaces the methods of one instance; in-tree plugins are not guarded and have no overhead.
+If a method's answer can be an Error, a failure becomes that answer and fails the pod's attempt, as
+upstream's Error status does. Otherwise `PluginFailure` is raised to the phase. Declarations of what
+may be reused (`sign`, `effect`, …) fall back to the answer that is always correct.
 """
 
 from __future__ import annotations
@@ -71,16 +71,16 @@ P = TypeVar("P", bound=Plugin)
 T = TypeVar("T")
 
 MAX_TEXT = 300
-"""Characters of what a plugin raised that are kept."""
+"""Maximum length of the text of a plugin's failure, in characters."""
 
 _LOG = logging.getLogger("roadstead.plugins")
 
 
 class PluginFailure(Exception):
-    """A plugin raised, or returned what it must not.
+    """A plugin raised an exception, or returned a value that it must not return.
 
-    status: an Error under the plugin's name, with file and line. pod: its key, "" where the method
-    was not given one. facts: of the pod, None where the method was not given any.
+    status: an Error under the plugin's name, with file and line. pod: its key, "" if the method
+    received none. facts: of the pod, None if the method received none.
     """
 
     def __init__(self, point: str, status: Status, args: Args = ()) -> None:
@@ -96,7 +96,7 @@ Instead = Callable[[PluginFailure, Args], object]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose function is called. name: the plugin's. module: where its class is defined.
+    """The plugin whose function is called. name: its name. module: where its class is defined.
 
     place: file and line of the function, "" if unknown.
     """
@@ -108,12 +108,12 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Contained:
-    """How calls of one method are contained.
+    """How calls of one method are guarded.
 
-    point: how the method is named to people. check: returns the answer, or raises WrongAnswerError.
-    instead: the answer that a failure becomes; None where the failure is raised.
-    within: given whose call it is, its answer and whether failures are raised, contains the
-    functions that the answer holds.
+    point: the method's name in messages. check: returns the answer, or raises WrongAnswerError.
+    instead: the answer that a failure becomes; None if the failure is raised.
+    within: guards the functions inside an answer; its arguments are the caller, the answer, and
+    whether failures are raised.
     """
 
     base: type[Plugin]
@@ -125,9 +125,9 @@ class Contained:
 
 
 def guard(plugin: P, *, is_strict: bool = False) -> P:
-    """The plugin itself, with its methods contained.
+    """Guard the methods of a plugin, and return it.
 
-    is_strict: every failure is raised, as where a plugin is tested.
+    is_strict: every failure is raised, as in tests of a plugin.
     """
     replaced = {
         each.method: _guarded(
@@ -139,7 +139,7 @@ def guard(plugin: P, *, is_strict: bool = False) -> P:
         if isinstance(plugin, each.base)
     }
     for name, method in replaced.items():
-        # A plugin may be a frozen dataclass; what its class says of itself stays as it is.
+        # A plugin may be a frozen dataclass; its class is not changed.
         object.__setattr__(plugin, name, method)
     object.__setattr__(plugin, "is_guarded", True)
     if isinstance(plugin, ScorePlugin):
@@ -158,7 +158,7 @@ def _guarded(
             answer = check(_watched(caller.name, point, method, args), args)
             return within(caller, answer, instead is None)
         except (PluginFailure, UnsupportedError):
-            # What this version lacks is refused for the whole run, whoever finds it out.
+            # A feature that this version lacks ends the run; it is no failure of the plugin.
             raise
         except BaseException as raised:
             failure = _failure(caller, point, _text_of(caller, raised), args)
@@ -183,13 +183,13 @@ def _watched(name: str, point: str, method: Callable[..., object], args: Args) -
 
 
 def _text_of(caller: Caller, raised: BaseException) -> str:
-    """What a call raised, with the line that raised it; raises what is not a plugin's failure."""
+    """Return text and line of an exception; re-raise one that is not a plugin's failure."""
     if isinstance(raised, NotAskedError):
         return str(raised)
     if isinstance(raised, WrongAnswerError):
         return with_place(_cut(str(raised)), caller.place)
     if isinstance(raised, PluginInterrupt):
-        # It may have come just before the end of the call was noted.
+        # It may have arrived just before `leave` recorded the end of the call.
         CALLS.clear()
         text = f"did not return within {CALLS.limit_s:g} s"
     elif isinstance(raised, Exception | SystemExit):
@@ -263,7 +263,7 @@ def _asked(
     check: Callable[[object, Args], T],
     args: Args,
 ) -> T:
-    """What the queue is advised. HintError for a failure: upstream queues the pod then."""
+    """Return the answer of a hint. HintError for a failure: upstream queues the pod then."""
     try:
         return check(_watched(caller.name, point, advice, args), args)
     except BaseException as raised:
@@ -329,7 +329,7 @@ CONTAINED = (
         _with_contained_hints,
     ),
     Contained(Plugin, "sign", "sign", checked.hashable, _always(None)),
-    # Equal to nothing: what was found of the pod is found again each time.
+    # A new object equals no other: answers for the pod are computed again each time.
     Contained(
         Plugin, "known_state", "known_state", checked.hashable, lambda failure, args: object()
     ),

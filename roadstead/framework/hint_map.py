@@ -1,4 +1,4 @@
-"""HintMap: which plugin of which profile registered what, and what its hints say.
+"""HintMap: the events that plugins of all profiles registered, and the answers of their hints.
 
 Upstream: buildQueueingHintMap of pkg/scheduler/scheduler.go, and buildEventMap and
 isEventOfInterest of pkg/scheduler/backend/queue/scheduling_queue.go (1.34).
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 Hints = tuple[Hint[object] | None, ...]
 
 WITHOUT_NODES = "no nodes"
-"""Stands for the plugin that rejected a pod where there were no nodes: the next one may help."""
+"""Stands for the plugin that rejected a pod if there were no nodes: adding a node may help."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenEvent:
-    """An event that arrived, with the object that changed; one is the same as itself only.
+    """An event that occurred, with the object that changed; compared by identity.
 
-    spares_gangs: whoever is in a gang is not to be helped by it.
+    spares_gangs: the event does not help pods of gangs.
     """
 
     event: ClusterEvent
@@ -45,9 +45,9 @@ class SeenEvent:
 
 
 class HintMap:
-    """The registered events of all profiles by scheduler name, as the queue asks them.
+    """The registered events of all profiles by scheduler name; the queue calls their hints.
 
-    cluster: what hints look up besides the object that changed; to be replaced when it changes.
+    cluster: facts that hints read besides the changed object; to be replaced when they change.
     """
 
     def __init__(self, profiles: Mapping[str, Profile], cluster: ClusterFacts) -> None:
@@ -68,10 +68,10 @@ class HintMap:
         )
 
     def may_help(self, plugin: str, seen: SeenEvent, pod: PodFacts) -> bool:
-        """Whether a plugin that rejected the pod says that the event may help.
+        """Whether the event may help the pod, according to a plugin that rejected it.
 
-        Also yes where a hint cannot tell, and for a pod of no profile: better a retry in vain than
-        a pod that is stuck.
+        Also true if a hint fails, and for a pod of no profile: a retry in vain is better than a pod
+        that is stuck.
         """
         if seen.spares_gangs and group_key(pod) is not None:
             return False
@@ -93,8 +93,8 @@ class HintMap:
     def is_concerned(self, pod: PodFacts, assigned: PodFacts, rejected_by: Sequence[str]) -> bool:
         """Whether a pod on a node may matter to a pod that these plugins rejected.
 
-        Plugins of all profiles are asked, as upstream asks without regard to profiles. Also yes
-        where one cannot tell.
+        Plugins of all profiles are called, since upstream ignores profiles here. Also true if one
+        of them fails.
         """
         return any(
             (each.whoever_rejected or plugin in rejected_by)
@@ -115,7 +115,7 @@ class HintMap:
         return known
 
     def _hints_for(self, profile: str, plugin: str, event: ClusterEvent) -> Hints:
-        """The hints of the registered events that match; () where none does."""
+        """Return the hints of the registered events that match; () if none does."""
         key = (profile, plugin, event)
         known = self._hints.get(key)
         if known is None:

@@ -1,8 +1,8 @@
-"""How many pods of each gang exist, and how many of them are bound.
+"""The number of pods of each gang, and how many of them are bound.
 
-The process of the queue knows, and PreEnqueue asks it. Schedulers are told with each lease how many
-pods of its gangs are bound, by whomever. Upstream's Coscheduling lists pods in PreFilter and in
-Permit; here only the queue sees every pod that comes.
+The process of the queue counts them, and PreEnqueue reads the counts there. Schedulers receive with
+each lease how many pods of its gangs are bound, by any scheduler. Upstream's Coscheduling lists
+pods in PreFilter and in Permit; here only the queue sees every submitted pod.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from roadstead.facts.pod_groups import GroupKey, group_key
 
 
 class GroupMembers:
-    """UIDs by group. `is_known`: somebody keeps count; without it nobody can tell."""
+    """UIDs by group. is_known: this process counts the pods of groups."""
 
     __slots__ = ("_bound", "_group_of", "_heard", "_listeners", "_told", "_uids", "is_known")
 
@@ -28,7 +28,7 @@ class GroupMembers:
         self._listeners: list[Callable[[GroupKey], None]] = []
 
     def add(self, uid: str, facts: PodFacts) -> bool:
-        """A pod exists; whether it is a new member of a group."""
+        """Add a pod; return whether it is a new member of a group."""
         key = group_key(facts)
         if key is None:
             return False
@@ -39,7 +39,7 @@ class GroupMembers:
         return len(members) > before
 
     def remove(self, uid: str) -> None:
-        """A pod is gone."""
+        """Remove a pod."""
         key = self._group_of.pop(uid, None)
         if key is not None:
             for uids in (self._uids, self._bound):
@@ -49,33 +49,33 @@ class GroupMembers:
                         del uids[key]
 
     def group_of(self, uid: str) -> GroupKey | None:
-        """The group of a pod; None if it is nobody's member."""
+        """Return the group of a pod; None if it is a member of none."""
         return self._group_of.get(uid)
 
     def of(self, key: GroupKey) -> list[str]:
-        """The pods of a group by UID, sorted."""
+        """Return the sorted UIDs of the pods of a group."""
         return sorted(self._uids.get(key, ()))
 
     def groups(self) -> tuple[GroupKey, ...]:
-        """All groups that have pods, in the order in which they came."""
+        """Return all groups that have pods, in order of arrival."""
         return tuple(self._uids)
 
     def count(self, key: GroupKey) -> int:
         return len(self._uids.get(key, ()))
 
     def bind(self, uids: Iterable[str]) -> None:
-        """Pods are bound; they stay members until they are gone."""
+        """Count pods as bound; they stay members until they are removed."""
         for uid in uids if self._group_of else ():
             key = self._group_of.get(uid)
             if key is not None:
                 self._bound.setdefault(key, set()).add(uid)
 
     def listen(self, heard: Callable[[GroupKey], None]) -> None:
-        """Call this whenever somebody says how many of a group are bound."""
+        """Register a function that every later `hear` calls with its group."""
         self._listeners.append(heard)
 
     def hear(self, key: GroupKey, bound: int) -> None:
-        """So many of a group are bound, says who knows."""
+        """Record a received number of bound pods of a group, and call the registered functions."""
         self._heard[key] = self.times_heard(key) + 1
         if bound:
             self._told[key] = bound
@@ -85,14 +85,14 @@ class GroupMembers:
             heard(key)
 
     def bound(self, key: GroupKey) -> int:
-        """How many pods of a group are bound, as far as is known here."""
+        """Return how many pods of a group are bound, as far as this process knows."""
         return self._told.get(key, 0) or len(self._bound.get(key, ()))
 
     def times_heard(self, key: GroupKey) -> int:
-        """How often somebody said how many of a group are bound."""
+        """Return how many times `hear` was called for a group."""
         return self._heard.get(key, 0)
 
     @property
     def is_empty(self) -> bool:
-        """No pod is of any group."""
+        """Whether no pod is in a group."""
         return not self._group_of

@@ -1,7 +1,7 @@
-"""The nominated node of a pod, which is looked at before all others, and alone.
+"""The nominated node of a pod, which is evaluated before all others, and alone.
 
-Upstream: pkg/scheduler/schedule_one.go (findNodesThatFitPod, evaluateNominatedNode). A node that
-PreFilter does not name is looked at, too; where a filter fails on the node, all nodes are.
+Upstream: pkg/scheduler/schedule_one.go (findNodesThatFitPod, evaluateNominatedNode). The node is
+evaluated even if PreFilter does not name it; if a filter fails on it, all nodes are evaluated.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from roadstead.nodes.table import NodeTable
 def takes_nominated(profile: Profile, pod: PodClass, table: NodeTable) -> bool:
     """Whether the pod passes PreFilter, and Filter on its nominated node.
 
-    Raises UnsupportedError where a plugin that is not there yet would be needed.
+    Raises UnsupportedError if a plugin is needed that does not exist yet.
     """
     name = pod.facts.nominated_node_name
     if not name or not table.has_node(name):

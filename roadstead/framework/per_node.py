@@ -6,8 +6,8 @@
         def score(self, pod: PodClass, node: NodeView) -> int:
             return max(0, 100 - node.pod_count)
 
-`adapt` turns such a class into a table plugin: one call per row, everything else unchanged. It is
-the slow form; a plugin that matters is worth writing over the table.
+`adapt` turns such a class into a table plugin that calls it once per row. This form is slow; a
+plugin whose speed matters is better written over the table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class NodeView:
-    """One node of a table: its facts, and what is on it."""
+    """One node of a table: its facts and its pods."""
 
     __slots__ = ("_row", "_table")
 
@@ -59,22 +59,23 @@ class NodeView:
 
     @property
     def pods(self) -> Mapping[PodClass, int]:
-        """The classes of pods on the node and how many of each."""
+        """The pod classes on the node and the number of pods of each."""
         return self._table.pods(self._row)
 
     def allocatable(self, resource: str) -> int:
-        """Allocatable of a resource, cpu in milli-CPU; 0 if the node has none."""
+        """Return the allocatable amount of a resource, cpu in milli-CPU; 0 if there is none."""
         return int(self._table.allocatable(self._table.resource_code(resource))[self._row])
 
     def requested(self, resource: str) -> int:
-        """What the pods on the node request of a resource."""
+        """Return the amount of a resource that the pods on the node request."""
         return int(self._table.requested(self._table.resource_code(resource))[self._row])
 
 
 class NodePlugin:
     """Base of per-node plugins: override `filter`, `score`, or both.
 
-    reads: what the answers depend on beside the pod; leave it unless only node facts are read.
+    reads: what the answers depend on besides the pod. The default covers all that a NodeView
+    offers; declare less if the plugin reads less.
     """
 
     name: ClassVar[str]
@@ -84,15 +85,15 @@ class NodePlugin:
     """See `Plugin.alike_by_kind`."""
 
     def filter(self, pod: PodClass, node: NodeView) -> Status:
-        """Whether the node can take the pod."""
+        """Return Success if the node can take the pod, or a refusal."""
         raise AssertionError("not overridden, never called")
 
     def score(self, pod: PodClass, node: NodeView) -> int:
-        """How good the node is: 0..100."""
+        """Return how good the node is: 0..100."""
         raise AssertionError("not overridden, never called")
 
     def sign(self, pod: PodFacts) -> Hashable | None:
-        """The part of the pod that is looked at; None if the plugin cannot tell."""
+        """Return the hashable part of the pod that is read; None: evaluate each pod separately."""
         return None
 
 
@@ -125,7 +126,7 @@ class _AdaptedScore(_Adapted, ScorePlugin):
 
     def _score(self, pod: PodClass, node: NodeView) -> int:
         score = self.wrapped.score(pod, node)
-        # NumPy would cut fractions in silence.
+        # NumPy would truncate fractions silently.
         if isinstance(score, bool) or not isinstance(score, int | np.integer):
             raise _wrong(score, "an int", node)
         return int(score)
@@ -140,7 +141,7 @@ class _AdaptedBoth(_AdaptedFilter, _AdaptedScore):
 
 
 def adapt(kind: type[NodePlugin]) -> type[Plugin]:
-    """The table plugin that a per-node plugin class stands for. TypeError if it does nothing."""
+    """Return the table plugin for a per-node class. TypeError if it overrides no method."""
     filters, scores = (
         getattr(kind, method) is not getattr(NodePlugin, method) for method in ("filter", "score")
     )
@@ -156,10 +157,11 @@ def adapt(kind: type[NodePlugin]) -> type[Plugin]:
         "reads": kind.reads,
         "arguments": kind.arguments,
     }
-    # Failures name the author's file.
+    # So that failures name the author's file.
     members["__module__"] = kind.__module__
+    # Not inherited: only the class's own declaration counts.
     members["alike_by_kind"] = vars(kind).get("alike_by_kind", False)
     made = type(kind.__name__, (base,), {**members, "__init__": build, "__doc__": kind.__doc__})
-    # What a registry reads to know what the constructor wants.
+    # `factory_of` reads from it which of `args` and `handle` the constructor takes.
     made.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
     return made

@@ -1,9 +1,9 @@
 """Extension points as a plugin implements them, over tables.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go (1.34). The difference: a plugin
-answers for all rows of a table at once, and says what its answer reads, so that a scheduler knows
-what a placement may have changed. PreFilter and PreScore look at all nodes and write to the
-CycleState what Filter and Score need, which are asked about some rows.
+answers for all rows of a table in one call, and declares what its answers depend on, so that a
+scheduler knows which answers a placement may have changed. PreFilter and PreScore read all nodes
+and write to the CycleState the data that Filter and Score need; those are called for some rows.
 
     PreFilter    pre_filter(state, pod, table)             moved(prepared, pod, row, moves)
     Filter       filter(state, pod, rows)
@@ -42,24 +42,24 @@ if TYPE_CHECKING:
 MAX_NODE_SCORE = 100
 
 Feasible = Callable[[], Bools]
-"""Asks which rows are feasible: bool[row]."""
+"""A function that returns which rows are feasible: bool[row]."""
 
 MethodT = TypeVar("MethodT", bound=Callable[..., object])
 
 IGNORED = int(np.iinfo(np.int64).min)
-"""Raw score of a feasible row that a plugin leaves unscored.
+"""Raw score of a feasible row that a plugin does not score.
 
-Upstream's Score says 0 there; the extremes leave it out, and `normalize` says what it becomes.
+Upstream's Score returns 0 there; the extremes exclude it, and `normalize` replaces it.
 """
 
 
 class Reads(IntEnum):
-    """What a plugin's answer for a row depends on; a later kind includes the earlier ones.
+    """What a plugin's answer for a row depends on; each value includes the earlier ones.
 
     NODE: the node's own facts: labels, taints, images. No placement changes the answer.
     ROW: also the numbers of the row: allocatable, requested, counts, ports.
     NODE_AND_PODS: also which pods are on the node.
-    CLUSTER: also what is on other nodes, as where PreFilter or PreScore look at them.
+    CLUSTER: also other nodes and their pods, which PreFilter or PreScore read.
     """
 
     NODE = 0
@@ -70,11 +70,11 @@ class Reads(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """What a plugin is given when it is built, besides its arguments.
+    """Shared objects that the constructor of a plugin receives, besides its arguments.
 
-    waiting: the pods that wait for Permit in this process, and the way to speak of them.
-    members: how many pods of each gang exist, in the process that knows.
-    storage: claims and volumes as they stand in this process; starts as `cluster` has them.
+    waiting: the pods that wait for Permit in this process; records decisions about them.
+    members: how many pods of each gang exist, in the process that counts them.
+    storage: current claims and volumes in this process; initially those of `cluster`.
     """
 
     classes: PodClasses
@@ -89,7 +89,7 @@ class Handle:
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """`node_names` of None means all nodes."""
+    """The result of PreFilter; `node_names` of None means all nodes."""
 
     status: Status = SUCCESS
     node_names: frozenset[str] | None = None
@@ -97,9 +97,9 @@ class PreFilterResult:
 
 @dataclass(frozen=True, slots=True)
 class FilterResult:
-    """An answer for every row. codes: int32[row]: 0 passes, k > 0 is refused with statuses[k-1].
+    """The result of Filter for every row.
 
-    `codes` of None means that all rows pass.
+    codes: int32[row]: 0 passes, k > 0 is refused with statuses[k-1]. None: all rows pass.
     """
 
     codes: NDArray[np.int32] | None = None
@@ -107,7 +107,7 @@ class FilterResult:
 
     @staticmethod
     def refuse(refused: Bools, status: Status) -> FilterResult:
-        """Refuses the rows where `refused` is true, all with one status."""
+        """Refuse the rows where `refused` is true, all with one status."""
         return FilterResult(refused.astype(np.int32), (status,)) if refused.any() else ALL_PASS
 
 
@@ -116,9 +116,9 @@ ALL_PASS = FilterResult()
 
 @dataclass(frozen=True, slots=True)
 class Extremes:
-    """Smallest and largest raw score over the feasible nodes.
+    """Smallest and largest raw score of the feasible nodes.
 
-    IGNORED rows are left out; where there are no others both are IGNORED.
+    IGNORED rows are excluded; if there are no others, both are IGNORED.
     """
 
     minimum: int
@@ -133,21 +133,21 @@ class Extremes:
 
 
 ONLY_SUCCEED: set[object] = set()
-"""Functions marked by `only_succeeds`."""
+"""Methods marked by `only_succeeds`."""
 
 
 def only_succeeds(method: MethodT) -> MethodT:
-    """Marks a Reserve, PreBind or Bind that does nothing but say Success."""
+    """Mark a `reserve`, `unreserve`, `pre_bind` or `bind` that does nothing but return Success."""
     ONLY_SUCCEED.add(method)
     return method
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a pod, come to some node or gone, may change of what is said of others on other nodes.
+    """Which answers for other nodes a pod may change when it is placed on a node or removed.
 
-    key: what is looked at of the pod; effects of one plugin with equal keys do the same.
-    changes: whether the answer for a pod may change, as things stand.
+    key: what was read of the placed pod; effects of one plugin with equal keys are the same.
+    changes: whether the answer for another pod may change, in the current state.
     """
 
     key: Hashable
@@ -159,210 +159,209 @@ ON_NONE = Effect("none", lambda pod: False)
 
 
 class Plugin(ABC):
-    """A plugin by its name. `sign` gives the part of a pod's facts that its answers depend on.
+    """Base of all plugins: the name, and declarations that the scheduler reads (docs/plugins.md).
 
-    Pods whose signatures are equal get equal answers from every plugin and are evaluated once;
-    None means that the plugin cannot tell, and makes each pod a class of its own.
+    `sign` returns the part of a pod's facts that the answers depend on. Pods with equal signatures
+    get equal answers from every plugin and are evaluated once. If one plugin returns None, each pod
+    is evaluated separately.
     """
 
     name: ClassVar[str]
     reads: ClassVar[Reads] = Reads.CLUSTER
     arguments: ClassVar[type[PluginArguments] | None] = None
-    """What a user's plugin may be configured with; see `roadstead.framework.arguments`."""
+    """Model of the arguments of a user's plugin; see `roadstead.framework.arguments`."""
     is_guarded: bool = False
-    """Set on a user's plugin whose calls are contained; see `roadstead.framework.guarded`."""
+    """Set on a user's plugin, whose failures are caught; see `roadstead.framework.guarded`."""
     alike_by_kind: ClassVar[bool] = False
-    """All that it says is the same for pods of one kind (`PodClass.kind`), but for what Filter and
-    Score say where it reads more than NODE facts. Each class says so of itself, for none inherits.
+    """Whether pods of one shape (`PodClass.kind`) get equal answers; if the plugin reads more than
+    NODE facts, Filter and Score are exempt. Not inherited: each class declares it itself.
     """
 
     binds_volumes: ClassVar[bool] = False
-    """Where it is enabled at Reserve, a pod's claims are bound where the pod is placed."""
+    """If the plugin is enabled at Reserve, a pod's claims are bound when the pod is placed."""
     places_gangs: ClassVar[bool] = False
-    """Pods of a gang wait at its Permit for each other, to be placed together or not at all."""
+    """Pods of a gang wait for each other at its Permit and are bound all-or-nothing."""
 
     def sign(self, pod: PodFacts) -> Hashable | None:
-        """The hashable part of the pod this plugin looks at, or None if it cannot tell."""
+        """Return the hashable part of the pod that is read; None: evaluate each pod separately."""
         return None
 
     def known_state(self, pod: PodClass) -> Hashable:
-        """What the plugin knows of the pod beside the table, where that may change.
+        """Return the changing state outside the table on which answers for the pod depend.
 
-        What was said of the pod holds while this stays equal. None for a pod of which nothing is
-        known beside, now and ever.
+        Answers for the pod are reused while this stays equal. None for a pod whose answers depend
+        on no such state, now or later.
         """
         return None
 
     def effect(self, placed: PodClass) -> Effect:
-        """What `placed` does to the answers for others on other nodes, as things stand.
+        """Return which answers for other nodes `placed` may change, in the current state.
 
-        Asked of plugins that read the cluster; `ON_ALL` is always right and costs new evaluations.
+        Called for plugins that read CLUSTER; `ON_ALL` is always correct and costs evaluations.
         """
         return ON_ALL
 
 
 class EnqueueExtensions(Plugin):
-    """A plugin that says which events may help a pod it rejected; without it, any event may."""
+    """A plugin that registers the events that may help a pod it rejected; otherwise any may."""
 
     @abstractmethod
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
-        """The events, each with its hint or none; () for none at all."""
+        """Return the events, each with a hint or without; () for none at all."""
 
 
 class PreEnqueuePlugin(Plugin):
     @abstractmethod
     def pre_enqueue(self, pod: PodFacts) -> Status:
-        """Success lets the pod into activeQ; anything else keeps it gated."""
+        """Return Success to admit the pod to activeQ; any other status keeps it gated."""
 
 
 class QueueSortPlugin(Plugin):
     @abstractmethod
     def sort_key(self, pod: PodFacts, queued_s: float) -> tuple[float | str, ...]:
-        """Pods with smaller keys are popped first."""
+        """Return the sort key of a pod; pods with smaller keys are popped first."""
 
 
 class PreFilterPlugin(Plugin):
     @abstractmethod
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
-        """Prepares Filter, searches_nodes the nodes, rejects the pod, or says Skip (no Filter
-        then).
+        """Prepare Filter, restrict the nodes, reject the pod, or return Skip (no Filter then).
 
-        table: all nodes. What Filter needs is written to `state`, under the plugin's name where
-        `moved` is to see it.
+        table: all nodes. Data for Filter is written to `state`, under the plugin's name if `moved`
+        is to receive it.
         """
 
     def moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
-        """AddPod and RemovePod: what was prepared, were pods to come to a row or to leave it.
+        """Return the prepared data as if pods were added to or removed from a row.
 
-        prepared: what PreFilter wrote under the plugin's name; never changed itself. row: a table
-        of that one row, for its node's facts. moves: class → how many more pods (or, below 0,
-        fewer). The answer is for that row alone, and may leave out what only other rows look at.
-        The same object where nothing changes, which is also what a plugin without AddPod and
-        RemovePod answers.
+        Upstream's AddPod and RemovePod. prepared: the value that PreFilter wrote under the
+        plugin's name; it must not be modified. row: a table of that one row, for its node's facts.
+        moves: class → number of pods added (below 0: removed). The result is used for that row
+        only, and may omit data that only other rows read. If nothing changes, return the same
+        object, as a plugin without AddPod and RemovePod does.
         """
         return prepared
 
 
 def has_pre_filter_extensions(plugin: Plugin) -> bool:
-    """Whether pods that come to a node or leave it change what PreFilter prepared (upstream's
-    PreFilterExtensions).
-    """
+    """Whether moved pods change a plugin's prepared data (upstream's PreFilterExtensions)."""
     return isinstance(plugin, PreFilterPlugin) and type(plugin).moved is not PreFilterPlugin.moved
 
 
 class FilterPlugin(Plugin):
-    """A plugin that refuses nodes.
-
-    unprepared, unprepared_score: see `roadstead.framework.unprepared`.
-    """
+    """A plugin that refuses nodes. unprepared: see `roadstead.framework.unprepared`."""
 
     unprepared: ClassVar[str] = ""
 
     @abstractmethod
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
-        """Which rows can take the pod, and why the others cannot."""
+        """Return which rows can take the pod, and why the others cannot."""
 
     def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
-        """How many of the first pods come to their rows, one row each, on top of those before it.
+        """Return how many of the first pods pass, each on its row, on top of the pods before it.
 
-        It looks at the table itself: what PreFilter said need not hold any more. The pod behind
-        those that are admitted need not be refused: Filter must be asked about it.
+        pods[i] goes to rows[i]. The table itself is read, because the outcome of PreFilter may be
+        out of date. The pod after the admitted ones need not be refused: Filter decides on it.
         """
         return 0
 
 
 class PostFilterPlugin(Plugin):
     def candidates_wanted(self, pod: PodFacts, failed: PostFilterView) -> int | None:
-        """How many candidates a dry run of preemption should look for; None for no dry run."""
+        """Return how many candidates a dry run of preemption should find; None for no dry run."""
         return None
 
     @abstractmethod
     def post_filter(self, pod: PodFacts, failed: PostFilterView) -> PostFilterResult:
-        """Called when no node is feasible; reasons[0] becomes the end of the pod's message."""
+        """Handle a pod that has no feasible node; reasons[0] becomes the end of its message."""
 
 
 class PreparesScore(Plugin):
-    """A plugin that looks at all nodes before Score, at whichever points it is enabled.
+    """A plugin that reads all nodes before Score, even if it is not enabled at PreScore.
 
-    For what upstream's Score finds in its snapshot of the nodes without a PreScore.
+    For data that upstream's Score reads from its snapshot of the nodes, without a PreScore.
     """
 
     @abstractmethod
     def pre_score(
         self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
-        """Prepares Score, or says Skip (the plugin contributes 0 then), or fails the cycle.
+        """Prepare Score, or return Skip (the plugin then adds 0), or fail the cycle.
 
-        table: all nodes. feasible() -> bool[row]: what is prepared without asking it holds
-        whichever rows are feasible. What Score needs is written to `state`, where what PreFilter
-        wrote is read, too.
+        table: all nodes. feasible() -> bool[row]; if it is not called, the prepared data must be
+        valid for any set of feasible rows. Data for Score is written to `state`, through which
+        PreFilter's data is read, too.
         """
 
 
 class PreScorePlugin(PreparesScore):
-    """PreScore as upstream has it: asked where the configuration says so."""
+    """PreScore as in upstream: called if the configuration enables it."""
 
 
 class ScorePlugin(Plugin):
-    """`normalizes` says that `normalize` does something; without it raw scores are final."""
+    """A plugin that scores nodes.
+
+    normalizes: `normalize` is called; without it raw scores are final.
+    unprepared_score: see `roadstead.framework.unprepared`.
+    """
 
     normalizes: ClassVar[bool] = False
     unprepared_score: ClassVar[str] = ""
 
     @abstractmethod
     def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
-        """Raw scores: int64[row]. Rows that are not feasible may hold anything."""
+        """Return raw scores: int64[row]. The values of infeasible rows are ignored."""
 
     def normalize(self, state: CycleState, pod: PodClass, raw: I64, extremes: Extremes) -> I64:
-        """raw: int64[k] → int64[k] in 0..100; element by element, knowing only the extremes."""
+        """Map raw scores to 0..100: int64[k] → int64[k], element by element, with the extremes."""
         return raw
 
 
 class ReservePlugin(Plugin):
     @abstractmethod
     def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
-        """Takes what the pod needs beside the node; anything but Success undoes all Reserves."""
+        """Reserve what the pod needs besides the node; anything but Success undoes all Reserves."""
 
     @abstractmethod
     def unreserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
-        """Undoes `reserve`; may be called without it and more than once; must not fail."""
+        """Undo `reserve`; may be called without it and more than once; must not fail."""
 
 
 class PermitPlugin(Plugin):
     @abstractmethod
     def permit(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> tuple[Status, float]:
-        """Success, a refusal, or Wait with its timeout in seconds."""
+        """Return Success, a refusal, or Wait with its timeout in seconds."""
 
 
 class PreBindPlugin(Plugin):
     @abstractmethod
     def pre_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
-        """Work that must be done before the bind; anything but Success rejects the pod."""
+        """Do the work that must precede the bind; anything but Success rejects the pod."""
 
 
 class BindPlugin(Plugin):
     @abstractmethod
     def bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
-        """Skip passes the pod to the next bind plugin; Success hands it to the binder."""
+        """Return Skip to call the next bind plugin, or Success to send the pod to the binder."""
 
 
 class PostBindPlugin(Plugin):
     @abstractmethod
     def post_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
-        """Informational, after the bind."""
+        """Observe a finished bind."""
 
 
 class RemembersPods(Plugin):
-    """A plugin with a memory of bound pods, which must learn that one is gone from the cluster.
+    """A plugin that keeps data about bound pods and is notified when one of them is deleted.
 
-    Upstream's plugins look into informers instead.
+    Upstream's plugins read informers instead.
     """
 
     @abstractmethod
     def pod_gone(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
-        """A pod that this scheduler had bound was deleted; must not fail."""
+        """Forget a deleted pod that this scheduler had bound; must not fail."""
 
 
 EXTENSION_POINTS: dict[str, type[Plugin]] = {
@@ -382,9 +381,9 @@ EXTENSION_POINTS: dict[str, type[Plugin]] = {
 
 
 def default_normalize(raw: I64, maximum: int, *, reverse: bool = False) -> I64:
-    """Upstream's DefaultNormalizeScore (plugins/helper/normalize_score.go), integer for integer.
+    """Apply upstream's DefaultNormalizeScore (plugins/helper/normalize_score.go) to raw scores.
 
-    A maximum below 0 counts as 0; a quotient is cut towards zero.
+    The integers are the same: a maximum below 0 counts as 0; quotients are truncated towards zero.
     """
     if maximum <= 0:
         return np.full_like(raw, MAX_NODE_SCORE) if reverse else raw

@@ -1,13 +1,13 @@
-"""Calls of users' plugins that are under way in a process, and those that are made no more.
+"""The running call of a user's plugin in a process, and plugins that are no longer called.
 
     enter ──► the call ──► leave            a watch looks at `current` from another thread
                   ▲
                   └── interrupt (deadline)   a call that never returns leaves a mark on disk, which
-                                             the next life of the process reads: `ended`
+                                             the process that replaces this one reads
 
-A plugin that was interrupted, or with which its process ended, is struck: for one class of pods it
-is not asked again after MAX_FOR_CLASS strikes; once the process has MAX_IN_PROCESS, no plugin that
-has any is asked at all. So neither a pod nor a run can be kept by a plugin for ever.
+A plugin gets a strike when it is interrupted or ends its process. After MAX_FOR_CLASS strikes for a
+pod class it is not called for that class any more; once the process has MAX_IN_PROCESS strikes, no
+plugin with a strike is called at all. So a plugin cannot block a pod or a run for ever.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _ABSORB_S, _ABSORB_TIMES = 0.001, 1000
 
 
 class PluginInterrupt(BaseException):
-    """Raised in a plugin's thread where its time is over; no `except Exception` keeps it."""
+    """Raised in a plugin's thread at its deadline; `except Exception` does not catch it."""
 
 
 class NotAskedError(Exception):
-    """A plugin is not asked any more. The text says why."""
+    """A plugin is no longer called. The text contains the reason."""
 
 
 @dataclass(slots=True, eq=False)
 class PluginCall:
-    """One call. thread: in which it runs. facts: of the pod, where the method is given one."""
+    """One call. thread: id of its thread. facts: of the pod, if the method receives one."""
 
     plugin: str
     point: str
@@ -51,17 +51,17 @@ class PluginCall:
 
     @property
     def pod_class(self) -> str:
-        """Equal for pods of equal facts, in any process."""
+        """A digest of the pod's facts, equal in all processes; "" without facts."""
         if self.facts is None:
             return ""
         return hashlib.blake2b(facts_out(self.facts), digest_size=8).hexdigest()
 
 
 class PluginCalls:
-    """The calls of this process. Only the outermost call of a thread is noted.
+    """The calls of this process. Only the outermost call is recorded.
 
-    mark: writes what is under way where it outlives the process, and None once it is over.
-    limit_s: what a deadline is said to have been.
+    mark: records the running call where it outlives the process; called with None at its end.
+    limit_s: the deadline, as messages name it.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class PluginCalls:
         self._why: dict[str, str] = {}
 
     def enter(self, plugin: str, point: str, args: tuple[object, ...]) -> PluginCall | None:
-        """Note a call; None for one within another. NotAskedError where it is not made any more."""
+        """Record a call; None for a nested one. NotAskedError if it must not be made any more."""
         if self.current is not None:
             return None
         call = PluginCall(plugin, point, threading.get_ident(), facts_of(args))
@@ -85,38 +85,38 @@ class PluginCalls:
         return call
 
     def leave(self, call: PluginCall) -> None:
-        """The call is over. PluginInterrupt where it was to be interrupted, and was not yet."""
+        """End a call. PluginInterrupt if an interrupt of it has not arrived yet."""
         with self._lock:
             self.clear()
         if call.is_interrupted and not call.is_delivered:
-            # It is on its way to this thread, and must not arrive anywhere else.
+            # The interrupt is pending in this thread, and must not be raised outside the call.
             for _ in range(_ABSORB_TIMES):
                 time.sleep(_ABSORB_S)
             raise PluginInterrupt
 
     def clear(self) -> None:
-        """No call is under way."""
+        """Record that no call is running."""
         self.current = None
         if self.mark is not None:
             self.mark(None)
 
     def interrupt(self, call: PluginCall, interrupt: Callable[[int], None]) -> None:
-        """Interrupt a call that is still under way. interrupt: given its thread."""
+        """Interrupt a call that is still running. interrupt: called with its thread."""
         with self._lock:
             if self.current is not call or call.is_interrupted:
                 return
             call.is_interrupted = True
-            # Before the interrupt: the thread may make its next call at once.
+            # Before the interrupt, because the thread may start its next call immediately after it.
             self.strike(call.plugin, call.pod_class, f"did not return within {self.limit_s:g} s")
             interrupt(call.thread)
 
     def strike(self, plugin: str, pod_class: str, why: str) -> None:
-        """A plugin was interrupted, or ended its process, with a class of pods."""
+        """Count a strike: a plugin was interrupted, or ended its process, with a pod class."""
         self._strikes[plugin, pod_class] += 1
         self._why[plugin] = why
 
     def forget(self) -> None:
-        """No strike counts any more, as in another process."""
+        """Clear all strikes, as in a new process."""
         self._strikes.clear()
         self._why.clear()
 
@@ -131,7 +131,7 @@ class PluginCalls:
 
 
 def facts_of(args: tuple[object, ...]) -> PodFacts | None:
-    """The facts of the pod that a method was given; None where it was given none."""
+    """Return the facts of the pod among a method's arguments; None if there are none."""
     for each in args:
         if isinstance(each, PodClass):
             return each.facts
@@ -141,4 +141,4 @@ def facts_of(args: tuple[object, ...]) -> PodFacts | None:
 
 
 CALLS = PluginCalls()
-"""Of this process: threads and signals, too, are the process' own."""
+"""One object per process, because threads and signals belong to the process, too."""

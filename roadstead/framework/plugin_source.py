@@ -1,10 +1,10 @@
-"""Where a user's plugin is written: the file and line that a failure names.
+"""Source locations of users' plugins: the file and line that a failure names.
 
     few_pods.py:23                  a module of the working directory
     my_package/scores.py:41         a module of a package, from the folder that holds the package
 
-A file is named from the folder that its module is imported from, so that every process of a run
-gives the same text for the same failure.
+Paths are relative to the folder that the module is imported from, so that every process of a run
+has the same text for the same failure.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from traceback import walk_tb
 from types import CodeType, FunctionType
 
 PLACE_OF_SCORES: dict[str, str] = {}
-"""Plugin name → where its final scores are computed. Of this process, as its plugins are."""
+"""Plugin name → where its final scores are computed, for the plugins of this process."""
 
 
 def defined_at(plugin: object, method: str) -> str:
-    """Where a plugin defines a method; "" where its author does not define it."""
-    # The object that the author wrote, where a per-node plugin is adapted to tables.
+    """Return where a plugin defines a method; "" if its author does not define it."""
+    # For an adapted per-node plugin, the object of the author's class.
     kind = type(getattr(plugin, "wrapped", plugin))
     return function_at(kind.__module__, getattr(kind, method, None))
 
 
 def function_at(module: str, function: object) -> str:
-    """Where a function begins; "" for one that the author of the module did not write."""
+    """Return where a function begins; "" if it is not in the author's module or package."""
     if callable(function):
         function = getattr(inspect.unwrap(function), "__func__", inspect.unwrap(function))
     if not isinstance(function, FunctionType):
@@ -37,9 +37,9 @@ def function_at(module: str, function: object) -> str:
 
 
 def raised_at(module: str, failure: BaseException) -> str:
-    """The innermost line through which a failure came that the author of the module wrote.
+    """Return the innermost line of the author's code through which an exception passed.
 
-    "" for none. The author's are the module, or all of its package.
+    "" for none. The author's code is the module, or all of its package.
     """
     places = [
         _place(module, frame.f_globals, frame.f_code, line)
@@ -49,7 +49,7 @@ def raised_at(module: str, failure: BaseException) -> str:
 
 
 def _place(module: str, module_globals: Mapping[str, object], code: CodeType, line: int) -> str:
-    """`file:line`; "" for code of another author."""
+    """Return `file:line`; "" for code of another author."""
     name = str(module_globals.get("__name__"))
     path = Path(code.co_filename)
     parts = name.split(".")
@@ -61,5 +61,5 @@ def _place(module: str, module_globals: Mapping[str, object], code: CodeType, li
 
 
 def with_place(text: str, place: str) -> str:
-    """A text that ends with the place; as it is where there is none."""
+    """Return a text followed by the place, if there is one."""
     return f"{text} ({place})" if place else text

@@ -1,4 +1,4 @@
-"""PostFilter of a profile: what follows when no node is feasible.
+"""PostFilter of a profile, which runs when no node is feasible.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (RunPostFilterPlugins).
 """
@@ -17,7 +17,7 @@ from roadstead.protocol.status import Code, Status
 
 
 def candidates_wanted(profile: Profile, pod: PodFacts, diagnosis: Diagnosis) -> int | None:
-    """How many candidates a plugin wants from a dry run; None where none wants one."""
+    """Return how many candidates plugins want from a dry run; None if none wants a dry run."""
     failed = _view(diagnosis)
     wanted = (plugin.candidates_wanted(pod, failed) for plugin in profile.post_filter)
     return max((each for each in wanted if each is not None), default=None)
@@ -30,10 +30,10 @@ def run_post_filter(
     tried: Tried | None = None,
     pick: Callable[[Sequence[str]], str] = first_name,
 ) -> PostFilterResult:
-    """The first Success or failure, or all refusals joined; its message ends the pod's message.
+    """Return the first Success or failure, or all refusals joined; it ends the pod's message.
 
-    tried: what came of the dry run, where one was wanted. pick: chooses among equal nodes.
-    Raises UnsupportedError where a plugin that is not there yet would be needed.
+    tried: the result of the dry run, if one was wanted. pick: chooses among equal nodes.
+    Raises UnsupportedError if a plugin is needed that does not exist yet.
     """
     failed = replace(_view(diagnosis), tried=tried, pick=pick)
     reasons: list[str] = []

@@ -1,4 +1,4 @@
-"""What a PostFilter plugin sees of a failed cycle, and what it says."""
+"""Input and output of PostFilter plugins."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from roadstead.protocol.status import Status
 
 
 def first_name(names: Sequence[str]) -> str:
-    """The bytewise smallest of some names."""
+    """Return the bytewise smallest of some names."""
     return min(names, key=str.encode)
 
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """What PostFilter says.
+    """The result of PostFilter.
 
-    nominated_node: None leaves the pod's nomination as it is, "" clears it. candidates: what
-    preemption found; acceptable: the names of those that are equally good. exhaustive: the dry run
-    was not limited to some nodes.
+    nominated_node: None keeps the pod's nomination, "" clears it. candidates: those that preemption
+    found; acceptable: the nodes of those that are equally good. exhaustive: the dry run was not
+    limited to some nodes.
     """
 
     status: Status
@@ -31,20 +31,20 @@ class PostFilterResult:
 
     @property
     def chosen(self) -> Candidate | None:
-        """The candidate on the nominated node: whom preemption has to evict."""
+        """The candidate on the nominated node, whose victims preemption evicts."""
         return next((c for c in self.candidates if c.node_name == self.nominated_node), None)
 
 
 @dataclass(frozen=True, slots=True)
 class PostFilterView:
-    """What PostFilter sees of a failed cycle.
+    """The part of a failed cycle that PostFilter reads.
 
-    helpful: nodes refused with Unschedulable (removing pods may help).
-    node_count: all nodes of the cluster.
-    pre_filter: what PreFilter said (Success if it passed).
+    helpful: number of nodes refused with Unschedulable (removing pods may help).
+    node_count: number of all nodes of the cluster.
+    pre_filter: PreFilter's status (Success if the pod passed).
     unreached: plugins whose PreFilter did not run, because another one stopped the phase.
-    lowest_priority: of all pods on nodes; None where there are none.
-    tried: what came of the dry run, where a plugin wanted one. pick: chooses among equal nodes.
+    lowest_priority: of all pods on nodes; None if there are none.
+    tried: the result of the dry run, if a plugin wanted one. pick: chooses among equal nodes.
     """
 
     node_count: int

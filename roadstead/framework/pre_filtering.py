@@ -1,4 +1,4 @@
-"""PreFilter of a profile, run for one class of pods over all nodes.
+"""PreFilter of a profile, run for one pod class over all nodes.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins).
 """
@@ -18,10 +18,11 @@ from roadstead.protocol.status import SUCCESS, Code, Status
 
 @dataclass(frozen=True, slots=True)
 class PreFilterOutcome:
-    """What PreFilter as a whole said.
+    """The outcome of all PreFilter plugins together.
 
-    state: what the plugins wrote. node_names: None for no restriction. narrowed_by: sorted names of
-    plugins that narrowed. known: what plugins knew of the pod then (`Profile.known_state`).
+    state: the data that the plugins wrote. node_names: None for no restriction. narrowed_by: sorted
+    names of the plugins that restricted the nodes. unreached: plugins that did not run.
+    known: the plugins' own state of the pod at that time (`Profile.known_state`).
     """
 
     status: Status
@@ -33,7 +34,7 @@ class PreFilterOutcome:
     known: Hashable = field(default=None, repr=False)
 
     def is_same(self, other: PreFilterOutcome) -> bool:
-        """Whether Filter would say the same after either. After a failure nothing is kept."""
+        """Whether Filter would return the same after either; never after an Error."""
         if self.status.code is Code.ERROR:
             return False
         return self is other or (self == other and self.state.is_same(other.state))
@@ -43,7 +44,7 @@ NO_PRE_FILTER = PreFilterOutcome(SUCCESS, (), None, ())
 
 
 def run_pre_filter(profile: Profile, pod: PodClass, table: NodeTable) -> PreFilterOutcome:
-    """What PreFilter says; plugins that say Skip are noted in the state."""
+    """Run PreFilter; the plugins that return Skip are listed in the state."""
     state, known = CycleState(len(table)), profile.known_state(pod)
     rejection = SUCCESS
     names: frozenset[str] | None = None

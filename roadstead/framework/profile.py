@@ -1,4 +1,4 @@
-"""Profile: the plugins of one scheduler name, built and in order of execution.
+"""Profile: the plugins of one scheduler name, instantiated, in order of execution.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (NewFramework).
 """
@@ -56,11 +56,11 @@ class WeightedScore:
 
 
 class Profile:
-    """The built plugins of a profile, one tuple per extension point, in order of execution.
+    """The plugins of a profile, one tuple per extension point, in order of execution.
 
-    preparing_score: who is asked at PreScore; also plugins that are not listed there, but prepare
-    Score. unchecked_scores: places in `score` of users' plugins whose raw scores are final.
-    gang_plugins: names of the plugins that place gangs.
+    preparing_score: plugins that are called at PreScore, including score plugins that prepare Score
+    without being enabled there. unchecked_scores: indices in `score` of users' plugins whose raw
+    scores are final. gang_plugins: names of the plugins that place gangs.
     """
 
     def __init__(self, config: ProfileConfig, registry: Registry, handle: Handle) -> None:
@@ -122,7 +122,7 @@ class Profile:
         )
         self._nothing_known: set[int] = set()
         self.alike_by_kind = all(
-            # What a class inherits says nothing of what it defines itself.
+            # Not inherited, because a subclass may override methods that it describes.
             vars(type(plugin)).get("alike_by_kind", False)
             for plugin in self._signing
         )
@@ -132,9 +132,9 @@ class Profile:
         self._kind_parts: dict[int, tuple[Hashable, ...] | None] = {}
 
     def within(self, bounds: FilterPlugin) -> Profile:
-        """This profile with one more filter ahead of all others; plugins and keys are shared.
+        """Return this profile with one more filter before all others; plugins and keys are shared.
 
-        There is no PostFilter: a pod that fits nowhere here is decided again without the bounds.
+        It has no PostFilter: a pod that fits nowhere here is decided again without the bounds.
         """
         found = copy(self)
         found.filter, found.post_filter = (bounds, *self.filter), ()
@@ -152,7 +152,7 @@ class Profile:
         return tuple(plugins)
 
     def _binds_plainly(self) -> bool:
-        """Whether nothing from Reserve to PostBind has a say: pods that are assumed are bound."""
+        """Whether no plugin does anything from Reserve to PostBind: assumed pods are bound."""
         only_succeed = (
             *(_only_succeeds(each, "reserve", "unreserve") for each in self.reserve),
             *(_only_succeeds(each, "pre_bind") for each in self.pre_bind),
@@ -161,7 +161,7 @@ class Profile:
         return bool(self.bind) and all(only_succeed) and not (self.permit or self.post_bind)
 
     def registered_events(self) -> dict[str, tuple[RegisteredEvent, ...]]:
-        """What each plugin of the profile wants to be told of, by plugin."""
+        """Return the events that each plugin of the profile registers, by plugin name."""
         return {
             name: plugin.events_to_register()
             if isinstance(plugin, EnqueueExtensions)
@@ -170,7 +170,7 @@ class Profile:
         }
 
     def gate(self, pod: PodFacts) -> Status:
-        """PreEnqueue: the first refusal, or Success."""
+        """Run PreEnqueue; return the first refusal, or Success."""
         for plugin in self.pre_enqueue:
             status = plugin.pre_enqueue(pod)
             if not status.is_success:
@@ -180,10 +180,10 @@ class Profile:
         return SUCCESS
 
     def class_of(self, pod: PodClass, uid: str) -> Hashable:
-        """The signature of a class as a small key that hashes fast; computed once per class.
+        """Return the signature of a class as a small key that hashes fast; computed once per class.
 
-        Pods of one signature get one key; where a plugin cannot tell, the key is the pod's own,
-        with the facts that it has: nominated or updated, it is another class.
+        Pods of one signature get one key. If a plugin signs with None, the key is the pod's UID and
+        class, because a pod that is nominated or updated has another class.
         """
         known = self._class_of.get(pod)
         if known is None:
@@ -194,7 +194,7 @@ class Profile:
         return (self.scheduler_name, (uid, pod) if known == UNSIGNED else known)
 
     def _parts_by_kind(self, pod: PodClass) -> tuple[Hashable, ...] | None:
-        """A signature of which all that does not hang on amounts is found once for each kind."""
+        """Return a signature whose parts that ignore amounts are computed once per shape."""
         kind = pod.kind
         if kind not in self._kind_parts:
             of_kind = _signed(pod.facts, self._signing_kinds)
@@ -206,22 +206,22 @@ class Profile:
         return None if None in of_amounts else (*of_kind, *of_amounts)
 
     def has_kind(self, pod: PodClass) -> bool:
-        """Whether what is found of a class holds for others of its kind (`Plugin.alike_by_kind`).
+        """Whether results for a class are valid for its whole shape (`Plugin.alike_by_kind`).
 
-        What others make of a nominated pod hangs on what it asks for, too.
+        Not for a nominated pod, whose amounts matter to other pods, too.
         """
         return self.alike_by_kind and not pod.facts.nominated_node_name
 
     def kind_or_class(self, pod: PodClass) -> int:
-        """Equal for classes that do the same to others; no kind has the number of a class."""
+        """Return a number that classes with equal effects share: the shape's, or a negative one."""
         return pod.kind if self.alike_by_kind else -1 - pod.index
 
     def is_signed(self, pod: PodClass) -> bool:
-        """Whether all pods of a class have one key; asked once `class_of` was."""
+        """Whether all pods of a class have one key; to be called after `class_of`."""
         return self._class_of[pod] != UNSIGNED
 
     def known_state(self, pod: PodClass) -> Hashable:
-        """What the plugins know of a pod beside the table; see `Plugin.known_state`."""
+        """Return the plugins' own state of a pod, outside the table; see `Plugin.known_state`."""
         key = self.kind_or_class(pod)
         if key in self._nothing_known:
             return None
@@ -233,21 +233,21 @@ class Profile:
 
     @property
     def binds_volumes(self) -> bool:
-        """Whether pods of this profile have their claims bound where they are placed."""
+        """Whether claims of this profile's pods are bound when the pods are placed."""
         return any(plugin.binds_volumes for plugin in self.reserve)
 
     def effects(self, placed: PodClass) -> tuple[Effect, ...]:
-        """What a pod, wherever it comes or goes, does to what is said of others elsewhere."""
+        """Return which answers for other nodes a pod changes, wherever it is placed or removed."""
         return effects_of(self.cross_node, placed)
 
 
 def effects_of(plugins: Iterable[Plugin], placed: PodClass) -> tuple[Effect, ...]:
-    """What a pod does to what some plugins say of others; equal for pods that do the same."""
+    """Return a pod's effects on the answers of some plugins."""
     return tuple([plugin.effect(placed) for plugin in plugins])
 
 
 def concern(effects: Iterable[Effect], pod: PodClass) -> bool:
-    """Whether some effects may change what is said of a pod."""
+    """Whether some effects may change the answers for a pod."""
     return any(each.changes(pod) for each in effects)
 
 
@@ -256,8 +256,8 @@ def _of_kind(plugins: Iterable[Plugin], kind: type[P]) -> tuple[P, ...]:
 
 
 def _signed(pod: PodFacts, plugins: Iterable[Plugin]) -> tuple[Hashable, ...] | None:
-    """What the answers of some plugins hang on; None where one of them cannot tell."""
-    # Which nominated pods a pod yields to hangs on its priority, and on which of them it is.
+    """Return what the answers of some plugins depend on; None if one of them signs with None."""
+    # Which nominated pods a pod yields to depends on its priority and on its own nomination.
     nominated = pod if pod.nominated_node_name else None
     parts: list[Hashable] = [pod.priority, nominated]
     for plugin in plugins:

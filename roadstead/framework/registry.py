@@ -1,4 +1,4 @@
-"""Registry: plugin names and how to build them. In-tree ones come first; a user's are added."""
+"""Registry: the factories of plugins by name; users' plugins are added to the in-tree ones."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class Registry:
     factories: dict[str, Factory] = field(default_factory=dict)
 
     def register(self, name: str, factory: Factory) -> None:
-        """Adds a plugin. InputError if the name is taken."""
+        """Add a plugin. InputError if the name is registered already."""
         if name in self.factories:
             raise InputError("is registered already", obj="plugin", value=f'"{name}"')
         self.factories[name] = factory
 
     def build(self, name: str, args: PluginArgs | None, handle: Handle) -> Plugin:
-        """One plugin. InputError if the name is unknown."""
+        """Build a plugin. InputError if the name is unknown."""
         factory = self.factories.get(name)
         if factory is None:
             raise InputError("does not exist", obj="plugin", value=f'"{name}"')
         return factory(args, handle)
 
     def merged(self, others: Mapping[str, Factory]) -> Registry:
-        """A registry that has a user's plugins as well."""
+        """Return a registry that has a user's plugins as well."""
         result = Registry(dict(self.factories))
         for name, factory in others.items():
             result.register(name, factory)
@@ -40,6 +40,6 @@ class Registry:
 
 
 def extension_points(plugin: type[Plugin] | Plugin) -> frozenset[str]:
-    """The names of the extension points that a plugin implements."""
+    """Return the names of the extension points that a plugin implements."""
     kind = plugin if isinstance(plugin, type) else type(plugin)
     return frozenset(point for point, base in EXTENSION_POINTS.items() if issubclass(kind, base))

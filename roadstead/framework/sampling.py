@@ -1,4 +1,4 @@
-"""Sampling: how many feasible nodes are enough for scoring, and which nodes are looked at for them.
+"""Sampling: how many feasible nodes suffice for scoring, and which nodes are evaluated for them.
 
 Upstream: pkg/scheduler/schedule_one.go (numFeasibleNodesToFind, findNodesThatPassFilters with
 parallelism 1).
@@ -19,10 +19,10 @@ _NODES_PER_PERCENT = 125
 
 
 def feasible_nodes_to_find(nodes: int, percentage: int | None) -> int:
-    """How many feasible nodes are looked for among `nodes`.
+    """Return how many feasible nodes to search for among `nodes`.
 
-    percentage: percentageOfNodesToScore. None or 0 means adaptive: 50 % less one for each 125
-    nodes, at least 5 %. Fewer than 100 nodes are always all looked at.
+    percentage: percentageOfNodesToScore. None or 0 means adaptive: 50 % minus 1 % for each 125
+    nodes, at least 5 %. Fewer than 100 nodes are always evaluated in full.
     """
     if nodes < MIN_FEASIBLE_NODES:
         return nodes
@@ -35,10 +35,10 @@ def feasible_nodes_to_find(nodes: int, percentage: int | None) -> int:
 
 
 def places_to_visit(fits: Bools, to_find: int, start: int) -> Rows:
-    """Places of an order that are looked at, in turn from `start`, as one thread of upstream does.
+    """Return the places of an order that are evaluated from `start` on, as upstream's one thread.
 
-    fits: bool[place]. It goes on until it meets one feasible node more than `to_find`, which
-    ends the search and is not looked at; those refused before it are.
+    fits: bool[place]. The search ends at the first feasible node in excess of `to_find`. That node
+    is not included; refused nodes before it are.
     """
     nodes = len(fits)
     places: Rows = (start + np.arange(nodes, dtype=np.intp)) % max(nodes, 1)

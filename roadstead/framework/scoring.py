@@ -1,4 +1,4 @@
-"""PreScore and Score of a profile, run for one class of pods.
+"""PreScore and Score of a profile, run for one pod class.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (RunPreScorePlugins, RunScorePlugins).
 """
@@ -23,10 +23,10 @@ from roadstead.protocol.status import SUCCESS, Status
 
 @dataclass(frozen=True, slots=True)
 class PreScoreOutcome:
-    """What PreScore as a whole said: Success, or the Error of the first plugin.
+    """The outcome of all PreScore plugins together: Success, or the Error of the first that failed.
 
-    state: what the plugins wrote, and which said Skip. weighs_feasible: whether one of them asked
-    which rows are feasible.
+    state: the data that the plugins wrote, and which returned Skip. weighs_feasible: whether one of
+    them read which rows are feasible.
     """
 
     status: Status
@@ -34,7 +34,7 @@ class PreScoreOutcome:
     weighs_feasible: bool = False
 
     def is_same(self, other: PreScoreOutcome) -> bool:
-        """Whether Score would say the same after either."""
+        """Whether Score would return the same after either."""
         return self is other or (self.status == other.status and self.state.is_same(other.state))
 
 
@@ -44,7 +44,7 @@ NO_PRE_SCORE = PreScoreOutcome(SUCCESS, CycleState(-1))
 def run_pre_score(
     profile: Profile, pre_filter: PreFilterOutcome, pod: PodClass, table: NodeTable, rows: Feasible
 ) -> PreScoreOutcome:
-    """What PreScore says behind a PreFilter. rows() -> bool[row]: which rows are feasible."""
+    """Run PreScore after a PreFilter. rows() -> bool[row]: which rows are feasible."""
     state, asked = CycleState(len(table), pre_filter.state), list[bool]()
 
     def feasible() -> Bools:
@@ -62,15 +62,16 @@ def run_pre_score(
 
 
 def raw_scores(plugin: ScorePlugin, state: CycleState, pod: PodClass, table: NodeTable) -> I64:
-    """Raw scores of all rows, in an array of their own: int64[row]."""
+    """Return raw scores of all rows as a new array: int64[row]."""
     scores: I64 = np.ascontiguousarray(plugin.score(state, pod, table))
+    # A view may show a column of the table, and the evaluation later writes into its scores.
     return scores.copy() if scores.base is not None else scores
 
 
 def bare_scores(
     plugin: ScorePlugin, state: CycleState, pod: PodClass, table: NodeTable, feasible: Bools
 ) -> I64:
-    """Raw scores of the feasible rows as bare nodes, 0 elsewhere: int64[row]."""
+    """Return raw scores of the feasible rows as bare nodes, 0 elsewhere: int64[row]."""
     rows = np.flatnonzero(feasible)
     scores: I64 = np.zeros(len(table), dtype=np.int64)
     scores[rows] = plugin.score(state, pod, bare(table, rows))

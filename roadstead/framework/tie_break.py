@@ -1,8 +1,8 @@
-"""Which of the best nodes is taken.
+"""Tie-breaks: the choice among the best nodes.
 
 Upstream draws at random. Here the draw is a hash of seed, pod and node, so that it depends neither
-on the order of rows, nor on how pods are cut into batches, nor on the process: one seed is one
-placement. `first` takes the bytewise smallest name, as the recorded sequences do.
+on the order of rows, nor on the division of pods into batches, nor on the process: a seed always
+gives the same placement. `first` chooses the bytewise smallest name, as the recorded sequences do.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 
 @dataclass(frozen=True, slots=True)
 class TieBreak:
-    """How to choose among equals, and the seed of the draw."""
+    """How to choose among equal nodes, and the seed of the draw."""
 
     kind: TieBreakKind = "random"
     seed: int = 0
 
     def draw(self, pod_key: str, number: int) -> int:
-        """64 bits for a pod; number: 1, and one more for each choice that came to nothing."""
+        """Return 64 bits for a pod; number: 1, plus 1 for each chosen node that failed."""
         text = f"{self.seed}/{number}/{pod_key}".encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
 def ranked(draw: int, node_hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A pseudo-random rank for each node, other ones for each draw.
+    """Return a pseudo-random rank for each node, different for each draw.
 
-    Nodes lie in buckets by the first 12 bits of their hash. A draw puts the buckets in an order of
-    its own; within one, it is the finalizer of splitmix64 over draw xor node hash. So the first of
-    many nodes is found by going through buckets, without a rank for each (`kernel/jit.py`).
+    Nodes are in buckets by the first 12 bits of their hash. Each draw orders the buckets in its own
+    way; within a bucket, the rank is the finalizer of splitmix64 over draw xor node hash. So the
+    first of many nodes is found bucket by bucket, without the ranks of all (`kernel/jit.py`).
     """
     mixed = node_hashes ^ np.uint64(draw)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _MULTIPLIER_1
@@ -59,9 +59,9 @@ def ranked(draw: int, node_hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _in_draw(draw: int, buckets: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The place of each bucket in the order of a draw: two rounds of adding, multiplying, folding.
+    """Return each bucket's place in the order of a draw: two rounds of add, multiply and fold.
 
-    Of a few nodes each comes first with a probability that is even to some hundredths.
+    Among a few nodes, the probabilities of being first are equal to within some hundredths.
     """
     parts = [draw >> shift & LAST_BUCKET for shift in range(0, 60, BUCKET_BITS)]
     first, times, second, again, last = (np.uint64(part) for part in parts)
@@ -75,9 +75,9 @@ def _in_draw(draw: int, buckets: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def in_order(
     names: Sequence[str], draw: int | None, hashes: NDArray[np.uint64] | None = None
 ) -> list[int]:
-    """Places of names in the order of a draw, its first choice first; bytewise for no draw.
+    """Return the places of names in the order of a draw, its first choice first; None: bytewise.
 
-    hashes: of the names, where they are known: uint64[name].
+    hashes: of the names, if they are known: uint64[name].
     """
     if draw is None:
         return sorted(range(len(names)), key=lambda place: names[place].encode())
@@ -87,7 +87,7 @@ def in_order(
 
 
 class Chooser:
-    """Takes one of several rows of a table by a TieBreak."""
+    """Chooses one of several rows of a table by a TieBreak."""
 
     __slots__ = ("_ranks", "_ranks_of", "tie_break")
 
@@ -97,7 +97,7 @@ class Chooser:
         self._ranks_of: tuple[NodeTable, int] | None = None
 
     def one_of(self, table: NodeTable, rows: Rows, pod_key: str, number: int) -> int:
-        """One row of `rows`, the same for the same set of nodes whatever its order."""
+        """Return one of `rows`: the same for the same set of nodes, in whatever order."""
         if len(rows) == 1:
             return int(rows[0])
         if self.tie_break.kind == "first":
@@ -106,7 +106,7 @@ class Chooser:
         return int(rows[ranked(draw, table.columns.name_hash[rows]).argmax()])
 
     def name_ranks(self, table: NodeTable) -> Rows:
-        """Each row's place among all names in bytewise order: int[row]."""
+        """Return each row's place among all names in bytewise order: int[row]."""
         if self._ranks_of is None or self._ranks_of != (table, table.node_version):
             names = np.array([name.encode() for name in table.names], dtype=object)
             self._ranks = np.empty(len(names), dtype=np.intp)

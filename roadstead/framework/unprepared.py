@@ -1,7 +1,7 @@
-"""What is said where a plugin's Filter or Score runs without its PreFilter or PreScore.
+"""Errors of plugins whose Filter or Score runs without their PreFilter or PreScore.
 
-Most find nothing in the CycleState then and say so, which fails the attempt of every pod that
-comes to them. The others (`unprepared` is "") do without.
+Most plugins then return an Error, because their data is missing in the CycleState; it fails the
+attempt of every pod that reaches them. The others (`unprepared` is "") work without the data.
 
 Upstream: getPreFilterState and getPreScoreState of the plugins; framework/runtime/framework.go
 (RunFilterPlugins, RunScorePlugins).
@@ -22,7 +22,7 @@ from roadstead.protocol.status import SUCCESS, Code, Status
 
 
 class UnpreparedFilter(FilterPlugin):
-    """Fails for every node, under the name of the plugin that it stands for."""
+    """A filter that fails for every node, under the name of the plugin that it replaces."""
 
     reads = Reads.NODE
 
@@ -38,12 +38,12 @@ class UnpreparedFilter(FilterPlugin):
 
 
 def prepared(plugin: FilterPlugin, pre_filter: Collection[Plugin]) -> FilterPlugin:
-    """The plugin, or what stands for it where its PreFilter is not among these and it needs it."""
+    """Return the plugin, or a failing filter if it needs a PreFilter that is not among these."""
     return UnpreparedFilter(plugin) if plugin.unprepared and plugin not in pre_filter else plugin
 
 
 def unprepared_score(score: Iterable[ScorePlugin], pre_score: Collection[Plugin]) -> Status:
-    """Success, or the Error of the first Score plugin that needs its PreScore and lacks it."""
+    """Return Success, or the Error of the first Score plugin that lacks a PreScore it needs."""
     for plugin in score:
         if plugin.unprepared_score and plugin not in pre_score:
             text = f'running Score plugins: plugin "{plugin.name}" failed with: '

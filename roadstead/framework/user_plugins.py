@@ -1,7 +1,7 @@
-"""Plugins of users: found by dotted path or entry point, and built as the in-tree ones are.
+"""Users' plugins: found by dotted path or entry point, and built like the in-tree ones.
 
-A path comes from the command line or from an installed package, never from a manifest: what is
-found is imported. A configuration only names a plugin that is known already.
+A path is given on the command line or by an installed package, never by a manifest, because the
+module is imported. A configuration can only name a plugin that is already known.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _BASES = ("roadstead.framework.plugin", "roadstead.framework.per_node")
 
 
 def load_plugin_class(path: str, directory: str = "") -> type[Plugin]:
-    """A plugin class by its dotted path `package.module:Class` or `package.module.Class`.
+    """Return a plugin class by its dotted path, `package.module:Class` or `package.module.Class`.
 
-    A per-node class comes adapted. In `directory`, where it is given, only the file or package of
-    that name is looked for. InputError if there is none, or if it cannot be a plugin.
+    A per-node class is adapted. In `directory`, if given, only the file or package of that name is
+    searched. InputError if there is no such class, or if it cannot be a plugin.
     """
     module_name, _, class_name = path.replace(":", ".").rpartition(".")
     found = _imported(path, module_name, class_name, directory)
@@ -48,10 +48,10 @@ def load_plugin_class(path: str, directory: str = "") -> type[Plugin]:
 
 
 def plugins_of_file(file: str, directory: str) -> tuple[str, ...]:
-    """The dotted paths of the plugin classes that a file of `directory` defines, in its order.
+    """Return the dotted paths of the plugin classes that a file of `directory` defines, in order.
 
-    InputError for a file that is elsewhere, bears an installed module's name, cannot be imported,
-    or defines none.
+    InputError for a file that is elsewhere, has the name of an installed module, cannot be
+    imported, or defines no plugin class.
     """
     path = Path(file)
     if path.resolve().parent != Path(directory).resolve():
@@ -75,23 +75,23 @@ def plugins_of_file(file: str, directory: str) -> tuple[str, ...]:
 
 
 def _imported(path: str, module_name: str, class_name: str | None, directory: str) -> object:
-    """A class of a module, or the module itself for None. InputError if there is none."""
+    """Return a class of a module, or the module itself for None. InputError if there is none."""
     if directory and module_name:
         _allow(module_name.partition(".")[0], directory)
     try:
         module = importlib.import_module(module_name)
         return module if class_name is None else getattr(module, class_name)
     except (Exception, SystemExit) as failure:
-        # The module is the user's: whatever it raises, the user is told.
+        # The module is the user's: whatever it raises is reported to the user.
         told = _told(failure, module_name, directory)
         raise _refused(path, f"cannot be loaded ({told})") from failure
 
 
 class NamedModules(MetaPathFinder):
-    """The last finder: finds modules of certain names in folders that are not on the path.
+    """The last finder of `sys.meta_path`, for modules of given names in folders outside the path.
 
     So no file of the user hides a module of an installed package, and no other file is imported.
-    folders: by name.
+    folders: module name → folder.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class NamedModules(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module's spec, as importlib asks for it."""
+        """Return the module's spec, as importlib requires it."""
         folder = self.folders.get(fullname)
         return None if folder is None else PathFinder.find_spec(fullname, [folder], target)
 
@@ -117,9 +117,9 @@ def _allow(name: str, folder: str) -> None:
 
 
 def load_plugins(paths: Iterable[str], directory: str = "") -> dict[str, type[Plugin]]:
-    """Plugin classes by name; `directory` as `load_plugin_class` has it.
+    """Return plugin classes by name; `directory` as in `load_plugin_class`.
 
-    InputError for a path that leads to no plugin, or a name that two of them bear.
+    InputError for a path without a plugin, or a name that two plugins have.
     """
     kinds: dict[str, type[Plugin]] = {}
     for path in dict.fromkeys(paths):
@@ -131,26 +131,26 @@ def load_plugins(paths: Iterable[str], directory: str = "") -> dict[str, type[Pl
 
 
 def installed_plugins() -> dict[str, str]:
-    """Plugin name → dotted path, of installed packages that offer plugins; imports none."""
+    """Return plugin name → dotted path for installed packages with plugins, without importing."""
     return {entry.name: entry.value for entry in entry_points(group=GROUP)}
 
 
 def points_of(kinds: Mapping[str, type[Plugin]]) -> dict[str, frozenset[str]]:
-    """Plugin name → the extension points it implements."""
+    """Return plugin name → the extension points that it implements."""
     return {name: extension_points(kind) for name, kind in kinds.items()}
 
 
 def factories_of(
     kinds: Mapping[str, type[Plugin]], *, is_strict: bool = False
 ) -> dict[str, Factory]:
-    """How plugins are built; each validates its own arguments. is_strict: as `guard` has it."""
+    """Return plugins' factories; each validates its arguments. is_strict: as in `guard`."""
     return {name: factory_of(kind, is_strict=is_strict) for name, kind in kinds.items()}
 
 
 def factory_of(kind: type[Plugin], *, is_strict: bool = False) -> Factory:
-    """A factory that gives the constructor those of `args` and `handle` that it names.
+    """Return a factory that calls the constructor with those of `args` and `handle` that it names.
 
-    args: the model that the class has as `arguments`, or what is written, where it has none.
+    args: an instance of the class's `arguments` model, or the raw value if the class has none.
     """
     names = inspect.signature(kind).parameters
 
@@ -173,9 +173,9 @@ def factory_of(kind: type[Plugin], *, is_strict: bool = False) -> Factory:
 def check_arguments(
     kinds: Mapping[str, type[Plugin]], document: Mapping[str, object], source: str
 ) -> None:
-    """ConfigError for arguments of these plugins that are wrong, by their place in the document.
+    """Validate the arguments of these plugins; a ConfigError names each place in the document.
 
-    document: a KubeSchedulerConfiguration that is right in itself.
+    document: a KubeSchedulerConfiguration that is valid apart from these arguments.
     """
     problems: list[Problem] = []
     for path, name, args in _plugin_configs(document):
@@ -231,7 +231,7 @@ def _checked(path: str, found: type[Plugin] | type[NodePlugin]) -> type[Plugin]:
 
 
 def _raised(failure: BaseException) -> str:
-    """What was raised, in words."""
+    """Return the text of an exception."""
     if isinstance(failure, SystemExit):
         return f"it ends the process with status {failure.code or 0}"
     if isinstance(failure, TypeError | ValueError):

@@ -1,4 +1,4 @@
-"""Validity: how long a finding about a class of pods can be reused.
+"""Validity: how long a finding about a pod class can be reused.
 
     finding ──► equal inputs? ──► was a pod added or removed that affects it? ──► reused
                     │ no                           │ yes
@@ -22,7 +22,7 @@ Inputs = tuple[int, Hashable]
 
 
 def inputs_of(table: NodeTable, profile: Profile, pod: PodClass) -> Inputs:
-    """The inputs of a finding about a pod, as they are now."""
+    """Return the current inputs of a finding about a pod."""
     return table.node_version, profile.known_state(pod)
 
 
@@ -31,7 +31,7 @@ class Validity:
     """Inputs of one finding, and the pods that were compared with it.
 
     changes: the last change of pods (`Columns.changes`) that it takes into account. unaffected_by:
-    kinds or classes (`Profile.kind_or_class`) of pods that do not affect it.
+    shapes or classes (`Profile.kind_or_class`) of pods that do not affect it.
     """
 
     inputs: Inputs
@@ -54,7 +54,7 @@ class Validity:
     def is_changed_by(
         self, other: PodClass, profile: Profile, plugins: Iterable[Plugin], pod: PodClass
     ) -> bool:
-        """Whether pods of another class may change what plugins answer for this one elsewhere."""
+        """Whether pods of another class may change the answers for this class on other nodes."""
         key = profile.kind_or_class(other)
         if key in self.unaffected_by:
             return False

@@ -1,4 +1,4 @@
-"""What preemption is about: victims, and the nodes on which a pod would fit without them."""
+"""Victims of preemption, and candidates: the nodes on which a pod would fit without them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LIFT = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A pod that would have to go. started_s: None for one that is not known to have started."""
+    """A pod that would be evicted. started_s: None if it is not known to have started."""
 
     uid: str
     key: str
@@ -21,13 +21,13 @@ class Victim:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node, and whom the pod would need gone from it, the most important first.
+    """A node, and the victims that the pod needs removed from it, the most important first.
 
-    violations: how many of them a disruption budget would miss. loss: what taking the node costs,
-    which is computed once for all pods that find the candidate: the fewest violated budgets, the
-    lowest priority of the most important victim, the lowest sum of priorities (each counted from
-    the lowest there is, so that fewer pods of negative priority are better), the fewest victims,
-    and the latest start of the earliest among the most important victims, in this order.
+    violations: how many victims violate a disruption budget. loss: the cost of choosing the node,
+    computed once for all pods that find the candidate. Best are, in this order: the fewest
+    violations, the lowest priority of the most important victim, the lowest sum of priorities (each
+    counted from the lowest possible one, so that fewer pods of negative priority are better), the
+    fewest victims, and the latest start of the earliest among the most important victims.
     Upstream: pkg/scheduler/framework/preemption/preemption.go (pickOneNodeForPreemption).
     """
 
@@ -41,7 +41,7 @@ class Candidate:
         priorities = [victim.priority for victim in self.victims]
         highest = max(priorities)
         starts = (v.started_s for v in self.victims if v.priority == highest)
-        # One that is not known to run starts later than all.
+        # A victim that is not known to run counts as started after all others.
         earliest = min(math.inf if each is None else each for each in starts)
         lifted = sum(priorities) + _LIFT * len(priorities)
         loss = (self.violations, priorities[0], lifted, len(priorities), -earliest)
@@ -50,8 +50,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What to try: preemption on the nodes in the order of a draw (bytewise for None), until
-    `wanted` candidates are found, one of them without violations (or there are no more nodes)."""
+    """A request for a dry run of preemption on the nodes in the order of a draw (None: bytewise).
+
+    It ends when `wanted` candidates are found, one of them without violations, or after all nodes.
+    """
 
     wanted: int
     draw: int | None = None
@@ -59,12 +61,12 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of a dry run.
+    """The result of a dry run.
 
     candidates: in the order of the draw. nodes: how many nodes were refused, and reasons: how many
-    of them for which reason; both only where there is no candidate. waits: the pod has preempted
-    before, and victims are still on their way out. errors: why it failed where nothing was found.
-    none_left: candidates were found, and extenders refused them all.
+    of them for each reason; both only if there is no candidate. waits: the pod has preempted
+    before, and victims still have to leave. errors: failures, if no candidate was found.
+    none_left: candidates were found, but extenders refused them all.
     """
 
     candidates: tuple[Candidate, ...] = ()
@@ -76,15 +78,15 @@ class Tried:
 
 
 def are_enough(clean: int, violating: int, wanted: int) -> bool:
-    """Whether so many candidates, of which some violate a budget, are as many as are wanted."""
+    """Whether the candidates without violations (`clean`) and with violations suffice."""
     return clean > 0 and clean + min(violating, wanted) >= wanted
 
 
 def shortlist(candidates: Sequence[Candidate], wanted: int) -> tuple[Candidate, ...]:
-    """The first candidates, until so many are found and one of them violates no budget.
+    """Return the first candidates, until `wanted` are found and one of them violates no budget.
 
-    Of those that violate one no more than `wanted` are kept. What is cut off from a part of all
-    candidates would be cut off from all of them.
+    At most `wanted` candidates that violate a budget are kept. A candidate that is dropped from a
+    part of the candidates would also be dropped from all of them.
     Upstream: pkg/scheduler/framework/preemption/preemption.go (DryRunPreemption).
     """
     if not wanted:

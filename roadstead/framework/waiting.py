@@ -1,8 +1,8 @@
-"""Pods that wait for Permit, as plugins see them, and the mailbox for what they say of them.
+"""Pods that wait for Permit, for plugins to read, and plugins' recorded decisions about them.
 
-A plugin must not call the core that calls it. So it looks here at the pods that wait in its
-process, and leaves its word: `allow` or `reject`. The core heeds the words at the end of the call
-in which they were left, those that follow from heeding included, and hands out the effects of all.
+A plugin must not call the core that calls it. So it reads the waiting pods of its process here, and
+records its decision: `allow` or `reject`. The core applies the decisions at the end of the call in
+which they were recorded, including those recorded meanwhile, and returns the commands of all.
 
 Upstream: Handle.IterateOverWaitingPods, GetWaitingPod and RejectWaitingPod, and WaitingPod's Allow
 and Reject (pkg/scheduler/framework/runtime/waiting_pods_map.go).
@@ -18,7 +18,10 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """plugins: those that it still waits for (upstream's GetPendingPlugins), sorted."""
+    """A pod that waits for Permit.
+
+    plugins: sorted names of those that it still waits for (upstream's GetPendingPlugins).
+    """
 
     pod: PodIdentity
     facts: PodFacts
@@ -31,9 +34,10 @@ Chosen = Callable[[PodFacts], bool]
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What a plugin says of a pod; reason: None lets it go, as far as this plugin is concerned.
+    """A plugin's decision about a pod; reason: None allows it, as far as this plugin is concerned.
 
-    chosen: in place of a UID, all such pods, those included that have a node and come to Permit.
+    chosen: in place of a UID, selects pods by facts, including those that have a node but have not
+    reached Permit yet.
     """
 
     uid: str
@@ -48,7 +52,7 @@ Coming = Callable[[], Iterable[PodFacts]]
 
 
 class WaitingPods:
-    """Of one process. Without a core, which shows its pods, none wait and words are kept."""
+    """The waiting pods of one process; none until a core is connected by `show`."""
 
     __slots__ = ("_coming", "_each", "_find", "_words")
 
@@ -59,40 +63,40 @@ class WaitingPods:
         self._words: list[Word] = []
 
     def show(self, find: Find, each: Each, coming: Coming = tuple) -> None:
-        """A core shows its waiting pods: by UID, and all in the order in which they came.
+        """Connect a core's functions: one waiting pod by UID, and all of them in order of arrival.
 
-        coming: the facts of pods that have a node and come to Permit.
+        coming: the facts of pods that have a node but have not reached Permit yet.
         """
         self._find, self._each, self._coming = find, each, coming
 
     def get(self, uid: str) -> WaitingPod | None:
-        """A pod, if it waits."""
+        """Return a pod if it waits, else None."""
         return self._find(uid)
 
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(self._each())
 
     def coming(self) -> Iterator[PodFacts]:
-        """The facts of pods that have a node and come to Permit."""
+        """Iterate over the facts of pods that have a node but have not reached Permit yet."""
         return iter(self._coming())
 
     def allow(self, uid: str, plugin: str) -> None:
-        """`plugin` lets a pod go. Nothing comes of it for one that does not wait for the plugin."""
+        """Record that `plugin` allows a pod; ignored if the pod does not wait for the plugin."""
         self._words.append(Word(uid, plugin))
 
     def reject(self, uid: str, plugin: str, reason: str) -> None:
-        """`plugin` refuses a pod. Nothing comes of it for one that does not wait."""
+        """Record that `plugin` refuses a pod; ignored if the pod does not wait."""
         self._words.append(Word(uid, plugin, reason))
 
     def reject_where(self, chosen: Chosen, plugin: str, reason: str) -> None:
-        """`plugin` refuses all pods of such facts that wait, or have a node and come to Permit.
+        """Record that `plugin` refuses the chosen pods that wait or are on their way to Permit.
 
-        They are chosen when all that the same call decided is known.
+        They are chosen at the end of the current call, when all its decisions are known.
         """
         self._words.append(Word("", plugin, reason, chosen))
 
     def take(self) -> list[Word]:
-        """What was said since the last call, in order."""
+        """Remove and return the recorded decisions, in order."""
         words, self._words = self._words, []
         return words
 

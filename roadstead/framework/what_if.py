@@ -1,12 +1,12 @@
-"""What if pods came to some nodes or left them: the filters, asked of an overlay of those rows.
+"""What-ifs: filters run on copies of rows (an overlay) to which pods are added or removed.
 
-Two things stand on this. Filtering with nominated pods: where pods of equal or higher priority are
-nominated to a node, the pod must pass the filters with them on the node and without them. And the
-dry run of preemption, which takes pods from a node and puts some of them back.
+They have two uses. Filtering with nominated pods: if pods of equal or higher priority are nominated
+to a node, the pod must pass the filters with them on the node and without them. And the dry run of
+preemption, which removes pods from a node and adds some of them again.
 
-A plugin that reads only the row sees the overlay. One that looks across nodes is told what moved on
-the row (`PreFilterPlugin.moved`), and its Filter is asked with what comes of that; one whose
-PreFilter said Skip in the beginning stays skipped.
+A plugin that reads only the row is called with the overlay. For one that reads other nodes,
+`PreFilterPlugin.moved` computes what its Filter reads after the moves; one whose PreFilter returned
+Skip at first stays skipped.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods,
 addNominatedPods, RunPreFilterExtensionAddPod, RunPreFilterExtensionRemovePod).
@@ -38,7 +38,7 @@ PASSED = 0
 
 
 class Filtered(Protocol):
-    """What is asked of an evaluation (`roadstead/framework/evaluation.py`) that is up to date."""
+    """The interface of an up-to-date evaluation (`roadstead/framework/evaluation.py`)."""
 
     profile: Profile
     pod: PodClass
@@ -62,10 +62,10 @@ class Filtered(Protocol):
 
 
 class WhatIf:
-    """Some rows of an evaluation that is up to date; rows are numbered as they were given.
+    """An overlay of some rows of an up-to-date evaluation; row i is the i-th of the given rows.
 
-    Codes are those of the evaluation: PASSED, or k > 0 for `statuses[k - 1]`. fixed: what the
-    filters that read NODE facts say of the rows, where the evaluation has not found it.
+    Codes are those of the evaluation: PASSED, or k > 0 for `statuses[k - 1]`. fixed: codes and
+    positions of the filters that read NODE facts, if the evaluation has not computed them.
     """
 
     __slots__ = ("_evaluation", "_fixed", "_moved", "_nominated", "table")
@@ -88,7 +88,7 @@ class WhatIf:
         }
 
     def move(self, moves: Iterable[tuple[int, PodClass, int]]) -> None:
-        """Pods come to rows or leave them: (row, class, how many more or, below 0, fewer)."""
+        """Add pods to rows or remove them: (row, class, number of pods, below 0 to remove)."""
         by_class: dict[PodClass, dict[int, int]] = {}
         for row, info, change in moves:
             rows = by_class.setdefault(info, {})
@@ -102,22 +102,22 @@ class WhatIf:
                     del moved[info]
 
     def filter(self, rows: Rows) -> I32:
-        """What the filters say of some rows, with the nominated pods and without: int32[rows]."""
+        """Return the filters' codes of some rows, with nominated pods and without: int32[rows]."""
         codes = self.filter_with_nominated(rows)
         passed = np.flatnonzero(codes == PASSED)
         codes[passed] = self._run(rows[passed])
         return codes
 
     def filter_with_nominated(self, rows: Rows) -> I32:
-        """What the filters say with the nominated pods on their nodes: int32[rows].
+        """Return the filters' codes with the nominated pods on their nodes: int32[rows].
 
-        Rows to which none are nominated are not asked, and pass.
+        Rows without nominated pods are not evaluated, and pass.
         """
         codes: I32 = np.zeros(len(rows), dtype=np.int32)
         contended = [place for place, row in enumerate(rows.tolist()) if row in self._nominated]
         if contended:
             asked = rows[contended]
-            # Who was there before keeps its ports, whoever else wanted them.
+            # Removing the nominated pods also frees ports that the node's own pods use.
             ports = self.table.columns.port_set[asked]
             self._move_nominated(asked, 1)
             codes[contended] = self._run(asked)
@@ -148,7 +148,7 @@ class WhatIf:
     def _run_across(
         self, plugin: FilterPlugin, position: int, rows: Rows, codes: I32, positions: I32
     ) -> None:
-        """A plugin that looks across nodes; rows on which nothing moved for it go together."""
+        """Run a filter that reads other nodes; rows without moves are evaluated in one call."""
         assert isinstance(plugin, PreFilterPlugin)
         evaluation = self._evaluation
         before = evaluation.state.get(plugin.name)
@@ -178,9 +178,9 @@ class WhatIf:
 def counted_for(
     pod: PodClass, nominated: Mapping[PodClass, int], own: PodClass | None
 ) -> dict[PodClass, int]:
-    """Those of the pods nominated to a node that a pod must yield to.
+    """Return the pods nominated to a node that a pod must yield to.
 
-    own: the class as which the pod itself is among them; a pod does not yield to itself.
+    own: the class under which the pod itself is counted there; a pod does not yield to itself.
     """
     found = {
         info: count

@@ -1,1 +1,1 @@
-"""The node table: columns, interning, deltas."""
+"""The node table: one row per node, in columns, with the pods on each node by class."""

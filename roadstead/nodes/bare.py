@@ -1,7 +1,7 @@
-"""Nodes as upstream sees them behind an extender that answers with whole nodes.
+"""Bare nodes: nodes without pods and images, as after an extender that returns node objects.
 
 Upstream: pkg/scheduler/extender.go (Filter) makes a new NodeInfo of each node of the reply, which
-knows of no pod and of no image; Score is asked about those.
+has no pods and no images; Score is called with those.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from roadstead.nodes.table import NodeTable, Rows
 
 
 def bare(table: NodeTable, rows: Rows) -> NodeTable:
-    """A copy of some rows on which nothing runs and of which no image is known."""
+    """Return a copy of some rows without pods, ports and images."""
     copy = table.overlay(rows)
     columns = copy.columns
     for numbers in (columns.requested, columns.nonzero_requested, columns.pod_count):

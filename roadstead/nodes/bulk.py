@@ -1,4 +1,4 @@
-"""Many nodes come at once: columns are written class by class, not node by node."""
+"""Bulk insertion of nodes: columns are written class by class, not node by node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roadstead.nodes.pods_on_row import NO_PODS
 
 
 def write_nodes(columns: Columns, nodes: NodeList) -> list[str]:
-    """Appends rows without pods; what orders them is left to the table. The zone of each node."""
+    """Append rows without pods and return each node's zone; the table sets arrival and version."""
     classes, of_class = _used(nodes)
     start, stop = columns.size, columns.size + len(nodes)
     columns.fit_rows(stop)
@@ -37,7 +37,7 @@ def write_nodes(columns: Columns, nodes: NodeList) -> list[str]:
 
 
 def _used(nodes: NodeList) -> tuple[list[NodeFacts], I64]:
-    """Classes in the order in which nodes of them come, and the place of each node's among them."""
+    """Return the used classes in order of their first node, and each node's index among them."""
     used, first, code = np.unique(nodes.codes, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty(len(used), dtype=np.int64)
@@ -50,7 +50,7 @@ def _line(values: list[int] | list[bool]) -> I64:
 
 
 def _allocatable(columns: Columns, classes: list[NodeFacts]) -> I64:
-    """int64[resource, class]."""
+    """Return int64[resource, class]."""
     code = columns.classes.resources.code
     coded = [[(code(name), amount) for name, amount in each.allocatable] for each in classes]
     columns.fit_resources()
@@ -62,7 +62,7 @@ def _allocatable(columns: Columns, classes: list[NodeFacts]) -> I64:
 
 
 def _label_codes(columns: Columns, classes: list[NodeFacts]) -> dict[str, I32]:
-    """By key, int32[class]."""
+    """Return label codes by key: int32[class]."""
     found: dict[str, I32] = {}
     for place, each in enumerate(classes):
         for key, value in each.labels:

@@ -17,10 +17,10 @@ from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.pods_on_row import PodsOnRow
 
 PortSet = tuple[tuple[HostPort, int], ...]
-"""Sorted (port, how many pods hold it): a node's ports in use."""
+"""A node's ports in use: sorted (port, number of pods that use it)."""
 
 UP_TO_DATE = int(np.iinfo(np.int64).max)
-"""`snapshot_at` of a row that knows of every node, those to come included."""
+"""`snapshot_at` of a row whose snapshot includes every node, also future ones."""
 
 _START_CAPACITY = 16
 
@@ -30,28 +30,29 @@ Bools = NDArray[np.bool_]
 
 
 def name_hash(name: str) -> int:
-    """A stable 64-bit hash of a name: tie-breaks must not depend on process or order."""
+    """Return a stable 64-bit hash of a name: tie-breaks must not depend on process or order."""
     return int(name_hashes((name,))[0])
 
 
 def name_hashes(names: Sequence[str]) -> NDArray[np.uint64]:
-    """The hashes of names: uint64[name]."""
+    """Return the hashes of names: uint64[name]."""
     blake2b = hashlib.blake2b
     digests = [blake2b(name.encode(), digest_size=8).digest() for name in names]
     return np.frombuffer(b"".join(digests), dtype="<u8")
 
 
 class Columns:
-    """Rows are dense: row i of every array is the same node, rows `size` and above are free.
+    """The dense columns of a node table: row i of every array is the same node.
 
+    Rows `size` and above are free.
     allocatable, requested: int64[resource, capacity] in the units of `NodeFacts`.
     nonzero_requested: int64[2, capacity] (cpu in milli-CPU, memory in bytes).
-    facts: per row, the node or its class (see `node`). pods: how many of each class.
-    name_hash: uint64[capacity], found when it is first asked for.
-    version: int64[capacity], the table version that last touched the row.
-    changes: how often pods came or went; class_changed: at which of these each class last did, in
-        that order.
-    snapshot_at: int64[capacity], how many nodes had come when the row was last snapshotted.
+    facts: per row, the node or its class (see `node`). pods: number of pods of each class.
+    name_hash: uint64[capacity], computed on first use.
+    version: int64[capacity], the table version of the row's last change.
+    changes: number of times that pods were added or removed; class_changed: class → the number of
+        its last change, in ascending order.
+    snapshot_at: int64[capacity], how many nodes had arrived at the row's last snapshot.
     """
 
     __slots__ = (
@@ -97,7 +98,7 @@ class Columns:
         self.port_sets: Interner[PortSet] = Interner([()])
 
     def matrices(self) -> tuple[str, ...]:
-        """Names of the columns whose last axis is the row and that move as plain numbers."""
+        """Return the names of the numeric columns, whose last axis is the row."""
         return (
             "allocatable", "requested", "nonzero_requested", "allocatable_pods", "pod_count",
             "version", "arrival", "snapshot_at", "_name_hash", "unschedulable", "zone", "taint_set",
@@ -113,18 +114,18 @@ class Columns:
         return self._name_hash
 
     def put_hashes(self, hashes: NDArray[np.uint64]) -> None:
-        """Take over the hashes of all rows."""
+        """Set the hashes of all rows."""
         assert len(self.name_hash) >= len(hashes), "rows have no room yet"
         self._name_hash[: len(hashes)] = hashes
         self._hashed = len(hashes)
 
     def node(self, row: int) -> NodeFacts:
-        """The node of a row."""
+        """Return the node of a row."""
         facts = self.facts[row]
         return facts if facts.name else named_node(facts, self.names[row])
 
     def count_class(self, info: PodClass, change: int) -> None:
-        """Counts pods of a class coming (or, with a negative change, going)."""
+        """Count pods of a class as added or, with a negative change, removed."""
         left = self.class_counts.get(info, 0) + change
         assert left >= 0, f"fewer than no pods of {info!r}"
         self.changes += 1
@@ -136,7 +137,7 @@ class Columns:
             del self.class_counts[info]
 
     def fit_resources(self) -> None:
-        """Gives every known resource a line of its own (new resources start at 0 everywhere)."""
+        """Add a line for every known resource that has none; new resources start at 0."""
         missing = len(self.classes.resources) - len(self.allocatable)
         if missing > 0:
             empty = np.zeros((missing, self.capacity), dtype=np.int64)
@@ -144,7 +145,7 @@ class Columns:
             self.requested = np.concatenate([self.requested, empty])
 
     def fit_rows(self, rows: int) -> None:
-        """Makes room for at least `rows` rows."""
+        """Grow the columns to at least `rows` rows."""
         if rows <= self.capacity:
             return
         capacity = max(rows, 2 * self.capacity)
@@ -158,7 +159,7 @@ class Columns:
         self.capacity = capacity
 
     def label(self, key: str) -> LabelColumn:
-        """The column of a label key; an all-missing one for a key no node has had."""
+        """Return the column of a label key; all `MISSING` for a key that no node has had."""
         column = self.labels.get(key)
         if column is None:
             column = self.labels[key] = LabelColumn(self.capacity)
@@ -166,7 +167,8 @@ class Columns:
         return column
 
     def move_row(self, source: int, target: int) -> None:
-        """Copies every column of one row over another."""
+        """Copy every column of one row over another."""
+        # All rows below `_hashed` must have their hash, and that of the source may be missing.
         if source >= self._hashed > target:
             self._name_hash[source] = name_hash(self.names[source])
         for name in self.matrices():
@@ -179,7 +181,7 @@ class Columns:
         self.pods[target] = self.pods[source]
 
     def clear_row(self, row: int) -> None:
-        """Empties the last row, so that reuse starts from zeros."""
+        """Clear the last row, so that reuse starts from zeros."""
         self._hashed = min(self._hashed, row)
         for name in self.matrices():
             getattr(self, name)[..., row] = 0

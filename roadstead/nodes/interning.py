@@ -1,4 +1,4 @@
-"""Interning: values from manifests become small integer codes that columns can hold."""
+"""Interning: values from manifests become small integer codes for columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Interner(Generic[T]):
-    """Value → code in order of first sight. Codes never change; nothing is ever forgotten."""
+    """Value → code, in order of first use. Codes never change and values are never removed."""
 
     __slots__ = ("_code_of", "values")
 
@@ -20,7 +20,7 @@ class Interner(Generic[T]):
             self.code(value)
 
     def code(self, value: T) -> int:
-        """The code of a value, new if it was never seen."""
+        """Return the code of a value; a new value gets the next code."""
         code = self._code_of.get(value)
         if code is None:
             code = self._code_of[value] = len(self.values)
@@ -28,7 +28,7 @@ class Interner(Generic[T]):
         return code
 
     def find(self, value: T) -> int:
-        """The code of a value, or -1."""
+        """Return the code of a value, or -1."""
         return self._code_of.get(value, -1)
 
     def __len__(self) -> int:

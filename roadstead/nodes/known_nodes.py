@@ -1,4 +1,4 @@
-"""KnownNodes: the nodes of a table by name, each made when it is wanted."""
+"""KnownNodes: the nodes of a table by name, as a mapping that builds each node on access."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roadstead.nodes.table import NodeTable
 
 
 class KnownNodes(Mapping[str, NodeFacts]):
-    """A view of a table that holds all of its cluster's nodes, in the order in which they came."""
+    """A view of a table that has all nodes of its cluster, in order of arrival."""
 
     __slots__ = ("_table",)
 

@@ -1,7 +1,7 @@
-"""Label columns: per key one code per row, so that a selector looks at values, not at nodes.
+"""Label columns: per key one code per row, so that a selector is evaluated on values, not nodes.
 
-A requirement is evaluated once per distinct value of its key and gathered over the rows: unique
-hostnames cost a column of their own and nothing else.
+A requirement is evaluated once per distinct value of its key and gathered over the rows. So unique
+hostnames cost one column and nothing else.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from roadstead.nodes.interning import Interner
 
 MISSING = -1
 OWN = -2
-"""The value is the node's own name, which got no code yet: see `LabelColumn.settle`."""
+"""The value is the node's own name, which has no code yet: see `LabelColumn.settle`."""
 
 
 class LabelColumn:
     """Codes of one label key: int32[capacity], `MISSING` where the node lacks the key.
 
-    has_own: some rows may be `OWN`. `Columns.label` gives columns of which none is.
+    has_own: some rows may be `OWN`. In the columns that `Columns.label` returns, none are.
     """
 
     __slots__ = ("codes", "has_own", "values")
@@ -33,7 +33,7 @@ class LabelColumn:
         self.has_own = False
 
     def settle(self, names: list[str]) -> None:
-        """Gives own names their codes: who never asks for hostnames never keeps them twice."""
+        """Assign codes to own names; names that no selector reads are never stored twice."""
         if not self.has_own:
             return
         rows = np.flatnonzero(self.codes == OWN)
@@ -50,7 +50,7 @@ class LabelColumn:
 def match_requirement(
     key: str, requirement: Requirement, values: Interner[str], codes: NDArray[np.int32]
 ) -> NDArray[np.bool_]:
-    """Which rows satisfy a requirement on `key`. codes: int32[row] → bool[row]."""
+    """Return which rows satisfy a requirement on `key`. codes: int32[row] → bool[row]."""
     absent = requirement.matches({})
     if requirement.operator in ("In", "NotIn"):
         hit = np.zeros(len(values) + 1, dtype=np.bool_)
@@ -72,7 +72,7 @@ def match_term(
     match_label: Callable[[Requirement], NDArray[np.bool_]],
     names: list[str],
 ) -> NDArray[np.bool_]:
-    """Which rows satisfy a node selector term: bool[row]. A term that cannot be parsed: none."""
+    """Return which rows satisfy a node selector term: bool[row]; no row if it is not parseable."""
     if term.error or not (term.expressions or term.fields):
         return np.zeros(len(names), dtype=np.bool_)
     result = np.ones(len(names), dtype=np.bool_)
@@ -84,7 +84,7 @@ def match_term(
 
 
 def match_fields(term: NodeSelectorTerm, names: list[str]) -> NDArray[np.bool_]:
-    """Rows whose metadata.name satisfies the field expressions of a term: bool[row]."""
+    """Return the rows whose metadata.name satisfies a term's field expressions: bool[row]."""
     result = np.ones(len(names), dtype=np.bool_)
     for field in term.fields:
         # One look-up per node in a set: a DaemonSet names a node for each of its pods.

@@ -1,12 +1,12 @@
-"""The order in which nodes are looked at: zone by zone in turn, renewed as upstream's snapshot is.
+"""The order in which nodes are searched: round robin over zones, renewed as upstream's snapshot.
 
     zone a: n1 n4 n5            n1 n2 n3 n4 n6 n5
     zone b: n2 n6         ──►   (first of each zone, second of each zone, …)
     zone c: n3
 
-Zones stand in the order in which they came to have nodes, nodes of a zone in the order in which
-they came to it. A snapshot takes the order anew only when it sees nodes come or go: a node that
-merely changed its zone keeps its place until then.
+Zones are in order of their first node, nodes of a zone in order of their arrival in it. A snapshot
+renews the order only if nodes were added or removed: a node that merely changed its zone keeps its
+place until then.
 
 Upstream: pkg/scheduler/backend/cache/node_tree.go and cache.go (UpdateSnapshot,
 updateNodeInfoSnapshotList).
@@ -21,7 +21,7 @@ from itertools import chain, zip_longest
 class NodeTree:
     """Nodes by zone; `version` grows with every change.
 
-    What comes is only noted until somebody asks for the order: most tables are never asked.
+    Added nodes are only listed until the order is read, because that of most tables never is.
     """
 
     __slots__ = ("_late", "_zone_of", "_zones", "version")
@@ -41,14 +41,14 @@ class NodeTree:
         return name in self._zone_of
 
     def put(self, name: str, zone: str) -> None:
-        """A node comes, or changes; one that changes its zone goes to the end of the new one."""
+        """Add or update a node; a node with another zone moves to the end of the new zone."""
         if self._late:
             self.put_all((name,), (zone,))
         else:
             self._put(name, zone)
 
     def put_all(self, names: Sequence[str], zones: Sequence[str]) -> None:
-        """Nodes come, as by `put`, in order."""
+        """Add or update nodes, in order, as `put` does."""
         self._late.append((names, zones))
         self.version += 1
 
@@ -58,6 +58,7 @@ class NodeTree:
         for names, zones in late:
             for name, zone in zip(names, zones, strict=True):
                 self._put(name, zone)
+        # `put_all` has counted these changes already.
         self.version = version
 
     def _put(self, name: str, zone: str) -> None:
@@ -71,7 +72,7 @@ class NodeTree:
         self.version += 1
 
     def remove(self, name: str) -> None:
-        """A node goes; a zone without nodes loses its turn. KeyError for an unknown node."""
+        """Remove a node, and its zone if it was the last one. KeyError for an unknown node."""
         self._settle()
         self._remove(name)
 
@@ -83,14 +84,14 @@ class NodeTree:
         self.version += 1
 
     def listed(self) -> tuple[str, ...]:
-        """All names, zones in turn."""
+        """Return all names, round robin over zones."""
         self._settle()
         turns = zip_longest(*self._zones.values())
         return tuple(name for name in chain.from_iterable(turns) if name is not None)
 
 
 class NodeOrder:
-    """The order that snapshots of a tree see. names: as of the last snapshot."""
+    """The node order of a tree's snapshots. names: as of the last snapshot."""
 
     __slots__ = ("_known", "_version", "names")
 
@@ -100,14 +101,14 @@ class NodeOrder:
         self._version = -1
 
     def snapshot(self, tree: NodeTree) -> tuple[str, ...]:
-        """The order of a cycle that begins now."""
+        """Take a snapshot at the start of a cycle, and return the order."""
         if tree.version != self._version:
             self._version = tree.version
             self.renew(tree.listed())
         return self.names
 
     def renew(self, listed: tuple[str, ...]) -> None:
-        """Takes a tree's list where it has other nodes than were seen last."""
+        """Replace the order by a tree's list if its set of nodes is another than before."""
         known = frozenset(listed)
         if known != self._known:
             self.names, self._known = listed, known

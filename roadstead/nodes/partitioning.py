@@ -1,8 +1,8 @@
-"""Which partition a node belongs to: by zone, large zones split, small ones sharing a partition.
+"""Partitions of nodes by zone: large zones are split, small zones share a partition.
 
-A fleet that is known at the start is dealt out at once (`plan`): zones in order of size go to the
-partition with the fewest nodes, and a zone larger than a fair share is cut into parts first. A node
-that comes later joins the smallest partition that has its zone, or the smallest of all.
+The nodes at the start are assigned together (`plan`): zones in order of size go to the partition
+with the fewest nodes, and a zone larger than a fair share is split first. A node added later joins
+the smallest partition that has its zone and less than a fair share, or the smallest of all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Partitioning:
         self._partition_of: dict[str, tuple[int, str]] = {}
 
     def plan(self, nodes: Iterable[NodeFacts]) -> list[list[NodeFacts]]:
-        """Deals out a fleet; the nodes of each partition, in their given order."""
+        """Assign the nodes at the start; return those of each partition, in their given order."""
         by_zone: dict[str, list[NodeFacts]] = {}
         for facts in nodes:
             by_zone.setdefault(facts.zone, []).append(facts)
@@ -48,7 +48,7 @@ class Partitioning:
         return dealt
 
     def place(self, facts: NodeFacts) -> int:
-        """The partition of a node that comes (or comes again with changed facts)."""
+        """Assign a new node; return its partition, which a node with changed facts keeps."""
         known = self._partition_of.get(facts.name)
         if known is not None:
             return known[0]
@@ -60,18 +60,18 @@ class Partitioning:
         return partition
 
     def deal(self, nodes: NodeList) -> list[Rows]:
-        """Deals out nodes that come: the places of each partition's in the list."""
+        """Assign new nodes; return the list indices of each partition's nodes."""
         if not any(self.sizes):
             self.plan(nodes)
         partitions = np.array([self.place(facts) for facts in nodes], dtype=np.intp)
         return [np.flatnonzero(partitions == partition) for partition in range(len(self.sizes))]
 
     def partition_of(self, node_name: str) -> int:
-        """The partition of a known node. KeyError for another."""
+        """Return the partition of a node. KeyError for an unknown one."""
         return self._partition_of[node_name][0]
 
     def remove(self, node_name: str) -> int:
-        """A node goes; the partition it was in. KeyError for an unknown node."""
+        """Remove a node; return the partition it was in. KeyError for an unknown node."""
         partition, zone = self._partition_of.pop(node_name)
         self.sizes[partition] -= 1
         self._zones[partition][zone] -= 1
@@ -87,7 +87,7 @@ class Partitioning:
 
 
 class OnePartition(Partitioning):
-    """Everything is in the one partition that there is: nothing has to be known of a node."""
+    """A single partition, which needs no data about nodes."""
 
     __slots__ = ()
 
@@ -111,5 +111,5 @@ class OnePartition(Partitioning):
 
 
 def partitioning_over(partitions: int) -> Partitioning:
-    """How nodes are dealt to so many partitions."""
+    """Return the partitioning for a number of partitions."""
     return OnePartition() if partitions == 1 else Partitioning(partitions)

@@ -1,7 +1,7 @@
-"""PodClass: one class of pods, compiled against the codes of one process.
+"""PodClass: the set of pods with equal facts, compiled with the codes of one process.
 
-`PodFacts` are values that cross boundaries; a `PodClass` is their single instance in this process,
-so that it compares and hashes by identity and can carry compiled vectors.
+`PodFacts` are values that are sent between processes; a `PodClass` is their single instance in this
+process, so that it compares and hashes by identity and can hold compiled data.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 
 
 class PodClass:
-    """A class of pods.
+    """The pods with equal facts.
 
-    kind: equal for classes that differ in nothing but the amounts of what they ask for.
-    asked: (code of a resource, amount) for what is requested, zero amounts left out.
+    kind: the shape: equal for classes that differ only in the amounts of their requests.
+    asked: (code of a resource, amount) for each request, without zero amounts.
     nonzero: cpu in milli-CPU and memory in bytes as scoring counts a pod on a node.
     scored: resource → amount as NodeResourcesFit scores the pod itself, cpu and memory non-zero.
     labels: the pod's labels as a mapping.
@@ -47,7 +47,7 @@ class PodClass:
         )
 
     def alone(self, count: int) -> dict[PodClass, int]:
-        """So many pods of this class and none of another: one mapping, never to be written to."""
+        """Return the mapping {self: count}, shared by all callers; it must not be modified."""
         found = self._alone.get(count)
         if found is None:
             found = self._alone[count] = {self: count}
@@ -58,7 +58,7 @@ class PodClass:
 
 
 class PodClasses:
-    """The classes known to this process: facts → PodClass, and the resource codes they share."""
+    """The pod classes of this process: facts → PodClass, and the resource codes they share."""
 
     __slots__ = ("_by_id", "_kinds", "_place_of", "infos", "resources")
 
@@ -70,7 +70,7 @@ class PodClasses:
         self._kinds: Interner[Hashable] = Interner()
 
     def info(self, facts: PodFacts) -> PodClass:
-        """The one PodClass of these facts; cheap when the same facts object comes again."""
+        """Return the one PodClass of these facts; cheap if the same object was passed before."""
         known = self._by_id.get(id(facts))
         if known is not None and known.facts is facts:
             return known
@@ -83,14 +83,14 @@ class PodClasses:
         return self.infos[place]
 
     def infos_of(self, pods: Sequence[PodFacts]) -> list[PodClass]:
-        """As `info` for each; facts that are one object are looked up once."""
+        """Return `info` of each; facts that are one object are looked up once."""
         ids = list(map(id, pods))
         found = {key: self.info(facts) for key, facts in dict(zip(ids, pods, strict=True)).items()}
         return [found[key] for key in ids]
 
 
 def _kind_of(facts: PodFacts) -> Hashable:
-    """All but amounts; of those, which there are, and which of them are 0."""
+    """Return all facts but amounts, and which amounts there are and are not 0."""
     apart = facts.container_requests
     return (
         beside_amounts(facts),

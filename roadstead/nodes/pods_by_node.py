@@ -1,8 +1,8 @@
-"""Which pod is on which node, and who is on a node once somebody asks for that.
+"""The node of each pod and, built on first use, the pods of each node.
 
-Most runs never ask: only preemption does, and nodes that go or come back. A list for each of a
-million nodes takes more memory than all else that is known of them, so the lists are made by the
-first who asks, and kept from then on.
+Most runs never need the second: only preemption does, and nodes that are removed or return. A list
+for each of a million nodes takes more memory than all other data about them, so the lists are built
+by the first call that reads them, and maintained from then on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 
 class PodsByNode:
-    """UID → node, in the order in which the pods came; not to be written to from outside."""
+    """UID → node (`node_of`), in order of arrival; read-only for callers."""
 
     __slots__ = ("_listed", "node_of")
 
@@ -20,21 +20,21 @@ class PodsByNode:
         self._listed: dict[str, dict[str, None]] | None = None
 
     def add(self, uid: str, node: str) -> None:
-        """A pod that is nowhere comes to a node."""
+        """Add a pod that is on no node to a node."""
         self.node_of[uid] = node
         if self._listed is not None:
             self._listed.setdefault(node, {})[uid] = None
 
     def add_all(self, uids: Sequence[str], nodes: Sequence[str]) -> None:
-        """Pods that are nowhere come to nodes."""
-        # A dictionary goes into a large one faster than pairs do.
+        """Add pods that are on no node to nodes."""
+        # Merging a dictionary into a large one is faster than inserting pairs.
         self.node_of |= dict(zip(uids, nodes, strict=True))
         if self._listed is not None:
             for uid, node in zip(uids, nodes, strict=True):
                 self._listed.setdefault(node, {})[uid] = None
 
     def pop(self, uid: str) -> str:
-        """A pod leaves; the node it was on. KeyError for one that is nowhere."""
+        """Remove a pod; return the node it was on. KeyError if it is on none."""
         node = self.node_of.pop(uid)
         if self._listed is not None:
             here = self._listed[node]
@@ -44,11 +44,11 @@ class PodsByNode:
         return node
 
     def on(self, node: str) -> tuple[str, ...]:
-        """Who is on a node, in the order in which they came."""
+        """Return the UIDs of the pods on a node, in order of arrival."""
         return tuple(self._lists().get(node, ()))
 
     def nodes(self) -> tuple[str, ...]:
-        """The nodes on which there are pods."""
+        """Return the nodes that have pods."""
         return tuple(self._lists())
 
     def _lists(self) -> dict[str, dict[str, None]]:
@@ -59,7 +59,7 @@ class PodsByNode:
         return self._listed
 
     def validate(self) -> None:
-        """Asserts that both directions agree."""
+        """Assert that both directions agree."""
         if self._listed is not None:
             listed = {uid: name for name, pods in self._listed.items() for uid in pods}
             assert listed == self.node_of, "pods by node and nodes by pod disagree"

@@ -1,7 +1,7 @@
-"""How many pods of each class are on a row, as a mapping that rows share where they can.
+"""The number of pods of each class on a row, as a mapping that rows share where they can.
 
-Most rows of a large cluster hold no pod, or pods of one class: such mappings are never written to,
-and all rows that are alike have the same one. Only a row with pods of several classes has its own.
+Most rows of a large cluster have no pods, or pods of one class: such mappings are never modified,
+and rows with equal content share one. Only a row with pods of several classes has its own.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from roadstead.nodes.pod_class import PodClass
 PodsOnRow = dict[PodClass, int]
 
 NO_PODS: PodsOnRow = {}
-"""Of every row without pods."""
+"""The mapping of every row without pods."""
 
 
 def changed(here: PodsOnRow, info: PodClass, change: int) -> PodsOnRow:
-    """What is on a row once pods of a class came or, with a negative change, left.
+    """Return a row's pods after pods of a class were added or, with a negative change, removed.
 
-    `here` is not to be used any more. AssertionError where more leave than there are.
+    `here` must not be used any more. AssertionError if more are removed than there are.
     """
     count = here.get(info, 0) + change
     assert count >= 0, f"no pod of {info!r} is there to leave"
@@ -35,7 +35,7 @@ def changed(here: PodsOnRow, info: PodClass, change: int) -> PodsOnRow:
 
 
 def duplicate(here: PodsOnRow) -> PodsOnRow:
-    """The same for another row, which may change by itself."""
+    """Return an equal mapping for another row, independent of this one."""
     if len(here) > 1:
         return dict(here)
     for info, count in here.items():
@@ -44,7 +44,7 @@ def duplicate(here: PodsOnRow) -> PodsOnRow:
 
 
 def add_each(on_rows: list[PodsOnRow], rows: Sequence[int], infos: Sequence[PodClass]) -> None:
-    """Pods come to rows, one to each of `rows`."""
+    """Add pods to rows: infos[i] to rows[i]."""
     for row, info in zip(rows, infos, strict=True):
         here = on_rows[row]
         if not here:

@@ -1,4 +1,7 @@
-"""Host ports in use on a node, as a table counts them and as a what-if lists them."""
+"""Host ports in use on a node, as a table counts them and as a what-if lists them.
+
+A table counts the pods that use a port; upstream's what-ifs only know whether it is in use.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,11 @@ from roadstead.nodes.columns import PortSet
 
 
 def listed(ports: dict[HostPort, int], moved: Iterable[HostPort], change: int) -> PortSet:
-    """Ports of a node in a what-if: in use or not. As upstream has it, who leaves frees a port that
-    another pod of the node holds as well (framework/types.go, HostPortInfo)."""
+    """Return a node's ports in a what-if: in use or not.
+
+    As upstream, a removed pod frees a port even if another pod of the node uses it, too
+    (framework/types.go, HostPortInfo).
+    """
     for port in moved:
         if change > 0:
             ports[port] = 1

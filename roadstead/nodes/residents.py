@@ -1,12 +1,11 @@
-"""Who is on each node, and who is meant to come: what the counts of a table leave out.
+"""The individual pods on each node, and the nominated pods: data that a table's counts omit.
 
 The table counts pods by class; preemption must name them. `Residents` keeps, per node, the UIDs of
-its pods with their classes, in the order in which they came, and the little that only some pods
-have: a name that the UID does not tell, a start time. Pods that were counted without a UID are
-nobody in particular.
+its pods with their classes, in order of arrival, and data that only some pods have: a key that
+differs from the UID, a start time. Pods that were counted without a UID are not in it.
 
 `Nominations` keeps, per node, how many pods of each class are nominated to it (they wait for
-victims to go). They are counted nowhere; filtering adds them where that matters.
+victims to leave). The table does not count them; filtering adds them where they matter.
 Upstream: pkg/scheduler/backend/queue/nominator.go.
 """
 
@@ -29,7 +28,7 @@ class Resident(NamedTuple):
 
 
 class Residents:
-    """The pods on nodes by UID, in the order in which they came; a pod is on one node."""
+    """The pods on nodes by UID, in order of arrival; a pod is on one node."""
 
     __slots__ = ("_info_of", "_key_of", "_pods", "_started_s")
 
@@ -42,7 +41,7 @@ class Residents:
     def add(
         self, node: str, uid: str, info: PodClass, key: str = "", started_s: float | None = None
     ) -> None:
-        """A pod comes to a node. key: its namespace/name, where the UID is another text."""
+        """Add a pod to a node. key: its namespace/name, if it differs from the UID."""
         if uid in self._info_of:
             self._leave(uid)
         self._pods.add(uid, node)
@@ -59,7 +58,7 @@ class Residents:
         infos: Sequence[PodClass],
         keys: Sequence[str],
     ) -> None:
-        """Pods, each once, come to nodes, as by `add`."""
+        """Add pods, each once, to nodes, as `add` does."""
         for uid in self._info_of.keys() & uids:
             self._leave(uid)
         self._pods.add_all(uids, nodes)
@@ -69,7 +68,7 @@ class Residents:
         )
 
     def remove(self, node: str, info: PodClass, uid: str = "") -> None:
-        """A pod leaves a node; without a UID the last of its class that came."""
+        """Remove a pod from a node; without a UID, the last of its class that arrived."""
         if not uid:
             here = reversed(self._pods.on(node))
             uid = next((each for each in here if self._info_of[each] is info), "")
@@ -77,7 +76,7 @@ class Residents:
             self._leave(uid)
 
     def clear(self, node: str) -> None:
-        """A node goes with all that is on it."""
+        """Remove all pods of a node."""
         for uid in self._pods.on(node):
             self._leave(uid)
 
@@ -86,16 +85,16 @@ class Residents:
         return self._pods.node_of.get(uid) == node
 
     def node_of(self, uid: str) -> str | None:
-        """Where a pod is, if it is on a node."""
+        """Return the node of a pod, None if it is on none."""
         return self._pods.node_of.get(uid)
 
     def resident(self, uid: str) -> Resident:
-        """A pod that is on a node."""
+        """Return a pod that is on a node."""
         key, started_s = self._key_of.get(uid, uid), self._started_s.get(uid)
         return Resident(uid, key, started_s, self._info_of[uid])
 
     def on(self, node: str) -> Iterator[Resident]:
-        """The pods on a node, first come first."""
+        """Iterate over the pods on a node in order of arrival."""
         yield from map(self.resident, self._pods.on(node))
 
     def _leave(self, uid: str) -> None:
@@ -120,12 +119,12 @@ class Nominations:
         return iter(self._to)
 
     def add(self, node: str, info: PodClass, count: int = 1) -> None:
-        """Pods of a class are nominated to a node."""
+        """Nominate pods of a class to a node."""
         here = self._to.setdefault(node, {})
         here[info] = here.get(info, 0) + count
 
     def remove(self, node: str, info: PodClass) -> bool:
-        """One nomination less; False where there was none of this class."""
+        """Remove one nomination; return False if there was none of this class."""
         here = self._to.get(node, {})
         left = here.get(info, 0) - 1
         if left > 0:
@@ -137,5 +136,5 @@ class Nominations:
         return True
 
     def to(self, node: str) -> Mapping[PodClass, int]:
-        """The classes nominated to a node and how many pods of each."""
+        """Return the classes nominated to a node and the number of pods of each."""
         return self._to.get(node, {})

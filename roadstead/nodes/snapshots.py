@@ -1,9 +1,9 @@
-"""When each row was last snapshotted: upstream's node snapshots keep what was known then.
+"""The time of each row's last snapshot: upstream's node snapshots contain outdated data.
 
-At the start of a cycle upstream copies those nodes that changed since the last one. What a copy
-says of other nodes (on how many of them its images are) stays until its own node changes again.
-`arrived` counts the nodes that had come to the cluster by then. Where no snapshots are taken, as in
-the actors, every row is up to date.
+At the start of a cycle upstream copies those nodes that changed since the last one. A copy's data
+about other nodes (how many of them have its images) is kept until its own node changes again.
+`arrived` counts the nodes that had arrived in the cluster by then. Where no snapshots are taken, as
+in the actors, every row is up to date.
 Upstream: pkg/scheduler/backend/cache/cache.go (UpdateSnapshot).
 """
 
@@ -15,7 +15,7 @@ from roadstead.nodes.table import NodeTable
 
 
 def take_snapshot(table: NodeTable, arrived: int) -> None:
-    """A cycle begins, and looks anew at the rows that changed since the last one."""
+    """Snapshot the rows that changed since the last cycle, at the start of a cycle."""
     columns = table.columns
     rows = np.flatnonzero(columns.version[: columns.size] > columns.snapshot_version)
     columns.snapshot_version = table.version
@@ -23,14 +23,14 @@ def take_snapshot(table: NodeTable, arrived: int) -> None:
     renewed = rows[columns.snapshot_at[rows] != arrived]
     columns.snapshot_at[renewed] = arrived
     if columns.image_set[renewed].any():
-        # The answers of plugins that read nothing but nodes change with it.
+        # Counts of images change the answers of plugins that read only NODE facts.
         table.version += 1
         table.node_version = table.version
         columns.snapshot_version = table.version
 
 
 def is_behind(table: NodeTable, node_name: str, arrived: int) -> bool:
-    """Whether a row has images and was snapshotted before the last of `arrived` nodes came."""
+    """Whether a row has images and its snapshot is older than the last of `arrived` nodes."""
     row = table.row_of(node_name)
     behind = table.columns.snapshot_at[row] < arrived
     return bool(behind and table.columns.image_set[row])

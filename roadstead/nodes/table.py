@@ -1,7 +1,7 @@
-"""The node table that events change. What plugins read of it is a `Table` (`roadstead.nodes.view`).
+"""The node table, which events change. Plugins read it as a `Table` (`roadstead.nodes.view`).
 
 `overlay(rows)` is an independent copy of some rows in which pods may be added and removed:
-preemption, nominated pods and what-ifs stand on it, and plugins cannot tell it from the table.
+preemption, nominated pods and what-ifs use it, and plugins read it like the table.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ __all__ = ["NodeTable", "Rows", "Table", "name_hash"]
 
 
 FEW_PODS = 4
-"""So few of a class are counted one by one: NumPy takes longer to begin."""
+"""Fewer pods of a class than this are counted one by one, since NumPy has a fixed cost per call."""
 
 
 class NodeTable(Table):
-    """The table that events change. Rows are dense: a removed node's row is taken by the last one.
+    """The table that events change. Rows are dense: the last row replaces that of a removed node.
 
-    `version` grows by one with every change. `node_version` grows when nodes (not pods) change:
-    what was computed from a node's own facts is valid as long as it stands still. `arrived` counts
-    the nodes that have come, those that left included. `tree` has the nodes that events brought
-    (copies of rows have none), by zone. residents, nominations: copies of rows have none either.
-    lists_ports: ports are in use or not, as in upstream's what-ifs, instead of being counted.
+    `version` grows with every change. `node_version` grows when nodes (not pods) change: results
+    computed from nodes' own facts are valid while it stays equal. `arrived` counts the nodes that
+    were ever added, removed ones included. `tree` has the nodes that events added, by zone; copies
+    of rows have none. residents, nominations: copies of rows have none either. lists_ports: ports
+    are in use or not, as in upstream's what-ifs, instead of being counted.
     """
 
     __slots__ = (
@@ -58,7 +58,7 @@ class NodeTable(Table):
 
     @staticmethod
     def copy_of(columns: Columns, rows: Rows) -> NodeTable:
-        """A table of copies of `rows`, sharing classes and interned values."""
+        """Return a table of copies of `rows`, sharing classes and interned values."""
         copy = NodeTable(columns.classes)
         target = copy.columns
         target.capacity = max(1, len(rows))
@@ -70,7 +70,7 @@ class NodeTable(Table):
                 name,
                 gathered if len(rows) else np.zeros_like(gathered, shape=(*gathered.shape[:-1], 1)),
             )
-        # Its versions are its own: no row of a new copy was changed yet.
+        # A copy has versions of its own: no row of a new copy has changed yet.
         target.version[:] = 0
         for key, column in columns.labels.items():
             copied = target.label(key)
@@ -89,13 +89,13 @@ class NodeTable(Table):
         return copy
 
     def index_names(self) -> None:
-        """Finds every name's row again, after columns were filled at once."""
+        """Rebuild the index from names to rows after a bulk write of the columns."""
         self._row_of = {name: row for row, name in enumerate(self.columns.names)}
         self.version += 1
         self.node_version = self.version
 
     def overlay(self, rows: Rows) -> NodeTable:
-        """An independent copy of some rows, in which pods may come and go."""
+        """Return an independent copy of some rows, in which pods may be added and removed."""
         return NodeTable.copy_of(self.columns, rows)
 
     @property
@@ -106,21 +106,21 @@ class NodeTable(Table):
         return name in self._row_of
 
     def row_of(self, name: str) -> int:
-        """The row of a node. KeyError if there is none."""
+        """Return the row of a node. KeyError if there is none."""
         return self._row_of[name]
 
     def each_row(self, names: Iterable[str]) -> list[int]:
-        """The row of each node. KeyError if there is none of a name."""
+        """Return the row of each node. KeyError for an unknown name."""
         row_of = self._row_of
         return [row_of[name] for name in names]
 
     def missing(self, names: Iterable[str]) -> set[str]:
-        """Those names of which there is no node."""
+        """Return the names without a node."""
         row_of = self._row_of
         return {name for name in names if name not in row_of}
 
     def rows_of(self, names: Iterable[str]) -> Rows:
-        """Rows of those names that exist."""
+        """Return the rows of those names that exist."""
         found = [self._row_of[name] for name in names if name in self._row_of]
         return np.array(found, dtype=np.intp)
 
@@ -128,10 +128,10 @@ class NodeTable(Table):
         return self.columns.names
 
     def add_node(self, facts: NodeFacts, arrival: int | None = None) -> None:
-        """A node appears, without pods. AssertionError if it is there already.
+        """Add a node without pods. AssertionError if it is in the table already.
 
-        arrival: its place in the order in which nodes came to the whole cluster; where a table
-        holds all of it, that is the order of these calls.
+        arrival: its place in the order of arrival in the whole cluster; the default, the order of
+        these calls, is right for a table of all nodes.
         """
         assert facts.name not in self._row_of, f"node {facts.name} is in the table already"
         columns = self.columns
@@ -148,7 +148,7 @@ class NodeTable(Table):
         self._write_facts(row, facts)
 
     def add_nodes(self, nodes: NodeList, arrivals: I64 | None = None) -> None:
-        """Nodes appear, as by `add_node` one after another. arrivals: int64[node]."""
+        """Add nodes, as `add_node` one after another. arrivals: int64[node]."""
         if not nodes:
             return
         columns, start = self.columns, self.columns.size
@@ -169,7 +169,7 @@ class NodeTable(Table):
         self.node_version = self.version
 
     def update_node(self, facts: NodeFacts) -> None:
-        """A node's own facts change; its pods stay."""
+        """Replace a node's own facts; its pods stay."""
         row = self._row_of[facts.name]
         for column in self.columns.labels.values():
             column.codes[row] = -1
@@ -177,7 +177,7 @@ class NodeTable(Table):
         self._write_facts(row, facts)
 
     def remove_node(self, name: str) -> None:
-        """A node disappears with all that is on it. KeyError if there is none."""
+        """Remove a node and its pods. KeyError if there is none."""
         row = self._row_of.pop(name)
         self.tree.remove(name)
         columns = self.columns
@@ -220,7 +220,10 @@ class NodeTable(Table):
         columns.version[row] = self.version
 
     def rows_changed_since(self, version: int) -> Rows:
-        """Rows that a pod came to or left since `version` (while `node_version` stood still)."""
+        """Return the rows whose pods or nominations changed since `version`.
+
+        Valid while `node_version` stays equal.
+        """
         return np.flatnonzero(self.columns.version[: self.columns.size] > version)
 
     def add_pod(
@@ -233,9 +236,9 @@ class NodeTable(Table):
         key: str = "",
         started_s: float | None = None,
     ) -> int:
-        """Pods of a class come to a node; the row they changed. KeyError for an unknown node.
+        """Add pods of a class to a node; return the changed row. KeyError for an unknown node.
 
-        uid, key, started_s: who comes, where one pod does (see `Residents`).
+        uid, key, started_s: of the pod, if it is one (see `Residents`).
         """
         row = self._row_of[node_name]
         if uid:
@@ -246,9 +249,9 @@ class NodeTable(Table):
         return row
 
     def add_pods(self, rows: Sequence[int], infos: Sequence[PodClass]) -> None:
-        """Pods come to rows, one to each of `rows`, as by `add_pod`: rows[i] gets infos[i].
+        """Add infos[i] to rows[i] for each i, as `add_pod` does.
 
-        Who they are is for `Residents` to be told.
+        The caller adds the pods to `residents`.
         """
         add_each(self.columns.pods, rows, infos)
         rows_of: defaultdict[PodClass, list[int]] = defaultdict(list)
@@ -262,9 +265,9 @@ class NodeTable(Table):
             self._count_rows(its_rows, info, [1] * len(its_rows))
 
     def shift(self, changes: Mapping[int, int], info: PodClass) -> None:
-        """So many more or, below 0, fewer pods of a class are on each of some rows.
+        """Add pods of a class to rows or, with a number below 0, remove them: row → number.
 
-        For overlays: who they are is told nobody.
+        For overlays, which have no residents.
         """
         pods = self.columns.pods
         for row, change in changes.items():
@@ -272,7 +275,7 @@ class NodeTable(Table):
         self._count_rows(list(changes), info, list(changes.values()))
 
     def _count_rows(self, on: Sequence[int], info: PodClass, changes: Sequence[int]) -> None:
-        """As `_count_pods` on each of many rows, which may come twice."""
+        """Do `_count_pods` on many rows, which may repeat."""
         columns, rows, change = self.columns, np.array(on, np.intp), np.array(changes, np.int64)
         for row, each in zip(on, changes, strict=True) if info.facts.host_ports else ():
             self._count_ports(row, info, each)
@@ -288,7 +291,7 @@ class NodeTable(Table):
         columns.version[rows] = self.version
 
     def remove_pod(self, node_name: str, info: PodClass, *, uid: str = "") -> int:
-        """A pod of a class leaves a node; the row it changed."""
+        """Remove a pod of a class from a node; return the changed row."""
         row = self._row_of[node_name]
         self.residents.remove(node_name, info, uid)
         pods = self.columns.pods
@@ -298,17 +301,17 @@ class NodeTable(Table):
         return row
 
     def nominate(self, node_name: str, info: PodClass, count: int = 1) -> None:
-        """Pods of a class are to come to a node, be it known or not."""
+        """Nominate pods of a class to a node, which may be unknown."""
         self.nominations.add(node_name, self.as_nominated(info), count)
         self._touch(node_name)
 
     def withdraw(self, node_name: str, info: PodClass) -> None:
-        """Ends one nomination; nothing changes where there is none."""
+        """Remove one nomination, if there is one."""
         if self.nominations.remove(node_name, self.as_nominated(info)):
             self._touch(node_name)
 
     def as_nominated(self, info: PodClass) -> PodClass:
-        """The class as which a pod is among the nominated: to which node is told beside it."""
+        """Return the class under which a nominated pod is counted, without its nominated node."""
         if not info.facts.nominated_node_name:
             return info
         return self.classes.info(replace(info.facts, nominated_node_name=""))
@@ -323,7 +326,7 @@ class NodeTable(Table):
         columns = self.columns
         if len(columns.requested) < len(columns.classes.resources):
             columns.fit_resources()
-        # One number at a time: for a few of them NumPy's own way takes four times as long.
+        # One number at a time: for a few numbers, vectorized NumPy takes four times as long.
         requested, nonzero = columns.requested, columns.nonzero_requested
         for code, amount in info.asked:
             requested[code, row] += change * amount
@@ -343,7 +346,7 @@ class NodeTable(Table):
         columns.port_set[row] = columns.port_sets.code(count(ports, info.facts.host_ports, change))
 
     def validate(self) -> None:
-        """Asserts that every sum equals a recount from the pods on the node."""
+        """Assert that every sum equals a recount from the pods on the node."""
         rebuilt = NodeTable(self.classes)
         for row in range(len(self)):
             facts = self.facts(row)
@@ -357,7 +360,7 @@ class NodeTable(Table):
         assert not differences, "\n".join(differences)
 
     def differences(self, other: NodeTable) -> list[str]:
-        """What two tables of the same classes say differently of their nodes, row order aside."""
+        """Return the differences between two tables of the same classes, except row order."""
         found = [f"{name}: only on one side" for name in self._row_of.keys() ^ other._row_of.keys()]
         for name in sorted(self._row_of.keys() & other._row_of.keys()):
             ours, theirs = (table.row_facts(name) for table in (self, other))
@@ -369,7 +372,7 @@ class NodeTable(Table):
         return found
 
     def row_facts(self, name: str) -> dict[str, object]:
-        """One node's line, free of codes: for comparisons and for people."""
+        """Return a node's row with values instead of codes, for comparisons and for people."""
         row, columns = self._row_of[name], self.columns
         resources = self.resource_names
         return {

@@ -1,4 +1,4 @@
-"""Touched: which nodes the last changes of a stream concerned, so that tables can be compared."""
+"""Touched: the nodes that the last changes of a stream affected, so that tables can be compared."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Sequence
 
 MOST_NAMES = 65_536
-"""Names that are kept, in whole messages; what came before is not known any more."""
+"""Maximum number of names, in whole messages; older changes are dropped."""
 
 
 class Touched:
-    """Nodes by the number of the change that concerned them. floor: what came up to it is unknown.
+    """Nodes by the number of the change that affected them. floor: changes up to it are unknown.
 
-    Of a node that is there more than once, a later change says nothing of an earlier one.
+    A node may be listed for several changes.
     """
 
     def __init__(self, floor: int = 0) -> None:
@@ -21,7 +21,7 @@ class Touched:
         self._names = 0
 
     def note(self, last: int, names: Sequence[str] | None) -> None:
-        """Changes up to number `last` concerned these nodes; None: perhaps all."""
+        """Record that the changes up to number `last` affected these nodes; None: perhaps all."""
         if last <= self._floor:
             return
         assert not self._parts or last > self._parts[-1][0], f"change {last} is noted out of order"
@@ -32,7 +32,7 @@ class Touched:
             self._names -= len(gone or ())
 
     def since(self, number: int) -> set[str] | None:
-        """Nodes that changes after `number` concerned, perhaps some more; None where unknown."""
+        """Return the nodes that changes after `number` affected, or more; None if unknown."""
         if number < self._floor:
             return None
         found: set[str] = set()

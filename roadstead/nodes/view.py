@@ -1,6 +1,6 @@
-"""What plugins read of a node table: columns over rows = nodes, through a row index or whole.
+"""The read interface of a node table for plugins: columns with one row per node.
 
-A `Table` is a view: `view(rows)` sees the same columns through other rows, without a copy.
+A `Table` shows all rows, or those of an index: `view(rows)` shows the same columns without a copy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Rows = NDArray[np.intp]
 
 
 class Table:
-    """Columns as a plugin reads them. `rows` of None means every row of the columns."""
+    """The columns that a plugin reads. `rows` of None means every row of the columns."""
 
     __slots__ = ("_rows", "columns")
 
@@ -40,7 +40,7 @@ class Table:
 
     @property
     def row_index(self) -> Rows:
-        """The rows of `columns` that this table shows, for what is kept beside the columns."""
+        """The rows of `columns` that this table shows, to index arrays outside the columns."""
         return np.arange(self.columns.size) if self._rows is None else self._rows
 
     @property
@@ -50,11 +50,11 @@ class Table:
         return names if self._rows is None else [names[row] for row in self._rows]
 
     def allocatable(self, resource: int) -> I64:
-        """Allocatable of a resource code: int64[row]; 0 where the node has none."""
+        """Return the allocatable amount of a resource code: int64[row]; 0 for none."""
         return self._resource_line(self.columns.allocatable, resource)
 
     def requested(self, resource: int) -> I64:
-        """What the pods on the node request of a resource code: int64[row]."""
+        """Return the amount of a resource code that the pods on each node request: int64[row]."""
         return self._resource_line(self.columns.requested, resource)
 
     def _resource_line(self, matrix: I64, resource: int) -> I64:
@@ -63,7 +63,7 @@ class Table:
         return self._line(matrix[resource])
 
     def resource_code(self, name: str) -> int:
-        """The code of a resource name (known to every table of the process)."""
+        """Return the code of a resource name, the same in every table of the process."""
         return self.columns.classes.resources.code(name)
 
     @property
@@ -71,7 +71,7 @@ class Table:
         return self.columns.classes.resources.values
 
     def nonzero_requested(self, resource: int) -> I64:
-        """Requests as scoring counts them, for cpu (0) and memory (1): int64[row]."""
+        """Return requests as scoring counts them, for cpu (0) and memory (1): int64[row]."""
         return self._line(self.columns.nonzero_requested[resource])
 
     @property
@@ -121,12 +121,12 @@ class Table:
 
     @property
     def arrivals(self) -> I64:
-        """Place of each node in the order in which nodes came to the cluster: int64[row]."""
+        """Place of each node in the order of arrival in the cluster: int64[row]."""
         return self._line(self.columns.arrival)
 
     @property
     def snapshot_at(self) -> I64:
-        """How many nodes had come when a row was last snapshotted: int64[row]."""
+        """Number of nodes that had arrived at the row's last snapshot: int64[row]."""
         return self._line(self.columns.snapshot_at)
 
     @property
@@ -139,29 +139,29 @@ class Table:
         return self.columns.port_sets.values
 
     def match(self, requirement: Requirement) -> Bools:
-        """Rows whose labels satisfy a requirement: bool[row]."""
+        """Return which rows' labels satisfy a requirement: bool[row]."""
         column = self.columns.label(requirement.key)
         return match_requirement(
             requirement.key, requirement, column.values, self._codes(column.codes)
         )
 
     def match_term(self, term: NodeSelectorTerm) -> Bools:
-        """Rows that satisfy a node selector term: bool[row]."""
+        """Return which rows satisfy a node selector term: bool[row]."""
         return match_term(term, self.match, self.names)
 
     def facts(self, row: int) -> NodeFacts:
-        """The node itself, for what no column holds."""
+        """Return the facts of a node, for data that is in no column."""
         return self.columns.node(row if self._rows is None else int(self._rows[row]))
 
     def pods(self, row: int) -> Mapping[PodClass, int]:
-        """The classes on a node and how many pods of each."""
+        """Return the pod classes on a node and the number of pods of each."""
         return self.columns.pods[row if self._rows is None else self._rows[row]]
 
     @property
     def class_counts(self) -> Mapping[PodClass, int]:
-        """How many pods of each class are on all nodes of the columns (a view's included)."""
+        """Number of pods of each class on all nodes of the columns, not only on a view's rows."""
         return self.columns.class_counts
 
     def view(self, rows: Rows) -> Table:
-        """The same columns seen through `rows` (indices into this table)."""
+        """Return a view of some rows, given as indices into this table; columns are not copied."""
         return Table(self.columns, rows if self._rows is None else self._rows[rows])
