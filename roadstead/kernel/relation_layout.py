@@ -201,7 +201,7 @@ def _joined(arrays: Sequence[I64] | Sequence[Bools]) -> I64:
 
 
 def _effects(relations: Sequence[RelationOf], pods: Sequence[PodClass]) -> tuple[I64, list[int]]:
-    """Return what a pod of each face adds to all lines, and where the entries of each face begin."""
+    """Return what a pod of each face adds to all lines, and where each face's entries begin."""
     found: list[tuple[int, int]] = []
     starts = [0]
     for pod in pods:

@@ -44,7 +44,7 @@ def refuse_fit_in_piece(wants: I64, piece: Piece, out: I32) -> None:
 
 @inlined
 def _dividend(asked: Amount, capacity: Amount, strategy: int) -> Amount:
-    """100 times what is in use of a resource or, by LeastAllocated, what is free."""
+    """Return 100 times the used amount of a resource or, for LeastAllocated, the free amount."""
     used = min(asked, capacity)
     return (capacity - used if strategy == LEAST else used) * 100
 
@@ -86,8 +86,8 @@ def add_fit(numbers: Numbers, fit: FitArrays, c: int, rows: I64, out: I32) -> No
 def add_fit_in_piece(fit: FitArrays, c: int, piece: Piece, out: I32) -> None:
     """Add the weighted score by LeastAllocated or MostAllocated to rows of a piece.
 
-    A quotient of integers below 2**52, rounded to a floating point number, is below the next
-    integer wherever the exact one is: to cut it off is to divide as an integer.
+    A quotient of integers below 2**52, rounded to float64, is below the next integer if the exact
+    one is: truncating it gives the integer quotient.
     """
     lines, strategy, plugin_weight = fit.lines[c], fit.score[c, 0], fit.score[c, 1]
     weighted, weights, size = piece.score, piece.weights, out.shape[0]
