@@ -25,7 +25,7 @@ BUCKETS = 1 << BUCKET_BITS
 """Number of buckets: rows with consecutive places (`Numbers`), whose highest total is stored."""
 
 GROUP = 64
-"""Buckets in a row whose highest total is stored, too."""
+"""Number of consecutive buckets whose highest total is stored, too."""
 
 FEW = 64
 """Fewer tied rows than this are compared one by one; for more, buckets are read in draw order."""
@@ -75,8 +75,8 @@ class Totals(NamedTuple):
     int64[class], number of changes in the log that `total` includes.
     moved, stopped, built: bool[class], must be normalized again; was changed on other rows by a
     placement; has totals.
-    usual_norm: int32[model, group], the normalized scores computed last, for the groups with
-    feasible rows in usual: bool[model, group]; has_usual: bool[model].
+    usual_norm: int32[model, group], the cached norm of a model (`admitted.Model`), computed for the
+    groups with feasible rows in usual: bool[model, group]; has_usual: bool[model].
     """
 
     passes: Bools

@@ -255,6 +255,7 @@ def run(
         if reason != DONE:
             return pod, reason
         log.row[pod] = row
+        # Before the row changes: lists need its former numbers.
         keep(numbers, lists, row)
         place_pod(numbers, specs, c, row)
         count(rel, totals, rel.face[c], row, numbers.place_of[row])

@@ -153,6 +153,7 @@ def choose_in_cells(
     """Return the row that the draw selects among the best rows of the best cells."""
     cells, total = rel.cells, totals.total[c]
     layout, lowest = cells.of_class[c], np.int64(np.iinfo(np.int64).max)
+    # The lowest total among these rows: buckets whose highest total is lower are skipped.
     for cell in range(cells.size[layout]):
         if rel.total[cell] == highest:
             lowest = min(lowest, np.int64(cells.total[cell]))

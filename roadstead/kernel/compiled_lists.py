@@ -65,6 +65,8 @@ def decide_listed(
     evaluate(numbers, specs, totals, c, lists.changed[:count], now)
     evaluate(lists.before, specs, totals, c, lists.line[: count - apart], was)
     told = lists.told[line]
+    # So that counts are those of all rows: subtract the changed rows that the list counted, by
+    # their former totals, and add all changed rows by their current ones.
     feasible, equal = told[FEASIBLE], told[MANY]
     for place in range(count - apart):
         feasible -= was[place] != NOWHERE
@@ -77,6 +79,7 @@ def decide_listed(
     for k in range(rows.shape[0]):
         if rows[k] != END and lists.slot[rows[k]] < 0:
             highest = max(highest, listed[k])
+    # No known row is feasible, or an unlisted row may be better.
     if highest == NOWHERE or highest < told[BOUND]:
         return NEW, -1
     found, ties, rank = _first(numbers, lists, log, line, int(highest), pod)
@@ -138,7 +141,7 @@ def list_best(
     """List the best rows of a class that has totals, by total, then rank.
 
     Returns the number of listed rows, the highest total and the number of rows with it. places,
-    listed, ranks: of k + 1 rows; the last one is the best row behind the k.
+    listed, ranks: of k + 1 rows; the last one is the best of the rows after the first k.
     """
     highest, many = np.int64(NOWHERE), np.int64(0)
     for group in range(BUCKETS // GROUP):

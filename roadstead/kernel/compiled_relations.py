@@ -5,8 +5,9 @@ if scores are normalized; or all rows, if hardly two are equal or rows are sampl
 is, operation for operation, that of `plugins/pod_topology_spread.py` and
 `plugins/inter_pod_affinity.py`. Both are in one module, by types of lines (decision 43).
 
-layout: that of the cells, ROWS if rows are evaluated. axes: int32[slot, row or cell]. units: number
-of rows or cells; arrays of `Relations` that are per row or cell are cut to it.
+For lines, faces and cells see `relation_arrays.py`. layout: that of the cells, ROWS if rows are
+evaluated. axes: int32[slot, row or cell]. units: number of rows or cells; arrays of `Relations`
+that are per row or cell are cut to it.
 """
 
 from __future__ import annotations
@@ -251,6 +252,7 @@ def _spread(
         sums[row] = 0.0
         scored += fits[row] and has_keys[row]
     if layout != ROWS:
+        # Hostnames are counted by rows, not by cells.
         scored = 0
         for cell in range(units):
             scored += rel.cells.alive[c, cell] if fits[cell] and has_keys[cell] else 0
@@ -358,6 +360,7 @@ def decide(
 ) -> tuple[int, int]:
     """Return DONE and the row for a pod of a class with current totals, or why there is none."""
     layout = int(rel.cells.of_class[c])
+    # Sampling rejects single rows of a cell; in a full layout, rows have no cell to move to.
     if layout != ROWS and (log.order.shape[0] > 0 or rel.cells.is_full[layout]):
         layout = ROWS
     rel.cells.used[0] = layout

@@ -174,7 +174,7 @@ class Kernel:
         self._relations = self._cells.prepare(self._relations, log.classes)
         done, stopped = self._through(log)
         if stopped in _FOR_GOOD:
-            # Placements only use up room: a class without a feasible row gets none in this batch.
+            # Placements use up room: the reference decides the class for the rest of the batch.
             self._why[pods[done].signature] = stopped
         rows = log.row[:done].tolist()
         self._pending += zip(rows, pods, strict=False)
@@ -247,6 +247,7 @@ class Kernel:
         """Compute the totals of the next classes that have none."""
         assert self._listing is not None, "a kernel that covers a class may list"
         built, listed = self._totals.built, self._listing.lists.of_class >= 0
+        # The first one is computed even if it has a list, which was not enough.
         first, *later = dict.fromkeys(coming.tolist())
         later = [c for c in later if not (built[c] or listed[c])]
         new = [first, *later[: BUILD_AT_ONCE - 1]]

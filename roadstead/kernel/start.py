@@ -79,6 +79,7 @@ def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
     try:
         from roadstead.kernel import compiled
     except RuntimeError:
+        # numba found no writable folder for machine code.
         _cache_nowhere()
         from roadstead.kernel import compiled
     code = _code_of(compiled)
@@ -138,7 +139,7 @@ def _cache_nowhere() -> None:
 
 
 def compile_here(part: str = "") -> None:
-    """Compile in this process what is not cached; with "totals", only the code that finds totals.
+    """Compile in this process what is not cached; with "totals", only the code for totals.
 
     Otherwise another process compiles that code at the same time.
     """
@@ -152,7 +153,7 @@ def compile_here(part: str = "") -> None:
 
 
 def warm_up_totals(code: CompiledCode) -> None:
-    """Call the code that finds totals on a table without rows, so that it is compiled or loaded."""
+    """Call the code for totals on a table without rows, so that it is compiled or loaded."""
     numbers, specs, totals, _ = _nothing()
     code.build(numbers, specs, totals, np.zeros(0, np.int64), 0, new_piece(2))
     code.renormalize(numbers, specs, totals, 0, np.zeros(1, np.int32))

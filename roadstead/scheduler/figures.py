@@ -1,4 +1,4 @@
-"""Figures of one of several schedulers, for its status and the summary of the run."""
+"""Figures of one scheduler's decisions and binds, for its status and the summary of the run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Figures:
 
     busy_s: time from reading the state to the decision, simulated latency included. reads: number
     of times that the state was read. asked: answered binds; transactions: the jobs of these binds,
-    counted per answer; conflicted: those with a refused bind. retries: leased pods that had been
-    leased before. passed_on: pods without a feasible node in the scheduler's own partitions.
+    counted per answer; conflicted: those with a refused bind. retries: pods that were leased again.
+    passed_on: pods without a feasible node in the scheduler's own partitions.
     """
 
     busy_s: float = 0.0

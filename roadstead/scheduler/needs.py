@@ -56,7 +56,7 @@ class LeasedPods:
 
 @dataclass(frozen=True, slots=True)
 class RenewLeases:
-    """Queue: renew these leases, whose pods are not decided yet. Answer: the renewed ones."""
+    """Queue: renew these leases. Answer: those that have not ended."""
 
     lease_ids: tuple[int, ...]
 
@@ -89,8 +89,9 @@ class AssumePods:
 class SettlePods:
     """Cache: record changes of attempts. Answer: `Assumed`.
 
-    forget, finish: attempts (uid, token) that have ended; that the binder is about to receive.
-    confirm: UIDs of bound pods. rows: versions of nodes in the binder's answers, if compared.
+    forget: attempts (uid, token) that have ended. finish: attempts that the binder is about to
+    receive. confirm: UIDs of bound pods. rows: versions of nodes in the binder's answers, if
+    compared.
     """
 
     forget: tuple[tuple[str, str], ...]

@@ -35,7 +35,7 @@ from roadstead.scheduler.volumes import SchedulerVolumes
 
 @dataclass(frozen=True, slots=True)
 class BatchDone:
-    """Number of a batch's pods, of decided and of placed ones. unsettled: why none was decided."""
+    """Number of a batch's pods, of decided and placed ones. unsettled: why it must begin again."""
 
     pods: int
     decided: int = 0
@@ -92,6 +92,7 @@ class Scheduler:
     ) -> Steps[BatchDone]:
         performer = self.performer
         if performer.reads_failed:
+            # A decision on the state that was read has failed: the next batch reads it again.
             self.cycle.drop()
             performer.reads_failed = False
         began_s = now_s = yield from time_after(READ_CLOCK)

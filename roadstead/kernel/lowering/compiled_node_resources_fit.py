@@ -20,7 +20,7 @@ Amount = TypeVar("Amount", int, float)
 
 @inlined
 def has_room(numbers: Numbers, wants: I64, row: int) -> bool:
-    """Whether a row has room for one more pod with these wants."""
+    """Whether a row has room for one more pod with these requests."""
     fits = numbers.pod_count[row] < numbers.pod_limit[row]
     for k in range(wants.shape[0]):
         resource = wants[k, 0]
@@ -32,7 +32,7 @@ def has_room(numbers: Numbers, wants: I64, row: int) -> bool:
 
 @inlined
 def refuse_fit_in_piece(wants: I64, piece: Piece, out: I32) -> None:
-    """Write NOWHERE for rows of a piece without room for these wants."""
+    """Write NOWHERE for rows of a piece without room for these requests."""
     for k in range(wants.shape[0]):
         if wants[k, 0] == END:
             break
@@ -51,7 +51,7 @@ def _dividend(asked: Amount, capacity: Amount, strategy: int) -> Amount:
 
 @internal
 def add_fit(numbers: Numbers, fit: FitArrays, c: int, rows: I64, out: I32) -> None:
-    """Add the weighted score of rows that can take the class."""
+    """Add the weighted score to the totals of feasible rows."""
     allocatable, requested, nonzero = numbers.allocatable, numbers.requested, numbers.nonzero
     lines, shapes = fit.lines[c], fit.shapes
     strategy, plugin_weight, shape = fit.score[c, 0], fit.score[c, 1], fit.score[c, 2]
