@@ -1,4 +1,4 @@
-"""The kernel: compiled decisions of runs of pods, equal to those of the reference to the last bit.
+"""The kernel: compiled decisions of runs of pods, bit for bit those of the NumPy reference.
 
-Only `jit` imports numba, for the compiled modules; `start.load` has it done where a scheduler runs.
+Only `jit` imports numba, for the compiled modules; `start.load` imports these at run time.
 """

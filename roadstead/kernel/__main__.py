@@ -1,4 +1,4 @@
-"""Compiles the kernel, so that its machine code is kept: `python -m roadstead.kernel`."""
+"""Compile the kernel, so that its machine code is cached: `python -m roadstead.kernel`."""
 
 import sys
 

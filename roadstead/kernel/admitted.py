@@ -1,4 +1,4 @@
-"""Classes as a kernel admits them: what is asked of it, and what it finds of each."""
+"""Admission of classes to a kernel: which are covered, and the data that they share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from roadstead.nodes.table import NodeTable
 class KernelClass:
     """A class of a batch, after PreFilter and PreScore.
 
-    evaluation: its own, or that of another class of its kind, which can tell all but its numbers.
+    evaluation: its own, or that of another class of its shape, valid except for resource amounts.
     """
 
     evaluation: Evaluation
@@ -32,7 +32,7 @@ class KernelClass:
 
     @property
     def looks_across(self) -> bool:
-        """Whether PreFilter or PreScore found something on other nodes."""
+        """Whether PreFilter or PreScore stored state that may depend on other nodes."""
         profile = self.evaluation.profile
         states = self.pre_filter.state, self.pre_score.state
         unlisted = (p for p in profile.preparing_score if not isinstance(p, PreScorePlugin))
@@ -40,7 +40,7 @@ class KernelClass:
         return any(state.has(plugin.name) for plugin in plugins for state in states)
 
     def is_same(self, other: KernelClass) -> bool:
-        """Whether both were made of the same objects."""
+        """Whether both were built from the same objects."""
         mine, theirs = (
             (id(each.evaluation), id(each.pre_filter), id(each.pre_score)) for each in (self, other)
         )
@@ -49,9 +49,9 @@ class KernelClass:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What covered classes with one evaluation share. index: its line among models.
+    """Data shared by covered classes with one evaluation. index: its index among models.
 
-    known: what plugins knew of them.
+    known: `Profile.known_state` of the first class when the kernel was built.
     """
 
     index: int
@@ -62,7 +62,7 @@ class Model:
 
 
 class Admitted(NamedTuple):
-    """A covered class. line: its place in all arrays."""
+    """A covered class. line: its index in all arrays."""
 
     line: int
     each: KernelClass
@@ -70,9 +70,9 @@ class Admitted(NamedTuple):
 
 
 class Admission:
-    """Which classes of a table are covered. admitted, why_not (the others): by signature.
+    """The classes that are covered, and why others are not. admitted, why_not: by signature.
 
-    stills: what NODE facts say of covered classes, each thing once. models: in order of `index`.
+    stills: the static scores of covered classes, without duplicates. models: in order of `index`.
     """
 
     def __init__(self, table: NodeTable, classes: Mapping[Hashable, KernelClass]) -> None:
@@ -93,7 +93,7 @@ class Admission:
                 self.admitted[signature] = Admitted(len(self.admitted), each, model)
 
     def _examined(self, each: KernelClass) -> Model | str:
-        """The model of a class; or why it is not covered."""
+        """Return the model of a class, or why it is not covered."""
         evaluation = each.evaluation
         if each.pre_filter.status.is_success and each.pre_score is NO_PRE_SCORE:
             return "no node is feasible"

@@ -1,7 +1,7 @@
-"""Compiling in another process, which ends with the one that started it unless that ended well.
+"""Compilation in another process, which ends when its parent does unless the parent ended well.
 
-The child waits for its standard input in a thread: a byte says that it may finish by itself, the
-end of the input says that its parent is gone.
+The child reads its standard input in a thread: a byte means that it may finish without its parent,
+the end of the input that its parent has ended.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from roadstead.isolation import HOME, child_environment, python_command
 MODULE, TOTALS = "roadstead.kernel", "totals"
 
 ORPHANED = 1
-"""Exit status of a compilation whose parent is gone."""
+"""Exit status of a compilation whose parent has ended."""
 
 _MAY_FINISH = b"+"
 _compiling: list[subprocess.Popen[bytes]] = []
 
 
 def start_compiling(part: str = "") -> subprocess.Popen[bytes]:
-    """Starts to compile in a process of its own; see `compile_here` for the part."""
+    """Start compiling in a process of its own; see `compile_here` for the part."""
     child = subprocess.Popen(  # noqa: S603
         python_command(MODULE, [part] if part else []),
         env=os.environ | child_environment(),
@@ -41,14 +41,14 @@ def start_compiling(part: str = "") -> subprocess.Popen[bytes]:
 
 
 def compile_apart() -> None:
-    """Compiles in another process; returns once that one ends."""
+    """Compile in another process, and return when it ends."""
     child = start_compiling()
     child.wait()
     _compiling.remove(child)
 
 
 def let_finish() -> None:
-    """What this process has compiled may be finished after its own end: the run ended well."""
+    """Let compilations finish after this process ends; called when a run ended well."""
     for child in list(_compiling):
         assert child.stdin is not None
         with contextlib.suppress(OSError):
@@ -56,7 +56,7 @@ def let_finish() -> None:
 
 
 def end_with_parent(source: IO[bytes] | None = None) -> None:
-    """Has this process end at once when its parent is gone. source: standard input by default."""
+    """End this process as soon as its parent has ended. source: standard input by default."""
     stream = sys.stdin.buffer if source is None else source
     threading.Thread(target=_wait_for_end, args=(stream,), name="parent", daemon=True).start()
 

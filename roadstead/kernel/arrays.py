@@ -1,7 +1,7 @@
-"""What the compiled code works on: plain arrays, in bundles; `Specs` is in `lowering/lowerings.py`.
+"""Arrays that the compiled code reads and writes; `Specs` is in `lowering/lowerings.py`.
 
-Lines of classes (`padded`) end at END. Scores are int32: what does not fit is not covered by the
-kernel.
+Lists of different lengths are padded with END (`padded`). Scores are int32; classes whose scores
+may not fit are not covered by the kernel.
 """
 
 from __future__ import annotations
@@ -19,34 +19,35 @@ U64 = NDArray[np.uint64]
 F64 = NDArray[np.float64]
 
 NOWHERE = -(2**31)
-"""Total of a row that cannot take the class."""
+"""Total of a row that is not feasible for the class."""
 
 BUCKETS = 1 << BUCKET_BITS
-"""Rows that follow each other in the order of ties: their highest total is kept together."""
+"""Number of buckets: rows with consecutive places (`Numbers`), whose highest total is stored."""
 
 GROUP = 64
-"""Buckets whose highest total is kept together."""
+"""Number of consecutive buckets whose highest total is stored, too."""
 
 FEW = 64
-"""So few equals are gone through; of more, the bucket of the draw's first is searched for."""
+"""Fewer tied rows than this are compared one by one; for more, buckets are read in draw order."""
 
 END = -1
 
 PIECE = 1024
-"""Rows whose numbers are copied at a time: they stay in the processor's nearest caches."""
+"""Rows whose numbers are copied at a time, so that they stay in the processor's nearest caches."""
 
 DONE, NEW, CHANGED, MOVED, NO_ROW = 0, 1, 2, 3, 4
-"""Why a run came back: all decided; a class without totals; a class changed elsewhere; a group of
-rows came or went, so that normalization may change; no feasible row."""
+"""Why a run returned: all pods decided; a class without totals; a class whose totals a placement
+changed on other rows; a normalization group that became empty or nonempty; no feasible row."""
 
 
 class Numbers(NamedTuple):
-    """The table. allocatable, requested: int64[row, resource]; nonzero: int64[row, 2].
+    """Numbers of the table's rows, and their order.
 
-    pod_count, pod_limit: int64[row]. order: uint64[place], hashes or ranks of names, sorted.
-    row_at: int64[place], the rows in that order; place_of: int64[row]; begin: int64[BUCKETS + 1],
-    the places of each bucket; bucket: int32[place].
-    blocked: bool[row, port], whether a wanted host port cannot be had on the row.
+    allocatable, requested: int64[row, resource]; nonzero: int64[row, 2]. pod_count, pod_limit:
+    int64[row]. order: uint64[place], hashes or ranks of names, sorted; a *place* is a position in
+    this order. row_at: int64[place]; place_of: int64[row]; begin: int64[BUCKETS + 1], the first
+    place of each bucket; bucket: int32[place].
+    blocked: bool[row, port], whether a host port that some class requests is taken on the row.
     """
 
     allocatable: I64
@@ -63,17 +64,19 @@ class Numbers(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What is known of classes over rows.
+    """Totals of classes over rows, and counts of them.
 
-    passes, still, group_at: bool, int32, int32[fixed, place]: what NODE facts say: filters passed,
-    sum of weight * score, group of rows that are normalized alike; group: int32[fixed, row].
-    total: int32[class, place]. top, tied: int32[class, bucket], the highest of each bucket and how
-    many rows have it; high, many: int32[class, bucket / GROUP], the same of the buckets.
-    alive: int64[class, group], feasible rows. norm: int32[class, group], what it adds to totals.
-    feasible, seen: int64[class]: feasible rows; how much of the log was seen.
-    moved, stopped, built: bool[class].
-    usual: bool[model, group], the groups with feasible rows for which `usual_norm`, int32[model,
-    group], was found last; has_usual: bool[model].
+    passes, still, group_at: bool, int32, int32[fixed, place], static scores (`stills.py`): filters
+    passed, sum of weight * score, normalization group; group: int32[fixed, row].
+    total: int32[class, place]. top, tied: int32[class, bucket], the highest total of a bucket and
+    the number of rows with it; high, many: int32[class, bucket / GROUP], the same of GROUP buckets.
+    alive: int64[class, group], number of feasible rows. norm: int32[class, group], the normalized
+    scores that `total` includes. feasible: int64[class], number of feasible rows; seen:
+    int64[class], number of changes in the log that `total` includes.
+    moved, stopped, built: bool[class], must be normalized again; was changed on other rows by a
+    placement; has totals.
+    usual_norm: int32[model, group], the cached norm of a model (`admitted.Model`), computed for the
+    groups with feasible rows in usual: bool[model, group]; has_usual: bool[model].
     """
 
     passes: Bools
@@ -98,14 +101,14 @@ class Totals(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The pods of a run and what came of them; the rows that changed, in order.
+    """The pods of a run and their results; the rows that changed, in order.
 
-    classes: int64[pod]. draws: uint64[pod]. row, feasible, total, best: int64[pod].
-    changed: int64[capacity], counted in length: int64[1]; fresh: int32[capacity], to work on.
+    classes: int64[pod]. draws: uint64[pod]. row, feasible, total, best: int64[pod], see `Decided`.
+    changed: int64[capacity], its length in length: int64[1]; fresh: int32[capacity], scratch.
     use_draws: bool[1].
-    order: int64[row], in which rows are looked at where they are sampled; none where all are.
-    start: int64[1], where the next search starts. to_find: int64[class]. visited: int64[1], at how
-    many rows the last search looked; alive: int64[group], rows that it found.
+    order: int64[row], the order of sampled searches; empty if all rows are evaluated. start:
+    int64[1], where the next search starts. to_find: int64[class]. visited: int64[1], number of rows
+    that the last search visited; alive: int64[group], number of feasible ones.
     """
 
     classes: I64
@@ -126,17 +129,17 @@ class Log(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """Best rows of classes, found elsewhere on the same state, and the rows that changed since.
+    """Best rows of classes, listed elsewhere on the same state, and the rows that changed since.
 
-    of_class: int64[class], its line; -1 for none. rows, totals: int64, int32[line, k], the best
-    rows in order, END where there are fewer, and their totals without what normalization adds.
-    told: int64[line, 5]: the highest total, how many rows have it, how many are feasible, the
-    highest total of a row that is not listed, what normalization adds to each. bound: uint64[line],
-    the highest rank among those that are not. draws: uint64[line], the draw of these ranks.
-    counts: int64[2]: rows that changed; those first of them of which the lists say nothing.
-    changed: int64[capacity], these rows; slot: int64[row], the place of a row there or -1; of no
-    row where there are no lists. before: how the others stood, from slot counts[1] on.
-    line: int64[capacity], 0, 1, …. now, was: int32[capacity], to work on.
+    of_class: int64[class], its list; -1 for none. rows, totals: int64, int32[list, k], the best
+    rows in order, padded with END, and their totals without normalized scores.
+    told: int64[list, 5]: the highest total, number of rows with it, number of feasible rows, the
+    highest total of an unlisted row, the normalized score of each row. bound: uint64[list], the
+    highest rank of an unlisted row with that total. draws: uint64[list], the draw of the ranks.
+    counts: int64[2]: number of changed rows; number of those that the lists leave out (the first).
+    changed: int64[capacity], these rows; slot: int64[row], position of a row in it or -1; empty if
+    there are no lists. before: the former numbers of changed rows, from slot counts[1] on.
+    line: int64[capacity], 0, 1, …. now, was: int32[capacity], scratch.
     """
 
     of_class: I64
@@ -155,12 +158,12 @@ class Lists(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Numbers of some rows, in the order of places. capacity, taken: float64[resource, place], of
-    the resources that are in use: bool[resource].
+    """Numbers of some rows, in the order of places.
 
-    nonzero: float64[2, place]. has_room: bool[place], by the number of pods.
-    score, weights, usage, other: float64[place], to work on. Amounts are integers all of them:
-    of a processor that has no vector code between the two kinds, each change is ten steps.
+    capacity, taken: float64[resource, place], of the resources in in_use: bool[resource]. nonzero:
+    float64[2, place]. has_room: bool[place], by the number of pods. score, weights, usage, other:
+    float64[place], scratch. Amounts are integers, stored as float64: processors without a vector
+    instruction for the conversion take ten steps for each.
     """
 
     in_use: Bools
@@ -175,7 +178,7 @@ class Piece(NamedTuple):
 
 
 def new_piece(resources: int) -> Piece:
-    """Room for the numbers of PIECE rows."""
+    """Return arrays for the numbers of PIECE rows."""
     return Piece(
         np.zeros(resources, np.bool_),
         np.empty((resources, PIECE), np.float64),
@@ -190,7 +193,7 @@ def new_piece(resources: int) -> Piece:
 
 
 def padded(lines_of: Sequence[Sequence[tuple[int, ...]]], width: int) -> I64:
-    """Lines of each class: int64[class, k, width], END where a class has fewer."""
+    """Return the lists of all classes as one array: int64[class, k, width], padded with END."""
     most = max((len(lines) for lines in lines_of), default=0)
     result: I64 = np.full((len(lines_of), most, width), END, dtype=np.int64)
     for place, lines in enumerate(lines_of):

@@ -1,8 +1,8 @@
-"""Which rows are all the same to a relation, as arrays: see `Cells`.
+"""Layout of cells: groups of rows that are equal for spread constraints and affinity, see `Cells`.
 
-A fleet has a few zones and tens of thousands of nodes: what spread constraints and affinity say is
-found once per zone. A key by which each row is a domain of its own (a hostname) tells rows apart by
-how many pods they have; where a pod comes, a row changes its cell.
+A fleet has a few zones and tens of thousands of nodes: constraints are computed once per zone. If
+each row is a domain of its own (hostname), rows with the same number of pods in their domain are
+equal; a row that gets a pod moves to another cell (docs/decisions/0037).
 """
 
 from __future__ import annotations
@@ -18,30 +18,32 @@ from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.table import Rows
 
 MAX_CELLS = 4096
-"""With more cells, or fewer than two rows in each, rows are looked at."""
+"""With more cells, or fewer than two rows per cell, rows are evaluated instead."""
 
 SPARE = 256
-"""Cells that rows may come to while pods are placed; with more, rows are looked at."""
+"""Maximum number of cells that placements add; with more, rows are evaluated instead."""
 
 WORTHWHILE = 16
-"""Pods of a relation for which its cells are found: that takes as long as to look at the rows for
-so many."""
+"""Cells are built for a relation after this many of its pods: building them takes as long as
+evaluating the rows for so many."""
 
 MAX_PLACED = 1 << 24
-"""Rows of all relations with cells together: each keeps the cell of each row."""
+"""Maximum number of rows over all relations with cells: each stores the cell of each row."""
 
 SPARSE = 4
-"""So many times as many codes as rows may be gone through to number those that occur."""
+"""Codes up to this many times the number of rows are numbered by counting, others by sorting."""
 
 
 _Pair = tuple[int, int]
-"""Relation, and which of the stills says how rows are grouped."""
+"""Relation, and index of the static scores that group the rows (`Totals.group`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """fixed: which of the stills groups rows. own: bool[slot], lines that count each row alone.
-    cell_of, still_of: int64[row], its cell, and what it is without those lines.
+    """The cells of a relation.
+
+    fixed: index of the static scores that group the rows. own: bool[slot], the lines in which each
+    row is its own domain. cell_of, still_of: int64[row], its cell with and without these lines.
     """
 
     related: int
@@ -52,7 +54,7 @@ class _Layout:
 
 
 class CellPlan:
-    """Which relations of a kernel have cells: those of which so many pods came that it pays."""
+    """Choose the relations of a kernel that get cells: those with enough pods."""
 
     def __init__(self, group: I32, row_at: Rows) -> None:
         """group: int32[fixed, row]. row_at: int64[place]."""
@@ -61,7 +63,7 @@ class CellPlan:
         self._chosen: dict[_Pair, None] = {}
 
     def prepare(self, relations: Relations, classes: I64) -> Relations:
-        """The relations for pods that come, with cells where they pay. classes: int64[pod]."""
+        """Return the relations for the next pods, with the cells chosen. classes: int64[pod]."""
         coming = classes[relations.of_class[classes] >= 0]
         if not (len(coming) and len(self._row_at)):
             return relations
@@ -91,7 +93,7 @@ def _pair(relations: Relations, c: int) -> _Pair:
 
 
 def _layout(relations: Relations, related: int, fixed: int, group: I32) -> _Layout | None:
-    """The cells of a relation; None where hardly two rows are the same."""
+    """Return the cells of a relation; None if there are too many."""
     lines = range(relations.begin[related], relations.begin[related + 1])
     own = np.array([_is_own(relations, line) for line in lines], np.bool_)
     most = min(MAX_CELLS, len(group) // 2)
@@ -112,7 +114,7 @@ def _layout(relations: Relations, related: int, fixed: int, group: I32) -> _Layo
 
 
 def _is_own(relations: Relations, line: int) -> bool:
-    """Whether a line counts each row alone. Domains of soft constraints are counted themselves."""
+    """Whether each row is its own domain in a line; never if SOFT, whose domains are counted."""
     kind, domains = relations.kind[line], relations.axes[relations.axis[line]]
     if kind in (HOST, SOFT):
         return bool(kind == HOST)
@@ -120,7 +122,7 @@ def _is_own(relations: Relations, line: int) -> bool:
 
 
 def _on_rows(relations: Relations, line: int) -> I64:
-    """What a line that counts each row alone counts there: int64[row]."""
+    """Return the counts of a line in which each row is its own domain: int64[row]."""
     at, domains = relations.at[line], relations.axes[relations.axis[line]]
     if relations.kind[line] == HOST:
         return relations.counts[at : at + len(domains)]
@@ -128,7 +130,7 @@ def _on_rows(relations: Relations, line: int) -> I64:
 
 
 def _joined(codes: I64 | None, more: I64 | Bools, most: int) -> I64 | None:
-    """Numbers for what occurs of both together, from 0 on; None where there are too many."""
+    """Number the pairs of codes that occur, from 0 on: int64[row]; None if more than `most` do."""
     if codes is None:
         return None
     more = more.astype(np.int64) - int(more.min(initial=0))
@@ -151,12 +153,12 @@ def _laid_out(
     slots = max(len(each.own) for each in layouts)
     room = max(_room(each) for each in layouts)
     made = _empty(len(layouts), slots, room, len(row_at), of_class)
-    # Without what an earlier layout has appended.
+    # Without the counts that an earlier layout appended.
     end = len(relations.present)
     counts = [relations.counts[:end]]
     for place, each in enumerate(layouts):
         size = int(each.cell_of.max()) + 1
-        # Of rows that are all the same, the last one that is written stands for all.
+        # The rows of a cell are equal: the last one written represents it.
         one = np.empty(size, np.intp)
         one[each.cell_of] = np.arange(len(row_at))
         made.relation[place], made.size[place] = each.related, size
@@ -191,7 +193,7 @@ def _room(layout: _Layout) -> int:
 
 
 def no_cells(classes: int) -> Cells:
-    """Of classes to which each row stands for itself."""
+    """Return the arrays for classes that have no cells."""
     return _empty(0, 0, 0, 0, [-1] * classes)
 
 
@@ -221,12 +223,13 @@ def _empty(layouts: int, slots: int, room: int, rows: int, of_class: Sequence[in
 
 
 def in_best_cells(relations: Relations, layout: int, totals: I32, highest: int) -> Bools:
-    """The rows with the highest total at the last decision: bool[place].
+    """Whether a row had the highest total at the last decision: bool[place].
 
     totals: int32[place], of the class that was decided.
     """
     cells = relations.cells
     of_place = cells.of_place[layout].copy()
+    # Its placement may have moved the row to another cell since.
     place, before = cells.moved[layout].tolist()
     if place >= 0:
         of_place[place] = before

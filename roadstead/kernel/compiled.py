@@ -1,4 +1,4 @@
-"""The compiled part: totals of classes over rows, kept up to date, and the choice of a row."""
+"""Compiled decisions: totals of classes over rows, their updates, and the choice of a row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ZERO = np.uint64(0)
 
 @internal
 def _set(numbers: Numbers, totals: Totals, c: int, row: int, group: int, new: int) -> None:
-    """Gives a row of a class its new total, NOWHERE if it can no longer take it."""
+    """Set the total of a row for a class; NOWHERE if the row is not feasible."""
     place = numbers.place_of[row]
     old = totals.total[c, place]
     if new == old:
@@ -64,7 +64,7 @@ def _set(numbers: Numbers, totals: Totals, c: int, row: int, group: int, new: in
 
 @inlined
 def _lift(totals: Totals, c: int, bucket: int, top: int, tied: int) -> None:
-    """Takes over into its group that the highest total of a bucket was `top`, of so many rows."""
+    """Update the highest total of GROUP buckets for one of them. top, tied: its former values."""
     group = bucket // GROUP
     now = totals.top[c, bucket]
     if top == totals.high[c, group]:
@@ -81,7 +81,7 @@ def _lift(totals: Totals, c: int, bucket: int, top: int, tied: int) -> None:
 def catch_up(
     numbers: Numbers, specs: Specs, totals: Totals, cells: Cells, log: Log, c: int
 ) -> None:
-    """Brings a class up to date with every row that changed since it was looked at."""
+    """Update the totals of a class for every row that changed since its last update."""
     rows = log.changed[totals.seen[c] : log.length[0]]
     if rows.shape[0] == 0:
         return
@@ -102,7 +102,7 @@ def catch_up(
 def _first_bucket(
     totals: Totals, c: int, highest: int, ties: int, draw: np.uint64, use_draws: bool
 ) -> np.int64:
-    """Of the buckets that have a row with the highest total, the first in the order of the draw."""
+    """Return the first bucket, in the order of the draw, that has a row with the highest total."""
     top = totals.top[c]
     if ties >= FEW:
         for back in range(BUCKETS):
@@ -124,7 +124,7 @@ def _first_bucket(
 
 @inlined
 def _choose(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int, highest: int) -> int:
-    """The row of the draw among those with the highest total; counts them."""
+    """Return the row with the highest total that the draw selects; record how many have it."""
     draw, use_draws = log.draws[pod], log.use_draws[0]
     ties = 0
     for group in range(BUCKETS // GROUP):
@@ -152,7 +152,7 @@ def _reason(
     c: int,
     normalizes_itself: bool,
 ) -> int:
-    """Why the next pod of a class cannot be decided here and now; DONE if it can."""
+    """Return why the next pod of a class cannot be decided yet; DONE if it can."""
     if totals.stopped[c]:
         return CHANGED
     if not totals.built[c]:
@@ -163,7 +163,7 @@ def _reason(
 
 @inlined
 def _best(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int) -> tuple[int, int]:
-    """(DONE and the row for a pod of a class that looks at rows alone, or why there is none)."""
+    """Return DONE and the row for a pod of a class without lines, or why there is none."""
     high = totals.high[c]
     highest = NOWHERE
     for group in range(high.shape[0]):
@@ -176,7 +176,7 @@ def _best(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int) -> tuple
 
 @inlined
 def _visit(numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int) -> tuple[int, int]:
-    """(rows that are looked at, feasible ones among them); the latter by group in log.alive."""
+    """Return the number of visited rows and of feasible ones; count these by group in log.alive."""
     total, group, order = totals.total[c], totals.group[specs.fixed[c]], log.order
     log.alive[:] = 0
     at, visited, found = log.start[0], 0, 0
@@ -196,7 +196,7 @@ def _visit(numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int) -> 
 def _best_sampled(
     numbers: Numbers, specs: Specs, totals: Totals, log: Log, pod: int, c: int
 ) -> tuple[int, int]:
-    """As `_best`, among those rows at which upstream would have looked."""
+    """Do the same as `_best` among the rows that upstream would have visited."""
     visited, feasible = _visit(numbers, specs, totals, log, c)
     if feasible == 0:
         return NO_ROW, -1
@@ -237,7 +237,7 @@ def run(
     log: Log,
     start: int,
 ) -> tuple[int, int]:
-    """Decides pods from `start` on: (how far it came, why it came back)."""
+    """Decide pods from `start` on; return the index of the first undecided pod, and the reason."""
     for pod in range(start, log.classes.shape[0]):
         c = log.classes[pod]
         is_related = rel.of_class[c] >= 0
@@ -255,6 +255,7 @@ def run(
         if reason != DONE:
             return pod, reason
         log.row[pod] = row
+        # Before the row changes: lists need its former numbers.
         keep(numbers, lists, row)
         place_pod(numbers, specs, c, row)
         count(rel, totals, rel.face[c], row, numbers.place_of[row])

@@ -1,7 +1,7 @@
-"""The compiled part that looks at all rows: the first totals of classes, and what is added to all.
+"""Compiled loops over all rows: the first totals of classes, and their normalization.
 
-Rows are gone through in pieces, whose numbers are copied side by side first, once for all classes:
-what is done with a piece are loops without a branch, of which the compiler makes vector code.
+Rows are evaluated in pieces. The numbers of a piece are copied to contiguous arrays, once for all
+classes; the loops over them have no branches, so that the compiler vectorizes them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from roadstead.kernel.lowering.lowerings import Specs
 from roadstead.nodes.columns import I32, I64
 
 MANY = 4
-"""With so many rows in each bucket, buckets are gone through one by one."""
+"""With this many rows per bucket or more, the loop is over buckets, otherwise over rows."""
 
 FEW_GROUPS = 8
-"""So few groups are gone through one by one, each without a branch."""
+"""Up to this many groups, each has a loop of its own, without a branch."""
 
 
 @inlined
 def _copy(numbers: Numbers, rows: I64, piece: Piece) -> bool:
-    """Copies the numbers of some rows; whether floating point numbers can stand for all."""
+    """Copy the numbers of some rows; return whether float64 is exact for all of them."""
     largest = 0
     for resource in range(piece.capacity.shape[0]):
         if not piece.in_use[resource]:
@@ -54,7 +54,7 @@ def _copy(numbers: Numbers, rows: I64, piece: Piece) -> bool:
 
 @internal
 def raise_top(numbers: Numbers, totals: Totals, c: int, bucket: int) -> None:
-    """Finds the highest total of a bucket, and how many rows have it."""
+    """Compute the highest total of a bucket, and the number of rows with it."""
     total = totals.total[c]
     highest, tied = NOWHERE, 0
     for place in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
@@ -66,7 +66,7 @@ def raise_top(numbers: Numbers, totals: Totals, c: int, bucket: int) -> None:
 
 @internal
 def raise_high(totals: Totals, c: int, group: int) -> None:
-    """Finds the highest total of a group of buckets, and how many rows have it."""
+    """Compute the highest total of GROUP buckets, and the number of rows with it."""
     top, tied = totals.top[c], totals.tied[c]
     highest = NOWHERE
     for bucket in range(group * GROUP, (group + 1) * GROUP):
@@ -94,7 +94,7 @@ def raise_tops(numbers: Numbers, totals: Totals, c: int) -> None:
     else:
         top[:] = NOWHERE
         tied[:] = 0
-        # Without a branch: of a few thousand rows, each bucket has one or two.
+        # Without a branch: with a few thousand rows, each bucket has one or two.
         for place in range(total.shape[0]):
             at, each = bucket[place], total[place]
             highest = top[at]
@@ -108,7 +108,7 @@ def raise_tops(numbers: Numbers, totals: Totals, c: int) -> None:
 def build(
     numbers: Numbers, specs: Specs, totals: Totals, classes: I64, seen: int, piece: Piece
 ) -> None:
-    """Totals of new classes over all rows, normalized as was found last where that holds."""
+    """Compute the totals of new classes over all rows, normalized if the cached norm applies."""
     rows = numbers.row_at
     use(specs, classes, piece)
     for start in range(0, rows.shape[0], PIECE):
@@ -132,7 +132,7 @@ def build(
 
 @inlined
 def _count(total: I32, group_at: I32, alive: I64) -> int:
-    """Counts feasible rows, by group into alive and in all."""
+    """Return the number of feasible rows, and count them by group in alive."""
     feasible = 0
     if alive.shape[0] <= FEW_GROUPS:
         for group in range(alive.shape[0]):
@@ -152,7 +152,7 @@ def _count(total: I32, group_at: I32, alive: I64) -> int:
 
 @inlined
 def is_usual(totals: Totals, model: int, alive: I64) -> bool:
-    """Whether it is known what normalizing plugins add where these groups have feasible rows."""
+    """Whether the cached norm is for feasible rows in exactly these groups."""
     same = totals.has_usual[model]
     for each in range(alive.shape[0]):
         same &= (alive[each] > 0) == totals.usual[model, each]
@@ -161,7 +161,7 @@ def is_usual(totals: Totals, model: int, alive: I64) -> bool:
 
 @internal
 def _renormalize(totals: Totals, c: int, group_at: I32, norm: I32) -> None:
-    """Replaces what normalizing plugins add, int32[group], in all totals of a class."""
+    """Replace the normalized scores in all totals of a class. norm: int32[group]."""
     total, old = totals.total[c], totals.norm[c]
     if norm.shape[0] <= FEW_GROUPS:
         for group in range(norm.shape[0]):
@@ -180,6 +180,6 @@ def _renormalize(totals: Totals, c: int, group_at: I32, norm: I32) -> None:
 
 @compiled
 def renormalize(numbers: Numbers, specs: Specs, totals: Totals, c: int, norm: I32) -> None:
-    """The same, for a class that is built."""
+    """Do the same for a class that has totals, and update its highest totals."""
     _renormalize(totals, c, totals.group_at[specs.fixed[c]], norm)
     raise_tops(numbers, totals, c)

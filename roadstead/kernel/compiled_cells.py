@@ -1,4 +1,4 @@
-"""The compiled part for rows that are all the same to what looks across nodes: see `Cells`."""
+"""Compiled updates of cells, groups of rows that are equal for spread and affinity: see `Cells`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roadstead.kernel.relation_arrays import HOST, Cells, Relations
 
 @inlined
 def build_cells(cells: Cells, totals: Totals, c: int) -> None:
-    """Finds how many rows of each cell can take a class, and the highest of their totals."""
+    """Compute the number of feasible rows in each cell, and their highest total, for a class."""
     layout, total = cells.of_class[c], totals.total[c]
     for cell in range(cells.size[layout]):
         cells.top[c, cell], cells.tied[c, cell], cells.alive[c, cell] = NOWHERE, 0, 0
@@ -23,7 +23,7 @@ def build_cells(cells: Cells, totals: Totals, c: int) -> None:
 
 @inlined
 def _come(cells: Cells, c: int, cell: int, total: int) -> None:
-    """A row that can take a class is one more of a cell."""
+    """Add a feasible row to a cell."""
     cells.alive[c, cell] += 1
     highest = cells.top[c, cell]
     tied = cells.tied[c, cell]
@@ -33,9 +33,9 @@ def _come(cells: Cells, c: int, cell: int, total: int) -> None:
 
 @inlined
 def _go(cells: Cells, c: int, cell: int, total: int) -> None:
-    """A row that can take a class is no more of a cell, or not with that total."""
+    """Remove a row that was feasible with this total from a cell."""
     cells.alive[c, cell] -= 1
-    # Whoever looks at the cell next finds the others again, where none is left.
+    # If no best row is left, the next decision computes the highest total again (`raise_cell`).
     cells.tied[c, cell] -= total == cells.top[c, cell]
     if cells.alive[c, cell] == 0:
         cells.top[c, cell] = NOWHERE
@@ -43,7 +43,7 @@ def _go(cells: Cells, c: int, cell: int, total: int) -> None:
 
 @inlined
 def change_cell(cells: Cells, c: int, place: int, old: int, new: int) -> None:
-    """A row has another total for a class."""
+    """Change the total of a row for a class in its cell."""
     if new == old:
         return
     cell = cells.of_place[cells.of_class[c], place]
@@ -55,7 +55,7 @@ def change_cell(cells: Cells, c: int, place: int, old: int, new: int) -> None:
 
 @inlined
 def _counted(rel: Relations, line: int, row: int) -> int:
-    """What a line counts on a row: pods of it alone."""
+    """Return the count of a row in a line in which it is its own domain."""
     at = rel.at[line]
     if rel.kind[line] == HOST:
         return int(rel.counts[at + row])
@@ -65,7 +65,7 @@ def _counted(rel: Relations, line: int, row: int) -> int:
 
 @inlined
 def _is_in(rel: Relations, layout: int, cell: int, row: int) -> bool:
-    """Whether lines that count rows alone say of a cell what they say of a row."""
+    """Whether a row has the counts of a cell in all lines in which it is its own domain."""
     cells, first = rel.cells, rel.begin[rel.cells.relation[layout]]
     same = True
     for slot in range(cells.own.shape[1]):
@@ -77,7 +77,7 @@ def _is_in(rel: Relations, layout: int, cell: int, row: int) -> bool:
 
 @inlined
 def _new_cell(rel: Relations, layout: int, like: int, row: int) -> int:
-    """Begins a cell for a row that was in another one; -1 where there is no room."""
+    """Add a cell for a row of another one, and return it; -1 if there is no room."""
     cells, first = rel.cells, rel.begin[rel.cells.relation[layout]]
     cell = cells.size[layout]
     if cell == cells.group.shape[1]:
@@ -102,7 +102,7 @@ def _new_cell(rel: Relations, layout: int, like: int, row: int) -> int:
 
 @internal
 def move_row(rel: Relations, totals: Totals, layout: int, row: int, place: int) -> None:
-    """A pod came to a row: finds the cell that the row is in now."""
+    """Move a row that got a pod to the cell with its counts."""
     cells = rel.cells
     old = cells.of_place[layout, place]
     if cells.is_full[layout] or _is_in(rel, layout, old, row):
@@ -127,7 +127,7 @@ def move_row(rel: Relations, totals: Totals, layout: int, row: int, place: int) 
 
 @inlined
 def raise_cell(numbers: Numbers, cells: Cells, totals: Totals, c: int, cell: int) -> None:
-    """Finds the highest total of a cell again."""
+    """Compute the highest total of a cell again."""
     layout, total = cells.of_class[c], totals.total[c]
     highest, tied = NOWHERE + 1, 0
     for bucket in range(BUCKETS):
@@ -150,13 +150,14 @@ def choose_in_cells(
     highest: int,
     ties: int,
 ) -> int:
-    """The row of the draw among those with the highest total in the cells that have it."""
+    """Return the row that the draw selects among the best rows of the best cells."""
     cells, total = rel.cells, totals.total[c]
     layout, lowest = cells.of_class[c], np.int64(np.iinfo(np.int64).max)
+    # The lowest total among these rows: buckets whose highest total is lower are skipped.
     for cell in range(cells.size[layout]):
         if rel.total[cell] == highest:
             lowest = min(lowest, np.int64(cells.total[cell]))
-    # Of many, one lies in the first few buckets of the draw.
+    # Of many tied rows, one is in the first few buckets in the order of the draw.
     are_many = ties >= FEW
     found, best = -1, np.uint64(0)
     for back in range(BUCKETS):

@@ -1,8 +1,8 @@
-"""The compiled part that decides by lists: the best rows of a class, found elsewhere on other rows.
+"""Compiled decisions by lists: the best rows of a class, found by workers.
 
-A list is of one state of its rows. Rows that changed since are evaluated twice, as they stood then
-and as they stand now; all others are listed, or no better than the bound. Where the best row is not
-better than the bound, the list says nothing, and the totals of all rows are found here.
+A list describes one state of the rows. Rows that changed since are evaluated twice, with their
+former and with their current numbers; all others are listed, or no better than the bound. If the
+best row is not better than the bound, the list is not enough: totals of all rows are computed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from roadstead.kernel.lowering.lowerings import Specs
 from roadstead.nodes.columns import I32, I64
 
 MOST_CHANGED = 8192
-"""With more rows to evaluate than this for one pod, a look at all rows of the table costs less."""
+"""With more changed rows than this to evaluate for one pod, evaluating all rows costs less."""
 
 HIGHEST, MANY, FEASIBLE, BOUND, ADDED = 0, 1, 2, 3, 4
 """Columns of `Lists.told`."""
@@ -36,7 +36,7 @@ HIGHEST, MANY, FEASIBLE, BOUND, ADDED = 0, 1, 2, 3, 4
 
 @inlined
 def keep(numbers: Numbers, lists: Lists, row: int) -> None:
-    """Notes a row that is about to change and how it stands, where there are lists."""
+    """Store the numbers of a row that is about to change, if there are lists."""
     if lists.slot.shape[0] == 0 or lists.slot[row] >= 0:
         return
     place, before = lists.counts[0], lists.before
@@ -57,7 +57,7 @@ def keep(numbers: Numbers, lists: Lists, row: int) -> None:
 def decide_listed(
     numbers: Numbers, specs: Specs, totals: Totals, lists: Lists, log: Log, pod: int, c: int
 ) -> tuple[int, int]:
-    """(DONE and the row for a pod of a class that has a list, or NEW where it does not say)."""
+    """Return DONE and the row for a pod of a class with a list; NEW if the list is not enough."""
     line, count, apart = lists.of_class[c], lists.counts[0], lists.counts[1]
     if count > MOST_CHANGED:
         return NEW, -1
@@ -65,6 +65,8 @@ def decide_listed(
     evaluate(numbers, specs, totals, c, lists.changed[:count], now)
     evaluate(lists.before, specs, totals, c, lists.line[: count - apart], was)
     told = lists.told[line]
+    # So that counts are those of all rows: subtract the changed rows that the list counted, by
+    # their former totals, and add all changed rows by their current ones.
     feasible, equal = told[FEASIBLE], told[MANY]
     for place in range(count - apart):
         feasible -= was[place] != NOWHERE
@@ -77,11 +79,12 @@ def decide_listed(
     for k in range(rows.shape[0]):
         if rows[k] != END and lists.slot[rows[k]] < 0:
             highest = max(highest, listed[k])
+    # No known row is feasible, or an unlisted row may be better.
     if highest == NOWHERE or highest < told[BOUND]:
         return NEW, -1
     found, ties, rank = _first(numbers, lists, log, line, int(highest), pod)
     if highest == told[BOUND]:
-        # Rows that are not listed are as good: one of them may be the first of the draw.
+        # Unlisted rows have the same total: one of them may be the first in the order of the draw.
         is_first = log.draws[pod] == lists.draws[line] and rank > lists.bound[line]
         if highest != told[HIGHEST] or not is_first:
             return NEW, -1
@@ -97,7 +100,10 @@ def decide_listed(
 def _first(
     numbers: Numbers, lists: Lists, log: Log, line: int, highest: int, pod: int
 ) -> tuple[int, int, np.uint64]:
-    """(the first row of the draw among those seen with a total, how many they are, its rank)."""
+    """Return the first row, in the order of the draw, with this total; how many have it; its rank.
+
+    Rows are those listed or changed.
+    """
     draw, use_draws = log.draws[pod], log.use_draws[0]
     found, ties, best = np.int64(-1), np.int64(0), np.uint64(0)
     rows, listed = lists.rows[line], lists.totals[line]
@@ -120,7 +126,7 @@ def _first(
 def _enter(
     totals: I32, ranks: U64, places: I64, count: int, total: int, rank: np.uint64, place: int
 ) -> None:
-    """Puts a row into a sorted list that has room for one more."""
+    """Insert a row into a sorted list that has room for one more."""
     at = count
     while at > 0 and (totals[at - 1] < total or (totals[at - 1] == total and ranks[at - 1] < rank)):
         totals[at], ranks[at], places[at] = totals[at - 1], ranks[at - 1], places[at - 1]
@@ -132,10 +138,10 @@ def _enter(
 def list_best(
     numbers: Numbers, totals: Totals, c: int, draw: np.uint64, places: I64, listed: I32, ranks: U64
 ) -> tuple[int, int, int]:
-    """Lists the best rows of a class that is built, by total, then rank.
+    """List the best rows of a class that has totals, by total, then rank.
 
-    (how many, the highest total, how many rows have it). places, listed, ranks: of k + 1 rows, the
-    last one the best that finds no room among the k.
+    Returns the number of listed rows, the highest total and the number of rows with it. places,
+    listed, ranks: of k + 1 rows; the last one is the best of the rows after the first k.
     """
     highest, many = np.int64(NOWHERE), np.int64(0)
     for group in range(BUCKETS // GROUP):
@@ -145,7 +151,7 @@ def list_best(
     total, top, most = totals.total[c], totals.top[c], places.shape[0]
     if highest == NOWHERE:
         return 0, int(highest), 0
-    # Where so many are equal that they alone fill the list, their order is that of the draw.
+    # If tied rows alone fill the list, buckets are read in the order of the draw: few of them.
     in_order = many >= most
     count = 0
     for back in range(BUCKETS):

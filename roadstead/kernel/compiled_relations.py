@@ -1,13 +1,13 @@
-"""The compiled part for classes that look across nodes: spread constraints and inter-pod affinity.
+"""Compiled decisions of classes with spread constraints or inter-pod affinity.
 
-What a placement changes in a domain it changes on all rows of it, so for each pod all cells are
-looked at (`Cells`), twice where scores are to be normalized; or all rows, where hardly two are the
-same or some are left out (sampling). The arithmetic is, operation for operation, that of
-`plugins/pod_topology_spread.py` and `plugins/inter_pod_affinity.py`. Both are in one module, by
-kinds of lines (decision 43).
+A placement changes all rows of a domain, so all cells (`Cells`) are evaluated for each pod, twice
+if scores are normalized; or all rows, if hardly two are equal or rows are sampled. The arithmetic
+is, operation for operation, that of `plugins/pod_topology_spread.py` and
+`plugins/inter_pod_affinity.py`. Both are in one module, by types of lines (decision 43).
 
-layout: that of the cells, ROWS where each row stands for itself. axes: int32[slot, row or cell].
-Arrays of `Relations` that are per row or cell are cut to as many as there are.
+For lines, faces and cells see `relation_arrays.py`. layout: that of the cells, ROWS if rows are
+evaluated. axes: int32[slot, row or cell]. units: number of rows or cells; arrays of `Relations`
+that are per row or cell are cut to it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NONE = np.iinfo(np.int64).max
 
 @internal
 def count(rel: Relations, totals: Totals, face: int, row: int, place: int) -> None:
-    """A pod of a face came to a row: counts it in every line that it concerns."""
+    """Count a pod of a face, placed on a row, in every line to which it adds."""
     for each in range(rel.effects_from[face], rel.effects_from[face + 1]):
         line, amount = rel.effects[each, 0], rel.effects[each, 1]
         kind = rel.kind[line]
@@ -67,7 +67,7 @@ def count(rel: Relations, totals: Totals, face: int, row: int, place: int) -> No
 
 @inlined
 def _slot(rel: Relations, layout: int, related: int, line: int) -> tuple[int, int]:
-    """(where the domains of rows or cells stand for a line, where their counts begin)."""
+    """Return the slot of a line in axes and marks, and the index of its first count."""
     if layout == ROWS:
         return rel.axis[line], rel.at[line]
     slot = line - rel.begin[related]
@@ -76,7 +76,7 @@ def _slot(rel: Relations, layout: int, related: int, line: int) -> tuple[int, in
 
 @inlined
 def _highest(rel: Relations, line: int) -> int:
-    """The most pods of a hard constraint that the domain of a row may count."""
+    """Return the highest count of a domain that still accepts the pod, for a hard constraint."""
     known = rel.lowest[line]
     if known[1] <= 0:
         known[0], known[1], known[2] = _NONE, 0, 0
@@ -97,7 +97,7 @@ def _highest(rel: Relations, line: int) -> int:
 
 @inlined
 def _is_first(rel: Relations, related: int) -> bool:
-    """Whether no pod anywhere is what the class wants near, and it is so itself."""
+    """Whether no pod anywhere matches the required affinity, and a pod of the class does."""
     if not rel.near_itself[related]:
         return False
     for line in range(rel.begin[related], rel.begin[related + 1]):
@@ -110,7 +110,7 @@ def _is_first(rel: Relations, related: int) -> bool:
 
 @inlined
 def _refuse(rel: Relations, layout: int, axes: I32, related: int, units: int) -> None:
-    """Takes rows that constraints and required terms refuse out of `rel.fits`."""
+    """Clear `rel.fits` where hard constraints or required terms reject a row or cell."""
     fits, is_first = rel.fits[:units], _is_first(rel, related)
     for line in range(rel.begin[related], rel.begin[related + 1]):
         kind = rel.kind[line]
@@ -136,7 +136,7 @@ def _refuse(rel: Relations, layout: int, axes: I32, related: int, units: int) ->
 
 @inlined
 def _sample(rel: Relations, log: Log, c: int) -> None:
-    """Where rows are sampled, leaves of those that fit the ones at which upstream would look."""
+    """Clear `rel.fits` for rows that upstream's sampled search would not visit."""
     fits, order = rel.fits, log.order
     at, visited, found = log.start[0], 0, 0
     goes_on = True
@@ -152,7 +152,7 @@ def _sample(rel: Relations, log: Log, c: int) -> None:
 
 @inlined
 def _refuses(rel: Relations, related: int) -> bool:
-    """Whether some line may take rows away."""
+    """Whether some line may reject rows."""
     for line in range(rel.begin[related], rel.begin[related + 1]):
         if rel.kind[line] not in (SOFT, HOST, SCORE):
             return True
@@ -161,7 +161,7 @@ def _refuses(rel: Relations, related: int) -> bool:
 
 @inlined
 def _begin(numbers: Numbers, rel: Relations, totals: Totals, c: int, layout: int) -> int:
-    """Notes what rows alone say of the class; how many rows or cells there are."""
+    """Set `rel.fits` from the totals of the class; return the number of rows or cells."""
     total = totals.total[c]
     if layout == ROWS:
         for place in range(total.shape[0]):
@@ -180,10 +180,10 @@ def _begin(numbers: Numbers, rel: Relations, totals: Totals, c: int, layout: int
 def _look(
     rel: Relations, totals: Totals, log: Log, c: int, layout: int, axes: I32, group: I32, units: int
 ) -> None:
-    """Finds which rows or cells fit, and which groups of rows that normalize alike are there."""
+    """Compute which rows or cells fit, and which normalization groups have such rows."""
     related = rel.of_class[c]
     if not (_refuses(rel, related) or log.order.shape[0] > 0):
-        # One assignment of arrays would bring text for its error, whose compilation takes seconds.
+        # Assigning the whole array would compile the text of its error, which takes seconds.
         for each in range(rel.alive.shape[0]):
             rel.alive[each] = totals.alive[c, each]
         return
@@ -207,7 +207,7 @@ def _look(
 
 @inlined
 def _raise_cells(numbers: Numbers, rel: Relations, totals: Totals, c: int, size: int) -> None:
-    """Finds the totals of the cells that fit, without what is normalized over them."""
+    """Compute the totals of the cells that fit, without spread and affinity scores."""
     for cell in range(size):
         rel.total[cell] = NOWHERE
         if rel.fits[cell]:
@@ -218,7 +218,7 @@ def _raise_cells(numbers: Numbers, rel: Relations, totals: Totals, c: int, size:
 
 @inlined
 def _moved(rel: Relations, c: int) -> bool:
-    """Whether a group came or went since totals were normalized."""
+    """Whether other groups have feasible rows than when totals were normalized."""
     moved = not rel.is_seen[c]
     for each in range(rel.alive.shape[0]):
         moved = moved or (rel.alive[each] > 0) != rel.seen[c, each]
@@ -227,7 +227,7 @@ def _moved(rel: Relations, c: int) -> bool:
 
 @inlined
 def _domains(rel: Relations, line: int, marks: I32, has_keys: Bools, units: int) -> int:
-    """Over how many domains the rows that are scored lie."""
+    """Return the number of domains that the scored rows have."""
     rel.clock[0] += 1
     now, found, at = rel.clock[0], 0, rel.at[line]
     for row in range(units):
@@ -245,13 +245,14 @@ def _domains(rel: Relations, line: int, marks: I32, has_keys: Bools, units: int)
 def _spread(
     rel: Relations, c: int, layout: int, axes: I32, marks: I32, has_keys: Bools, units: int
 ) -> tuple[int, int]:
-    """Raw scores of soft constraints into `rel.spread`; their extremes over the rows that fit."""
+    """Compute raw spread scores in `rel.spread`; return their extremes over the rows that fit."""
     sums, fits, related = rel.sums, rel.fits[:units], rel.of_class[c]
     scored = 0
     for row in range(fits.shape[0]):
         sums[row] = 0.0
         scored += fits[row] and has_keys[row]
     if layout != ROWS:
+        # Hostnames are counted by rows, not by cells.
         scored = 0
         for cell in range(units):
             scored += rel.cells.alive[c, cell] if fits[cell] and has_keys[cell] else 0
@@ -263,7 +264,7 @@ def _spread(
         domains, skew = axes[slot], float(rel.skew[line])
         several = scored if kind == HOST else _domains(rel, line, marks[slot], has_keys, units)
         weight = rel.logs[several]
-        # Rows that do not fit are counted, too, and nobody asks for them: that needs no branch.
+        # Sums of rows that do not fit are not read; computing them, too, needs no branch.
         if kind == HOST:
             for row in range(fits.shape[0]):
                 part = float(rel.counts[at + row]) * weight
@@ -287,7 +288,7 @@ def _spread(
 
 @inlined
 def _near(rel: Relations, layout: int, axes: I32, related: int, units: int) -> tuple[int, int]:
-    """Raw scores of preferred terms into `rel.near`; their extremes over the rows that fit."""
+    """Compute raw affinity scores in `rel.near`; return their extremes over the rows that fit."""
     near, fits = rel.near[:units], rel.fits[:units]
     near[:] = 0
     for line in range(rel.begin[related], rel.begin[related + 1]):
@@ -308,7 +309,7 @@ def _near(rel: Relations, layout: int, axes: I32, related: int, units: int) -> t
 def _sum_up(
     rel: Relations, c: int, layout: int, axes: I32, marks: I32, has_keys: Bools, units: int
 ) -> None:
-    """Adds to the totals of the rows that fit what spread and affinity say: in `rel.total`."""
+    """Add the spread and affinity scores of the rows or cells that fit to `rel.total`."""
     related = rel.of_class[c]
     spread_weight, near_weight = rel.weights[c, 0], rel.weights[c, 1]
     fits = rel.fits[:units]
@@ -333,8 +334,8 @@ def _sum_up(
 def _choose(
     numbers: Numbers, rel: Relations, draw: np.uint64, use_draws: bool, highest: int, ties: int
 ) -> int:
-    """The row of the draw among those with the highest total."""
-    # Of many, one lies in the first few buckets of the draw; of few, all rows are one bucket.
+    """Return the row with the highest total that the draw selects."""
+    # Of many tied rows, one is in the first few buckets; for few, all rows are read as one bucket.
     are_few = ties < FEW
     found, best = -1, np.uint64(0)
     for back in range(1 if are_few else BUCKETS):
@@ -357,8 +358,9 @@ def _choose(
 def decide(
     numbers: Numbers, totals: Totals, rel: Relations, log: Log, pod: int, c: int
 ) -> tuple[int, int]:
-    """(DONE and the row for a pod of a class whose totals are up to date, or why there is none)."""
+    """Return DONE and the row for a pod of a class with current totals, or why there is none."""
     layout = int(rel.cells.of_class[c])
+    # Sampling rejects single rows of a cell; in a full layout, rows have no cell to move to.
     if layout != ROWS and (log.order.shape[0] > 0 or rel.cells.is_full[layout]):
         layout = ROWS
     rel.cells.used[0] = layout

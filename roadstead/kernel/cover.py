@@ -1,7 +1,7 @@
 """Which classes the kernel can decide.
 
-A class is covered where every plugin that is not skipped for it either reads NODE facts only, so
-that its answers stand still while pods are placed, or is one of those that are compiled.
+A class is covered if every plugin that is not skipped for it either reads NODE facts only, so that
+placements do not change its results, or is computed by compiled code.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from roadstead.kernel.lowering import lowerings
 from roadstead.protocol.status import Code
 
 HIGHEST_TOTAL = 2**30
-"""Weights that could lead above this are left to the reference: totals are int32 here."""
+"""Classes whose weights allow higher totals are not covered: totals are int32."""
 
 
 def why_not(evaluation: Evaluation) -> str:
-    """Why a class, after PreFilter and PreScore, is left to the reference; "" if it is covered."""
+    """Return why a class is not covered, after PreFilter and PreScore; "" if it is."""
     if not evaluation.pre_filter.status.is_success:
         return "rejected by PreFilter"
     if not evaluation.pre_score.is_success:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Coverage:
-    """by_kernel: pods. by_reference: pods by reason: a plugin's name, or what stood in the way.
+    """by_kernel: pods. by_reference: pods by reason, such as the name of a plugin.
 
-    stops: why runs of pods of covered classes came to an end before their last pod.
+    stops: why runs of pods of covered classes ended before their last pod.
     """
 
     by_kernel: int = 0
@@ -18,7 +18,7 @@ class Coverage:
     stops: Counter[str] = field(default_factory=Counter)
 
     def counts(self) -> tuple[tuple[str, int], ...]:
-        """All counts by name; nothing where the kernel never took part."""
+        """Return all counts by name; nothing if the kernel was never used."""
         kinds = (("by reference", self.by_reference), ("stopped", self.stops))
         told = [
             (f"kernel: {kind}: {why}", count)

@@ -1,4 +1,4 @@
-"""How functions of the kernel are compiled, and what all of them need."""
+"""Compilation of the kernel's functions, and the arithmetic that all of them share."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ _OPTIONS = {
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compiles without the Python interpreter, divides by zero as NumPy, keeps the machine code.
+    """Compile without the interpreter, divide by zero as NumPy does, and cache the machine code.
 
-    Nothing may be allocated in it: who counts no references to arrays is compiled in half the time.
+    The function may not allocate: without reference counts of arrays, it compiles in half the time.
     """
     return cast(Callable[P, R], numba.njit(cache=True, **_OPTIONS)(function))
 
 
 def internal(function: Callable[P, R]) -> Callable[P, R]:
-    """The same for what only compiled code calls: it has no way in from Python.
+    """Compile a function that only compiled code calls: it has no entry point for Python.
 
-    Its machine code is kept as part of that of its callers, and not by itself: one folder holds all
-    that can be out of date (`start._is_kept`).
+    Its machine code is cached as part of its callers' and not by itself: all machine code that may
+    be out of date is in one folder (`start._is_kept`).
     """
     return cast(Callable[P, R], numba.njit(no_cpython_wrapper=True, **_OPTIONS)(function))
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Becomes part of the one or two functions that call it, which is compiled sooner.
+    """Inline a function into its one or two callers, which compiles faster.
 
-    What is compiled alone is translated there, and optimized again in each function above it.
+    A function compiled by itself is optimized there, and again in each of its callers.
     """
     return cast(
         Callable[P, R],
@@ -60,7 +60,7 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 @internal
 def rank_of(order: np.uint64, draw: np.uint64, use_draw: bool) -> np.uint64:
-    """The rank of a row among equals for one draw; see `framework/tie_break.py`."""
+    """Return the rank of a row among tied rows for one draw; see `framework/tie_break.py`."""
     if not use_draw:
         return order
     mixed = order ^ draw
@@ -72,7 +72,7 @@ def rank_of(order: np.uint64, draw: np.uint64, use_draw: bool) -> np.uint64:
 
 @compiled
 def place_of_bucket(bucket: np.uint64, draw: np.uint64) -> np.uint64:
-    """Where a bucket stands in the order of a draw."""
+    """Return the position of a bucket in the order of a draw."""
     place = ((bucket ^ (draw & _MASK)) * (((draw >> _BITS) & _MASK) | _ONE)) & _MASK
     place = place ^ (place >> _HALF)
     place = ((place + ((draw >> _S24) & _MASK)) * (((draw >> _S36) & _MASK) | _ONE)) & _MASK
@@ -81,7 +81,7 @@ def place_of_bucket(bucket: np.uint64, draw: np.uint64) -> np.uint64:
 
 @compiled
 def bucket_at(place: np.uint64, draw: np.uint64, use_draw: bool) -> np.int64:
-    """The bucket that stands at a place: `place_of_bucket` backwards."""
+    """Return the bucket at a position: the inverse of `place_of_bucket`."""
     if not use_draw:
         return np.int64(place)
     found = place ^ ((draw >> _S48) & _MASK)
@@ -93,7 +93,7 @@ def bucket_at(place: np.uint64, draw: np.uint64, use_draw: bool) -> np.int64:
 
 @internal
 def _inverse(odd: np.uint64) -> np.uint64:
-    """What an odd number must be multiplied with for 1, modulo 2**12: Newton's way."""
+    """Return the inverse of an odd number modulo 2**12, by Newton's method."""
     found = odd * (_TWO - odd * odd)
     return found * (_TWO - odd * found)
 
@@ -103,14 +103,14 @@ EXACT = 1 << 52
 
 @internal
 def quotient(dividend: int, divisor: int) -> int:
-    """dividend // divisor for divisor > 0.
+    """Return dividend // divisor for divisor > 0.
 
-    By way of float64, which is faster and right to within 1 up to 2**52; what is larger, or has
-    wrapped around, is divided as an integer.
+    Divide as float64 first, which is faster and differs by at most 1 up to 2**52. Larger numbers,
+    and those that have wrapped around, are divided as integers.
     """
     if 0 <= dividend < EXACT and divisor < EXACT:
         found = np.int64(np.float64(dividend) / np.float64(divisor))
         rest = dividend - found * divisor
-        # Without a branch.
+        # Correct by 1 without a branch.
         return int(found + np.int64(rest >= divisor) - np.int64(rest < 0))
     return dividend // divisor

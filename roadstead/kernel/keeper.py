@@ -1,4 +1,4 @@
-"""KernelKeeper: a kernel for batch after batch over the same table, made anew where it must be."""
+"""KernelKeeper: a cache of one kernel, used by batch after batch over the same table."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.table import NodeTable
 
 MAX_KEPT = 512
-"""Classes that a kernel is made for beside those of the batch."""
+"""Maximum number of classes of earlier batches in a new kernel; with more it has none of them."""
 
 
 class KernelKeeper:
-    """Keeps the last kernel. A class is the same as long as its inputs are the same objects."""
+    """Keep the last kernel. A class is unchanged as long as its inputs are the same objects."""
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None
@@ -30,7 +30,7 @@ class KernelKeeper:
         classes: Mapping[Hashable, KernelClass],
         chooser: Chooser,
     ) -> Kernel:
-        """A kernel for the classes of a batch: the last one, if it knows them as they are."""
+        """Return a kernel for the classes of a batch: the last one if it has them, unchanged."""
         made_for = (code, table, table.node_version, chooser)
         kernel = self._kernel
         self._again.update(classes.keys() & self._classes.keys())
@@ -39,20 +39,20 @@ class KernelKeeper:
             return kernel
         kept = self._kept() if made_for == self._made_for else {}
         self._again.intersection_update(kept)
-        # Classes that look across nodes alike are counted for by the first one: that must be one
-        # that has just been found, and not what another one was at an earlier batch.
+        # Classes with the same counters across nodes use those of the first one. It must be a class
+        # of this batch: the counts of a class of an earlier batch are out of date.
         self._classes = {**classes, **{s: each for s, each in kept.items() if s not in classes}}
         self._made_for = made_for
         self._kernel = Kernel(code, table, self._classes, chooser)
         return self._kernel
 
     def _kept(self) -> dict[Hashable, KernelClass]:
-        """Classes that came in more than one batch: where all are distinct, none comes again."""
+        """Return the classes of more than one batch: if all pods are distinct, no class recurs."""
         kept = {s: each for s, each in self._classes.items() if s in self._again}
         return kept if len(kept) <= MAX_KEPT else {}
 
     def _knows(self, kernel: Kernel, classes: Mapping[Hashable, KernelClass]) -> bool:
-        """Whether all classes are what they were; those that are not covered remain so."""
+        """Whether all classes are unchanged; those that are not covered are taken to remain so."""
         for signature, each in classes.items():
             known = self._classes.get(signature)
             if known is None:

@@ -1,12 +1,12 @@
-"""Kernel: runs of pods decided by compiled code, over one table whose nodes stand still.
+"""Kernel: runs of pods decided by compiled code, over one table whose nodes do not change.
 
-    admit(classes) ──► run(pods) ──► decided rows, and why it came back
+    admit(classes) ──► run(pods) ──► decided rows, and why it returned
                           │  ▲
-                          │  └── totals of new classes, normalization where groups came or went
-                          └──► flush(): the table learns of the placements
+                          │  └── totals of new classes, normalization over other groups of rows
+                          └──► flush(): placements are applied to the table
 
-The caller decides what the kernel leaves: classes that it does not cover, and pods without a
-feasible row.
+The caller decides all other pods: those of classes that the kernel does not cover, and those
+without a feasible row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
 
 BUILD_AT_ONCE = 64
-"""Classes whose totals are found in one call, where many are new."""
+"""Maximum number of new classes whose totals are computed in one call."""
 
 _NO_NODE, _OUT_OF_RANGE = "no feasible node", "score out of range"
 _FOR_GOOD = (_NO_NODE, _OUT_OF_RANGE)
@@ -42,7 +42,7 @@ REASONS = {CHANGED: "changed by a placement", NO_ROW: _NO_NODE}
 
 
 class KernelPod(Protocol):
-    """A pod to decide; `info` is its own (pods of one class may differ in what no plugin reads)."""
+    """A pod to decide. info: its own; pods of one signature may differ in what no plugin reads."""
 
     @property
     def uid(self) -> str: ...
@@ -58,10 +58,10 @@ class KernelPod(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The pods that were decided: row, feasible rows, total and equally good rows of each.
+    """The decided pods. Of each: its row and total, the number of feasible and of best rows.
 
-    stopped: why it ended before the last pod; "" if it did not. next_start: where the next search
-    among sampled rows starts.
+    stopped: why the run ended before the last pod; "" if it did not. next_start: where the next
+    sampled search starts.
     """
 
     rows: list[int]
@@ -74,9 +74,9 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Rows are looked at in an order, from a start on, until enough are found that are feasible.
+    """A sampled search: the node order, and where the next search starts.
 
-    to_find: by scheduler name; one more feasible row ends the search.
+    to_find: number of feasible rows by scheduler name; the search ends before the next one.
     """
 
     order: Rows
@@ -85,7 +85,7 @@ class Sampling:
 
 
 class Kernel:
-    """Decides runs of pods of some classes over one table that holds all nodes.
+    """Decide runs of pods of some classes over one table that holds all nodes.
 
     classes: by signature.
     """
@@ -127,7 +127,7 @@ class Kernel:
         related = [each.first.evaluation for each in models]
         found = relate(related, table, fixed, groups)
         if found is None:
-            # Too much to count: the reference decides.
+            # Too many counters: the reference decides.
             self._why |= dict.fromkeys(self._admitted, "too many domains")
             found = relate((), table, (), groups)
         assert found is not None
@@ -138,29 +138,29 @@ class Kernel:
         self._length = np.zeros(1, dtype=np.int64)
 
     def why_not(self, signature: Hashable) -> str:
-        """Why pods of a signature are not decided here, as things stand; "" if they are."""
+        """Return why pods of a signature are not decided here at the moment; "" if they are."""
         found = self._admitted.get(signature)
         if found is None or signature in self._why:
             return self._why.get(signature, "narrowed, or failed")
         return "" if self.is_as_it_was(signature) else "volumes changed"
 
     def is_as_it_was(self, signature: Hashable) -> bool:
-        """Whether plugins know of a covered class what they knew when the kernel was made."""
+        """Whether `known_state` of a covered class is the same as when the kernel was built."""
         found = self._admitted[signature]
         evaluation = found.each.evaluation
         return evaluation.profile.known_state(evaluation.pod) == found.model.known
 
     def why_not_sampled(self, signature: Hashable) -> str:
-        """Why pods of a covered class cannot have their rows sampled here; "" if they can."""
+        """Return why a sampled search for a covered class is not possible here; "" if it is."""
         by_name = self._admitted[signature].each.evaluation.pre_filter.node_names is not None
         return "sampled among named nodes" if by_name else ""
 
     def covers(self, signature: Hashable) -> bool:
-        """Whether a class was found to be covered when the kernel was made."""
+        """Whether a class was covered when the kernel was built."""
         return signature in self._admitted
 
     def resume(self) -> None:
-        """A new batch begins on the same table, which others may have changed: rows came free."""
+        """Begin a batch on the same table; others may have changed it and made rows feasible."""
         assert not self._pending, "a batch begins before the last one was told to the table"
         if self._listing is not None:
             self._listing.drop()
@@ -168,13 +168,13 @@ class Kernel:
             del self._why[signature]
 
     def run(self, pods: Sequence[KernelPod], sampling: Sampling | None = None) -> Decided:
-        """Decides the first of some pods, all of covered classes, as far as it gets."""
+        """Decide the first of some pods, all of covered classes, up to one that stops the run."""
         self._refresh(len(pods))
         log = self._log(pods, sampling)
         self._relations = self._cells.prepare(self._relations, log.classes)
         done, stopped = self._through(log)
         if stopped in _FOR_GOOD:
-            # Placements only take away: what has no row now has none later.
+            # Placements use up room: the reference decides the class for the rest of the batch.
             self._why[pods[done].signature] = stopped
         rows = log.row[:done].tolist()
         self._pending += zip(rows, pods, strict=False)
@@ -182,7 +182,7 @@ class Kernel:
         return Decided(rows, feasible, totals, best, stopped, int(log.start[0]))
 
     def _through(self, log: Log) -> tuple[int, str]:
-        """(how many pods were decided, why not more)."""
+        """Return how many pods were decided, and why not more."""
         assert self._listing is not None, "a kernel that covers a class may list"
         done = 0
         while True:
@@ -202,7 +202,8 @@ class Kernel:
                     return done, why
 
     def _refresh(self, pods: int) -> None:
-        """Takes over what the table learned from elsewhere, and makes room in the log."""
+        """Copy the rows of the table that others changed, and make room in the log."""
+        # With placements pending, a batch is being decided, and nothing else changes the table.
         changed: list[int] = [] if self._pending else self._mirror.refresh().tolist()
         if changed and self._listing is not None:
             self._listing.drop()
@@ -217,7 +218,7 @@ class Kernel:
     def _log(self, pods: Sequence[KernelPod], sampling: Sampling | None) -> Log:
         to_find, order, start = [], np.zeros(0, np.int64), 0
         if sampling is not None:
-            # Nodes may have gone since the last search.
+            # Nodes may have been removed since the last search.
             order = sampling.order.astype(np.int64)
             start = sampling.start % max(1, len(order))
             names = (each.each.evaluation.profile.scheduler_name for each in self._covered)
@@ -243,9 +244,10 @@ class Kernel:
         )
 
     def _build(self, coming: I64) -> None:
-        """Finds the totals of the next classes that have none."""
+        """Compute the totals of the next classes that have none."""
         assert self._listing is not None, "a kernel that covers a class may list"
         built, listed = self._totals.built, self._listing.lists.of_class >= 0
+        # The first one is computed even if it has a list, which was not enough.
         first, *later = dict.fromkeys(coming.tolist())
         later = [c for c in later if not (built[c] or listed[c])]
         new = [first, *later[: BUILD_AT_ONCE - 1]]
@@ -259,7 +261,7 @@ class Kernel:
         )
 
     def _renormalize(self, c: int) -> str:
-        """Finds what normalizing plugins add now; why the reference must decide, or ""."""
+        """Normalize the totals of a class again; return why the reference must decide, or ""."""
         each = self._covered[c]
         groups = each.model.still.raw.shape[1]
         relations, totals = self._relations, self._totals
@@ -269,7 +271,7 @@ class Kernel:
         if norm is None:
             return _OUT_OF_RANGE
         if is_related:
-            # Not before: what failed is asked again by the next batch.
+            # Only after a success: the next batch repeats a normalization that failed.
             relations.seen[c, :groups], relations.is_seen[c] = alive, True
         if (norm != totals.norm[c, :groups]).any():
             self._code.renormalize(self._mirror.numbers, self._specs, totals, c, norm)
@@ -281,7 +283,10 @@ class Kernel:
         return ""
 
     def _find_usual(self, c: int, alive: I64) -> str:
-        """Finds what normalizing plugins add where these groups have rows that were looked at."""
+        """Cache the normalized scores of a class's model for the groups with visited rows.
+
+        Returns why the reference must decide, or "".
+        """
         each = self._covered[c]
         still, model, totals = each.model.still, each.model.index, self._totals
         groups = still.raw.shape[1]
@@ -293,9 +298,9 @@ class Kernel:
         return ""
 
     def unlisted(self) -> list[Hashable]:
-        """The new classes of which the best rows may be found elsewhere.
+        """Return the new classes whose best rows other processes may list.
 
-        Of each, pod and row say all; what is known beside them stays with whoever has all rows.
+        The totals of such a class depend on nothing but the pod and the row.
         """
         if self._tie_break.kind != "random":
             return []
@@ -317,9 +322,9 @@ class Kernel:
         return is_new and not has_more and groups == 1
 
     def take_lists(self, best: BestRows, placements: int) -> None:
-        """The best rows of classes that were new, on the state that the table has now.
+        """Use lists of the best rows of new classes, computed on the table's current state.
 
-        placements: how many pods are decided before the table changes otherwise, at most.
+        placements: the maximum number of pods decided before the table changes otherwise.
         """
         assert self._listing is not None, "lists are of classes that are covered"
         lines = [self._admitted[signature].line for signature in best.signatures]
@@ -327,18 +332,18 @@ class Kernel:
         self._listing.take(best, lines, added, placements)
 
     def _added_to_all(self, c: int) -> int | None:
-        """What normalization adds to all rows of a class of one group; None where it fails."""
+        """Return the normalized score of all rows of a class with one group; None if it fails."""
         totals, model = self._totals, self._covered[c].model.index
         if not (totals.has_usual[model] and totals.usual[model, 0]):
             alive = np.zeros(totals.alive.shape[1], np.int64)
             alive[0] = 1
             if self._find_usual(c, alive):
                 return None
-        # Kept with the list: what is usual for the model may be found for other rows meanwhile.
+        # The list keeps its own copy: the model's cached norm may be computed for other rows later.
         return int(totals.usual_norm[model, 0])
 
     def list_best(self, signatures: Sequence[Hashable], draws: U64, most: int) -> Listed:
-        """The best rows of classes on this table; none of one of which it may not be said."""
+        """List the best rows of classes on this table; none for a class that may not be listed."""
         plain = set(self.unlisted())
         known = [self._admitted[s].line if s in plain else -1 for s in signatures]
         lines = np.array([line for line in known if line >= 0], np.int64)
@@ -349,12 +354,12 @@ class Kernel:
         return self._listing.list_best(known, draws, most)
 
     def leave_out(self, rows: Rows) -> None:
-        """These rows take no pod: others look at them. Before any totals are found."""
+        """Make rows infeasible that the scheduler evaluates; call before totals are computed."""
         if self._covered:
             self._totals.passes[:, self._mirror.numbers.place_of[rows]] = False
 
     def best_rows(self, signature: Hashable, total: int) -> Rows:
-        """The rows that were the best for the last pod of a run."""
+        """Return the rows that were the best for the last pod of a run."""
         index = self._admitted[signature].line
         relations, totals = self._relations, self._totals.total[index]
         is_best: Bools = totals == total
@@ -367,7 +372,7 @@ class Kernel:
         return np.sort(self._mirror.numbers.row_at[np.flatnonzero(is_best)])
 
     def flush(self) -> None:
-        """Tells the table of all placements it does not know of yet."""
+        """Apply all pending placements to the table."""
         if self._pending:
             names = self._table.columns.names
             rows, pods = [row for row, _ in self._pending], [pod for _, pod in self._pending]

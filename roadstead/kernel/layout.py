@@ -1,4 +1,4 @@
-"""How covered classes are laid out as arrays."""
+"""Layout of covered classes as arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from roadstead.nodes.view import Rows
 
 
 def empty_totals(classes: int, stills: Sequence[Still], models: int, row_at: Rows) -> Totals:
-    """Totals of classes, none of them built. row_at: the row of each place."""
+    """Return totals of classes, none of them computed. row_at: int64[place], see `Numbers`."""
     rows = len(row_at)
     groups = max((still.raw.shape[1] for still in stills), default=1)
     return Totals(
@@ -52,9 +52,9 @@ def empty_totals(classes: int, stills: Sequence[Still], models: int, row_at: Row
 
 
 def affected_by(profiles: Sequence[Profile], infos: Sequence[PodClass]) -> Bools:
-    """Whether placing one class may change another on other nodes: bool[placed, asked].
+    """Whether placing one class may change another's totals on other nodes: bool[placed, asked].
 
-    What is counted across nodes is kept up to date, and does not matter here.
+    Plugins whose counts across nodes the kernel keeps up to date are left out.
     """
     result: Bools = np.zeros((len(infos), len(infos)), dtype=np.bool_)
     for profile in dict.fromkeys(profiles):

@@ -1,7 +1,7 @@
-"""Listing: the best rows of classes, in place of a look at all rows.
+"""Listing: decisions from lists of a class's best rows, without evaluating all rows.
 
-Who holds some of the rows lists the best of them (`list_best`). Who holds all of them takes such
-lists (`take`), and the kernel decides by them as long as they say enough; see `compiled_lists`.
+A worker lists the best of its rows (`list_best`). The scheduler receives such lists (`take`), and
+its kernel decides by them as long as they suffice; see `compiled_lists`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from roadstead.nodes.columns import I32, I64, Bools
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The best rows of classes, one more than asked for: the last one bounds what is not listed.
+    """The best rows of classes and one more, which bounds the rows that are not listed.
 
-    rows: int64[class, k + 1]; totals: int32, ranks: uint64 of the same. counts: int64[class], how
-    many they are. told: int64[class, 3]: the highest total, rows that have it, feasible rows.
-    is_told: bool[class].
+    rows: int64[class, k + 1]; totals: int32, ranks: uint64 of the same. counts: int64[class],
+    number of rows. told: int64[class, 3]: the highest total, number of rows with it, number of
+    feasible rows. is_told: bool[class], whether the class is listed.
     """
 
     rows: I64
@@ -35,7 +35,7 @@ class Listed:
 
     @classmethod
     def room(cls, classes: int, most: int) -> Listed:
-        """For so many classes, of which nothing is told yet."""
+        """Return empty lists for this number of classes."""
         shape = classes, most + 1
         return cls(
             np.full(shape, -1, np.int64),
@@ -60,8 +60,9 @@ class Listing:
     def take(
         self, best: BestRows, lines: Sequence[int], added: Sequence[int | None], placements: int
     ) -> None:
-        """Lists to decide by. lines: of their classes. added: what normalization adds to totals of
-        each; where that is not known, the list is not used.
+        """Use lists for decisions. lines: the indices of their classes.
+
+        added: normalized score of all rows, by list; a list without one is not used.
         """
         of_class = np.full(self._classes, -1, np.int64)
         for place, (line, norm) in enumerate(zip(lines, added, strict=True)):
@@ -72,12 +73,12 @@ class Listing:
         self.lists = lay_out(best, of_class, self._numbers, placements)
 
     def drop(self) -> None:
-        """The table has changed otherwise than by placements of the kernel."""
+        """Discard the lists: the table was changed other than by placements of the kernel."""
         if len(self.lists.slot):
             self.lists = no_lists(self._classes, self._numbers)
 
     def list_best(self, lines: Sequence[int], draws: U64, most: int) -> Listed:
-        """The best rows of classes whose totals are known; -1 for a class of which none are."""
+        """List the best rows of classes that have totals; nothing for a line of -1."""
         found = Listed.room(len(lines), most)
         for place, line in enumerate(lines):
             if line < 0:

@@ -1,4 +1,4 @@
-"""Lists: the best rows of classes, as others found them, laid out for the compiled code."""
+"""Lists: the best rows of classes, found by workers and laid out for the compiled code."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from roadstead.nodes.table import Rows
 
 @dataclass(frozen=True, slots=True)
 class BestRows:
-    """The best rows of some classes, on the state that a table has now; see `arrays.Lists`.
+    """The best rows of some classes, on the current state of a table; see `arrays.Lists`.
 
     rows: int64[class, k]; totals: int32[class, k]; told: int64[class, 4]; bound: uint64[class].
-    draws: uint64[class], of the ranks. apart: rows that were left out.
+    draws: uint64[class], the draw of the ranks. apart: rows that the lists leave out.
     """
 
     signatures: Sequence[Hashable]
@@ -30,7 +30,7 @@ class BestRows:
 
 
 def no_lists(classes: int, numbers: Numbers) -> Lists:
-    """For so many classes of which none has a list."""
+    """Return the arrays for classes that have no list."""
     resources, ports = numbers.requested.shape[1], numbers.blocked.shape[1]
     return _lists(
         np.full(classes, -1, np.int64),
@@ -42,7 +42,10 @@ def no_lists(classes: int, numbers: Numbers) -> Lists:
 
 
 def lay_out(best: BestRows, of_class: I64, numbers: Numbers, placements: int) -> Lists:
-    """of_class: int64[class of the kernel]. placements: how many rows may change at most."""
+    """Return the arrays of lists.
+
+    of_class: int64[class of the kernel]. placements: maximum number of rows that will change.
+    """
     apart = len(best.apart)
     changed = np.zeros(apart + placements, np.int64)
     changed[:apart] = best.apart
@@ -84,7 +87,7 @@ def _lists(
 
 
 def _room(rows: int, resources: int, ports: int) -> Numbers:
-    """Room for the numbers of some rows, which stand in no order."""
+    """Return arrays for the numbers of some rows, which have no order."""
     none = np.zeros(0, np.int64)
     return Numbers(
         allocatable=np.zeros((rows, resources), np.int64),

@@ -1,7 +1,7 @@
-"""Mirror: a table's numbers as the compiled code wants them: a row's resources side by side.
+"""Mirror: a copy of a table's numbers in which the resources of a row are contiguous.
 
-The kernel counts its placements here; the table learns of them when somebody reads it (`flush`).
-What others change in the table comes in by row (`refresh`).
+The kernel counts its placements here; they are applied to the table before it is read (`flush`).
+Rows of the table that others changed are copied again (`refresh`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from roadstead.nodes.table import NodeTable, Rows
 
 
 class Mirror:
-    """Numbers of all rows of a table whose nodes stay as they are while the mirror lives.
+    """Numbers of all rows of a table whose nodes do not change while the mirror is used.
 
-    blocked: what finds `Numbers.blocked` of rows.
+    blocked: computes `Numbers.blocked` of rows.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Mirror:
         return (len(ranks) - ranks).astype(np.uint64)
 
     def _begin(self, order: NDArray[np.uint64]) -> I64:
-        """Where each bucket begins among rows in order, and where the last one ends."""
+        """Return the first place of each bucket, and the end of the last one."""
         if self._draws:
             bounds = np.arange(1, BUCKETS, dtype=np.uint64) << np.uint64(64 - BUCKET_BITS)
             begin: I64 = np.searchsorted(order, bounds).astype(np.int64)
@@ -70,11 +70,11 @@ class Mirror:
         )
 
     def refresh(self) -> Rows:
-        """Takes over the rows that others changed; those rows."""
+        """Copy the rows that others changed, and return them."""
         rows = self.table.rows_changed_since(self._version)
         if len(rows):
             columns, numbers = self.table.columns, self.numbers
-            # Resources that came to be known since are asked for by no class of this kernel.
+            # No class of this kernel requests resources that the table has added since.
             known = numbers.requested.shape[1]
             numbers.requested[rows] = columns.requested[:known, rows].T
             numbers.nonzero[rows] = columns.nonzero_requested[:, rows].T
@@ -84,5 +84,5 @@ class Mirror:
         return rows
 
     def caught_up(self) -> None:
-        """The table learned of all that was counted here."""
+        """Record that the table has all placements that were counted here."""
         self._version = self.table.version

@@ -1,8 +1,8 @@
-"""What the compiled code works on for classes that look across nodes.
+"""Arrays of the compiled code for spread constraints and inter-pod affinity.
 
-A *line* is one count by domain: a spread constraint, or one family and topology key of inter-pod
-affinity. Classes of which all lines are the same share them: they are of one *relation*. What a
-placed pod adds to which lines depends on its *face*: namespace, labels and terms.
+A *line* is a table of counts by topology domain: for one spread constraint, or for one family of
+terms and topology key of inter-pod affinity. A *relation* is a list of lines, shared by all classes
+that have the same. A placed pod adds to lines according to its *face*: namespace, labels and terms.
 """
 
 from __future__ import annotations
@@ -18,24 +18,26 @@ from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_class import PodClass
 
 HARD, SOFT, HOST, EXISTING_ANTI, AFFINITY, ANTI_AFFINITY, SCORE = range(7)
-"""Kinds of lines. HOST: a soft constraint over hostnames, which counts each node's own pods."""
+"""Types of lines. HOST: a soft constraint over hostnames, which counts each node's own pods."""
 
 
 class Cells(NamedTuple):
-    """Rows that are all the same to a relation: same domains, keys and group, and as many pods
-    where a line counts each row alone. What spread and affinity say of one they say of all, so that
-    cells are looked at in place of rows.
+    """Groups of rows that are equal for a relation, and so are evaluated once.
 
-    of_class: int64[class], its layout; -1 where each row stands for itself. Per layout: relation,
-    size: int64[layout], its relation and how many cells there are by now; is_full: bool[layout],
-    rows are looked at from now on. of_place: int32[layout, place]; moved: int64[layout, 2], the
-    place that changed its cell since the last decision and that cell, -1 for none.
-    A line of the relation has a slot. base: int64[layout, slot], where its counts begin; axes,
-    marks: int32[layout, slot, cell], as those of rows; own: bool[layout, slot], whether it counts
-    each row alone: the counts of cells are then its own. still: int32[layout, cell], equal where
-    all else is. scored: bool[layout, cell], whether rows have all keys; group: int32[layout, cell].
-    top, tied, alive: int32[class, cell], the highest total, how many rows have it (0: to be found
-    anew, and not above `top`), how many rows are feasible; is_built: bool[class].
+    Rows of a cell have the same domains, keys and normalization group and, for lines in which each
+    row is its own domain, the same counts.
+
+    of_class: int64[class], its layout; -1 if rows are evaluated. Per layout: relation, size:
+    int64[layout], its relation and the current number of cells; is_full: bool[layout], rows are
+    evaluated from now on. of_place: int32[layout, place]; moved: int64[layout, 2], the place whose
+    row changed its cell since the last decision, and its former cell, -1 for none.
+    Each line of the relation has a slot. base: int64[layout, slot], index of its first count; axes,
+    marks: int32[layout, slot, cell], as those of rows; own: bool[layout, slot], whether each row is
+    its own domain: each cell then has a count. still: int32[layout, cell], equal for cells that
+    differ in such counts only. scored: bool[layout, cell], whether rows have all keys; group:
+    int32[layout, cell].
+    top, tied, alive: int32[class, cell], the highest total (an upper bound while tied is 0), number
+    of rows with it (0: to be computed again), number of feasible rows; is_built: bool[class].
     total: int32[cell], `top` at the last decision; used: int64[1], the layout of that or -1.
     """
 
@@ -61,21 +63,23 @@ class Cells(NamedTuple):
 
 
 class Relations(NamedTuple):
-    """axes: int32[axis, row], code of a label key, -1 for none; marks: the same with a place for
-    nodes that have none; marked: int64[axis], how many places that are. masks: bool[mask, row],
-    rows whose pods count; mask 0 is all rows.
+    """Lines, the relations of classes, and scratch arrays.
 
-    Per line: kind, axis, at and size (its place in counts), mask, skew, min_domains: int64[line].
-    counts: int64[place]; present: bool[place], domains of a hard constraint; stamps: int64[place].
-    lowest: int64[line, 3], of a hard constraint: the fewest pods of its domains, how many domains
-    have so few (0: to be found anew), how many there are.
-    Per relation: begin: int64[relation + 1], its lines; keys: int64[relation], the mask of rows
-    that are scored; near_itself: bool[relation], whether its own pods are what it wants near.
-    Per class: of_class (-1 for none), face, fixed: int64[class]; weights: int64[class, 2] of spread
-    and affinity, 0 where one does not score; seen: bool[class, group], groups that were there when
-    they were normalized; is_seen: bool[class].
+    axes: int32[axis, row], code of the row's value of a topology key, -1 for none; marks: the same
+    with one more code for rows without the key; marked: int64[axis], number of codes in marks.
+    masks: bool[mask, row], rows whose pods are counted; mask 0 has all rows.
+    Per line: kind (its type), axis, at and size (its part of counts), mask, skew, min_domains:
+    int64[line]. counts: int64[count]; present: bool[count], existing domains of a hard constraint;
+    stamps: int64[count], the clock when `_domains` last met a domain. lowest: int64[line, 3], of a
+    hard constraint: the lowest count, number of domains with it (0: to be computed again), number
+    of domains.
+    Per relation: begin: int64[relation + 1], its first line; keys: int64[relation], the mask of
+    scored rows; near_itself: bool[relation], whether its pods match their own required affinity.
+    Per class: of_class (-1 for none), face, fixed (index of its static scores): int64[class];
+    weights: int64[class, 2] of spread and affinity, 0 where one does not score; seen: bool[class,
+    group], groups with feasible rows at the last normalization; is_seen: bool[class].
     effects: int64[k, 2], (line, amount), from effects_from[face] on.
-    fits, sums, spread, near, total: per row or cell, alive: per group, for the pod at hand.
+    fits, sums, spread, near, total: per row or cell, alive: per group, scratch for the current pod.
     logs: float64[n], ln(n + 2). clock: int64[1].
     """
 
@@ -118,9 +122,9 @@ class Relations(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One count by domain. counted: rows whose pods count, None for all.
+    """One table of counts by domain. counted: rows whose pods are counted, None for all.
 
-    before: what is counted so far, by topology value, or by row.
+    before: the current counts, by topology value or by row.
     """
 
     kind: int
@@ -133,9 +137,9 @@ class Line:
 
 @dataclass(slots=True)
 class RelationOf:
-    """All lines of some classes. scored: rows that are scored, None for all.
+    """The lines that some classes share. scored: rows that are scored, None for all.
 
-    adds: of each plugin, what a pod of another class adds: (line, amount).
+    adds: one function per plugin: pod class → what its pod adds, as (line, amount).
     """
 
     info: PodClass

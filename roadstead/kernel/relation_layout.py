@@ -1,4 +1,4 @@
-"""How lines of classes are laid out as arrays."""
+"""Layout of lines (counts by topology domain) and of the classes that share them, as arrays."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 
 MAX_PLACES = 1 << 23
-"""Counts of all lines together; with more the reference decides."""
+"""Maximum number of counts over all lines; with more, the reference decides."""
 
 
 def with_classes(relations: Relations, model_of: I64) -> Relations:
-    """The same for classes, from what holds for each of their models.
+    """Return relations by class from relations by model.
 
-    model_of: int64[class]. Where there are no models nothing has to do with anything else.
+    model_of: int64[class]. Without models, no class has lines.
     """
     classes = len(model_of)
     if len(relations.of_class):
@@ -48,7 +48,7 @@ def with_classes(relations: Relations, model_of: I64) -> Relations:
 
 
 class _Axes:
-    """Topology keys, and what each row has of them."""
+    """Topology keys, and the code of each row's value."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
@@ -67,7 +67,7 @@ class _Axes:
         return place
 
     def without(self, key: str) -> int:
-        """The place of nodes that lack the key: that of the empty value."""
+        """Return the code for nodes without the key: that of the empty value."""
         values = self._table.columns.label(key).values
         empty = values.find("")
         return empty if empty >= 0 else len(values)
@@ -76,7 +76,7 @@ class _Axes:
         return len(self._table.columns.label(key).values) + 1
 
     def counts(self, line: Line) -> I64:
-        """What is counted so far: int64[place]."""
+        """Return the current counts: int64[domain]."""
         if isinstance(line.before, np.ndarray):
             return line.before.astype(np.int64)
         counts: I64 = np.zeros(self.size(line.key), dtype=np.int64)
@@ -85,7 +85,7 @@ class _Axes:
         return counts
 
     def present(self, line: Line) -> Bools:
-        """Domains that are there, be it without pods: bool[place]."""
+        """Whether a domain of a hard constraint exists, with or without pods: bool[domain]."""
         present: Bools = np.zeros(len(self.counts(line)), dtype=np.bool_)
         if line.kind == HARD:
             present[[place for place, _ in self._placed(line)]] = True
@@ -105,7 +105,7 @@ class _Axes:
 
 
 class _Masks:
-    """Sets of rows, each kept once; the first is that of all rows."""
+    """Sets of rows, each stored once; the first one has all rows."""
 
     def __init__(self, rows: int) -> None:
         self.all: list[Bools] = [np.ones(rows, dtype=np.bool_)]
@@ -123,9 +123,7 @@ class _Masks:
 def relate(
     classes: Sequence[Evaluation], table: NodeTable, fixed: Sequence[int], groups: int
 ) -> Relations | None:
-    """What classes have to do with each other, after PreFilter and PreScore; None where that is
-    too much.
-    """
+    """Return the relations of classes, after PreFilter and PreScore; None for too many counts."""
     faces: dict[Hashable, tuple[int, PodClass]] = {}
     face_of = [faces.setdefault(face_key(e.pod), (len(faces), e.pod))[0] for e in classes]
     pods = [pod for _, pod in faces.values()]
@@ -163,7 +161,7 @@ def relate(
         "effects_from": effects_from,
     }
     flat = _joined(counts)
-    # Without lines nobody looks at rows.
+    # Without lines, arrays by row are not used.
     rows = rows if lines else 0
     return Relations(
         axes=np.array(axes.rows, dtype=np.int32),
@@ -194,7 +192,7 @@ def relate(
 
 @cache
 def _logs(count: int) -> NDArray[np.float64]:
-    """ln(n + 2), as the plugin finds it."""
+    """Return ln(n + 2), computed as the plugin does."""
     return np.array([math.log(n + 2) for n in range(count)])
 
 
@@ -203,7 +201,7 @@ def _joined(arrays: Sequence[I64] | Sequence[Bools]) -> I64:
 
 
 def _effects(relations: Sequence[RelationOf], pods: Sequence[PodClass]) -> tuple[I64, list[int]]:
-    """What a pod of each face adds to the lines of all relations, and where each face begins."""
+    """Return what a pod of each face adds to all lines, and where each face's entries begin."""
     found: list[tuple[int, int]] = []
     starts = [0]
     for pod in pods:

@@ -1,4 +1,4 @@
-"""Where the compiled code comes from: numba, its cache, and a message where it must be built."""
+"""Loading of the compiled code: numba, its cache, and compilation if nothing is cached."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from roadstead.nodes.columns import I32, I64
 from roadstead.nodes.table import NodeTable
 
 NUMBA_SETTINGS = ".numba_config.yaml"
-"""In the working directory numba takes settings from it; one names the folder of machine code."""
+"""numba reads it from the working directory; one setting names the folder of machine code."""
 
 
 class Stats(Protocol):
-    """What numba tells of a function."""
+    """Statistics of a function that numba compiled."""
 
     cache_path: str
 
 
 class Dispatcher(Protocol):
-    """A function as numba compiles it."""
+    """A function that numba compiled."""
 
     stats: Stats
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledCode:
-    """The compiled functions; see `roadstead.kernel.compiled`. started_s: how long loading took."""
+    """The compiled functions, see `roadstead.kernel.compiled`. started_s: duration of loading."""
 
     run: Callable[[Numbers, Specs, Totals, Relations, Lists, Log, int], tuple[int, int]]
     build: Callable[[Numbers, Specs, Totals, I64, int, Piece], None]
@@ -58,16 +58,17 @@ _here: list[CompiledCode] = []
 
 
 def loaded() -> CompiledCode | None:
-    """The compiled code, where this process has it; None where nobody loaded it yet."""
+    """Return the compiled code of this process; None if it is not loaded yet."""
     return _here[0] if _here else None
 
 
 def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
-    """Imports numba and the compiled code. ImportError where numba is not installed or not safe.
+    """Import numba and the compiled code.
 
-    numba keeps machine code beside the module or in the user's cache folder; where neither can be
-    written, it lives as long as the process. Where nothing is kept yet, with `tell` another process
-    compiles (some seconds), so that this one is not slowed down meanwhile; `tell` is told so.
+    numba caches machine code beside the module or in the user's cache folder; if neither is
+    writable, in a temporary folder that no later process uses. If nothing is cached and `tell` is
+    given, another process compiles (some seconds), so that this one is not slowed down meanwhile;
+    `tell` is called with a message. Raises ImportError if numba is not installed or not safe.
     """
     known = loaded()
     if known is not None:
@@ -78,6 +79,7 @@ def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
     try:
         from roadstead.kernel import compiled
     except RuntimeError:
+        # numba found no writable folder for machine code.
         _cache_nowhere()
         from roadstead.kernel import compiled
     code = _code_of(compiled)
@@ -97,30 +99,30 @@ def _code_of(compiled: ModuleType) -> CompiledCode:
 
 
 def compiled_of() -> ModuleType:
-    """The compiled module, which imports numba."""
+    """Return the compiled module, which imports numba."""
     from roadstead.kernel import compiled
 
     return compiled
 
 
 def _sources(folder: Path) -> list[Path]:
-    """Modules whose changes are changes of machine code; lowerings need not be named one by one."""
+    """Return the modules whose changes outdate machine code; all lowerings count as such."""
     others = [folder / name for name in ("jit.py", "arrays.py", "relation_arrays.py")]
     return [*folder.glob("compiled*.py"), *folder.glob("lowering/*.py"), *others]
 
 
 def _is_kept(modules: Sequence[Path]) -> bool:
-    """Whether machine code of `run` is there; what is older than any of the modules goes.
+    """Whether machine code of `run` is cached; delete cached code older than any of the modules.
 
-    numba looks at the module of a function, and not at those of the functions that it calls. Only
-    functions that Python calls are kept, all in one folder (`jit.internal`).
+    numba checks the module of a function, but not those of the functions that it calls. Only
+    functions that Python calls are cached, all in one folder (`jit.internal`).
     """
     folder = Path(cast(Dispatcher, compiled_of().run).stats.cache_path)
     newest = max(module.stat().st_mtime for module in modules)
     kept = [index for module in modules for index in folder.glob(f"{module.stem}.*.nbi")]
     is_kept = False
     for index in kept:
-        # Another process may do the same at this moment.
+        # Another process may delete the same file at this moment.
         with contextlib.suppress(OSError):
             if index.stat().st_mtime < newest:
                 index.unlink()
@@ -137,9 +139,9 @@ def _cache_nowhere() -> None:
 
 
 def compile_here(part: str = "") -> None:
-    """Compiles in this process what is not kept; with "totals" one half, which no other part needs.
+    """Compile in this process what is not cached; with "totals", only the code for totals.
 
-    Without, another process compiles that half meanwhile.
+    Otherwise another process compiles that code at the same time.
     """
     code = _code_of(compiled_of())
     if part == TOTALS:
@@ -151,7 +153,7 @@ def compile_here(part: str = "") -> None:
 
 
 def warm_up_totals(code: CompiledCode) -> None:
-    """Calls what finds totals on a table without rows, so that it is compiled or loaded."""
+    """Call the code for totals on a table without rows, so that it is compiled or loaded."""
     numbers, specs, totals, _ = _nothing()
     code.build(numbers, specs, totals, np.zeros(0, np.int64), 0, new_piece(2))
     code.renormalize(numbers, specs, totals, 0, np.zeros(1, np.int32))
@@ -162,7 +164,7 @@ def warm_up_totals(code: CompiledCode) -> None:
 
 
 def warm_up_run(code: CompiledCode) -> None:
-    """Likewise of what decides pods."""
+    """Do the same for the code that decides pods."""
     numbers, specs, totals, log = _nothing()
     relations = with_classes(_no_relations(), np.zeros(1, np.int64))
     code.run(numbers, specs, totals, relations, no_lists(1, numbers), log, 0)

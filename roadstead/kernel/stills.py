@@ -1,7 +1,8 @@
-"""Stills: what NODE facts say of rows, kept once for all classes of which it is the same.
+"""Static scores: results of plugins that read NODE facts only, stored once for equal classes.
 
-Rows are grouped by the raw scores of the plugins that normalize; all rows of a group are normalized
-alike, so what they add to totals is kept by group and found anew only where a group comes or goes.
+Rows are grouped by the raw scores of the plugins that normalize. All rows of a group have the same
+normalized scores, which are stored by group and recomputed only when the first row of a group
+becomes feasible or the last one infeasible.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ MAX_GROUPS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Still:
-    """passes: bool[row]. fixed: int32[row], sum of weight * score of plugins that do not normalize.
+    """Static scores of a class.
 
-    group: int32[row]. raw: int64[normalizing plugin, group]. normalizing: those plugins. What a
-    class skips is known when its rows are scored; where it is filtered again in the midst of a
-    batch and finds no row, its evaluation does not say so any more.
+    passes: bool[row]. fixed: int32[row], sum of weight * score of plugins that do not normalize.
+    group: int32[row]. raw: int64[normalizing plugin, group]. normalizing: those plugins, stored
+    because an evaluation that is filtered again during a batch, and finds no row, no longer has the
+    plugins that PreScore skipped.
     """
 
     passes: Bools
@@ -38,7 +40,7 @@ class Still:
 
 
 def key_of(evaluation: Evaluation) -> Hashable:
-    """Equal for classes of which NODE facts say the same."""
+    """Return a key that is equal for classes with the same static scores."""
     parts: list[Hashable] = [(evaluation.fixed()[0] == PASSED).tobytes()]
     for index, each in _scoring(evaluation):
         raw = evaluation.first_raw(index).tobytes()
@@ -47,7 +49,7 @@ def key_of(evaluation: Evaluation) -> Hashable:
 
 
 def still_of(evaluation: Evaluation) -> Still | str:
-    """What NODE facts say of a class; or why it is not covered."""
+    """Return the static scores of a class, or why it is not covered."""
     passes: Bools = evaluation.fixed()[0] == PASSED
     fixed: I64 = np.zeros(len(passes), dtype=np.int64)
     keys: list[I64] = []
@@ -81,7 +83,7 @@ def _in_range(scores: I64) -> bool:
 
 
 def _grouped(keys: list[I64], rows: int) -> tuple[I32, I64]:
-    """Group of each row by equal keys, and the keys of each group: int64[key, group]."""
+    """Return the group of each row by equal keys, and the keys of each group: int64[key, group]."""
     if all(not rows or key.min() == key.max() for key in keys):
         first = [[key[0]] if rows else [0] for key in keys]
         return np.zeros(rows, np.int32), np.array(first, dtype=np.int64).reshape(len(keys), 1)
@@ -90,10 +92,10 @@ def _grouped(keys: list[I64], rows: int) -> tuple[I32, I64]:
 
 
 def normalized(evaluation: Evaluation, still: Still, alive: Bools) -> I32 | None:
-    """What normalizing plugins add to each group: int32[group].
+    """Return the sum of weight * normalized score of each group: int32[group].
 
-    alive: bool[group], whether it has a feasible row. None where a plugin fails, or its score is
-    out of range.
+    alive: bool[group], whether it has a feasible row. None if a plugin fails, or its score is out
+    of range.
     """
     norm: I64 = np.zeros(still.raw.shape[1], dtype=np.int64)
     if not alive.any():

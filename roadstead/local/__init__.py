@@ -1,1 +1,1 @@
-"""Local: runs without actors in one process, and pods decided on each path that a run may take."""
+"""Local: runs in one process without actors, and decisions on each path that a run may take."""

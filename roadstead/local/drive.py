@@ -1,4 +1,4 @@
-"""Drives steps in one process, where nothing has to be waited for."""
+"""Drivers of steps in one process, where each need is answered without waiting."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ NeedT = TypeVar("NeedT")
 
 
 def drive(steps: Generator[NeedT, object, T], meet: Callable[[NeedT], object]) -> T:
-    """The result of steps whose needs are met one by one.
+    """Return the result of steps; `meet` answers their needs one by one.
 
-    What `meet` raises is raised where the need was; steps that do not expect it there end with it.
+    An exception of `meet` is raised in the steps, at the need; if they do not catch it, they end
+    with it.
     """
     with closing(steps):
         answer: object = None
@@ -34,7 +35,7 @@ def drive(steps: Generator[NeedT, object, T], meet: Callable[[NeedT], object]) -
 
 
 def run_now(steps: Steps[T]) -> T:
-    """The result of steps: extenders are called here, time stands still, nothing accelerates."""
+    """Return the result of steps: extenders are called here, the time is 0, there is no kernel."""
     return drive(steps, _met)
 
 

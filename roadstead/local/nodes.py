@@ -1,7 +1,7 @@
-"""LocalNodes: the nodes of a scheduler in one process with its cache, changed as the cache is.
+"""LocalNodes: the node table of a scheduler in one process with its cache, which sends all changes.
 
 SchedulerCache ── Changes ──► LocalNodes ──► node table
-                                 └── Tentative: what was decided here stands there already
+                                 └── Tentative: placements decided here are on it already
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from roadstead.storage import StorageChange
 
 
 class LocalNodes:
-    """A table with all that `state` holds, and the placements that were decided on it since."""
+    """A table with the contents of `state` and the placements that were decided on it since."""
 
     def __init__(self, state: ClusterState, classes: PodClasses, settings: Settings) -> None:
         self.table = NodeTable(classes)
@@ -33,13 +33,13 @@ class LocalNodes:
         self._versions = KnownVersions()
 
     def hold(self) -> None:
-        """Nothing else changes the table while a batch is decided: it is one thread."""
+        """Do nothing: in one thread, nothing else changes the table while a batch is decided."""
 
     def release(self) -> None:
-        """As `hold`."""
+        """Do nothing; see `hold`."""
 
     def row_versions(self, decisions: Sequence[Decision]) -> dict[str, int] | None:
-        """The versions of the rows to which pods come; None where nobody compares them."""
+        """Return the versions of the rows on which pods are placed; None if none are compared."""
         if not self._checks_versions:
             return None
         placed = {each.node_name for each in decisions if each.node_name is not None}
@@ -48,7 +48,7 @@ class LocalNodes:
     # The changes of the cache.
 
     def send(self, deltas: Sequence[Delta]) -> None:
-        """Nodes, pods and nominations changed."""
+        """Apply changes of nodes, pods and nominations."""
         if deltas and all(each.kind is DeltaKind.ADD_POD for each in deltas):
             self._pods_come(deltas)
             return
@@ -65,7 +65,7 @@ class LocalNodes:
                 self._versions.drop(delta.node_name)
 
     def _pods_come(self, deltas: Sequence[Delta]) -> None:
-        """Pods, each once; those that were decided here stand on the table already."""
+        """Add pods, each once; those that were decided here are on the table already."""
         table, info = self.table, self.table.classes.info
         names, uids = [each.node_name for each in deltas], [each.uid for each in deltas]
         infos = [info(each.pod) for each in deltas if each.pod is not None]
@@ -93,13 +93,13 @@ class LocalNodes:
         self.table.add_node(delta.node, int(known.arrivals[known.row_of(delta.node_name)]))
 
     def send_nodes(self, nodes: NodeList) -> None:
-        """Nodes were added, of which nothing was known; they are the last of the cache's table."""
+        """Add nodes that are new; they are the last ones of the cache's table."""
         arrivals = self._state.table.arrivals
         self.table.add_nodes(nodes, arrivals[len(arrivals) - len(nodes) :].astype(np.int64))
 
     def send_storage(self, changes: Sequence[StorageChange]) -> None:
-        """Claims changed: a scheduler receives that with the next answer of the cache."""
+        """Do nothing: a scheduler receives changes of claims with the next answer of the cache."""
 
     def send_versions(self, rows: Sequence[RowVersion]) -> None:
-        """Rows have new versions."""
+        """Store new versions of rows."""
         self._versions.take(rows)

@@ -1,8 +1,8 @@
 """The paths that a decision can take, behind one interface.
 
-plain: pod by pod. beside: batches, as a scheduler decides; what it found of classes is kept from
-batch to batch. W: the same, with W workers that score for it. Each of them with the kernel, pod by
-pod (`+kernel`) or in runs of pods (`+runs`).
+plain: pod by pod. beside: in batches, as a scheduler decides, with results of classes cached from
+batch to batch. A number W: the same, with W workers that score new classes. Each of them also with
+the kernel, pod by pod (`+kernel`) or in runs of pods (`+runs`).
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ PLAIN = "plain"
 BESIDE = "beside"
 WITH_KERNEL = "+kernel"
 IN_RUNS = "+runs"
-"""Behind the name of a path: the kernel decides what it covers, pod by pod with the best nodes
-named, or as many pods at once as it can, and names none."""
+"""Suffixes of a path's name: the kernel decides the pods that it covers, one by one with all best
+nodes named, or as many at once as it can, without these names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a path decides. node_search: samples the nodes of pods, or asks extenders about them."""
+    """Options of a path. node_search: samples the nodes of pods, or calls extenders for them."""
 
     accelerator: Accelerator | None = None
     node_search: NodeSearch | None = None
@@ -79,7 +79,7 @@ class DecisionPath(Protocol):
     def remove_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None: ...
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
-        """Takes back a placement that `decide` made, volumes included."""
+        """Undo a placement of `decide`, volumes included."""
 
     def nominate(self, node_name: str, facts: PodFacts) -> None: ...
 
@@ -90,16 +90,16 @@ class DecisionPath(Protocol):
     def explain(self, pod: PodInCycle) -> Explanation: ...
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
-        """Decisions for the first of the pods, at least one; they take effect.
+        """Decide the first of the pods, at least one, and place them.
 
-        Raises UnsupportedError, with no effect, if there is none.
+        Raises UnsupportedError, and changes nothing, if it can decide none.
         """
 
     def profile(self, scheduler_name: str) -> Profile: ...
 
 
 class PlainPath:
-    """One table, no messages."""
+    """Decisions pod by pod on one table, without messages."""
 
     def __init__(self, profiles_of: Profiles, way: Way = PLAINLY) -> None:
         self.names_best = way.names_best
@@ -144,7 +144,7 @@ class PlainPath:
         return self._cycle.explain(pod)
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
-        """One pod at a time; stops before a pod that needs what is not there yet."""
+        """Decide one pod at a time; stop before a pod that raises UnsupportedError."""
         decisions: list[Decision] = []
         for pod in pods:
             try:
@@ -160,7 +160,7 @@ class PlainPath:
 
 
 class BesidePath(PlainPath):
-    """Batches on one table; the plain cycle explains."""
+    """Decisions in batches on one table; `PlainCycle` explains pods."""
 
     def __init__(self, profiles_of: Profiles, way: Way = PLAINLY) -> None:
         super().__init__(profiles_of, way)
@@ -172,7 +172,7 @@ class BesidePath(PlainPath):
         )
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
-        """One batch, as far as it gets; a pod that fits nowhere ends it."""
+        """Decide one batch, up to a pod that ends it, such as one without a feasible node."""
         table = self.table
         take_snapshot(table, table.arrived)
         pods = self._beside.together(pods)
@@ -192,8 +192,8 @@ class BesidePath(PlainPath):
             decisions.append(self._after(batch, decision))
             batch.settle()
             if decision.node_name is None or is_behind(table, decision.node_name, table.arrived):
-                # The next snapshot of this row says more: what the kernel decided further, was
-                # decided without it.
+                # The next snapshot renews this row, which changes scores of images: the kernel made
+                # the other decisions of its run without it.
                 self._take_back(run)
                 break
         self._beside.settled(len(pods), len(decisions))
@@ -204,10 +204,10 @@ class BesidePath(PlainPath):
         return decisions
 
     def _have_listed(self, batch: WholeBatch, pods: Sequence[PodInCycle]) -> None:
-        """There is nobody to list the best rows of new classes."""
+        """Do nothing: there are no workers to list the best rows of new classes."""
 
     def _after(self, batch: BatchRun, decision: Decision) -> Decision:
-        """The decision with PostFilter's answer."""
+        """Return the decision with the result of PostFilter."""
         profile = self.profiles[decision.pod.info.facts.scheduler_name]
         extenders = self._beside.extenders
         steps = after_failure(decision, profile, self._tie_break, batch, extenders)
@@ -224,13 +224,13 @@ class BesidePath(PlainPath):
 
 
 MOST_LISTED = 4
-"""Rows that a worker of `WorkersPath` lists of a class."""
+"""Number of rows that a worker of `WorkersPath` lists for a class."""
 
 
 class WorkersPath(BesidePath):
-    """As `BesidePath`, with workers that score for it: every message packed and unpacked.
+    """`BesidePath` with workers that score new classes; their answers are packed and unpacked.
 
-    Worker k of n holds the nodes whose arrival number leaves k when divided by n.
+    Worker k of n has the nodes whose arrival number modulo n is k.
     """
 
     def __init__(self, workers: int, profiles_of: Profiles, way: Way = PLAINLY) -> None:
@@ -274,7 +274,7 @@ class WorkersPath(BesidePath):
         table.remove_pod(node_name, table.classes.info(pod.info.facts), uid=pod.uid)
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
-        """As without workers, which are asked about new classes first."""
+        """Ask workers to score new classes, then decide as without workers."""
         self._ask(self._beside.unfound(self._beside.together(pods)))
         decisions = super().decide(pods)
         for each in decisions:
@@ -298,7 +298,7 @@ class WorkersPath(BesidePath):
             self._beside.give(pod.signature, each)
 
     def _have_listed(self, batch: WholeBatch, pods: Sequence[PodInCycle]) -> None:
-        """Workers list the best rows, few of them, so that other rows are looked at, too."""
+        """Have workers list their best rows, so few that unlisted rows are needed, too."""
         new, accelerator = batch.unlisted(pods), self._beside.accelerator
         if not new or accelerator is None:
             return
@@ -334,7 +334,7 @@ def _prepare(
 def open_path(
     name: str, profiles_of: Profiles, node_search: NodeSearch | None = None
 ) -> DecisionPath:
-    """`plain`, `beside`, or the number of workers, with the kernel or without it.
+    """Return a path by name: `plain`, `beside`, or the number of workers, with the kernel or not.
 
     node_search: samples the nodes of every pod; None for a search over all of them.
     """
@@ -349,5 +349,5 @@ def open_path(
 
 
 def way_of(name: str) -> str:
-    """The name of a path without what it says of the kernel."""
+    """Return the name of a path without the kernel's suffix."""
     return name.removesuffix(WITH_KERNEL).removesuffix(IN_RUNS)

@@ -1,11 +1,11 @@
-"""LocalRun: queue, one scheduler, cache and binder composed in one process; time is handed in.
+"""LocalRun: queue, one scheduler, cache and binder in one process; the time is an argument.
 
     submit ──► SchedulingQueue ──► Scheduler ──► SchedulerCache ──► Binder ──► journal
-                     ▲                 └── needs, met at once ──┘       │
-                     └───────────────────── done, given back ◄──────────┘
+                     ▲                 └── needs, answered ─────┘       │
+                     └────────────────────── done, requeued ◄───────────┘
 
-No messages, no threads, no clock: each call returns when all that follows from it is done. It
-decides what the actors decide with one scheduler, since it is made of the same parts.
+No messages, no threads, no clock: each call returns when all its consequences are applied. It
+decides as actors with one scheduler do, since it consists of the same parts.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ OWNER, EPOCH = "scheduler-0", 1
 
 
 class LocalRun:
-    """One scheduler and all that it needs. now_s: the time that was handed in last.
+    """One scheduler with queue, cache and binder. now_s: the current time, an argument of `run`.
 
-    journal: what the binder commits goes there; by default nowhere. accelerator: the compiled
-    kernel, where there is one. caller_of: reaches extenders, over HTTP unless told otherwise.
-    failures: what was reported of attempts that failed.
+    journal: records the binder's commits; by default nothing is recorded. accelerator: the compiled
+    kernel, if it is used. caller_of: calls extenders, by default over HTTP. failures: reports of
+    attempts that failed.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class LocalRun:
     # The cluster, and pods that wait.
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
-        """Nodes appear, or change; they may help pods that wait."""
+        """Add or change nodes; waiting pods that they may help are requeued."""
         coming, known = list(nodes), self.binder.core.placements.nodes
         changes = [NodeChange(known.get(each.name), each) for each in coming]
         self.binder.add_nodes(NodeList.of(coming))
@@ -108,7 +108,7 @@ class LocalRun:
         self._driven(self.queue.observe(changes, (), (), self.now_s))
 
     def remove_nodes(self, names: Sequence[str]) -> None:
-        """Nodes disappear; their pods stay bound to them."""
+        """Remove nodes; their pods remain bound to them."""
         known = self.binder.core.placements.nodes
         changes = [NodeChange(known[name], None) for name in names if name in known]
         self.binder.remove_nodes(names)
@@ -116,48 +116,48 @@ class LocalRun:
         self._driven(self.queue.observe(changes, aside, (), self.now_s))
 
     def add_running(self, pods: Sequence[Pod], nodes: Sequence[str]) -> None:
-        """Pods that run already, each on its node."""
+        """Add pods that run already, each on its node."""
         self.binder.add_running([_keyed(each) for each in pods], nodes)
         started_s = {who.uid: who.started_s for who, _ in pods if who.started_s is not None}
         self.cache.add_running(pods, nodes, started_s=started_s)
 
     def delete_pods(self, uids: Sequence[str]) -> None:
-        """Pods are gone, bound or not; what they held may help others."""
+        """Delete pods, bound or not; waiting pods that this may help are requeued."""
         gone = [(identity_of(uid, key), of) for uid, key, of in self.binder.delete_pods(uids)]
         self.cache.remove_pods(uids)
         self.queue.leave(gone, self.now_s)
 
     def submit(self, pods: Sequence[Pod]) -> tuple[str, ...]:
-        """Pods wait to be placed; UIDs of those for which the queue has no room."""
+        """Submit pods to the queue; return the UIDs of those for which it has no room."""
         self.binder.add_pending([_keyed(each) for each in pods])
         return self._driven(self.queue.submit(pods, self.now_s)).refused
 
     # Scheduling.
 
     def run(self, now_s: float) -> int:
-        """Decide and bind until nothing is left to do at this time; how many pods were placed."""
+        """Decide and bind until nothing is left to do at this time; return how many were placed."""
         placed, self.now_s = 0, max(self.now_s, now_s)
         while (done := self.step()) is not None or self._has_leased:
             placed += 0 if done is None else done.placed
         return placed
 
     def step(self) -> BatchDone | None:
-        """One lease, or one batch and all that follows from it."""
+        """Lease pods, or decide one batch and apply its consequences; None after a lease."""
         self._has_leased = False
         self.queue.go_on(self.now_s)
         return drive(self.scheduler.step(self.now_s), self._met)
 
-    # What came of it.
+    # Results.
 
     def placements(self) -> Mapping[str, str]:
-        """uid → node of the pods that were bound here, in the order of their commits."""
+        """Return uid → node of the pods that were bound here, in the order of their commits."""
         return self.binder.outcomes.bound
 
     def pending(self) -> Sequence[PendingNote]:
-        """Why pods are pending."""
+        """Return why pods are pending."""
         return self.queue.pending()
 
-    # Needs, met at once.
+    # Needs, answered without waiting.
 
     def _met(self, need: Need) -> object:
         match need:
@@ -178,7 +178,7 @@ class LocalRun:
                 self._volumes.catch_up()
                 return self._accelerator
             case CatchUp():
-                # The table has every change at once; what was refused never came to its node.
+                # The table has every change already: placements not confirmed were refused.
                 self.nodes.tentative.drop_rest()
             case WaitUntil(at_s):
                 self.now_s = max(self.now_s, at_s)
@@ -244,7 +244,7 @@ class LocalRun:
         return bind_answers(self.binder.bind(requests, need.volumes))
 
     def _driven(self, steps: QueueSteps[T]) -> T:
-        """The result of the queue's steps, whose nominations the cache receives."""
+        """Return the result of the queue's steps; their nominations are sent to the cache."""
         return drive(steps, self._nominated)
 
     def _nominated(self, need: SendNominations) -> float:

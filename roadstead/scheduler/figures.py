@@ -1,4 +1,4 @@
-"""What a scheduler did beside others, in figures: for its status and the summary of the run."""
+"""Figures of one scheduler's decisions and binds, for its status and the summary of the run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from roadstead.cycle.jobs import job_of
 
 @dataclass(slots=True)
 class Figures:
-    """Sums since the scheduler began.
+    """Sums since the scheduler started.
 
-    busy_s: between the beginning of a reading and the decision, latency included. reads: how often
-    the state was read. asked: binds that were asked for; transactions: as many jobs, each time;
-    conflicted: those of which a bind was refused. retries: pods that came again. passed_on: pods
-    that found nothing on own partitions.
+    busy_s: time from reading the state to the decision, simulated latency included. reads: number
+    of times that the state was read. asked: answered binds; transactions: the jobs of these binds,
+    counted per answer; conflicted: those with a refused bind. retries: pods that were leased again.
+    passed_on: pods without a feasible node in the scheduler's own partitions.
     """
 
     busy_s: float = 0.0
@@ -32,7 +32,7 @@ class Figures:
     refused: Counter[str] = field(default_factory=Counter)
 
     def answered(self, attempts: Sequence[Attempt], causes: Mapping[str, str]) -> None:
-        """The binder's answers; causes: by token, "" for what is bound."""
+        """Count the binder's answers. causes: by token, "" for a bound attempt."""
         told = [each for each in attempts if each.token in causes]
         jobs = [job_of(each.facts) or each.uid for each in told]
         lost = {job for job, each in zip(jobs, told, strict=True) if causes[each.token]}
@@ -44,7 +44,7 @@ class Figures:
         self.refused.update(refused)
 
     def told(self) -> tuple[tuple[str, float], ...]:
-        """As they travel."""
+        """Return all figures by name, as messages contain them."""
         sums = ("busy_s", "reads", "decided", "asked", "bound", "transactions", "conflicted")
         rest = ("retries", "passed_on")
         named = ((name, float(getattr(self, name))) for name in (*sums, *rest))

@@ -1,4 +1,4 @@
-"""Leasing: how a scheduler gets pods from the queue, and keeps them while it decides."""
+"""Leasing: leases of pods from the queue, and their renewal while a scheduler decides."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from roadstead.scheduler.needs import (
 from roadstead.scheduler.performing import Performer
 
 RENEWALS = 3
-"""How often a lease is renewed in its time by a scheduler that thinks for long."""
+"""Number of renewals within the duration of a lease, by a scheduler that decides slowly."""
 
 
 class Leasing:
-    """Leases pods of the queue for one scheduler, and renews its leases.
+    """Lease pods from the queue for one scheduler, and renew its leases.
 
     profile: the one that its pods must have, "" for any. partition: its own nodes, if it has some.
     """
@@ -59,11 +59,11 @@ class Leasing:
         self._renewed_s = 0.0
 
     def lease(self) -> Steps[None]:
-        """Leases the next pods, if there are any, and hands them to the core."""
+        """Lease the next pods, if there are any, and pass them to the core."""
         ask = AskLease(self._batch, self._profile, self._core.waiting_gangs())
         leased = yield from leased_by(ask)
         if leased is None:
-            # The queue returns the pods of this lease to activeQ when it ends.
+            # Without an answer, the queue returns the pods to activeQ when the lease expires.
             return
         if leased.lease_id:
             pods = pods_in_cycle(leased, self._profiles, self._classes)
@@ -71,8 +71,8 @@ class Leasing:
                 self._members.hear((namespace, group), bound)
             self._performer.figures.retries += sum(attempt > 1 for attempt in leased.attempts)
             self._leases = (*self._leases, leased.lease_id) if self._latency.is_on else ()
-            # What the queue heard of before it leased them must be seen when they are decided:
-            # nobody would wake them for it again.
+            # Events that the queue received before this lease must be on the table when its pods
+            # are decided: they requeue no pod a second time.
             yield from self._performer.settle()
             yield from self._performer.perform(self._core.lease(leased.lease_id, pods))
         if self._partition is not None:
@@ -91,9 +91,9 @@ class Leasing:
 def pods_in_cycle(
     leased: LeasedPods, profiles: Mapping[str, Profile], classes: PodClasses
 ) -> list[PodInCycle]:
-    """The pods of a lease, in order; what is the same for a class is found once.
+    """Return the pods of a lease, in order; data of a class is computed once.
 
-    KeyError for a pod of no profile.
+    Raises KeyError for a pod without a profile.
     """
     known: dict[int, tuple[PodClass, Hashable]] = {}
     pods = []

@@ -1,8 +1,9 @@
-"""Needs of a scheduler beside those of its cycle: what it asks of queue, cache and binder.
+"""Needs of a scheduler: its requests to queue, cache and binder, besides those of its cycle.
 
     scheduler ── Need ──► driver ── answer ──► scheduler ── Need ──► …
 
-As in `roadstead.cycle.needs`: it sends nothing itself, and goes on with the answer to each.
+As in `roadstead.cycle.needs`, the scheduler sends nothing itself: it yields each request and
+continues with the answer.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AskLease:
-    """Queue: pods, if there are any soon. Answer: `LeasedPods`, or None where none came in time.
+    """Queue: lease pods, if there are any soon. Answer: `LeasedPods`, or None after a timeout.
 
-    profile: whose pods; "" for all. gangs: those of which pods wait for others here.
+    profile: whose pods; "" for all. gangs: those with pods that wait at Permit in this scheduler.
     """
 
     max_pods: int
@@ -40,8 +41,8 @@ class AskLease:
 class LeasedPods:
     """Pods (uid, key, facts) under a lease; lease_id 0 means that there are none.
 
-    attempts, draws: of each pod, see `QueuedPod`. waiting: how many more are in activeQ. turn: how
-    often partitions have changed hands. gangs: (namespace, name, how many of its pods are bound).
+    attempts, draws: of each pod, see `QueuedPod`. waiting: number of other pods in activeQ. turn:
+    how often partitions changed their owners. gangs: (namespace, name, number of bound pods).
     """
 
     lease_id: int
@@ -55,14 +56,14 @@ class LeasedPods:
 
 @dataclass(frozen=True, slots=True)
 class RenewLeases:
-    """Queue: the pods of these leases are still being decided. Answer: those that go on."""
+    """Queue: renew these leases. Answer: those that have not ended."""
 
     lease_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReportPods:
-    """Queue: what became of pods of a lease. gone: pods that were evicted. Answer: any."""
+    """Queue: record the results of a lease's pods. gone: evicted pods. The answer is not used."""
 
     lease_id: int
     done: tuple[str, ...] = ()
@@ -73,10 +74,10 @@ class ReportPods:
 
 @dataclass(frozen=True, slots=True)
 class AssumePods:
-    """Cache: count these attempts ahead of their commits. Answer: `Assumed`.
+    """Cache: assume these attempts. Answer: `Assumed`.
 
-    known_changes: how many changes of claims and volumes the scheduler has, here and below.
-    bind_next: nothing comes between the answer and the binds, which `SettlePods` need not say then.
+    known_changes: number of changes of claims and volumes that the scheduler has, here and below.
+    bind_next: the binds follow directly, so that no `SettlePods.finish` is sent before them.
     """
 
     attempts: Sequence[Attempt]
@@ -86,9 +87,11 @@ class AssumePods:
 
 @dataclass(frozen=True, slots=True)
 class SettlePods:
-    """Cache: attempts (uid, token) are over, or about to be bound; uids are bound.
+    """Cache: record changes of attempts. Answer: `Assumed`.
 
-    Answer: `Assumed`. rows: versions of nodes that the binder answered, where they matter.
+    forget: attempts (uid, token) that have ended. finish: attempts that the binder is about to
+    receive. confirm: UIDs of bound pods. rows: versions of nodes in the binder's answers, if
+    compared.
     """
 
     forget: tuple[tuple[str, str], ...]
@@ -100,7 +103,7 @@ class SettlePods:
 
 @dataclass(frozen=True, slots=True)
 class NominatePods:
-    """Cache: pods are nominated, or no more; `gone` were evicted for them. Answer: `Assumed`."""
+    """Cache: set or clear nominations; `gone` were evicted for them. Answer: `Assumed`."""
 
     nominations: Sequence[Nomination]
     gone: tuple[str, ...]
@@ -109,9 +112,9 @@ class NominatePods:
 
 @dataclass(frozen=True, slots=True)
 class EvictPods:
-    """Binder: take these pods from the cluster, each for another one. Answer: those that are gone.
+    """Binder: evict these pods. Answer: the evicted ones.
 
-    preemptors: namespace/name of that other one, for each.
+    preemptors: namespace/name of the pod for which each is evicted.
     """
 
     uids: tuple[str, ...]
@@ -120,10 +123,10 @@ class EvictPods:
 
 @dataclass(frozen=True, slots=True)
 class BindPods:
-    """Binder: commit these attempts. Answer: `BindAnswers`, or None where none came in time.
+    """Binder: commit these attempts. Answer: `BindAnswers`, or None after a timeout.
 
-    read_versions: of the nodes' rows, where they matter. transactions: what each pod is part of,
-    all or nothing; none where each stands by itself.
+    read_versions: of the nodes' rows, if compared. transactions: the all-or-nothing transaction of
+    each pod; empty if each pod is committed by itself.
     """
 
     attempts: Sequence[Attempt]
@@ -134,9 +137,9 @@ class BindPods:
 
 @dataclass(frozen=True, slots=True)
 class BindBeside:
-    """These steps are to be taken beside what follows, in the order in which they come here.
+    """Run these steps concurrently with what follows, in the order of these requests.
 
-    Upstream: the goroutine of a binding cycle. Answer: any.
+    Upstream: the goroutine of a binding cycle. The answer is not used.
     """
 
     steps: Steps[None]
@@ -155,19 +158,19 @@ ClusterNeed: TypeAlias = (
 )
 Need: TypeAlias = of_cycle.Need | ClusterNeed
 Steps: TypeAlias = Generator[Need, object, T]
-"""Needs, one after another, and a result."""
+"""A generator that yields needs, receives their answers, and returns a result."""
 
 
 def leased_by(need: AskLease) -> Steps[LeasedPods | None]:
-    """The answer of the queue."""
+    """Return the answer of the queue."""
     return cast("LeasedPods | None", (yield need))
 
 
 def answer_of_cache(need: AssumePods | SettlePods | NominatePods) -> Steps[Assumed]:
-    """The answer of the cache."""
+    """Return the answer of the cache."""
     return cast("Assumed", (yield need))
 
 
 def bound_by(need: BindPods) -> Steps[BindAnswers | None]:
-    """The answer of the binder."""
+    """Return the answer of the binder."""
     return cast("BindAnswers | None", (yield need))

@@ -1,7 +1,7 @@
-"""Performer: has done what a scheduler's core asks for: assume, bind, settle, report.
+"""Performer: performs the effects (commands) of a scheduler's core: assume, bind, report, ….
 
     effects of the core ──► needs, in order ──► answers go into the core ──► its next effects
-                                └── Bind: steps beside, as upstream's binding cycle
+                                └── Bind: concurrent steps, as upstream's binding cycle
 
 A decided pod is assumed before it is bound, so that the next batch is decided meanwhile.
 """
@@ -62,20 +62,20 @@ _OUTCOMES = {
     "transaction": BindOutcome.CONFLICT,
     "expired": BindOutcome.CONFLICT,
     "changed": BindOutcome.CONFLICT,
-    # The binder has enough to flush: that says nothing of the pod.
+    # Too many of the binder's commits wait for their flush, which does not concern this pod.
     "busy": BindOutcome.CONFLICT,
     "already_bound": BindOutcome.TAKEN,
     "deleted": BindOutcome.GONE,
 }
-"""What a binder's cause means to the cycle; any other one fails the attempt."""
+"""Outcome of an attempt by the binder's cause; after any other cause the attempt has failed."""
 
 
 class Performer:
-    """Performs the effects of one scheduler's core.
+    """Perform the effects of one scheduler's core.
 
     on_failure: called with reports of attempts that fail. seq: the last change of the cluster that
-    must be on the table for the next batch. reads_failed: something that was decided on the state
-    as read was refused since. figures: what the scheduler did, of which this counts the binder's
+    must be on the table for the next batch. reads_failed: whether a decision on the state that was
+    read has been refused since. figures: those of the scheduler; this class counts the binder's
     answers.
     """
 
@@ -101,9 +101,9 @@ class Performer:
     def perform(
         self, effects: Sequence[Effect], finished: Container[str] = frozenset()
     ) -> Steps[None]:
-        """Performs effects in order; binding goes on beside.
+        """Perform effects in order; binding runs concurrently.
 
-        finished: tokens of attempts of which the cache knows that they are about to be bound.
+        finished: tokens of attempts that the cache already has as about to be bound.
         """
         finishing: tuple[Attempt, ...] = ()
         gone: Sequence[Pod] = ()
@@ -147,7 +147,7 @@ class Performer:
         finish: tuple[tuple[str, str], ...] = (),
         confirm: tuple[str, ...] = (),
     ) -> Steps[None]:
-        """Ends attempts at the cache, or hears from it how far the table must be."""
+        """Send changes of attempts to the cache; apply its answer, `seq` included."""
         rows, self._news = tuple(self._news.items()), {}
         need = SettlePods(forget, finish, confirm, rows, self._volumes.known)
         self._take((yield from answer_of_cache(need)))
@@ -194,7 +194,7 @@ class Performer:
         )
 
     def _record(self, attempts: Sequence[Attempt], answer: BindAnswers) -> None:
-        """Count an answer, and keep the versions of rows that are in it."""
+        """Count an answer, and store the versions of rows in it."""
         causes = dict.fromkeys(answer.tokens, "")
         causes |= {answer.tokens[place]: cause for place, cause, _, _ in answer.refused}
         self.figures.answered(attempts, causes)
@@ -207,7 +207,7 @@ class Performer:
                     self._news[each.node_name] = max(known, version_of[each.token])
 
     def _bind_outside(self, attempts: Sequence[Attempt]) -> Steps[Sequence[Attempt]]:
-        """Has extenders bind the pods that they bind; those to be committed, failures left out."""
+        """Have extenders bind the pods that they handle; return the attempts that did not fail."""
         refused = []
         for attempt in attempts:
             if not self._extenders.binder_of(attempt.facts):
@@ -224,7 +224,7 @@ class Performer:
         return [attempt for attempt in attempts if attempt.token not in failed]
 
     def _nominate(self, effect: Nominate) -> Steps[Sequence[Pod]]:
-        """Evicts victims and nominates; those that are gone."""
+        """Evict victims and nominate pods; return the evicted ones."""
         found = yield from carry_out(effect, self._core, self._volumes.known)
         effects, gone, answer = found
         self._take(answer)
@@ -255,7 +255,7 @@ def _given_back(item: RequeueItem, freed: Container[str]) -> GivenBack:
         item.nominated_node,
         item.preempts,
         item.pending,
-        # One that lost a race was placed somewhere, if only in the batch in which it was decided.
+        # A pod that lost a race had been placed, if only in the batch in which it was decided.
         item.uid in freed or item.reason is RequeueReason.CONFLICT,
     )
 

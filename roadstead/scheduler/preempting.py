@@ -1,12 +1,12 @@
-"""Preemption as a scheduler carries it out: evictions, nominations.
+"""Preemption, the scheduler's part: evictions and nominations.
 
     no node ─► dry run ─► decided ─► Nominate ─► evict at the binder
                                                                   │
                     queue: pod goes back, victims leave ◄── cache: victims leave, pod nominated
 
-The pod stays leased until its victims are gone (upstream's asynchronous preemption: PreEnqueue
-keeps it out of activeQ for so long). A victim that waits for Permit at this scheduler is not
-evicted but refused, and goes back to the queue.
+The pod remains leased until its victims are evicted (upstream's asynchronous preemption: PreEnqueue
+keeps it out of activeQ until then). A victim that waits at Permit in this scheduler is not evicted
+but rejected and requeued.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ PREEMPTED = "preempted"
 def carry_out(
     effect: Nominate, core: AttemptsCore, known_changes: int
 ) -> Steps[tuple[list[Effect], list[Pod], Assumed]]:
-    """Evicts and nominates: what the core asks for then, the pods that are gone, the cache's word.
+    """Evict victims and nominate; return the core's next effects, evicted pods, the cache's answer.
 
-    Coming twice is no harm: who is gone is gone, and a nomination is told as it is.
+    May be repeated: pods that were evicted before are reported again, and a nomination is set to
+    the same node.
     """
     effects: list[Effect] = []
     gone: list[Pod] = []
@@ -48,7 +49,7 @@ def carry_out(
 
 
 def _sort_out(nomination: Nomination, core: AttemptsCore) -> tuple[list[str], tuple[str, ...]]:
-    """(victims that wait for Permit here, all others)."""
+    """Return the UIDs of victims that wait at Permit here, and of all others."""
     uids = [victim.uid for victim in nomination.victims if victim.uid]
     waiting = [uid for uid in uids if core.state_of(uid) is PodState.WAITING]
     return waiting, tuple(uid for uid in uids if uid not in waiting)

@@ -4,9 +4,9 @@
                                │                  └──► forget, requeue
                                └─► requeue, note why
 
-One loop leases and decides; binding goes on beside it, as upstream's binding cycle does, because a
-decided pod is assumed and the next batch sees it. The parts: Leasing gets the pods, SchedulingCycle
-decides them, and Performer has done what the core asks for then.
+One loop leases and decides. Binding runs concurrently, as upstream's binding cycle does: a decided
+pod is assumed, so the next batch is decided with it. The parts: Leasing gets the pods,
+SchedulingCycle decides them, and Performer carries out the effects of the core.
 
 Upstream: pkg/scheduler/scheduler.go (Run) and schedule_one.go (ScheduleOne), batch by batch.
 """
@@ -35,7 +35,7 @@ from roadstead.scheduler.volumes import SchedulerVolumes
 
 @dataclass(frozen=True, slots=True)
 class BatchDone:
-    """What came of a batch: pods that it had, were decided and were placed; why it begins anew."""
+    """Number of a batch's pods, of decided and placed ones. unsettled: why it must begin again."""
 
     pods: int
     decided: int = 0
@@ -44,10 +44,10 @@ class BatchDone:
 
 
 class Scheduler:
-    """Leases, decides, and has done what follows.
+    """Lease pods, decide them, and carry out the consequences.
 
-    parts: what it decides with; its nodes are kept up to date by its driver. profile: whose pods it
-    gets, "" for all. on_failure: see `Performer`.
+    parts: parts of its cycle; the driver keeps their nodes up to date. profile: whose pods it
+    leases, "" for all. on_failure: see `Performer`.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Scheduler:
         self._max_pods = settings.batch
 
     def step(self, now_s: float) -> Steps[BatchDone | None]:
-        """One lease, or one batch and what came of it."""
+        """Lease pods, or decide one batch and carry out the consequences; None after a lease."""
         yield from self.performer.perform(self.core.tick(now_s))
         undecided = self.core.undecided(self._max_pods)
         now_s = yield from time_after(READ_CLOCK)
@@ -92,6 +92,7 @@ class Scheduler:
     ) -> Steps[BatchDone]:
         performer = self.performer
         if performer.reads_failed:
+            # A decision on the state that was read has failed: the next batch reads it again.
             self.cycle.drop()
             performer.reads_failed = False
         began_s = now_s = yield from time_after(READ_CLOCK)

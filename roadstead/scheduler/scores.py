@@ -1,4 +1,4 @@
-"""Scores: what the chosen nodes came to, of the pods that one scheduler placed."""
+"""Scores: the total scores of the chosen nodes, for the pods that one scheduler placed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from roadstead.cycle.batch import Decision
 
 
 class Scores:
-    """As columns, in the order of the decisions; a pod that was decided again comes again.
+    """Columns in the order of the decisions, with one entry for each decision of a pod.
 
-    Those of the only feasible node are left out: upstream takes it without scoring (schedulePod).
+    Decisions with one feasible node are left out: upstream takes it without scoring (schedulePod).
     """
 
     def __init__(self) -> None:
@@ -23,8 +23,8 @@ class Scores:
         return len(self._uids)
 
     def take(self, decisions: Sequence[Decision]) -> None:
-        """What a batch decided."""
-        # A decision has its feasible nodes and the total behind its pod and its node.
+        """Add the scores of a batch's decisions."""
+        # Fields of a decision, by index: pod, node name, number of feasible nodes, total.
         scored = [each for each in decisions if each[2] > 1 and each[1] is not None]
         self._uids += [each[0][0] for each in scored]
         self._nodes += [each[1] or "" for each in scored]
@@ -33,6 +33,6 @@ class Scores:
     def page(
         self, start: int, count: int
     ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]:
-        """UIDs, nodes and totals from a place on."""
+        """Return up to `count` UIDs, nodes and totals, from an index on."""
         part = slice(start, start + count)
         return tuple(self._uids[part]), tuple(self._nodes[part]), tuple(self._totals[part])

@@ -1,4 +1,4 @@
-"""Volumes of pods on their way: a scheduler's part; `roadstead/cache/volumes.py` says the whole."""
+"""Volumes of pods before their commit: a scheduler's part; see `roadstead/cache/volumes.py`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from roadstead.storage.news import BoundVolumes, StorageNews
 
 
 class SchedulerVolumes:
-    """The storage state of its profiles, and the bindings of its attempts.
+    """The storage state of a scheduler's profiles, and the claim bindings of its attempts.
 
-    News waits until `catch_up`: in the middle of a batch it would not fit what was asked.
+    Changes wait until `catch_up`: during a batch they would contradict results computed before.
     """
 
     def __init__(self, storage: StorageState) -> None:
@@ -21,19 +21,19 @@ class SchedulerVolumes:
         self._bindings: dict[str, tuple[Binding, ...]] = {}
 
     def take(self, news: StorageNews, bound: Sequence[BoundVolumes] = ()) -> None:
-        """Takes what the cache answered; news that came before is skipped."""
+        """Store changes and bindings of the cache's answer; skip changes that are known."""
         self._waiting += news.changes[max(0, self.known - news.start) :]
         self.known = max(self.known, news.start + len(news.changes))
         self._bindings |= {each.token: each.bindings for each in bound}
 
     def catch_up(self) -> None:
-        """Makes the changes that were taken."""
+        """Apply the stored changes."""
         for change in self._waiting:
             self._storage.apply(change)
         self._waiting.clear()
 
     def of(self, tokens: Sequence[str]) -> tuple[BoundVolumes, ...]:
-        """The bindings that go to the binder with these attempts."""
+        """Return the bindings to send to the binder with these attempts."""
         return tuple(
             BoundVolumes(token, self._bindings[token])
             for token in tokens
@@ -41,6 +41,6 @@ class SchedulerVolumes:
         )
 
     def drop(self, tokens: Sequence[str]) -> None:
-        """Attempts that have ended."""
+        """Discard the bindings of attempts that have ended."""
         for token in tokens:
             self._bindings.pop(token, None)

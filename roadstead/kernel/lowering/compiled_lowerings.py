@@ -1,4 +1,4 @@
-"""The compiled parts of the plugins that read rows, called in order: totals of rows, placed pods.
+"""Compiled evaluation of the plugins that read rows: totals of rows, and placed pods.
 
 The arithmetic is in `compiled_<plugin>`, operation for operation that of the NumPy plugin: change
 both together. Tests compare them.
@@ -33,7 +33,7 @@ LARGEST = EXACT // 100
 
 @inlined
 def evaluate(numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, out: I32) -> None:
-    """Totals of some rows without what normalizing plugins add: int32[rows], NOWHERE for none."""
+    """Compute totals of some rows without normalized scores: int32[rows], NOWHERE if infeasible."""
     passes, still = totals.passes[specs.fixed[c]], totals.still[specs.fixed[c]]
     wants, wanted = specs.fit.wants[c], specs.ports.wanted[c]
     for place in range(rows.shape[0]):
@@ -59,7 +59,7 @@ def evaluate_piece(
     is_small: bool,
     out: I32,
 ) -> None:
-    """The same for a piece from place `start` on. is_small: whether float64 is exact for it."""
+    """Do the same for a piece from place `start` on. is_small: whether float64 is exact for it."""
     if not is_small:
         evaluate(numbers, specs, totals, c, rows, out)
         return
@@ -83,7 +83,7 @@ def evaluate_piece(
 
 @internal
 def use(specs: Specs, classes: I64, piece: Piece) -> None:
-    """Note which resources some classes look at: a fleet may know thousands."""
+    """Mark the resources that some classes use: a fleet may have thousands."""
     for c in classes:
         for lines in (specs.fit.wants[c], specs.fit.lines[c], specs.balanced.lines[c]):
             for k in range(lines.shape[0]):
@@ -93,7 +93,7 @@ def use(specs: Specs, classes: I64, piece: Piece) -> None:
 
 @internal
 def is_small(specs: Specs, c: int) -> bool:
-    """Whether all that a class asks for is computed exactly with float64."""
+    """Whether float64 is exact for all amounts that a class requests."""
     largest = 0
     for k in range(specs.fit.wants.shape[1]):
         largest = max(largest, specs.fit.wants[c, k, 1])

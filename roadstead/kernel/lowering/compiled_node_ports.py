@@ -1,4 +1,4 @@
-"""The compiled part of NodePorts: which ports cannot be had on a row."""
+"""The compiled part of NodePorts: which ports are taken on a row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from roadstead.nodes.columns import I32, I64
 
 @inlined
 def has_ports(numbers: Numbers, wanted: I64, row: int) -> bool:
-    """Whether all wanted ports can be had on a row."""
+    """Whether all requested ports are free on a row."""
     fits = True
     for k in range(wanted.shape[0]):
         if wanted[k] == END or not fits:
@@ -21,7 +21,7 @@ def has_ports(numbers: Numbers, wanted: I64, row: int) -> bool:
 
 @inlined
 def refuse_ports_in_piece(numbers: Numbers, wanted: I64, rows: I64, out: I32) -> None:
-    """Write NOWHERE for rows of a piece on which a wanted port cannot be had."""
+    """Write NOWHERE for rows of a piece on which a requested port is taken."""
     for k in range(wanted.shape[0]):
         if wanted[k] == END:
             break

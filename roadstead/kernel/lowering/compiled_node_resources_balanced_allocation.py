@@ -27,7 +27,7 @@ def _score(deviation: float) -> np.int32:
 
 @internal
 def add_balanced(numbers: Numbers, balanced: BalancedArrays, c: int, rows: I64, out: I32) -> None:
-    """Add the weighted score of rows that can take the class."""
+    """Add the weighted score to the totals of feasible rows."""
     allocatable, requested = numbers.allocatable, numbers.requested
     lines, plugin_weight = balanced.lines[c], balanced.weight[c]
     for place in range(rows.shape[0]):

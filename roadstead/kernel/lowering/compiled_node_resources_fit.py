@@ -20,7 +20,7 @@ Amount = TypeVar("Amount", int, float)
 
 @inlined
 def has_room(numbers: Numbers, wants: I64, row: int) -> bool:
-    """Whether a row has room for one more pod with these wants."""
+    """Whether a row has room for one more pod with these requests."""
     fits = numbers.pod_count[row] < numbers.pod_limit[row]
     for k in range(wants.shape[0]):
         resource = wants[k, 0]
@@ -32,7 +32,7 @@ def has_room(numbers: Numbers, wants: I64, row: int) -> bool:
 
 @inlined
 def refuse_fit_in_piece(wants: I64, piece: Piece, out: I32) -> None:
-    """Write NOWHERE for rows of a piece without room for these wants."""
+    """Write NOWHERE for rows of a piece without room for these requests."""
     for k in range(wants.shape[0]):
         if wants[k, 0] == END:
             break
@@ -44,14 +44,14 @@ def refuse_fit_in_piece(wants: I64, piece: Piece, out: I32) -> None:
 
 @inlined
 def _dividend(asked: Amount, capacity: Amount, strategy: int) -> Amount:
-    """100 times what is in use of a resource or, by LeastAllocated, what is free."""
+    """Return 100 times the used amount of a resource or, for LeastAllocated, the free amount."""
     used = min(asked, capacity)
     return (capacity - used if strategy == LEAST else used) * 100
 
 
 @internal
 def add_fit(numbers: Numbers, fit: FitArrays, c: int, rows: I64, out: I32) -> None:
-    """Add the weighted score of rows that can take the class."""
+    """Add the weighted score to the totals of feasible rows."""
     allocatable, requested, nonzero = numbers.allocatable, numbers.requested, numbers.nonzero
     lines, shapes = fit.lines[c], fit.shapes
     strategy, plugin_weight, shape = fit.score[c, 0], fit.score[c, 1], fit.score[c, 2]
@@ -86,8 +86,8 @@ def add_fit(numbers: Numbers, fit: FitArrays, c: int, rows: I64, out: I32) -> No
 def add_fit_in_piece(fit: FitArrays, c: int, piece: Piece, out: I32) -> None:
     """Add the weighted score by LeastAllocated or MostAllocated to rows of a piece.
 
-    A quotient of integers below 2**52, rounded to a floating point number, is below the next
-    integer wherever the exact one is: to cut it off is to divide as an integer.
+    A quotient of integers below 2**52, rounded to float64, is below the next integer if the exact
+    one is: truncating it gives the integer quotient.
     """
     lines, strategy, plugin_weight = fit.lines[c], fit.score[c, 0], fit.score[c, 1]
     weighted, weights, size = piece.score, piece.weights, out.shape[0]

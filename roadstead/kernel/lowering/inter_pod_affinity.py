@@ -56,7 +56,7 @@ def add_lines(found: RelationOf, evaluation: Evaluation, faces: Sequence[PodClas
 def _added(
     plugin: InterPodAffinity, info: PodClass, other: PodClass
 ) -> list[tuple[tuple[int, str], int]]:
-    """What one pod of another class adds, by kind and topology key."""
+    """Return what one pod of another class adds, by type of line and topology key."""
     relation = plugin.relation(info, other)
     return [((_KINDS[family], key), n) for (family, key), n in relation if family in _KINDS]
 
@@ -64,7 +64,7 @@ def _added(
 def _keys(
     plugin: InterPodAffinity, info: PodClass, faces: Sequence[PodClass], kind: int
 ) -> list[str]:
-    """Topology keys of a kind to which pods of some face may add."""
+    """Return the topology keys of lines of a type to which pods of some face may add."""
     added = (each for pod in faces for each, _ in _added(plugin, info, pod))
     return [key for each, key in added if each == kind]
 

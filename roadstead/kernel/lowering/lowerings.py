@@ -1,4 +1,4 @@
-"""What the kernel asks of lowerings: whether it covers a profile, and what its classes lower to."""
+"""The kernel's interface to lowerings: whether a profile is covered, and arrays of its classes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from roadstead.plugins.node_resources_fit import NodeResourcesFit
 from roadstead.plugins.pod_topology_spread import PodTopologySpread
 
 _FILTERING = (NodeResourcesFit, NodePorts)
-"""What compiled code always compares. Without NodePorts, pods of one signature could hold different
-ports."""
+"""Plugins that compiled code always evaluates; a profile needs both. Without NodePorts, pods of one
+signature could have different ports."""
 _ACROSS_NODES = (PodTopologySpread, InterPodAffinity)
 _COMPUTED = (*_FILTERING, NodeResourcesBalancedAllocation, *_ACROSS_NODES)
 
@@ -43,18 +43,18 @@ def is_counted(plugin: Plugin) -> bool:
 
 
 def why_not(profile: Profile) -> str:
-    """Why classes of a profile are not covered, whatever they ask for; "" if they may be."""
+    """Return why no class of a profile is covered; "" if one may be."""
     filters = {type(plugin) for plugin in profile.filter}
     missing = [plugin.name for plugin in _FILTERING if plugin not in filters]
     return f"no {missing[0]} in Filter" if missing else ""
 
 
 class Specs(NamedTuple):
-    """What classes ask for: of plugins that look at rows, and in general.
+    """Requests of classes: arrays of the plugins that read rows, and common ones.
 
-    adds: int64[class, k, 2], (resource, amount) of what a placed pod takes. nonzero: int64[class,
-    2], likewise. affects: bool[placed class, class]. fixed, model: int64[class], which of the
-    stills is the class's, and which classes are alike but for amounts.
+    adds: int64[class, k, 2], (resource, amount) that a placed pod requests. nonzero: int64[class,
+    2], likewise. affects: bool[placed class, class], see `affected_by`. fixed, model: int64[class],
+    index of its static scores, and of the model that it shares with classes of its shape.
     """
 
     fit: resources_fit.FitArrays
@@ -68,7 +68,7 @@ class Specs(NamedTuple):
 
 
 class RowLowering:
-    """Plugins that look at rows, for classes of one evaluation."""
+    """Plugins that read rows, for classes of one evaluation."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         skipped = evaluation.score_state.skipped
@@ -85,7 +85,10 @@ def lay_out_specs(
     fixed: I64,
     model: I64,
 ) -> tuple[Specs, Callable[[NodeTable, Rows], Bools]]:
-    """(specs of classes, each by its lowering and its pod; what finds `Numbers.blocked`)."""
+    """Return the specs of classes, and a function that computes `Numbers.blocked`.
+
+    lowered, pods: of each class.
+    """
     ports = WantedPorts(pods)
     specs = Specs(
         fit=resources_fit.lay_out_fit([each.fit for each in lowered], pods),
@@ -101,7 +104,7 @@ def lay_out_specs(
 
 
 def relation_key(evaluation: Evaluation) -> Hashable:
-    """Equal for classes all of whose lines are the same."""
+    """Return a key that is equal for classes with the same lines."""
     facts = evaluation.pod.facts
     signs = tuple(
         plugin.sign(facts) for plugin in evaluation.profile.cross_node if is_counted(plugin)
@@ -111,7 +114,7 @@ def relation_key(evaluation: Evaluation) -> Hashable:
 
 
 def face_key(pod: PodClass) -> Hashable:
-    """Equal for pods that add the same to all lines."""
+    """Return a key that is equal for pods that add the same to all lines."""
     facts = pod.facts
     return (
         *(facts.namespace, facts.labels, facts.is_terminating),
@@ -121,7 +124,7 @@ def face_key(pod: PodClass) -> Hashable:
 
 
 def relation_of(evaluation: Evaluation, faces: Sequence[PodClass]) -> RelationOf:
-    """The lines of a class, after PreFilter and PreScore. faces: a pod of each face."""
+    """Return the lines of a class, after PreFilter and PreScore. faces: a pod of each face."""
     found = RelationOf(evaluation.pod)
     pod_topology_spread.add_lines(found, evaluation)
     inter_pod_affinity.add_lines(found, evaluation, faces)

@@ -1,4 +1,4 @@
-"""NodePorts as arrays: the host ports that classes want, each with a column of its own."""
+"""NodePorts as arrays: the host ports that classes request, each with a column of its own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class WantedPorts:
         )
 
     def blocked(self, table: NodeTable, rows: Rows) -> Bools:
-        """Whether a wanted port cannot be had: bool[rows, port], at least one column."""
+        """Whether a requested port is taken: bool[rows, port], at least one column."""
         ports = self._ports
         blocked = np.zeros((len(rows), max(1, len(ports))), dtype=np.bool_)
         if ports:

@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation as arrays: the resources whose use is to be even."""
+"""NodeResourcesBalancedAllocation as arrays: the resources whose usage is balanced."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BalancedLowering:
 
 
 def lay_out_balanced(each: Sequence[BalancedLowering], pods: Sequence[PodClass]) -> BalancedArrays:
-    """The arrays of some classes, each by its lowering and its pod."""
+    """Return the arrays of classes. each, pods: of each class, its lowering and its pod."""
     return BalancedArrays(
         weight=np.array([balanced.weight for balanced in each], np.int64),
         lines=padded([balanced.lines(pod) for balanced, pod in zip(each, pods, strict=True)], 2),

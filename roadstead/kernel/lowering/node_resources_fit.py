@@ -34,7 +34,7 @@ class FitArrays(NamedTuple):
 
 
 class FitLowering:
-    """The plugin for classes of one evaluation: what does not depend on amounts is found once."""
+    """The plugin for classes of one evaluation; parts without amounts are computed once."""
 
     def __init__(self, evaluation: Evaluation, scoring: Mapping[type, WeightedScore]) -> None:
         self._resources = evaluation.table.classes.resources
@@ -71,7 +71,7 @@ class FitLowering:
 
 
 def lay_out_fit(fits: Sequence[FitLowering], pods: Sequence[PodClass]) -> FitArrays:
-    """The arrays of some classes, each by its lowering and its pod."""
+    """Return the arrays of classes. fits, pods: of each class, its lowering and its pod."""
     shapes = {id(fit.shape): fit.shape for fit in fits if fit.shape is not None}
     places = {each: place for place, each in enumerate(shapes)}
     scores = [(fit.strategy, fit.weight, places.get(id(fit.shape), 0)) for fit in fits]
