@@ -100,7 +100,7 @@ def persistent_source(
 def persistent_terms(plugin: str, terms: NodeTerms, labels: Mapping[str, str]) -> NodeTerms:
     """Return the node terms of a migrated volume: zones under the driver's own topology key.
 
-    If the terms name no zone, the label's zones are added. A beta region key becomes the current one.
+    If the terms name no zone, the label's zones are added. A beta region key becomes the GA key.
     """
     key = _TOPOLOGY_KEYS.get(plugin)
     if key is None:

@@ -97,7 +97,7 @@ def container_requests(pod: Pod) -> Amounts:
 
 
 def amounts(requests: Requests) -> Amounts:
-    """Return sorted (resource, amount), cpu in milli-CPU, others in whole units; drop unknown ones."""
+    """Return sorted (resource, amount), cpu in milli-CPU, others in whole units; drop others."""
     return tuple(
         sorted(
             (name, value.milli_value() if name == "cpu" else value.value())
