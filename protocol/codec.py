@@ -101,8 +101,8 @@ def unpack(data: bytes, limits: Limits = DEFAULT_LIMITS, *, typed: bool = False)
     size is checked here.
 
     Raises:
-        CodecError: too long, too deep, too many items, an extension type, a key that is not a string,
-            a repeated key in a map, trailing bytes, or not msgpack at all.
+        CodecError: too long, too deep, too many items, an extension type, a key that is not a
+            string, a repeated key in a map, trailing bytes, or not msgpack at all.
     """
     if len(data) > limits.max_bytes:
         raise CodecError(f"{len(data)} bytes are more than {limits.max_bytes}")
