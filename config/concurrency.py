@@ -104,7 +104,7 @@ def most_in_a_profile(schedulers: int | Mapping[str, int]) -> int:
 
 
 def with_partitions(given: object) -> object:
-    """Return settings with the default of `partitions`: one for each scheduler that owns some."""
+    """Set the default of `partitions`: one per scheduler of the largest profile, at least 2."""
     if not isinstance(given, dict) or given.get("mode") != "partitioned" or "partitions" in given:
         return given
     try:

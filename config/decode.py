@@ -139,6 +139,7 @@ def validation_problems(error: ValidationError, path: str) -> list[Problem]:
 
 def _problem(error: ErrorDetails, path: str) -> Problem:
     field, rule = join_path(path, error["loc"]), _rule(error)
+    # No part of a private key may be in an error.
     if error["loc"] and error["loc"][-1] in _SECRET:
         return Problem(field, rule)
     return malformed(field, error["input"], rule)

@@ -77,6 +77,7 @@ class Envelope:
         parts = unpack(data, limits, typed=typed)
         if type(parts) is not list or not parts:
             raise CodecError("not an envelope")
+        # True and 1.0 equal 1 but are no version.
         if parts[0] != VERSION or type(parts[0]) is not int:
             raise CodecError(f"version {cut_short(parts[0])}: only {VERSION} is known")
         return cast("Envelope", _decoder(cast("Any", cls))(parts[1:]))

@@ -90,6 +90,7 @@ class Quantity:
         if self.sign != other.sign or not self.unscaled:
             return (self.sign > other.sign) - (self.sign < other.sign)
         size, other_size = _digits_before_point(self), _digits_before_point(other)
+        # Different magnitudes are compared without expanding either number.
         if size != other_size:
             return self.sign if size > other_size else -self.sign
         mine, theirs, _ = _aligned(self, other)

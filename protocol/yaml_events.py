@@ -116,6 +116,7 @@ class YamlReader:
         if self._stack and isinstance(self._stack[-1].value, dict) and self._stack[-1].key is None:
             raise self._refusal("a key must be a string, not a list or a map")
         if anchor:
+            # An alias inside this value must not find an earlier value with the same anchor.
             self._anchors.pop(anchor, None)
         self._stack.append(_Open(value, anchor, self._nodes))
 

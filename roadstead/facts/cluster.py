@@ -80,7 +80,7 @@ def _selects(found: objects.ApiObject, selector: LabelSelector | None) -> Select
 
 
 def _exactly(labels: dict[str, str]) -> LabelSelector | None:
-    """Return the selector of a label map; an empty map selects nothing, as for a Service."""
+    """Return the selector of a label map; an empty one selects nothing, as for a Service."""
     if not labels:
         return None
     return LabelSelector(tuple(Requirement(k, "In", (v,)) for k, v in sorted(labels.items())))

@@ -81,7 +81,7 @@ def moves_topology(plugin: str, migrated: tuple[str, ...]) -> bool:
 
 
 def inline_handle(kind: str, source: Mapping[str, str]) -> str:
-    """Return the CSI handle of a volume in a pod's spec. MigrationError if it has none."""
+    """Return the CSI handle of a volume in a pod's spec; MigrationError if its ID is malformed."""
     if kind == "gcePersistentDisk":
         return f"projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{source.get('pdName', '')}"
     return _handle(kind, source, "")

@@ -1,4 +1,4 @@
-"""Disruption budgets, by which preemption prefers victims that violate none.
+"""Disruption budgets: preemption prefers victims whose eviction violates none of them.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption (filterPodsWithPDBViolation).
 """

@@ -59,7 +59,7 @@ def named_node(node_class: NodeFacts, name: str) -> NodeFacts:
 
 
 def class_of_node(facts: NodeFacts) -> NodeFacts:
-    """Return the facts without the node's name, which the hostname label may hold, too."""
+    """Return the facts without the node's name, which is also replaced in the hostname label."""
     labels = tuple(
         (key, OWN_NAME if (key, value) == (HOSTNAME_LABEL, facts.name) else value)
         for key, value in facts.labels

@@ -57,7 +57,7 @@ def _requested_by(containers: tuple[Container, ...]) -> Requested:
 
 
 def pod_requests(pod: Pod, missing: Requests = _NONE) -> Requests:
-    """Return the requests of a whole pod; `missing`: amounts where a container names none."""
+    """Return the requests of a pod; `missing`: amounts of resources that a container omits."""
     total = _of_containers(pod, missing)
     if pod.spec.resources is not None:
         pod_level = {k: v for k, v in pod.spec.resources.requests.items() if is_pod_level(k)}
@@ -97,7 +97,7 @@ def container_requests(pod: Pod) -> Amounts:
 
 
 def amounts(requests: Requests) -> Amounts:
-    """Return sorted (resource, amount), cpu in milli-CPU, others in whole units; drop others."""
+    """Return sorted (counted resource, amount): cpu in milli-CPU, others in whole units."""
     return tuple(
         sorted(
             (name, value.milli_value() if name == "cpu" else value.value())

@@ -116,7 +116,7 @@ def _pod(shape: PodShape, models: tuple[str, ...]) -> PodFacts:
 
 
 def raw_stream(seed: int, purpose: str, count: int) -> NDArray[np.uint64]:
-    """Return `count` 64-bit numbers from the stream of a purpose, so nodes do not affect pods."""
+    """Return `count` 64-bit numbers of a purpose's own stream: more nodes leave pods the same."""
     stream = np.random.SeedSequence([seed, *purpose.encode()])
     return np.random.PCG64(stream).random_raw(count)
 

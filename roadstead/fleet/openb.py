@@ -195,7 +195,7 @@ def task_facts(
     models: tuple[str, ...],
     image: str = IMAGE,
 ) -> PodFacts:
-    """Return the facts of a pod with one container of these requests, for nodes with `models`."""
+    """Return the facts of a pod with one container; `models`, if any, restrict its nodes."""
     requests = {"cpu": cpu_milli, "memory": memory_bytes}
     if gpu_milli:
         requests[GPU_RESOURCE] = gpu_milli

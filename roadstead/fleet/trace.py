@@ -25,7 +25,7 @@ NEVER_S = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """Nodes and pods in the order of their arrival.
+    """Nodes and pods in order.
 
     source: origin of the trace, for people ("openb default").
     namespaces: (name, labels) of the namespaces of the pods.

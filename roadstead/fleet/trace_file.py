@@ -107,6 +107,7 @@ def _write_whole(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
+        # `mkstemp` creates files that only the owner can read.
         Path(staged).chmod(0o644)
         os.replace(staged, path)
     except OSError:

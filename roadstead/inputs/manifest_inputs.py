@@ -45,7 +45,7 @@ def load_manifests(
 ) -> Loaded:
     """Load nodes, sorted by name as by the API server, and pods, the cluster's pending ones first.
 
-    is_strict: as of `read_manifests`. reschedules_lost: running pods of missing nodes become
+    is_strict: as in `read_manifests`. reschedules_lost: running pods of missing nodes become
     pending, behind the others.
 
     Raises:
