@@ -1,1 +1,1 @@
-"""KubeSchedulerConfiguration v1 and our own settings: schema, defaults, loading, presets."""
+"""KubeSchedulerConfiguration v1 and Roadstead's settings: schema, defaults, loading, presets."""

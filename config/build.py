@@ -33,12 +33,12 @@ _NODE_LABEL: Final = "NodeLabel"
 _CREATING: Final = "creating profile for scheduler name"
 
 
-# Where kube-scheduler dereferences a nil pointer and dies, we refuse with a reason.
+# Where kube-scheduler panics on a nil pointer, Roadstead refuses the configuration with a reason.
 _PANIC: Final = "PANIC: runtime error: invalid memory address or nil pointer dereference"
 
 
 class _BuildError(Exception):
-    """One refusal on its way out: where, and upstream's words (or ours where upstream crashes)."""
+    """One refusal: its field and upstream's text (or Roadstead's where upstream panics)."""
 
     def __init__(self, field: str, text: str, *, panics: bool = False) -> None:
         self.field, self.text, self.panics = field, text, panics
@@ -48,10 +48,10 @@ class _BuildError(Exception):
 def points_table(
     extra_plugins: Mapping[str, Iterable[str]], *, as_upstream: bool = False
 ) -> Mapping[str, frozenset[str]]:
-    """In-tree and extra plugins with their extension points.
+    """Return in-tree and extra plugins with their extension points.
 
-    `as_upstream` leaves out what kube-scheduler does not have. Raises ValueError if an extra
-    plugin bears an in-tree name or an unknown extension point.
+    `as_upstream` leaves out the plugins that kube-scheduler does not have. Raises ValueError if an
+    extra plugin has an in-tree name or an unknown extension point.
     """
     table = dict(IN_TREE_POINTS if as_upstream else {**IN_TREE_POINTS, **OPTIONAL_POINTS})
     for name, points in extra_plugins.items():
@@ -66,7 +66,7 @@ def points_table(
 
 
 def complete(config: KubeSchedulerConfiguration, *, source: str) -> KubeSchedulerConfiguration:
-    """Apply the extenders: their timeouts, and the resources they take from NodeResourcesFit.
+    """Apply the extenders: set timeouts, and let NodeResourcesFit ignore the resources they manage.
 
     Raises ConfigError(stage="build"). The result is what `--write-config-to` prints.
     """
@@ -117,7 +117,7 @@ def build(
     *,
     source: str,
 ) -> SchedulerConfig:
-    """The profiles with multiPoint expanded; raises ConfigError(stage="build")."""
+    """Build the profiles, with multiPoint expanded; raises ConfigError(stage="build")."""
     profiles: list[ProfileConfig] = []
     for i, profile in enumerate(config.profiles or ()):
         path = f"profiles[{i}]"
@@ -181,7 +181,7 @@ def _check_queue_sort_and_bind(
 def _check_multi_point(
     plugins: Plugins, points_of: Mapping[str, frozenset[str]], path: str
 ) -> None:
-    # Expansion has met them already, unless "*" is disabled at every extension point.
+    # Expansion refuses these already, unless "*" is disabled at every extension point.
     for i, plugin in enumerate(plugins.multi_point.enabled or ()):
         if plugin.name not in points_of:
             where = f"{path}.plugins.multiPoint.enabled[{i}]"
@@ -228,7 +228,7 @@ def _check_fit(args: WireFitArgs, path: str) -> None:
 
 
 def _different_queue_sort(profiles: list[ProfileConfig]) -> str:
-    """Why the last profile cannot share a queue with the first; empty if it can."""
+    """Return why the last profile cannot share a queue with the first; empty if it can."""
     first, last = profiles[0], profiles[-1]
     (wanted,), (found,) = first.at("queueSort"), last.at("queueSort")
     if wanted.name != found.name:

@@ -1,6 +1,6 @@
-"""Settings of several schedulers at once: modes, conflicts, staleness, simulated decision time.
+"""Settings of several schedulers: modes, conflicts, staleness, simulated decision time.
 
-The knobs are those of Omega (Schwarzkopf et al., EuroSys 2013: shared state, fine or coarse
+The parameters are those of Omega (Schwarzkopf et al., EuroSys 2013: shared state, fine or coarse
 detection of conflicts, incremental or all-or-nothing transactions, decision time per job and task)
 and of ParSync (Feng et al., USENIX ATC 2021: partitions, their refresh, and policies).
 """
@@ -17,18 +17,18 @@ Mode = Literal["exact", "shared", "partitioned"]
 Kind = Literal["batch", "service"]
 
 KIND_LABEL = "roadstead.io/kind"
-"""The label by which a pod says whether its job is of kind `batch` or `service`."""
+"""The label that says whether a pod's job is of kind `batch` or `service`."""
 
 MAX_SCHEDULERS = 256
 
 Contradiction = tuple[str, object, str]
-"""(field, its value, what is wrong with it beside the others)."""
+"""(field, its value, the rule that it breaks together with other fields)."""
 
 ThinkingSeconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
 
 class Part(BaseModel):
-    """A part of our settings: strict, frozen, no unknown field."""
+    """Base of a part of Roadstead's settings: strict, frozen, no unknown field."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True
@@ -36,7 +36,7 @@ class Part(BaseModel):
 
 
 class KindTime(Part):
-    """How long a scheduler thinks about one job: `job_s` + `task_s` for each of its pods."""
+    """Simulated decision time for one job: `job_s` + `task_s` for each of its pods."""
 
     job_s: ThinkingSeconds = 0.0
     """For the job itself."""
@@ -45,7 +45,7 @@ class KindTime(Part):
     """For each pod of the job."""
 
     def of(self, pods: int) -> float:
-        """Seconds for a job of so many pods."""
+        """Return the seconds for a job of so many pods."""
         return self.job_s + self.task_s * pods
 
 
@@ -63,7 +63,7 @@ class DecisionTime(Part):
 
     @property
     def is_given(self) -> bool:
-        """Whether anything takes time at all."""
+        """Whether any decision time is above 0."""
         times = (self.batch, self.service)
         return any(each.job_s or each.task_s for each in times)
 
@@ -72,7 +72,7 @@ class DecisionTime(Part):
 
 
 def _schedulers(value: object) -> object:
-    """A number, or numbers by profile; told in one sentence, not once for either form."""
+    """Check a number, or numbers by profile, with one error text for both forms."""
     counts: list[object] = [value]
     if isinstance(value, Mapping):
         counts = list(value.values())
@@ -92,19 +92,19 @@ Schedulers = Annotated[int | dict[str, int], BeforeValidator(_schedulers)]
 
 
 def scheduler_profiles(schedulers: int | Mapping[str, int]) -> tuple[str, ...]:
-    """For each scheduler of a run, in order, its profile; "" for one that serves all of them."""
+    """Return the profile of each scheduler, in order; "" for one that serves all profiles."""
     if isinstance(schedulers, int):
         return ("",) * schedulers
     return tuple(name for name, count in schedulers.items() for _ in range(count))
 
 
 def most_in_a_profile(schedulers: int | Mapping[str, int]) -> int:
-    """How many schedulers are beside each other in the profile that has most."""
+    """Return the number of schedulers of the profile that has the most."""
     return schedulers if isinstance(schedulers, int) else max(schedulers.values())
 
 
 def with_partitions(given: object) -> object:
-    """Settings as they were written, with a partition for each scheduler that is to own some."""
+    """Set the default of `partitions`: one per scheduler of the largest profile, at least 2."""
     if not isinstance(given, dict) or given.get("mode") != "partitioned" or "partitions" in given:
         return given
     try:
@@ -116,10 +116,10 @@ def with_partitions(given: object) -> object:
 
 
 def without_old_names(given: object) -> object:
-    """Settings with names that they have today.
+    """Return settings under their current names.
 
-    `shards` were the parts of the nodes: of partitioned schedulers, or of workers that held them.
-    `nodes_at` said which; schedulers hold the nodes now.
+    `shards` was the number of parts of the nodes, either of partitioned schedulers or of workers.
+    `nodes_at` was where nodes were kept: at workers or at schedulers. Now schedulers keep them.
     """
     if not isinstance(given, dict) or not given.keys() & {"shards", "nodes_at"}:
         return given
@@ -133,12 +133,12 @@ def without_old_names(given: object) -> object:
 
 
 def name_of_shards(mode: object) -> str:
-    """The name that `shards` has today."""
+    """Return the current name of `shards`."""
     return "partitions" if mode == "partitioned" else "workers"
 
 
 def several_in_exact(schedulers: int | Mapping[str, int]) -> str:
-    """Why an exact run has one scheduler, and what to do instead."""
+    """Return why an exact run has one scheduler, and what to do instead."""
     count = len(scheduler_profiles(schedulers))
     return (
         f"is one logical scheduler, and there are {count}: side by side they do not see each "
@@ -148,7 +148,7 @@ def several_in_exact(schedulers: int | Mapping[str, int]) -> str:
 
 
 def refuse(found: list[Contradiction]) -> None:
-    """Raises pydantic's error for settings that contradict each other, each with its field."""
+    """Raise pydantic's error for settings that contradict each other, each with its field."""
     if found:
         details = [
             InitErrorDetails(

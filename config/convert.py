@@ -54,7 +54,7 @@ def _set(value: int | None) -> int:
 
 
 def to_plugin_args(args: object) -> PluginArgs:
-    """Checked arguments of an in-tree plugin as the plugin reads them; others pass as they are."""
+    """Convert checked arguments of an in-tree plugin to the plugin's type; keep others as is."""
     convert = _CONVERTERS.get(type(args))
     return cast(PluginArgs, args) if convert is None else convert(args)
 
@@ -132,7 +132,7 @@ _CONVERTERS: Final[dict[type, Callable[[Any], PluginArgs]]] = {
 
 
 def to_extender(extender: Extender) -> ExtenderConfig:
-    """One extender as the core reads it."""
+    """Convert one extender for the core."""
     return ExtenderConfig(
         url_prefix=extender.url_prefix,
         filter_verb=extender.filter_verb,
@@ -157,7 +157,7 @@ def to_scheduler_config(
     profiles: tuple[ProfileConfig, ...],
     extenders: tuple[ExtenderConfig, ...],
 ) -> SchedulerConfig:
-    """The configuration as the core reads it."""
+    """Convert the configuration for the core."""
     return SchedulerConfig(
         profiles=profiles,
         percentage_of_nodes_to_score=_set(config.percentage_of_nodes_to_score),

@@ -23,7 +23,7 @@ class WireCoschedulingArgs(Args):
 
 
 def validate_coscheduling(path: str, args: WireCoschedulingArgs) -> Iterator[Problem]:
-    """The time is one that Permit can wait."""
+    """Yield a problem if Permit cannot wait for this time."""
     wait_s = args.permit_waiting_time_seconds
     if wait_s is not None and not 0 < wait_s <= PERMIT_WAIT_MAX_S:
         rule = f"not in valid range [1, {PERMIT_WAIT_MAX_S}]"

@@ -43,7 +43,7 @@ def decode(text: str | bytes, *, source: str) -> KubeSchedulerConfiguration:
 def decode_document(
     document: object, *, source: str, args_models: Mapping[str, type[Args]] = ARGS_MODELS
 ) -> KubeSchedulerConfiguration:
-    """`decode` of plain values. `args_models`: plugin → model of its arguments."""
+    """Decode plain values as `decode`. `args_models`: plugin → model of its arguments."""
     _check_type(document, source)
     config = decode_as(KubeSchedulerConfiguration, document, "", source)
     problems: list[Problem] = []
@@ -121,7 +121,7 @@ def _wrong_args_type(name: str, args: object, path: str) -> Problem | None:
 
 
 def decode_as(model: type[WireT], data: object, path: str, source: str) -> WireT:
-    """Plain values as a model; ConfigError(stage="decode") with fields below `path`."""
+    """Decode plain values as a model; ConfigError(stage="decode") with fields below `path`."""
     try:
         return model.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -129,8 +129,8 @@ def decode_as(model: type[WireT], data: object, path: str, source: str) -> WireT
 
 
 def validation_problems(error: ValidationError, path: str) -> list[Problem]:
-    """What pydantic found, in our words, each with its field below `path`."""
-    # A value of the wrong type stops Go's decoder; unknown fields are gathered behind it.
+    """Translate pydantic's errors to problems, each with its field below `path`."""
+    # A value of the wrong type stops Go's decoder; unknown fields are reported after it.
     ordered = sorted(
         error.errors(include_url=False), key=lambda found: found["type"] == "extra_forbidden"
     )
@@ -139,6 +139,7 @@ def validation_problems(error: ValidationError, path: str) -> list[Problem]:
 
 def _problem(error: ErrorDetails, path: str) -> Problem:
     field, rule = join_path(path, error["loc"]), _rule(error)
+    # No part of a private key may be in an error.
     if error["loc"] and error["loc"][-1] in _SECRET:
         return Problem(field, rule)
     return malformed(field, error["input"], rule)

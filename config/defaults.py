@@ -1,7 +1,7 @@
-"""Fill in what the document leaves open: the stage between decode and validate.
+"""Fill in the fields that the document omits: the stage between decode and validate.
 
 Upstream: pkg/scheduler/apis/config/v1/defaults.go, component-base/config/v1alpha1/defaults.go.
-Feature gates as 1.34.1 ships them: VolumeBinding gets no shape, DynamicResources its timeout.
+Feature gates as in 1.34.1: VolumeBinding gets no shape, DynamicResources its timeout.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _RESOURCES: Final = [WireResourceSpec(name=name, weight=1) for name in ("cpu", "
 
 
 def set_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """The configuration with every default in place; nothing is refused here."""
+    """Return the configuration with every default set; nothing is refused here."""
     profiles = list(config.profiles or ()) or [KubeSchedulerProfile()]
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         name = {"scheduler_name": DEFAULT_SCHEDULER_NAME}
@@ -83,7 +83,7 @@ def _with_defaults(config: PluginConfig) -> PluginConfig:
 
 
 def set_args_defaults(args: Args) -> Args:
-    """Arguments of an in-tree plugin with their defaults in place."""
+    """Return the arguments of an in-tree plugin with their defaults set."""
     fill = _ARGS_DEFAULTS.get(type(args))
     return args if fill is None else args.model_copy(update=fill(args))
 

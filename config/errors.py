@@ -1,4 +1,4 @@
-"""A refused configuration: which stage refused it, and every field with its rule."""
+"""A refused configuration: the stage that refused it, and every wrong field with its rule."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ PROBLEMS_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong. `value` is what stands there, rendered as upstream renders it.
+    """One error of a configuration. `value` is the field's value, rendered as upstream renders it.
 
     `kind` is upstream's error type ("Invalid value", "Required value", …), empty where upstream
-    has no field error: then `rule` is the whole text, or `upstream` where upstream says another.
+    has no field error: then `rule` is the whole text, or `upstream` is upstream's if that differs.
     Upstream: apimachinery/pkg/util/validation/field/errors.go.
     """
 
@@ -31,7 +31,7 @@ class Problem:
 
     @property
     def upstream_text(self) -> str:
-        """What kube-scheduler prints, never cut."""
+        """The text that kube-scheduler prints, never cut."""
         if not self.kind:
             return self.upstream or self.rule
         parts = [self.field, self.kind, *([] if self.value is None else [self.value])]
@@ -39,14 +39,14 @@ class Problem:
 
     @property
     def short_text(self) -> str:
-        """What a person reads: `field: value: rule`, the value cut short."""
+        """The text for people: `field: value: rule`, with the value cut short."""
         value = "" if self.value is None else _cut(self.value)
         rule = self.rule or self.kind.lower()
         return ": ".join(part for part in (_cut(self.field, 200), value, _cut(rule, 600)) if part)
 
 
 class ConfigError(InputError):
-    """A configuration that is refused. `problems` holds all of them, `stage` where they were found.
+    """A refused configuration. `problems` holds all errors of `stage`, in which they were found.
 
     The stages are upstream's: decode (not the right shape), validate (a value out of its range),
     build (profiles that cannot be put together).
@@ -61,7 +61,7 @@ class ConfigError(InputError):
 
     @property
     def errors(self) -> list[str]:
-        """The texts kube-scheduler gives, sorted."""
+        """Return the texts that kube-scheduler prints, sorted."""
         return sorted(problem.upstream_text for problem in self.problems)
 
     def __str__(self) -> str:
@@ -86,39 +86,39 @@ def _cut(text: str, max_chars: int = 80) -> str:
 
 
 def invalid(field: str, value: object, rule: str) -> Problem:
-    """A value that breaks a rule."""
+    """Return the problem of a value that breaks a rule."""
     return Problem(field, rule, "Invalid value", go_json(value))
 
 
 def required(field: str, rule: str = "") -> Problem:
-    """A value that is missing."""
+    """Return the problem of a missing value."""
     return Problem(field, rule, "Required value")
 
 
 def duplicate(field: str, value: object) -> Problem:
-    """A value that must be unique and is not."""
+    """Return the problem of a repeated value that must be unique."""
     return Problem(field, "", "Duplicate value", go_json(value))
 
 
 def unsupported(field: str, value: str, supported: Iterable[str]) -> Problem:
-    """A value outside an enumeration."""
+    """Return the problem of a value outside an enumeration."""
     names = ", ".join(go_json(name) for name in supported)
     return Problem(field, f"supported values: {names}", "Unsupported value", go_json(value))
 
 
 def forbidden(field: str, rule: str) -> Problem:
-    """A field that must not be set here."""
+    """Return the problem of a field that must not be set here."""
     return Problem(field, rule, "Forbidden")
 
 
 def malformed(field: str, value: object, rule: str) -> Problem:
-    """Found while decoding: upstream's text differs from ours, so the value is cut at once."""
+    """Return a problem of decoding; its value is cut at once, as upstream's text differs anyway."""
     shown = cut_short(value)
     return Problem(field, rule, value=shown)
 
 
 def go_json(value: object) -> str:
-    """A value as Go's json.Marshal writes it."""
+    """Encode a value as Go's json.Marshal."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=False)
     for char, escape in _GO_ESCAPES.items():
         text = text.replace(char, escape)

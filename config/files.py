@@ -1,4 +1,4 @@
-"""Reading files whole, within bounds."""
+"""Reading of whole files, within bounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from roadstead.protocol.errors import InputError
 
 
 def read_bytes(path: str | Path, max_bytes: int | None = None) -> bytes:
-    """The content of a file. InputError where it cannot be read, or is larger than `max_bytes`."""
+    """Read a file; InputError if it cannot be read or is larger than `max_bytes`."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(-1 if max_bytes is None else max_bytes + 1)

@@ -1,4 +1,4 @@
-"""The in-tree plugins: which extension points each implements, default order and weights.
+"""The in-tree plugins: the extension points of each, default order and weights.
 
 A plain table, so that configuration can be checked and expanded without importing a plugin.
 Upstream: pkg/scheduler/apis/config/v1/default_plugins.go, framework/plugins/registry.go,
@@ -74,7 +74,7 @@ OPTIONAL_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         ),
     }
 )
-"""Plugins that come with Roadstead, off by default, and that kube-scheduler 1.34 does not have."""
+"""Plugins of Roadstead that kube-scheduler 1.34 does not have; off by default."""
 
 _SCORE_WEIGHTS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -96,4 +96,4 @@ DEFAULT_MULTI_POINT: Final[tuple[tuple[str, int | None], ...]] = tuple(
 REMOVED_PLUGINS: Final[frozenset[str]] = frozenset(
     {"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}
 )
-"""Names that v1 refuses where they are enabled at one extension point or configured."""
+"""Names that v1 refuses if they are enabled at one extension point or configured."""

@@ -36,7 +36,7 @@ class LoadedConfig:
     """A configuration that passed every stage.
 
     `document` is the defaulted document as `kube-scheduler --write-config-to` would print it
-    (plain values, keys sorted); `config` is what the core reads. `notes`: what became of each
+    (plain values, keys sorted); `config` is what the core reads. `notes`: the translation of each
     part of an older document.
     """
 
@@ -69,9 +69,9 @@ def load_config(
     """Load a configuration from YAML or JSON text, an older one (`config.legacy`) included.
 
     `extra_plugins`: user plugin → the extension points it implements. `as_upstream`: refuse what
-    kube-scheduler 1.34 refuses, older documents and plugins of our own included. Raises
+    kube-scheduler 1.34 refuses, including older documents and Roadstead's own plugins. Raises
     ConfigError (an InputError) whose `stage` is decode, validate or build, with every problem
-    found there; ValueError if an extra plugin bears an in-tree name or an unknown extension point.
+    found there; ValueError if an extra plugin has an in-tree name or an unknown extension point.
     """
     points_of = points_table(extra_plugins, as_upstream=as_upstream)
     notes: tuple[Note, ...] = ()

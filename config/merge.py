@@ -1,8 +1,8 @@
-"""Which plugins run where: custom sets over the default ones, then multiPoint expanded.
+"""Merge custom plugin sets with the default ones, then expand multiPoint.
 
 Order at an extension point: first the plugins listed there that multiPoint also enables (in the
 listed order), then the rest of multiPoint, then the others listed there. A weight given at `score`
-wins over the one given at multiPoint.
+overrides the one given at multiPoint.
 Upstream: v1/default_plugins.go (mergePlugins), framework/runtime/framework.go
 (updatePluginList, expandMultiPointPlugins, getScoreWeights).
 """
@@ -33,12 +33,12 @@ def default_plugins() -> Plugins:
 
 
 def enabled_names(plugins: Plugins) -> list[str]:
-    """Every plugin enabled anywhere, sorted."""
+    """Return every plugin that is enabled anywhere, sorted."""
     return sorted({p.name for chosen in plugins.sets().values() for p in chosen.enabled or ()})
 
 
 def merge_plugins(default: Plugins, custom: Plugins | None) -> Plugins:
-    """The profile's sets over the default ones; weights become explicit (0 where none is given)."""
+    """Override the default sets by the profile's; weights become explicit (0 if none is given)."""
     chosen = custom or Plugins()
     merged = {
         name: merge_set(getattr(default, name), getattr(chosen, name))
@@ -48,14 +48,14 @@ def merge_plugins(default: Plugins, custom: Plugins | None) -> Plugins:
 
 
 def merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:
-    """One extension point: the custom set over the default one."""
+    """Override the default set of one extension point by the custom one."""
     disabled = {plugin.name for plugin in custom.disabled or ()}
     overrides = {plugin.name: plugin for plugin in custom.enabled or ()}
     kept = [] if ALL in disabled else default.enabled or []
     kept = [plugin for plugin in kept if plugin.name not in disabled]
     replaced = {plugin.name for plugin in kept} & set(overrides)
     enabled = [overrides.get(plugin.name, plugin) for plugin in kept]
-    # Of a name listed twice only the last entry replaces the default; the first stays behind, and
+    # Of a name listed twice only the last entry replaces the default; the first one is kept, and
     # the expansion refuses it.
     last = {plugin.name: i for i, plugin in enumerate(custom.enabled or ())}
     for i, plugin in enumerate(custom.enabled or ()):
@@ -67,9 +67,9 @@ def merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:
 
 
 def expand(plugins: Plugins, points_of: Mapping[str, frozenset[str]]) -> dict[str, tuple[str, ...]]:
-    """Extension point → plugin names in execution order.
+    """Return extension point → plugin names in execution order.
 
-    `points_of`: plugin → the extension points it implements, for every plugin there is.
+    `points_of`: plugin → the extension points it implements, for every existing plugin.
     Raises ExpansionError for an unknown plugin, one that lacks the point, or one listed twice.
     """
     sets = plugins.sets()
@@ -119,7 +119,7 @@ def _order(
 
 
 def score_weights(plugins: Plugins) -> dict[str, int]:
-    """Plugin → weight at `score`: the first that is given, `score` before multiPoint; 0 means 1."""
+    """Return plugin → weight at `score`: the first given, `score` before multiPoint; 0 means 1."""
     weights: dict[str, int] = {}
     for plugin in (*(plugins.score.enabled or ()), *(plugins.multi_point.enabled or ())):
         weights.setdefault(plugin.name, plugin.weight or 1)

@@ -1,4 +1,4 @@
-"""The configuration as the core consumes it: checked, defaulted, multiPoint already expanded.
+"""The configuration as the core reads it: checked, defaulted, multiPoint already expanded.
 
 Upstream: pkg/scheduler/apis/config/types.go after framework construction.
 """
@@ -19,7 +19,7 @@ DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 
 @dataclass(frozen=True, slots=True)
 class PluginRef:
-    """A plugin at an extension point. `weight` counts at `score` only and is 1 elsewhere."""
+    """A plugin at an extension point. `weight` is used at `score` only and is 1 elsewhere."""
 
     name: str
     weight: int = 1
@@ -27,11 +27,11 @@ class PluginRef:
 
 @dataclass(frozen=True, slots=True)
 class ProfileConfig:
-    """One profile: what runs for pods whose `spec.schedulerName` is `scheduler_name`.
+    """One profile: the plugins for pods whose `spec.schedulerName` is `scheduler_name`.
 
     `plugins` has every extension point as key (names as upstream: preEnqueue, queueSort, …), its
-    plugins in execution order. `args` has the plugins that take arguments and are enabled, and
-    those configured by the user; use `DEFAULT_ARGS` for one that is absent.
+    plugins in execution order. `args` has the enabled plugins that take arguments, and the plugins
+    that the user configured; use `DEFAULT_ARGS` for one that is absent.
     """
 
     scheduler_name: str
@@ -40,13 +40,13 @@ class ProfileConfig:
     args: Mapping[str, PluginArgs]
 
     def at(self, extension_point: str) -> tuple[PluginRef, ...]:
-        """The plugins at a point, in execution order; raises KeyError for an unknown point."""
+        """Return the plugins at a point, in execution order; KeyError for an unknown point."""
         return self.plugins[extension_point]
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderTLS:
-    """How to talk TLS to an extender: files, or PEM in base64, which a repr never shows."""
+    """TLS of an extender: files, or PEM in base64, which a repr never shows."""
 
     insecure: bool = False
     server_name: str = ""
@@ -60,7 +60,7 @@ class ExtenderTLS:
 
 @dataclass(frozen=True, slots=True)
 class ExtenderConfig:
-    """An HTTP extender (upstream pkg/scheduler/extender.go). A verb left empty is not called.
+    """An HTTP extender (upstream pkg/scheduler/extender.go). An empty verb is not called.
 
     managed_resources: names of the extended resources that it manages.
     """
@@ -80,11 +80,11 @@ class ExtenderConfig:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfig:
-    """What of the configuration is looked at. `percentage_of_nodes_to_score` 0 means adaptive.
+    """The parts of a configuration that decisions depend on.
 
-    percentage_is_set: the document itself says it, and not the default.
+    percentage_of_nodes_to_score: 0 means adaptive. percentage_is_set: the document sets it.
     The other fields of the document (leader election, client connection, parallelism, profiling)
-    are read and checked as upstream does and printed; nothing here depends on them.
+    are read, checked as upstream, and printed; nothing here depends on them.
     """
 
     profiles: tuple[ProfileConfig, ...]
@@ -95,10 +95,10 @@ class SchedulerConfig:
     percentage_is_set: bool = False
 
     def shares(self) -> dict[str, int]:
-        """Percentage of nodes to score of the profiles that sample, by scheduler name.
+        """Return the percentage of nodes to score of the profiles that sample, by scheduler name.
 
-        0 is adaptive. A profile that says none takes that of the document; where the document is
-        silent as well, or says 100, every node is scored.
+        0 is adaptive. A profile without a percentage has that of the document. Every node is
+        scored at 100, or if neither sets one.
         """
         common = self.percentage_of_nodes_to_score if self.percentage_is_set else 100
         said = {p.scheduler_name: p.percentage_of_nodes_to_score for p in self.profiles}
@@ -106,13 +106,13 @@ class SchedulerConfig:
         return {name: share for name, share in found.items() if share < 100}
 
     def profile(self, scheduler_name: str) -> ProfileConfig | None:
-        """The profile of this name, or None: pods that name it are not ours."""
+        """Return the profile of this name; None if its pods belong to another scheduler."""
         return next((p for p in self.profiles if p.scheduler_name == scheduler_name), None)
 
 
 @cache
 def default_config() -> SchedulerConfig:
-    """What an empty KubeSchedulerConfiguration means. Computed once; nothing is read or parsed."""
+    """Return the meaning of an empty KubeSchedulerConfiguration, without reading or parsing any."""
     plugins = {
         point: tuple(
             _default_refs(point, (n for n in IN_TREE_POINTS if point in IN_TREE_POINTS[n]))

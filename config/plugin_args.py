@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class ResourceSpec:
-    """A resource and how much it counts in a score."""
+    """A resource and its weight in a score."""
 
     name: str
     weight: int = 1
@@ -30,7 +30,7 @@ class ShapePoint:
 
 @dataclass(frozen=True, slots=True)
 class RequestedToCapacityRatio:
-    """The function of the strategy of this name, points by rising utilization."""
+    """The function of the strategy of this name; its points have increasing utilization."""
 
     shape: tuple[ShapePoint, ...]
 
@@ -51,7 +51,10 @@ class ScoringStrategy:
 
 @dataclass(frozen=True, slots=True)
 class NodeResourcesFitArgs:
-    """`ignored_resource_groups` holds the part before the slash, e.g. `example.com`."""
+    """Arguments of NodeResourcesFit.
+
+    ignored_resource_groups: the part before the slash, e.g. `example.com`.
+    """
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -60,21 +63,24 @@ class NodeResourcesFitArgs:
 
 @dataclass(frozen=True, slots=True)
 class NodeResourcesBalancedAllocationArgs:
-    """Every weight is 1 (anything else is refused)."""
+    """Arguments of NodeResourcesBalancedAllocation. Every weight is 1 (others are refused)."""
 
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAffinityArgs:
-    """`added_affinity`: a v1 NodeAffinity manifest whose selectors parse, or None."""
+    """Arguments of NodeAffinity.
+
+    added_affinity: a v1 NodeAffinity manifest whose selectors parse, or None.
+    """
 
     added_affinity: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class InterPodAffinityArgs:
-    """`hard_pod_affinity_weight`: 0..100."""
+    """Arguments of InterPodAffinity. hard_pod_affinity_weight: 0..100."""
 
     hard_pod_affinity_weight: int = 1
     ignore_preferred_terms_of_existing_pods: bool = False
@@ -82,9 +88,10 @@ class InterPodAffinityArgs:
 
 @dataclass(frozen=True, slots=True)
 class PodTopologySpreadArgs:
-    """`default_constraints`: v1 TopologySpreadConstraint manifests without a label selector.
+    """Arguments of PodTopologySpread.
 
-    With `System` the plugin uses its built-in constraints (hostname and zone, ScheduleAnyway).
+    default_constraints: v1 TopologySpreadConstraint manifests without a label selector. With
+    `System` the plugin uses its built-in constraints (hostname and zone, ScheduleAnyway).
     """
 
     default_constraints: tuple[Mapping[str, Any], ...] = ()
@@ -93,7 +100,7 @@ class PodTopologySpreadArgs:
 
 @dataclass(frozen=True, slots=True)
 class DefaultPreemptionArgs:
-    """How many candidate nodes a dry run looks at: the larger of the two numbers."""
+    """Arguments of DefaultPreemption: a dry run tries the larger of the two numbers of nodes."""
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
@@ -101,7 +108,7 @@ class DefaultPreemptionArgs:
 
 @dataclass(frozen=True, slots=True)
 class VolumeBindingArgs:
-    """How long PreBind waits for volumes; `shape` needs a gate that is off, so it is empty."""
+    """Time that PreBind waits for volumes; `shape` needs a gate that is off, so it is empty."""
 
     bind_timeout_s: int = 600
     shape: tuple[ShapePoint, ...] = ()
@@ -109,7 +116,7 @@ class VolumeBindingArgs:
 
 @dataclass(frozen=True, slots=True)
 class DynamicResourcesArgs:
-    """How long Filter may take for one node; 0 means without limit."""
+    """Time limit of Filter for one node; 0 means no limit."""
 
     filter_timeout_s: float = 10.0
 
@@ -134,7 +141,7 @@ class ServiceAffinityArgs:
 
 @dataclass(frozen=True, slots=True)
 class CoschedulingArgs:
-    """How long Permit waits for the rest of a gang that says nothing itself."""
+    """Time that Permit waits for the rest of a gang whose own timeout is not set."""
 
     permit_wait_s: int = 60
 
@@ -157,9 +164,10 @@ PluginArgs: TypeAlias = (
     | float
     | bool
 )
-"""Typed arguments of an in-tree plugin, or what is written for one that we do not know.
+"""Typed arguments of an in-tree plugin, or the written value for any other plugin.
 
-The latter is nearly always a mapping; upstream lets any JSON value pass to such a plugin."""
+The latter is nearly always a mapping; upstream accepts any JSON value for such a plugin.
+"""
 
 DEFAULT_ARGS: Final[Mapping[str, PluginArgs]] = MappingProxyType(
     {
@@ -173,4 +181,4 @@ DEFAULT_ARGS: Final[Mapping[str, PluginArgs]] = MappingProxyType(
         "VolumeBinding": VolumeBindingArgs(),
     }
 )
-"""What a plugin gets when its profile says nothing, in the order upstream appends them."""
+"""Arguments of plugins that a profile does not configure, in the order upstream appends them."""

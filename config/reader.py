@@ -1,7 +1,7 @@
 """One YAML or JSON document → plain values, within the bounds of a configuration.
 
-`protocol.documents` reads the text; here are the tighter bounds (what aliases stand for counts in
-full, so that nothing read here is large when it is printed) and Go's passage of YAML through JSON.
+`protocol.documents` reads the text; this module adds tighter bounds (aliases count as often as they
+are expanded, so that nothing is large when it is printed) and Go's conversion of YAML to JSON.
 Upstream: sigs.k8s.io/yaml (YAMLToJSONStrict).
 """
 
@@ -46,14 +46,14 @@ def _refused(rule: str, source: str, at: Place = ()) -> ConfigError:
 
 
 class _Checker:
-    """Walks a document once: counts it in full, and makes it what Go's JSON would hold."""
+    """Walks a document once: counts its values, and converts them to those of Go's JSON."""
 
     def __init__(self, source: str, *, is_json: bool) -> None:
         self.source, self.is_json = source, is_json
         self.left = MAX_VALUES
 
     def checked(self, value: object, at: Place) -> object:
-        """The value, or ConfigError where it lies too deep or is too large."""
+        """Return the converted value; ConfigError if it is too deep or too large."""
         self._count(1, at)
         if len(at) >= MAX_DEPTH:
             raise _refused(f"is nested deeper than {MAX_DEPTH} levels", self.source)
@@ -64,13 +64,13 @@ class _Checker:
         if isinstance(value, str):
             return self._text(value, at)
         if isinstance(value, float) and value.is_integer() and not self.is_json:
-            # From YAML, Go hands on a number without a fraction as an integer ("1.0", "1e3").
+            # From YAML, Go reads a number without a fraction ("1.0", "1e3") as an integer.
             return int(value) if abs(value) < _EXACT_FLOAT_MAX else value
         return value
 
     def _text(self, text: str, at: Place) -> str:
         self._count(len(text) // _CHARS_PER_VALUE, at)
-        # JSON can spell half a surrogate pair; Go reads U+FFFD for it.
+        # JSON can encode half a surrogate pair; Go reads it as U+FFFD.
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     def _count(self, count: int, at: Place) -> None:
@@ -81,7 +81,7 @@ class _Checker:
 
 
 def join_path(path: str, loc: Iterable[str | int]) -> str:
-    """`profiles[0].plugins`: how upstream writes the place of a field."""
+    """Join a path as upstream writes it: `profiles[0].plugins`."""
     for part in loc:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
     return path

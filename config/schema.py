@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration v1 as it is written.
+"""KubeSchedulerConfiguration v1 as written.
 
 Field by field upstream's staging/src/k8s.io/kube-scheduler/config/v1/types.go and
 component-base/config/v1alpha1/types.go of 1.34; defaults are in `config.defaults`.
@@ -17,7 +17,7 @@ Names = frozenset[str]
 
 
 class Plugin(Wire):
-    """A plugin by name; `weight` None or 0 means 1 (and counts at `score` only)."""
+    """A plugin by name; `weight` None or 0 means 1 (and is used at `score` only)."""
 
     always: ClassVar[Names] = frozenset({"name"})
     name: Str = ""
@@ -25,7 +25,7 @@ class Plugin(Wire):
 
 
 class PluginSet(Wire):
-    """What is enabled and disabled at one extension point; "*" disables all defaults."""
+    """Enabled and disabled plugins of one extension point; "*" disables all defaults."""
 
     enabled: list[Plugin] | None = None
     disabled: list[Plugin] | None = None
@@ -48,7 +48,7 @@ class PointSets(Wire):
     post_bind: PluginSet = PluginSet()
 
     def sets(self) -> dict[str, PluginSet]:
-        """Extension point (upstream's name, `multiPoint` included where there is one) → set."""
+        """Return extension point (upstream's name, `multiPoint` included where it exists) → set."""
         fields = type(self).model_fields
         return {info.alias or name: getattr(self, name) for name, info in fields.items()}
 
@@ -77,7 +77,7 @@ class KubeSchedulerProfile(Wire):
 
 
 class ExtenderManagedResource(Wire):
-    """An extended resource that an extender looks after."""
+    """An extended resource that an extender manages."""
 
     always: ClassVar[Names] = frozenset({"name"})
     name: Str = ""
@@ -85,7 +85,7 @@ class ExtenderManagedResource(Wire):
 
 
 class ExtenderTLSConfig(Wire):
-    """How to talk TLS to an extender. The data fields are base64 of PEM and never shown."""
+    """TLS of an extender. The data fields are base64 of PEM and never shown."""
 
     insecure: Bool = False
     server_name: Str = ""
@@ -98,7 +98,7 @@ class ExtenderTLSConfig(Wire):
 
 
 class Extender(Wire):
-    """An HTTP extender; a verb left empty is not called."""
+    """An HTTP extender; an empty verb is not called."""
 
     always: ClassVar[Names] = frozenset({"url_prefix"})
     null_counts: ClassVar[Names] = frozenset({"httpTimeout"})
@@ -117,7 +117,7 @@ class Extender(Wire):
 
 
 class LeaderElection(Wire):
-    """Read and checked as upstream; Roadstead does not elect through an API server."""
+    """Leader election: read and checked as upstream; Roadstead does not use it."""
 
     always: ClassVar[Names] = frozenset(
         {"lease_duration", "renew_deadline", "retry_period"}
@@ -134,7 +134,7 @@ class LeaderElection(Wire):
 
 
 class ClientConnection(Wire):
-    """How to reach an API server."""
+    """Connection to an API server."""
 
     always: ClassVar[Names] = frozenset(
         {"kubeconfig", "accept_content_types", "content_type", "qps", "burst"}
@@ -147,7 +147,7 @@ class ClientConnection(Wire):
 
 
 class CommonFields(Wire):
-    """What a document has in v1 and in the versions before it."""
+    """Fields of a document that v1 and the versions before it share."""
 
     api_version: Str = ""
     kind: Str = ""

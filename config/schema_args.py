@@ -1,4 +1,4 @@
-"""Plugin arguments as they are written in `pluginConfig[].args`.
+"""Plugin arguments as written in `pluginConfig[].args`.
 
 Upstream: staging/src/k8s.io/kube-scheduler/config/v1/types_pluginargs.go and the parts of
 k8s.io/api/core/v1 that they embed, as of 1.34.
@@ -16,7 +16,7 @@ Names = frozenset[str]
 
 
 class Args(Wire):
-    """What all have: the type, which may be left out because the plugin's name says it."""
+    """Base of all arguments: the type, which may be left out as the plugin's name implies it."""
 
     api_version: Str = ""
     kind: Str = ""
@@ -179,4 +179,4 @@ ARGS_MODELS: Final[Mapping[str, type[Args]]] = MappingProxyType(
         "VolumeBinding": WireVolumeBindingArgs,
     }
 )
-"""Plugin → model of its arguments; the kind is the plugin's name with `Args` behind it."""
+"""Plugin → model of its arguments; their kind is the plugin's name with the suffix `Args`."""

@@ -1,8 +1,7 @@
 """Roadstead's own settings, apart from KubeSchedulerConfiguration: how a run is carried out.
 
-None of them changes what a correct decision is; `tie_break`, `seed`, `schedulers` and what belongs
-to several of them choose among correct ones. They come from `roadstead.yaml` and, over it, from
-flags.
+None of them makes a decision incorrect; `tie_break`, `seed`, `schedulers` and the settings of
+several schedulers choose among correct decisions. Flags override the values of `roadstead.yaml`.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
 class Deadlines(Part):
-    """How long things may take, in seconds (above 0, at most a day)."""
+    """Timeouts, in seconds (above 0, at most a day)."""
 
     start_s: Seconds = 120.0
     """Until every actor has answered once. A start that takes longer ends with an error. Ray itself
@@ -74,7 +73,7 @@ class Deadlines(Part):
 
 
 class Bounds(Part):
-    """How much may wait at one place. A full place refuses; it never grows without limit."""
+    """Maximum numbers of waiting items. A full place refuses more; it never grows without limit."""
 
     queue_max_pods: int = Field(default=10_000_000, ge=1, le=100_000_000)
     """Pods in the scheduling queue, all its parts together."""
@@ -90,7 +89,7 @@ class Bounds(Part):
 
 
 class Settings(Part):
-    """Everything that may stand in `roadstead.yaml`."""
+    """All settings of `roadstead.yaml`."""
 
     runtime: Literal["ray", "inline"] = "ray"
     """`ray`: actors in processes of a Ray cluster. `inline`: the same actors in this process."""
@@ -165,7 +164,7 @@ class Settings(Part):
 
     @property
     def scheduler_profiles(self) -> tuple[str, ...]:
-        """For each scheduler, in order, the profile it serves; "" for all profiles."""
+        """The profile that each scheduler serves, in order; "" for all profiles."""
         return scheduler_profiles(self.schedulers)
 
     @property
@@ -174,12 +173,12 @@ class Settings(Part):
 
     @property
     def part_count(self) -> int:
-        """How many parts the nodes are dealt to, by zone."""
+        """The number of partitions of the nodes, by zone."""
         return self.partitions if self.concurrency == "partitioned" else 1
 
     @property
     def concurrency(self) -> Mode:
-        """The mode that is in force."""
+        """The mode in force."""
         return self.mode or ("exact" if self.scheduler_count == 1 else "shared")
 
     _with_partitions = model_validator(mode="before")(with_partitions)
@@ -192,7 +191,7 @@ class Settings(Part):
 
 
 def _contradictions(settings: Settings) -> Iterator[Contradiction]:
-    """What is well by itself and wrong together."""
+    """Yield the settings that are valid alone and wrong together."""
     mode = settings.concurrency
     if mode == "exact" and settings.scheduler_count > 1:
         yield "mode", mode, several_in_exact(settings.schedulers)
@@ -218,11 +217,11 @@ def load_settings(
     overrides: Mapping[str, object] | None = None,
     overrides_source: str = "flags",
 ) -> Settings:
-    """Settings of a `roadstead.yaml` text with flags over them.
+    """Load the settings of a `roadstead.yaml` text, overridden by flags.
 
     `overrides`: field → value, a nested field as `deadlines.call_s`; None means not given.
-    `overrides_source`: what they are called in errors. Raises ConfigError (an InputError) with the
-    path of every field that is unknown or out of range.
+    `overrides_source`: their name in errors. Raises ConfigError (an InputError) with the path of
+    every field that is unknown or out of range.
     """
     document = _read(text, source) if text else {}
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
@@ -246,7 +245,7 @@ def load_settings_file(
     overrides: Mapping[str, object] | None = None,
     overrides_source: str = "flags",
 ) -> Settings:
-    """`load_settings` of a file; raises InputError if it cannot be read."""
+    """Load the settings of a file as `load_settings`; InputError if it cannot be read."""
     return load_settings(
         read_bytes(path),
         source=str(path),
@@ -256,7 +255,7 @@ def load_settings_file(
 
 
 def _read(text: str | bytes, source: str) -> object:
-    # Flags alone need no YAML: every command starts here, and few have a file.
+    # Imported here: every command loads settings, and few have a file, so most need no YAML.
     from roadstead.config.reader import read_document
 
     document = read_document(text, source=source)
@@ -265,7 +264,7 @@ def _read(text: str | bytes, source: str) -> object:
 
 def _with_overrides(document: dict[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
     if "shards" in given:
-        # Under its name of today, so that it goes before that name in the file.
+        # Under its current name, so that the flag overrides that name in the file.
         name = name_of_shards(given.get("mode", document.get("mode")))
         given = {name: given["shards"], **given}
     for name, value in given.items():

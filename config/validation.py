@@ -27,13 +27,13 @@ from roadstead.protocol.names import is_extended_resource, qualified_name_errors
 _REMOVED_RULE: Final = (
     f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
 )
-# Upstream's table of validators has this key where it means "NodeResourcesFit": arguments of
+# Upstream's table of validators has this key instead of "NodeResourcesFit": arguments of
 # NodeResourcesFit are checked only when profiles are built, and a plugin of this name never passes.
 _MISNAMED_VALIDATOR: Final = "NodeResourcesFitArgs"
 
 
 def validate(config: KubeSchedulerConfiguration) -> list[Problem]:
-    """Everything that is out of range; empty if the configuration can be built."""
+    """Return everything that is out of range; empty if the configuration can be built."""
     assert config.parallelism is not None, "defaults come before validation"
     assert config.pod_initial_backoff_seconds is not None
     assert config.pod_max_backoff_seconds is not None
@@ -154,7 +154,7 @@ def _queue_sort(profile: KubeSchedulerProfile) -> PluginSet:
 
 
 def _internal_set(chosen: PluginSet) -> dict[str, object]:
-    """As Go prints the internal type, whose fields have no JSON names."""
+    """Render a set as Go prints the internal type, whose fields have no JSON names."""
 
     def plugins(listed: list[object]) -> object:
         return listed or None

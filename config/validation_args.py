@@ -43,7 +43,7 @@ _INT64: Final = re.compile(r"[-+]?[0-9]{1,4000}")
 
 
 def validate_args(path: str, args: object) -> Iterator[Problem]:
-    """What is wrong with the arguments of an in-tree plugin; nothing for any other."""
+    """Yield the problems of an in-tree plugin's arguments; none for any other plugin."""
     check = _CHECKS.get(type(args))
     if check is not None:
         yield from check(path, args)

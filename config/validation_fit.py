@@ -1,7 +1,7 @@
 """Check the arguments of NodeResourcesFit.
 
-Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go (NewFit), which looks only when it
-builds; apis/config/validation/validation_pluginargs.go.
+Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go (NewFit), which checks them only when
+profiles are built; apis/config/validation/validation_pluginargs.go.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRat
 
 
 def validate_fit_args(args: WireFitArgs) -> Iterator[Problem]:
-    """What is wrong with NodeResourcesFit's arguments; upstream looks only when it builds."""
+    """Yield the problems of NodeResourcesFit's arguments; upstream checks them at `build`."""
     for i, name in enumerate(args.ignored_resources or ()):
         yield from qualified(f"ignoredResources[{i}]", name)
     for i, group in enumerate(args.ignored_resource_groups or ()):

@@ -1,8 +1,9 @@
-"""The base of what is read from outside: Go's strict, case-sensitive decoding with pydantic.
+"""Base of the schemas: Go's strict, case-sensitive decoding with pydantic.
 
-An unknown field is refused, a null leaves a field as it is, numbers and texts never stand for one
-another, integers are bounded as their Go type is. A field that Go prints even when it is empty is
-named in `always`. Upstream: apimachinery/pkg/runtime/serializer/json (strict), sigs.k8s.io/json.
+An unknown field is refused, a null leaves a field as it is, numbers and texts are never converted
+to each other, integers have the bounds of their Go type. Fields that Go prints even when they are
+empty are named in `always`. Upstream: apimachinery/pkg/runtime/serializer/json (strict),
+sigs.k8s.io/json.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def _duration(value: object) -> object:
 
 
 def _float32(value: float) -> float:
-    """The shortest decimal that names the nearest 32-bit float, as Go prints it."""
+    """Return the shortest decimal of the nearest 32-bit float, as Go prints it."""
     with np.errstate(over="ignore"):
         nearest = np.float32(value)
     if not np.isfinite(nearest):
@@ -86,7 +87,7 @@ API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 
 
 def to_document(value: object) -> Any:  # noqa: ANN401  (a JSON document comes out)
-    """A model as the plain document that Go would print: zero values left out by its rules."""
+    """Convert a model to the document that Go would print, without the zero values Go omits."""
     if isinstance(value, Wire):
         fields = type(value).model_fields
         return {
@@ -104,15 +105,15 @@ def to_document(value: object) -> Any:  # noqa: ANN401  (a JSON document comes o
 
 
 def _left_out(value: object, zero: object) -> bool:
-    # Only an empty value whose zero is not None is Go's "omitempty" of a plain field; where the
-    # zero is None the field is a pointer, and a pointer to 0 or "" is printed.
+    # Go's "omitempty" of a plain field applies only to an empty value whose zero is not None; where
+    # the zero is None the field is a pointer, and a pointer to 0 or "" is printed.
     if value is None or value in ([], {}):
         return True
     return zero is not None and not isinstance(value, (Wire, Duration)) and value == zero
 
 
 def sorted_keys(value: Any) -> Any:  # noqa: ANN401  (JSON in, JSON out)
-    """A JSON value with the keys of every mapping in order, as Go prints mappings."""
+    """Sort the keys of every mapping in a JSON value, as Go prints mappings."""
     if isinstance(value, dict):
         return {key: sorted_keys(value[key]) for key in sorted(value)}
     return [sorted_keys(item) for item in value] if isinstance(value, list) else value

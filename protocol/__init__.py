@@ -1,1 +1,1 @@
-"""What crosses a boundary: API objects, quantities, messages, codec, Status, errors."""
+"""Data at the boundaries: API objects, quantities, messages, codec, Status, errors."""

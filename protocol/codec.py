@@ -1,7 +1,7 @@
-"""The wire: bounded msgpack, envelopes, and frozen dataclasses as compact lists.
+"""The wire format: bounded msgpack, envelopes, and frozen dataclasses as compact lists.
 
-Nothing that came from outside is trusted: size, depth and number of items are bounded, extension
-types, repeated keys and trailing bytes are refused, and no name on the wire picks a class to build.
+Input is not trusted: size, depth and number of items are bounded; extension types, repeated keys
+and trailing bytes are refused; no name in a message selects a class to build.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from roadstead.protocol.errors import RoadsteadError, cut_short
 
 VERSION = 1
 MSGPACK_DEPTH_MAX = 1024
-"""How deep msgpack itself goes before it refuses."""
+"""Nesting depth beyond which msgpack itself refuses."""
 
 _TIMESTAMP = re.compile(rb"[\xd4-\xd8]\xff|\xc7.\xff|\xc8..\xff|\xc9....\xff", re.DOTALL)
-"""The one extension that msgpack reads by itself; these bytes may also mean something else."""
+"""The one extension type that msgpack decodes itself; these bytes may also mean something else."""
 
 T = TypeVar("T")
 _Coder = Callable[[Any], Any]
 
 
 class CodecError(RoadsteadError):
-    """Bytes or data that the wire does not allow."""
+    """Bytes or data that the wire format does not allow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one message may hold. `max_items` counts the elements of all lists and maps.
+    """Limits of one message. `max_items` counts the elements of all lists and maps.
 
-    Depth and items are counted one by one only where size and msgpack do not bound them already.
+    Depth and items are counted one by one only if size and msgpack do not bound them already.
     """
 
     max_bytes: int = 256 * 1024 * 1024
@@ -52,10 +52,11 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What every message travels in.
+    """The frame of every message.
 
-    kind: which message `body` is. seq: its place in the sender's order. epoch: the sender's term;
-    a receiver refuses an older one. token: names the request; the same token gets the same answer.
+    kind: type of the message in `body`. seq: its number in the sender's order. epoch: the sender's;
+    a receiver refuses an older one. token: identifies the request; the same token gets the same
+    answer.
     """
 
     kind: str
@@ -65,27 +66,28 @@ class Envelope:
     body: object = None
 
     def encode(self) -> bytes:
-        """msgpack bytes; CodecError where the body is not plain data."""
+        """Encode as msgpack; CodecError if the body is not plain data."""
         return pack([VERSION, self.kind, self.seq, self.epoch, self.token, self.body])
 
     @classmethod
     def decode(
         cls, data: bytes, limits: Limits = DEFAULT_LIMITS, *, typed: bool = False
     ) -> Envelope:
-        """The envelope of bytes; CodecError for another version or anything malformed."""
+        """Decode an envelope; CodecError for another version or malformed bytes."""
         parts = unpack(data, limits, typed=typed)
         if type(parts) is not list or not parts:
             raise CodecError("not an envelope")
+        # True and 1.0 equal 1 but are no version.
         if parts[0] != VERSION or type(parts[0]) is not int:
             raise CodecError(f"version {cut_short(parts[0])}: only {VERSION} is known")
         return cast("Envelope", _decoder(cast("Any", cls))(parts[1:]))
 
 
 def pack(value: object) -> bytes:
-    """msgpack bytes of plain data; tuples become lists.
+    """Encode plain data as msgpack; tuples become lists.
 
     Raises:
-        CodecError: a type that does not cross, an integer beyond 64 bits, or absurd depth.
+        CodecError: an unsupported type, an integer beyond 64 bits, or absurd depth.
     """
     try:
         return cast("bytes", msgpack.packb(value, use_bin_type=True))
@@ -94,14 +96,14 @@ def pack(value: object) -> bytes:
 
 
 def unpack(data: bytes, limits: Limits = DEFAULT_LIMITS, *, typed: bool = False) -> object:
-    """The plain data of msgpack bytes: None, bool, int, float, str, bytes, lists and maps.
+    """Decode msgpack to plain data: None, bool, int, float, str, bytes, lists and maps.
 
-    typed: `from_wire` follows, whose types bound the depth and refuse what may not cross; only size
-    is checked here then.
+    typed: `from_wire` follows, whose types bound the depth and refuse unsupported types; only the
+    size is checked here.
 
     Raises:
-        CodecError: too long, too deep, too many items, an extension type, a key that is no string,
-            a map with a key twice, bytes left over, or not msgpack at all.
+        CodecError: too long, too deep, too many items, an extension type, a key that is not a
+            string, a repeated key in a map, trailing bytes, or not msgpack at all.
     """
     if len(data) > limits.max_bytes:
         raise CodecError(f"{len(data)} bytes are more than {limits.max_bytes}")
@@ -123,17 +125,17 @@ def unpack(data: bytes, limits: Limits = DEFAULT_LIMITS, *, typed: bool = False)
 
 
 def to_wire(value: object) -> list[Any]:
-    """A dataclass as the list of its fields, nested ones likewise.
+    """Convert a dataclass to the list of its fields, nested ones likewise.
 
     Raises:
         CodecError: a float that is NaN or infinite.
-        TypeError: a field of a type that does not cross (a mistake in the class).
+        TypeError: a field of an unsupported type (a mistake in the class).
     """
     return cast("list[Any]", _encoder(cast("Any", type(value)))(value))
 
 
 def from_wire(cls: type[T], data: object) -> T:
-    """The dataclass that `to_wire` made the list of.
+    """Build the dataclass from a list that `to_wire` made.
 
     Raises:
         CodecError: not such a list; the text names the field.
@@ -233,7 +235,7 @@ def _sequence_decoder(inner: _Coder) -> _Coder:
 
 
 def _leaves_decoder(kind: type) -> _Coder:
-    """A sequence of one plain type, checked without a call per element."""
+    """Decode a sequence of one plain type, without a call per element."""
     one_by_one = _sequence_decoder(_leaf_decoder(kind))
 
     def decode(data: object) -> object:
@@ -245,7 +247,7 @@ def _leaves_decoder(kind: type) -> _Coder:
 
 
 def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
-    """A sequence of short rows of plain types, checked column by column."""
+    """Decode a sequence of short rows of plain types, column by column."""
     one_by_one = _sequence_decoder(_fixed_decoder(kinds))
 
     def decode(data: object) -> object:
@@ -262,11 +264,11 @@ def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
 
 
 def _fixed_decoder(kinds: Sequence[object]) -> _Coder:
-    """A list of so many parts; those of plain types are checked together."""
+    """Decode a list of fixed length; parts of plain types are checked together."""
     one_by_one = [_decoder(kind) for kind in kinds]
     plain = {place: kind for place, kind in enumerate(kinds) if kind in _LEAVES}
     others = [(place, code) for place, code in enumerate(one_by_one) if place not in plain]
-    # Of one part alone `itemgetter` returns no tuple: it is taken twice.
+    # With a single place `itemgetter` returns no tuple, so that place is repeated.
     places = [*plain] if len(plain) != 1 else [*plain, *plain]
     plain_of = itemgetter(*places) if places else None
     wanted = tuple(plain[place] for place in places)
@@ -275,7 +277,7 @@ def _fixed_decoder(kinds: Sequence[object]) -> _Coder:
         if (type(data) is not list and type(data) is not tuple) or len(data) != len(kinds):
             raise CodecError(f"want a list of {len(kinds)}, got {cut_short(data)}")
         if plain_of is not None and tuple(map(type, plain_of(data))) != wanted:
-            # The first part that is wrong says so.
+            # The decoder of the first wrong part raises the error.
             return tuple([code(each) for code, each in zip(one_by_one, data, strict=True)])
         found = list(data)
         for place, code in others:
@@ -308,7 +310,7 @@ def _dataclass_decoder(cls: type) -> _Coder:
 
 
 def _place(cls: type, names: list[str], data: object) -> str:
-    """Where a list that was refused goes wrong, for the error's text."""
+    """Return which field of a refused list is wrong, for the error's text."""
     if not isinstance(data, (list, tuple)) or len(data) != len(names):
         return cls.__name__
     _, kinds = _field_kinds(cls)
@@ -333,7 +335,7 @@ def _dataclass_encoder(cls: type) -> _Coder:
     codes = [(place, _encoder(kind)) for place, kind in enumerate(kinds)]
     others = [(place, code) for place, code in codes if code is not _same]
     if len(names) < 2:
-        # Of one name alone `attrgetter` returns no tuple.
+        # With a single name `attrgetter` returns no tuple.
         return lambda value: [code(getattr(value, names[place])) for place, code in codes]
     values_of = attrgetter(*names)
 
@@ -353,7 +355,7 @@ def _field_kinds(cls: type) -> tuple[list[str], list[object]]:
 
 
 def _optional_inner(kind: object) -> object | None:
-    """X of `X | None`; None for any other type."""
+    """Return X of `X | None`; None for any other type."""
     if get_origin(kind) not in (Union, UnionType):
         return None
     inner = [each for each in get_args(kind) if each is not NoneType]

@@ -2,7 +2,7 @@
 
 Plain data are dicts with string keys, lists, str, int, float, bool and None. Refused with a clear
 error: aliases that expand to absurd size or into themselves, absurd depth, repeated keys, keys that
-are no strings, NaN and infinities, tags that would build anything else. Times stay strings.
+are not strings, NaN and infinities, tags of any other type. Times stay strings.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _JSON_START = ("{", "[")
 def read_documents(
     text: str | bytes, *, source: str, max_bytes: int = SIZE_MAX_BYTES
 ) -> Iterator[object]:
-    """The documents of a text, empty ones left out: JSON values one after another, or YAML.
+    """Yield the documents of a text, without empty ones: consecutive JSON values, or YAML.
 
     Raises:
-        InputError: the text is too long, is neither JSON nor YAML, or holds what is refused.
+        InputError: the text is too long, is neither JSON nor YAML, or contains refused data.
     """
     if len(text) > max_bytes:
         raise InputError(f"{len(text)} bytes are more than {max_bytes}", source=source)
@@ -49,7 +49,7 @@ def _decoded(data: bytes, source: str) -> str:
 
 
 def _flow_style_yaml(text: str, source: str, json_error: json.JSONDecodeError) -> list[object]:
-    """YAML may start with a brace too; what is neither is reported as the JSON it looks like."""
+    """Read YAML that starts with a brace; a text that is neither is reported as broken JSON."""
     try:
         return list(YamlReader(text, source).documents())
     except YamlSyntaxError:

@@ -1,4 +1,4 @@
-"""Errors that a person sees: where, which object, which field, what stood there, and the rule."""
+"""Errors for people: source, object, field, value, and the rule that was broken."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ VALUE_MAX_CHARS = 80
 
 
 class RoadsteadError(Exception):
-    """Any operating failure that Roadstead reports by itself."""
+    """Base class of all failures that Roadstead reports itself."""
 
 
 def cut_short(value: object) -> str:
-    """`repr` of a value from outside, cut at `VALUE_MAX_CHARS`; safe for hostile values."""
+    """Return `repr` of a value from outside, cut at `VALUE_MAX_CHARS`; safe for hostile values."""
     if isinstance(value, str):
         text = repr(value[: VALUE_MAX_CHARS + 1]) if len(value) > VALUE_MAX_CHARS else repr(value)
         text = '"' + text[1:-1].replace('"', '\\"') + '"'
@@ -24,7 +24,7 @@ def cut_short(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """A text in which nothing moves a terminal's cursor: all but lines and print is escaped."""
+    """Escape all but newlines and printable characters, so that no text controls a terminal."""
     if text.isprintable():
         return text
     return "".join(
@@ -34,9 +34,9 @@ def printable(text: str) -> str:
 
 
 class InputError(RoadsteadError):
-    """Bad input: `source: Kind "name": field: value: rule`.
+    """Bad input: `source: Kind "name": field: value rule`.
 
-    Fields left empty are left out of the text. `value` is already cut short (see `cut_short`).
+    Empty fields are left out of the text. `value` is already cut short (see `cut_short`).
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class InputError(RoadsteadError):
         return ": ".join([*where, what])
 
     def at(self, *, source: str = "", obj: str = "", field: str = "") -> InputError:
-        """The same error, told from further out: fills in what is not known yet."""
+        """Return the error with more context: source and object if missing, the field's prefix."""
         joined = field if not self.field else f"{field}.{self.field}" if field else self.field
         return InputError(
             self.rule,
@@ -63,7 +63,7 @@ class InputError(RoadsteadError):
 
 
 class UnsupportedError(RoadsteadError):
-    """A run needs a plugin or a feature that is known by name but not there yet."""
+    """A run needs a plugin or a feature that is known by name but not implemented yet."""
 
     def __init__(self, plugin: str, obj: str, field: str) -> None:
         self.plugin, self.obj, self.field = plugin, obj, field

@@ -1,4 +1,4 @@
-"""Rules for names: of objects, labels and resources, in the words of the API server.
+"""Rules for names of objects, labels and resources, with the API server's messages.
 
 Upstream: apimachinery/pkg/util/validation/validation.go, pkg/apis/core/v1/helper/helpers.go.
 """
@@ -19,7 +19,7 @@ _DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 _DNS_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 
-# The same languages as above, without a choice to take back: hostile text takes linear time.
+# The same languages as above, without backtracking: hostile text takes linear time.
 _NAME_RE: Final = re.compile("[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _SHORT_VALUE_RE: Final = re.compile("(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _DNS_LABEL_RE: Final = re.compile("[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
@@ -93,7 +93,7 @@ def label_value_errors(value: str) -> tuple[str, ...]:
 
 def is_subdomain(name: str) -> bool:
     """Whether a text is a lowercase RFC 1123 subdomain, as names of most objects are."""
-    # Most names have no dot, which the pattern of a single label finds faster.
+    # Most names have no dot, and the pattern of a single label matches these faster.
     found = _DNS_LABEL_RE.fullmatch(name) or _SUBDOMAIN_RE.fullmatch(name)
     return found is not None and len(name) <= _SUBDOMAIN_MAX_BYTES
 
@@ -116,7 +116,7 @@ def dns_1035_label_errors(name: str) -> tuple[str, ...]:
 
 @lru_cache(_REMEMBERED_MAX)
 def is_extended_resource(name: str) -> bool:
-    """Whether a resource lies outside kubernetes.io/ and could also be named in a quota."""
+    """Whether a resource is outside kubernetes.io/ and could also be named in a quota."""
     if "/" not in name or _RESERVED_NAMESPACE in name or name.startswith(_QUOTA_PREFIX):
         return False
     return not qualified_name_errors(_QUOTA_PREFIX + name)

@@ -1,9 +1,9 @@
 """Quantities: "500m", "4", "16384Mi", 1e3 (upstream apimachinery/pkg/api/resource, 1.34).
 
-A quantity is `unscaled * 10**exponent`, in integers of any size: no float ever touches it. Upstream
-keeps most quantities in an int64 and the rest in a big decimal, and what `value()` answers where an
-int64 overflows depends on which of the two it was; `is_big` remembers that, so that even those
-answers are upstream's.
+A quantity is `unscaled * 10**exponent`, in integers of any size, never floats. Upstream keeps most
+quantities in an int64 and the rest in a big decimal, and the result of `value()` where an int64
+overflows depends on which of the two it was; `is_big` records that, so that even those results are
+upstream's.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
 TEXT_MAX_CHARS = 1000
 EXPONENT_SPAN_MAX = 4000
-"""Beyond this many digits between two quantities they are not added, nor written out in full."""
+"""Quantities that lie more digits apart are not added; larger exponents are not expanded."""
 
 _NANO, _MILLI = -9, -3
 _CACHED_MAX_CHARS = 32
 _INT64_DIGITS = 18
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _INT32_MAX = 2**31 - 1
-# Possessive throughout: upstream's scanner never looks back, and hostile text must not make us.
+# Possessive throughout: like upstream's scanner, it never backtracks, even on hostile text.
 _SPLIT = re.compile(
     r"([+-]?+)0*+([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+[-+]?+[0-9]*+)",
 )
@@ -41,14 +41,14 @@ SUFFIX_ERROR = "unable to parse quantity's suffix"
 
 
 class QuantityError(ValueError):
-    """Not a quantity, or too large to work with; the text is upstream's where it has one."""
+    """Not a quantity, or too large to work with; the text is upstream's if it has one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantity:
     """An exact amount. Equal amounts are equal whatever their notation ("1" and "1000m").
 
-    text: the notation to print, where it is known to be canonical; "" otherwise.
+    text: the notation to print, if it is known to be canonical; "" otherwise.
     """
 
     unscaled: int
@@ -62,21 +62,21 @@ class Quantity:
         return (self.unscaled > 0) - (self.unscaled < 0)
 
     def value(self) -> int:
-        """The amount in whole units, rounded away from zero; an int64, wrapped as upstream does."""
+        """Return the amount in whole units, rounded away from zero and wrapped as upstream."""
         return self.scaled_value(0)
 
     def milli_value(self) -> int:
-        """The amount in thousandths, rounded and wrapped as `value` does."""
+        """Return the amount in thousandths, rounded and wrapped like `value`."""
         return self.scaled_value(_MILLI)
 
     def scaled_value(self, scale: int) -> int:
-        """The amount in units of 10**scale."""
+        """Return the amount in units of 10**scale, rounded and wrapped like `value`."""
         if self.is_big:
             return _scaled_big(self.unscaled, self.exponent - scale)
         return _scaled_int64(self.unscaled, self.exponent - scale)
 
     def rounded_up(self, scale: int) -> Quantity:
-        """The amount rounded away from zero to a multiple of 10**scale; itself if it is one."""
+        """Round away from zero to a multiple of 10**scale; return itself if it is one."""
         if self.exponent >= scale:
             return self
         step = _power_of_10(scale - self.exponent)
@@ -86,17 +86,18 @@ class Quantity:
         return Quantity(amount * (self.sign or 1), scale, self.format, self.is_big)
 
     def cmp(self, other: Quantity) -> int:
-        """-1, 0 or 1. Costs little even where the two lie a million digits apart."""
+        """Return -1, 0 or 1; cheap even if the two lie a million digits apart."""
         if self.sign != other.sign or not self.unscaled:
             return (self.sign > other.sign) - (self.sign < other.sign)
         size, other_size = _digits_before_point(self), _digits_before_point(other)
+        # Different magnitudes are compared without expanding either number.
         if size != other_size:
             return self.sign if size > other_size else -self.sign
         mine, theirs, _ = _aligned(self, other)
         return (mine > theirs) - (mine < theirs)
 
     def add(self, other: Quantity) -> Quantity:
-        """The exact sum, in this one's format unless this is zero.
+        """Return the exact sum, in this one's format unless this is zero.
 
         Raises:
             QuantityError: the two lie more than `EXPONENT_SPAN_MAX` digits apart.
@@ -104,7 +105,7 @@ class Quantity:
         return _sum(self, other, 1)
 
     def sub(self, other: Quantity) -> Quantity:
-        """The exact difference; as `add`."""
+        """Return the exact difference; raises as `add`."""
         return _sum(self, other, -1)
 
     def __eq__(self, other: object) -> bool:
@@ -115,12 +116,12 @@ class Quantity:
         return hash((unscaled, exponent))
 
     def __str__(self) -> str:
-        """The canonical notation: no fraction, the largest suffix that loses nothing."""
+        """Return the canonical notation: no fraction, the largest suffix that loses nothing."""
         return self.text or _canonical(self)
 
 
 def parse_quantity(text: str) -> Quantity:
-    """The quantity that a text means; short texts are remembered.
+    """Parse a quantity; short texts are cached.
 
     Raises:
         QuantityError: upstream's text, or that the text is too long or too large.
@@ -212,7 +213,7 @@ def _is_int64(value: int) -> bool:
 
 
 def _scaled_int64(value: int, shift: int) -> int:
-    """int64Amount.AsScaledInt64: which shifts wrap and which answer 0 is upstream's choice."""
+    """int64Amount.AsScaledInt64: on overflow some shifts wrap and others return 0, as upstream."""
     if shift < 0:
         magnitude = -(-abs(value) // _power_of_10(min(-shift, _INT64_DIGITS + 2)))
         return magnitude if value >= 0 else -magnitude
@@ -223,7 +224,7 @@ def _scaled_int64(value: int, shift: int) -> int:
 
 
 def _scaled_big(unscaled: int, shift: int) -> int:
-    """scaledValue of scale_int.go: a negative amount passes its test for small ones unmeasured."""
+    """scaledValue of scale_int.go: every negative amount takes the branch for small ones."""
     if shift >= 0:
         factor = _power_of_10(shift) if shift <= _INT64_DIGITS else _INT64_MIN
         return _wrap_int64(_wrap_int64(unscaled) * factor) if shift else _wrap_int64(unscaled)

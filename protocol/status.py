@@ -1,4 +1,4 @@
-"""Status: what a plugin answers (upstream kube-scheduler/framework/interface.go)."""
+"""Status: the result of a plugin (upstream kube-scheduler/framework/interface.go)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class Code(IntEnum):
-    """Upstream's codes, in upstream's order (the numbers cross the wire)."""
+    """Upstream's codes, in upstream's order (messages contain the numbers)."""
 
     SUCCESS = 0
     ERROR = 1
@@ -19,13 +19,13 @@ class Code(IntEnum):
 
     @property
     def upstream_name(self) -> str:
-        """The name upstream prints, e.g. `UnschedulableAndUnresolvable`."""
+        """The name that upstream prints, e.g. `UnschedulableAndUnresolvable`."""
         return "".join(part.capitalize() for part in self.name.split("_"))
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """An answer with its reasons. `plugin` is filled in by the framework."""
+    """A code with its reasons. `plugin` is filled in by the framework."""
 
     code: Code = Code.SUCCESS
     reasons: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Status:
 
     @property
     def is_rejected(self) -> bool:
-        """Unschedulable in any of its kinds: an expected refusal, not a failure."""
+        """Whether it is one of the unschedulable codes: an expected refusal, not a failure."""
         return self.code in _REJECTED
 
     @property
@@ -56,15 +56,15 @@ SKIP = Status(Code.SKIP)
 
 
 def unschedulable(*reasons: str) -> Status:
-    """The node (or the pod, in PreFilter) does not pass; removing pods could help."""
+    """Return that the node (in PreFilter: the pod) does not pass; removing pods could help."""
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """As `unschedulable`, where removing pods cannot help: preemption skips the node."""
+    """Return that the node does not pass and removing pods cannot help: preemption skips it."""
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
 
 def error(*reasons: str) -> Status:
-    """An internal failure of the cycle, not a statement about the node."""
+    """Return an internal failure of the cycle, not a statement about the node."""
     return Status(Code.ERROR, reasons)

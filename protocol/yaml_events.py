@@ -1,4 +1,4 @@
-"""YAML built from parser events: no recursion, and every bound is checked while building.
+"""YAML read from parser events: no recursion, and every bound is checked while building.
 
 Scalars resolve as in sigs.k8s.io/yaml (goyaml v2): YAML 1.1 booleans and numbers, no timestamps.
 """
@@ -18,7 +18,7 @@ from roadstead.protocol.errors import InputError, cut_short
 
 DEPTH_MAX = 100
 ALIAS_NODES_MAX = 1_000_000
-"""How many nodes all aliases of a text together may stand for."""
+"""Maximum number of nodes that all aliases of a text together may expand to."""
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
@@ -44,7 +44,7 @@ _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 
 
 class _Mark(Protocol):
-    """Of either parser, libyaml's or Python's."""
+    """A position in the text, of either parser, libyaml's or Python's."""
 
     line: int
     column: int
@@ -52,7 +52,7 @@ class _Mark(Protocol):
 
 @dataclass(slots=True)
 class _Open:
-    """A list or map under construction; `key` is the map's key that waits for its value."""
+    """A list or map under construction; `key` is a map's key whose value is not read yet."""
 
     value: list[object] | dict[str, object]
     anchor: str | None
@@ -62,11 +62,11 @@ class _Open:
 
 
 class YamlSyntaxError(InputError):
-    """The text is no YAML at all."""
+    """The text is not YAML at all."""
 
 
 class YamlReader:
-    """Reads one text. Not to be used twice."""
+    """Reader of one text; not reusable."""
 
     def __init__(self, text: str, source: str) -> None:
         self._text, self._source = text, source
@@ -77,7 +77,7 @@ class YamlReader:
         self._event: yaml.Event | None = None
 
     def documents(self) -> Iterator[object]:
-        """The documents, empty ones left out.
+        """Yield the documents, without empty ones.
 
         Raises:
             InputError: with line and column.
@@ -116,6 +116,7 @@ class YamlReader:
         if self._stack and isinstance(self._stack[-1].value, dict) and self._stack[-1].key is None:
             raise self._refusal("a key must be a string, not a list or a map")
         if anchor:
+            # An alias inside this value must not find an earlier value with the same anchor.
             self._anchors.pop(anchor, None)
         self._stack.append(_Open(value, anchor, self._nodes))
 

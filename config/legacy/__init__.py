@@ -1,5 +1,5 @@
-"""Older vocabulary: Policy v1 and KubeSchedulerConfiguration v1alpha1, v1beta2, v1beta3.
+"""Older formats: Policy v1 and KubeSchedulerConfiguration v1alpha1, v1beta2, v1beta3.
 
-An older document becomes a v1 document, which takes the same way as one written by hand, and a
-note for each thing that is called or done otherwise today.
+An older document is translated to a v1 document, which is then loaded like any other, with a note
+for each part whose name or behaviour has changed.
 """

@@ -1,7 +1,7 @@
 """Algorithm providers, and the part of KubeSchedulerConfiguration v1alpha1 that names them.
 
-DefaultProvider is the default predicates and priorities; ClusterAutoscalerProvider is the same but
-for MostRequestedPriority in place of LeastRequestedPriority.
+DefaultProvider has the default predicates and priorities; ClusterAutoscalerProvider differs only in
+MostRequestedPriority in place of LeastRequestedPriority.
 Upstream: pkg/scheduler/algorithmprovider/{registry,defaults/defaults}.go of 1.16 to 1.22.
 """
 
@@ -35,14 +35,14 @@ _LOCK_NAMES: Final = {
 
 
 def provider_text(name: str) -> str:
-    """A v1alpha1 document that names a provider."""
+    """Return a v1alpha1 document that names a provider."""
     return f"apiVersion: {ALPHA}\nkind: {KIND}\nalgorithmSource:\n  provider: {name}\n"
 
 
 def translate_alpha(
     document: dict[str, Any], config: AlphaConfiguration, notes: Notes, problems: list[Problem]
 ) -> dict[str, Any]:
-    """The v1 document of a v1alpha1 one that is decoded already as `config`."""
+    """Translate a v1alpha1 document to v1. config: the document, decoded."""
     notes.add("apiVersion", f"v1alpha1 → {API_VERSION}")
     source = config.algorithm_source
     if source.policy is not None:
@@ -62,7 +62,7 @@ def translate_alpha(
 
 
 def _provider(name: str, notes: Notes, problems: list[Problem]) -> Mapping[str, int]:
-    """The priorities of a provider; its predicates are the default ones."""
+    """Return the priorities of a provider; its predicates are the default ones."""
     where = "algorithmSource.provider"
     if name not in PROVIDERS:
         problems.append(unsupported(where, name, PROVIDERS))

@@ -1,8 +1,8 @@
-"""Predicates and priorities made from an argument, gathered into the arguments of their plugins.
+"""Predicates and priorities with an argument, collected as arguments of their plugins.
 
 Upstream: legacy_registry.go (ProcessPredicatePolicy, ProcessPriorityPolicy) and
-validateCustomPriorities. As until 1.18 the argument counts under any name; later a name that was
-known already made upstream pass over the argument in silence.
+validateCustomPriorities. As until 1.18, an argument is used under any name; later versions silently
+ignored the argument under a name that was already known.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _NODE_LABEL, _SERVICE = "NodeLabelPriority", "ServiceAntiAffinityPriority"
 
 @dataclass(slots=True)
 class CustomArguments:
-    """What arguments have said so far."""
+    """Plugin arguments collected so far."""
 
     SUMMED: ClassVar[frozenset[str]] = frozenset({_NODE_LABEL, _SERVICE})
-    """Priorities that may stand there several times: their plugin averages over the labels."""
+    """Priorities that may be listed several times: their plugin averages over the labels."""
 
     service_affinity: dict[str, list[str]] = field(default_factory=dict)
     node_label: dict[str, list[str]] = field(default_factory=dict)
     ratio: dict[str, Any] | None = None
 
     def predicate(self, argument: PredicateArgument, path: str, problems: list[Problem]) -> str:
-        """The predicate that an argument makes; empty where it says not exactly one thing."""
+        """Return the predicate that an argument defines; empty unless it defines exactly one."""
         if not _says_one_thing(argument, f"{path}.argument", problems):
             return ""
         if argument.service_affinity is not None:
@@ -48,7 +48,7 @@ class CustomArguments:
         return "CheckNodeLabelPresence"
 
     def priority(self, argument: PriorityArgument, path: str, problems: list[Problem]) -> str:
-        """The priority that an argument makes; empty where it says not exactly one thing."""
+        """Return the priority that an argument defines; empty unless it defines exactly one."""
         path = f"{path}.argument"
         if not _says_one_thing(argument, path, problems):
             return ""
@@ -76,7 +76,7 @@ class CustomArguments:
 
     @staticmethod
     def needed_argument(priority: str) -> str:
-        """The argument without which a priority means nothing; empty if it needs none."""
+        """Return the argument that a priority requires; empty if it needs none."""
         return {
             _NODE_LABEL: "labelPreference",
             _SERVICE: "serviceAntiAffinity",
@@ -84,7 +84,7 @@ class CustomArguments:
         }.get(priority, "")
 
     def weight(self, priority: str, weight: int) -> int:
-        """The plugin's weight: that of each label times the labels it averages over."""
+        """Return the plugin's weight: that of each label times the labels it averages over."""
         counted = {
             _NODE_LABEL: (self.node_label, ("presentLabelsPreference", "absentLabelsPreference")),
             _SERVICE: (self.service_affinity, ("antiAffinityLabelsPreference",)),
@@ -97,7 +97,7 @@ class CustomArguments:
     def plugin_config(
         self, enabled: Container[str], strategy: str
     ) -> list[tuple[str, dict[str, Any]]]:
-        """(plugin, arguments) of the enabled plugins; `strategy` is that of NodeResourcesFit."""
+        """Return (plugin, arguments) of the enabled plugins; strategy: of NodeResourcesFit."""
         configs: list[tuple[str, dict[str, Any]]] = []
         if strategy:
             scoring = {"type": strategy, **(self.ratio or {})}

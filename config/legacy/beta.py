@@ -35,7 +35,7 @@ MULTI_POINT: Final = "multiPoint"
 def translate_beta2(
     document: dict[str, Any], config: Beta2Configuration, notes: Notes, problems: list[Problem]
 ) -> dict[str, Any]:
-    """The v1 document of a v1beta2 one that is decoded already as `config`."""
+    """Translate a v1beta2 document to v1. config: the document, decoded."""
     notes.add("apiVersion", f"v1beta2 → {API_VERSION}")
     notes.drop_addresses(document)
     profiles = config.profiles or [Beta2Profile()]
@@ -52,7 +52,7 @@ def translate_beta2(
 def translate_beta3(
     document: dict[str, Any], config: Beta3Configuration, notes: Notes, problems: list[Problem]
 ) -> dict[str, Any]:
-    """The v1 document of a v1beta3 one that is decoded already as `config`."""
+    """Translate a v1beta3 document to v1. config: the document, decoded."""
     notes.add("apiVersion", f"v1beta3 → {API_VERSION}")
     text = "the default plugins are v1's: DynamicResources is newer than v1beta3"
     notes.add("profiles", text)

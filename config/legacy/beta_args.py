@@ -26,7 +26,7 @@ _SCORER_MODELS: Final[dict[str, type[Args]]] = {
 class BetaArgs:
     """Translates `pluginConfig` of one profile.
 
-    api_version: the document's. strategy: what the profile's score plugins ask of NodeResourcesFit.
+    api_version: the document's. strategy: that of NodeResourcesFit which the score plugins imply.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class BetaArgs:
         self._scoring: dict[str, Any] = {"type": strategy}
 
     def v1(self, configs: Iterable[PluginConfig], path: str) -> list[dict[str, Any]]:
-        """The entries as a v1 document has them."""
+        """Return the entries as a v1 document has them."""
         entries: list[dict[str, Any]] = []
         for i, config in enumerate(configs):
             where = f"{path}.pluginConfig[{i}]"
@@ -49,7 +49,7 @@ class BetaArgs:
         return entries
 
     def _translated(self, config: PluginConfig, where: str) -> bool:
-        """Whether the entry is none of v1's: refused, dropped, or part of another one."""
+        """Whether the entry is none of v1's: it is refused, dropped, or added to another one."""
         name = config.name
         problem = removed(self.api_version.rpartition("/")[2], where, name)
         if problem is not None:

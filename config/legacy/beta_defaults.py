@@ -1,7 +1,7 @@
-"""The default plugins of v1beta2, in today's names.
+"""The default plugins of v1beta2, in current names.
 
 Upstream: pkg/scheduler/apis/config/v1beta2/default_plugins.go. EBSLimits, GCEPDLimits and
-AzureDiskLimits stood beside NodeVolumeLimits, which does their work today.
+AzureDiskLimits were defaults beside NodeVolumeLimits, which does their work now.
 """
 
 from __future__ import annotations
@@ -66,4 +66,4 @@ GAINED_POINTS: Final = (
     ("preScore", "score", "NodeResourcesBalancedAllocation"),
     ("preEnqueue", "postFilter", "DefaultPreemption"),
 )
-"""(point, older point, plugin): a plugin that has come to do part of its work at another point."""
+"""(point, older point, plugin): a plugin that now does part of its work at a new point."""

@@ -1,7 +1,7 @@
-"""Plugin names of v1beta2 and v1beta3 that are other ones today.
+"""Plugin names of v1beta2 and v1beta3 that v1 has replaced.
 
 Upstream: removedPluginsByVersion of pkg/scheduler/apis/config/validation/validation.go (1.22 to
-1.29). Where v1beta2 refused a plugin of v1beta1 that still has its meaning, we read it.
+1.29). A plugin of v1beta1 that v1beta2 refused is accepted if it still has its meaning.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REMOVED_RULE: Final = 'was removed in version "kubescheduler.config.k8s.io/v1be
 
 
 def removed(version: str, where: str, name: str) -> Problem | None:
-    """Why a plugin cannot stand in a document of this version; None if it can."""
+    """Return why a document of this version cannot name a plugin; None if it can."""
     if version != "v1beta3" or name not in _REMOVED:
         return None
     of = f'(KubeSchedulerConfiguration is version "kubescheduler.config.k8s.io/{version}")'
@@ -41,14 +41,14 @@ def removed(version: str, where: str, name: str) -> Problem | None:
 
 
 class Renaming:
-    """Renames the plugins of one profile; `strategy` is what its score plugins ask for."""
+    """Renames the plugins of one profile; `strategy` is the one that its score plugins imply."""
 
     def __init__(self, version: str, notes: Notes, problems: list[Problem]) -> None:
         self.version, self.notes, self.problems = version, notes, problems
         self.strategy = ""
 
     def renamed(self, point: str, chosen: PluginSet, path: str, *, has_limits: bool) -> PluginSet:
-        """A set in today's names. `has_limits`: NodeVolumeLimits is on there by default."""
+        """Return a set in current names. `has_limits`: it has NodeVolumeLimits by default."""
         named = {plugin.name for plugin in chosen.enabled or ()}
         has_limits |= VOLUME_LIMITS in named
         if point == "score":

@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration v1beta2 and v1beta3, where they differ from v1, and v1alpha1's part.
+"""KubeSchedulerConfiguration v1beta2 and v1beta3, where they differ from v1, and parts of v1alpha1.
 
 Upstream: staging/src/k8s.io/kube-scheduler/config/{v1alpha1,v1beta2,v1beta3}/types.go, the last
 release of each.
@@ -67,14 +67,14 @@ class CapacityRatioArgs(Args):
 
 
 class AlgorithmSource(Wire):
-    """Where v1alpha1 took predicates and priorities from."""
+    """Source of v1alpha1's predicates and priorities."""
 
     provider: Str | None = None
     policy: dict[str, Any] | None = None
 
 
 class AlphaLeaderElection(LeaderElection):
-    """With the names that resourceName and resourceNamespace had."""
+    """Leader election with the older names of resourceName and resourceNamespace."""
 
     lock_object_name: Str = ""
     lock_object_namespace: Str = ""

@@ -1,7 +1,7 @@
-"""Extenders of a Policy, as v1 writes them.
+"""Extenders of a Policy in the form of v1.
 
 Upstream: LegacyExtender of kube-scheduler/config/v1/legacy_types.go. Its fields were read in any
-spelling (BindVerb, TLSConfig), `enableHttps` was spelt so, and `httpTimeout` was a number of
+case (BindVerb, TLSConfig), one was spelled `enableHttps`, and `httpTimeout` was a number of
 nanoseconds.
 """
 
@@ -20,7 +20,7 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 def v1_extenders(extenders: Iterable[Any], notes: Notes, problems: list[Problem]) -> list[Any]:
-    """The extenders as a v1 document has them; what is not even a mapping stays as it is."""
+    """Translate the extenders to v1; one that is not a mapping is kept as it is."""
     return [_v1(each, f"extenders[{i}]", notes, problems) for i, each in enumerate(extenders)]
 
 
@@ -44,7 +44,7 @@ def _v1(extender: Any, path: str, notes: Notes, problems: list[Problem]) -> Any:
 
 
 def _respelt(given: dict[str, Any], model: type[Wire], path: str, notes: Notes) -> dict[str, Any]:
-    """The mapping with each known key in v1's spelling; unknown ones stay, and are refused."""
+    """Return the mapping with known keys in v1's spelling; unknown ones stay, and are refused."""
     names = [info.alias or name for name, info in model.model_fields.items()]
     spelling = {name.lower(): name for name in names}
     result: dict[str, Any] = {}

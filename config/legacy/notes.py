@@ -1,4 +1,4 @@
-"""What became of each part of an older document."""
+"""Notes on the translation of each part of an older document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ADDRESSES: Final = ("healthzBindAddress", "metricsBindAddress")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One change: the field of the source, and what it became or why it was dropped."""
+    """One change: the field of the source, and its translation or why it was dropped."""
 
     field: str
     text: str
@@ -21,13 +21,13 @@ class Note:
         return f"{self.field}: {self.text}"
 
     def document(self) -> dict[str, str]:
-        """As JSON shows it."""
+        """Return the note as JSON shows it."""
         return {"field": self.field, "note": self.text}
 
 
 @dataclass(slots=True)
 class Notes:
-    """Notes in the order in which they came up; a repeated one is kept once."""
+    """Notes in order of their addition, without duplicates."""
 
     told: dict[Note, None] = field(default_factory=dict)
 
@@ -35,7 +35,7 @@ class Notes:
         self.told.setdefault(Note(where, text))
 
     def drop_addresses(self, document: Mapping[str, object]) -> None:
-        """A note on each of `ADDRESSES` that a document gives."""
+        """Add a note for each of `ADDRESSES` that a document sets."""
         for name in ADDRESSES:
             if document.get(name) is not None:
                 self.add(name, "dropped: v1 has no such field, and Roadstead serves nothing there")

@@ -1,4 +1,4 @@
-"""The plugin sets of a translated profile: every extension point written out, multiPoint off."""
+"""Plugin sets of a translated profile: every extension point is listed, multiPoint is off."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from roadstead.config.intree import EXTENSION_POINTS
 
 
 class PluginSets:
-    """Plugins per extension point, each once, in the order in which they came."""
+    """Plugins per extension point, each once, in order of their addition."""
 
     def __init__(self) -> None:
         self._sets: dict[str, dict[str, int | None]] = {}
 
     def add(self, name: str, points: str, weight: int | None = None) -> None:
-        """Enables a plugin at some points (separated by spaces); `weight` counts at `score`."""
+        """Enable a plugin at some points (separated by spaces); `weight` is used at `score`."""
         for point in points.split():
             assert point in EXTENSION_POINTS, point
             listed = self._sets.setdefault(point, {})
@@ -24,11 +24,11 @@ class PluginSets:
         return name in self._sets.get(point, {})
 
     def names(self) -> set[str]:
-        """Every plugin that is enabled anywhere."""
+        """Return every plugin that is enabled anywhere."""
         return {name for listed in self._sets.values() for name in listed}
 
     def document(self) -> dict[str, Any]:
-        """As `plugins` of a v1 profile."""
+        """Return the sets as `plugins` of a v1 profile."""
         sets = {
             point: {"enabled": [_plugin(name, weight) for name, weight in listed.items()]}
             for point, listed in self._sets.items()

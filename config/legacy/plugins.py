@@ -1,4 +1,4 @@
-"""Plugins that kube-scheduler 1.34 does not have any more: their arguments as written.
+"""Arguments, as written, of plugins that kube-scheduler 1.34 no longer has.
 
 Upstream: kube-scheduler/config/v1beta1/types_pluginargs.go, validation_pluginargs.go of 1.22.
 """
@@ -36,7 +36,7 @@ OLDER_ARGS_MODELS: Final[Mapping[str, type[Args]]] = MappingProxyType(
 
 
 def validate_node_label(path: str, args: WireNodeLabelArgs) -> Iterator[Problem]:
-    """No label may be wanted both present and absent."""
+    """Yield a problem for each label that is wanted both present and absent."""
     yield from _conflicts(path, "presentLabels", args.present_labels, args.absent_labels)
     yield from _conflicts(
         path,

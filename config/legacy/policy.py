@@ -1,7 +1,7 @@
 """Policy v1 → a KubeSchedulerConfiguration v1 document.
 
-The translation is kube-scheduler's own of 1.16 to 1.22, as it was while each plugin was still
-there: SelectorSpreadPriority is SelectorSpread, EvenPodsSpread has no default constraints.
+The translation is that of kube-scheduler 1.16 to 1.22, with each plugin that existed then:
+SelectorSpreadPriority is SelectorSpread, EvenPodsSpread has no default constraints.
 Upstream: pkg/scheduler/factory.go (createFromPolicy), framework/plugins/legacy_registry.go,
 apis/config/validation (ValidatePolicy).
 """
@@ -42,7 +42,7 @@ def translate_policy(
     problems: list[Problem],
     default_priorities: Mapping[str, int] = DEFAULT_PRIORITIES,
 ) -> dict[str, Any]:
-    """The v1 document that a Policy means; what is wrong with it goes to `problems`."""
+    """Translate a Policy to a v1 document; add its errors to `problems`."""
     return _Translation(policy, notes, problems, default_priorities).document()
 
 
@@ -79,7 +79,7 @@ class _Translation:
         }
 
     def _predicates(self) -> set[str]:
-        """The predicates to run, by their own names."""
+        """Return the predicates to run, by upstream's names."""
         listed = self.policy.predicates
         if listed is None:
             text = f"not given: the default ones: {', '.join(DEFAULT_PREDICATES)}"
@@ -97,7 +97,7 @@ class _Translation:
         return found | set(MANDATORY_PREDICATES)
 
     def _predicate(self, predicate: PredicatePolicy, path: str) -> str:
-        """The predicate's own name; empty where there is nothing to run."""
+        """Return upstream's name of the predicate; empty if nothing is to run."""
         argument = predicate.argument
         if argument is not None:
             name = self.custom.predicate(argument, path, self.problems)
@@ -117,7 +117,7 @@ class _Translation:
         return known
 
     def _priorities(self) -> dict[str, int]:
-        """Weight by priority, both as upstream counts them."""
+        """Return weight by priority, both as upstream counts them."""
         listed = self.policy.priorities
         if listed is None:
             default = self.default_priorities
@@ -136,7 +136,7 @@ class _Translation:
         return found
 
     def _priority(self, priority: PriorityPolicy, path: str) -> str:
-        """The priority's own name; empty where there is nothing to run."""
+        """Return upstream's name of the priority; empty if nothing is to run."""
         if priority.argument is not None:
             name = self.custom.priority(priority.argument, path, self.problems)
             if name:
@@ -233,7 +233,7 @@ def _understood(given: str, known: str) -> str:
 
 
 def _uses(predicate: str) -> str:
-    """Where its plugins run: "NodeResourcesFit at filter and preFilter, NodeName at filter"."""
+    """Return where its plugins run: "NodeResourcesFit at filter and preFilter, …"."""
     return ", ".join(
         f"{plugin} at {' and '.join(points.split())}" for plugin, points in PREDICATES[predicate]
     )

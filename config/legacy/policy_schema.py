@@ -1,6 +1,6 @@
-"""Policy v1 as it is written: upstream's kube-scheduler/config/v1/legacy_types.go of 1.16 to 1.22.
+"""Policy v1 as written: upstream's kube-scheduler/config/v1/legacy_types.go of 1.16 to 1.22.
 
-Extenders are read apart (`extenders.py`): upstream took their fields in any spelling.
+Extenders are read in `extenders.py`, because upstream matched their fields in any case.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ class ServiceAffinityArgument(Wire):
 
 
 class LabelsPresenceArgument(Wire):
-    """Node labels that must be there, or must not."""
+    """Node labels that must be present, or absent."""
 
     labels: list[Str] | None = None
     presence: Bool = False
 
 
 class PredicateArgument(Wire):
-    """Exactly one of them."""
+    """Exactly one of these arguments of a predicate."""
 
     service_affinity: ServiceAffinityArgument | None = None
     labels_presence: LabelsPresenceArgument | None = None
@@ -47,14 +47,14 @@ class ServiceAntiAffinityArgument(Wire):
 
 
 class LabelPreferenceArgument(Wire):
-    """A node label that is better there, or better not."""
+    """A node label whose presence, or absence, is preferred."""
 
     label: Str = ""
     presence: Bool = False
 
 
 class CapacityRatioArgument(Wire):
-    """A function of how full a node is."""
+    """A function of a node's utilization."""
 
     always: ClassVar[Names] = frozenset({"shape"})
     shape: list[WireShapePoint] | None = None
@@ -62,7 +62,7 @@ class CapacityRatioArgument(Wire):
 
 
 class PriorityArgument(Wire):
-    """Exactly one of them."""
+    """Exactly one of these arguments of a priority."""
 
     service_anti_affinity: ServiceAntiAffinityArgument | None = None
     label_preference: LabelPreferenceArgument | None = None
@@ -70,7 +70,7 @@ class PriorityArgument(Wire):
 
 
 class PriorityPolicy(Wire):
-    """A priority function by name, or one made from an argument, under any name."""
+    """A priority by name, or one made from an argument, under any name."""
 
     name: Str = ""
     weight: Int64 = 0

@@ -1,4 +1,4 @@
-"""Which older document this is, and its v1 form."""
+"""Recognition of older documents, and their translation to v1."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _OLDER: Final[dict[tuple[object, object], tuple[type[Wire], Translate]]] = {
 
 
 def read_older(document: object, *, source: str) -> tuple[object, tuple[Note, ...]]:
-    """The v1 form of an older document, with notes; any other document comes back as it is.
+    """Translate an older document to v1, with notes; any other document is returned as it is.
 
-    Raises ConfigError: stage decode for the wrong shape, validate for what has no meaning in v1.
+    Raises ConfigError: stage decode for the wrong shape, validate for parts without meaning in v1.
     """
     if not isinstance(document, dict):
         return document, ()

@@ -1,7 +1,7 @@
-"""Predicates and priorities by name, and the plugins that do their work today.
+"""Predicates and priorities by name, and the plugins that replace them.
 
 Upstream: pkg/scheduler/framework/plugins/legacy_registry.go (NewLegacyRegistry) of 1.18 to 1.22.
-Points that a plugin has gained since are added: without them it would not work as it does now.
+Extension points that a plugin has gained since are added: it does not work without them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 Use = tuple[str, str]
-"""A plugin, and the extension points it is enabled at, separated by spaces."""
+"""A plugin, and the extension points at which it is enabled, separated by spaces."""
 
 _FIT: Final = ("NodeResourcesFit", "filter preFilter")
 _PORTS: Final = ("NodePorts", "filter preFilter")
@@ -69,7 +69,7 @@ STRATEGIES: Final[Mapping[str, str]] = MappingProxyType(
         "RequestedToCapacityRatioPriority": "RequestedToCapacityRatio",
     }
 )
-"""Priorities that are scoring strategies of NodeResourcesFit today."""
+"""Priorities that are now scoring strategies of NodeResourcesFit."""
 
 MANDATORY_PREDICATES: Final = ("CheckNodeUnschedulable", "PodToleratesNodeTaints")
 
@@ -117,13 +117,13 @@ _PRIORITY_SUFFIXES: Final = ("Priority",)
 
 
 def known_predicate(name: str) -> str | None:
-    """The predicate that a name means, with "Predicate" or "Pred" behind it or without."""
+    """Return the predicate of a name, with or without the suffix "Predicate" or "Pred"."""
     base = _without(name, _PREDICATE_SUFFIXES)
     return _PREDICATES_BY_BASE.get(base)
 
 
 def known_priority(name: str) -> str | None:
-    """The priority that a name means, with "Priority" behind it or without."""
+    """Return the priority of a name, with or without the suffix "Priority"."""
     return _PRIORITIES_BY_BASE.get(_without(name, _PRIORITY_SUFFIXES))
 
 

@@ -1,7 +1,7 @@
-"""Named configurations that come with the package, each a valid KubeSchedulerConfiguration.
+"""Named configurations in the package, each a valid KubeSchedulerConfiguration.
 
 The text of a preset is meant to be read and copied: `preset_text("binpack")`. The algorithm
-providers of older schedulers can be asked for by the same way.
+providers of older schedulers are presets, too.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _SUFFIX: Final = ".yaml"
 
 
 def list_presets() -> tuple[str, ...]:
-    """The names, sorted."""
+    """Return the names, sorted."""
     entries = (entry.name for entry in files(__package__).iterdir())
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in entries if name.endswith(_SUFFIX)))
 
 
 def preset_text(name: str) -> str:
-    """The YAML of a preset or an older provider; raises InputError for an unknown name."""
+    """Return the YAML of a preset or an older provider; InputError for an unknown name."""
     if name in PROVIDERS:
         return provider_text(name)
     if name not in list_presets():
@@ -35,5 +35,5 @@ def preset_text(name: str) -> str:
 
 
 def load_preset(name: str) -> LoadedConfig:
-    """Load a preset; raises InputError for an unknown name."""
+    """Load a preset; InputError for an unknown name."""
     return load_config(preset_text(name), source=f"preset {name}")

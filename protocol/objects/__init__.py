@@ -1,4 +1,4 @@
-"""Models of the API objects that scheduling looks at.
+"""Models of the API objects that scheduling reads.
 
 Each model names only the fields that scheduling reads; `validate` turns plain data into one.
 """

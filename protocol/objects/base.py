@@ -1,4 +1,4 @@
-"""The base of all API object models: camelCase keys, strict types, unknown fields let through."""
+"""Base of all API object models: camelCase keys, strict types, unknown fields ignored."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ _NOTHING: dict[str, Any] = {}
 
 
 def nothing() -> dict[str, Any]:
-    """The one empty map that stands for all absent ones; models are frozen, nobody writes to it."""
+    """Return the one empty map for all absent ones; models are frozen, so nothing writes to it."""
     return _NOTHING
 
 
 Labels = dict[str, str]
 Many = Annotated[tuple[T, ...], Field(strict=False)]
-"""A list of the manifest, kept as a tuple so that all absent ones are one."""
+"""A list of the manifest, kept as a tuple so that all absent lists are one object."""
 
 
 def read_quantity(value: object) -> Quantity:
-    """A quantity of a JSON string or number, no less than zero; one that is one already stays.
+    """Read a non-negative quantity from a JSON string or number; a Quantity is returned as it is.
 
     Raises:
         PydanticCustomError: anything else, booleans, NaN and infinities included.
@@ -84,7 +84,7 @@ _RESOURCES: TypeAdapter[dict[str, Quantity]] = TypeAdapter(
 
 
 def _read_resources(value: object) -> Mapping[str, Quantity]:
-    """Resource amounts. The plain case is read without pydantic, which takes four times as long."""
+    """Read resource amounts; the plain case without pydantic, which takes four times as long."""
     if type(value) is dict:
         try:
             found = {key: parse_quantity(text) for key, text in value.items() if type(key) is str}
@@ -114,10 +114,10 @@ IntOrString = Annotated[int | str, BeforeValidator(_only_text_or_number)]
 
 
 class _Shared:
-    """Equal parts of manifests become one object: pods of one template differ in little.
+    """Cache that makes equal parts of manifests one object: pods of one template differ in little.
 
-    Validating a part costs ten times what finding it again does, and the parts of a hundred
-    thousand pods would take a gigabyte. Parts are told by their exact bytes, so 1 is not True.
+    Validating a part costs ten times as much as finding it in the cache, and the parts of a hundred
+    thousand pods would take a gigabyte. Keys are exact bytes, so that 1 does not equal True.
     """
 
     def __init__(self) -> None:
@@ -137,15 +137,15 @@ class _Shared:
 
 
 def shared() -> WrapValidator:
-    """Marks a field whose value is the same in many objects."""
+    """Mark a field whose value is the same in many objects."""
     return WrapValidator(_Shared())
 
 
 class Manifest(BaseModel):
     """A part of an API object.
 
-    Types are strict as in the API server: no number stands for a string, no boolean for a number.
-    Fields that scheduling never reads are dropped without a look.
+    Types are strict as in the API server: no number for a string, no boolean for a number. Fields
+    that scheduling never reads are dropped unchecked.
     """
 
     model_config = ConfigDict(
@@ -159,10 +159,10 @@ class Manifest(BaseModel):
 
     @classmethod
     def read(cls, value: object) -> Self:
-        """A model of plain data. A null stands for an absent field, as in the API server.
+        """Validate plain data as a model. A null stands for an absent field, as in the API server.
 
-        Nulls are rare and looking for them costs more than validating, so they are looked for only
-        where validation fails.
+        Nulls are removed only if validation fails: they are rare, and looking for them costs more
+        than validating.
 
         Raises:
             pydantic.ValidationError: the data is not of this kind.
@@ -175,7 +175,7 @@ class Manifest(BaseModel):
 
 
 def without_nulls(value: object) -> object:
-    """A copy of plain data without the keys of dicts whose value is null."""
+    """Copy plain data without the keys of dicts whose value is null."""
     if isinstance(value, dict):
         return {key: without_nulls(each) for key, each in value.items() if each is not None}
     if isinstance(value, list):

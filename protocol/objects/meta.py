@@ -18,7 +18,7 @@ from roadstead.protocol.objects.base import (
 
 
 class OwnerReference(Manifest):
-    """Who made an object; at most one owner is its controller."""
+    """An owner of an object; at most one owner is its controller."""
 
     api_version: str = ""
     kind: str = ""
@@ -28,7 +28,7 @@ class OwnerReference(Manifest):
 
 
 class TemplateMeta(Manifest):
-    """Metadata of a template: what its pods or claims take over."""
+    """Metadata of a template, copied to its pods or claims."""
 
     name: OptionalName = ""
     labels: Labels = Field(default_factory=nothing)
@@ -54,7 +54,7 @@ class ObjectMeta(TemplateMeta):
 
 
 class ApiObject(Manifest):
-    """What every top-level object has; `kind` may be absent, as in a typed list."""
+    """Fields of every top-level object; `kind` may be absent, as in a typed list."""
 
     api_version: Annotated[str, Field(max_length=253)] = ""
     kind: str = ""

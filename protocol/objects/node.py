@@ -19,21 +19,21 @@ class NodeSpec(Manifest):
 
 
 class ContainerImage(Manifest):
-    """An image that the node has; each of its names stands for it."""
+    """An image on the node, under each of its names."""
 
     names: Many[str] = ()
     size_bytes: Bytes = 0
 
 
 class NodeCondition(Manifest):
-    """How a node is doing; a change of it is an event."""
+    """A condition of a node; its change is an event."""
 
     type: str = ""
     status: str = ""
 
 
 class NodeStatus(Manifest):
-    """What the node has and what of it pods may use."""
+    """Capacity, allocatable resources, images and conditions of a node."""
 
     allocatable: Resources = Field(default_factory=nothing)
     capacity: Resources = Field(default_factory=nothing)

@@ -24,7 +24,7 @@ from roadstead.protocol.objects.volumes import Volume
 
 
 class ContainerPort(Manifest):
-    """A port of a container; scheduling looks at those with a host port."""
+    """A port of a container; scheduling reads those with a host port."""
 
     container_port: Port = 0
     host_port: Port = 0
@@ -62,7 +62,7 @@ class ResourceClaim(Manifest):
 
 
 class PodSpec(Manifest):
-    """What a pod wants."""
+    """Spec of a pod."""
 
     containers: Annotated[Many[Container], shared()] = ()
     init_containers: Annotated[Many[Container], shared()] = ()
@@ -86,7 +86,7 @@ class PodSpec(Manifest):
 
 
 class ContainerStatus(Manifest):
-    """What a container was given (in-place resize looks at it)."""
+    """Status of a container, for in-place resize."""
 
     name: str = ""
     resources: ResourceRequirements | None = None
@@ -100,14 +100,14 @@ class PodCondition(Manifest):
 
 
 class ResourceClaimStatus(Manifest):
-    """The claim that was made from a pod's claim template."""
+    """The claim that was created from a pod's claim template."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class PodStatus(Manifest):
-    """How a pod is doing."""
+    """Status of a pod."""
 
     phase: Literal["", "Pending", "Running", "Succeeded", "Failed", "Unknown"] = ""
     nominated_node_name: OptionalName = ""
@@ -126,7 +126,7 @@ class Pod(ApiObject):
 
 
 class PodTemplate(Manifest):
-    """The pod that a workload makes copies of."""
+    """The template of a workload's pods."""
 
     metadata: TemplateMeta = TemplateMeta()
     spec: PodSpec = PodSpec()

@@ -1,4 +1,4 @@
-"""Objects that select pods, or say something of those that are created."""
+"""Objects that select pods, and objects that admission applies to created ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Service(ApiObject):
 
 
 class DisruptionBudgetSpec(Manifest):
-    """How many of the selected pods must stay, or may go."""
+    """The pods that a budget selects, and how many of them must stay or may be evicted."""
 
     min_available: IntOrString | None = None
     max_unavailable: IntOrString | None = None
@@ -79,7 +79,7 @@ class PriorityClass(ApiObject):
 
 
 class LimitRangeItem(Manifest):
-    """What containers (or pods, or claims) of a namespace get where they say nothing."""
+    """Defaults and bounds for the containers, pods or claims of a namespace."""
 
     type: str = ""
     default: Resources = Field(default_factory=nothing)
@@ -94,7 +94,7 @@ class LimitRangeSpec(Manifest):
 
 
 class LimitRange(ApiObject):
-    """Defaults and bounds of what pods of a namespace ask for."""
+    """Defaults and bounds for the requests and limits in a namespace."""
 
     spec: LimitRangeSpec = LimitRangeSpec()
 
@@ -123,7 +123,7 @@ class ScopeSelector(Manifest):
 
 
 class ResourceQuotaSpec(Manifest):
-    """How much the objects of a namespace may use together, of those in all scopes."""
+    """Bounds of what the objects in all scopes may use together in a namespace."""
 
     hard: Resources = Field(default_factory=nothing)
     scopes: Many[QuotaScope] = ()
@@ -151,7 +151,7 @@ class RuntimeScheduling(Manifest):
 
 
 class RuntimeClass(ApiObject):
-    """A container runtime: what a pod costs beside its containers, and where it may run."""
+    """A container runtime: its overhead per pod, and the nodes on which it may run."""
 
     overhead: Overhead = Overhead()
     scheduling: RuntimeScheduling = RuntimeScheduling()

@@ -1,7 +1,7 @@
-"""Label selectors, node selectors and what holds them (meta/v1 and core/v1).
+"""Label selectors, node selectors and the types that contain them (meta/v1 and core/v1).
 
 Operators stay plain strings: an unknown one is not a type error but a parse error that upstream
-reports lazily, in its own words (see `roadstead.facts.parse_selectors`).
+reports lazily, with its own text (see `roadstead.facts.parse_selectors`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from roadstead.protocol.objects.base import (
 
 
 class SelectorRequirement(Manifest):
-    """`key operator values`; absent values are told from empty ones, as upstream's messages do."""
+    """`key operator values`; absent values differ from empty ones, as in upstream's messages."""
 
     key: str = ""
     operator: str = ""
@@ -45,7 +45,7 @@ class NodeSelectorTerm(Manifest):
 
 
 class NodeSelector(Manifest):
-    """Terms of which one must match; without terms it matches nothing."""
+    """Terms of which one must match; without terms it matches no node."""
 
     node_selector_terms: Many[NodeSelectorTerm] = ()
 
@@ -58,14 +58,14 @@ class PreferredSchedulingTerm(Manifest):
 
 
 class NodeAffinity(Manifest):
-    """Which nodes a pod must and would rather run on."""
+    """Required and preferred nodes of a pod."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: Many[PreferredSchedulingTerm] = ()
 
 
 class PodAffinityTerm(Manifest):
-    """Pods by label and namespace, within a topology domain."""
+    """Pods by label and namespace, in one topology domain."""
 
     topology_key: Name
     label_selector: LabelSelector | None = None
@@ -83,7 +83,7 @@ class WeightedPodAffinityTerm(Manifest):
 
 
 class PodAffinity(Manifest):
-    """Pods to be near to, or (as podAntiAffinity) away from."""
+    """Required and preferred pods to be near to, or (as podAntiAffinity) away from."""
 
     required_during_scheduling_ignored_during_execution: Many[PodAffinityTerm] = ()
     preferred_during_scheduling_ignored_during_execution: Many[WeightedPodAffinityTerm] = ()

@@ -53,7 +53,7 @@ class VolumeNodeAffinity(Manifest):
 
 
 class PersistentVolumeSpec(Manifest):
-    """A volume: what it holds, where it can be reached from, and what it is made of."""
+    """Spec of a persistent volume."""
 
     capacity: Resources = Field(default_factory=nothing)
     access_modes: Many[AccessMode] = ()
@@ -91,7 +91,7 @@ class ClaimResources(Manifest):
 
 
 class PersistentVolumeClaimSpec(Manifest):
-    """A claim. An absent class is told from an empty one."""
+    """Spec of a claim. An absent class differs from an empty one."""
 
     access_modes: Many[AccessMode] = ()
     resources: ClaimResources = ClaimResources()
@@ -119,7 +119,7 @@ class TopologySelectorTerm(Manifest):
 
 
 class StorageClass(ApiObject):
-    """A class of volumes and when they are bound."""
+    """A storage class."""
 
     provisioner: str = ""
     parameters: Labels = Field(default_factory=nothing)
@@ -132,7 +132,7 @@ class DriverLimit(Manifest):
 
 
 class NodeDriver(Manifest):
-    """A CSI driver as one node knows it."""
+    """A CSI driver on one node."""
 
     name: Name
     node_id: str = Field("", alias="nodeID")
@@ -162,7 +162,7 @@ class CSIDriver(ApiObject):
 
 
 class CSIStorageCapacity(ApiObject):
-    """How much a storage class can still provide in a topology segment."""
+    """Free capacity of a storage class in a topology segment."""
 
     node_topology: LabelSelector | None = None
     storage_class_name: OptionalName = ""

@@ -1,4 +1,4 @@
-"""Plain data to models, with errors that a person can act on."""
+"""Validation of plain data as models, with errors that a person can act on."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ _RULES = {
 
 
 def validate(kind: str, manifest: object, *, source: str) -> ApiObject:
-    """The model of an object, e.g. a `Pod` for "Pod".
+    """Validate an object, e.g. as a `Pod` for "Pod".
 
     Raises:
         InputError: unknown kind, or the first field that is wrong, with its path and value.
@@ -113,14 +113,14 @@ def validate(kind: str, manifest: object, *, source: str) -> ApiObject:
 
 
 def describe(kind: str, manifest: object) -> str:
-    """How errors call an object: `Pod "web"`, or only its kind where it has no name."""
+    """Return the name of an object in errors: `Pod "web"`, or its kind if it has no name."""
     metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return f"{kind} {cut_short(name)}" if name and isinstance(name, str) else kind
 
 
 def field_path(location: Sequence[str | int]) -> str:
-    """`spec.containers[0].resources.requests.cpu`; keys with dots stand in brackets."""
+    """Return a path, `spec.containers[0].resources.requests.cpu`; keys with dots in brackets."""
     path = ""
     for part in location:
         if isinstance(part, int):

@@ -19,7 +19,7 @@ class ClaimSource(Manifest):
 
 
 class EphemeralSource(Manifest):
-    """A claim made for the pod, named after pod and volume."""
+    """A claim that is created for the pod, named after pod and volume."""
 
     volume_claim_template: dict[str, object] | None = None
 
@@ -79,13 +79,13 @@ class Rbd(Manifest):
 
 
 class CsiInlineVolume(Manifest):
-    """A volume that a CSI driver makes with the pod."""
+    """A volume that a CSI driver creates with the pod."""
 
     driver: Text = ""
 
 
 class Volume(Manifest):
-    """A volume. Kinds that no scheduling plugin reads (emptyDir, configMap …) leave no trace."""
+    """A volume. Types that no scheduling plugin reads (emptyDir, configMap …) are dropped."""
 
     name: Text = ""
     persistent_volume_claim: ClaimSource | None = None

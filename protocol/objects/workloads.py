@@ -1,4 +1,4 @@
-"""Workloads: objects whose controllers make pods (apps/v1, batch/v1, core/v1)."""
+"""Workloads: objects whose controllers create pods (apps/v1, batch/v1, core/v1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ReplicationControllerSpec(Manifest):
 
 
 class ReplicationController(ApiObject):
-    """Pods by a plain label selector."""
+    """A replication controller; its selector is a label map."""
 
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
 
@@ -36,19 +36,19 @@ class ReplicaSetSpec(Manifest):
 
 
 class ReplicaSet(ApiObject):
-    """Pods by a label selector."""
+    """A replica set."""
 
     spec: ReplicaSetSpec = ReplicaSetSpec()
 
 
 class Deployment(ApiObject):
-    """A replica set with a history."""
+    """A deployment: replica sets of consecutive templates."""
 
     spec: ReplicaSetSpec = ReplicaSetSpec()
 
 
 class ClaimTemplate(Manifest):
-    """A claim that each pod of a stateful set gets for itself."""
+    """Template of a claim that each pod of a stateful set gets."""
 
     metadata: TemplateMeta = TemplateMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
@@ -111,6 +111,6 @@ class CronJobSpec(Manifest):
 
 
 class CronJob(ApiObject):
-    """A job made again and again."""
+    """A job that is created again and again."""
 
     spec: CronJobSpec = CronJobSpec()

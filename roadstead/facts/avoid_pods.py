@@ -1,7 +1,7 @@
-"""The annotation by which a node asks that pods of some controllers rather go elsewhere.
+"""The annotation by which a node asks that pods of some controllers be placed elsewhere.
 
-Upstream: component-helpers/scheduling/corev1/helpers.go (GetAvoidPodsFromNodeAnnotations). What
-does not decode asks for nothing, as a whole. Go's encoding/json takes keys in any spelling.
+Upstream: component-helpers/scheduling/corev1/helpers.go (GetAvoidPodsFromNodeAnnotations). A
+malformed annotation is ignored as a whole. Keys match in any case, as in Go's encoding/json.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _MalformedError(ValueError):
 
 
 def avoided_controllers(annotations: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """(kind, UID) of the controllers to avoid, sorted; empty where the annotation is malformed."""
+    """Return sorted (kind, UID) of the controllers to avoid; empty for a malformed annotation."""
     text = annotations.get(PREFER_AVOID_PODS, "")
     if not text:
         return ()
@@ -45,7 +45,7 @@ def _controller(entry: dict[str, object]) -> tuple[str, str]:
 
 
 def _field(mapping: dict[str, object], name: str, kind: type[T]) -> T:
-    """A field in any spelling; empty where it is missing or null."""
+    """Return a field whose name matches in any case; empty if it is missing or null."""
     found: object = None
     for key, value in mapping.items():
         found = value if key.lower() == name.lower() else found

@@ -1,4 +1,4 @@
-"""What commits changed of claims and volumes, as a journal tells it."""
+"""Claims and volumes that commits changed, as the journal records them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from roadstead.facts.storage import ClaimFacts, VolumeFacts
 
 @dataclass(frozen=True, slots=True)
 class BoundClaims:
-    """Claims and volumes as they are from a commit on; removed: names of volumes that are gone."""
+    """State of claims and volumes after a commit. removed: names of removed volumes."""
 
     claims: tuple[ClaimFacts, ...] = ()
     volumes: tuple[VolumeFacts, ...] = ()

@@ -1,4 +1,4 @@
-"""Facts of the cluster beside nodes and pods: what plugins look up by namespace or owner."""
+"""Facts of the cluster other than nodes and pods; plugins look them up by namespace or owner."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 NAME_LABEL = "kubernetes.io/metadata.name"
-"""The label of a namespace that holds its name; the API server sets it."""
+"""The label that holds a namespace's name; the API server sets it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectsPods:
-    """A Service or a workload that selects pods of its namespace; None selects nothing."""
+    """A Service or workload that selects pods of its namespace; selector None selects nothing."""
 
     kind: str
     namespace: str
@@ -32,11 +32,11 @@ class SelectsPods:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """Every worker and scheduler holds these whole.
+    """Facts of the whole cluster, of which every worker and scheduler holds a copy.
 
     namespaces: (name, labels). selecting: Services, ReplicationControllers, ReplicaSets and
-    StatefulSets, in the order given. storage: volumes and what belongs to them.
-    budgets: PodDisruptionBudgets. pod_groups: PodGroups, and those that running pods belong to.
+    StatefulSets, in the given order. storage: volumes, claims, classes and drivers.
+    budgets: PodDisruptionBudgets. pod_groups: PodGroups, and the groups of running pods.
     """
 
     namespaces: tuple[tuple[str, Labels], ...] = ()
@@ -55,8 +55,8 @@ def compile_cluster(
     storage: StorageFacts | None = None,
     budgets: Iterable[objects.PodDisruptionBudget] = (),
 ) -> ClusterFacts:
-    """The facts of validated objects. SelectorError where a selector does not parse."""
-    # Every actor imports this module for its facts alone; the models of manifests are large.
+    """Compile validated objects; SelectorError if a selector does not parse."""
+    # Imported here: every actor imports this module, only for its facts; manifest models are large.
     from roadstead.facts.parse_selectors import parse_label_selector
 
     selecting = (
@@ -80,7 +80,7 @@ def _selects(found: objects.ApiObject, selector: LabelSelector | None) -> Select
 
 
 def _exactly(labels: dict[str, str]) -> LabelSelector | None:
-    """The selector of a label map; an empty map selects nothing, as for a Service without one."""
+    """Return the selector of a label map; an empty one selects nothing, as for a Service."""
     if not labels:
         return None
     return LabelSelector(tuple(Requirement(k, "In", (v,)) for k, v in sorted(labels.items())))

@@ -1,7 +1,7 @@
-"""Manifests to facts: what scheduling reads of a pod or a node, in the form it reads it in.
+"""Compilation of manifests to facts: everything that scheduling reads of a pod or a node.
 
-Manifests are taken as the API server stores them; what it would fill in for a raw one is the
-business of `roadstead.manifests`.
+Manifests are expected as the API server stores them; `roadstead.manifests` fills in the fields that
+a raw manifest lacks.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ANY_IP = "0.0.0.0"  # noqa: S104 - a wildcard in a manifest, nothing is bound
 
 
 class Interner:
-    """Equal facts become one object, so that classes of pods are told by identity."""
+    """Pool of facts: equal facts become one object, so that classes are compared by identity."""
 
     def __init__(self) -> None:
         self._known: dict[PodFacts | NodeFacts, PodFacts | NodeFacts] = {}
@@ -57,7 +57,7 @@ class Interner:
 
 
 def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
-    """Identity and facts of a pod.
+    """Compile a pod to its identity and facts.
 
     Raises:
         QuantityError: requests so far apart in size that they cannot be added.
@@ -106,7 +106,7 @@ def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
 
 
 def compile_node(node: objects.Node) -> NodeFacts:
-    """Facts of a node. Image names stay as the node reports them, as upstream compares them."""
+    """Compile a node. Image names stay as the node reports them, as upstream compares them."""
     allocatable = node.status.allocatable
     pods = allocatable.get("pods")
     images: dict[str, int] = {}
@@ -126,17 +126,17 @@ def compile_node(node: objects.Node) -> NodeFacts:
 
 
 def described(found: objects.ApiObject) -> str:
-    """How errors call an object: `Pod "web"`."""
+    """Return the name of an object in errors: `Pod "web"`."""
     return objects.describe(type(found).__name__, {"metadata": {"name": found.metadata.name}})
 
 
 def normalized_image(name: str) -> str:
-    """An image name with a tag: ":latest" where it has none (imagelocality normalizedImageName)."""
+    """Add the tag ":latest" to an image name without a tag (imagelocality normalizedImageName)."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
 def parse_time_s(text: str | None) -> float | None:
-    """A time as manifests have it (RFC 3339), in seconds since 1970; None for none or no time."""
+    """Parse a manifest's time (RFC 3339) to seconds since 1970; None if it is absent or invalid."""
     if not text:
         return None
     try:
@@ -147,7 +147,7 @@ def parse_time_s(text: str | None) -> float | None:
 
 
 def _is_preempted(pod: objects.Pod) -> bool:
-    """Whether a preemption makes the pod go (defaultpreemption podTerminatingByPreemption)."""
+    """Whether a preemption is deleting the pod (defaultpreemption podTerminatingByPreemption)."""
     if pod.metadata.deletion_timestamp is None:
         return False
     target = next((c for c in pod.status.conditions if c.type == "DisruptionTarget"), None)
@@ -195,7 +195,7 @@ def _node_affinity(
 def _pod_affinity(
     found: objects.PodAffinity | None, namespace: str
 ) -> tuple[tuple[PodAffinityTerm, ...], tuple[PodAffinityTerm, ...]]:
-    """(required, preferred) terms of pod affinity or pod anti-affinity."""
+    """Return (required, preferred) terms of pod affinity or pod anti-affinity."""
     if found is None:
         return (), ()
     required = found.required_during_scheduling_ignored_during_execution
@@ -207,7 +207,7 @@ def _pod_affinity(
 
 
 def _affinity_term(term: objects.PodAffinityTerm, namespace: str, weight: int) -> PodAffinityTerm:
-    """One term; the pod's own namespace is meant where it names none and selects none."""
+    """Compile one term; one that names and selects no namespace means the pod's own."""
     own = not term.namespaces and term.namespace_selector is None
     namespaces = (namespace,) if own else tuple(sorted(set(term.namespaces)))
     try:
@@ -240,14 +240,14 @@ def _spread_constraint(each: objects.TopologySpreadConstraint) -> SpreadConstrai
 
 
 def _running(spec: objects.PodSpec) -> tuple[objects.Container, ...]:
-    """What runs as long as the pod: its containers, and sidecars where it has any."""
+    """Return the containers that run as long as the pod: sidecars and regular containers."""
     sidecars = tuple(each for each in spec.init_containers if is_sidecar(each))
     return (*sidecars, *spec.containers) if sidecars else spec.containers
 
 
 @by_identity
 def _host_ports(containers: tuple[objects.Container, ...]) -> tuple[HostPort, ...]:
-    """Ports wanted on the node (component-helpers scheduling/corev1 GetHostPorts)."""
+    """Return the host ports of containers (component-helpers scheduling/corev1 GetHostPorts)."""
     wanted = {
         (port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
         for container in containers
@@ -258,9 +258,9 @@ def _host_ports(containers: tuple[objects.Container, ...]) -> tuple[HostPort, ..
 
 
 def _volumes(volumes: Iterable[objects.Volume], pod: PodIdentity) -> Iterator[Volume]:
-    """Volumes of the kinds that some plugin reads; other kinds leave no trace.
+    """Compile the volumes of types that some plugin reads; other types are dropped.
 
-    An ephemeral volume stands for a claim that is named after the pod and owned by it.
+    An ephemeral volume refers to a claim that is named after the pod and owned by it.
     """
     for volume in volumes:
         for field in sorted(volume.model_fields_set - {"name"}):
@@ -278,7 +278,7 @@ def _ephemeral(name: str, pod: PodIdentity) -> Labels:
 
 
 def _source(source: objects.Manifest) -> Labels:
-    """The parts of a volume's source as text pairs; a list gives one pair for each element."""
+    """Return the fields of a volume's source as text pairs; a list gives one pair per element."""
     pairs: list[tuple[str, str]] = []
     for field in source.model_fields_set:
         value = getattr(source, field)

@@ -1,6 +1,6 @@
-"""From manifests to facts of storage.
+"""Compilation of manifests to facts of storage.
 
-Upstream: component-helpers/storage/volume/{helpers,pv_helpers}.go for what an annotation means.
+Upstream: component-helpers/storage/volume/{helpers,pv_helpers}.go for the meaning of annotations.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def compile_storage(
     capacities: Iterable[objects.CSIStorageCapacity] = (),
     attachments: Iterable[objects.VolumeAttachment] = (),
 ) -> StorageFacts:
-    """The facts of validated objects. InputError where a selector does not parse."""
+    """Compile validated objects; InputError if a selector does not parse."""
     return StorageFacts(
         _all(compile_volume, volumes),
         _all(compile_claim, claims),
@@ -79,9 +79,9 @@ def compile_storage(
 
 
 def as_controllers_leave(facts: StorageFacts) -> StorageFacts:
-    """Storage as it is written, with what controllers and the API server would have filled in.
+    """Return the facts with the fields set that controllers and the API server would fill in.
 
-    A volume without a status is available, a class without a binding mode binds at once.
+    A volume without phase and claim becomes available; a class without a binding mode, Immediate.
     """
     volumes = (
         each if each.phase or each.claim is not None else replace(each, phase="Available")
@@ -99,7 +99,7 @@ def _all(compiled: Callable[[T], F], manifests: Iterable[T]) -> tuple[F, ...]:
 
 
 def compile_volume(volume: objects.PersistentVolume) -> VolumeFacts:
-    """Facts of a persistent volume, translated where its plugin has moved to CSI."""
+    """Compile a persistent volume; one of a migrated in-tree plugin is translated to CSI."""
     meta, spec = volume.metadata, volume.spec
     terms = _node_terms(spec.node_affinity)
     in_tree, migrated, error = _migrated(volume)
@@ -124,7 +124,7 @@ def compile_volume(volume: objects.PersistentVolume) -> VolumeFacts:
 
 
 def _migrated(volume: objects.PersistentVolume) -> tuple[str, CsiSource | None, str]:
-    """(in-tree plugin, its CSI source, why it has none); ("", None, "") for other volumes."""
+    """Return (in-tree plugin, CSI source, translation error); ("", None, "") for other volumes."""
     meta, spec = volume.metadata, volume.spec
     for name, kind in _IN_TREE_FIELDS.items():
         found = getattr(spec, name)
@@ -149,7 +149,7 @@ def _claim_reference(found: objects.ClaimReference | None) -> ClaimReference | N
 
 
 def compile_claim(claim: objects.PersistentVolumeClaim) -> ClaimFacts:
-    """Facts of a claim. InputError where its selector does not parse."""
+    """Compile a claim; InputError if its selector does not parse."""
     meta, spec = claim.metadata, claim.spec
     owner = meta.controller
     return ClaimFacts(
@@ -203,7 +203,7 @@ def compile_csi_driver(driver: objects.CSIDriver) -> CsiDriverFacts:
 
 
 def compile_capacity(found: objects.CSIStorageCapacity) -> CapacityFacts:
-    """Facts of free storage. InputError where its selector does not parse."""
+    """Compile the free capacity of a class; InputError if its selector does not parse."""
     limit = found.capacity if found.maximum_volume_size is None else found.maximum_volume_size
     return CapacityFacts(
         found.metadata.namespace,

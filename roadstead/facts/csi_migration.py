@@ -1,4 +1,4 @@
-"""In-tree volumes as the CSI drivers that took them over know them.
+"""Translation of in-tree volumes to the CSI drivers that replaced their plugins.
 
 Upstream: csi-translation-lib/{translate.go, plugins/*.go} (1.34). Only what scheduling reads is
 translated: driver, handle and topology.
@@ -27,7 +27,7 @@ DRIVERS: Mapping[str, str] = {
     "kubernetes.io/portworx-volume": "pxd.portworx.com",
     "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
 }
-"""In-tree plugin → the CSI driver that took over."""
+"""In-tree plugin → the CSI driver that replaced it."""
 
 PLUGIN_OF: Mapping[str, str] = {
     "awsElasticBlockStore": "kubernetes.io/aws-ebs",
@@ -73,7 +73,7 @@ def counts_for_limits(plugin: str, migrated: tuple[str, ...]) -> bool:
 
 
 def moves_topology(plugin: str, migrated: tuple[str, ...]) -> bool:
-    """Whether a node reads a volume's affinity as the CSI driver has it.
+    """Whether a node evaluates a volume's node affinity as its CSI driver translates it.
 
     Upstream: volumebinding/binder.go, tryTranslatePVToCSI.
     """
@@ -81,7 +81,7 @@ def moves_topology(plugin: str, migrated: tuple[str, ...]) -> bool:
 
 
 def inline_handle(kind: str, source: Mapping[str, str]) -> str:
-    """The handle of a volume that stands in a pod. MigrationError where it has none."""
+    """Return the CSI handle of a volume in a pod's spec; MigrationError if its ID is malformed."""
     if kind == "gcePersistentDisk":
         return f"projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{source.get('pdName', '')}"
     return _handle(kind, source, "")
@@ -90,7 +90,7 @@ def inline_handle(kind: str, source: Mapping[str, str]) -> str:
 def persistent_source(
     kind: str, source: Mapping[str, str], labels: Mapping[str, str], resource_group: str
 ) -> CsiSource:
-    """A persistent volume's CSI source. MigrationError where it cannot be translated."""
+    """Return the CSI source of a persistent volume; MigrationError if it cannot be translated."""
     driver = DRIVERS[PLUGIN_OF[kind]]
     if kind == "gcePersistentDisk":
         return CsiSource(driver, _gce_handle(source.get("pdName", ""), labels))
@@ -98,9 +98,9 @@ def persistent_source(
 
 
 def persistent_terms(plugin: str, terms: NodeTerms, labels: Mapping[str, str]) -> NodeTerms:
-    """The node terms of a migrated volume: zones under the driver's own topology key.
+    """Return the node terms of a migrated volume: zones under the driver's own topology key.
 
-    Zones of the labels count where the terms name none; a beta region becomes a region.
+    If the terms name no zone, the label's zones are added. A beta region key becomes the GA key.
     """
     key = _TOPOLOGY_KEYS.get(plugin)
     if key is None:
@@ -167,7 +167,7 @@ def _gce_handle(disk: str, labels: Mapping[str, str]) -> str:
 
 
 def _topology_labels(terms: NodeTerms, labels: Mapping[str, str]) -> tuple[str, str]:
-    """The zone and region keys that a volume uses, newer ones first, terms before labels."""
+    """Return the zone and region keys of a volume: terms before labels, newer keys first."""
     keys = {each.key for each in _expressions(terms)}
     for named in (keys, labels):
         if ZONE in named:

@@ -1,4 +1,4 @@
-"""Disruption budgets, as preemption asks them: whose loss a budget still allows.
+"""Disruption budgets: preemption prefers victims whose eviction violates none of them.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption (filterPodsWithPDBViolation).
 """
@@ -20,8 +20,8 @@ class DisruptionBudget:
     """A PodDisruptionBudget.
 
     selector: None matches nothing, and so does one without requirements.
-    disruptions_allowed: how many more of its pods may go. disrupted_pods: names of pods that are
-    going already, and are counted no more.
+    disruptions_allowed: how many more of its pods may be evicted. disrupted_pods: names of pods
+    whose eviction is under way; they are not counted again.
     """
 
     namespace: str
@@ -34,9 +34,11 @@ class DisruptionBudget:
 def compile_budgets(
     budgets: Iterable[objects.PodDisruptionBudget],
 ) -> tuple[DisruptionBudget, ...]:
-    """The facts of validated budgets, in their order; one whose selector does not parse selects
-    nothing, as upstream has it."""
-    # Every actor imports this module for its facts alone; the models of manifests are large.
+    """Compile validated budgets, in order.
+
+    A budget whose selector does not parse selects nothing, as upstream.
+    """
+    # Imported here: every actor imports this module, only for its facts; manifest models are large.
     from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
 
     def selector_of(budget: objects.PodDisruptionBudget) -> LabelSelector | None:

@@ -1,4 +1,4 @@
-"""Facts of a node: all that scheduling looks at, compiled once from its manifest."""
+"""Facts of a node: everything that scheduling reads, compiled once from its manifest."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from roadstead.facts.taints import Taint
 
 ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
-"""Where both stand, the older label counts, as upstream."""
+"""In order of precedence: if a node has both labels, the older one is used, as upstream."""
 
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = ZONE_LABELS[1]
 
 OWN_NAME = "\0"
-"""Value of the hostname label in a node class: the node's own name (no label value holds a NUL)."""
+"""Placeholder for the node's name in a class's hostname label (no label value holds a NUL)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What scheduling knows of a node.
+    """Everything that scheduling reads of a node.
 
     allocatable: sorted (resource, amount), cpu in milli-CPU, others in units of `Value()`;
         `pods` is kept apart.
@@ -48,18 +48,18 @@ class NodeFacts:
 
 
 _of_class = attrgetter(*(each.name for each in fields(NodeFacts)[2:]))
-"""All fields of a node but name and labels, the first two."""
+"""Getter of all fields of a node except name and labels, the first two."""
 
 
 def named_node(node_class: NodeFacts, name: str) -> NodeFacts:
-    """A node of this class: its name, also as the hostname label where the class says so."""
+    """Return the node of this class and name; the name replaces `OWN_NAME` in labels."""
     labels = tuple((key, name if value == OWN_NAME else value) for key, value in node_class.labels)
-    # Not by `replace`, which takes three times as long: this is asked for every node of a cluster.
+    # Not by `replace`, which takes three times as long: this runs for every node of a cluster.
     return NodeFacts(name, labels, *_of_class(node_class))
 
 
 def class_of_node(facts: NodeFacts) -> NodeFacts:
-    """The facts without what tells one node of a kind from the next."""
+    """Return the facts without the node's name, which is also replaced in the hostname label."""
     labels = tuple(
         (key, OWN_NAME if (key, value) == (HOSTNAME_LABEL, facts.name) else value)
         for key, value in facts.labels

@@ -1,7 +1,7 @@
-"""Many nodes as classes and names: what a fleet is, in memory and on its way.
+"""Lists of nodes as classes and names, in memory and in messages.
 
-A node's class is its facts without its name, also where the hostname label tells it
-(`class_of_node`); a fleet of a million nodes has a few hundred of them.
+A node's class is its facts without its name, which is also removed from the hostname label
+(`class_of_node`); a fleet of a million nodes has a few hundred classes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from roadstead.facts.node import NodeFacts, class_of_node, named_node
 
 @dataclass(frozen=True, slots=True)
 class NodeList(Sequence[NodeFacts]):
-    """Nodes in order; a node's facts are made when they are wanted.
+    """Nodes in order; a node's facts are built on access.
 
-    classes: facts without a name. class_of: the bytes of int32[node], places in `classes`.
-    Raises ValueError where the columns are of different lengths or point nowhere.
+    classes: facts without a name. class_of: the bytes of int32[node], indices into `classes`.
+    Raises ValueError if the columns differ in length or an index is out of range.
     """
 
     classes: tuple[NodeFacts, ...] = ()
@@ -37,7 +37,7 @@ class NodeList(Sequence[NodeFacts]):
 
     @staticmethod
     def of(nodes: Iterable[NodeFacts]) -> NodeList:
-        """Nodes one by one as a list; equal classes become one."""
+        """Build a list from single nodes; equal classes are merged."""
         if isinstance(nodes, NodeList):
             return nodes
         codes: dict[NodeFacts, int] = {}
@@ -51,12 +51,12 @@ class NodeList(Sequence[NodeFacts]):
     def made(
         classes: tuple[NodeFacts, ...], names: Iterable[str], class_of: NDArray[np.integer]
     ) -> NodeList:
-        """A list of columns. class_of: int[node]."""
+        """Build a list from columns. class_of: int[node]."""
         return NodeList(classes, tuple(names), class_of.astype(np.int32, copy=False).tobytes())
 
     @property
     def codes(self) -> NDArray[np.int32]:
-        """Which class each node has: int32[node]."""
+        """Index of each node's class: int32[node]."""
         return np.frombuffer(self.class_of, dtype=np.int32)
 
     def __len__(self) -> int:
@@ -76,6 +76,6 @@ class NodeList(Sequence[NodeFacts]):
             yield named_node(self.classes[code], name)
 
     def at(self, places: NDArray[np.intp]) -> NodeList:
-        """The nodes of some places, in their order."""
+        """Return the nodes at some indices, in their order."""
         names = [self.names[place] for place in places.tolist()]
         return NodeList.made(self.classes, names, self.codes[places])

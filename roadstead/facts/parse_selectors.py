@@ -1,4 +1,4 @@
-"""Selectors of manifests, checked and compiled, with upstream's error texts.
+"""Validation and compilation of the selectors of manifests, with upstream's error texts.
 
 Upstream: apimachinery/pkg/labels/selector.go (NewRequirement), apimachinery/pkg/util/validation,
 apimachinery/pkg/apis/meta/v1/helpers.go and component-helpers .../nodeaffinity/nodeaffinity.go.
@@ -35,7 +35,9 @@ class SelectorError(ValueError):
 
 
 def parse_label_selector(manifest: objects.LabelSelector | None) -> LabelSelector | None:
-    """metav1.LabelSelectorAsSelector: None matches nothing, an empty one everything.
+    """Compile a label selector (metav1.LabelSelectorAsSelector).
+
+    None matches nothing, an empty selector everything.
 
     Raises:
         SelectorError: upstream's text for the first requirement that does not parse.
@@ -58,7 +60,7 @@ def parse_label_selector(manifest: objects.LabelSelector | None) -> LabelSelecto
 
 
 def parse_node_selector(manifest: objects.NodeSelector) -> tuple[NodeSelectorTerm, ...]:
-    """The terms of a required node selector; a term that does not parse carries its errors."""
+    """Compile a required node selector; a term that does not parse holds its errors."""
     return tuple(
         parse_node_selector_term(term, f"nodeSelectorTerms[{index}].")
         for index, term in enumerate(manifest.node_selector_terms)
@@ -68,7 +70,7 @@ def parse_node_selector(manifest: objects.NodeSelector) -> tuple[NodeSelectorTer
 def parse_preferred_terms(
     manifests: Sequence[objects.PreferredSchedulingTerm],
 ) -> tuple[tuple[int, NodeSelectorTerm], ...]:
-    """(weight, term) pairs. Upstream does not parse a term of weight 0: it is left empty here."""
+    """Compile to (weight, term); a term of weight 0, which upstream does not parse, stays empty."""
     return tuple(
         (
             each.weight,
@@ -81,7 +83,7 @@ def parse_preferred_terms(
 
 
 def parse_node_selector_term(manifest: objects.NodeSelectorTerm, path: str) -> NodeSelectorTerm:
-    """One term; `path` leads the errors, e.g. `nodeSelectorTerms[0].` or `[0].`."""
+    """Compile one term; `path` is the prefix of errors, e.g. `nodeSelectorTerms[0].` or `[0].`."""
     errors: list[str] = []
     expressions: list[Requirement] = []
     for index, each in enumerate(manifest.match_expressions):
@@ -95,7 +97,7 @@ def parse_node_selector_term(manifest: objects.NodeSelectorTerm, path: str) -> N
         _requirement(each.key, each.operator, each.values or ()) for each in manifest.match_fields
     ]
     if errors:
-        # PreFilter narrows the node names by the fields of terms that do not parse, too.
+        # The fields stay: PreFilter selects node names by them even if the term does not parse.
         return NodeSelectorTerm((), _canonical(fields), join_errors(errors), tuple(errors))
     return NodeSelectorTerm(_canonical(expressions), _canonical(fields))
 
@@ -103,7 +105,7 @@ def parse_node_selector_term(manifest: objects.NodeSelectorTerm, path: str) -> N
 def requirement_errors(
     key: str, operator: str, values: Sequence[str] | None, path: str = ""
 ) -> list[str]:
-    """What labels.NewRequirement finds wrong, in its order."""
+    """Return the errors that labels.NewRequirement reports, in its order."""
     rules = qualified_name_errors(key)
     errors = [f"{path}key: Invalid value: {go_quote(key)}: {'; '.join(rules)}"] if rules else []
     errors += _value_count_errors(operator, values, f"{path}values")
@@ -116,7 +118,7 @@ def requirement_errors(
 
 
 def go_quote(text: str) -> str:
-    """Go's %q of a string."""
+    """Quote a string as Go's %q."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join(_escaped(char) for char in text) + '"'

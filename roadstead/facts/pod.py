@@ -1,8 +1,8 @@
-"""Facts of a pod: all that scheduling looks at, without its identity.
+"""Facts of a pod: everything that scheduling reads, without its identity.
 
-Two pods with equal facts are one *class*: a million pods of fifty shapes are fifty `PodFacts` and a
-million names. Every value is immutable and made of str, int, bool and tuples, so that facts hash,
-compare, intern, and cross a boundary as msgpack. Built by `roadstead.facts.compile`.
+Pods with equal facts form one *class*: a million pods of fifty classes are fifty `PodFacts` and a
+million names. Every value is immutable and consists of str, int, bool and tuples, so that facts can
+be hashed, compared, interned and sent as msgpack. Built by `roadstead.facts.compile`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Labels = tuple[tuple[str, str], ...]
 
 
 TEMPLATE_HASH = "pod-template-hash"
-"""The label by which a Deployment's ReplicaSets, and their pods, bear its name and a suffix."""
+"""Label of a Deployment's ReplicaSets and their pods; a ReplicaSet's name ends with its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
-    """A port wanted on the node; `ip` is "0.0.0.0" where the manifest says none."""
+    """A port wanted on the node; `ip` is "0.0.0.0" if the manifest names none."""
 
     ip: str
     protocol: str
@@ -38,10 +38,10 @@ class PreferredNodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class PodAffinityTerm:
-    """One (anti-)affinity term; `namespaces` already holds the pod's own where upstream adds it.
+    """One (anti-)affinity term; `namespaces` includes the pod's own where upstream adds it.
 
     `weight` is 0 for a required term. A `selector` of None matches nothing; so does a
-    `namespace_selector` of None. `error` is upstream's text where a selector does not parse.
+    `namespace_selector` of None. `error` is upstream's text if a selector does not parse.
     """
 
     topology_key: str
@@ -54,7 +54,7 @@ class PodAffinityTerm:
     def means(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> bool:
-        """Whether a pod of these labels is meant; namespace_labels: those of its namespace."""
+        """Whether a pod with these labels matches; namespace_labels: those of its namespace."""
         if namespace not in self.namespaces:
             chosen = self.namespace_selector
             if chosen is None or not chosen.matches(namespace_labels):
@@ -67,7 +67,7 @@ class SpreadConstraint:
     """A topology spread constraint as written (defaults of the API server filled in).
 
     `match_label_keys` are not merged into `selector`; `effective_selector` does that. `error` is
-    upstream's text where the selector does not parse.
+    upstream's text if the selector does not parse.
     """
 
     topology_key: str
@@ -81,10 +81,10 @@ class SpreadConstraint:
     error: str = ""
 
     def effective_selector(self, labels: Mapping[str, str]) -> LabelSelector | None:
-        """The selector narrowed to pods that agree with `labels` on the keys to match.
+        """Return the selector restricted to pods that agree with `labels` on `match_label_keys`.
 
-        As upstream has it, a key that the labels lack narrows nothing, and an absent selector,
-        which matches nothing, becomes one of the keys alone.
+        As upstream, a key that `labels` lacks is ignored, and an absent selector, which matches
+        nothing, becomes one of the keys alone.
         """
         pairs = [(key, labels[key]) for key in self.match_label_keys if key in labels]
         if not pairs:
@@ -95,7 +95,7 @@ class SpreadConstraint:
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A volume by its kind (the manifest's field name) and the parts that scheduling reads."""
+    """A volume by its type (the manifest's field name) and the fields that scheduling reads."""
 
     name: str
     kind: str
@@ -114,9 +114,9 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class GroupMembership:
-    """The pod group (gang) of a pod, as its labels and annotations say; None where they do not.
+    """The pod group (gang) in a pod's labels and annotations; None for values that they lack.
 
-    `error` tells of a number that is none.
+    error: names a value that is not a number.
     """
 
     name: str
@@ -127,17 +127,17 @@ class GroupMembership:
 
 @dataclass(frozen=True, slots=True)
 class PodFacts:
-    """What scheduling knows of a pod.
+    """Everything that scheduling reads of a pod.
 
     requests: sorted (resource, amount), cpu in milli-CPU, all others in units of `Value()`; zero
-        amounts are kept (a pod that names a resource with 0 is told apart nowhere but in messages).
-    nonzero_cpu_milli, nonzero_memory_bytes: requests as scoring counts them (100m / 200Mi where a
-        container names none), on a node.
-    container_requests: sorted (resource, amount) as NodeResourcesFit scores the pod itself, where
-        that differs (only with pod-level requests): those of the containers, cpu and memory with
-        their defaults. None: as on a node.
+        amounts are kept (they show in messages only).
+    nonzero_cpu_milli, nonzero_memory_bytes: requests of the pod on a node, for scoring
+        (100m / 200Mi for a container that names none).
+    container_requests: sorted (resource, amount) by which NodeResourcesFit scores the pod itself,
+        if they differ (only with pod-level requests): those of the containers, cpu and memory with
+        their defaults. None: the same as on a node.
     images: normalized (":latest" added) image of each container and init container, in order.
-    is_terminating: it is being deleted. is_preempted: that, and by preemption.
+    is_terminating: it is being deleted. is_preempted: it is being deleted by a preemption.
     """
 
     namespace: str = "default"
@@ -174,9 +174,9 @@ class PodFacts:
 
 @dataclass(frozen=True, slots=True)
 class PodIdentity:
-    """Who a pod is: its UID (generated as `namespace/name` where the manifest has none).
+    """Identity of a pod: its UID (`namespace/name` if the manifest has none), namespace and name.
 
-    started_s: when it was started, in seconds since 1970; None for one that was not.
+    started_s: start time in seconds since 1970; None for a pod that was not started.
     """
 
     uid: str
@@ -190,27 +190,27 @@ class PodIdentity:
 
 
 Pod = tuple[PodIdentity, PodFacts]
-"""A pod: who it is, and what scheduling looks at."""
+"""A pod: its identity and its facts."""
 
 
 def pod_key(uid: str, key: str) -> str:
-    """A pod's key (namespace/name): its UID itself where that reads the same.
+    """Return a pod's key (namespace/name): the UID object itself if the two are equal.
 
-    Keys are kept as long as pods are, and a second text of each is 70 MB in a million.
+    Keys are kept as long as pods are; a second string of each takes 70 MB per million pods.
     """
     return uid if key == uid else key
 
 
 def identity_of(uid: str, key: str) -> PodIdentity:
-    """Who a pod is. key: namespace/name."""
+    """Return the identity of a pod. key: namespace/name."""
     namespace, _, name = key.rpartition("/")
     return PodIdentity(uid, namespace, name)
 
 
 def unnominated(facts: PodFacts) -> PodFacts:
-    """The facts with which a pod is counted on a node: it is nominated to none any more."""
+    """Return the facts without the nominated node, as a pod is counted on its node."""
     return replace(facts, nominated_node_name="") if facts.nominated_node_name else facts
 
 
 NOBODY = PodIdentity("", "", "")
-"""Of a pod that nobody asks who it is."""
+"""Identity for calls that do not read the identity of a pod."""

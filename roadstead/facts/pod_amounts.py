@@ -1,4 +1,4 @@
-"""How much a pod asks for, and all else that is known of it."""
+"""Getters that split `PodFacts` into requested amounts and all other fields."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from roadstead.facts.pod import PodFacts
 
 NAMES = tuple(each.name for each in fields(PodFacts))
 AMOUNTS = ("requests", "nonzero_cpu_milli", "nonzero_memory_bytes", "container_requests")
-"""Fields of `PodFacts` that say how much a pod asks for."""
+"""Fields of `PodFacts` that hold requested amounts."""
 
 amounts_of = attrgetter(*AMOUNTS)
 beside_amounts = attrgetter(*(name for name in NAMES if name not in AMOUNTS))
-"""All other fields, in order."""
+"""Getter of all other fields, in order."""

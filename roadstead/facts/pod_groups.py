@@ -1,7 +1,7 @@
-"""Pod groups: which gang a pod is a member of, and what a gang needs.
+"""Pod groups: the gang that a pod is a member of, and the number of pods that a gang needs.
 
 Upstream: kubernetes-sigs/scheduler-plugins, apis/scheduling/v1alpha1 (labels and PodGroup), and the
-labels of its earlier releases. `timeout-seconds` is ours, for a gang without a PodGroup.
+labels of its earlier releases. `timeout-seconds` is Roadstead's, for a gang without a PodGroup.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GroupKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PodGroup:
-    """A gang. min_member: None where no PodGroup says. running: members that run from the start."""
+    """A gang. min_member: None if no PodGroup sets it. running: members that run from the start."""
 
     namespace: str
     name: str
@@ -50,14 +50,14 @@ def group_key(facts: PodFacts) -> GroupKey | None:
 
 
 def min_member(facts: PodFacts, group: PodGroup | None) -> int | None:
-    """How many pods a gang needs: as its PodGroup says, else as the pod says; None if neither."""
+    """Return the minimum size of a gang, from its PodGroup or else from the pod; None if unset."""
     if group is not None and group.min_member is not None:
         return group.min_member
     return None if facts.pod_group is None else facts.pod_group.min_member
 
 
 def membership(labels: Mapping[str, str], annotations: Mapping[str, str]) -> GroupMembership | None:
-    """What a pod's metadata says of its group; labels count before annotations."""
+    """Read the pod group from a pod's metadata; labels take precedence over annotations."""
     said = {**annotations, **labels}
     name = next((said[key] for key in GROUP_LABELS if said.get(key)), "")
     if not name:
@@ -80,7 +80,7 @@ def _number(said: Mapping[str, str], keys: Iterable[str], errors: list[str]) -> 
 def pod_groups(
     given: Iterable[objects.PodGroup], running: Iterable[PodFacts]
 ) -> tuple[PodGroup, ...]:
-    """Groups of manifests and of running pods, with the number of the latter."""
+    """Return the groups of manifests and running pods, with the number of running members."""
     groups = {}
     for each in given:
         wait_s = each.spec.schedule_timeout_seconds

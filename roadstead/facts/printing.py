@@ -1,4 +1,4 @@
-"""Facts as parts of manifests: what traces and extenders print alike."""
+"""Facts printed as parts of manifests, for traces and extenders."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Json = dict[str, object]
 
 
 def filled(fields: Mapping[str, object]) -> Json:
-    """The fields that say something, as `omitempty` has it."""
+    """Drop empty fields, as Go's `omitempty`."""
     return {name: value for name, value in fields.items() if value}
 
 
 def node_parts(facts: NodeFacts, quantity: Callable[[str, int], str]) -> Json:
-    """`spec` and `status` of a node; quantity: writes an amount of a resource."""
+    """Return `spec` and `status` of a node; quantity: formats an amount of a resource."""
     spec: Json = {}
     if facts.taints:
         spec["taints"] = [
@@ -28,7 +28,7 @@ def node_parts(facts: NodeFacts, quantity: Callable[[str, int], str]) -> Json:
         spec["unschedulable"] = True
     amounts = {name: quantity(name, amount) for name, amount in facts.allocatable}
     amounts["pods"] = str(facts.allocatable_pods)
-    # Two objects: YAML would make an alias of one.
+    # A copy: YAML would print the second use of one object as an alias.
     status: Json = {"allocatable": amounts, "capacity": dict(amounts)}
     if facts.images:
         status["images"] = [{"names": [name], "sizeBytes": size} for name, size in facts.images]
@@ -36,7 +36,7 @@ def node_parts(facts: NodeFacts, quantity: Callable[[str, int], str]) -> Json:
 
 
 def affinity_part(facts: PodFacts) -> Json:
-    """`affinity` of a pod as far as it is of nodes; {} for none."""
+    """Return `affinity` of a pod with its node affinity only; {} if it has none."""
     node: Json = {}
     if facts.required_node_terms is not None:
         node["requiredDuringSchedulingIgnoredDuringExecution"] = {
@@ -51,7 +51,7 @@ def affinity_part(facts: PodFacts) -> Json:
 
 
 def tolerations_part(facts: PodFacts) -> list[Json]:
-    """`tolerations` of a pod."""
+    """Return `tolerations` of a pod."""
     names = ("key", "operator", "value", "effect")
     return [filled({name: getattr(each, name) for name in names}) for each in facts.tolerations]
 

@@ -1,8 +1,9 @@
-"""What a pod requests (upstream component-helpers/resource/helpers.go, scheduler types.go).
+"""Requests of a pod (upstream component-helpers/resource/helpers.go, scheduler types.go).
 
 requests = max(containers + sidecars, each init container with the sidecars started before it),
-replaced by pod-level requests for cpu, memory and hugepages, plus overhead. For a container that
-was resized in place the status counts too.
+replaced by pod-level requests for cpu, memory and hugepages, plus overhead. A container that was
+resized in place counts with the maximum of spec and status, or with its status if the node cannot
+resize it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _ZERO = Quantity(0)
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """What a pod asks for, in the forms that `PodFacts` describes."""
+    """Requests of a pod, in the forms that `PodFacts` documents."""
 
     requests: Amounts
     nonzero: tuple[int, int]
@@ -39,7 +40,7 @@ class Requested:
 
 
 def requested(pod: Pod) -> Requested:
-    """All that a pod asks for; pods that share their containers share the answer."""
+    """Compute the requests of a pod; pods that share their containers share the result."""
     spec = pod.spec
     if not (spec.init_containers or spec.resources or spec.overhead or resized(pod)):
         return _requested_by(spec.containers)
@@ -56,7 +57,7 @@ def _requested_by(containers: tuple[Container, ...]) -> Requested:
 
 
 def pod_requests(pod: Pod, missing: Requests = _NONE) -> Requests:
-    """The requests of a whole pod; `missing` stands in for what a container does not name."""
+    """Return the requests of a pod; `missing`: amounts of resources that a container omits."""
     total = _of_containers(pod, missing)
     if pod.spec.resources is not None:
         pod_level = {k: v for k, v in pod.spec.resources.requests.items() if is_pod_level(k)}
@@ -77,9 +78,9 @@ def _with_overhead(pod: Pod, total: Requests) -> Requests:
 
 
 def nonzero_requests(pod: Pod, requests: Requests) -> tuple[int, int]:
-    """(milli-CPU, bytes) as a pod on a node weighs in scoring: the defaults where it names none.
+    """Return (milli-CPU, bytes) of a pod on a node for scoring, with defaults where it names none.
 
-    With pod-level requests a default is only for what neither the pod nor a container names.
+    With pod-level requests, a default is used only if neither pod nor container names the resource.
     """
     missing = _DEFAULTS
     if has_pod_level_requests(pod):
@@ -88,7 +89,7 @@ def nonzero_requests(pod: Pod, requests: Requests) -> tuple[int, int]:
 
 
 def container_requests(pod: Pod) -> Amounts:
-    """Requests without those of the pod as a whole, cpu and memory defaulted per container.
+    """Return the requests without pod-level ones, with a default of cpu and memory per container.
 
     NodeResourcesFit scores the pod itself so: upstream's scorer does not enable pod-level requests.
     """
@@ -96,7 +97,7 @@ def container_requests(pod: Pod) -> Amounts:
 
 
 def amounts(requests: Requests) -> Amounts:
-    """Sorted (resource, amount): cpu in milli-CPU, others in whole units; the unknown left out."""
+    """Return sorted (counted resource, amount): cpu in milli-CPU, others in whole units."""
     return tuple(
         sorted(
             (name, value.milli_value() if name == "cpu" else value.value())
@@ -107,7 +108,7 @@ def amounts(requests: Requests) -> Amounts:
 
 
 def is_pod_level(name: str) -> bool:
-    """Whether a pod as a whole may request a resource."""
+    """Whether a resource may be requested at pod level."""
     return name in ("cpu", "memory") or name.startswith(HUGE_PAGES_PREFIX)
 
 
@@ -117,7 +118,7 @@ def has_pod_level_requests(pod: Pod) -> bool:
 
 
 def is_sidecar(container: Container) -> bool:
-    """Whether an init container keeps running beside the containers."""
+    """Whether an init container runs alongside the containers."""
     return container.restart_policy == "Always"
 
 
@@ -142,7 +143,7 @@ _NO_STATUSES: Mapping[str, ContainerStatus] = {}
 
 
 def resized(pod: Pod) -> Mapping[str, ContainerStatus]:
-    """Statuses that tell what a container was given; one without resources tells nothing."""
+    """Return the container statuses that report resources, by container name."""
     status = pod.status
     if not (status.container_statuses or status.init_container_statuses):
         return _NO_STATUSES
@@ -163,7 +164,7 @@ def _container_requests(
 
 
 def is_resize_infeasible(pod: Pod) -> bool:
-    """Whether the node said that it cannot resize the pod."""
+    """Whether the node reported that it cannot resize the pod."""
     pending = (each for each in pod.status.conditions if each.type == "PodResizePending")
     return next((each.reason == "Infeasible" for each in pending), False)
 

@@ -1,4 +1,4 @@
-"""Kinds of resource names (upstream pkg/apis/core/v1/helper and scheduler/util)."""
+"""Classes of resource names (upstream pkg/apis/core/v1/helper and scheduler/util)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NATIVE_DOMAIN = "kubernetes.io/"
 
 @lru_cache(maxsize=4096)
 def is_scalar_resource(name: str) -> bool:
-    """A resource that a node's scalar map may hold; other unknown names are never counted."""
+    """Whether a node's scalar map may hold the resource; other unknown names are never counted."""
     return (
         is_extended_resource(name)
         or name.startswith((HUGE_PAGES_PREFIX, ATTACHABLE_VOLUMES_PREFIX))
@@ -23,5 +23,5 @@ def is_scalar_resource(name: str) -> bool:
 
 
 def is_counted_resource(name: str) -> bool:
-    """A resource that nodes and pods are summed over."""
+    """Whether amounts of the resource are counted for nodes and pods."""
     return name in STANDARD_RESOURCES or is_scalar_resource(name)

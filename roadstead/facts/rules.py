@@ -1,4 +1,4 @@
-"""What must hold for a pod at its commit, by the profile that placed it."""
+"""The filters that a pod must pass at its commit, by the profile that placed it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """filters: (scheduler name, names of its filter plugins)."""
+    """Hard filters of the profiles. filters: (scheduler name, names of its filter plugins)."""
 
     filters: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -1,4 +1,4 @@
-"""What a journal says of the run that writes it."""
+"""Records of a journal about the run that writes it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ VOID = "void"
 
 @dataclass(frozen=True, slots=True)
 class RunMark:
-    """A run began or ended; or an owner's epoch, or a token under which nothing will be
-    committed any more, which stand in the record.
+    """The start or end of a run, an owner's epoch, or a void token.
+
+    Epoch and token are fields of the journal record. Nothing is committed under a void token.
 
     digest: of the inputs and of all that decides placements, for BEGUN; for FINISHED,
     of the outcome that is kept beside the journal.

@@ -1,8 +1,8 @@
-"""Label selectors and node selector terms, compiled.
+"""Compiled label selectors and node selector terms.
 
 Upstream: apimachinery/pkg/labels/selector.go, apimachinery/pkg/apis/meta/v1/helpers.go
 (LabelSelectorAsSelector) and component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
-The manifests are turned into these by `roadstead.facts.parse_selectors`.
+`roadstead.facts.parse_selectors` compiles them from manifests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 
 def parse_int64(text: str) -> int | None:
-    """Go's `strconv.ParseInt(text, 10, 64)`; None where that is an error."""
+    """Parse as Go's `strconv.ParseInt(text, 10, 64)`; None on an error."""
     if not _INTEGER.fullmatch(text):
         return None
     value = int(text)
@@ -40,7 +40,7 @@ def _does_not_exist(labels: Mapping[str, str], key: str, values: tuple[str, ...]
 
 
 def _difference_sign(labels: Mapping[str, str], key: str, values: tuple[str, ...]) -> int:
-    """Sign of label minus wanted value; 0 also where one of them is no integer."""
+    """Return the sign of label minus wanted value; 0 also if either is not an integer."""
     label, wanted = parse_int64(labels.get(key, "")), parse_int64("".join(values[:1]))
     if label is None or wanted is None:
         return 0
@@ -68,25 +68,25 @@ OPERATORS = tuple(_MATCHERS)
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """`operator`: In, NotIn, Exists, DoesNotExist, Gt, Lt. `values` sorted and unique."""
+    """A requirement. operator: In, NotIn, Exists, DoesNotExist, Gt, Lt. values: sorted, unique."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether a set of labels meets this. A missing key meets NotIn and DoesNotExist only."""
+        """Whether labels meet the requirement; a missing key meets only NotIn and DoesNotExist."""
         return _MATCHERS[self.operator](labels, self.key, self.values)
 
     def matches_field(self, node_name: str) -> bool:
-        """The same over the fields of a node, where an unknown field reads as ""."""
+        """Whether a node's fields meet the requirement; an unknown field reads as ""."""
         field = node_name if self.key == "metadata.name" else ""
         return (field in self.values) == (self.operator == "In")
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """A conjunction; no requirements match everything. (None, not this, matches nothing.)"""
+    """A conjunction of requirements; without any it matches everything (a None matches nothing)."""
 
     requirements: tuple[Requirement, ...] = ()
 
@@ -98,9 +98,9 @@ class LabelSelector:
 class NodeSelectorTerm:
     """One term of a node selector: label expressions and field expressions (metadata.name) ANDed.
 
-    `error` is upstream's parse error, text included; such a term matches nothing and is reported
-    lazily. A term with neither expressions nor fields matches nothing. `errors` holds the single
-    errors that `error` joins, for a report over several terms (see `selector_error`).
+    error: upstream's parse error; such a term matches nothing and is reported lazily. errors: the
+    single errors that `error` joins, for a report over several terms (see `selector_error`). A term
+    with neither expressions nor fields matches nothing.
     """
 
     expressions: tuple[Requirement, ...] = ()
@@ -117,11 +117,11 @@ class NodeSelectorTerm:
 
 
 def join_errors(errors: Iterable[str]) -> str:
-    """The text of Go's `errors.Aggregate`: repeated ones once, brackets around several."""
+    """Join errors as Go's `errors.Aggregate`: each once, in brackets if there are several."""
     unique = list(dict.fromkeys(errors))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]" if unique else ""
 
 
 def selector_error(terms: Iterable[NodeSelectorTerm]) -> str:
-    """What upstream says of all unparsable terms together; "" where every term is sound."""
+    """Return upstream's error for all unparsable terms together; "" if every term parses."""
     return join_errors(error for term in terms for error in term.errors)

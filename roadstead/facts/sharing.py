@@ -1,4 +1,4 @@
-"""Answers remembered by identity: parts of manifests are shared, and so is what follows."""
+"""Results cached by the identity of their arguments, because parts of manifests are shared."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ REMEMBERED_MAX = 32768
 
 
 def by_identity(function: Callable[[Part], Answer]) -> Callable[[Part], Answer]:
-    """The function, asked once for each immutable object; no hash of a large object is taken.
+    """Cache a function of immutable objects by identity, without hashing large objects.
 
-    The object is kept beside its answer, so that its id is not given to another meanwhile.
+    The cache also keeps the object, so that its id is not reused.
     """
     known: dict[int, tuple[Part, Answer]] = {}
 

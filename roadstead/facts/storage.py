@@ -1,7 +1,7 @@
 """Facts of storage: volumes, claims, classes and drivers, as the volume plugins look them up.
 
-Every value is immutable and made of str, int, bool and tuples, as all facts. Built by
-`roadstead.facts.compile_storage`; sizes are bytes.
+Every value is immutable and consists of str, int, bool and tuples, like all facts. Built by
+`roadstead.facts.compile_storage`; sizes are in bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from roadstead.facts.pod import Labels
 from roadstead.facts.selectors import LabelSelector, NodeSelectorTerm
 
 NodeTerms = tuple[NodeSelectorTerm, ...] | None
-"""Required node selector terms of a volume; None for a volume that every node reaches."""
+"""Required node selector terms of a volume; None if every node can reach the volume."""
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -21,7 +21,7 @@ READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 @dataclass(frozen=True, slots=True)
 class ClaimReference:
-    """The claim that a volume says it belongs to; an empty UID means any claim of that name."""
+    """A volume's reference to its claim; an empty UID matches any claim of that name."""
 
     namespace: str
     name: str
@@ -30,7 +30,7 @@ class ClaimReference:
 
 @dataclass(frozen=True, slots=True)
 class CsiSource:
-    """A volume as a CSI driver knows it."""
+    """A volume by its CSI driver and handle."""
 
     driver: str
     handle: str
@@ -40,9 +40,9 @@ class CsiSource:
 class VolumeFacts:
     """A persistent volume.
 
-    csi: its own CSI source, or None. in_tree: name of the in-tree plugin that made it, where that
-    one has moved to CSI; `migrated` and `migrated_terms` are what it is on a node that has moved
-    (None, with `migration_error`, where it cannot be translated).
+    csi: its own CSI source, or None. in_tree: its in-tree plugin, if a CSI driver replaced that;
+    `migrated` and `migrated_terms` are its source and node terms on nodes that use the driver
+    (None, with `migration_error`, if the volume cannot be translated).
     """
 
     name: str
@@ -67,8 +67,8 @@ class VolumeFacts:
 class ClaimFacts:
     """A persistent volume claim.
 
-    requested_bytes: None where it names no size. selected_node: None without the annotation.
-    is_bound: its volume is named and the binding was completed. owner_uid: its controller's.
+    requested_bytes: None if it requests no size. selected_node: None without the annotation.
+    is_bound: it names a volume and its binding is complete. owner_uid: UID of its controller.
     """
 
     namespace: str
@@ -108,13 +108,13 @@ class StorageClassFacts:
 
     @property
     def waits(self) -> bool:
-        """Whether claims are bound only when a pod needs them."""
+        """Whether claims are bound only when a pod needs them (WaitForFirstConsumer)."""
         return self.binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 @dataclass(frozen=True, slots=True)
 class NodeDriverFacts:
-    """A CSI driver on one node. limit: how many of its volumes it takes, None for no limit."""
+    """A CSI driver on one node. limit: how many of its volumes fit; None for no limit."""
 
     name: str
     limit: int | None = None
@@ -123,7 +123,7 @@ class NodeDriverFacts:
 
 @dataclass(frozen=True, slots=True)
 class CsiNodeFacts:
-    """The CSI drivers of a node. migrated: in-tree plugins that have moved to CSI on it."""
+    """The CSI drivers of a node. migrated: in-tree plugins that CSI drivers replace on it."""
 
     name: str
     drivers: tuple[NodeDriverFacts, ...] = ()
@@ -132,7 +132,7 @@ class CsiNodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class CsiDriverFacts:
-    """A CSI driver. tracks_capacity: its free storage is published and counts."""
+    """A CSI driver. tracks_capacity: its free capacity is published and checked."""
 
     name: str
     tracks_capacity: bool = False
@@ -151,7 +151,7 @@ class CapacityFacts:
 
 @dataclass(frozen=True, slots=True)
 class AttachmentFacts:
-    """A volume attached to a node; volume_name is "" for one that is no persistent volume."""
+    """A volume attached to a node; volume_name is "" if it is not a persistent volume."""
 
     name: str
     node_name: str
@@ -161,7 +161,7 @@ class AttachmentFacts:
 
 @dataclass(frozen=True, slots=True)
 class StorageFacts:
-    """All storage objects of a cluster, as they were listed."""
+    """All storage objects of a cluster, in the order of their listing."""
 
     volumes: tuple[VolumeFacts, ...] = ()
     claims: tuple[ClaimFacts, ...] = ()

@@ -14,7 +14,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """`operator` is "Exists", "Equal" or "" (which means Equal); an empty `effect` means all."""
+    """A toleration. operator: "Exists", "Equal" or "" (Equal). effect: "" means all effects."""
 
     key: str = ""
     operator: str = ""

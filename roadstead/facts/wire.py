@@ -1,8 +1,7 @@
 """Facts of a pod as bytes: packed once per class, unpacked once per process.
 
-The same bytes come back as the same object, so that what is looked up by identity stays cheap. The
-amounts that a pod asks for stand beside all else, which is packed by itself: of pods that differ in
-amounts alone it is packed and unpacked once.
+Equal bytes are unpacked to one object, so that lookups by identity stay cheap. Requested amounts
+are packed apart from all other fields: classes that differ only in amounts share the packed rest.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ MAX_CLASSES_REMEMBERED = 65_536
 
 @dataclass(frozen=True, slots=True)
 class _Amounts:
-    """What a pod asks for, as in `PodFacts`; rest: the packed facts without it."""
+    """Requested amounts, as in `PodFacts`; rest: all other fields, packed."""
 
     rest: bytes
     requests: tuple[tuple[str, int], ...]
@@ -41,13 +40,13 @@ _make = cast(Callable[..., PodFacts], PodFacts)
 
 @lru_cache(maxsize=MAX_CLASSES_REMEMBERED)
 def facts_out(facts: PodFacts) -> bytes:
-    """The bytes that stand for facts."""
+    """Encode facts as bytes."""
     return pack(to_wire(_Amounts(_rest_out(beside_amounts(facts)), *amounts_of(facts))))
 
 
 @lru_cache(maxsize=MAX_CLASSES_REMEMBERED)
 def facts_in(data: bytes) -> PodFacts:
-    """The facts that bytes stand for. CodecError where they stand for none."""
+    """Decode facts; CodecError if the bytes are malformed."""
     amounts = from_wire(_Amounts, unpack(data))
     rest = _rest_in(amounts.rest)
     return _make(*rest[:_START], *amounts_of(amounts), *rest[_START:])

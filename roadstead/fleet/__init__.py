@@ -1,1 +1,1 @@
-"""Generated fleets, trace importers and the run format."""
+"""Generated fleets, trace importers and the trace format."""

@@ -1,8 +1,8 @@
-"""Fleets and pods made from a seed.
+"""Fleets and pods generated from a seed.
 
 The same seed gives the same trace on every platform and version. Only the raw stream of PCG64,
-which NumPy promises never to change, and integer arithmetic on it are used; `Generator.choice` and
-its like promise neither.
+which NumPy promises never to change, and integer arithmetic on it are used; NumPy makes no such
+promise for `Generator.choice` and similar methods.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ COUNT_MAX = 10_000_000
 
 
 def generate_fleet(nodes: int, pods: int, seed: int, *, zones: int = 4) -> Trace:
-    """A fleet in the statistics of openb and pods arriving at it.
+    """Generate a fleet with the statistics of openb, and pods that arrive at it.
 
-    zones: dealt round robin. Raises ValueError for counts out of range.
+    zones: assigned round robin. Raises ValueError for counts out of range.
     """
     for name, count in (("nodes", nodes), ("pods", pods)):
         if not 0 <= count <= COUNT_MAX:
@@ -75,7 +75,7 @@ def arriving(
     classes: Sequence[PodFacts],
     seed: int,
 ) -> Trace:
-    """Nodes, and pods of these classes arriving at them one after another."""
+    """Build a trace of nodes, and of pods of these classes that arrive one after another."""
     builder = TraceBuilder(source, {namespace: ((NAME_LABEL, namespace),)})
     for node in nodes:
         builder.add_node(node)
@@ -116,13 +116,13 @@ def _pod(shape: PodShape, models: tuple[str, ...]) -> PodFacts:
 
 
 def raw_stream(seed: int, purpose: str, count: int) -> NDArray[np.uint64]:
-    """`count` 64-bit numbers of a stream of its own for each purpose: more nodes, the same pods."""
+    """Return `count` 64-bit numbers of a purpose's own stream: more nodes leave pods the same."""
     stream = np.random.SeedSequence([seed, *purpose.encode()])
     return np.random.PCG64(stream).random_raw(count)
 
 
 def _draw(seed: int, purpose: str, weights: Sequence[int], count: int) -> NDArray[np.int64]:
-    """`count` indices into `weights`, each as often as its weight says."""
+    """Draw `count` indices into `weights`, with probabilities proportional to them."""
     bounds = np.cumsum(np.array(weights, dtype=np.uint64))
     points = raw_stream(seed, purpose, count) % bounds[-1]
     indices: NDArray[np.int64] = np.searchsorted(bounds, points, side="right").astype(np.int64)
@@ -130,7 +130,7 @@ def _draw(seed: int, purpose: str, weights: Sequence[int], count: int) -> NDArra
 
 
 def _between(seed: int, purpose: str, quantiles: Sequence[int], count: int) -> NDArray[np.int64]:
-    """`count` whole numbers whose distribution has these equally spaced quantiles."""
+    """Draw `count` whole numbers whose distribution has these equally spaced quantiles."""
     bounds = np.array(quantiles, dtype=np.uint64)
     low, width = bounds[:-1], bounds[1:] - bounds[:-1] + np.uint64(1)
     step = (raw_stream(seed, purpose, count) % np.uint64(len(low))).astype(np.int64)

@@ -32,9 +32,9 @@ _DEFAULT_OF = {field.name: field.default for field in fields(PodFacts)}
 
 
 def trace_to_manifests(trace: Trace) -> Json:
-    """The trace as a `List`, namespaces first, then nodes and pods in the order of the trace.
+    """Convert the trace to a `List`, namespaces first, then nodes and pods in the trace's order.
 
-    Raises InputError for facts that no importer or generator of ours produces (see UNPRINTED).
+    Raises InputError for facts that no importer or generator of Roadstead produces (see UNPRINTED).
     """
     for facts in trace.pod_classes:
         _check_printable(facts)
@@ -54,7 +54,7 @@ def trace_to_manifests(trace: Trace) -> Json:
 
 
 def manifests_text(trace: Trace, form: Literal["json", "yaml"]) -> str:
-    """`trace_to_manifests` as text."""
+    """Print `trace_to_manifests` as text."""
     document = trace_to_manifests(trace)
     if form == "json":
         return json.dumps(document, indent=1) + "\n"
@@ -70,7 +70,7 @@ def node_manifest(facts: NodeFacts) -> Json:
 
 
 def pod_manifest(identity: PodIdentity, facts: PodFacts, creation_s: int, deletion_s: int) -> Json:
-    """One container asks for all that the pod asks for."""
+    """Return the manifest of a pod, in which one container requests everything."""
     annotations = {CREATION_ANNOTATION: str(creation_s)}
     if deletion_s != NEVER_S:
         annotations[DELETION_ANNOTATION] = str(deletion_s)
@@ -90,7 +90,7 @@ def pod_manifest(identity: PodIdentity, facts: PodFacts, creation_s: int, deleti
 
 
 def quantity(resource: str, amount: int) -> str:
-    """An amount as a quantity: cpu in m, memory in Mi where it is a whole number of them."""
+    """Format an amount as a quantity: cpu in m, memory in Mi if it is a whole number of them."""
     if resource == "cpu":
         return f"{amount}m"
     if resource == "memory" and amount % MIB_BYTES == 0:

@@ -56,7 +56,7 @@ _NUMBER = re.compile(r"[0-9]{1,15}")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a CSV file and where it stands; every reader names the cell it refuses."""
+    """One line of a CSV file and its position; every reader names the cell that it refuses."""
 
     source: str
     line: int
@@ -69,7 +69,7 @@ class Row:
         )
 
     def number(self, column: str, maximum: int = AMOUNT_MAX) -> int:
-        """A whole number from 0 to `maximum`."""
+        """Return a whole number from 0 to `maximum`."""
         text = self.cells[column]
         if not _NUMBER.fullmatch(text):
             raise self.error(column, 'is not a whole number (want e.g. "32000")')
@@ -78,7 +78,7 @@ class Row:
         return int(text)
 
     def time_s(self, column: str) -> int:
-        """Seconds from the trace's start; NEVER_S for an empty cell."""
+        """Return seconds from the trace's start; NEVER_S for an empty cell."""
         return self.number(column, TIME_MAX_S) if self.cells[column] else NEVER_S
 
     def name(self, column: str) -> str:
@@ -94,7 +94,7 @@ class Row:
         return text
 
     def models(self, column: str) -> tuple[str, ...]:
-        """GPU models joined by `|`, sorted and unique; empty for an empty cell."""
+        """Return GPU models joined by `|`, sorted and unique; empty for an empty cell."""
         text = self.cells[column]
         models = text.split("|") if text else []
         if not all(_LABEL_VALUE.fullmatch(model) for model in models):
@@ -103,7 +103,7 @@ class Row:
 
 
 def import_openb(folder: Path, pod_list: str = "default") -> Trace:
-    """The trace in `folder`: nodes from `NODE_LIST`, pods from `openb_pod_list_<pod_list>.csv`.
+    """Import the trace in `folder`: `NODE_LIST` and `openb_pod_list_<pod_list>.csv`.
 
     Raises InputError naming file, line, column, value and rule.
     """
@@ -150,7 +150,7 @@ def _lifetime_s(row: Row) -> tuple[int, int]:
 
 
 def node_facts(row: Row, index: int) -> NodeFacts:
-    """The node of a row; `index` is its place in the list, which gives the zone."""
+    """Return the node of a row; `index` is its position in the list, which determines the zone."""
     name, model, gpus = row.name("sn"), row.label_value("model"), row.number("gpu", GPUS_MAX)
     labels = {HOSTNAME_LABEL: name, ZONE_LABEL: f"zone-{index % ZONES}"}
     allocatable = {
@@ -170,7 +170,7 @@ def node_facts(row: Row, index: int) -> NodeFacts:
 
 
 def pod_facts(row: Row) -> PodFacts:
-    """The class of a row's pod: one container that asks for everything."""
+    """Return the class of a row's pod, in which one container requests everything."""
     gpus, share_milli = row.number("num_gpu", GPUS_MAX), row.number("gpu_milli", GPU_MILLI)
     if bool(gpus) != bool(share_milli):
         raise row.error("gpu_milli", f"does not go with num_gpu {gpus}")
@@ -195,7 +195,7 @@ def task_facts(
     models: tuple[str, ...],
     image: str = IMAGE,
 ) -> PodFacts:
-    """Facts of a pod with one container of these requests; `models`, if any, narrow its nodes."""
+    """Return the facts of a pod with one container; `models`, if any, restrict its nodes."""
     requests = {"cpu": cpu_milli, "memory": memory_bytes}
     if gpu_milli:
         requests[GPU_RESOURCE] = gpu_milli
@@ -213,7 +213,7 @@ def task_facts(
 
 
 def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
-    """The rows of a CSV file whose header holds exactly `columns`, in any order.
+    """Yield the rows of a CSV file whose header holds exactly `columns`, in any order.
 
     Raises InputError for a file that is missing, too large, not UTF-8, or not such a table.
     """

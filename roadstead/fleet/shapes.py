@@ -1,6 +1,6 @@
-"""Statistics of the openb trace, rounded: what kinds of nodes and pods there are, and how often.
+"""Rounded statistics of the openb trace: sizes of nodes and pods, and their frequencies.
 
-Taken from the lists of "Beware of Fragmentation" (USENIX ATC'23): the kinds of nodes by count, the
+Taken from the lists of "Beware of Fragmentation" (USENIX ATC'23): the node sizes by count, the
 most frequent pod sizes by their share of all pods, GPU model constraints by their share of one-GPU
 pods (the list with constraints on 33% of the GPU pods), and twentieths of the distributions of the
 gaps between arrivals and of lifetimes.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """A kind of node; `weight` is how many of them stand for each other kind's weight."""
+    """A size of node; `weight` is its count relative to those of the other sizes."""
 
     cpu_milli: int
     memory_mib: int
@@ -24,7 +24,7 @@ class NodeShape:
 
 @dataclass(frozen=True, slots=True)
 class PodShape:
-    """A size of pod; `gpu_milli` is asked of each of `gpus`, `weight` is per ten thousand pods."""
+    """A size of pod. gpu_milli: request of each of `gpus`. weight: per ten thousand pods."""
 
     cpu_milli: int
     memory_mib: int

@@ -1,7 +1,7 @@
-"""Ten pod shapes and the nodes under them, for measuring.
+"""Ten pod classes and the nodes for them, for measurements.
 
 Taints, labels, node selectors and affinities, tolerations, host ports and images are all in use, so
-that every plugin that looks at one node at a time has something to decide.
+that every plugin that evaluates single nodes has something to decide.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SPOT_TOLERATION = Toleration("pool", "Exists")
 
 
 def ten_node(index: int) -> NodeFacts:
-    """Node `index`: of ten, two carry GPUs and a taint, three are spot, the rest general."""
+    """Return node `index`: of ten, two have GPUs and a taint, three are spot, the rest general."""
     name, place = f"node-{index:05}", index % 10
     labels = {
         HOSTNAME_LABEL: name,

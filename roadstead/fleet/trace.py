@@ -1,8 +1,8 @@
 """A trace: a fleet of nodes and a stream of pods, as classes plus names.
 
-The run's own form of input. A million pods of fifty shapes are fifty `PodFacts` and columns of
-names, class numbers and times; a fleet is a few `NodeFacts` and its names. `trace_file` puts a
-trace into one file, `manifests` prints it as manifests.
+This is the run's own input format. A million pods of fifty classes are fifty `PodFacts` and columns
+of names, class numbers and times; a fleet is a few `NodeFacts` and its names. `trace_file` writes a
+trace to one file, `manifests` prints it as manifests.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ NEVER_S = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """Nodes and pods in the order in which they came.
+    """Nodes and pods in order.
 
-    source: where the trace came from, for people ("openb default").
-    namespaces: (name, labels) of the namespaces the pods live in.
-    node_classes: facts without a name; `node_class` (int32[nodes]) says which one a node has.
-    pod_classes: distinct facts; `pod_class` (int32[pods]) says which one a pod has.
-    creation_s, deletion_s: int64[pods], seconds from the trace's start; NEVER_S where none is.
+    source: origin of the trace, for people ("openb default").
+    namespaces: (name, labels) of the namespaces of the pods.
+    node_classes: facts without a name; `node_class` (int32[nodes]) is the class of each node.
+    pod_classes: distinct facts; `pod_class` (int32[pods]) is the class of each pod.
+    creation_s, deletion_s: int64[pods], seconds from the trace's start; NEVER_S for none.
     """
 
     source: str
@@ -47,15 +47,15 @@ class Trace:
     deletion_s: NDArray[np.int64]
 
     def nodes(self) -> list[NodeFacts]:
-        """Every node's facts, completed with its name."""
+        """Return the facts of every node, with its name."""
         return list(self.node_list())
 
     def node_list(self) -> NodeList:
-        """The nodes, each made when it is wanted."""
+        """Return the nodes as a list that builds each one on access."""
         return NodeList.made(self.node_classes, self.node_names, self.node_class)
 
     def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
-        """Every pod's identity and facts; pods of one class share one facts object."""
+        """Yield every pod's identity and facts; pods of one class share one facts object."""
         classes = self.pod_classes
         rows = zip(self.pod_class.tolist(), self.pod_names, self.pod_uids, strict=True)
         for index, name, uid in rows:
@@ -63,8 +63,11 @@ class Trace:
             yield PodIdentity(uid, facts.namespace, name), facts
 
     def validate(self) -> None:
-        """Raises InputError where columns disagree in length, a number points nowhere, two nodes or
-        two pods share a name, or a time is impossible."""
+        """Check that the columns are consistent.
+
+        Raises InputError if columns differ in length, an index is out of range, two nodes or two
+        pods share a name, two pods share a UID, or a time is impossible.
+        """
         pods, nodes = len(self.pod_names), len(self.node_names)
         _check_length("nodes", "class", len(self.node_class), nodes)
         _check_length("pods", "class", len(self.pod_class), pods)
@@ -106,7 +109,7 @@ def _check_unique(field_name: str, names: list[str]) -> None:
 
 @dataclass(slots=True)
 class TraceBuilder:
-    """Collects nodes and pods one by one; equal facts become one class."""
+    """Builder that adds nodes and pods one by one; equal facts become one class."""
 
     source: str
     namespaces: dict[str, Labels] = field(default_factory=dict)
@@ -135,7 +138,7 @@ class TraceBuilder:
         self._deletion_s.append(deletion_s)
 
     def build(self) -> Trace:
-        """The trace so far; raises InputError where it does not hold together."""
+        """Build the trace; InputError if it is inconsistent."""
         trace = Trace(
             source=self.source,
             namespaces=tuple(sorted(self.namespaces.items())),

@@ -54,14 +54,14 @@ class TraceBody:
 
 
 def trace_digest(trace: Trace) -> str:
-    """sha256 of the trace's content in hexadecimal; the same for equal traces on any machine."""
+    """Return the sha256 of the trace's content in hexadecimal, equal for equal traces anywhere."""
     return hashlib.sha256(_pack_body(trace)).hexdigest()
 
 
 def write_trace(path: Path, trace: Trace) -> str:
     """Write the trace, under its name only when complete, and return its digest.
 
-    Raises InputError where the file cannot be written or the trace is larger than a file may be.
+    Raises InputError if the file cannot be written or the trace is larger than a file may be.
     """
     body = _pack_body(trace)
     if len(body) > BODY_MAX_BYTES:
@@ -76,7 +76,7 @@ def write_trace(path: Path, trace: Trace) -> str:
 
 
 def read_trace(path: Path) -> Trace:
-    """The trace in a file; raises InputError for anything but a whole, sound trace of ours."""
+    """Read a trace; InputError for anything but a complete and valid trace of Roadstead."""
     try:
         return _unpack_trace(_read_body(path))
     except InputError as error:
@@ -107,6 +107,7 @@ def _write_whole(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
+        # `mkstemp` creates files that only the owner can read.
         Path(staged).chmod(0o644)
         os.replace(staged, path)
     except OSError:
@@ -180,7 +181,7 @@ def _column(field: str, content: bytes, kind: str) -> NDArray[np.int32] | NDArra
 
 
 def _check_names(body: TraceBody) -> None:
-    """Names end up in files and on terminals: they are such as the API server lets in."""
+    """Check names by the API server's rules, because they end up in files and on terminals."""
     namespaces = [name for name, _ in body.namespaces]
     namespaces += [facts.namespace for facts in body.pod_classes]
     for field, names, errors in (
@@ -199,7 +200,7 @@ def _check_names(body: TraceBody) -> None:
 
 
 def _check_amounts(body: TraceBody) -> None:
-    """Amounts are added up as int64 later on: here they must at least be one each."""
+    """Check that each amount is a non-negative int64: later, amounts are added as int64."""
     for node in body.node_classes:
         _check_amount("allocatable", ("pods", node.allocatable_pods))
         for entry in (*node.allocatable, *node.images):

@@ -1,1 +1,1 @@
-"""What a run works on, read from manifests or a trace."""
+"""The inputs of a run, read from manifests or a trace."""

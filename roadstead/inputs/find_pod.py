@@ -1,4 +1,4 @@
-"""Which pod a name on the command line stands for: a pod's own name, or that of its workload."""
+"""Lookup of a pod by a name on the command line: its own name or that of its workload."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("job", "jobs"), "Job"),
     **dict.fromkeys(("cronjob", "cronjobs", "cj"), "CronJob"),
 }
-"""Kinds of workloads by the names that kubectl takes; it prints some with a group behind."""
+"""Kinds of workloads by the names that kubectl accepts; it prints some with a group as suffix."""
 
 POD_KINDS: Final = ("pod", "pods", "po")
 
@@ -44,17 +44,17 @@ class GivenPod:
 
 @dataclass(frozen=True, slots=True)
 class FoundPod:
-    """The pod that is meant. note: what a person should know of the choice; "" for nothing."""
+    """The pod found. note: message for the user on how it was chosen; "" for nothing."""
 
     pod: GivenPod
     note: str = ""
 
 
 def find_pod(inputs: RunInputs, name: str) -> FoundPod:
-    """The pod of this name, the first pod of the workload of this name, or the one beginning so.
+    """Find a pod by its name, by its workload's name (the first pod), or by a prefix of its name.
 
     name: a pod's or a workload's, with its namespace or without: `web`, `shop/web`; or with a kind
-    as kubectl takes it: `deploy/web`, `sts/shop/db`.
+    as kubectl accepts it: `deploy/web`, `sts/shop/db`.
 
     Raises:
         InputError: there is none, or it is not clear which one.
@@ -90,7 +90,7 @@ def _pods(inputs: RunInputs) -> Iterator[GivenPod]:
 
 
 def _kind_of(name: str) -> tuple[str, str]:
-    """(kind, the rest of the name); the kind is "" where none is named."""
+    """Split into (kind, the rest of the name); the kind is "" if none is named."""
     first, _, rest = name.replace(" ", "/", 1).partition("/")
     if first.lower() in POD_KINDS and rest:
         return "Pod", rest
@@ -101,7 +101,7 @@ def _kind_of(name: str) -> tuple[str, str]:
 def _is_meant(workload: str, kind: str, name: str) -> bool:
     found_kind, _, key = workload.partition(" ")
     if kind == "CronJob":
-        # The pods of a cron job belong to its jobs, which bear its name and a suffix.
+        # The pods of a cron job belong to its jobs, whose names are its name with a suffix.
         kind, key = "Job", key.rpartition("-")[0]
     return bool(key) and kind in ("", found_kind) and name in (key, key.partition("/")[2])
 
@@ -111,7 +111,7 @@ def _begins(pod: GivenPod, name: str) -> bool:
 
 
 def _first_of(name: str, pods: Sequence[GivenPod]) -> FoundPod:
-    """The first pod of one workload that is pending, or else the first that runs."""
+    """Return the first pending pod of the one workload, or else its first running pod."""
     workloads = sorted({each.workload or f"Pod {each.identity.key}" for each in pods})
     if len(workloads) > 1:
         _refuse_several(name, "workloads", workloads)
@@ -139,7 +139,7 @@ def _refuse_several(name: str, what: str, of: Sequence[str]) -> NoReturn:
 
 
 def _hint(pods: Sequence[GivenPod], name: str) -> str:
-    """The names that are most like it, or else the first ones."""
+    """Return a hint with the most similar names, or else the first ones."""
     keys = dict.fromkeys(each.identity.key for each in pods)
     keys |= dict.fromkeys(each.workload.partition(" ")[2] for each in pods if each.workload)
     known = list(keys if "/" in name else dict.fromkeys(key.partition("/")[2] for key in keys))

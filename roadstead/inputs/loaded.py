@@ -1,4 +1,4 @@
-"""What a run works on, with where it came from: from a trace, or made here. Manifests: apart."""
+"""The inputs of a run with their source: a trace or the generator. Manifests: `manifest_inputs`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RunningPod = tuple[PodIdentity, PodFacts, str]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """source: for people. digests: of every input. notes: what a person should know of them.
+    """The inputs of a run. source: for people. digests: of every input. notes: for the user.
 
     not_created: pods and claims of the manifests that admission refuses.
     """
@@ -31,14 +31,14 @@ class Loaded:
 
 
 def load_trace(path: Path, *, with_digests: bool) -> Loaded:
-    """A trace file, nodes and pods in its own order. InputError if it is not one."""
+    """Load a trace file, nodes and pods in its order; InputError if it is not one."""
     from roadstead.fleet.trace_file import read_trace
 
     return of_trace(read_trace(path), (digest_of_file(path),) if with_digests else ())
 
 
 def load_generated(nodes: int, pods: int, seed: int, *, with_digests: bool) -> Loaded:
-    """The fleet of the demo."""
+    """Generate the fleet of the demo."""
     from roadstead.fleet.generate import generate_fleet
     from roadstead.fleet.trace_file import trace_digest
 
@@ -58,9 +58,9 @@ def of_trace(trace: Trace, digests: tuple[InputDigest, ...] = ()) -> Loaded:
 
 
 def split_pods(pods: Iterable[Pod]) -> tuple[tuple[RunningPod, ...], tuple[Pod, ...]]:
-    """(running pods, pending pods): those with a node run there.
+    """Split into (running pods, pending pods): a pod with a node runs there.
 
-    The class of a running pod says nothing of its node: else each node would have its own.
+    The facts of a running pod have no node name: otherwise each node would have classes of its own.
     """
     running: list[RunningPod] = []
     pending: list[Pod] = []

@@ -1,4 +1,4 @@
-"""What a run works on, from the user's manifests."""
+"""The inputs of a run, from the user's manifests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SOURCE_MAX_CHARS = 60
 UNKNOWN_MAX = 10
 NODES_MAX = 3
 BOUND_TO_NODES = "DaemonSet", "Node"
-"""Owners of pods that go with their node: daemons, and what a kubelet starts from files."""
+"""Owners of pods that belong to a node: daemon sets, and the node itself for static pods."""
 
 
 def load_manifests(
@@ -43,13 +43,13 @@ def load_manifests(
     is_strict: bool = False,
     reschedules_lost: bool = False,
 ) -> Loaded:
-    """Nodes sorted by name, as the API server lists them; pending pods of the cluster first.
+    """Load nodes, sorted by name as by the API server, and pods, the cluster's pending ones first.
 
-    is_strict: as of `read_manifests`. reschedules_lost: running pods of nodes that are not there
-    are pending again, behind the others.
+    is_strict: as in `read_manifests`. reschedules_lost: running pods of missing nodes become
+    pending, behind the others.
 
     Raises:
-        InputError: a path, text or object that is wrong, or one that stands twice and differs.
+        InputError: a path, text or object that is wrong, or one that occurs twice and differs.
     """
     content = sys.stdin.buffer.read(SIZE_MAX_BYTES + 1) if STDIN in (*cluster, *pods) else b""
     standing = read_manifests(cluster, stdin=io.BytesIO(content), is_strict=is_strict)
@@ -90,7 +90,7 @@ def load_manifests(
 
 
 def _compiled(pods: Iterable[objects.Pod]) -> Iterator[Pod]:
-    """Identity and facts; equal facts are one object, and every UID is one pod's alone."""
+    """Compile pods; equal facts become one object, and a UID that occurs twice is an error."""
     interner = Interner()
     key_of: dict[str, str] = {}
     for pod in pods:
@@ -114,13 +114,13 @@ def _compiled(pods: Iterable[objects.Pod]) -> Iterator[Pod]:
 def _on_known_nodes(
     running: Sequence[RunningPod], nodes: set[str]
 ) -> tuple[tuple[RunningPod, ...], tuple[RunningPod, ...]]:
-    """Running pods whose node is there, and the others: upstream's snapshot has none such."""
+    """Split by whether the node exists; upstream's snapshot has no running pods without a node."""
     known = tuple(each for each in running if each[2] in nodes)
     return known, tuple(each for each in running if each[2] not in nodes)
 
 
 def _made_again(lost: Sequence[RunningPod]) -> tuple[Pod, ...]:
-    """Those of lost pods that are to run elsewhere: not what belongs to a node."""
+    """Return the lost pods to schedule again: those not terminating and not bound to their node."""
     return tuple(
         (replace(identity, started_s=None), facts)
         for identity, facts, _ in lost
@@ -143,7 +143,7 @@ def _digests(paths: Sequence[str], content: bytes) -> Iterator[InputDigest]:
 
 
 def _lost_notes(lost: Sequence[RunningPod], again: int) -> Iterator[str]:
-    """again: how many of the lost pods are pending again."""
+    """Yield notes on lost pods. again: how many of them are pending again."""
     names = sorted({node_name for _, _, node_name in lost})
     more = f" and {len(names) - NODES_MAX:,} more" if len(names) > NODES_MAX else ""
     where = f"nodes that the manifests do not have ({', '.join(names[:NODES_MAX])}{more})"

@@ -1,4 +1,4 @@
-"""The manifests of a cluster and those to be scheduled on it, as one cluster."""
+"""Merge of a cluster's manifests with those to be scheduled on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roadstead.protocol.objects import ApiObject
 
 T = TypeVar("T", bound=ApiObject)
 
-# What describes wishes rather than what is: the newer manifest counts.
+# Workloads describe wishes, not a state: the newer manifest replaces the older one.
 _WORKLOADS = (
     *("replication_controllers", "replica_sets", "stateful_sets", "deployments"),
     *("daemon_sets", "jobs", "cron_jobs"),
@@ -28,10 +28,10 @@ _OTHERS = (
 
 
 def joined(standing: Manifests, wanted: Manifests) -> Manifests:
-    """Objects of both. A workload that stands in both is taken from `wanted`.
+    """Merge the objects of both. A workload that is in both is taken from `wanted`.
 
     Raises:
-        InputError: another object stands in both, and not the same.
+        InputError: another object is in both, with different content.
     """
     changes: dict[str, Any] = {}
     for names, combined in ((_WORKLOADS, _newer), (_OTHERS, _equal)):
@@ -41,9 +41,9 @@ def joined(standing: Manifests, wanted: Manifests) -> Manifests:
 
 
 def expandable(standing: Manifests, wanted: Manifests, everything: Manifests) -> Manifests:
-    """What to expand: the workloads of `wanted`, seeing all pods that there are.
+    """Return the workloads to expand: those of `wanted`, with all existing pods.
 
-    Replica sets and jobs of the cluster that belong to a workload of `wanted` expand with it.
+    Replica sets and jobs of the cluster that belong to a workload of `wanted` are expanded with it.
     """
     deployments = {workload_key(each) for each in wanted.deployments}
     crons = {workload_key(each) for each in wanted.cron_jobs}

@@ -1,4 +1,4 @@
-"""Namespaces and what selects pods, as plugins look them up, from manifests."""
+"""Namespaces and objects that select pods, compiled from manifests for plugins."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def cluster_facts(
     claims: Sequence[PersistentVolumeClaim],
     pods: Sequence[Pod],
 ) -> ClusterFacts:
-    """made: the replica sets that deployments make, which select pods as given ones do.
+    """Compile the facts of the cluster.
 
-    claims: all that there are once the pods are created.
+    made: the replica sets that deployments create; they select pods like given ones. claims: all
+    that exist once the pods are created.
 
     Raises:
         InputError: a selector that does not parse.
@@ -61,7 +62,7 @@ def _check(owner: ReplicaSet | StatefulSet) -> None:
 
 
 def _placed(each: T) -> T:
-    """The object in its namespace, which a raw manifest may leave out."""
+    """Return the object with its namespace, which a raw manifest may omit."""
     if each.metadata.namespace:
         return each
     metadata = each.metadata.model_copy(update={"namespace": DEFAULT_NAMESPACE})
@@ -69,7 +70,7 @@ def _placed(each: T) -> T:
 
 
 def _namespaces(given: Iterable[Namespace], pods: Iterable[Pod]) -> Iterator[Namespace]:
-    """Each with the label of its name, as the API server has it; those of pods are there, too."""
+    """Yield the namespaces, those that only pods name included, with the label of their name."""
     seen = set()
     for each in given:
         seen.add(each.metadata.name)

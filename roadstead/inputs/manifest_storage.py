@@ -1,7 +1,7 @@
-"""Storage as the API server and its controllers would have it, from manifests as they are written.
+"""Facts of storage from raw manifests, completed as by the API server and its controllers.
 
-A class without a binding mode binds at once; a volume without a status is available. Claims come
-from `roadstead.manifests.creation`.
+A class without a binding mode binds immediately; a volume without a status is available. Claims
+come from `roadstead.manifests.creation`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from roadstead.protocol.objects import PersistentVolumeClaim
 
 
 def storage_facts(manifests: Manifests, claims: Iterable[PersistentVolumeClaim]) -> StorageFacts:
-    """claims: all that there are. InputError where a selector is wrong."""
+    """Compile the storage objects. claims: all existing ones. InputError if a selector is wrong."""
     compiled = compile_storage(
         manifests.persistent_volumes,
         claims,

@@ -1,6 +1,6 @@
-"""Objects that admission refuses: where they are from, what is said of them, and their explanation.
+"""Objects that admission refuses: their source, notes on them, and the error that explains them.
 
-They are neither placed nor pending: in a cluster they would not be there.
+They are neither placed nor pending: they would not exist in a cluster.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def not_created(
     made_by: Mapping[OwnerKey, OwnerKey],
     sources: Mapping[OwnerKey, str],
 ) -> tuple[NotCreated, ...]:
-    """What a person should know of each refused object.
+    """Describe each refused object with its workload and source.
 
-    pods: all pods, whose ephemeral volumes made some claims. made_by: what made replica sets, jobs
-    and claims. sources: of the objects of manifests.
+    pods: all pods, whose ephemeral volumes create some claims. made_by: the owners of created
+    replica sets, jobs and claims. sources: of the objects of manifests.
     """
     if not refused:
         return ()
@@ -52,7 +52,7 @@ def _not_created(
     else:
         owner = owners.get(key, ("", "", ""))
         workload = f"{owner[0]} {owner[1]}/{owner[2]}" if owner[0] else ""
-    # From the object to what made it, up to one that stands in a manifest.
+    # From the object to its owners, up to one that is in a manifest.
     while key not in sources and owner[0]:
         key, owner = owner, owners.get(owner, ("", "", ""))
     name = "/".join(object_key(found))
@@ -61,7 +61,7 @@ def _not_created(
 
 
 def not_created_notes(objects: Sequence[NotCreated]) -> Iterator[str]:
-    """A line for each kind of refusal: which objects, from where, and why."""
+    """Yield a line for each kind of refusal: the objects, their source, and the reason."""
     groups = group_not_created(objects)
     for each in groups[:GROUPS_MAX]:
         first = each.first
@@ -76,7 +76,7 @@ def not_created_notes(objects: Sequence[NotCreated]) -> Iterator[str]:
 
 
 def find_created(loaded: Loaded, name: str) -> FoundPod:
-    """As `find_pod`; of a pod that is not created, and of a workload without others, it says why.
+    """Find as `find_pod`; the error explains a pod, or a workload's only pods, that is not created.
 
     Raises:
         InputError: there is no such pod, it is not clear which, or it is not created.

@@ -1,4 +1,4 @@
-"""Pods that need a plugin which is not there yet: refused before a run starts, or left out."""
+"""Pods that need a plugin that does not exist yet: refused before a run starts, or left out."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ PODS_SHOWN = 3
 
 
 def supported(loaded: Loaded, plan: RunPlan, *, skips: bool) -> Loaded:
-    """The inputs without pending pods that need what is missing, with a note.
+    """Return the inputs without pending pods that need a missing plugin, with a note.
 
-    skips: pods are left out. Raises UnsupportedError for the first one otherwise.
+    skips: leave such pods out. Otherwise raises UnsupportedError for the first one.
     """
     missing = {
         each.scheduler_name: tuple(

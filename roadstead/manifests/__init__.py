@@ -1,4 +1,4 @@
-"""The user's own manifests: files to validated objects, defaults filled in, workloads to pods."""
+"""The user's manifests: files to validated objects, defaults filled in, workloads to pods."""
 
 from roadstead.manifests.collection import Manifests as Manifests
 from roadstead.manifests.collection import read_manifests as read_manifests

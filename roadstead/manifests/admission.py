@@ -1,6 +1,6 @@
-"""What the API server refuses of objects that are well formed: names, labels, amounts.
+"""The API server's checks of well-formed objects: names, labels, amounts.
 
-Names end up in files and on terminals, so what is let in here has no path parts and no control
+Names end up in files and on terminals, so that accepted names have no path parts and no control
 characters. Parts that many objects share are checked once.
 
 Upstream: apimachinery/pkg/api/validation/objectmeta.go (ValidateObjectMeta) and
@@ -56,10 +56,10 @@ _NAME_RULES: Mapping[str, Callable[[str], Rules]] = {
     "Namespace": dns_label_errors,
     "Service": dns_1035_label_errors,
 }
-"""Of the kinds whose names are no subdomains."""
+"""Rules of the kinds whose names are not subdomains."""
 
 _LONGEST_NAMES = {"CronJob": 52, "Job": 63, "StatefulSet": 52}
-"""Of the kinds whose pods carry the name, and what is put behind it, in a label."""
+"""Longest names of the kinds whose pods have the name with a suffix in a label."""
 
 _WHOLE = frozenset({"pods"})
 """Resources that are counted in whole units, besides extended ones."""
@@ -67,7 +67,7 @@ _WHOLE = frozenset({"pods"})
 _LARGEST = Quantity(2**63 - 1)
 _LARGEST_CPU = Quantity(2**63 - 1, -3)
 _SURELY_SMALL = 2**53
-"""Whole amounts below this can be counted of any resource: most need no closer look."""
+"""Whole amounts below this are valid for any resource: most need no other check."""
 
 
 _RARE = frozenset(
@@ -76,25 +76,25 @@ _RARE = frozenset(
         *("scheduling_gates", "topology_spread_constraints", "volumes"),
     )
 )
-"""Fields that few pods have; asking for each takes longer than all other checks."""
+"""Fields that few pods have; reading each of them takes longer than all other checks."""
 
 
 class Problem(NamedTuple):
-    """A value that is not allowed, below the object or part that was checked."""
+    """A value that is not allowed. field: its path below the checked object or part."""
 
     field: str
     value: str
     rules: Rules
 
     def below(self, *path: str | int) -> Problem:
-        """The same problem, seen from further out."""
+        """Return the problem with the path of an outer object before its field."""
         outer = field_path(path)
         joined = f"{outer}{self.field}" if self.field.startswith("[") else f"{outer}.{self.field}"
         return self._replace(field=joined if self.field else outer)
 
 
 def check_object(kind: str, found: ApiObject, *, source: str) -> None:
-    """Check the metadata of an object, and the template of pods that it holds.
+    """Check the metadata of an object, and its pod template.
 
     Raises:
         InputError: the first field that the API server would refuse.
@@ -168,13 +168,13 @@ def _template_problem(found: ApiObject) -> Problem | None:
 
 
 def _selector_problem(found: ApiObject, labels: Mapping[str, str]) -> Problem | None:
-    """A workload whose selector does not match the labels of its own pods."""
+    """Return a problem if a workload's selector does not match the labels of its own pods."""
     if not isinstance(found, (DaemonSet, Deployment, ReplicaSet, StatefulSet)):
         return None
     try:
         selector = parse_label_selector(found.spec.selector)
     except SelectorError:
-        # Refused with its own words where selectors are compiled.
+        # The compilation of selectors refuses it, with its own text.
         return None
     if selector is None or selector.matches(labels):
         return None
@@ -207,7 +207,7 @@ def _spec_problem(spec: PodSpec) -> Problem | None:
 
 
 def _rare_problems(spec: PodSpec) -> Iterator[Problem]:
-    """Of the fields in `_RARE`."""
+    """Yield the problems of the fields in `_RARE`."""
     named = {"nodeName": spec.node_name, "priorityClassName": spec.priority_class_name}
     for field, name in named.items():
         if not _is_node_name(name):
@@ -249,9 +249,9 @@ def _container_problems(container: Container) -> Iterator[Problem]:
 
 
 def _resource_problems(resources: ResourceRequirements) -> Iterator[Problem]:
-    """Of requests, limits, and both together (validateResourceRequirements).
+    """Yield problems of requests, limits, and both together (validateResourceRequirements).
 
-    A limit that is missing is let through, of extended resources, too: it changes no decision.
+    A missing limit is accepted, also for extended resources: it changes no decision.
     """
     for field in ("requests", "limits"):
         for problem in _amount_problems(getattr(resources, field), _container_resource):
@@ -333,7 +333,7 @@ def _amount_problems(
 
 
 def _container_resource(name: str) -> Rules:
-    """Why a container cannot ask for a resource (validateContainerResourceName)."""
+    """Return why a container cannot request a resource (validateContainerResourceName)."""
     rules = qualified_name_errors(name)
     if rules:
         return rules

@@ -1,4 +1,4 @@
-"""What admission applied to the objects that are created: how often, and to which first."""
+"""Counts of what admission applied to created objects, with the first object of each."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ POD = "pods"
 
 
 class Applied:
-    """Counts by what was applied (`LimitRange default/small`) and to which kind of object."""
+    """Counts by what was applied (`LimitRange default/small`) and by kind of object."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], tuple[int, str]] = {}
 
     def add(self, what: str, key: str, kind: str = POD) -> None:
-        """key: `namespace/name` of the object; the first one is kept as an example."""
+        """Count one application. key: `namespace/name` of the object; the first is an example."""
         known, first = self._found.get((kind, what), (0, key))
         self._found[kind, what] = known + 1, first
 
     def notes(self) -> Iterator[str]:
-        """One line for each thing that was applied, sorted."""
+        """Yield one line for each thing that was applied, sorted."""
         for (kind, what), (count, first) in sorted(self._found.items(), key=_pods_first):
             example = f" ({first})" if count == 1 else f" (first {first})"
             yield f"Applied, as when {kind} are created: {what}, to {count:,} of them{example}."
@@ -34,7 +34,7 @@ def _pods_first(found: tuple[tuple[str, str], tuple[int, str]]) -> tuple[bool, s
 
 
 def is_stored_pod(pod: Pod) -> bool:
-    """Whether an API server has admitted the pod already: it has a UID, a time, a node or a phase.
+    """Whether an API server has admitted the pod: it has a UID, a time, a node or a phase.
 
     A pod with a node counts as running, as everywhere in manifests.
     """
@@ -45,7 +45,7 @@ def is_stored_pod(pod: Pod) -> bool:
 
 
 def is_stored_claim(claim: PersistentVolumeClaim) -> bool:
-    """As `is_stored_pod`; a claim with a volume counts as bound."""
+    """Whether an API server has admitted the claim; one with a volume counts as bound."""
     meta = claim.metadata
     return bool(
         meta.uid

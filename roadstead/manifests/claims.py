@@ -1,4 +1,4 @@
-"""Claims as they are created: the default storage class, and the claims of ephemeral volumes.
+"""Creation of claims: the default storage class, and the claims of ephemeral volumes.
 
 Upstream: plugin/pkg/admission/storage/storageclass/setdefault, pkg/volume/util/storageclass.go
 (GetDefaultClass) and pkg/controller/volume/ephemeral (1.34). A stored claim without a class and
@@ -18,7 +18,7 @@ BETA_IS_DEFAULT = "storageclass.beta.kubernetes.io/is-default-class"
 
 
 def default_class(classes: Iterable[StorageClass]) -> str | None:
-    """The default class; of several the newest, and of equally new ones the first by name."""
+    """Return the default class; of several the newest, of equally new ones the first by name."""
     marked = [
         each.metadata
         for each in classes
@@ -30,7 +30,7 @@ def default_class(classes: Iterable[StorageClass]) -> str | None:
 
 
 def with_class(claim: PersistentVolumeClaim, default: str | None) -> PersistentVolumeClaim:
-    """The claim with the default class where it names none, not even an empty one."""
+    """Return the claim with the default class if it has no volume and no class, not even ""."""
     named = claim.spec.storage_class_name is not None or BETA_CLASS in claim.metadata.annotations
     if named or default is None or claim.spec.volume_name:
         return claim
@@ -39,7 +39,7 @@ def with_class(claim: PersistentVolumeClaim, default: str | None) -> PersistentV
 
 
 def ephemeral_claims(pod: Pod) -> Iterator[PersistentVolumeClaim]:
-    """The claims that are made of a pod's own templates. InputError where one is wrong."""
+    """Yield the claims that a pod's ephemeral volumes create; InputError if a template is wrong."""
     for volume in pod.spec.volumes:
         if volume.ephemeral is not None and volume.ephemeral.volume_claim_template:
             template = volume.ephemeral.volume_claim_template
@@ -48,7 +48,7 @@ def ephemeral_claims(pod: Pod) -> Iterator[PersistentVolumeClaim]:
 
 
 def _owned(pod: Pod, name: str, metadata: object, spec: object) -> PersistentVolumeClaim:
-    """The claim that the ephemeral volume controller makes of a template."""
+    """Build the claim that the ephemeral volume controller makes from a template."""
     namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
     uid = pod.metadata.uid or f"{namespace}/{pod.metadata.name}"
     owner = {"kind": "Pod", "name": pod.metadata.name, "uid": uid, "controller": True}

@@ -1,4 +1,4 @@
-"""Manifests gathered by kind: read, validated, defaulted, each object known by one source."""
+"""Objects collected from manifests by kind: read, validated, defaulted, each with one source."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from roadstead.protocol.objects import (
 
 T = TypeVar("T", bound=ApiObject)
 ObjectKey = tuple[str, str, str]
-"""(kind, namespace, name); the namespace is "" for objects that have none."""
+"""(kind, namespace, name); the namespace is "" for cluster-scoped objects."""
 
 FINISHED_PHASES = ("Succeeded", "Failed")
 TEMPLATE = b"{{"
@@ -66,18 +66,17 @@ CLUSTER_SCOPED = frozenset(
 
 
 _BUILT_IN_GROUPS = frozenset({*API_GROUPS.values(), "extensions"})
-"""Groups in which Kubernetes has kinds of our names; others may have kinds of the same names."""
+"""Groups of Kubernetes' own kinds; other groups may have kinds of the same names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
     """Objects by kind, in the order they were read.
 
-    pods: without those that have finished (the scheduler never sees them; `finished` has them).
-    ignored: kind -> count of objects that scheduling does not look at. pod_makers: kind -> names
-    and sources of those of kinds that Kubernetes does not have, and that hold the spec of a pod.
-    unknown: what was said of fields that Kubernetes does not have, which are left out. sources:
-    where each object is from.
+    pods: without finished ones (the scheduler never sees them; `finished` has them).
+    ignored: kind -> count of objects that scheduling does not use. pod_makers: kind -> names and
+    sources of objects with a pod spec whose kind Kubernetes does not have. unknown: messages on
+    fields that Kubernetes does not have, which are left out. sources: the source of each object.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -118,13 +117,13 @@ def read_manifests(
     priority_classes: Sequence[PriorityClass] = (),
     is_strict: bool = False,
 ) -> Manifests:
-    """All objects in files, folders (searched for *.yaml, *.yml, *.json), globs and "-".
+    """Read all objects in files, folders (searched for *.yaml, *.yml, *.json), globs and "-".
 
     priority_classes: those of manifests read before, which pods may name, too. is_strict: a field
     that Kubernetes does not have is an error, as with `kubectl --validate=strict`.
 
     Raises:
-        InputError: a path, text or object that is wrong, or an object that stands twice.
+        InputError: a path, text or object that is wrong, or an object that occurs twice.
     """
     gathered = _Gathered(is_strict=is_strict)
     with _collector_paused():
@@ -146,9 +145,9 @@ def _documents(text: bytes, source: str) -> Iterator[object]:
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """No garbage collection while many objects are made that all stay (14 -> 4 us per object).
+    """Pause garbage collection while many long-lived objects are made (14 -> 4 us per object).
 
-    What was made is frozen: later collections leave it alone, reference counts still free it.
+    The new objects are frozen: later collections skip them, reference counts still free them.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -161,7 +160,7 @@ def _collector_paused() -> Iterator[None]:
 
 
 class _Gathered:
-    """Objects as they come in, and where each was seen."""
+    """Collector of objects, with the source of each."""
 
     def __init__(self, *, is_strict: bool) -> None:
         self._is_strict = is_strict
@@ -220,7 +219,7 @@ class _Gathered:
         if kind == "Node":
             check_node(cast("Node", found), source=source)
         elif kind != "Pod":
-            # A pod is checked together with what is filled in.
+            # A pod is checked later, together with its defaults.
             check_object(kind, found, source=source)
         namespace = "" if kind in CLUSTER_SCOPED else found.metadata.namespace or DEFAULT_NAMESPACE
         key = (kind, namespace, found.metadata.name)
@@ -232,7 +231,7 @@ class _Gathered:
             self._pod_sources.append(source)
 
     def _named(self, kind: str, document: dict[str, object]) -> dict[str, object]:
-        """With the name that the API server would make up for `generateName`."""
+        """Return the document with a name, generated from `generateName` if it has none."""
         metadata = document.get("metadata")
         if not isinstance(metadata, dict) or metadata.get("name"):
             return document
@@ -292,7 +291,7 @@ class _Gathered:
 
 
 def _items(item_kind: str, document: dict[str, object], source: str) -> Iterator[dict[str, object]]:
-    """Items of a `List` of objects with kinds, or of a typed one, whose items may have none."""
+    """Yield the items of a `List`, or of a typed list, whose items may have no kind."""
     items = document["items"]
     if items is None:
         return
@@ -306,11 +305,11 @@ def _items(item_kind: str, document: dict[str, object], source: str) -> Iterator
         if item_kind and "kind" not in item:
             item = {"apiVersion": version, **item, "kind": item_kind}
         yield item
-        items[index] = None  # Its model has taken its place: the memory serves the next ones.
+        items[index] = None  # Its model is built; the document's memory can be reused.
 
 
 def _named_in(document: dict[str, object], source: str) -> str:
-    """`namespace/name (source)` of an object of any kind."""
+    """Return `namespace/name (source)` of an object of any kind."""
     metadata = document.get("metadata")
     given = metadata if isinstance(metadata, dict) else {}
     name = given.get("name") or given.get("generateName") or "without a name"
@@ -319,18 +318,18 @@ def _named_in(document: dict[str, object], source: str) -> str:
 
 
 def _plain(value: object) -> str:
-    """A value as text, cut short, without the quotes of `cut_short` around a text."""
+    """Return a value as text, cut short, without the quotes that `cut_short` puts around a text."""
     return cut_short(value).strip('"')
 
 
 def _keys(document: dict[str, object]) -> str:
-    """The first keys of a document: all that tells which one it is."""
+    """Return the first keys of a document, by which an error identifies it."""
     shown = ", ".join(cut_short(key) for key in list(document)[:_KEYS_SHOWN])
     return f"{shown}, …" if len(document) > _KEYS_SHOWN else shown
 
 
 def _holds_pod_spec(document: object, depth: int = 0) -> bool:
-    """Whether containers with images stand in an object, not too deep."""
+    """Whether an object contains containers with images, down to some depth."""
     if depth > _POD_SPEC_DEPTH_MAX or not isinstance(document, dict):
         return False
     containers = document.get("containers")

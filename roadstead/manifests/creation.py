@@ -1,12 +1,12 @@
-"""What admission makes of pods and claims that are created, and which of them it refuses.
+"""Admission of created pods and claims: what it changes, and which of them it refuses.
 
-Objects that an API server has stored already (`is_stored_pod`) are left as they are, and count as
-used in quotas. The others are created in the order in which they are given: claims of manifests,
-claims of stateful sets, pods, claims of ephemeral volumes. What is refused is not created, as in a
-cluster: a controller tries it again and again, and the scheduler never sees it.
+Objects that an API server has stored already (`is_stored_pod`) are not changed, and count as used
+in quotas. The others are created in the given order: claims of manifests, claims of stateful sets,
+pods, claims of ephemeral volumes. A refused object is not created, as in a cluster: its controller
+retries again and again, and the scheduler never sees it.
 
-Priority classes, tolerations and defaults of fields: `roadstead.manifests.defaults`. What is wrong
-with an object by itself ends a run: `roadstead.manifests.admission`.
+Priority classes, tolerations and defaults of fields: `roadstead.manifests.defaults`. An object that
+is invalid by itself ends a run: `roadstead.manifests.admission`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from roadstead.protocol.objects import PersistentVolumeClaim, Pod
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An object that is not created. reason: in upstream's words where it has some."""
+    """An object that is not created. reason: upstream's text where it has one."""
 
     found: Pod | PersistentVolumeClaim
     reason: str
@@ -35,9 +35,9 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What is there once everything that admission lets in is created.
+    """All objects that exist after admission.
 
-    notes: what was applied, and what of the cluster's rules was not looked at.
+    notes: what was applied, and which rules of the cluster were not checked.
     """
 
     pods: tuple[Pod, ...]
@@ -53,8 +53,8 @@ def create(
 ) -> Created:
     """Admit the pods and claims that are not stored yet.
 
-    cluster: its limit ranges, quotas and classes, its own claims and finished pods. pods: all of
-    them, defaults filled in. made_claims: those that stateful sets make.
+    cluster: its limit ranges, quotas and classes, its own claims and finished pods. pods: all pods,
+    defaults filled in. made_claims: the claims that stateful sets create.
 
     Raises:
         InputError: the template of an ephemeral volume is wrong.
@@ -83,7 +83,7 @@ class _Creation:
             if is_stored_claim(claim) or object_key(claim) in in_use:
                 self._claims[object_key(claim)] = claim
         for pod in stored:
-            # Their claims were made with them, and are only missing among the manifests.
+            # Their claims were created with them; only the manifests lack them.
             for claim in map(self._classed, ephemeral_claims(pod)):
                 self._claims.setdefault(object_key(claim), claim)
         self._quotas.count_stored(stored, self._cluster.finished, self._claims.values())
@@ -115,7 +115,7 @@ class _Creation:
                 self._claims[key] = claim
 
     def _created(self, pods: Iterable[Pod]) -> Iterator[Pod]:
-        """The stored pods, and those of the others that are admitted, in order."""
+        """Yield the stored pods and the admitted ones, in order."""
         for pod in pods:
             if is_stored_pod(pod):
                 yield pod
@@ -143,7 +143,7 @@ class _Creation:
         return pod
 
     def _check_own_claims(self, pod: Pod, namespace: str) -> None:
-        """A stateful set makes no pod whose claims it could not make."""
+        """Refuse a pod of a stateful set if one of its claims was refused."""
         owner = pod.metadata.controller
         if not self._refused_claims or owner is None or owner.kind != "StatefulSet":
             return
@@ -155,7 +155,7 @@ class _Creation:
 
 
 def _claims_in_use(stored: Iterable[Pod]) -> Iterator[tuple[str, str]]:
-    """The claims of stored pods, which are stored, too, whatever their manifests say."""
+    """Yield the claims of stored pods: these are stored, too, whatever their manifests say."""
     for pod in stored:
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is not None:

@@ -43,7 +43,7 @@ _NETWORK_UNAVAILABLE = Toleration(
 def daemon_pods(
     daemon: DaemonSet, nodes: Sequence[Node], present: Sequence[Pod], names: PodNames
 ) -> Iterator[Pod]:
-    """A pod for each eligible node that has none of this daemon set's."""
+    """Yield a pod for each eligible node that has none of this daemon set."""
     key, namespace = workload_key(daemon), daemon.metadata.namespace or DEFAULT_NAMESPACE
     served = {node_of(pod) for pod in present if controller_key(pod) == key}
     template = _tolerant(_plain_pod(daemon))
@@ -60,7 +60,7 @@ def _name(daemon: str, node: str, again: int) -> str:
 
 
 def node_of(pod: Pod) -> str:
-    """The node that a daemon pod runs on or is made for."""
+    """Return the node on which a daemon pod runs, or the one that its affinity names."""
     affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
     required = affinity and affinity.required_during_scheduling_ignored_during_execution
     names = [
@@ -81,7 +81,7 @@ def _plain_pod(daemon: DaemonSet) -> Pod:
 
 
 def _tolerant(pod: Pod) -> Pod:
-    """The pod with the tolerations that the controller adds (AddOrUpdateDaemonPodTolerations)."""
+    """Add the tolerations that the controller adds (AddOrUpdateDaemonPodTolerations)."""
     added = [*_TOLERATED, *([_NETWORK_UNAVAILABLE] if pod.spec.host_network else [])]
     own = pod.spec.tolerations
     tolerations = (*own, *(each for each in added if each not in own))
@@ -105,7 +105,7 @@ def _should_run(pod: PodFacts, node: NodeFacts) -> bool:
 
 
 def _pinned(pod: Pod, name: str, node: str) -> Pod:
-    """The pod for one node: its required node affinity becomes the node's name."""
+    """Return the pod for one node: its required node affinity becomes the node's name."""
     term = NodeSelectorTerm(
         match_fields=(SelectorRequirement(key="metadata.name", operator="In", values=[node]),)
     )

@@ -1,7 +1,7 @@
-"""What the API server fills in for a raw manifest (upstream pkg/apis/core/v1/defaults.go, 1.34, and
-plugin/pkg/admission/defaulttolerationseconds).
+"""Defaults that the API server sets in a raw manifest.
 
-Objects that come from an API server have all this already, and filling it in again changes nothing.
+Upstream: pkg/apis/core/v1/defaults.go (1.34) and plugin/pkg/admission/defaulttolerationseconds.
+Objects from an API server have all of them already; setting them again changes nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SYSTEM_PRIORITIES = {
     "system-node-critical": 2_000_001_000,
 }
 MILLI = -3
-"""Amounts are rounded up to thousandths (SetDefaults_ResourceList)."""
+"""The scale to which amounts are rounded up: thousandths (SetDefaults_ResourceList)."""
 
 EVICTED_AFTER_S = 300
 _TOLERATED_FOR_A_WHILE = tuple(
@@ -51,10 +51,10 @@ _NO_CLASSES: Mapping[str, PriorityClass] = {}
 def default_pod(
     pod: Pod, classes: Mapping[str, PriorityClass] = _NO_CLASSES, *, source: str = ""
 ) -> Pod:
-    """The pod as the API server would store it.
+    """Return the pod as the API server would store it.
 
-    Filled in: namespace, scheduler, priority of its class, requests from limits, requests of the
-    pod as a whole, host ports under host networking, the keys to match of pod affinity, and
+    Filled in: namespace, scheduler, priority of its class, requests from limits, pod-level
+    requests, host ports under host networking, the match label keys of pod affinity, and
     tolerations of nodes that are not ready or reachable. Amounts are rounded up to thousandths.
 
     Raises:
@@ -87,7 +87,7 @@ def default_pod(
 
 
 def default_node(node: Node) -> Node:
-    """The node as the API server would store it: what it has is what pods may use."""
+    """Return the node as the API server would store it: allocatable defaults to capacity."""
     allocatable = node.status.allocatable or node.status.capacity
     allocatable = _rounded(allocatable)
     if allocatable is node.status.allocatable:
@@ -97,7 +97,7 @@ def default_node(node: Node) -> Node:
 
 
 def _rounded(amounts: dict[str, Quantity]) -> dict[str, Quantity]:
-    """Amounts in whole thousandths; the same object where they are that already."""
+    """Round amounts up to thousandths; return the same object if nothing changes."""
     if all(each.exponent >= MILLI for each in amounts.values()):
         return amounts
     return {name: each.rounded_up(MILLI) for name, each in amounts.items()}
@@ -105,7 +105,7 @@ def _rounded(amounts: dict[str, Quantity]) -> dict[str, Quantity]:
 
 @by_identity
 def _tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
-    """With those that DefaultTolerationSeconds adds where none is like them."""
+    """Add the tolerations of DefaultTolerationSeconds that no given one covers."""
     missing = tuple(
         each
         for each in _TOLERATED_FOR_A_WHILE
@@ -119,7 +119,7 @@ def _tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
 
 @by_identity
 def has_default_tolerations(tolerations: tuple[Toleration, ...]) -> bool:
-    """Whether `default_pod` added any of these: its own objects are among them."""
+    """Whether `default_pod` added any of these: it adds the same objects to every pod."""
     return any(each is added for each in tolerations for added in _TOLERATED_FOR_A_WHILE)
 
 
@@ -145,7 +145,7 @@ def _priority(pod: Pod, classes: Mapping[str, PriorityClass], source: str) -> di
 
 
 def _global_default(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
-    """Of several defaults the admission plugin takes the lowest."""
+    """Return the default class; of several the one of the lowest value, as the admission plugin."""
     defaults = [each for each in classes.values() if each.global_default]
     return min(defaults, key=lambda each: each.value, default=None)
 
@@ -193,7 +193,7 @@ def _container(container: Container, host_network: bool) -> Container:
 def _pod_level_requests(
     pod: Pod, changes: dict[str, object], resources: ResourceRequirements
 ) -> dict[str, object]:
-    """Pod-level requests where the pod names some: of its containers first, then of its limits."""
+    """Complete the pod-level requests of a pod that has some: from containers, then from limits."""
     if not (resources.requests or resources.limits):
         return {}
     bare = pod.spec.model_copy(update={**changes, "resources": None, "overhead": {}})
@@ -219,7 +219,7 @@ def _has_keys_anywhere(affinity: Affinity) -> bool:
 
 
 def _merged_affinity(affinity: Affinity | None, labels: Mapping[str, str]) -> Affinity | None:
-    """The keys to match, written into the selectors (pkg/registry/core/pod/strategy.go)."""
+    """Merge the match label keys into the selectors (pkg/registry/core/pod/strategy.go)."""
     if affinity is None or not _has_keys_anywhere(affinity):
         return affinity
     changes = {

@@ -1,10 +1,10 @@
-"""Deployments to replica sets, as their controller scales them and rolls them out.
+"""Expansion of deployments to replica sets, as their controller scales and rolls them out.
 
-    template as before ──► the replica set is scaled up to what the deployment wants
-    another template   ──► a replica set is made for all replicas; the old pods stay
-    no replica set     ──► one is made for what running pods of the deployment leave
+    same template   ──► the replica set is scaled up to the deployment's replicas
+    other template  ──► a replica set is created for all replicas; the old pods stay
+    no replica set  ──► one is created for the replicas that running pods of the deployment leave
 
-Pods that run are never taken away: of a deployment that wants fewer than there are, none is made.
+Running pods are never removed: a deployment that wants fewer pods than it has gets no new ones.
 
 Upstream: pkg/controller/deployment (sync.go, rolling.go), at the end of a rollout.
 """
@@ -38,7 +38,7 @@ from roadstead.protocol.objects import (
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSets:
-    """there: those of the manifests, as their deployments want them. made: those that were made."""
+    """Replica sets of deployments. there: those of the manifests, scaled. made: created ones."""
 
     there: tuple[ReplicaSet, ...]
     made: tuple[ReplicaSet, ...]
@@ -46,7 +46,7 @@ class ReplicaSets:
 
 
 def replica_sets_for(manifests: Manifests) -> ReplicaSets:
-    """The replica sets that the deployments among the manifests come to."""
+    """Scale or create the replica sets of the deployments among the manifests."""
     there = list(manifests.replica_sets)
     made: list[ReplicaSet] = []
     notes: list[str] = []
@@ -77,7 +77,7 @@ def _rollout_note(deployment: Deployment, wanted: int, total: int) -> Iterator[s
 
 
 def _is_same(template: PodTemplate, deployment: Deployment) -> bool:
-    """Whether a replica set makes the pods that a deployment wants."""
+    """Whether a replica set has a deployment's template, apart from the template hash."""
     return _comparable(template) == _comparable(deployment.spec.template)
 
 
@@ -88,8 +88,10 @@ def _comparable(template: PodTemplate) -> tuple[object, object]:
 
 
 def _adrift(deployment: Deployment, pods: Sequence[Pod]) -> Iterator[Pod]:
-    """Pods of a deployment whose replica set is not among the manifests: its name is the
-    deployment's and the hash of their template."""
+    """Yield the pods of a deployment by the name of their replica set, which the manifests lack.
+
+    That name is the deployment's name and the hash of the pod's template.
+    """
     namespace, name = object_key(deployment)
     for pod in pods:
         revision = pod.metadata.labels.get(TEMPLATE_HASH, "")
@@ -125,7 +127,7 @@ def _replica_set(deployment: Deployment) -> ReplicaSet:
 
 
 def owned_meta(owner: Workload, name: str, labels: dict[str, str]) -> ObjectMeta:
-    """The metadata of what a workload makes."""
+    """Return the metadata of an object that a workload creates."""
     reference = controlled_by(owner, owner.metadata.uid)
     namespace = owner.metadata.namespace or DEFAULT_NAMESPACE
     return ObjectMeta(name=name, namespace=namespace, labels=labels, owner_references=(reference,))

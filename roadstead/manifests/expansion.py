@@ -1,7 +1,7 @@
-"""Workloads to the pods that their controllers would make (upstream pkg/controller, 1.34).
+"""Expansion of workloads to the pods that their controllers create (upstream pkg/controller, 1.34).
 
-A workload makes only what is missing: what is among the manifests already, pods or the replica sets
-and jobs in between, is not made twice. Names are made up, but the same manifests give the same.
+A workload creates only what is missing: pods, replica sets and jobs that are among the manifests
+are not created again. Names are generated, but equal manifests give equal names.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ PODS_MAX = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """What the controllers made, defaults filled in.
+    """Objects that the controllers create, defaults filled in.
 
-    made_by: the workload behind each replica set, job and claim that was made, by its own key.
-    notes: what a person should know of it.
+    made_by: key of each created replica set, job and claim → key of its workload.
+    notes: messages for the user.
     """
 
     pods: tuple[Pod, ...]
@@ -61,10 +61,10 @@ class Expansion:
 
 
 def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
-    """The pods that the workloads among `manifests` still lack on a cluster of `nodes`.
+    """Create the pods that the workloads among `manifests` lack on a cluster of `nodes`.
 
     Raises:
-        InputError: a template makes no sound pod, or the workloads ask for too many.
+        InputError: a template makes an invalid pod, or the workloads have too many pods.
     """
     _check_total(manifests)
     existing = Counter(controller_key(each) for each in manifests.pods)
@@ -97,7 +97,7 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
 
 
 def _check_total(manifests: Manifests) -> None:
-    """Before anything is made: a replica count is easily mistyped."""
+    """Refuse too many pods before any is created: a replica count is easily mistyped."""
     wanted: list[tuple[Workload, int]] = [
         *((each, each.spec.replicas) for each in manifests.replication_controllers),
         *((each, each.spec.replicas) for each in manifests.replica_sets),
@@ -127,7 +127,7 @@ def _name(owner: Workload, base: str, index: int, names: PodNames) -> str:
 
 
 def _jobs(manifests: Manifests) -> Iterator[Job]:
-    """The first job of each cron job that has none yet."""
+    """Yield the first job of each cron job that has none yet and is not suspended."""
     owned = {controller_key(each) for each in manifests.jobs}
     for cron in manifests.cron_jobs:
         if workload_key(cron) not in owned and not cron.spec.suspend:
@@ -141,7 +141,7 @@ def _job(cron: CronJob) -> Job:
 
 
 def _job_pods(job: Job, existing: int, names: PodNames) -> Iterator[Pod]:
-    """As many as run at once: no more than the parallelism, no more than the completions."""
+    """Yield the missing ones of the pods that run at once: at most parallelism and completions."""
     spec = job.spec
     wanted = 1 if spec.parallelism is None else spec.parallelism
     if spec.completions is not None:

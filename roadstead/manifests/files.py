@@ -1,4 +1,4 @@
-"""The files behind paths: files, folders, globs and standard input."""
+"""Reading of files, folders, globs and standard input."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _GLOB_CHARS = frozenset("*?[")
 
 
 def read_texts(paths: Sequence[str], *, stdin: BinaryIO) -> Iterator[tuple[str, bytes]]:
-    """(source, text) of every file behind the paths, each file once, folders in sorted order.
+    """Yield (source, text) of every file of the paths, each file once, folders in sorted order.
 
     Raises:
-        InputError: a path that leads nowhere, a file that cannot be read or is too large.
+        InputError: a path without a file, or a file that cannot be read or is too large.
     """
     seen: set[str] = set()
     for path in paths:
@@ -70,7 +70,7 @@ def _read_stdin(stdin: BinaryIO) -> tuple[str, bytes]:
 
 
 def _bounded(file: BinaryIO, source: str) -> bytes:
-    # In pieces: `read` makes room at once for as much as it is asked for.
+    # In pieces, because `read` allocates the requested size at once.
     pieces, size = [], 0
     while piece := file.read(PIECE_BYTES):
         pieces.append(piece)

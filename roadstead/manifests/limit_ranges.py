@@ -1,8 +1,8 @@
 """Limit ranges: defaults of containers, and bounds by which a pod or a claim is refused.
 
-Upstream: plugin/pkg/admission/limitranger/admission.go (1.34), words included. Defaults of all
-ranges are set first, then each range is checked; ranges of a namespace in order of their names,
-where upstream has no order. A resize of a pod that runs is not looked at.
+Upstream: plugin/pkg/admission/limitranger/admission.go (1.34), messages included. Defaults of all
+ranges are set first, then each range is checked; ranges of a namespace in order of their names;
+upstream has no order. A resize of a running pod is not checked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from roadstead.protocol.objects import (
 from roadstead.protocol.quantity import Quantity
 
 POD_LEVEL = ("cpu", "memory")
-"""Resources whose pod-level amounts replace those of the containers here; no huge pages."""
+"""Resources whose pod-level amounts replace those of the containers here; not huge pages."""
 
 MILLI_MAX = (2**63 - 1) // 1000
 """Amounts up to this are compared in thousandths (resource.MaxMilliValue)."""
@@ -36,7 +36,7 @@ Rule = Callable[[str, str, Quantity, Amounts, Amounts], str]
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """A limit range. requests, limits: what its containers get where they name none."""
+    """A limit range. requests, limits: defaults for containers that name none."""
 
     key: str
     items: Sequence[LimitRangeItem]
@@ -55,12 +55,12 @@ class LimitRanges:
             items = each.spec.limits
             found = _Range(f"{namespace}/{each.metadata.name}", items, *_defaults(items))
             self._ranges.setdefault(namespace, []).append(found)
-        # Kept with the parts themselves, so that no other parts have their ids meanwhile.
+        # Values hold the parts themselves, so that their ids are not reused.
         self._changed: dict[tuple[int, str], tuple[object, tuple[Container, ...]]] = {}
         self._checked: dict[tuple[object, ...], tuple[object, str]] = {}
 
     def defaulted(self, spec: PodSpec, namespace: str, key: str) -> PodSpec:
-        """The spec with the defaults of its namespace. key: of the pod, for the notes."""
+        """Return the spec with the defaults of its namespace. key: of the pod, for the notes."""
         for each in self._ranges.get(namespace, ()):
             changed = self._with_defaults(spec, each)
             if changed is not spec:
@@ -69,7 +69,7 @@ class LimitRanges:
         return spec
 
     def pod_problem(self, spec: PodSpec, namespace: str) -> str:
-        """Why the ranges of a namespace refuse a pod, defaults set; "" where they do not."""
+        """Return why the ranges of a namespace refuse a defaulted pod; "" if they do not."""
         ranges = self._ranges.get(namespace)
         if ranges is None:
             return ""
@@ -82,7 +82,7 @@ class LimitRanges:
         return known[1]
 
     def claim_problem(self, claim: PersistentVolumeClaim, namespace: str) -> str:
-        """Why the ranges of a namespace refuse a claim; "" where they do not."""
+        """Return why the ranges of a namespace refuse a claim; "" if they do not."""
         requests = claim.spec.resources.requests
         for each in self._ranges.get(namespace, ()):
             if problem := _joined(_claim_problems(requests, each.items)):
@@ -105,7 +105,7 @@ class LimitRanges:
 
 
 def _defaults(items: Sequence[LimitRangeItem]) -> tuple[Amounts, Amounts]:
-    """(requests, limits) of containers that name none (SetDefaults_LimitRangeItem)."""
+    """Return (requests, limits) of containers that name none (SetDefaults_LimitRangeItem)."""
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
     for item in items:
@@ -127,19 +127,19 @@ def _with_defaults(container: Container, requests: Amounts, limits: Amounts) -> 
 
 
 def _joined(problems: Iterable[str]) -> str:
-    """The texts as one (utilerrors.NewAggregate): each once, in brackets if there are several."""
+    """Join texts as utilerrors.NewAggregate: each once, in brackets if there are several."""
     texts = list(dict.fromkeys(problems))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
 
 def _pod_problems(spec: PodSpec, items: Iterable[LimitRangeItem]) -> Iterator[str]:
-    """PodValidateLimitFunc."""
+    """Yield the problems of a pod (PodValidateLimitFunc)."""
     for item in items:
         if item.type == "Container":
             for each in (*spec.containers, *spec.init_containers):
                 yield from _problems(item, requests_of(each), limits_of(each))
         elif item.type == "Pod":
-            # Neither overhead nor a status counts here, unlike in quotas.
+            # Neither overhead nor status counts here, unlike in quotas.
             resources = spec.resources or ResourceRequirements()
             requests = total(spec, requests_of) | _pod_level(resources.requests)
             yield from _problems(
@@ -164,7 +164,7 @@ def _problems(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Itera
 
 
 def _claim_problems(requests: Amounts, items: Iterable[LimitRangeItem]) -> Iterator[str]:
-    """PersistentVolumeClaimValidateLimitFunc: limits of claims are never looked at."""
+    """Yield the problems of a claim, limits ignored (PersistentVolumeClaimValidateLimitFunc)."""
     for item in items:
         if item.type != "PersistentVolumeClaim":
             continue
@@ -216,7 +216,7 @@ def _above_ratio(of: str, name: str, bound: Quantity, requests: Amounts, limits:
     if not limit:
         return f"{rule} no limit is specified or limit is 0"
     ratio = limit / request
-    # In thousandths where they are exact enough, as upstream: 1.5 is a ratio, too.
+    # In thousandths if amounts are small enough, as upstream: a ratio may be 1.5.
     is_milli = bound.value() <= MILLI_MAX
     exceeds = ratio * 1000 > bound.milli_value() if is_milli else ratio > bound.value()
     return f"{rule} provided ratio is {ratio:f}" if exceeds else ""
@@ -225,7 +225,7 @@ def _above_ratio(of: str, name: str, bound: Quantity, requests: Amounts, limits:
 def _comparable(
     request: Quantity | None, limit: Quantity | None, bound: Quantity
 ) -> tuple[int, int, int]:
-    """The amounts in one unit (requestLimitEnforcedValues); what is absent is 0."""
+    """Convert the amounts to one unit (requestLimitEnforcedValues); an absent one is 0."""
     all_three = request or _ZERO, limit or _ZERO, bound
     values = all_three[0].value(), all_three[1].value(), bound.value()
     if max(values) <= MILLI_MAX:

@@ -1,4 +1,4 @@
-"""What the containers of a pod ask for together, by their specs or with their statuses.
+"""Total requests and limits of a pod's containers, by their specs or with their statuses.
 
 Upstream: component-helpers/resource/helpers.go (AggregateContainerLimits, PodLimits) and
 podRequests and podLimits of plugin/pkg/admission/limitranger (1.34).
@@ -27,7 +27,7 @@ def limits_of(container: Container) -> Amounts:
 
 
 def total(spec: PodSpec, amounts_of: Callable[[Container], Amounts]) -> dict[str, Quantity]:
-    """Containers and sidecars, or an init container with the sidecars before it if that is more."""
+    """Sum containers and sidecars, or an init container and earlier sidecars if that is more."""
     running: dict[str, Quantity] = {}
     for container in spec.containers:
         _add(running, amounts_of(container))
@@ -47,12 +47,12 @@ def total(spec: PodSpec, amounts_of: Callable[[Container], Amounts]) -> dict[str
 
 
 def pod_limits(pod: Pod) -> dict[str, Quantity]:
-    """The limits of a whole pod: pod-level ones replace those of containers; with overhead.
+    """Return the limits of a pod: pod-level ones replace those of containers; plus overhead.
 
-    Overhead is added only to limits that are there. A container that was resized counts with the
-    limits of its status, too.
+    Overhead is added only to existing limits. A resized container counts with the maximum of spec
+    and status, or with its status if the node cannot resize it.
     """
-    # Init containers that end are not resized.
+    # Init containers that terminate are not resized.
     ending = {each.name for each in pod.spec.init_containers if not is_sidecar(each)}
     statuses = {name: each for name, each in resized(pod).items() if name not in ending}
 

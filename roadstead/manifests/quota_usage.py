@@ -1,4 +1,4 @@
-"""What pods and claims use of a quota, and which quotas count them.
+"""Quota usage of pods and claims, and the quotas that count them.
 
 Upstream: pkg/quota/v1/evaluator/core/pods.go and persistent_volume_claims.go (1.34).
 """
@@ -36,17 +36,17 @@ _BY_CLASS = ".storageclass.storage.k8s.io/"
 MUST_BE_NAMED = frozenset(
     f"{prefix}{name}" for prefix in ("", REQUESTS, LIMITS) for name in ("cpu", "memory")
 )
-"""Resources that each container must name where a quota has them (validationSet)."""
+"""Resources that each container must name if a quota limits them (validationSet)."""
 
 _ONE = Quantity(1)
 
 
 @dataclass(frozen=True, slots=True)
 class PodUsage:
-    """What pods of one shape use.
+    """Usage of pods that share their containers, pod-level resources and overhead.
 
-    containers: name → resources of quotas that it names; None where the pod names some as a whole,
-    which excuses its containers.
+    containers: name → resources of quotas that it names; None if the pod has pod-level resources,
+    which excuse its containers.
     """
 
     amounts: Amounts
@@ -55,14 +55,14 @@ class PodUsage:
 
 
 class PodUsages:
-    """Usage of pods; those that share their containers share the answer."""
+    """Cache of usage: pods that share their containers share the result."""
 
     def __init__(self) -> None:
-        # With the parts themselves, so that no others have their ids.
+        # Values hold the parts themselves, so that their ids are not reused.
         self._known: dict[tuple[int, ...], tuple[object, PodUsage]] = {}
 
     def of(self, pod: Pod) -> PodUsage:
-        """The usage of a pod that is not finished."""
+        """Return the usage of a pod that is not finished."""
         if resized(pod):
             return _usage(pod)
         spec = pod.spec
@@ -74,7 +74,7 @@ class PodUsages:
 
 
 def of_pods(names: Iterable[str]) -> Iterator[str]:
-    """Those of a quota's resources that pods use (MatchingResources)."""
+    """Yield those of a quota's resources that pods use (MatchingResources)."""
     pages = (HUGE_PAGES_PREFIX, f"{REQUESTS}{HUGE_PAGES_PREFIX}")
     for name in names:
         is_native = "/" not in name or NATIVE_DOMAIN in name
@@ -87,7 +87,7 @@ def of_pods(names: Iterable[str]) -> Iterator[str]:
 
 
 def of_claims(names: Iterable[str]) -> Iterator[str]:
-    """Those of a quota's resources that claims use."""
+    """Yield those of a quota's resources that claims use."""
     suffixes = tuple(f"{_BY_CLASS}{each}" for each in _CLAIM_RESOURCES)
     for name in names:
         if name in _CLAIM_RESOURCES or name == CLAIM_COUNT or name.endswith(suffixes):
@@ -95,7 +95,7 @@ def of_claims(names: Iterable[str]) -> Iterator[str]:
 
 
 def claim_usage(claim: PersistentVolumeClaim) -> Amounts:
-    """What a claim uses. A resize of its volume under way is not looked at."""
+    """Return the usage of a claim. A resize of its volume that is under way is ignored."""
     spec = claim.spec
     class_name = claim.metadata.annotations.get(BETA_CLASS, spec.storage_class_name or "")
     prefixes = ("", f"{class_name}{_BY_CLASS}") if class_name else ("",)
@@ -109,7 +109,7 @@ def claim_usage(claim: PersistentVolumeClaim) -> Amounts:
 
 
 def missing_resources(usage: PodUsage, required: frozenset[str]) -> str:
-    """What containers must name and do not, in upstream's words; "" for nothing (Constraints)."""
+    """Return what containers must name and do not, in upstream's words, or "" (Constraints)."""
     if usage.containers is None:
         return ""
     missing: dict[str, set[str]] = {}
@@ -121,7 +121,7 @@ def missing_resources(usage: PodUsage, required: frozenset[str]) -> str:
 
 
 def pod_in_scope(pod: Pod, usage: PodUsage, scope: ScopeRequirement) -> bool:
-    """Whether a scope of a quota holds a pod (podMatchesScopeFunc)."""
+    """Whether a quota's scope includes a pod (podMatchesScopeFunc)."""
     deadline = pod.spec.active_deadline_seconds
     is_terminating = deadline is not None and deadline >= 0
     match scope.scope_name:
@@ -141,7 +141,7 @@ def pod_in_scope(pod: Pod, usage: PodUsage, scope: ScopeRequirement) -> bool:
 
 
 def claim_in_scope(claim: PersistentVolumeClaim, scope: ScopeRequirement) -> bool:
-    """Whether a scope of a quota holds a claim; only classes of volume attributes do."""
+    """Whether a quota's scope includes a claim; only classes of volume attributes do."""
     if scope.scope_name != "VolumeAttributesClass":
         return False
     return _matches(claim.spec.volume_attributes_class_name or "", scope)
@@ -162,7 +162,7 @@ def _usage(pod: Pod) -> PodUsage:
 
 
 def _compute(requests: Amounts, limits: Amounts) -> Mapping[str, Quantity]:
-    """Amounts under the names of quotas (podComputeUsageHelper)."""
+    """Return amounts under the names of quotas (podComputeUsageHelper)."""
     found = {"pods": _ONE}
     for name, amount in requests.items():
         is_pages = name.startswith(HUGE_PAGES_PREFIX)
@@ -175,7 +175,7 @@ def _compute(requests: Amounts, limits: Amounts) -> Mapping[str, Quantity]:
 
 
 def _is_best_effort(parts: Iterable[Amounts]) -> bool:
-    """Whether nothing asks for processors or memory (ComputePodQOS)."""
+    """Whether no part requests or limits cpu or memory (ComputePodQOS)."""
     return not any(
         name in ("cpu", "memory") and amount.unscaled
         for amounts in parts

@@ -1,11 +1,11 @@
-"""Quotas: what pods and claims of a namespace use together, and who is not created for that.
+"""Resource quotas: the usage of pods and claims, and the refusal of those that exceed it.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go
-(CheckRequest, 1.34), words included. Quotas of a namespace are asked in order of their names, where
-upstream has no order. `spec.hard` counts, as once the quota controller has seen it.
+(CheckRequest, 1.34), messages included. Quotas of a namespace are checked in order of their names;
+upstream has no order. `spec.hard` applies, as once the quota controller has seen it.
 
-What is used is counted from the manifests. Where they hold no stored pod (or claim) of a namespace,
-`status.used` of its quotas counts instead: a cluster whose pods were not exported, too.
+Usage is counted from the manifests. If they hold no stored pod (or claim) of a namespace,
+`status.used` of its quotas applies instead, for a cluster whose pods were not exported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ZERO = Quantity(0)
 
 @dataclass(slots=True)
 class _Quota:
-    """A quota. used: of each resource that is limited, in the course of admission."""
+    """A quota. used: usage of each limited resource, updated during admission."""
 
     key: str
     name: str
@@ -59,7 +59,7 @@ class _Quota:
         return bool(self.of_claims) and all(claim_in_scope(claim, each) for each in self.scopes)
 
     def sum_with(self, amounts: Amounts) -> dict[str, Quantity]:
-        """What would be used of the resources of an object; amounts of 0 are left out."""
+        """Return the usage with an object added, of its resources; amounts of 0 are left out."""
         return {
             name: self.used.get(name, _ZERO).add(amount)
             for name, amount in amounts.items()
@@ -67,7 +67,7 @@ class _Quota:
         }
 
     def excess(self, amounts: Amounts) -> str:
-        """Why an object of these amounts is refused, in upstream's words; "" where it is not."""
+        """Return why an object of these amounts is refused, in upstream's words; "" if not."""
         total = self.sum_with(amounts)
         over = sorted(name for name in total if total[name].cmp(self.hard[name]) > 0)
         if not over:
@@ -98,7 +98,7 @@ class Quotas:
         finished: Iterable[Pod],
         claims: Iterable[PersistentVolumeClaim],
     ) -> None:
-        """Add what stored objects use. Finished pods count as objects, and use nothing."""
+        """Add the usage of stored objects. Finished pods count as objects, and use nothing."""
         if not self._quotas:
             return
         seen: set[tuple[str, str]] = set()
@@ -116,7 +116,7 @@ class Quotas:
         self._take_status(seen)
 
     def admit_pod(self, pod: Pod, key: str) -> str:
-        """Count a new pod, or say why it is refused. key: of the pod, for the notes."""
+        """Count a new pod, or return why it is refused. key: of the pod, for the notes."""
         namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
         counting = list(self._counting(pod, namespace))
         for quota, usage in counting:
@@ -127,13 +127,13 @@ class Quotas:
         return self._charge([each for each, _ in counting], counting[0][1].amounts, key, POD)
 
     def admit_claim(self, claim: PersistentVolumeClaim, key: str) -> str:
-        """Count a new claim, or say why it is refused."""
+        """Count a new claim, or return why it is refused."""
         namespace = claim.metadata.namespace or DEFAULT_NAMESPACE
         counting = [each for each in self._quotas.get(namespace, ()) if each.counts_claim(claim)]
         return self._charge(counting, claim_usage(claim), key, CLAIM) if counting else ""
 
     def notes(self) -> Iterator[str]:
-        """What of the quotas is not looked at, and what they use by their own word."""
+        """Yield notes on resources that are not counted, and on usage read from a status."""
         for quota in (each for quotas in self._quotas.values() for each in quotas):
             if ignored := sorted(quota.hard.keys() - quota.of_pods - quota.of_claims):
                 names = ", ".join(ignored)

@@ -1,4 +1,4 @@
-"""Runtime classes: the overhead of a pod, and where it may run.
+"""Runtime classes: the overhead of a pod, and the nodes on which it may run.
 
 Upstream: plugin/pkg/admission/runtimeclass (1.34).
 """
@@ -26,7 +26,7 @@ class RuntimeClasses:
         self._missing: Counter[str] = Counter()
 
     def applied_to(self, spec: PodSpec, key: str) -> PodSpec:
-        """The spec with what its class adds. key: of the pod. RefusedError if they contradict."""
+        """Return the spec with its class applied; RefusedError for a conflict. key: of the pod."""
         name = spec.runtime_class_name
         if not name:
             return spec
@@ -55,7 +55,7 @@ class RuntimeClasses:
         return spec.model_copy(update=changes)
 
     def notes(self) -> Iterator[str]:
-        """The classes that pods name and the cluster does not have."""
+        """Yield a note on each class that pods name and the cluster does not have."""
         for name, count in sorted(self._missing.items()):
             yield (
                 f"Not known: RuntimeClass {name} of {count:,} pod{'s' * (count > 1)}, with its "

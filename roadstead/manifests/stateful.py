@@ -18,7 +18,7 @@ from roadstead.protocol.objects import (
 
 
 def stateful_pods(stateful: StatefulSet, present: Sequence[Pod]) -> Iterator[Pod]:
-    """The pods that a stateful set lacks, by ordinal."""
+    """Yield the pods that a stateful set lacks, by ordinal."""
     namespace = stateful.metadata.namespace or DEFAULT_NAMESPACE
     names = {pod.metadata.name for pod in present if pod.metadata.namespace == namespace}
     revision = f"{stateful.metadata.name}-{template_hash(stateful.spec.template)}"
@@ -31,7 +31,7 @@ def stateful_pods(stateful: StatefulSet, present: Sequence[Pod]) -> Iterator[Pod
 def stateful_claims(
     sets: Sequence[StatefulSet], present: Sequence[PersistentVolumeClaim]
 ) -> Iterator[tuple[StatefulSet, PersistentVolumeClaim]]:
-    """The claims that stateful sets make from their templates and that are not there yet."""
+    """Yield the claims that stateful sets create from their templates and that do not exist yet."""
     known = set(map(object_key, present))
     for stateful in sets:
         namespace = stateful.metadata.namespace or DEFAULT_NAMESPACE
@@ -63,7 +63,7 @@ def _numbered_pod(stateful: StatefulSet, name: str, ordinal: int, revision: str)
 
 
 def _with_claims(pod: Pod, stateful: StatefulSet, ordinal: int) -> Pod:
-    """A claim of a template takes the place of a volume of the same name."""
+    """Return the pod with a claim for each template, which replaces a volume of the same name."""
     templates = [each.metadata.name for each in stateful.spec.volume_claim_templates]
     if not templates:
         return pod

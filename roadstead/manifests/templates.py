@@ -1,4 +1,4 @@
-"""A pod from a template, and how pods and workloads know each other."""
+"""Pods from templates, and the keys that relate pods and workloads."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _API_VERSIONS = {"ReplicationController": "v1", "Job": "batch/v1", "CronJob": "b
 
 
 def object_key(each: ApiObject) -> tuple[str, str]:
-    """(namespace, name)"""
+    """Return (namespace, name)."""
     return each.metadata.namespace or DEFAULT_NAMESPACE, each.metadata.name
 
 
 def workload_key(workload: Workload) -> OwnerKey:
-    """(kind, namespace, name)"""
+    """Return (kind, namespace, name)."""
     return (type(workload).__name__, *object_key(workload))
 
 
 def controller_key(each: ApiObject) -> OwnerKey:
-    """The key of the workload that controls an object; empty parts where none does."""
+    """Return the key of the workload that controls an object; empty parts if none does."""
     owner = each.metadata.controller
     if owner is None:
         return ("", "", "")
@@ -32,7 +32,7 @@ def controller_key(each: ApiObject) -> OwnerKey:
 
 
 def controlled_by(owner: Workload, uid: str) -> OwnerReference:
-    """The reference of an object to the workload that controls it."""
+    """Return the owner reference of an object that the workload controls."""
     kind = type(owner).__name__
     return OwnerReference(
         api_version=_API_VERSIONS.get(kind, "apps/v1"),
@@ -46,7 +46,7 @@ def controlled_by(owner: Workload, uid: str) -> OwnerReference:
 def pod_of(
     owner: Workload, template: PodTemplate, name: str, labels: Mapping[str, str] = _NO_LABELS
 ) -> Pod:
-    """A pod of a workload: the template's labels and spec, and the workload as its controller."""
+    """Build a pod of a workload from the template's labels and spec; the workload controls it."""
     reference = controlled_by(owner, owner.metadata.uid or "/".join(workload_key(owner)))
     meta = ObjectMeta(
         name=name,

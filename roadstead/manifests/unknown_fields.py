@@ -1,7 +1,7 @@
 """Fields of objects that Kubernetes 1.34 does not have: mostly misspelled.
 
-The API server drops them, with a warning where strict validation is not asked for. Looked at is
-what decides where a pod goes: specs of workloads and pods down to selectors, affinity and
+The API server drops them, with a warning unless strict validation is requested. Checked are the
+parts that decide where a pod is placed: specs of workloads and pods down to selectors, affinity and
 tolerations, budgets, quotas and limit ranges.
 Upstream: staging/src/k8s.io/api/{core,apps,batch,policy}/v1/types.go.
 """
@@ -91,7 +91,7 @@ CONTAINER: Final = frozenset(
 )
 
 Fields = Mapping[str, str]
-"""Field → the type of its value, or of the items of a list; "" where nothing below is looked at."""
+"""Field → the type of its value, or of the items of a list; "" if nothing below is checked."""
 
 
 def _type(leaves: str = "", **typed: str) -> dict[str, str]:
@@ -192,17 +192,17 @@ KINDS: Final = (
     *("Pod", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet"),
     *("Job", "CronJob", "PodDisruptionBudget", "ResourceQuota", "LimitRange"),
 )
-"""Kinds whose spec is looked at."""
+"""Kinds whose spec is checked."""
 
 
 def unknown_fields(kind: str, document: Mapping[str, object]) -> Iterator[InputError]:
-    """A refusal for each field that is not known, with those that may be meant."""
+    """Yield an error for each unknown field, with the known fields that may be meant."""
     if kind in KINDS:
         yield from _of(document.get("spec"), f"{kind}Spec", "spec")
 
 
 def _of(found: object, kind: str, where: str) -> Iterator[InputError]:
-    """Of a value of a type, or of each item of a list of them."""
+    """Yield the errors of a value of a type, or of each item of a list of them."""
     if isinstance(found, list):
         for index, each in enumerate(found):
             yield from _of(each, kind, f"{where}[{index}]")
