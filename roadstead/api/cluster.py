@@ -41,8 +41,8 @@ def load(
     """Read manifests or a trace, as the options `--cluster`, `--pods` and `--trace` do.
 
     cluster: nodes, pods and other objects of the cluster. pods: pods and workloads to schedule.
-    strict: a field that Kubernetes does not have is an error; otherwise it is left out, with a
-    note. lost_nodes: whether running pods on unknown nodes are left out or become pending.
+    strict: a field of a pod that Kubernetes does not have is an error; otherwise it is left out,
+    with a note. lost_nodes: whether running pods on unknown nodes are left out or become pending.
 
     Raises:
         InputError: a wrong path, text or object, with source, obj, field, value and rule.
@@ -216,7 +216,7 @@ class Cluster:
     ) -> PendingReport:
         """Explain every pending pod, by workload and reason, as `explain --all-pending` does.
 
-        after_run: schedule all pods first, and explain those that remain pending. The other
+        after_run: schedule all of them first, and explain those that remain pending. The other
         arguments and the errors are those of `schedule`. `sections` has workload, state, reason and
         pods; `document()` is the JSON of the command.
         """

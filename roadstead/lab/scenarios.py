@@ -20,7 +20,7 @@ from roadstead.facts.selectors import LabelSelector, Requirement
 ZONES: Final = 4
 GIB: Final = 1 << 30
 SINGLE_EVERY: Final = 4
-"""Every such node has room for a single pod."""
+"""One node in this many has room for only one pod."""
 
 APPS: Final = 5
 """Applications of each type."""

@@ -18,9 +18,9 @@ class SchedulerWork:
     profile: the profile that it serves, "" for all. busyness: the share of the run spent on
     decisions, including reads of the state and simulated latency. reads: reads of the state. asked,
     bound: binds. refused: by the binder's cause. transactions: jobs committed as one;
-    conflicted: those of which a bind was refused. retries: repeated pods. passed_on: pods that
-    found no node in the scheduler's own partitions. memory_bytes: peak memory of its process; 0 if
-    it has none of its own.
+    conflicted: those of which a bind was refused. retries: leased pods with an earlier
+    attempt. passed_on: pods that found no node in the scheduler's own partitions. memory_bytes:
+    peak memory of its process; 0 if it has none of its own.
     """
 
     name: str

@@ -37,7 +37,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class PendingPod:
-    """A pod without a feasible node.
+    """A pod that was not placed.
 
     message: the FailedScheduling text. reasons: (reason, number of nodes with it).
     plugins: the plugins that rejected the pod.
