@@ -1,6 +1,6 @@
 """The initial cluster objects of a benchmark other than nodes and pods.
 
-Upstream creates these objects in the course of a workload. Scheduling makes no difference: each
+Upstream creates these objects in the course of a workload. Scheduling is not affected: each
 object exists before the first pod that it concerns.
 """
 

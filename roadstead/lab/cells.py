@@ -32,7 +32,7 @@ from roadstead.lab.workload import Exponential, JobKind, LogNormal
 
 @dataclass(frozen=True, slots=True)
 class CellKind:
-    """A named cell. shapes: (share or number of machines, milli-CPU, MiB)."""
+    """A named cell: machines and two types of jobs. shapes: (machines or share, milli-CPU, MiB)."""
 
     shapes: tuple[tuple[float, int, int], ...]
     batch: JobKind
