@@ -1,1 +1,1 @@
-"""The Python API, and the steps of a run that it shares with the command line."""
+"""The Python API, and the steps of a run that the API and the command line share."""

@@ -1,4 +1,4 @@
-"""Loading a cluster, scheduling it, and explaining its pods: the entry of the Python API."""
+"""The entry of the Python API: load a cluster, schedule it, and explain its pods."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def load(
     strict: bool = False,
     lost_nodes: Literal["leave-out", "reschedule"] = "leave-out",
 ) -> Cluster:
-    """Read manifests, or a trace: what `--cluster`, `--pods` and `--trace` read.
+    """Read manifests or a trace, as the options `--cluster`, `--pods` and `--trace` do.
 
-    cluster: nodes, pods and what else the cluster has. pods: pods and workloads to schedule on it.
-    strict: a field of a pod that Kubernetes does not have is an error, and not left out with a
-    note. lost_nodes: running pods on nodes that are not given are left out, or pending again.
+    cluster: nodes, pods and other objects of the cluster. pods: pods and workloads to schedule.
+    strict: a field of a pod that Kubernetes does not have is an error; otherwise it is left out,
+    with a note. lost_nodes: whether running pods on unknown nodes are left out or become pending.
 
     Raises:
-        InputError: a path, text or object that is wrong, with source, obj, field, value and rule.
+        InputError: a wrong path, text or object, with source, obj, field, value and rule.
     """
     of_cluster, of_pods = _paths(cluster), _paths(pods)
     if trace is not None:
@@ -73,10 +73,11 @@ def load(
 def load_config(
     config: Document | None = None, *, preset: str | None = None, plugin: Sequence[str] = ()
 ) -> dict[str, Json]:
-    """The configuration in effect, every default filled in: what `roadstead config` prints.
+    """Return the effective configuration with every default, as `roadstead config` prints it.
 
-    config: path of a KubeSchedulerConfiguration, or its content; without it and a preset, the
-    default one. The result can be changed and given to `Cluster.schedule`. InputError.
+    config: the path of a KubeSchedulerConfiguration, or its content; without config and preset,
+    the default configuration. The result may be changed and passed to `Cluster.schedule`.
+    Raises InputError.
     """
     check_excluding(config, preset)
     return dict(load_effective(config, preset, _plugins(plugin)).document)
@@ -84,7 +85,7 @@ def load_config(
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Cluster:
-    """Nodes and pods as they were read. Nothing of it changes: each run starts from it."""
+    """Nodes and pods as they were read. A cluster never changes; each run starts from it."""
 
     _loaded: Loaded
 
@@ -95,12 +96,12 @@ class Cluster:
 
     @property
     def source(self) -> str:
-        """The paths that it was read from."""
+        """The paths from which the cluster was read."""
         return self._loaded.source
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out of the manifests, and what admission did."""
+        """Notes on what was left out of the manifests, and on what admission changed."""
         return self._loaded.notes
 
     @property
@@ -179,11 +180,11 @@ class Cluster:
         runtime: Runtime | None = None,
         progress: OnProgress | None = None,
     ) -> PodExplanation:
-        """Explain where a pod can go and why, node by node, as `roadstead explain` does.
+        """Explain, node by node, where a pod can run and why, as `roadstead explain` does.
 
-        pod: the name of a pod or of the workload that makes it, with its namespace or without, or
-        the beginning of one: `web-0`, `shop/web-0`, `deploy/web`. after_run: schedule all other
-        pending pods first. The other arguments and errors: as of `schedule`.
+        pod: the name of a pod or of its workload, with or without the namespace, or the beginning
+        of such a name: `web-0`, `shop/web-0`, `deploy/web`. after_run: schedule all other pending
+        pods first. The other arguments and the errors are those of `schedule`.
         """
         of_plan = list[str]()
         asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
@@ -215,9 +216,9 @@ class Cluster:
     ) -> PendingReport:
         """Explain every pending pod, by workload and reason, as `explain --all-pending` does.
 
-        after_run: schedule all of them first, and explain those that are left. The other arguments
-        and errors: as of `schedule`. `sections` has workload, state, reason and pods;
-        `document()` is the JSON of the command.
+        after_run: schedule all of them first, and explain those that remain pending. The other
+        arguments and the errors are those of `schedule`. `sections` has workload, state, reason and
+        pods; `document()` is the JSON of the command.
         """
         asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
         plan, _ = asked.plan(self._loaded.cluster, _ignore)
@@ -238,7 +239,7 @@ def _plugins(plugin: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_notes(progress: OnProgress | None, notes: list[str]) -> OnProgress:
-    """Passes progress on, and keeps the notes of the run."""
+    """Return a callback that collects the notes of a run and passes its progress on."""
 
     def on_progress(each: Progress) -> None:
         if each.note:
@@ -250,4 +251,4 @@ def _with_notes(progress: OnProgress | None, notes: list[str]) -> OnProgress:
 
 
 def _ignore(_: object) -> None:
-    """Progress that nobody asked for."""
+    """Ignore progress: the default where the caller passes no callback."""

@@ -1,4 +1,4 @@
-"""Where a configuration comes from: a file, standard input, a mapping, a preset, or plugins."""
+"""Reading a configuration from a file, standard input, a mapping, a preset or plugins."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 STDIN: Final = "-"
 
 Document: TypeAlias = "str | os.PathLike[str] | Mapping[str, object]"
-"""A path, or what the file at a path would hold."""
+"""A path, or the content of such a file as a mapping."""
 
 
 def config_bytes(config: Document) -> tuple[bytes, str]:
-    """(content, what it is called) of a file, of standard input, or of a mapping. InputError."""
+    """Return (content, name for errors) of a file, standard input or mapping. Raises InputError."""
     if isinstance(config, Mapping):
         return document_text(config, "config").encode(), "config"
     if config == STDIN:
@@ -32,7 +32,7 @@ def config_bytes(config: Document) -> tuple[bytes, str]:
 
 
 def document_text(document: Mapping[str, object], source: str) -> str:
-    """A mapping as JSON, which YAML readers accept. InputError for a value that JSON lacks."""
+    """Return a mapping as JSON, which is also YAML. Raises InputError for other values."""
     try:
         return json.dumps(document, default=_path_text)
     except (TypeError, ValueError) as error:
@@ -48,8 +48,11 @@ def _path_text(value: object) -> str:
 def load_effective(
     config: Document | None, preset: str | None, plugins: tuple[str, ...]
 ) -> LoadedConfig:
-    """The configuration of a file, a preset, or the default one with plugins. ConfigError."""
-    # The schema and YAML take a third of a second to import.
+    """Load the configuration of a file or preset, or the default one with plugins.
+
+    Raises ConfigError.
+    """
+    # Imported here: the schema and YAML take a third of a second to import.
     from roadstead.api.plugin_choice import SOURCE_OF_FLAGS, choose_plugins, load_with
     from roadstead.config.presets import preset_text
 
@@ -65,5 +68,5 @@ def load_effective(
 
 
 def config_notes(loaded: LoadedConfig) -> list[str]:
-    """What became of each part of an older configuration; none for a document of today."""
+    """How each part of an older document was translated; empty for a current document."""
     return [f"{loaded.source}: {note}" for note in loaded.notes]

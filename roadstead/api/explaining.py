@@ -15,9 +15,10 @@ from roadstead.run import Launcher, Progress, RunInputs, RunPlan
 
 
 def scheduled_first(loaded: Loaded, plan: RunPlan, *, after_run: bool) -> Loaded:
-    """What is on the cluster before pods are explained; with a run, but for unsupported pods.
+    """Return the state of the cluster on which pods are explained.
 
-    One pod that needs a missing plugin would end the run that comes first.
+    after_run: other pods are scheduled first, so unsupported pods are left out: one pod that needs
+    a missing plugin would end that run.
     """
     return supported(loaded, plan, skips=True) if after_run else loaded
 
@@ -48,7 +49,7 @@ def explain_pending(
 ) -> PendingReport:
     """Explain every pending pod of `loaded`.
 
-    after_run: those of `first` are scheduled, and those that are left are explained.
+    after_run: the pods of `first` are scheduled, and those that remain pending are explained.
     """
     pods = loaded.inputs.pending
     inputs = first.inputs if after_run else replace(first.inputs, pending=())
@@ -59,7 +60,7 @@ def explain_pending(
 
 
 def without(inputs: RunInputs, pod: Pod, *, keep_pending: bool) -> RunInputs:
-    """The inputs without the pod; other pending pods only if they are to be scheduled first."""
+    """The inputs without the pod. keep_pending: other pending pods are kept."""
     uid = pod[0].uid
     others = (each for each in inputs.pending if each[0].uid != uid)
     return replace(

@@ -1,4 +1,4 @@
-"""The explanation of one pod, as the Python API returns it."""
+"""The explanation of one pod in the Python API."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class PodExplanation:
     """The result of `Cluster.explain`: the facts that `roadstead explain` prints.
 
-    notes: of the inputs and the configuration, and why this pod was chosen, where a workload was
-    named or the pod runs.
+    notes: on the inputs and the configuration. If a workload was named or the pod is running, they
+    also say why this pod was chosen.
     """
 
     notes: tuple[str, ...]
@@ -32,7 +32,7 @@ class PodExplanation:
 
     @property
     def pod(self) -> str:
-        """The pod that is explained: `namespace/name`."""
+        """The explained pod: `namespace/name`."""
         return self._explanation.pod_key
 
     @property
@@ -58,10 +58,11 @@ class PodExplanation:
         return self._explanation.document()
 
     def to_arrow(self) -> Table:
-        """A row for each node, by name.
+        """Return a table with one row per node, sorted by name.
 
-        Columns: node; plugin and reason where it was filtered out; total, and by the name of each
-        score plugin its weighted score (int64), null for a node without scores.
+        Columns: node; plugin and reason if the node was filtered out; total, and for each score
+        plugin a column of its name with the weighted score (int64). Scores are null for a node
+        without scores.
         """
         explanation = self._explanation
         feasible = [explanation.names[row] for row in explanation.feasible]
@@ -75,5 +76,5 @@ class PodExplanation:
         return arrow_answers(explanation.names, refused, scores)
 
     def to_pandas(self) -> pd.DataFrame:
-        """`to_arrow` as a frame. RoadsteadError where pandas is not installed."""
+        """Return `to_arrow` as a pandas frame. Raises RoadsteadError if pandas is not installed."""
         return as_frame(self.to_arrow())

@@ -1,4 +1,4 @@
-"""Arrow tables as pandas frames. pandas is optional."""
+"""Conversion of Arrow tables to pandas frames. pandas is optional."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 
 def as_frame(table: Table) -> pd.DataFrame:
-    """The table as a frame. RoadsteadError where pandas is not installed."""
+    """Return the table as a frame. Raises RoadsteadError if pandas is not installed."""
     try:
         import pandas
     except ImportError as error:
         rule = "to_pandas needs pandas, which is not installed: pip install pandas"
         raise RoadsteadError(f"{rule} (to_arrow needs nothing more)") from error
     columns = {name: frame_values(table.column(name)) for name in table.column_names}
-    # Without a dtype, a column of no values or of nulls alone would have one by chance.
+    # Without a dtype, pandas would choose one at will for an empty column or one of nulls.
     return pandas.DataFrame(
         {name: pandas.Series(values, dtype=dtype) for name, (values, dtype) in columns.items()}
     )
 
 
 def frame_values(column: ChunkedArray) -> tuple[NDArray[Any] | list[Any], np.dtype[Any] | type]:
-    """The values of a column for a frame, and their dtype.
+    """(values, dtype) of a column for a frame.
 
-    A null is None, among numbers NaN: those are float64 then, as with pyarrow.
+    Null becomes None, or NaN in a column of numbers, which is then float64, as with pyarrow.
     """
     if DataType.is_string(column.type):
         return column.to_pylist(), str

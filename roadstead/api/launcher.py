@@ -1,4 +1,4 @@
-"""The launcher of runs: the actors, which are found by name (docs/decisions/0040)."""
+"""The launcher of runs. It loads the actors by name (docs/decisions/0040)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ LOGGER: Final = "roadstead"
 
 
 def open_launcher() -> Launcher:
-    """A launcher of its own. Imports the actors: half a second the first time."""
+    """Return a new launcher. The first call imports the actors, which takes half a second."""
     quiet_logs()
     launcher: Launcher = resolve_name(LAUNCHER)()
     return launcher
 
 
 def quiet_logs() -> None:
-    """Logs go where --log says. Python prints warnings of a logger that has no handler."""
+    """Keep log records off standard error; `--log` writes them to files.
+
+    Python prints the warnings of a logger without a handler.
+    """
     logger = logging.getLogger(LOGGER)
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())

@@ -1,4 +1,4 @@
-"""The plan of a run: settings, configuration, and what the cluster has beside nodes and pods."""
+"""The plan of a run: settings, configuration, and cluster objects other than nodes and pods."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from roadstead.report.result import InputDigest
 from roadstead.run import RunPlan, build_node_search, build_profiles, check_schedulers
 
 Note: TypeAlias = Callable[[str], None]
-"""Called with each thing that a person should know of an input that is accepted."""
+"""Called with each note on an input that is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigText:
-    """A configuration as written, and what it is called; both empty for the default one.
+    """The text of a configuration and its name; both are empty for the default one.
 
-    plugins, plugin_dir: the user's plugins that it may name, as `RunPlan` has them.
+    plugins, plugin_dir: the user's plugins that the text may name, as in `RunPlan`.
     """
 
     text: str = ""
@@ -43,10 +43,10 @@ class ConfigText:
 def read_config(
     config: Document | None, preset: str | None, plugins: tuple[str, ...], note: Note
 ) -> ConfigText:
-    """The configuration that is named, checked. InputError where it is wrong.
+    """Read and check a configuration. Raises InputError.
 
-    At most one of `config` and `preset` is given; without either the plugins, if any, join the
-    default ones.
+    At most one of `config` and `preset` is given. Without either, the result is the default
+    configuration with the plugins added.
     """
     if config is None and preset is None:
         return _of_plugins(plugins, note)
@@ -96,7 +96,7 @@ def make_plan(
     log_dir: str = "",
     resume: bool = False,
 ) -> RunPlan:
-    """The plan of a run, with all that can be checked before it. InputError where it is wrong."""
+    """Make the plan of a run, and check what can be checked before it. Raises InputError."""
     plan = RunPlan(
         settings,
         config.text,
@@ -110,7 +110,7 @@ def make_plan(
     )
     check_schedulers(plan)
     if plan.config_text:
-        # Addresses and certificates of extenders.
+        # Checks addresses and certificates of extenders.
         build_node_search(plan)
     # A plugin that cannot be built is reported before actors are started for it.
     profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}

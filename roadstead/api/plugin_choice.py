@@ -1,4 +1,4 @@
-"""The user's plugins of a run: those of --plugin, and installed ones that a configuration names."""
+"""Choosing a run's plugins: those of --plugin, and installed ones that a configuration names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HEAD: Final[dict[str, object]] = {
 
 @dataclass(frozen=True, slots=True)
 class ChosenPlugins:
-    """paths: as a plan carries them. directory: where else modules may lie."""
+    """Loaded plugins. paths: as in `RunPlan`. directory: a further folder of modules."""
 
     paths: tuple[str, ...] = ()
     directory: str = ""
@@ -41,9 +41,9 @@ class ChosenPlugins:
         return {name: extension_points(kind) for name, kind in self.kinds.items()}
 
     def as_config(self, args: object = None) -> str:
-        """A configuration that adds them to the default plugins; "" where there are none.
+        """Return a configuration that adds the plugins to the default ones; "" without plugins.
 
-        args: arguments of each, as a configuration has them.
+        args: arguments of each plugin, in the form of a configuration.
         """
         if not self.kinds:
             return ""
@@ -58,16 +58,16 @@ class ChosenPlugins:
         return json.dumps(_HEAD | {"profiles": [profile]})
 
     def unused_in(self, text: str) -> tuple[str, ...]:
-        """Those that a configuration does not name."""
+        """Names of the plugins that a configuration does not name."""
         return tuple(name for name in self.kinds if not _is_named(name, text))
 
 
 def choose_plugins(given: Sequence[str], text: str = "") -> ChosenPlugins:
-    """The plugins of the flags, from the working directory by their names, and the installed ones.
+    """Load the plugins of the flags, and the installed plugins that a configuration names.
 
-    given: MODULE:CLASS, FILE.py:CLASS, or FILE.py for all that the file defines. Of the installed
-    ones only those that `text` names, so that no others are imported. InputError for one that
-    cannot be loaded, or that bears the name of an in-tree one.
+    given: MODULE:CLASS, FILE.py:CLASS, or FILE.py for all plugins of the file, relative to the
+    working directory. Only installed plugins that `text` names are imported. Raises InputError for
+    a plugin that cannot be loaded, or that has the name of an in-tree plugin.
     """
     directory = str(Path.cwd()) if given else ""
     named = _installed_in(text) if text else {}
@@ -89,7 +89,7 @@ def choose_plugins(given: Sequence[str], text: str = "") -> ChosenPlugins:
 
 
 def _dotted(given: str, directory: str) -> tuple[str, ...]:
-    """MODULE:CLASS for each plugin that a value of --plugin names. InputError for a bare word."""
+    """Return MODULE:CLASS of each plugin in a --plugin value. Raises InputError for a bare word."""
     file, _, class_name = given.partition(":")
     if not file.endswith(".py"):
         if not {":", "."} & set(given):
@@ -105,7 +105,7 @@ def _named(names: Iterable[str]) -> list[dict[str, str]]:
 
 
 def load_with(chosen: ChosenPlugins, text: str | bytes, source: str) -> LoadedConfig:
-    """A configuration that may name these plugins, their arguments checked. ConfigError."""
+    """Load a configuration that may name these plugins, and check arguments. Raises ConfigError."""
     loaded = load_config(text, source=source, extra_plugins=chosen.points())
     check_arguments(chosen.kinds, loaded.document, source)
     return loaded

@@ -1,4 +1,4 @@
-"""Failures of the user's plugins in a run, each with a pod for which the plugin failed."""
+"""Notes on failures of the user's plugins in a run, each with a pod that the failure concerned."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from roadstead.report.result import PendingPod
 
 
 def failure_notes(pending: Iterable[PendingPod], plugins: Sequence[str]) -> Iterator[str]:
-    """One line for each message of a failed plugin, with the first pod and how many more.
+    """One line per failure message: the first pod that has it, and the number of other pods.
 
     plugins: names of the user's plugins.
     """
     pods: dict[tuple[str, str], list[str]] = {}
     for each in pending:
-        # Pods that plugins refused have reasons; an attempt that failed has its message alone.
+        # A pod that plugins reject has reasons; a failed attempt has only a message.
         failed = [] if each.reasons else [name for name in plugins if f'"{name}"' in each.message]
         for name in failed[:1]:
             pods.setdefault((name, each.message), []).append(each.pod)

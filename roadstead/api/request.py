@@ -1,4 +1,4 @@
-"""What the Python API is asked for: configuration and settings of a run."""
+"""The configuration and the settings that a call of the Python API passes for a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ARGUMENTS = "arguments"
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The arguments that `Cluster.schedule` and `Cluster.explain` have in common."""
+    """The common arguments of `Cluster.schedule` and `Cluster.explain`."""
 
     config: Document | None
     preset: str | None
@@ -34,7 +34,7 @@ class RunRequest:
     runtime: Runtime | None
 
     def plan(self, cluster: ClusterFacts, note: Note) -> tuple[RunPlan, tuple[InputDigest, ...]]:
-        """The plan, and digests of configuration and settings. InputError where one is wrong."""
+        """Return the plan, and the digests of configuration and settings. Raises InputError."""
         check_excluding(self.config, self.preset)
         settings, digests = self._settings()
         config = read_config(self.config, self.preset, self.plugin, note)
@@ -58,12 +58,12 @@ class RunRequest:
         if settings.journal is not None:
             check_folder(settings.journal, source="settings", field="journal")
         if "runtime" not in settings.model_fields_set:
-            # The command line's default is Ray; a notebook must ask for processes of its own.
+            # The command line defaults to Ray; here, processes are only started on request.
             settings = settings.model_copy(update={"runtime": "inline"})
         return settings, digests
 
 
 def check_excluding(config: Document | None, preset: str | None) -> None:
-    """InputError unless at most one of the two is given."""
+    """Raise InputError if both are given."""
     if config is not None and preset is not None:
         raise InputError("exclude each other", source=ARGUMENTS, field="config and preset")

@@ -1,4 +1,4 @@
-"""The result of a run, as the Python API returns it."""
+"""The result of a run in the Python API."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ TableName = Literal["placements", "pending", "preempted", "not_created", "nodes"
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Result:
-    """The result of `Cluster.schedule`. It holds what `roadstead schedule` prints and writes.
+    """The result of `Cluster.schedule`: everything that `roadstead schedule` prints and writes.
 
-    notes: what is worth knowing of the inputs, the configuration and the run.
+    notes: on the inputs, the configuration and the run.
     """
 
     notes: tuple[str, ...]
@@ -89,11 +89,11 @@ class Result:
         return result_document(self._run, self._given)
 
     def to_arrow(self, table: TableName = "placements") -> Table:
-        """A table of the result; InputError for a name that is no table.
+        """Return a table of the result. Raises InputError for an unknown name.
 
-        All but `pods` equal the Parquet files of an output directory. `nodes` has int64 columns
-        RESOURCE_allocatable, RESOURCE_before and RESOURCE_after: cpu in milli-CPU, memory in bytes.
-        `pods` has the rows of `pods`.
+        All tables but `pods` equal the Parquet files of an output directory. `nodes` has int64
+        columns RESOURCE_allocatable, RESOURCE_before and RESOURCE_after: cpu in milli-CPU, memory
+        in bytes. `pods` has the rows of the property `pods`.
         """
         match table:
             case "nodes":
@@ -106,13 +106,13 @@ class Result:
         raise InputError(f"is no table (there are: {known})", field="table", value=cut_short(table))
 
     def to_pandas(self, table: TableName = "placements") -> pd.DataFrame:
-        """`to_arrow` as a frame. RoadsteadError where pandas is not installed."""
+        """Return `to_arrow` as a pandas frame. Raises RoadsteadError if pandas is not installed."""
         return as_frame(self.to_arrow(table))
 
     def write(self, directory: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the output directory of `roadstead schedule --output`, without a journal.
 
-        force: replace the results of another run. InputError where it cannot be written.
+        force: replace the results of another run. Raises InputError if it cannot be written.
         """
         path = Path(directory)
         check_output(path, is_replaced=force, force="force=True")

@@ -24,7 +24,7 @@ def schedule(
     watch: Stopwatch,
     command: tuple[str, ...] = (),
 ) -> RunResult:
-    """Carry out the plan. RoadsteadError where it fails.
+    """Carry out the plan. Raises RoadsteadError if the run fails.
 
     The journal of the run, if any, can be resumed until `launcher.finish` is called.
     """
@@ -63,7 +63,7 @@ def _use(loaded: Loaded, outcome: RunOutcome) -> NodeUse:
 def write_result(
     directory: Path, result: RunResult, plan: RunPlan, digests: tuple[InputDigest, ...]
 ) -> None:
-    """Write the output directory. InputError where it cannot be written.
+    """Write the output directory. Raises InputError if it cannot be written.
 
     digests: of all inputs, the configuration and the settings file.
     """
@@ -71,7 +71,7 @@ def write_result(
 
     settings = dict(result.settings)
     if plan.settings.journal == directory / "journal":
-        # Where it is by default: a run elsewhere has the same settings.
+        # The default place is not recorded: a run in another directory has the same settings.
         settings["journal"] = None
     complete = replace(
         result,
@@ -84,10 +84,10 @@ def write_result(
 
 
 def _effective(plan: RunPlan) -> Mapping[str, Json]:
-    """The configuration with every default in it: what a later release must run with as well.
+    """The effective configuration, with every default, so that a later release can run with it.
 
-    A sample that the configuration did not ask for is left out: written as its default, 0, it would
-    be asked for when this is read again.
+    percentageOfNodesToScore is left out unless the configuration sets it: a written default of 0
+    would count as set when the document is read again.
     """
     from roadstead.config.presets import load_preset
 
@@ -98,9 +98,9 @@ def _effective(plan: RunPlan) -> Mapping[str, Json]:
 
 
 def check_output(directory: Path, *, is_replaced: bool, force: str = "--force") -> None:
-    """InputError for a directory that is not ours to write to, or must not be replaced.
+    """Raise InputError for a directory that holds other files, or results that must be kept.
 
-    force: what has the results of another run replaced.
+    force: the flag or argument that replaces the results of another run, for the error text.
     """
     from roadstead.report.output import check_directory, holds_results
 
@@ -111,7 +111,7 @@ def check_output(directory: Path, *, is_replaced: bool, force: str = "--force") 
 
 
 def reported_pods(loaded: Loaded, result: RunResult) -> list[Pod]:
-    """The pods that were to be scheduled, and those that were preempted for them."""
+    """The pods that were to be scheduled, and the running pods that were preempted."""
     gone = {each.uid for each in result.preempted}
     pods = [*loaded.inputs.pending]
     pods += [(who, facts) for who, facts, _ in loaded.inputs.running if who.uid in gone]

@@ -1,4 +1,4 @@
-"""Where the time of a run goes, by phase."""
+"""Durations of the phases of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Stopwatch:
-    """Seconds since it was made, and those of each phase."""
+    """Measures the seconds since its creation, and the seconds of each phase."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
@@ -20,7 +20,7 @@ class Stopwatch:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Adds the time spent inside to a phase."""
+        """Add the time inside the block to a phase."""
         started = time.perf_counter()
         try:
             yield

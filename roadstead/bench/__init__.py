@@ -1,4 +1,4 @@
-"""Benchmarks: workloads in the format of kube-scheduler's scheduler_perf, and what came of them.
+"""Benchmarks: workloads in the format of kube-scheduler's scheduler_perf, and their results.
 
 file ──read_cases──► TestCase ──unrolled──► ops ──build_script──► Script ──actors──► Measured
                                                                                 └──► figures

@@ -1,4 +1,4 @@
-"""From the ops of a workload to a script: every op a step, or a part of the cluster's beginning."""
+"""Translation of a workload's ops into a script: each op becomes a step or an initial object."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ NODES, PODS = "Node", "Pod"
 
 
 def build_script(case: TestCase, workload: WorkloadSpec) -> Script:
-    """The script of a workload. InputError where a template or a parameter is wrong."""
+    """Build the script of a workload. Raises InputError for a wrong template or parameter."""
     params = Params(case, workload.name, dict(workload.params))
     builder = _Builder(case)
     for number, op in enumerate(unrolled(case, params)):
@@ -72,7 +72,10 @@ def build_script(case: TestCase, workload: WorkloadSpec) -> Script:
 
 @dataclass(slots=True)
 class _Builder:
-    """What the ops so far came to. number: of the op, which names its namespace, as upstream."""
+    """Collects the results of the ops.
+
+    number: that of the current op; it names the op's namespace, as upstream.
+    """
 
     case: TestCase
     steps: list[Step] = field(default_factory=list)
@@ -123,7 +126,7 @@ class _Builder:
         return NodeSeries(classes, count, prefix, first, names)
 
     def _first(self, kind: str, prefix: str, count: int) -> int:
-        """The number of the first of `count` objects; no two of a prefix share a number."""
+        """Reserve `count` numbers of a name prefix, and return the first one."""
         first = self._made[kind, prefix]
         self._made[kind, prefix] += count
         return first
@@ -173,7 +176,7 @@ class _Builder:
         return PodSeries(count, namespace, classes, prefix, first, names)
 
     def _with_claims(self, series: PodSeries, op: CreatePods) -> PodSeries:
-        """Every pod with a claim of its own that is bound to a volume of its own."""
+        """The series with one claim for each pod, each bound to a volume of its own."""
         paths = op.persistent_volume_template_path, op.persistent_volume_claim_template_path
         if paths == (None, None):
             return series
@@ -282,7 +285,7 @@ def _sorted(labels: Mapping[str, str]) -> Labels:
 
 
 def _documents(template: Template, count: int, values: Mapping[str, Scalar]) -> list[Document]:
-    """The objects of a template: one that stands for all, unless they are to differ."""
+    """The objects of a template: one if all objects are equal, otherwise one per object."""
     if not template.varies:
         return [template.document()]
     makes = range(count)
@@ -290,7 +293,7 @@ def _documents(template: Template, count: int, values: Mapping[str, Scalar]) -> 
 
 
 def _own_names(template: Template, documents: list[Document], count: int) -> tuple[str, ...]:
-    """The names that objects say themselves; () where they get names."""
+    """Names that the template sets; () if names are generated."""
     names = tuple(map(own_name, documents))
     if not names or not any(names):
         return ()
@@ -302,7 +305,7 @@ def _own_names(template: Template, documents: list[Document], count: int) -> tup
 
 
 def _labels_of(op: CreateNodes) -> list[dict[str, str]]:
-    """Further labels of nodes, which take turns."""
+    """Additional labels of the nodes; node i has entry i modulo the length."""
     if op.label_node_prepare_strategy is not None:
         given = op.label_node_prepare_strategy
         return [{given.label_key: value} for value in given.label_values]

@@ -1,4 +1,4 @@
-"""What can be run, by name: scheduler_perf's workloads, those of a user's file, our own."""
+"""The catalog of workloads: scheduler_perf's, Roadstead's own, and those of a user's file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PREFIXES = ("schedulingwith", "scheduling")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One workload. is_default: it is what its case's name alone stands for."""
+    """One workload. is_default: the name of the case alone selects it."""
 
     case: str
     workload: str
@@ -37,12 +37,12 @@ class Entry:
 
 
 def built_in(seed: int = 0, openb_path: Path | None = None) -> list[Entry]:
-    """All workloads that come with the package."""
+    """All workloads that are part of the package."""
     return [*_scheduler_perf(), *_own(seed), _openb(openb_path)]
 
 
 def of_file(path: Path) -> list[Entry]:
-    """The workloads of a user's file. InputError where it is wrong."""
+    """The workloads of a user's file. Raises InputError."""
     return _entries(read_cases(path))
 
 
@@ -87,10 +87,11 @@ def _openb(path: Path | None) -> Entry:
 
 
 def choose(entries: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
-    """The entries that names stand for, in their order.
+    """Return the selected workloads, in the order of the names.
 
-    `Case` is its default workload, `Case/Workload` that one; both may be patterns with `*`. Case,
-    hyphens and a leading "Scheduling" do not matter. InputError for a name of nothing.
+    `Case` selects the default workload of a case, `Case/Workload` that workload; both may contain
+    the wildcard `*`. For cases, upper and lower case, hyphens and a leading "Scheduling" are
+    ignored. Raises InputError for a name that matches nothing.
     """
     chosen: dict[str, Entry] = {}
     for name in names:

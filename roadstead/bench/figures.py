@@ -1,4 +1,4 @@
-"""From what was measured to figures: rates, quantiles, shares."""
+"""Rates, quantiles and shares, computed from the measurements of a benchmark."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _NUMBERED = re.compile(r"-[0-9]+$")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """One measured stretch of a run.
+    """The measurements of one measured stretch of a run.
 
-    pods: how many were to be bound; bound_s, submitted_s: float64[pods that are bound], seconds of
-    one clock; started_s: when the first one was submitted. spent_s: seconds per phase and counts:
-    numbers, both by `actor: what`, over the stretch. peak_bytes: of all `processes` together.
-    setup_s: from the start of the actors to the stretch. processor_s: of all processes in it.
-    critical_s: of that process which took most.
+    pods: number of pods to be bound. bound_s, submitted_s: float64[bound pods], seconds on one
+    clock. started_s: time of the first submission. spent_s: seconds per phase; counts: numbers; the
+    keys of both are `actor: phase or counter`, the values those of the stretch. peak_bytes: sum of
+    all `processes`. setup_s: from the start of the actors to the stretch. processor_s: processor
+    time of all processes in the stretch; critical_s: that of the busiest one.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Benched:
-    """What one run of a script came to. samples: of a profile, by process, where one was wanted."""
+    """The measurements of one run of a script. samples: of a profile, by process; may be empty."""
 
     measured: tuple[Measured, ...]
     samples: Mapping[str, Sequence[Samples]] = field(default_factory=dict)
@@ -54,25 +54,25 @@ class Benched:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """How many pods the kernel decided, and why the reference decided others."""
+    """The number of pods that the kernel decided, and why the reference decided the others."""
 
     pods: int
     reference: Mapping[str, int]
 
     @property
     def share(self) -> float | None:
-        """Of the pods that either decided; None where neither said anything."""
+        """The kernel's share of the counted pods; None without counts."""
         total = self.pods + sum(self.reference.values())
         return self.pods / total if total else None
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a person wants to know of one stretch.
+    """The figures of one stretch.
 
-    processor_s: what all processes took of the processors. critical_us_per_pod: what the busiest
-    process took for each pod that was bound: with a core for each process no run is faster. shares:
-    of its time, per phase, by kind of actor.
+    processor_s: processor time of all processes. critical_us_per_pod: processor time of the busiest
+    process per bound pod; with a core for each process no run can be faster. shares: the part of
+    the stretch spent in each phase, by type of actor.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Figures:
 
 
 def figures_of(measured: Measured) -> Figures:
-    """The figures of one stretch: from the first pod submitted to the last bind acknowledged."""
+    """Compute the figures from the first submitted pod to the last acknowledged bind."""
     bound = len(measured.bound_s)
     latencies = measured.bound_s - measured.submitted_s
     seconds = float(measured.bound_s.max() - measured.started_s) if bound else 0.0
@@ -118,9 +118,10 @@ def figures_of(measured: Measured) -> Figures:
 
 
 def _shares(spent_s: Mapping[str, float], seconds: float) -> dict[str, float]:
-    """Phases of actors of one kind are one; the largest first.
+    """Shares of the stretch per phase, largest first; actors of one type are added up.
 
-    A phase that began before the stretch (a lease that waits for pods) counts from its start.
+    Only the part within the stretch counts of a phase that began before it, such as a lease that
+    waits for pods.
     """
     total: dict[str, float] = {}
     for name, spent in spent_s.items():
@@ -145,7 +146,7 @@ def _kernel(counts: Mapping[str, int]) -> Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All runs of one stretch. middle: the run of the median rate."""
+    """The results of all runs of one stretch. middle: the run with the median rate."""
 
     middle: Figures
     rates: tuple[float, ...]
@@ -158,7 +159,7 @@ class Outcome:
 
 
 def outcome_of(runs: Sequence[Figures]) -> Outcome:
-    """Several runs as one: the figures of the one in the middle, and how far they lie apart."""
+    """Combine several runs: the figures of the median run, and the rates of all."""
     ordered = sorted(runs, key=lambda each: each.pods_per_s)
     return Outcome(ordered[(len(ordered) - 1) // 2], tuple(each.pods_per_s for each in runs))
 
@@ -166,7 +167,10 @@ def outcome_of(runs: Sequence[Figures]) -> Outcome:
 def stretch(
     followed: Sequence[Followed], since_s: float
 ) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
-    """(pods, when submitted, when bound) of the pods that were bound since a time."""
+    """(number, submitted_s, bound_s) of the pods that were not bound before `since_s`.
+
+    The number includes pods that are not bound at all; the arrays do not.
+    """
     submitted = np.concatenate([np.empty(0), *(each.submitted_s() for each in followed)])
     bound = np.concatenate([np.empty(0), *(each.bound_s[: each.submitted] for each in followed)])
     early = bound < since_s

@@ -1,4 +1,4 @@
-"""The machine that figures were taken on, and what the processes of a run took of it."""
+"""The machine of a measurement, and the memory and processor time of a run's processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Machine:
 
 
 def this_machine(proc: Path = PROC) -> Machine:
-    """What figures of this process are measured on."""
+    """Describe the machine on which this process runs."""
     model = _field(proc / "cpuinfo", "model name") or platform.processor() or platform.machine()
     memory = _field(proc / "meminfo", "MemTotal").removesuffix(" kB")
     bytes_ = int(memory) * _KIB if memory.isdecimal() else 0
@@ -39,7 +39,7 @@ def this_machine(proc: Path = PROC) -> Machine:
 
 
 def _field(path: Path, name: str) -> str:
-    """The first value of a `name : value` file of /proc, "" where there is none."""
+    """The first value of a `name : value` file of /proc; "" if there is none."""
     for line in _lines(path):
         key, colon, value = line.partition(":")
         if colon and key.strip() == name:
@@ -55,7 +55,7 @@ def _lines(path: Path) -> Iterable[str]:
 
 
 def commit_of(folder: Path) -> str:
-    """The commit that is checked out around a folder, marked where files differ; "" for none."""
+    """The git commit checked out around a folder, marked if files differ; "" if there is none."""
     command = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
     try:
         done = subprocess.run(  # noqa: S603
@@ -67,9 +67,10 @@ def commit_of(folder: Path) -> str:
 
 
 def peak_memory(proc: Path = PROC, pid: int | None = None) -> tuple[int, int]:
-    """(bytes, processes): the most that a process and those that it started ever held at once.
+    """(bytes, processes): peak memory of a process and its descendants.
 
-    The sum of each one's own peak, which counts what they share several times: an upper bound.
+    The sum of the peaks of the single processes. Shared memory is counted several times, and the
+    peaks need not coincide, so it is an upper bound.
     """
     peaks = [_peak(proc, each) for each in _family(proc, os.getpid() if pid is None else pid)]
     known = [each for each in peaks if each]
@@ -79,15 +80,15 @@ def peak_memory(proc: Path = PROC, pid: int | None = None) -> tuple[int, int]:
 
 
 def own_peak_bytes(proc: Path = PROC) -> int:
-    """The most memory that this process ever held."""
+    """The peak memory of this process."""
     unit = 1 if sys.platform == "darwin" else _KIB
     return _peak(proc, os.getpid()) or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def processor_seconds(proc: Path = PROC, pid: int | None = None) -> dict[int, float]:
-    """Process → processor time it has taken, in seconds: of a process and those that it started.
+    """Process → its processor time in seconds, for a process and its descendants.
 
-    Unlike the time on the wall it says something on a machine that does other work, too.
+    Unlike wall time, it is meaningful on a machine that also does other work.
     """
     own = os.getpid() if pid is None else pid
     ticks = {each: _ticks(proc / str(each) / "stat") for each in _family(proc, own)}
@@ -97,21 +98,21 @@ def processor_seconds(proc: Path = PROC, pid: int | None = None) -> dict[int, fl
 
 
 def processor_spent(before: Mapping[int, float], after: Mapping[int, float]) -> dict[int, float]:
-    """Process → what it took between two looks; one that ended between them is left out."""
+    """Process → its processor time between two readings; processes that ended are left out."""
     return {pid: spent - before.get(pid, 0.0) for pid, spent in after.items()}
 
 
 def _ticks(path: Path) -> int:
     """User and system time of a process, in clock ticks (proc_pid_stat, fields 14 and 15)."""
     for line in _lines(path):
-        # The name in parentheses may hold anything.
+        # The name in parentheses may contain spaces and parentheses.
         fields = line.rpartition(")")[2].split()
         return int(fields[11]) + int(fields[12])
     return 0
 
 
 def forget_peak(proc: Path = PROC) -> None:
-    """The peak of this process begins anew, where the system lets it."""
+    """Reset the peak memory of this process, if the system permits it."""
     with contextlib.suppress(OSError):
         (proc / "self" / "clear_refs").write_text("5", encoding="ascii")
 
@@ -122,7 +123,7 @@ def _peak(proc: Path, pid: int) -> int:
 
 
 def _family(proc: Path, root: int) -> list[int]:
-    """A process and its descendants, as far as they are there now."""
+    """A process and its current descendants."""
     children: dict[int, list[int]] = {}
     for folder in proc.glob("[0-9]*"):
         parent = _field(folder / "status", "PPid")

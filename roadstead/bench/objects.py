@@ -1,4 +1,4 @@
-"""Objects of a benchmark from its templates: nodes, pods, claims with their volumes.
+"""Objects of a benchmark, made from templates: nodes, pods, and claims with their volumes.
 
 Upstream: test/utils/{runners,create_resources}.go, scheduler_perf/util.go.
 """
@@ -44,25 +44,25 @@ CLAIM_VOLUME = "vol"
 
 
 def metadata_of(document: Document) -> Document:
-    """The metadata of an object, {} where there is none that is a map."""
+    """The metadata of an object; {} if it is missing or not a map."""
     found = document.get("metadata")
     return found if isinstance(found, dict) else {}
 
 
 def own_name(document: Document) -> str:
-    """The name that an object says itself; "" for one that gets a name."""
+    """The name that an object sets; "" if its name is generated."""
     found = metadata_of(document).get("name")
     return found if isinstance(found, str) else ""
 
 
 def name_prefix(document: Document, default: str) -> str:
-    """What the names of generated objects begin with."""
+    """The prefix of generated names."""
     found = metadata_of(document).get("generateName")
     return found if isinstance(found, str) and found else default
 
 
 def checked(kind: type[T], document: Document, source: str, **meta: object) -> T:
-    """The model of an object, with this metadata over its own. InputError where it is wrong."""
+    """Validate an object whose metadata is overridden by `meta`. Raises InputError."""
     if document.get("kind") != kind.__name__:
         rule, value = f"must be {kind.__name__}", cut_short(document.get("kind"))
         raise InputError(rule, source=source, field="kind", value=value)
@@ -75,9 +75,9 @@ def checked(kind: type[T], document: Document, source: str, **meta: object) -> T
 def node_class(
     document: Document, source: str, labels: Mapping[str, str], allocatable: Mapping[str, object]
 ) -> NodeFacts:
-    """What nodes of a template have in common; each has its own name as its hostname label.
+    """The common facts of the nodes of a template; each node's hostname label is its own name.
 
-    labels, allocatable: beside the template's own.
+    labels, allocatable: added to those of the template.
     """
     if allocatable:
         document = _with_allocatable(document, allocatable)
@@ -98,7 +98,7 @@ def _with_allocatable(document: Document, more: Mapping[str, object]) -> Documen
 def pod_class(
     document: Document, source: str, namespace: str, priorities: Mapping[str, PriorityClass]
 ) -> PodFacts:
-    """What pods of a template have in common. InputError where they cannot be."""
+    """The common facts of the pods of a template. Raises InputError for invalid pods."""
     document = _go_keys(document)
     pod = checked(Pod, document, source, name=own_name(document) or "pod", namespace=namespace)
     try:
@@ -108,7 +108,7 @@ def pod_class(
 
 
 def _go_keys(document: Document) -> Document:
-    """Go matches keys whatever their case: upstream's own templates write NodeTaintsPolicy."""
+    """Lower the first letter of keys: Go ignores case, and upstream writes NodeTaintsPolicy."""
     spec = document.get("spec")
     found = spec.get("topologySpreadConstraints") if isinstance(spec, dict) else None
     if not isinstance(spec, dict) or not isinstance(found, list):

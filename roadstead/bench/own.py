@@ -1,4 +1,4 @@
-"""Workloads of our own: ten classes, all distinct, a million, and the openb trace."""
+"""Roadstead's own workloads: ten classes, all distinct, a million, and the openb trace."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NAMESPACE = "bench"
 IMAGE = "registry.k8s.io/pause:3.10"
 GIB = 1 << 30
 TEN_NODES = 150
-"""After so many, the nodes of the ten classes are alike again: ten places, five zones, images."""
+"""Period of the ten-class nodes: beyond it they repeat (ten places, five zones, images)."""
 
 FEW_GPU_MILLI = 500
 
 
 @dataclass(frozen=True, slots=True)
 class OwnCase:
-    """A workload of our own in its sizes. sizes: (nodes, pods); the first one is the default."""
+    """One of Roadstead's workloads. sizes: (nodes, pods); the first one is the default."""
 
     name: str
     sizes: tuple[tuple[int, int], ...]
@@ -49,7 +49,7 @@ def _script(name: str, nodes: NodeSeries, pods: PodSeries) -> Script:
 
 
 def ten_classes(name: str, nodes: int, pods: int, seed: int) -> Script:
-    """Ten classes of pods in a seeded order, such that all of them fit ten to a node."""
+    """Ten pod classes in a seeded order, such that ten pods fit on each node."""
     kinds = tuple(class_of_node(ten_node(index)) for index in range(min(nodes, TEN_NODES)))
     classes = tuple(map(_fitting, TEN_SHAPES))
     column = np.argsort(raw_stream(seed, "bench order", pods), kind="stable") % len(classes)
@@ -58,7 +58,7 @@ def ten_classes(name: str, nodes: int, pods: int, seed: int) -> Script:
 
 
 def _fitting(facts: PodFacts) -> PodFacts:
-    """The class, asking for less of what there is little of: GPUs, and nodes for host ports."""
+    """The class, changed to need less of what is scarce: GPUs, and nodes for host ports."""
     requests = dict(facts.requests)
     if requests.get(GPU_RESOURCE, 0) > FEW_GPU_MILLI:
         requests[GPU_RESOURCE] = FEW_GPU_MILLI
@@ -69,7 +69,7 @@ def _fitting(facts: PodFacts) -> PodFacts:
 
 
 def all_distinct(name: str, nodes: int, pods: int, seed: int) -> Script:
-    """Pods of which no two are alike, on nodes of twelve sizes in four zones."""
+    """Pods no two of which are equal, on nodes of twelve sizes in four zones."""
     kinds = tuple(_mixed_node(index) for index in range(12))
     series = PodSeries(pods, NAMESPACE, make_class=_distinct_pod)
     return _script(name, NodeSeries(kinds, nodes), series)
@@ -101,14 +101,14 @@ def _pod(cpu_milli: int, memory_bytes: int) -> PodFacts:
 
 
 def million(name: str, nodes: int, pods: int, seed: int) -> Script:
-    """Identical pods onto identical nodes in ten zones."""
+    """Identical pods on identical nodes in ten zones."""
     kinds = tuple(_node(4000, 32 * GIB, f"zone-{zone}") for zone in range(10))
     series = PodSeries(pods, NAMESPACE, (_pod(100, 500 * MIB_BYTES),))
     return _script(name, NodeSeries(kinds, nodes), series)
 
 
 def openb(name: str, trace: Trace) -> Script:
-    """The pods of a trace in their order onto its nodes; some fit nowhere."""
+    """The pods of a trace in trace order, on the trace's nodes; some pods fit on no node."""
     if not trace.pod_names or not trace.node_names:
         raise InputError("has no pods or no nodes", source=trace.source)
     kinds = tuple(trace.node_classes[index] for index in trace.node_class.tolist())
@@ -127,7 +127,7 @@ def openb(name: str, trace: Trace) -> Script:
 
 
 def read_openb(path: Path) -> Trace:
-    """A trace file, or the folder of openb's CSV files. InputError where it is neither."""
+    """Read a trace file, or the folder of openb's CSV files. Raises InputError."""
     if path.is_dir():
         from roadstead.fleet.openb import import_openb
 

@@ -1,4 +1,4 @@
-"""Files of test cases in scheduler_perf's format, from text to cases that hold together."""
+"""Reading and validation of test case files in scheduler_perf's format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CASES_MAX_BYTES = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class TestCase:
-    """A test case, the file it stands in, and the templates beside that."""
+    """A test case, its file, and the folder against which template paths are resolved."""
 
     __test__ = False
 
@@ -35,11 +35,11 @@ class TestCase:
 
     @property
     def obj(self) -> str:
-        """How errors call it."""
+        """The name of the test case in errors."""
         return f"test case {cut_short(self.name)}"
 
     def template(self, path: str) -> Template:
-        """A template by its path, relative to the file. InputError where it cannot be read."""
+        """Read a template; path: relative to the file. Raises InputError if it cannot be read."""
         found = self._templates.get(path)
         if found is None:
             found = self._templates[path] = read_template(self.folder / path)
@@ -47,7 +47,7 @@ class TestCase:
 
 
 def read_cases(path: Path) -> tuple[TestCase, ...]:
-    """The test cases of a file, checked. InputError where it is wrong, with the place."""
+    """Read and validate the test cases of a file. Raises InputError that names the place."""
     source = str(path)
     documents = list(read_documents(read_text(path, CASES_MAX_BYTES), source=source))
     if len(documents) != 1 or not isinstance(documents[0], list):
@@ -82,7 +82,7 @@ def _check_unique(names: Iterable[str], source: str, obj: str) -> None:
 
 
 def _refused(error: ValidationError, document: object, source: str) -> InputError:
-    """The first thing that is wrong, with the name of its test case."""
+    """The first error of a validation, with the name of its test case."""
     problem = validation_problems(error, "")[0]
     return InputError(
         problem.rule,

@@ -1,4 +1,4 @@
-"""The result of `roadstead bench` as a document, and what changed since an older one."""
+"""The result of `roadstead bench` as a document, and its comparison with an earlier one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPARED = (
     ("latency_p99_s", LOWER),
     ("peak_bytes", LOWER),
 )
-"""Figures that are compared, and whether more of it is better."""
+"""Figures that are compared, and whether higher is better."""
 
 Json = dict[str, object]
 
@@ -35,7 +35,7 @@ def result_document(
     command: Sequence[str],
     settings: Mapping[str, object],
 ) -> Json:
-    """All figures. `pods_per_s` stands at the top, too, where one workload was run."""
+    """All figures as one document. With one workload, `pods_per_s` is also a top-level key."""
     results = [_result(each) for each in outcomes]
     document: Json = {
         "bench_version": VERSION,
@@ -62,13 +62,13 @@ def _result(outcome: Outcome) -> Json:
         "runs": [round(rate, 3) for rate in outcome.rates],
         "spread": outcome.spread,
     }
-    # The name and the rate, which people look for, come first.
+    # The name and the rate are what readers look for, so they come first.
     return {"name": each.name, "pods_per_s": each.pods_per_s, **asdict(each), **changed}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A figure then and now. better: None where it is about the same."""
+    """A figure before and after. better: None if the two are about equal."""
 
     workload: str
     figure: str
@@ -78,13 +78,13 @@ class Change:
 
     @property
     def factor(self) -> float:
-        """Now / then; 0 where there was nothing."""
+        """after / before; 0 if the figure was 0 before."""
         return self.after / self.before if self.before else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What changed. missing: workloads that the older result does not have."""
+    """The result of a comparison. missing: workloads that the older result does not have."""
 
     changes: tuple[Change, ...]
     missing: tuple[str, ...]
@@ -93,7 +93,7 @@ class Comparison:
 
 
 def read_result(path: Path) -> Json:
-    """A document that `roadstead bench --json` wrote. InputError for anything else."""
+    """Read a document that `roadstead bench --json` wrote. Raises InputError for anything else."""
     try:
         found = json.loads(read_text(path, RESULT_MAX_BYTES))
     except (ValueError, RecursionError):
@@ -115,7 +115,7 @@ def _is_result(found: object) -> bool:
 
 
 def compare(before: Json, after: Json) -> Comparison:
-    """The figures of workloads that stand in both; what is within both spreads is the same."""
+    """Compare workloads that are in both; changes within both spreads count as equal."""
     old = {each["name"]: each for each in _results(before)}
     changes: list[Change] = []
     missing: list[str] = []
@@ -153,7 +153,7 @@ def _change(
 
 
 def headline(figures: Figures) -> str:
-    """One line for progress: what a run came to."""
+    """One line of progress with the main results of a run."""
     return (
         f"{figures.name}: {figures.pods_per_s:,.0f} pods/s "
         f"({figures.bound:,} of {figures.pods:,} pods in {figures.seconds:.2f} s)"

@@ -1,7 +1,8 @@
-"""Test cases as scheduler_perf writes them: a template of ops, and workloads with parameters.
+"""The schema of scheduler_perf's test cases: a template of ops, and workloads with parameters.
 
 Upstream: test/integration/scheduler_perf/{scheduler_perf,operations}.go (testCase, Workload, op).
-What only upstream's own reports need (thresholds, metric collectors, feature gates) is read over.
+Fields that only upstream's own reports need (thresholds, metric collectors, feature gates) are
+ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class _Wire(BaseModel):
 
 
 class NodeAllocatable(_Wire):
-    """Further resources of every node, and the limits of its CSI drivers."""
+    """Additional resources of every node, and the limits of its CSI drivers."""
 
     node_allocatable: dict[Text, str | int] = {}
     csi_node_allocatable: dict[Text, dict[Text, int]] = {}
@@ -36,20 +37,20 @@ class NodeAllocatable(_Wire):
 
 
 class LabelNodes(_Wire):
-    """A label whose values go round among the nodes."""
+    """A label whose values are assigned to the nodes in turn."""
 
     label_key: Text
     label_values: Annotated[tuple[Text, ...], Field(min_length=1, strict=False)]
 
 
 class UniqueLabel(_Wire):
-    """A label with another value on every node."""
+    """A label with a different value on every node."""
 
     label_key: Text
 
 
 class CreateNodes(_Wire):
-    """Nodes from a template, upstream's default one where none is named."""
+    """Create nodes from a template, by default upstream's."""
 
     opcode: Literal["createNodes"]
     count: Count = 0
@@ -62,7 +63,7 @@ class CreateNodes(_Wire):
 
 
 class CreateNamespaces(_Wire):
-    """Namespaces `prefix-0`, `prefix-1` and so on."""
+    """Create the namespaces `prefix-0`, `prefix-1` and so on."""
 
     opcode: Literal["createNamespaces"]
     prefix: Text
@@ -72,7 +73,7 @@ class CreateNamespaces(_Wire):
 
 
 class CreatePods(_Wire):
-    """Pods from a template; measured where metrics are collected."""
+    """Create pods from a template. collect_metrics: measure them."""
 
     opcode: Literal["createPods"]
     count: Count = 0
@@ -92,7 +93,7 @@ class CreatePods(_Wire):
 
 
 class CreatePodSets(_Wire):
-    """The same pods in each of the namespaces `prefix-0`, `prefix-1` and so on."""
+    """Create the same pods in each of the namespaces `prefix-0`, `prefix-1` and so on."""
 
     opcode: Literal["createPodSets"]
     count: Count = 0
@@ -102,7 +103,7 @@ class CreatePodSets(_Wire):
 
 
 class DeletePods(_Wire):
-    """Pods of a namespace go, at once or so many in a second."""
+    """Delete pods of a namespace, all at once or a number per second."""
 
     opcode: Literal["deletePods"]
     namespace: Text
@@ -112,7 +113,7 @@ class DeletePods(_Wire):
 
 
 class Churn(_Wire):
-    """Objects that come (and go again) at an interval, as long as the workload runs."""
+    """Create (and delete) objects at an interval until the workload ends."""
 
     opcode: Literal["churn"]
     mode: Literal["create", "recreate"]
@@ -123,7 +124,7 @@ class Churn(_Wire):
 
 
 class Barrier(_Wire):
-    """Waits for pods that were not waited for."""
+    """Wait for pods that no earlier op waited for."""
 
     opcode: Literal["barrier"]
     namespaces: Annotated[tuple[Text, ...], Field(strict=False)] = ()
@@ -132,7 +133,7 @@ class Barrier(_Wire):
 
 
 class Sleep(_Wire):
-    """Waits for a time, written as Go writes one ("1m30s")."""
+    """Wait for a duration in Go's notation ("1m30s")."""
 
     opcode: Literal["sleep"]
     duration: Text = ""
@@ -140,7 +141,7 @@ class Sleep(_Wire):
 
 
 class CreateAny(_Wire):
-    """Objects of any kind."""
+    """Create objects of any kind."""
 
     opcode: Literal["createAny"]
     count: Count | None = None
@@ -151,7 +152,7 @@ class CreateAny(_Wire):
 
 
 class StartCollecting(_Wire):
-    """From here on pods of these namespaces are measured."""
+    """Start to measure pods of these namespaces."""
 
     opcode: Literal["startCollectingMetrics"]
     name: Text = ""
@@ -160,7 +161,7 @@ class StartCollecting(_Wire):
 
 
 class StopCollecting(_Wire):
-    """Up to here."""
+    """Stop measuring."""
 
     opcode: Literal["stopCollectingMetrics"]
 
@@ -181,7 +182,7 @@ Op = (
 
 
 class WorkloadSpec(_Wire):
-    """Sizes for the ops of a test case."""
+    """Parameter values for the ops of a test case."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -191,7 +192,7 @@ class WorkloadSpec(_Wire):
 
 
 class CaseSpec(_Wire):
-    """A test case as it stands in a file."""
+    """A test case as written in a file."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -210,5 +211,5 @@ CASES: TypeAdapter[list[CaseSpec]] = TypeAdapter(list[CaseSpec])
 
 
 def cases_of(document: Any) -> list[CaseSpec]:  # noqa: ANN401
-    """Validated test cases. pydantic's ValidationError where they are wrong."""
+    """Validate test cases. Raises pydantic's ValidationError."""
     return CASES.validate_python(document)

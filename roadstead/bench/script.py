@@ -1,4 +1,4 @@
-"""A script: what a benchmark does, step by step, with all objects ready to be made."""
+"""Scripts: the steps of a benchmark, with all objects ready to be created."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from roadstead.facts.pod import Labels
 
 
 class Wait(StrEnum):
-    """What a step waits for before the next one begins."""
+    """The condition on which the next step begins."""
 
     NOTHING = "nothing"
     BOUND = "bound"
     SETTLED = "settled"
-    """Until nothing moves any more, though some pods fit nowhere."""
+    """Until no pod changes its state any more, even if some pods fit on no node."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddNodes:
-    """Nodes appear."""
+    """Create nodes."""
 
     series: NodeSeries
 
 
 @dataclass(frozen=True, slots=True)
 class SubmitPods:
-    """Pods are submitted. measured: they are what is timed."""
+    """Submit pods. measured: these pods are timed."""
 
     series: PodSeries
     wait: Wait = Wait.BOUND
@@ -37,7 +37,7 @@ class SubmitPods:
 
 @dataclass(frozen=True, slots=True)
 class RemovePods:
-    """Pods of a namespace that have these labels go; per_s 0: all at once."""
+    """Delete the pods of a namespace with these labels. per_s: 0 for all at once."""
 
     namespace: str
     labels: Labels = ()
@@ -47,9 +47,9 @@ class RemovePods:
 
 @dataclass(frozen=True, slots=True)
 class ChurnObjects:
-    """Objects of endless series come at an interval, and go again where `recreates` is set.
+    """Create objects of endless series at an interval. recreates: delete them again.
 
-    number: how many of each there may be; 0 for any number.
+    number: maximum number of objects of each series; 0 for no limit.
     """
 
     makers: tuple[NodeSeries | PodSeries, ...]
@@ -60,9 +60,9 @@ class ChurnObjects:
 
 @dataclass(frozen=True, slots=True)
 class AwaitPods:
-    """Waits for pods that were not waited for; no namespaces: for all of them.
+    """Wait for pods that no earlier step waited for. namespaces: empty for all.
 
-    attempted: it is enough that each was tried, or waits behind a gate.
+    attempted: wait only until each pod was attempted or is gated.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -72,14 +72,14 @@ class AwaitPods:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Waits for a time."""
+    """Wait for a number of seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class BeginMeasuring:
-    """From here on pods of these namespaces with these labels are timed."""
+    """Start to time the pods of these namespaces with these labels."""
 
     name: str
     namespaces: tuple[str, ...]
@@ -88,7 +88,7 @@ class BeginMeasuring:
 
 @dataclass(frozen=True, slots=True)
 class EndMeasuring:
-    """Up to here."""
+    """Stop timing."""
 
 
 Step = (
@@ -105,10 +105,10 @@ Step = (
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A benchmark, ready to run.
+    """A benchmark that is ready to run.
 
-    name: `case/workload`. cluster: what the cluster has from the start beside nodes and pods.
-    config_text, config_source: the case's own configuration, "" for none. notes: for people.
+    name: `case/workload`. cluster: initial objects other than nodes and pods. config_text,
+    config_source: the configuration of the case, "" for none. notes: printed for the user.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Many nodes or pods as classes and names: made part by part, when they are wanted."""
+"""Many nodes or pods, stored as classes and names; parts are built on request."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts
 
 ENDLESS = 1 << 62
-"""The count of a series of which churn takes as many as it wants."""
+"""The count of a series from which a churn creates any number of objects."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeSeries:
-    """Nodes of classes that take turns. names: where they are not `prefix` and a number."""
+    """Nodes; their classes alternate. names: empty if names are `prefix` and a number."""
 
     classes: tuple[NodeFacts, ...]
     count: int
@@ -27,7 +27,7 @@ class NodeSeries:
     names: tuple[str, ...] = ()
 
     def part(self, start: int, stop: int) -> NodeList:
-        """Nodes from place `start` up to `stop`."""
+        """The nodes from index `start` up to `stop`."""
         places = range(start, min(stop, self.count))
         names = self.names[start:stop] or [f"{self.prefix}{self.first + p}" for p in places]
         class_of = np.arange(places.start, places.stop) % len(self.classes)
@@ -49,10 +49,10 @@ class PodColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodSeries:
-    """Pods of one namespace, of classes that take turns, or as `class_of` (int32[count]) says.
+    """Pods of one namespace; their classes alternate, unless `class_of` (int32[count]) is given.
 
-    names, uids: where they are not `prefix` and a number, and namespace and name.
-    make_class: makes the class of a place, for pods of which no two are of one class.
+    names, uids: empty if a name is `prefix` and a number, and a uid is `namespace/name`.
+    make_class: returns the class of an index, for pods that all have different classes.
     """
 
     count: int
@@ -67,7 +67,7 @@ class PodSeries:
     _place_of: dict[str, int] = field(default_factory=dict)
 
     def part(self, start: int, stop: int) -> PodColumns:
-        """Pods from place `start` up to `stop`."""
+        """The pods from index `start` up to `stop`."""
         places = range(start, min(stop, self.count))
         names = self.names[start:stop] or tuple(
             [f"{self.prefix}{self.first + place}" for place in places]
@@ -84,7 +84,7 @@ class PodSeries:
         return _only_used(self.classes, uids, names, column)
 
     def place_of(self, uid: str) -> int | None:
-        """The place of a pod in the series; None for one that is not of it."""
+        """The index of a pod in the series; None for a pod of another series."""
         if self.names or self.uids:
             if not self._place_of:
                 columns = self.part(0, self.count)
@@ -104,7 +104,7 @@ def _only_used(
     names: tuple[str, ...],
     column: tuple[int, ...],
 ) -> PodColumns:
-    """With the classes that stand in the column, and no others: they travel with it."""
+    """The columns with only those classes that the pods use, so that no others are sent."""
     used = dict.fromkeys(column)
     if len(used) == len(classes):
         return PodColumns(classes, uids, names, column)

@@ -1,6 +1,6 @@
 """A profile in the format of speedscope (https://www.speedscope.app/file-format-schema.json).
 
-One file, one profile for each process of a run; the page that shows it works offline, too.
+One file contains one profile for each process of a run; the page that shows it also works offline.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Stacks of one process: (places of its frames, outermost first; how often it was seen)."""
+    """Stacks of one process: (indices into frames, outermost first; number of samples)."""
 
     frames: tuple[Frame, ...]
     stacks: tuple[tuple[tuple[int, ...], int], ...]
@@ -32,7 +32,7 @@ class Samples:
 def speedscope_document(
     name: str, samples: Mapping[str, Sequence[Samples]], version: str
 ) -> dict[str, object]:
-    """The document; samples: by process, in as many parts as were taken."""
+    """Return the document. samples: by process; a process may have several parts."""
     frames: dict[Frame, int] = {}
     profiles = [_profile(process, parts, frames) for process, parts in samples.items()]
     return {

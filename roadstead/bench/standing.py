@@ -1,7 +1,7 @@
-"""What the cluster of a benchmark has from the start beside nodes and pods.
+"""The initial cluster objects of a benchmark other than nodes and pods.
 
-Upstream makes these objects in the course of a workload; scheduling sees no difference, since each
-stands before the first pod that it concerns.
+Upstream creates these objects in the course of a workload. Scheduling is not affected: each
+object exists before the first pod that it concerns.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _KINDS: dict[str, type[ApiObject]] = {
 
 @dataclass(slots=True)
 class Standing:
-    """Objects as they are gathered."""
+    """Collects cluster objects."""
 
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)
     volumes: list[VolumeFacts] = field(default_factory=list)
@@ -65,11 +65,11 @@ class Standing:
         return {each.metadata.name: each for each in found if isinstance(each, PriorityClass)}
 
     def add_namespace(self, name: str, labels: dict[str, str] | None = None) -> None:
-        """A namespace; one that is there keeps its labels."""
+        """Add a namespace; an existing one keeps its labels."""
         self.namespaces.setdefault(name, labels or {})
 
     def add(self, document: Document, source: str, namespace: str, number: int) -> None:
-        """An object of any kind that scheduling looks at. InputError for any other."""
+        """Add an object of a kind that scheduling reads. Raises InputError for any other kind."""
         kind = str(document["kind"])
         if kind not in _KINDS:
             rule = f"is not a kind that a benchmark can create (there are: {', '.join(_KINDS)})"
@@ -87,7 +87,7 @@ class Standing:
             self._objects[kind].append(found)
 
     def facts(self) -> ClusterFacts:
-        """All of it, as plugins look it up. InputError where a selector does not parse."""
+        """Return the objects as plugins read them. Raises InputError for an invalid selector."""
         given = self._objects
         try:
             found = compile_cluster(

@@ -1,8 +1,8 @@
-"""Templates of objects: one YAML or JSON document, in which a few values may be filled in.
+"""Templates of objects: one YAML or JSON document in which some values are filled in.
 
 Upstream runs Go's text/template over the text (scheduler_perf getSpecFromTextTemplateFile). Here
-`{{.Index}}`, `{{.Count}}` and the parameters of an op stand for values, and the functions AddInt,
-SubtractInt, MultiplyInt, DivideInt and Mod work on them; other actions are refused.
+only values can be filled in: `{{.Index}}`, `{{.Count}}` and the parameters of an op, with the
+functions AddInt, SubtractInt, MultiplyInt, DivideInt and Mod. Other actions are refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Document = dict[str, object]
 
 
 def _divided(left: int, right: int) -> int:
-    """As Go divides: towards zero."""
+    """Divide as Go does: towards zero."""
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
 
@@ -42,18 +42,18 @@ _FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The text of one object. source: where it was read, for errors."""
+    """The text of one object. source: the file, for errors."""
 
     source: str
     text: str
 
     @property
     def varies(self) -> bool:
-        """Whether every object that is made from it may be another one."""
+        """Whether objects made from the template may differ."""
         return "{{" in self.text
 
     def document(self, values: Values | None = None) -> Document:
-        """The object as plain data. InputError where the text is no single object."""
+        """Return the object as plain data. Raises InputError if the text is not one object."""
         filled = _ACTION.sub(lambda found: self._filled(found[1], values or {}), self.text)
         documents = list(read_documents(filled, source=self.source, max_bytes=TEMPLATE_MAX_BYTES))
         if len(documents) != 1 or not isinstance(documents[0], dict):
@@ -91,12 +91,12 @@ class Template:
 
 
 def read_template(path: Path) -> Template:
-    """The template in a file. InputError where it cannot be read, or is too large."""
+    """Read a template. Raises InputError if the file cannot be read or is too large."""
     return Template(str(path), read_text(path, TEMPLATE_MAX_BYTES))
 
 
 def read_text(path: Path, max_bytes: int) -> str:
-    """The text of a file. InputError where it cannot be read, is too large or no text."""
+    """Read a file. Raises InputError if it cannot be read, is too large or is not text."""
     try:
         return read_bytes(path, max_bytes).decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Which pods of a benchmark are bound, and when: told by the binder, in the order of commits."""
+"""When each pod of a benchmark is bound, from the binder's commits in their order."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from roadstead.facts.pod import Labels
 
 @dataclass(slots=True, eq=False)
 class Followed:
-    """A series that was submitted: bound_s (float64[count]), NaN for pods that are not bound.
+    """A submitted series. bound_s: float64[count], NaN for pods that are not bound.
 
-    parts: (place behind the last pod, when it was submitted) of each part; gone: places of pods
-    that were removed.
+    parts: for each part (index after its last pod, submission time). gone: indices of removed pods.
     """
 
     series: PodSeries
@@ -32,18 +31,18 @@ class Followed:
 
     @property
     def missing(self) -> int:
-        """Pods that were submitted and are not bound, nor gone."""
+        """The number of submitted pods that are neither bound nor removed."""
         lost = sum(1 for place in self.gone if np.isnan(self.bound_s[place]))
         return self.submitted - self.bound - lost
 
     def note(self, place: int, time_s: float) -> None:
-        """A pod was bound; told twice, the first time counts."""
+        """Record that a pod was bound; only the first report counts."""
         if np.isnan(self.bound_s[place]):
             self.bound_s[place] = time_s
             self.bound += 1
 
     def submitted_s(self) -> NDArray[np.float64]:
-        """When each pod was submitted, float64[submitted]."""
+        """The submission time of each pod, float64[submitted]."""
         times = np.empty(self.submitted)
         start = 0
         for stop, time_s in self.parts:
@@ -52,7 +51,7 @@ class Followed:
         return times
 
     def is_of(self, namespaces: Sequence[str], labels: Labels) -> bool:
-        """Whether its pods are of these namespaces (none: all) and have these labels."""
+        """Whether the pods are in one of these namespaces (none: any) and have these labels."""
         if namespaces and self.series.namespace not in namespaces:
             return False
         classes = self.series.classes
@@ -60,20 +59,20 @@ class Followed:
 
 
 class Tracker:
-    """All series that were submitted, in order."""
+    """All submitted series, in order."""
 
     def __init__(self) -> None:
         self.followed: list[Followed] = []
         self.commits = 0
 
     def follow(self, series: PodSeries) -> Followed:
-        """A series whose pods are about to be submitted."""
+        """Register a series before its pods are submitted."""
         found = Followed(series, np.full(series.count, np.nan))
         self.followed.append(found)
         return found
 
     def committed(self, uids: Sequence[str], times: Iterable[tuple[int, float]]) -> None:
-        """The next commits: (how many of the uids, when) in order. Other pods are none of ours."""
+        """Record the next commits. times: (number of uids, time), in order. Ignores other pods."""
         start = 0
         last = self.followed[-1] if self.followed else None
         for count, time_s in times:
@@ -98,7 +97,7 @@ class Tracker:
         return [each for each in self.followed if each.is_of(namespaces, labels)]
 
     def present(self, namespace: str, labels: Labels) -> list[tuple[Followed, int]]:
-        """Pods of a namespace that are there, bound or not, in the order in which they came."""
+        """The pods of a namespace that are not removed, bound or not, in order of submission."""
         return [
             (each, place)
             for each in self.of((namespace,), labels)

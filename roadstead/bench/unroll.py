@@ -1,4 +1,4 @@
-"""A test case with one workload: parameters filled in, pod sets spelled out.
+"""Expansion of a test case with one workload: parameters filled in, one op per pod set.
 
 Upstream: scheduler_perf unrollWorkloadTemplate, patchParams.
 """
@@ -43,7 +43,7 @@ PlainOp = (
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """The parameters of a workload, and which of them were used."""
+    """The parameters of a workload, and the names of those that were used."""
 
     case: TestCase
     workload: str
@@ -51,7 +51,7 @@ class Params:
     used: set[str] = field(default_factory=set)
 
     def value(self, param: str) -> Scalar:
-        """The value of `$name`. InputError where there is none."""
+        """The value of `$name`. Raises InputError if there is none."""
         name = param.removeprefix("$")
         if name not in self.values:
             raise self.refused("is not among the workload's params", name)
@@ -59,7 +59,7 @@ class Params:
         return self.values[name]
 
     def count(self, count: int, param: str) -> int:
-        """A count as it stands, or that of a parameter, which goes before it."""
+        """The value of the parameter if one is named, otherwise `count`."""
         return self._whole(param) if param else count
 
     def _whole(self, param: str) -> int:
@@ -71,14 +71,14 @@ class Params:
         return int(found)
 
     def filled(self, given: dict[str, Scalar]) -> dict[str, Scalar]:
-        """Parameters of a template, those of the workload filled in."""
+        """Template parameters, with the values of the workload's parameters filled in."""
         return {
             name: self.value(each) if isinstance(each, str) and each.startswith("$") else each
             for name, each in given.items()
         }
 
     def seconds(self, text: str, param: str) -> float:
-        """A time as Go writes it, in seconds."""
+        """A duration in Go's notation, in seconds; a named parameter precedes `text`."""
         found = str(self.value(param)) if param else text
         try:
             seconds = parse_duration(found).seconds
@@ -90,7 +90,7 @@ class Params:
         return seconds
 
     def check_all_used(self) -> None:
-        """InputError for a parameter that no op uses: most likely a slip of the pen."""
+        """Raise InputError for a parameter that no op uses: most likely a typo."""
         unused = sorted(set(self.values) - self.used)
         if unused:
             raise self.refused("is used by no op", unused[0])
@@ -103,7 +103,7 @@ class Params:
 
 
 def unrolled(case: TestCase, params: Params) -> list[PlainOp]:
-    """The ops of a workload, counts filled in, each pod set an op of its own. InputError."""
+    """The ops of a workload, with counts filled in and one op per pod set. Raises InputError."""
     ops: list[PlainOp] = []
     for op in case.spec.workload_template:
         if isinstance(op, CreatePodSets):

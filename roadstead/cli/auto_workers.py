@@ -1,8 +1,8 @@
-"""How many workers `--workers auto` has: by nodes, kinds of pods, what plugins take, free cores.
+"""The number of workers for `--workers auto`, from nodes, pod classes, plugin times and free cores.
 
-Workers look at their part of the nodes for new kinds of pods: they ask users' plugins, or, of large
-fleets, list the best nodes. That pays where looking takes longer than messages, often enough to
-make up for the start of processes, and where cores are free for them.
+For new pod classes, workers evaluate their part of the nodes: they call users' plugins or, on large
+fleets, list the best nodes. That pays if evaluation takes longer than messages, happens often
+enough to outweigh the start of processes, and has free cores.
 """
 
 from __future__ import annotations
@@ -25,29 +25,31 @@ from roadstead.nodes.table import NodeTable
 from roadstead.run import RunInputs, RunPlan, build_profiles
 
 STARTS_S = 2.0
-"""Processor time that a worker's process takes to start: less is not worth one."""
+"""Processor time that a worker's process takes to start; a smaller saving is not worth a worker."""
 
 SAMPLE_NODES, SAMPLE_KINDS = 200, 3
-"""On how many nodes, and with how many kinds of pods, plugins are tried."""
+"""Numbers of nodes and pod classes with which plugins are timed."""
 
 ROW_S, ASKED_S = 7e-9, 1e-4
-"""What the kernel takes for a node and a new kind of pods, and a scheduler for a kind that workers
-list the best nodes for (`docs/performance.md`)."""
+"""Seconds of the kernel per node and new pod class, and of a scheduler per pod class with lists.
+
+Lists are the best nodes that workers return (`docs/performance.md`).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """So many workers, and why."""
+    """The number of workers, and the reason for it."""
 
     workers: int
     why: str
 
 
 def free_cores(settings: Settings) -> int:
-    """Cores that schedulers leave to workers; none where all share one process."""
+    """The number of cores that schedulers leave to workers; 0 if all actors share one process."""
     if settings.runtime != "ray":
         return 0
-    # Not on every system does a process know which cores it may have.
+    # Some systems have no sched_getaffinity.
     mine = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     return max(0, len(mine(0)) - settings.scheduler_count)
 
@@ -59,7 +61,7 @@ def choose_workers(
     cores: int,
     clock_s: Callable[[], float] = time.perf_counter,
 ) -> Chosen:
-    """The number of workers that makes a run faster, 0 where none does. cores: free for them."""
+    """Choose the number of workers that makes a run faster, or 0. cores: free for workers."""
     profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
     asks_plugins = any(map(answered_elsewhere, profiles.values()))
     has_lists = _has_lists(plan, len(inputs.nodes))
@@ -74,7 +76,7 @@ def choose_workers(
             else "fewer than two cores are free"
         )
         return Chosen(0, f"{why}: workers would save no time")
-    # By object first: to compare facts takes longer, and a million pods share fifty.
+    # By identity first: comparing facts takes longer, and a million pods may share fifty objects.
     facts = {id(facts): facts for _, facts in inputs.pending}.values()
     asked = [each for each in dict.fromkeys(facts) if has_lists or each.scheduler_name in profiles]
     if not asked or not inputs.nodes:
@@ -95,7 +97,7 @@ def choose_workers(
 
 
 def _has_lists(plan: RunPlan, nodes: int) -> bool:
-    """Whether workers would list the best nodes of a run without plugins of the user."""
+    """Whether workers would list the best nodes, in a run without the user's plugins."""
     settings = plan.settings
     decides = may_list(settings) and not plan.plugins and settings.concurrency != "partitioned"
     return decides and nodes >= LISTED_ROWS
@@ -104,7 +106,7 @@ def _has_lists(plan: RunPlan, nodes: int) -> bool:
 def _cost_s(
     plan: RunPlan, inputs: RunInputs, kinds: list[PodFacts], clock_s: Callable[[], float]
 ) -> float:
-    """What plugins take for a kind of pod on all nodes, by what some take on some nodes."""
+    """Time that plugins take per pod class on all nodes, extrapolated from a sample of both."""
     table = NodeTable(PodClasses())
     for place in range(min(SAMPLE_NODES, len(inputs.nodes))):
         table.add_node(inputs.nodes[place])

@@ -24,7 +24,7 @@ TITLES = {
 
 
 def wide_console(*, stderr: bool = False) -> Console:
-    """As wide as the terminal; where there is none, so that no name of a workload is broken."""
+    """A console of the terminal's width; without a terminal, wide enough for names of workloads."""
     console = Console(stderr=stderr)
     return console if console.is_terminal else Console(stderr=stderr, width=FILE_CHARS)
 
@@ -32,7 +32,7 @@ def wide_console(*, stderr: bool = False) -> Console:
 def print_bench(
     console: Console, outcomes: Sequence[Outcome], machine: Machine, commit: str
 ) -> None:
-    """Rates, latencies and memory of every workload, then where the time of each went."""
+    """Print rates, latencies and memory of every workload, then the phases of each."""
     console.print(Text(f"{machine}\nCommit {commit or 'unknown'}", style="dim"))
     _print_rates(console, outcomes)
     for outcome in outcomes:
@@ -76,7 +76,7 @@ def _print_phases(console: Console, outcome: Outcome) -> None:
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
-    """What changed, figure by figure."""
+    """Print the changes, figure by figure."""
     columns = [text("workload"), text("figure"), *map(Column, ("before", "after", ""))]
     rows: list[Cells] = []
     for each in comparison.changes:

@@ -1,4 +1,4 @@
-"""Carrying out benchmarks and telling what came of them."""
+"""Running benchmarks and printing their results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from roadstead.run import RunPlan
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be run. names: none for all that a file measures."""
+    """The workloads to run. names: empty for all that are marked as measured."""
 
     names: tuple[str, ...]
     file: Path | None
@@ -41,11 +41,11 @@ class Wanted:
     profiles: bool
 
     def known(self, seed: int = 0) -> list[Entry]:
-        """All workloads that there are."""
+        """All known workloads."""
         return of_file(self.file) if self.file is not None else built_in(seed, self.openb)
 
     def entries(self, seed: int) -> list[Entry]:
-        """Those that are wanted, in order. InputError for a name of nothing."""
+        """The selected workloads, in order. Raises InputError for a name that matches nothing."""
         known = self.known(seed)
         if self.names:
             return choose(known, self.names)
@@ -54,14 +54,14 @@ class Wanted:
 
 @dataclass(slots=True)
 class Ran:
-    """What came of it. samples: of the profile, by workload and process."""
+    """The results. samples: of the profile, by workload and process."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     samples: dict[str, list[Samples]] = field(default_factory=dict)
 
 
 def print_list(wanted: Wanted) -> None:
-    """Every workload; what its case's name stands for is marked."""
+    """Print every workload, with a mark for the default one of each case."""
     for each in wanted.known():
         mark = "*" if each.is_default else " "
         click.echo(f"{mark} {each.name}")
@@ -69,18 +69,18 @@ def print_list(wanted: Wanted) -> None:
 
 
 def read_older(path: Path | None) -> Json | None:
-    """The older result, before anything is run."""
+    """Read the older result, before any benchmark, so that a wrong file is reported early."""
     return None if path is None else read_result(path)
 
 
 def settings_of(plan: PlanOptions, concurrency: ConcurrencyOptions) -> Settings:
-    """The settings of all runs. InputError where they are wrong."""
+    """The settings of all runs. Raises InputError."""
     plans.without_auto(concurrency)
     return plans.read_settings(plan, None, concurrency.overrides())
 
 
 def run_all(session: Session, wanted: Wanted, plan: PlanOptions, settings: Settings) -> Ran:
-    """Every workload as often as wanted. InputError or RoadsteadError with a clear text."""
+    """Run every workload as often as requested. Raises InputError or RoadsteadError."""
     config = plans.read_config(plan)
     ran = Ran()
     entries = wanted.entries(settings.seed)
@@ -121,7 +121,7 @@ def _run(
 
 
 def write_profile(path: Path, ran: Ran) -> None:
-    """The profile, as a page can show it. InputError where it cannot be written."""
+    """Write the profile in speedscope's format. Raises InputError if it cannot be written."""
     document = speedscope_document("roadstead bench", ran.samples, __version__)
     write_text(path, json.dumps(document))
     shown = "https://www.speedscope.app shows it"
@@ -131,7 +131,7 @@ def write_profile(path: Path, ran: Ran) -> None:
 def tell(
     session: Session, ran: Ran, settings: Settings, older: Json | None, *, as_json: bool
 ) -> None:
-    """Tables, or JSON on standard output; then what changed, with JSON on standard error."""
+    """Print tables, or JSON on standard output; then a comparison (on standard error with JSON)."""
     document = result_document(
         ran.outcomes,
         machine=this_machine(),

@@ -1,4 +1,4 @@
-"""`roadstead check`: what a run committed, held against the invariants, and what is missing."""
+"""`roadstead check`: check committed records against the invariants, and report missing parts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def check_command(folder: Path, show: int, form: Form) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What came of a journal. end: None where its writer did not end in order."""
+    """The result of checking a journal. end: None if its writer did not end in order."""
 
     result: Checked
     last_lsn: int
@@ -84,7 +84,7 @@ class _Found:
 
 
 def _checked(journal: Path, output: Path | None) -> _Found:
-    """InputError for a journal that this release cannot read."""
+    """Check a journal. Raises InputError if this release cannot read it."""
     from roadstead.cli.check_output import compared
     from roadstead.invariants.checker import Checker
     from roadstead.journal.bound import BoundPods
@@ -112,7 +112,7 @@ def _checked(journal: Path, output: Path | None) -> _Found:
 
 
 def _left_out(reader: Reader, *, is_finished: bool) -> tuple[LeftOut, ...]:
-    """What could not be read, and an end that is missing."""
+    """Parts that could not be read, and a missing end record."""
     from roadstead.journal.segments import LeftOut
 
     found = [each for each in (reader.damage, reader.tail) if each is not None]
@@ -162,7 +162,7 @@ def _tell(found: _Found, show: int) -> None:
 
 
 def _counted(counts: Counter[str]) -> Iterator[str]:
-    """What breaks no rule by itself, where there is any."""
+    """Counts of events that violate no rule by themselves; zero counts are omitted."""
     if counts["claims_bound"]:
         yield f"Claims: {counts['claims_bound']:,} bound with their pods"
     if counts["evictions"]:

@@ -1,4 +1,4 @@
-"""The placements of an output folder, compared with the journal beside them."""
+"""Comparison of the placements in an output folder with the journal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from roadstead.invariants.checker import Violation
 from roadstead.protocol.errors import cut_short
 
 DURABLE = "I9"
-"""What was acknowledged, and so is in an output, is in the journal."""
+"""The invariant that every acknowledged bind, and so every one in an output, is in the journal."""
 
 RUN_FILE, JOURNAL = "run.json", "journal"
 FILES = ("placements.json", "placements.parquet")
@@ -20,9 +20,9 @@ Bound = Mapping[str, tuple[str, str]]
 
 
 def journal_and_output(folder: Path) -> tuple[Path, Path | None]:
-    """The journal that a folder is, has or names, and the output folder beside it, if any.
+    """The journal that a folder is, contains or names, and the output folder of its run, if any.
 
-    Where a run kept its journal elsewhere (`--journal`), its `run.json` names that folder.
+    If a run kept its journal elsewhere (`--journal`), its `run.json` names that folder.
     """
     if (folder / JOURNAL).is_dir():
         return folder / JOURNAL, folder if (folder / RUN_FILE).is_file() else None
@@ -34,7 +34,7 @@ def journal_and_output(folder: Path) -> tuple[Path, Path | None]:
 
 
 def _named_journal(path: Path) -> Path | None:
-    """Where a run says that its journal is; None where it does not say so."""
+    """The journal that a run's `run.json` names, or None."""
     try:
         found = json.loads(path.read_bytes())["settings"]["journal"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -43,7 +43,7 @@ def _named_journal(path: Path) -> Path | None:
 
 
 def compared(folder: Path, bound: Bound) -> list[Violation]:
-    """How the placements of an output differ from what its journal leaves bound."""
+    """The differences between the placements of an output and the bound pods of its journal."""
     return [found for name in FILES for found in _compared(folder / name, bound)]
 
 

@@ -1,4 +1,4 @@
-"""Options of how schedulers work, alone and side by side, for the commands that run them."""
+"""Options on single and concurrent schedulers, for the commands that run them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class WorkersType(click.ParamType[int | str]):
 
 
 class DecisionTimeType(click.ParamType[tuple[str, Seconds]]):
-    """`batch=0.1,0.005`: kind, seconds per job, seconds per pod."""
+    """`batch=0.1,0.005`: type of job, seconds per job, seconds per pod."""
 
     name = "KIND=JOB_S,TASK_S"
 
@@ -78,7 +78,7 @@ class DecisionTimeType(click.ParamType[tuple[str, Seconds]]):
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyOptions:
-    """How schedulers work, alone and side by side; None: as the settings file has it."""
+    """Settings of single and concurrent schedulers; None means the value of the settings file."""
 
     workers: int | str | None = None
     partitions: int | None = None
@@ -93,11 +93,11 @@ class ConcurrencyOptions:
 
     @property
     def chooses_workers(self) -> bool:
-        """Whether the number of workers is chosen once nodes and pods are known."""
+        """Whether the number of workers is chosen after nodes and pods are known."""
         return self.workers == AUTO
 
     def overrides(self) -> dict[str, object]:
-        """Settings given as flags; None where one was not given."""
+        """Settings given as flags; None if a flag is missing."""
         times: dict[str, object] = {
             f"decision_time.{kind}": {"job_s": job_s, "task_s": task_s}
             for kind, (job_s, task_s) in self.decision_time

@@ -1,4 +1,4 @@
-"""A configuration as text: the document, which plugins run where, what became of older parts."""
+"""A configuration as text: the document, its plugins by extension point, its translation notes."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import yaml
 from roadstead.config.load import LoadedConfig
 from roadstead.config.model import ProfileConfig
 
-# The order in which a pod meets them.
+# The order of the extension points of one pod.
 _POINTS_OF_A_CYCLE: Final = (
     *("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score"),
     *("reserve", "permit", "preBind", "bind", "postBind"),
 )
 
-# Beyond what PyYAML quotes by itself: words and numbers of Go's YAML that PyYAML takes for texts.
+# Texts that PyYAML does not quote, but that Go's YAML reads as numbers or booleans.
 _READ_OTHERWISE: Final = re.compile(r"[yYnN]|[-+.0-9][-+.0-9a-fA-FxXoO_]*")
 
 
 class _GoDumper(yaml.SafeDumper):
-    """YAML as Go prints it: a text that Go would read as anything else stands in double quotes."""
+    """Writes YAML as Go does: a text that Go would read as another type is quoted."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Never an alias: the document is for people."""
+        """Never write aliases, because the document is read by people."""
         return True
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        """A text, quoted where it has to be."""
+        """Write a text, with quotes if necessary."""
         style = '"' if _READ_OTHERWISE.fullmatch(text) else None
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -39,7 +39,7 @@ _GoDumper.add_representer(str, _GoDumper.represent_text)
 
 
 def document_text(loaded: LoadedConfig, output_format: str) -> str:
-    """The whole document, every default filled in."""
+    """The complete document, with every default."""
     if output_format == "json":
         return json.dumps(loaded.document, indent=2, ensure_ascii=False)
     text: str = yaml.dump(
@@ -53,7 +53,7 @@ def document_text(loaded: LoadedConfig, output_format: str) -> str:
 
 
 def notes_text(loaded: LoadedConfig, output_format: str) -> str:
-    """What became of each part of an older document."""
+    """How each part of an older document was translated."""
     if output_format == "json":
         notes = [note.document() for note in loaded.notes]
         return json.dumps(notes, indent=2, ensure_ascii=False)
@@ -61,7 +61,7 @@ def notes_text(loaded: LoadedConfig, output_format: str) -> str:
 
 
 def effective_text(loaded: LoadedConfig, output_format: str) -> str:
-    """Which plugins run at which extension point."""
+    """The plugins of each extension point."""
     if output_format == "json":
         return json.dumps(loaded.effective(), indent=2, ensure_ascii=False)
     return "\n\n".join(_table(profile) for profile in loaded.config.profiles)

@@ -1,4 +1,4 @@
-"""Expected errors as a person sees them: one text on standard error, an exit status, no traceback.
+"""Reporting of expected errors: one text on standard error, an exit status, no traceback.
 
 1  the run failed
 2  the input is wrong: a file, an object, a field, a flag
@@ -21,7 +21,7 @@ UNSUPPORTED: Final = 3
 
 
 class ReportingCommand(click.Command):
-    """A command whose expected errors end in a text and an exit status."""
+    """A command that reports expected errors as a text and an exit status."""
 
     def invoke(self, ctx: click.Context) -> object:
         allow_files()
@@ -45,7 +45,7 @@ def exit_status(error: RoadsteadError) -> int:
 
 
 def error_text(error: RoadsteadError) -> str:
-    """The error's own text; a failed run, which says nothing of the user's input, is introduced."""
+    """The error's text; an introduction is added to errors that are not about the input."""
     if isinstance(error, UnsupportedError):
         where = ": ".join(part for part in (error.obj, error.field) if part)
         return (

@@ -1,4 +1,4 @@
-"""What a command says where memory, open files or threads run out, in place of a traceback."""
+"""Texts for exhausted memory, open files or threads, printed in place of a traceback."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import resource
 from collections.abc import Iterator
 
 MOST_FILES = 65_536
-"""As many files as a command asks the system to let it open, where the system allows them."""
+"""Maximum number of open files that a command requests from the system."""
 
 _NO_FILES = (errno.EMFILE, errno.ENFILE)
 
 
 def allow_files() -> None:
-    """Raises the soft limit of open files to the hard one: a shell's default is small."""
+    """Raise the soft limit of open files, up to the hard one: a shell's default is small."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(MOST_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -21,7 +21,7 @@ def allow_files() -> None:
 
 
 def exhausted(failure: BaseException) -> str:
-    """Which resource ran out, from which a failure follows; "" for any other failure."""
+    """The resource whose exhaustion caused a failure; "" for any other failure."""
     for each in _chain(failure):
         if isinstance(each, MemoryError):
             return "out of memory"

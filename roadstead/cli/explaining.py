@@ -1,4 +1,4 @@
-"""Explaining pods of the inputs."""
+"""Running and printing explanations of pods."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """pod: as `find_pod` takes it; None for every pending pod. after_run: others are scheduled."""
+    """pod: a name for `find_pod`; None for every pending pod. after_run: schedule others first."""
 
     pod: str | None
     after_run: bool = False
@@ -36,7 +36,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How an explanation is printed. top: as in `Limits.of`. html: file of a page."""
+    """The output of an explanation. top: as in `Limits.of`. html: file for a page."""
 
     form: Form
     top: int | None = None
@@ -46,7 +46,7 @@ class Answer:
 def explain(
     session: Session, loaded: Loaded, plan: RunPlan, question: Question, answer: Answer
 ) -> None:
-    """Print the answer to a question. InputError if it is not clear which pod is meant."""
+    """Print the answer to a question. Raises InputError if the pod is ambiguous."""
     first = scheduled_first(loaded, plan, after_run=question.after_run)
     tell_notes(first)
     if question.pod is None:
@@ -72,7 +72,7 @@ def _explain_pod(
     uid, after_run = found.pod.identity.uid, question.after_run
     others = sum(identity.uid != uid for identity, _ in loaded.inputs.pending)
     if others and not after_run:
-        # In a run the others take room, too: without this, its answer seems to be another one.
+        # A run also places the other pods, so its result may seem to contradict this answer.
         echo_note(
             f"Explained on the cluster as given, without the {others:,} other pending pods; "
             "--after-run schedules them first."

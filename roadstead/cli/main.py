@@ -1,7 +1,7 @@
 """The command line: a group whose commands are loaded when they are called.
 
-`roadstead --help` loads nothing but click: what a command needs is imported by the command, and
-what only its run needs when it runs.
+`roadstead --help` loads only click. A command imports what it needs, and what only its run needs
+when it runs.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ SIGTERM).
 
 
 class LazyGroup(click.Group):
-    """Knows its commands by name, and loads one when it is wanted."""
+    """A group that knows its commands by name, and imports one when it is called."""
 
     def __init__(self, open_launcher: OpenLauncher) -> None:
         super().__init__(
@@ -113,7 +113,7 @@ class LazyGroup(click.Group):
 
 
 def build_cli(open_launcher: OpenLauncher) -> click.Group:
-    """The command line; `open_launcher` is called once by each command that has a run."""
+    """Build the command line. Each command that has a run calls `open_launcher` once."""
     group = LazyGroup(open_launcher)
     click.version_option(__version__, prog_name="roadstead", message="%(prog)s %(version)s")(group)
     return group

@@ -1,4 +1,4 @@
-"""Notes and errors on standard error: wrapped on a terminal, one line each anywhere else."""
+"""Notes and errors on standard error: wrapped on a terminal, otherwise one line each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ INDENT: Final = "  "
 
 
 def echo_note(text: str) -> None:
-    """Print a text on standard error, without what would move the cursor of a terminal."""
+    """Print a text on standard error, without control characters."""
     click.echo(wrapped(printable(text)) if sys.stderr.isatty() else printable(text), err=True)
 
 
 def wrapped(text: str) -> str:
-    """The lines of a text, wrapped between words; names are whole, so that they can be copied."""
+    """Wrap lines between words; names are never broken, so that they can be copied."""
     width = shutil.get_terminal_size().columns
     return "\n".join(
         textwrap.fill(

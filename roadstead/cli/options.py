@@ -1,4 +1,4 @@
-"""Options that several commands share, gathered into one object each."""
+"""Options that several commands share, each group collected in one object."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRESETS: Final = "binpack, default, gpu-binpack, spread"
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Where nodes and pods come from: manifests, or a trace."""
+    """The source of nodes and pods: manifests, or a trace."""
 
     cluster: tuple[str, ...] = ()
     pods: tuple[str, ...] = ()
@@ -35,7 +35,10 @@ class SourceOptions:
     lost_nodes: str = "leave-out"
 
     def check(self, *others: str | None) -> None:
-        """UsageError unless it says one source; `others` may be "-" (standard input), too."""
+        """Raise UsageError unless there is exactly one source.
+
+        Standard input ("-") may occur once, including in `others`.
+        """
         if self.trace is not None and (self.cluster or self.pods):
             raise click.UsageError("--trace excludes --cluster and --pods")
         if self.trace is None and not self.cluster and not self.pods:
@@ -48,7 +51,7 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """How a run is carried out; None: as the settings file has it, or their default."""
+    """Options of a run; None means the value of the settings file, or the default."""
 
     runtime: str | None = None
     shards: int | None = None
@@ -70,13 +73,13 @@ class PlanOptions:
             raise click.UsageError("--config and --preset exclude each other")
 
     def or_inline(self) -> PlanOptions:
-        """For what needs no actors of its own: inline, unless something else was asked for."""
+        """Use the inline runtime unless another one was requested."""
         if self.runtime is not None or self.settings is not None:
             return self
         return replace(self, runtime="inline")
 
     def overrides(self) -> dict[str, object]:
-        """Settings given as flags; None where one was not given."""
+        """Settings given as flags; None if a flag is missing."""
         names = (
             *("runtime", "shards", "seed", "schedulers", "batch", "tie_break"),
             *("score_nodes", "journal"),
@@ -259,7 +262,7 @@ def gathered(
     kind: type[DataclassInstance],
     parameters: tuple[Callable[[Callback], Callback], ...],
 ) -> Callable[[Callback], Callback]:
-    """Adds parameters to a command, which gets them as one object of `kind` named `name`."""
+    """Add parameters to a command, which receives them as one object of `kind` named `name`."""
     own = {field.name for field in fields(kind)}
 
     def decorate(command: Callback) -> Callback:

@@ -1,4 +1,4 @@
-"""The plan of a run, from flags."""
+"""The plan of a run, made from flags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from roadstead.report.result import InputDigest, digest_of_file
 from roadstead.run import RunInputs, RunPlan
 
 JOURNAL_DIRECTORY = "journal"
-"""Where in an output directory the journal is."""
+"""Folder of the journal in an output directory."""
 
 
 def read_settings(
@@ -29,10 +29,10 @@ def read_settings(
     output: Path | None = None,
     more_overrides: Mapping[str, object] = MappingProxyType({}),
 ) -> Settings:
-    """The settings file, if any, with flags over it. InputError where either is wrong.
+    """Read the settings file, if any, and apply flags over it. Raises InputError.
 
-    output: where a run that has an output directory keeps its journal, unless told otherwise.
-    more_overrides: of flags that are not among the options.
+    output: the run's output directory, which contains the journal by default. more_overrides:
+    settings of flags that are not among the options.
     """
     overrides = {**options.overrides(), **more_overrides}
     if options.settings is None:
@@ -52,21 +52,21 @@ def read_settings(
 
 
 def read_config(options: PlanOptions) -> ConfigText:
-    """The configuration that the flags name, checked. InputError where it is wrong."""
+    """Read and check the configuration that the flags name. Raises InputError."""
     return plans.read_config(options.config, options.preset, options.plugin, echo_note)
 
 
 def make_plan(
     options: PlanOptions, settings: Settings, config: ConfigText, cluster: ClusterFacts
 ) -> RunPlan:
-    """The plan of a run. InputError where a part of it is wrong."""
+    """Make the plan of a run. Raises InputError."""
     return plans.make_plan(
         settings, config, cluster, echo_note, log_dir=log_dir(options), resume=options.resume
     )
 
 
 def at_most(settings: Settings, concurrency: ConcurrencyOptions) -> Settings:
-    """Settings for which room is made before it is known how many workers there will be."""
+    """Settings with the maximum number of workers, to reserve processes before it is chosen."""
     if not concurrency.chooses_workers:
         return settings
     from roadstead.cli.auto_workers import free_cores
@@ -75,7 +75,7 @@ def at_most(settings: Settings, concurrency: ConcurrencyOptions) -> Settings:
 
 
 def with_workers(plan: RunPlan, concurrency: ConcurrencyOptions, inputs: RunInputs) -> RunPlan:
-    """The plan with as many workers as pay, where that was asked for; says why on stderr."""
+    """The plan with the number of workers chosen for `auto`; prints the reason on stderr."""
     if not concurrency.chooses_workers:
         return plan
     from roadstead.cli.auto_workers import choose_workers, free_cores
@@ -87,7 +87,7 @@ def with_workers(plan: RunPlan, concurrency: ConcurrencyOptions, inputs: RunInpu
 
 
 def without_auto(concurrency: ConcurrencyOptions) -> None:
-    """InputError where workers are to be chosen, and nodes and pods come only in the run."""
+    """Raise InputError for `auto`, if nodes and pods are only added during the run."""
     if concurrency.chooses_workers:
         raise InputError(
             "must be a number: bench adds nodes and pods during the run", source="--workers"
@@ -95,9 +95,9 @@ def without_auto(concurrency: ConcurrencyOptions) -> None:
 
 
 def log_dir(options: PlanOptions) -> str:
-    """The folder of the logs, "" for none; actors may run in another working directory.
+    """The absolute path of the folder of logs; "" without logs.
 
-    InputError where it cannot be written.
+    Actors may have another working directory. Raises InputError if the folder cannot be written.
     """
     if options.log is None:
         return ""
@@ -106,6 +106,6 @@ def log_dir(options: PlanOptions) -> str:
 
 
 def plan_digests(options: PlanOptions, config: ConfigText) -> tuple[InputDigest, ...]:
-    """Digests of the configuration and the settings file, where they were given."""
+    """Digests of the configuration and the settings file, if given."""
     settings = () if options.settings is None else (digest_of_file(options.settings),)
     return (*config.digests(), *settings)

@@ -1,4 +1,4 @@
-"""How far a run is, on standard error: a bar on a terminal, plain lines anywhere else."""
+"""Progress of a run on standard error: a bar on a terminal, otherwise plain lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def shown_progress() -> Iterator[Tell]:
-    """What to call with each Progress; the bar is gone when the block is left."""
+    """Yield a callback for progress; the bar is removed at the end of the block."""
     if not sys.stderr.isatty():
         yield Lines()
         return

@@ -1,4 +1,4 @@
-"""The bar of a run on a terminal."""
+"""The progress bar of a run on a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from roadstead.run import Progress
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[Progress], None]]:
-    """What to call with each Progress; the bar is gone when the block is left."""
+    """Yield a callback for progress; the bar is removed at the end of the block."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),

@@ -1,4 +1,4 @@
-"""How far a run is, in plain lines on standard error."""
+"""Progress of a run in plain lines on standard error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LINES_PER_PHASE: Final = 10
 
 
 class Lines:
-    """A line for each phase, and some as the pods of a phase are decided."""
+    """Prints a line for each phase, and some lines as the pods of a phase are decided."""
 
     def __init__(self) -> None:
         self._phase = ""
@@ -33,7 +33,7 @@ class Lines:
 
 
 def counted(progress: Progress) -> str:
-    """Placed and pending pods of how many."""
+    """The numbers of placed, pending and all pods, as text."""
     text = f"{progress.placed:,} placed"
     if progress.pending:
         text += f", {progress.pending:,} pending"

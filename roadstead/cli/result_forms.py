@@ -1,4 +1,4 @@
-"""A run's result on standard output, in the form that was asked for."""
+"""A run's result on standard output, in the requested form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from roadstead.report.summary import summarize
 
 
 def print_in_form(form: RunForm, result: RunResult, pods: Sequence[Pod]) -> None:
-    """pods: those to be told of, in order."""
+    """Print the result. pods: those to list, in order."""
     match form:
         case "csv":
             write_csv(all_lines(pods, result), sys.stdout)

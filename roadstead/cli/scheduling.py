@@ -1,4 +1,4 @@
-"""Carrying out a run and telling what came of it."""
+"""Carrying out a run and printing its result."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ READ, WRITE = "read inputs", "write output"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Where the result goes: printed in a form, and into a directory if one is named."""
+    """Destination of the result: a form to print, and an optional output directory."""
 
     form: RunForm
     output: Path | None
 
     def check(self, *, is_replaced: bool = True) -> None:
-        """InputError for a directory that is not ours to write to: before the run, not after.
+        """Raise InputError if the directory cannot be used; called before the run.
 
-        is_replaced: what another run left there may be replaced.
+        is_replaced: results of another run may be replaced.
         """
         if self.output is not None:
             running.check_output(self.output, is_replaced=is_replaced)
@@ -50,7 +50,7 @@ def schedule(
 ) -> None:
     """Run the plan, write the output directory, print the result.
 
-    digests: of the configuration and settings files. RoadsteadError where any of it fails.
+    digests: of the configuration and settings files. Raises RoadsteadError if a step fails.
     """
     tell_notes(loaded)
     with told_what_is_kept(plan):
@@ -83,13 +83,13 @@ def _carry_out(
     print_result(result, running.reported_pods(loaded, result), report)
     _print_plugin_failures(result, plan)
     if report.output is None:
-        # What is printed is all that comes of it.
+        # Without an output directory, the run is finished once its result is printed.
         session.launcher().finish(plan)
 
 
 @contextmanager
 def told_what_is_kept(plan: RunPlan) -> Iterator[None]:
-    """A run that is interrupted says what of it is kept, and how it is continued."""
+    """Add to an interruption what is kept of the run, and how to continue it."""
     try:
         yield
     except Interrupted as interrupted:
@@ -118,14 +118,14 @@ def _print_plugin_failures(result: RunResult, plan: RunPlan) -> None:
 
 
 def print_result(result: RunResult, pods: Sequence[Pod], report: Report) -> None:
-    """The result on standard output, and where the rest was written to on standard error."""
+    """Print the result on standard output, and the output directory on standard error."""
     print_in_form(report.form, result, pods)
     if report.output is not None:
         click.echo(f"\nWritten to {report.output}", err=True)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file; InputError where it cannot be written."""
+    """Write a file. Raises InputError if it cannot be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

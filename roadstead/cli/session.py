@@ -1,4 +1,4 @@
-"""One call of the command line: what was typed, when it began, and who carries out runs."""
+"""One call of the command line: its arguments, its start time, and the launcher of its runs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """open_launcher: called when there is a run to carry out, and not before: actors are heavy.
+    """One call of the command line.
 
-    args: the command line as typed, without the program.
+    open_launcher: called only when there is a run, because actors take long to import. args: the
+    command line without the program.
     """
 
     open_launcher: OpenLauncher
@@ -28,7 +29,10 @@ class Session:
     _opened: list[Launcher] = field(default_factory=list)
 
     def launcher(self) -> Launcher:
-        """The launcher. What goes wrong reaches a person as an error; logs go where --log says."""
+        """Return the launcher, which is opened on the first call.
+
+        Log records only go to `--log`; failures are reported as errors.
+        """
         if not self._opened:
             quiet_logs()
             self._opened.append(self.open_launcher())

@@ -1,4 +1,4 @@
-"""Reading the source that the flags name."""
+"""Reading of the source that the flags name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from roadstead.inputs.loaded import Loaded, load_trace
 
 
 def load(source: SourceOptions, *, with_digests: bool) -> Loaded:
-    """The trace or the manifests. InputError where they are wrong."""
+    """Read the trace or the manifests. Raises InputError."""
     if source.trace is not None:
         return load_trace(source.trace, with_digests=with_digests)
     from roadstead.inputs.manifest_inputs import load_manifests

@@ -58,7 +58,7 @@ def _shown(value: Value) -> str:
 
 
 def flag_of(study: str, parameter: str) -> str:
-    """The flag that stands for a parameter; of others --vary, which takes each of them."""
+    """The flag of a parameter, or --vary, which accepts every parameter."""
     return next(_flags_of(study, parameter), "--vary")
 
 

@@ -1,4 +1,4 @@
-"""What `roadstead stress` is asked to sweep, as flags."""
+"""The options of `roadstead stress` that define a sweep."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FLAGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SweepOptions:
-    """What to sweep; a flag goes before the file, which goes before the preset."""
+    """The definition of a sweep; flags precede the file, which precedes the preset."""
 
     preset: str | None = None
     file: Path | None = None
@@ -45,7 +45,7 @@ class SweepOptions:
     mode: str | None = None
 
     def flags(self) -> dict[str, str | None]:
-        """The flags that stand for parameters."""
+        """The values of the flags that stand for parameters."""
         return {flag: getattr(self, flag.replace("-", "_")) for flag in FLAGS}
 
 

@@ -1,4 +1,4 @@
-"""What a `roadstead stress` is asked to sweep: a preset, a file, flags; later ones go before."""
+"""The sweep of a `roadstead stress`: a preset, a file, flags; later ones override earlier ones."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "policies": {"staleness": "sync_gap_s", "mode": "policy", "load": "phases"},
     PRODUCT: {"staleness": "staleness_s", "decision-time": "decision_job_s"},
 }
-"""Study → flag → its parameter, where it is called otherwise."""
+"""Study → flag → parameter, where the names differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One sweep as it is asked for. seeds: how many; first_seed: the first of them."""
+    """The definition of a sweep. seeds: number of seeds; first_seed: the first of them."""
 
     title: str = ""
     study: str = "omega"
@@ -44,7 +44,7 @@ class Asked:
 
 
 def of_preset(name: str) -> Asked:
-    """A preset by name. InputError for an unknown one."""
+    """Return the sweep of a preset. Raises InputError for an unknown one."""
     preset = PRESETS.get(name)
     if preset is None:
         raise InputError(
@@ -62,7 +62,7 @@ def of_preset(name: str) -> Asked:
 
 
 def of_file(path: Path) -> Asked:
-    """A sweep from a YAML or JSON file. InputError for what does not belong there."""
+    """Read a sweep from a YAML or JSON file. Raises InputError for wrong content."""
     from roadstead.config.reader import read_document
 
     source = str(path)
@@ -118,9 +118,9 @@ def _lists(given: object, source: str) -> dict[str, Sequence[object]]:
 def with_flags(
     asked: Asked, pairs: Iterable[tuple[str, str]], flags: Mapping[str, str | None]
 ) -> Asked:
-    """The same with `NAME=V,…` pairs and named flags over it: one value is set, several vary.
+    """Apply `NAME=V,…` pairs and named flags: one value is set, several are swept.
 
-    What varied before keeps its place: the first is the axis of plots.
+    A parameter that was swept before keeps its position, because the first one is the x axis.
     """
     vary, kept = dict(asked.vary), dict(asked.set)
     names = NAMES.get(asked.study, {})
@@ -137,7 +137,7 @@ def with_flags(
 
 
 def pair(text: str) -> tuple[str, str]:
-    """NAME and the rest of `NAME=V,…`. InputError for anything else."""
+    """Split `NAME=V,…` into NAME and the rest. Raises InputError."""
     name, equals, rest = text.partition("=")
     if not equals or not name or not rest:
         raise InputError(
@@ -147,7 +147,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def study_of(asked: Asked, product: Study | None) -> Study:
-    """The study that is asked for. InputError for an unknown one."""
+    """Return the study by name. Raises InputError for an unknown one."""
     if asked.study == PRODUCT and product is not None:
         return product
     found = MODEL_STUDIES.get(asked.study)
@@ -160,7 +160,7 @@ def study_of(asked: Asked, product: Study | None) -> Study:
 
 
 def sweep_of(asked: Asked, study: Study) -> Sweep:
-    """The sweep, checked."""
+    """Make and check the sweep."""
     seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
     return make_sweep(
         study, asked.vary, asked.set, list(seeds), source=asked.source, title=asked.title

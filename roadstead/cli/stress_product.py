@@ -1,4 +1,4 @@
-"""The study of the product: its actors on a scenario or on what the user gives, many ways."""
+"""The study of the product: its actors on a scenario or on the user's input."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ FIGURES: Final = (
 def product_study(
     session: Session, asked: Asked, source: SourceOptions, output: Path | None
 ) -> Study:
-    """The study, over what the user gives or over scenarios. InputError where that is wrong."""
+    """Make the study, on the user's input or on scenarios. Raises InputError."""
     has_input = source.trace is not None or bool(source.cluster)
     loaded = None
     if has_input:
@@ -111,7 +111,7 @@ def product_study(
 
 
 def sized(loaded: Loaded) -> tuple[Parameter, ...]:
-    """The parameters for what the user gives: as many nodes and pods as it has, and no others."""
+    """The parameters for the user's input: nodes and pods are fixed to its counts."""
     counts = {"nodes": len(loaded.inputs.nodes), "pods": len(loaded.inputs.pending)}
     return tuple(
         replace(each, default=count, low=count, high=count) if count is not None else each
@@ -120,18 +120,18 @@ def sized(loaded: Loaded) -> tuple[Parameter, ...]:
 
 
 def is_possible(has_exact: bool, values: Values) -> bool:
-    """Whether a combination is worth a run: an exact scheduler is alone.
+    """Whether a combination is to be run; the mode `exact` has one scheduler.
 
-    has_exact: it is swept, too, so that one shared scheduler would be the same again.
+    has_exact: `exact` is swept, too, so a single scheduler of another mode would repeat it.
     """
     is_alone = values["schedulers"] == 1
     return is_alone if values["mode"] == "exact" else not (is_alone and has_exact)
 
 
 def is_repeated(first: Values, values: Values) -> bool:
-    """Whether a combination differs from another one only in what its mode does not use.
+    """Whether a combination differs from another one only in parameters that its mode does not use.
 
-    first: the first value of each axis; of a parameter that is not used it stands for all.
+    first: the first value of each axis; for an unused parameter, only this value is run.
     """
     mode = values["mode"]
     unused = [
@@ -152,7 +152,7 @@ def _first_values(asked: Asked) -> dict[str, Value]:
 
 @dataclass(slots=True)
 class ProductRuns:
-    """Runs of the product, one after another; journals go into `output`, if there is one."""
+    """Runs of the product, one after another; journals are kept in `output`, if given."""
 
     session: Session
     engine: str
@@ -163,7 +163,7 @@ class ProductRuns:
     _known: dict[tuple[object, ...], Loaded] = field(default_factory=dict)
 
     def __call__(self, values: Values, seed: int) -> Figures:
-        """One run: what it gave."""
+        """Run once, and return the figures."""
         loaded = self._workload(values, seed)
         lab = LabSetup(_recheck(values), self.engine == "virtual")
         with self._journal(lab) as journal:
@@ -180,7 +180,7 @@ class ProductRuns:
 
     @property
     def digests(self) -> tuple[InputDigest, ...]:
-        """Those of the user's inputs; of a scenario, which its seed makes, there are none."""
+        """Digests of the user's inputs; none for a scenario, which its seed generates."""
         return self.loaded.digests if self.loaded is not None else ()
 
     def _workload(self, values: Values, seed: int) -> Loaded:
@@ -195,9 +195,9 @@ class ProductRuns:
 
     @contextmanager
     def _journal(self, lab: LabSetup) -> Iterator[Path]:
-        """Where the journal of a run goes: the first that is checked in full is the one in sight.
+        """Yield the place of a run's journal: `output/journal` for the first run with all checks.
 
-        The others stand in numbered folders; without an output directory nothing stays.
+        Other runs have numbered folders. Without an output directory, the journal is deleted.
         """
         self._made += 1
         if self.output is None:
@@ -224,7 +224,7 @@ def _recheck(values: Values) -> Recheck:
 
 
 def settings_of(values: Values, seed: int, engine: str, journal: Path) -> Settings:
-    """The settings of a run. ConfigError where values contradict each other."""
+    """The settings of a run. Raises ConfigError if values contradict each other."""
     mode, schedulers = str(values["mode"]), int(values["schedulers"])
     is_partitioned = mode == "partitioned"
     given: dict[str, object] = {
@@ -268,7 +268,7 @@ def _regret(inputs: RunInputs, plan: RunPlan, trial: Trial) -> float:
 
 
 def _utilization(inputs: RunInputs, trial: Trial) -> float:
-    """The part of all CPU that is asked for at the end."""
+    """The share of all CPU that pods request at the end."""
     total = sum(dict(node.allocatable).get("cpu", 0) for node in inputs.nodes)
     pods = [*inputs.running, *_placed(inputs, trial)]
     used = sum(dict(facts.requests).get("cpu", 0) for _, facts, _ in pods)

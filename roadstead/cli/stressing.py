@@ -1,4 +1,4 @@
-"""Carrying out a sweep and telling what came of it."""
+"""Carrying out a sweep and printing its result."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ NOTES = {
     "for throughput, use the engine ray.",
     "inline": "Inline, all actors share one core: for throughput, use the engine ray.",
 }
-"""What a recommendation of an engine rests on."""
+"""Notes on the basis of a recommendation, by engine."""
 
 MINUTE_S = 60.0
 LINES = 20
-"""Lines of progress of a sweep where standard error is no terminal."""
+"""Maximum number of progress lines of a sweep, if standard error is no terminal."""
 
 
 def stress(session: Session, options: SweepOptions, source: SourceOptions, report: Report) -> None:
-    """Runs a sweep, writes the output directory, prints the result."""
+    """Run a sweep, write the output directory, print the result."""
     from roadstead.report.stress_output import check_stress_directory, write_stress
 
     if report.output is not None:
@@ -80,7 +80,7 @@ def stress(session: Session, options: SweepOptions, source: SourceOptions, repor
 
 
 def asked_of(options: SweepOptions) -> Asked:
-    """The sweep that the options name. InputError where they contradict each other."""
+    """The sweep that the options define. Raises InputError if they contradict each other."""
     if options.preset is not None and options.file is not None:
         raise click.UsageError("--preset and --file exclude each other")
     if options.preset is not None:
@@ -124,7 +124,7 @@ def _product(
 
 
 def busy_note(engine: str, load: float, cores: int) -> str:
-    """What to know of the speed of runs in real time where others were at work before them."""
+    """A note if the machine was busy before runs in real time; "" otherwise."""
     if engine not in ("inline", "ray") or load < cores:
         return ""
     return (
@@ -134,9 +134,9 @@ def busy_note(engine: str, load: float, cores: int) -> str:
 
 
 def idle_note(swept: Swept) -> str:
-    """What to know of runs in which one batch holds every pod, so that one scheduler has them all.
+    """A note if one batch contains all pods, so that a single scheduler leases them; "" otherwise.
 
-    The conflicts of such a run are 0 whatever else is swept.
+    Such a run has no conflicts, whatever else is swept.
     """
     for row in swept.rows:
         if swept.sweep.study.name != PRODUCT or float(row.values["schedulers"]) < 2:
@@ -151,7 +151,7 @@ def idle_note(swept: Swept) -> str:
 
 
 def _origin(engine: str, study: Study) -> Origin:
-    """What a sweep ran on, for whoever wants to run it again."""
+    """The origin of a sweep, recorded so that it can be repeated."""
     from roadstead.bench.machine import commit_of, this_machine
     from roadstead.report.stress_output import Origin
 
@@ -160,9 +160,9 @@ def _origin(engine: str, study: Study) -> Origin:
 
 
 def advise(swept: Swept, engine: str, *more: str) -> Recommendation | None:
-    """A recommendation, where the product was swept over more than one combination.
+    """Recommend a combination, if the product was swept over more than one.
 
-    more: notes on what it rests on, "" for none.
+    more: notes on its basis, "" for none.
     """
     points = swept.points()
     if len(points) < 2 or any(name not in points[0].bands for name in FIGURES):
@@ -175,7 +175,7 @@ def advise(swept: Swept, engine: str, *more: str) -> Recommendation | None:
 
 
 def show(swept: Swept, advice: Recommendation | None, report: Report) -> None:
-    """The result on standard output, and where the rest was written to on standard error."""
+    """Print the result on standard output, and the output directory on standard error."""
     from roadstead.report.stress_output import points_document
 
     if report.form == "json":
@@ -215,7 +215,7 @@ def _print_table(swept: Swept, advice: Recommendation | None) -> None:
 
 
 def _legend(sweep: Sweep) -> str:
-    """What the figures of a table are, and what was the same in all runs as far as it was set."""
+    """A legend of a table: seeds, meaning of ±, and the parameters set for all runs."""
     first, *others = sweep.seeds
     means = (
         f"Means over seeds {first} to {others[-1]}; ±: half of the 95% interval."
@@ -233,13 +233,13 @@ def _cell(band: Band) -> str:
 
 
 def _significant(number: float, digits: int) -> str:
-    """A number of so many significant digits; a large one in full, and not as 8.77e+03."""
+    """Format with `digits` significant digits; large numbers in full, not as 8.77e+03."""
     text = f"{number:.{digits}g}"
     return f"{float(text):,.0f}" if "e+" in text else text
 
 
 class Tell:
-    """Progress on standard error: one line that changes on a terminal, some lines elsewhere."""
+    """Progress on standard error: one changing line on a terminal, otherwise some lines."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock, self._began_s = clock, clock()
@@ -249,7 +249,7 @@ class Tell:
     def __call__(self, done: int, total: int, now: str) -> None:
         text = f"run {done + 1} of {total}{self._left(done, total)}: {now}"
         if self._is_terminal:
-            # A line that wraps would leave its first part behind at each change.
+            # A wrapped line would leave its first part behind at each change.
             shown = text[: max(1, shutil.get_terminal_size().columns - 1)]
             click.echo(f"\r\033[K{shown}", nl=done + 1 == total, err=True)
         elif done * LINES // total > self._step:
@@ -257,7 +257,7 @@ class Tell:
             click.echo(text, err=True)
 
     def _left(self, done: int, total: int) -> str:
-        """How long the rest takes if it goes on like this; nothing before it is known."""
+        """The estimated remaining time; "" before the first run has ended, or below a minute."""
         if not done:
             return ""
         left_s = (self._clock() - self._began_s) * (total - done) / done

@@ -1,4 +1,4 @@
-"""`roadstead trace`: importing traces and looking at them."""
+"""`roadstead trace`: importing and showing traces."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _facts(trace: Trace, digest: str) -> str:
     rows = [*trace_facts(trace), ("content sha256", digest)]
     width = max(len(name) for name, _ in rows)
     lines = [f"{name:<{width}}  {text}" for name, text in rows]
-    # A digest stays in one piece, on a line of its own where the names are long.
+    # A digest is not broken; with long names it is on a line of its own.
     return "\n".join(
         line if len(line) <= LINE_CHARS else f"{name}\n  {text}"
         for line, (name, text) in zip(lines, rows, strict=True)

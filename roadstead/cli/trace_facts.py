@@ -1,4 +1,4 @@
-"""A trace in a few lines."""
+"""The contents of a trace in a few lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DAY_S = 86_400
 
 
 def trace_facts(trace: Trace) -> Iterator[tuple[str, str]]:
-    """(name, text): counts, the span of time, and what is offered and asked for per resource."""
+    """(name, text): counts, time span, and allocatable and requested amounts per resource."""
     nodes = trace.nodes()
     zones = {zone_name(node) for node in nodes} - {""}
     yield "source", trace.source

@@ -1,1 +1,1 @@
-"""The conflict lab: models of many schedulers on one shared state, sweeps over them, advice."""
+"""The conflict lab: models of many schedulers on one shared state, sweeps, and recommendations."""

@@ -1,10 +1,10 @@
-"""Cell: machines, what they have free, and the commit rule of a shared state.
+"""Cell: machines with their free resources, and the commit rule of a shared state.
 
-Schedulers decide on a View, which may be old; `Cell.commit` settles what that costs. The rule is
+Schedulers decide on a View, which may be stale; `Cell.commit` detects conflicts. The rule is
 Omega's (Schwarzkopf et al., EuroSys 2013, sections 3.4 and 5.2; `CellState.commit` of
-google/cluster-scheduler-simulator): a conflict is a machine without room (`fit`) or one that took
-anything since it was looked at (`version`); a transaction with a conflict commits the rest
-(`incremental`) or nothing (`all-or-nothing`). Tasks that end change no version, as there.
+google/cluster-scheduler-simulator): a conflict is a machine without room (`fit`), or a machine that
+changed since the view was taken (`version`); a transaction with a conflict commits the rest
+(`incremental`) or nothing (`all-or-nothing`). As in Omega, tasks that end change no version.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Detection: TypeAlias = Literal["fit", "version"]
 Transaction: TypeAlias = Literal["incremental", "all-or-nothing"]
 
 UNBOUNDED: Final = 1 << 40
-"""Room for a task that asks for nothing."""
+"""Room for tasks that request nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """What a scheduler saw at `taken_s`. free: int64[machines, resources]; version: [machines]."""
+    """A copy of the state at `taken_s`. free: int64[machines, resources]; version: [machines]."""
 
     free: Ints
     version: Ints
@@ -34,9 +34,10 @@ class View:
 
 
 class Cell:
-    """Machines; capacity: int64[resources] where all are alike, or [machines, resources].
+    """The state of all machines.
 
-    free: int64[machines, resources]; version: int64[machines].
+    capacity: int64[machines, resources], given also as int64[resources] for equal machines. free:
+    int64[machines, resources]; version: int64[machines].
     """
 
     def __init__(self, machines: int, capacity: Ints) -> None:
@@ -47,11 +48,11 @@ class Cell:
         self._used = np.zeros_like(self._total)
 
     def used_fraction(self) -> float:
-        """The used part of the whole cell's CPU."""
+        """The used fraction of the cell's CPU."""
         return int(self._used[0]) / int(self._total[0])
 
     def view(self, now_s: float) -> View:
-        """A copy of the present state."""
+        """Return a copy of the current state."""
         return View(self.free.copy(), self.version.copy(), now_s)
 
     def commit(
@@ -62,7 +63,7 @@ class Cell:
         detection: Detection,
         transaction: Transaction,
     ) -> Flags:
-        """Claims one `request` on each machine of `tasks`, in order; which ones are committed."""
+        """Commit one `request` on each machine of `tasks`, in order; return which are committed."""
         accepted = self._accepted(tasks, request, seen, detection)
         if transaction == "all-or-nothing" and not accepted.all():
             return np.zeros(len(tasks), dtype=np.bool_)
@@ -76,20 +77,20 @@ class Cell:
         return rank_among_equals(tasks) < room(self.free[tasks], request)
 
     def claim(self, tasks: Ints, request: Ints) -> None:
-        """Takes room without a look, and marks the machines as changed."""
+        """Subtract the requests without a check, and mark the machines as changed."""
         np.subtract.at(self.free, tasks, request)
         np.add.at(self.version, tasks, 1)
         self._used += len(tasks) * request
 
     def release(self, tasks: Ints, request: Ints) -> None:
-        """Gives room back when tasks end."""
+        """Add the requests back when tasks end."""
         np.add.at(self.free, tasks, request)
         self._used -= len(tasks) * request
 
 
 def has_room(free: Ints, request: Ints) -> Flags:
-    """Which rows have room for one task. free: [rows, resources]."""
-    # Column by column: some times as fast as `all` over an axis of two.
+    """Whether each row has room for one task. free: int64[rows, resources]."""
+    # Column by column: several times as fast as `all` over an axis of two.
     found: Flags = free[:, 0] >= request[0]
     for column in range(1, len(request)):
         found &= free[:, column] >= request[column]
@@ -97,7 +98,7 @@ def has_room(free: Ints, request: Ints) -> Flags:
 
 
 def room(free: Ints, request: Ints) -> Ints:
-    """How many tasks of a size each row has room for. free: [rows, resources]."""
+    """The number of tasks of one size for which each row has room. free: int64[rows, resources]."""
     found = np.full(len(free), UNBOUNDED, dtype=np.int64)
     for column in np.flatnonzero(request > 0):
         np.minimum(found, free[:, column] // request[column], out=found)
@@ -105,7 +106,7 @@ def room(free: Ints, request: Ints) -> Ints:
 
 
 def rank_among_equals(values: Ints) -> Ints:
-    """How many equal values stand before each one: [7, 3, 7, 7] → [0, 0, 1, 2]."""
+    """The number of equal values before each value: [7, 3, 7, 7] → [0, 0, 1, 2]."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     places = np.arange(len(values))

@@ -1,19 +1,20 @@
-"""Cells: fleets and their jobs that the model of Omega knows by name.
+"""Cells: named fleets with their jobs, for the model of Omega.
 
 example: the public example of the published simulator (google/cluster-scheduler-simulator,
-Workloads.scala, `exampleWorkloadDesc`): machines alike, jobs exponential, tasks of 1 CPU and 2 GB.
+Workloads.scala, `exampleWorkloadDesc`): equal machines, exponential jobs, tasks of 1 CPU and 2 GB.
 
 trace: the cluster of Google's public trace of May 2011 (clusterdata-2011-2), which is cluster C of
-the Omega paper (README.md of the simulator), after what is published of it:
+the Omega paper (README.md of the simulator), from published statistics:
 - machines: shapes and counts of Reiss et al., "Heterogeneity and Dynamicity of Clouds at Scale"
   (SoCC 2012), table 1; the largest is 100,000 milli-CPU and 100,000 MiB here;
-- arrivals: 672,003 jobs in 29 days, 25.5 million tasks (same paper). 9.3% of the jobs that end are
-  of production priority, 57% of the jobs of that priority that run when the trace begins are of
-  scheduling classes 2 and 3 (the simulator's rule for service jobs): 5.3% are taken as service;
-- tasks for each job, and what a task uses: log-normal by the median and the 90th percentile of the
-  3,979 jobs that run when the trace begins, cut off at their largest. The mean of 36 to 39 tasks
-  that follows is that of all jobs (37.9);
-- durations: minutes for batch, hours for service, as the Omega paper draws them; not measured.
+- arrivals: 672,003 jobs in 29 days, 25.5 million tasks (same paper). 9.3% of the jobs that end have
+  production priority; of the jobs of that priority that run when the trace begins, 57% are of
+  scheduling classes 2 and 3 (the simulator's rule for service jobs): so 5.3% are service jobs;
+- tasks per job, and usage per task: log-normal with the median and the 90th percentile of the 3,979
+  jobs that run when the trace begins, truncated at their maximum. The resulting mean of 36 to 39
+  tasks agrees with that of all jobs (37.9);
+- durations: minutes for batch, hours for service, as in the figures of the Omega paper; not
+  measured.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from roadstead.lab.workload import Exponential, JobKind, LogNormal
 
 @dataclass(frozen=True, slots=True)
 class CellKind:
-    """shapes: (share or number of the machines, milli-CPU, MiB); the two kinds of jobs."""
+    """A named cell: machines and two types of jobs. shapes: (machines or share, milli-CPU, MiB)."""
 
     shapes: tuple[tuple[float, int, int], ...]
     batch: JobKind
     service: JobKind
 
     def capacity(self, machines: int) -> Ints:
-        """int64[machines, resources]: the shapes in their proportions."""
+        """Capacity of machines in the proportions of the shapes: int64[machines, resources]."""
         ends = np.cumsum([share for share, _, _ in self.shapes])
         places = (np.arange(machines) + 0.5) * ends[-1] / machines
         sizes = np.array([shape[1:] for shape in self.shapes], dtype=np.int64)

@@ -5,10 +5,10 @@
                      └─ a second later, while tasks are left ◄─ conflicts ◄─ commit ─► end of tasks
 
 After Schwarzkopf et al., EuroSys 2013, and its published simulator (OmegaSimulation.scala of
-google/cluster-scheduler-simulator): a decision takes t_job + t_task · tasks; jobs go round robin
-over the schedulers of their kind; a job that has no task placed after 100 attempts, or is not whole
-after 1,000, is given up. The cell begins filled to `load` with tasks that do not end.
-Ours beside theirs: `batch` jobs may be decided on one view, and a view may be `staleness_s` old.
+google/cluster-scheduler-simulator): a decision takes t_job + t_task · tasks; the schedulers of a
+type receive jobs in turn; a job is abandoned if no task is placed after 100 attempts, or not all
+after 1,000. Initially the cell is filled to `load` with tasks that do not end.
+Additions to Omega: `batch` jobs may be decided on one view, and a view may be `staleness_s` old.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ FRUITLESS_ATTEMPTS: Final = 100
 ATTEMPTS: Final = 1000
 RETRY_S: Final = 1.0
 REGRET_EVERY: Final = 8
-"""Transactions from one to the next whose scores are looked at."""
+"""Regret, which needs the scores of all machines, is computed once in this many transactions."""
 
 
 @dataclass(frozen=True, slots=True)
 class OmegaModel:
-    """A cell and its schedulers. Times in seconds; rate: arrivals against what the kinds say.
+    """A cell and its schedulers. Times are in seconds.
 
     job_s, task_s: decision time of batch schedulers; service_job_s, service_task_s: of service
-    schedulers; the defaults are the paper's (section 4).
+    schedulers; the defaults are the paper's (section 4). batch_rate, service_rate: factors of the
+    arrival rates.
     """
 
     machines: int = 10_000
@@ -73,18 +74,18 @@ class OmegaModel:
 
     @property
     def score(self) -> Score:
-        """What the placement goes by (first-fit: what regret is told by)."""
+        """The score that the placement maximizes; for first-fit, only regret is measured by it."""
         return most_allocated if self.placement == "pack" else least_allocated
 
     def place(self) -> Place:
-        """How the tasks of a job are placed."""
+        """Return the function that places the tasks of a job."""
         if self.placement == "first-fit" or not self.sample:
             return PLACEMENTS[self.placement]
         return sampled(self.sample, self.score)
 
 
 class _Scheduler:
-    """One scheduler: its queue, what it is deciding on, and what it saw."""
+    """One scheduler: its queue, the jobs that it is deciding, and its view."""
 
     def __init__(
         self, job_s: float, task_s: float, tally: Tally, random: np.random.Generator
@@ -102,7 +103,7 @@ class _Scheduler:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Arrival:
-    """A job comes to a scheduler, for the first time or again."""
+    """The first or repeated arrival of a job at a scheduler."""
 
     scheduler: _Scheduler
     job: Job
@@ -110,16 +111,16 @@ class _Arrival:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _End:
-    """Tasks end together: those of one transaction run equally long."""
+    """The end of the tasks of one transaction; all of them have equal durations."""
 
     tasks: Ints
     request: Ints
 
 
 class OmegaRun:
-    """One run of a model: `run()` plays it to its horizon.
+    """One run of a model; `run()` simulates it up to the horizon.
 
-    The agenda holds arrivals, ends of tasks, and schedulers that have decided.
+    The agenda contains arrivals, ends of tasks, and schedulers whose decision time has passed.
     """
 
     def __init__(self, model: OmegaModel, seed: int) -> None:
@@ -166,7 +167,7 @@ class OmegaRun:
         heapq.heappush(self._agenda, (when_s, next(self._order), what))
 
     def run(self) -> dict[str, float]:
-        """The figures of the run (`Tally.figures` of each kind, and `utilization`)."""
+        """Simulate, and return figures (`Tally.figures` of each type of job, and `utilization`)."""
         while self._agenda and self._agenda[0][0] <= self.model.horizon_s:
             when_s, _, what = heapq.heappop(self._agenda)
             self._advance(when_s)
@@ -203,7 +204,7 @@ class OmegaRun:
             self._begin(scheduler)
 
     def _begin(self, scheduler: _Scheduler) -> None:
-        """Takes jobs, looks at the cell if the last look is too old, and thinks."""
+        """Start the next decision: pop jobs, renew the view if it is too old, schedule its end."""
         while scheduler.queue and len(scheduler.deciding) < self.model.batch:
             scheduler.deciding.append(scheduler.queue.popleft())
         for job in scheduler.deciding:
@@ -223,7 +224,7 @@ class OmegaRun:
             self._begin(scheduler)
 
     def _attempt(self, scheduler: _Scheduler, job: Job) -> None:
-        """Places a job on what the scheduler saw, commits it, and plans what follows."""
+        """Place a job on the scheduler's view, commit it, and schedule the following events."""
         assert scheduler.view is not None
         seen, request, model = scheduler.view, job.request, self.model
         think_s = scheduler.think_s(job)
@@ -245,7 +246,7 @@ class OmegaRun:
 
     def _committed(self, seen: View, tasks: Ints, request: Ints, job: Job) -> None:
         job.left -= len(tasks)
-        # The scheduler knows of its own commits, however old its view is.
+        # A scheduler's own commits are applied to its view, however old the view is.
         np.subtract.at(seen.free, tasks, request)
         np.add.at(seen.version, tasks, 1)
         self._at(self.now_s + job.duration_s, _End(tasks, request))
@@ -258,10 +259,10 @@ class OmegaRun:
             self._at(self.now_s + RETRY_S, _Arrival(scheduler, job))
 
     def _regret(self, tasks: Ints, request: Ints) -> float:
-        """How far the tasks' machines score below the best one, on the state as it is now.
+        """How far the tasks' machines score below the best machine in the current state.
 
-        By what the placement goes by (first-fit: LeastAllocated), in points of 100, mean over
-        tasks; as a scheduler would see it that is alone and looks at every machine.
+        In points of 100, mean over tasks. The score is that of the placement (first-fit:
+        LeastAllocated), as computed by a single scheduler that scores every machine.
         """
         fits = has_room(self.cell.free, request)
         tasks = tasks[fits[tasks]]
@@ -272,7 +273,7 @@ class OmegaRun:
 
 
 def _prefill(cell: Cell, model: OmegaModel, random: np.random.Generator) -> None:
-    """Fills the cell to its load with tasks of the service kind, by randomized first fit."""
+    """Fill the cell to its load with tasks of service jobs, by randomized first fit."""
     wanted = model.load * int(cell.capacity[:, 0].sum())
     used = fruitless = 0
     while used < wanted and fruitless < FRUITLESS_ATTEMPTS:
@@ -286,5 +287,5 @@ def _prefill(cell: Cell, model: OmegaModel, random: np.random.Generator) -> None
 
 
 def simulate(model: OmegaModel, seed: int) -> dict[str, float]:
-    """The figures of one run of a model; the same seed gives the same figures."""
+    """Run a model once, and return the figures; the same seed gives the same figures."""
     return OmegaRun(model, seed).run()

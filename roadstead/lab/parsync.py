@@ -1,14 +1,15 @@
 """ParSync: schedulers on stale views of slots that are refreshed partition by partition.
 
 After Feng et al., "Scaling Large Production Clusters with Partitioned Synchronization" (USENIX ATC
-2021). S slots stand in P partitions. Each scheduler has a view of all slots; in each sync gap G it
-is refreshed, one partition after another, each scheduler at another one (ParSync), or all at once
-(StateSync, `partitions` = 1). A scheduler picks slots that it sees idle, more likely those that
-score high; a slot that another one took is a conflict, and the task is tried again.
+2021). S slots are divided into P partitions. Each scheduler has a view of all slots. In each sync
+gap G the view is refreshed, one partition after another and at each time a different one for each
+scheduler (ParSync), or all at once (StateSync, `partitions` = 1). A scheduler picks slots that are
+idle in its view, with a preference for high scores. A slot that another scheduler has occupied is a
+conflict, and the task is tried again.
 
 Scores are normal with variance V; a slot is picked with probability proportional to e^score, so
-V = 0 means evenly. For even picks, once a gap, the expected conflicts of a slot that each of N
-schedulers picks with probability p are N·p − 1 + (1 − p)^N: all picks less the first one, if any.
+V = 0 means uniformly. For uniform picks, once per gap, the expected conflicts of a slot that each
+of N schedulers picks with probability p are N·p − 1 + (1 − p)^N: all picks but the first, if any.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from roadstead.lab.cell import Flags, Ints, rank_among_equals
 Look: TypeAlias = Literal["fresh", "all"]
 
 SPARSE: Final = 0.02
-"""Below this share of idle slots they are listed and no longer guessed."""
+"""Below this share of idle slots, slots are chosen from a list instead of by repeated draws."""
 
 GUESSES: Final = 4
-"""Rounds of guessing; what is missing then is listed."""
+"""Rounds of repeated draws; slots that are still missing are chosen from a list."""
 
 EXTRA_TOLERANCE: Final = 1.0 / 256
-"""How exact the number of extra slots is found, as a part of the tasks of a gap."""
+"""Tolerance of the number of extra slots, as a fraction of the tasks of a gap."""
 
 
 class Slots:
@@ -47,7 +48,7 @@ class Slots:
         random: np.random.Generator,
         between: float = 0.0,
     ) -> None:
-        """between: the part of the variance that lies between partitions."""
+        """Draw the scores. between: the part of the variance that is between partitions."""
         self.taken = np.zeros(count, dtype=np.bool_)
         self.bounds = np.linspace(0, count, partitions + 1).astype(np.int64)
         own = random.normal(0.0, np.sqrt(variance * (1.0 - between)), count)
@@ -66,8 +67,8 @@ class Slots:
     def pick(self, seen_taken: Flags, part: slice, count: int, random: np.random.Generator) -> Ints:
         """Up to `count` slots of a part that look idle, without repetition, in order of picking.
 
-        Drawn by weight, and drawn again where one is taken: the same as drawing without
-        replacement, and cheap as long as not nearly all are taken.
+        Drawn by weight, and drawn again if taken. This equals drawing without replacement, and is
+        cheap unless nearly all slots are taken.
         """
         idle = part.stop - part.start - int(np.count_nonzero(seen_taken[part])) if count else 0
         count = min(count, idle)
@@ -101,7 +102,7 @@ class Slots:
     def _listed(
         self, seen_taken: Flags, part: slice, count: int, random: np.random.Generator
     ) -> Ints:
-        """As `pick`: the smallest of exponential times at rates of the weights come first."""
+        """Pick from a list: the smallest exponential times, with weights as rates, come first."""
         idle = part.start + np.flatnonzero(~seen_taken[part])
         times = random.exponential(size=len(idle)) / np.exp(self.score[idle])
         first = np.argpartition(times, count - 1)[:count]
@@ -111,11 +112,11 @@ class Slots:
 
 @dataclass(frozen=True, slots=True)
 class GapModel:
-    """One sync gap: its tasks, dealt evenly to schedulers, must find idle slots within it.
+    """One sync gap: its tasks are divided evenly among schedulers, and must find idle slots in it.
 
-    tasks_per_s: of all; capacity_per_s: attempts of one scheduler, at most.
-    partitions: 1 for StateSync. look: at the partition refreshed last and then at older ones, or
-    at all alike, of whatever age.
+    tasks_per_s: of all schedulers. capacity_per_s: maximum attempts of one scheduler. partitions: 1
+    for StateSync. look: "fresh" picks from the most recently refreshed partition, then from older
+    ones; "all" picks from all partitions alike.
     """
 
     schedulers: int = 20
@@ -128,20 +129,20 @@ class GapModel:
 
     @property
     def tasks(self) -> int:
-        """Tasks of one gap."""
+        """The number of tasks of a gap."""
         return round(self.tasks_per_s * self.sync_gap_s)
 
     @property
     def attempts(self) -> int:
-        """Picks that all schedulers can make in a gap."""
+        """The number of picks that all schedulers can make in a gap."""
         return round(self.capacity_per_s * self.sync_gap_s * self.schedulers)
 
 
 def fill_gap(model: GapModel, slots: int, seed: int) -> tuple[int, int]:
-    """(tasks that found one of `slots` idle slots within the gap, conflicts on the way).
+    """(placed tasks, conflicts) of one gap with `slots` idle slots.
 
-    Views are right when the gap begins. In each of its steps a scheduler's next partition is
-    refreshed.
+    Views are current when the gap begins. In each step the next partitions of a scheduler's view
+    are refreshed.
     """
     random = np.random.default_rng([seed, slots])
     room = Slots(slots, model.partitions, model.variance, random)
@@ -169,28 +170,28 @@ def fill_gap(model: GapModel, slots: int, seed: int) -> tuple[int, int]:
 
 
 STEPS: Final = 20
-"""Steps of a gap, for any number of partitions: who lost may pick again a step later."""
+"""Steps of a gap, for any number of partitions. Losers of a slot may pick again a step later."""
 
 
 def refreshed(who: int, step: int, schedulers: int, partitions: int) -> list[int]:
-    """The partitions that are refreshed for a scheduler at a step: some steps have none or many."""
+    """The partitions that are refreshed for a scheduler in a step: none, one or several."""
     first, end = (-(-each * partitions // STEPS) for each in (step, step + 1))
     return [turn(who, number, schedulers, partitions) for number in range(first, end)]
 
 
 def freshest(who: int, step: int, schedulers: int, partitions: int) -> int:
-    """The partition that was refreshed last for a scheduler."""
+    """The partition that was last refreshed for a scheduler."""
     end = -(-(step + 1) * partitions // STEPS)
     return turn(who, end - 1, schedulers, partitions)
 
 
 def turn(who: int, number: int, schedulers: int, partitions: int) -> int:
-    """The partition of a scheduler's refresh by number: each one's turn is another."""
+    """The partition of a scheduler's n-th refresh; the schedulers begin at different partitions."""
     return (number + who * partitions // schedulers) % partitions
 
 
 def _shares(total: int, schedulers: int, step: int, steps: int) -> Ints:
-    """How much of `total`, dealt evenly over steps and schedulers, comes to each at a step."""
+    """Each scheduler's part of `total` in a step, divided evenly over steps and schedulers."""
     low, high = total * step // steps, total * (step + 1) // steps
     bounds = low + np.arange(schedulers + 1) * (high - low) // schedulers
     return np.diff(bounds)
@@ -199,7 +200,7 @@ def _shares(total: int, schedulers: int, step: int, steps: int) -> Ints:
 def _from_part_on(
     room: Slots, view: Flags, part: int, count: int, random: np.random.Generator
 ) -> Ints:
-    """Slots of the freshest partition; of those refreshed before it where that has too few."""
+    """Pick slots of the freshest partition, and the missing ones from those refreshed before it."""
     found = [room.pick(view, room.part(part), count, random)]
     missing = count - len(found[0])
     for back in range(1, room.partitions):
@@ -213,7 +214,7 @@ def _from_part_on(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """won, lost: int64[schedulers], picks of each; slots: those that were given away."""
+    """Resolved picks. won, lost: int64[schedulers], numbers of picks; slots: the assigned slots."""
 
     won: Ints
     lost: Ints
@@ -223,9 +224,9 @@ class Settled:
 def settle(
     room: Slots, seen: NDArray[np.bool_], picks: list[Ints], random: np.random.Generator
 ) -> Settled:
-    """Gives each slot to one of those that picked it, at random.
+    """Resolve picks: assign each slot to a random one of the schedulers that picked it.
 
-    Winners and losers both know then that it is taken. seen: bool[schedulers, slots].
+    Winners and losers mark the slot as taken in their views. seen: bool[schedulers, slots].
     """
     who = np.repeat(np.arange(len(picks)), [len(each) for each in picks])
     slots = np.concatenate(picks)
@@ -239,10 +240,10 @@ def settle(
 
 
 def extra_slots(model: GapModel, seed: int) -> dict[str, float]:
-    """How many idle slots beyond one for each task it takes until all tasks of a gap find one.
+    """The number of idle slots beyond one per task with which all tasks of a gap find a slot.
 
-    Figures: extra_slots, extra_share (of the tasks of a gap), conflict_fraction (conflicts for each
-    task placed, at that number), feasible (0 where ten times the slots do not do).
+    Figures: extra_slots, extra_share (of the tasks of a gap), conflict_fraction (conflicts per
+    placed task, with that number), feasible (0 if ten times the slots are too few).
     """
     tasks = model.tasks
     low, high = tasks, 10 * tasks

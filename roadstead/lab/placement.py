@@ -1,12 +1,12 @@
-"""Placement: where a scheduler of the model puts the tasks of a job, on the state that it sees.
+"""Placement: on which machines a scheduler of the model puts the tasks of a job, given its view.
 
 first-fit: Omega's randomized first fit (`Scheduler.scheduleJob` of the published simulator): draw
-a machine, take it if one more task fits, else never draw it again. Machines of a job only fill up,
-so this is the same as drawing evenly from all and passing over those that are full.
+a machine, use it if one more task fits, else never draw it again. During a job machines only fill
+up, so this equals drawing uniformly from all machines and skipping full ones.
 
-spread, pack: by score, as kube-scheduler's NodeResourcesFit has it with LeastAllocated and
-MostAllocated (whole numbers, 0 to 100, mean over resources), ties at random; task after task, each
-seeing the one before.
+spread, pack: by score, as kube-scheduler's NodeResourcesFit with LeastAllocated and MostAllocated
+(integers, 0 to 100, mean over resources), ties at random; each task is placed after the previous
+one is counted.
 """
 
 from __future__ import annotations
@@ -20,21 +20,23 @@ import numpy as np
 from roadstead.lab.cell import Ints, has_room, rank_among_equals, room
 
 Place: TypeAlias = Callable[[Ints, Ints, Ints, int, np.random.Generator], Ints]
-"""(free[machines, resources], capacity[resources], request[resources], tasks, random) → machines,
-one for each task that found room, in order."""
+"""(free[machines, resources], capacity[resources], request[resources], tasks, random) → machines.
+
+One machine for each task for which there is room, in order.
+"""
 
 Score: TypeAlias = Callable[[Ints, Ints], Ints]
 """(free_after[rows, resources], capacity[rows, resources]) → int64[rows]."""
 
 MAX_SCORE: Final = 100
 SPARE: Final = 8
-"""Draws beyond twice the tasks, for machines that are full."""
+"""Draws beyond twice the tasks, to make up for full machines."""
 
 
 def first_fit(
     free: Ints, capacity: Ints, request: Ints, count: int, random: np.random.Generator
 ) -> Ints:
-    """Randomized first fit; fewer than `count` only where there is no room for more."""
+    """Randomized first fit; returns fewer than `count` machines only if there is no more room."""
     drawn = random.integers(len(free), size=2 * count + SPARE)
     taken = drawn[rank_among_equals(drawn) < room(free[drawn], request)][:count]
     if len(taken) == count:
@@ -54,11 +56,11 @@ def first_fit(
 def spread(
     free: Ints, capacity: Ints, request: Ints, count: int, random: np.random.Generator
 ) -> Ints:
-    """The emptiest machines, by LeastAllocated."""
+    """The least allocated machines, by LeastAllocated."""
     capacity = np.broadcast_to(capacity, free.shape)
     rows = np.flatnonzero(has_room(free, request))
-    # A machine's score only falls with each task: one that is not among the best for its first
-    # task gets none, and the best of all steps are the greedy ones.
+    # Each task lowers its machine's score. So a machine that is not among the best for its first
+    # task gets none, and the best of all steps are the greedy choices.
     rows = rows[_best(least_allocated(free[rows] - request, capacity[rows]), count, random)]
     machines = np.repeat(rows, np.minimum(room(free[rows], request), count))
     after = free[machines] - (rank_among_equals(machines)[:, None] + 1) * request
@@ -66,7 +68,7 @@ def spread(
 
 
 def _best(scores: Ints, count: int, random: np.random.Generator) -> Ints:
-    """The places of the highest scores, at most `count`, best first, ties at random."""
+    """Indices of at most `count` highest scores, best first, ties at random."""
     keys = random.random(len(scores)) - scores
     if len(keys) <= count:
         return np.argsort(keys)
@@ -77,7 +79,7 @@ def _best(scores: Ints, count: int, random: np.random.Generator) -> Ints:
 def pack(
     free: Ints, capacity: Ints, request: Ints, count: int, random: np.random.Generator
 ) -> Ints:
-    """The fullest machines, by MostAllocated: one is filled before the next is begun."""
+    """The most allocated machines, by MostAllocated; one is filled before the next is begun."""
     capacity = np.broadcast_to(capacity, free.shape)
     rows = np.flatnonzero(has_room(free, request))
     rows = rows[_best(most_allocated(free[rows] - request, capacity[rows]), count, random)]
@@ -86,10 +88,10 @@ def pack(
 
 
 def sampled(sample: int, score: Score) -> Place:
-    """The best by score of so many machines with room, drawn anew for every task.
+    """Return a placement that chooses the best of `sample` machines with room, drawn for each task.
 
     Borg's relaxed randomization (Verma et al., EuroSys 2015, section 3.4) and kube-scheduler's
-    percentageOfNodesToScore: nodes are looked at in any order until enough have room.
+    percentageOfNodesToScore: nodes are examined in any order until enough of them have room.
     """
 
     def place(
@@ -123,7 +125,7 @@ PLACEMENTS: Final[Mapping[str, Place]] = MappingProxyType(
 
 
 def least_allocated(free_after: Ints, capacity: Ints) -> Ints:
-    """Score 0 to 100 of each row with what it has free once the task is there.
+    """Score 0 to 100 of each row, for its free resources after the task is placed.
 
     capacity: [resources] or [rows, resources]. Follows kube-scheduler's
     noderesources/least_allocated.go.

@@ -1,10 +1,10 @@
-"""Policies of partitioned schedulers over time: where to look first, at what staleness.
+"""Policies of partitioned schedulers over time: which partition to try first, at what staleness.
 
-After the same paper as `parsync`: a scheduler works on the partition that was refreshed last
-(latency-first), on the one whose idle slots are best on average by its view (quality-first), or on
-the first while its tasks wait longer than a bound and on the second otherwise (adaptive). The
-baseline, state-sync, sees all slots as they were when the gap began. Load changes by phases: a
-share of the slots that tasks of a mean duration keep taken.
+After the same paper as `parsync`: a scheduler picks from the partition that was refreshed last
+(latency-first), from the one with the best mean score of idle slots in its view (quality-first), or
+from the first while its tasks wait longer than a bound and from the second otherwise (adaptive).
+The baseline, state-sync, picks from all slots as they were when the gap began. Load changes by
+phases; it is the share of the slots that tasks of a mean duration keep taken.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PHASES: Final = (0.5, 0.8, 0.95, 0.8, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class PolicyModel:
-    """A run over phases of load; the paper's comparison by default.
+    """A run over phases of load; by default the paper's comparison.
 
-    capacity_per_s: attempts of one scheduler. between: the part of the scores' variance that lies
-    between partitions: machines of one kind stand together. adaptive_wait_s: how long tasks may
-    wait before `adaptive` looks for fresh slots first. Task durations are even between 0.2 and 1.8
-    of the mean.
+    capacity_per_s: attempts of one scheduler. between: the part of the scores' variance that is
+    between partitions, as if equal machines were in one partition. adaptive_wait_s: how long tasks
+    may wait before `adaptive` prefers fresh partitions. Task durations are uniform between 0.2 and
+    1.8 of the mean.
     """
 
     policy: Policy = "adaptive"
@@ -57,7 +57,7 @@ class PolicyModel:
 
 @dataclass(slots=True)
 class _Phase:
-    """What is added up over one phase."""
+    """Sums over one phase."""
 
     placed: int = 0
     conflicts: int = 0
@@ -78,7 +78,7 @@ class _Phase:
 
 
 class PolicyRun:
-    """One run: `run()` plays all phases."""
+    """One run; `run()` simulates all phases."""
 
     def __init__(self, model: PolicyModel, seed: int) -> None:
         self.model = model
@@ -97,7 +97,7 @@ class PolicyRun:
         self._taken = 0
 
     def run(self) -> dict[str, float]:
-        """Figures of each phase (wait, conflicts for each task placed, quality 0 to 1 of slots)."""
+        """Return figures by phase: wait, conflicts per placed task, quality of slots (0 to 1)."""
         model = self.model
         figures: dict[str, float] = {}
         all_of_it = _Phase()
@@ -147,7 +147,7 @@ class PolicyRun:
                 queue.append([step, count])
 
     def _pick(self, who: int, step: int, count: int) -> Ints:
-        """Refreshes what is due for a scheduler, and picks where its policy says."""
+        """Refresh the due partitions of a scheduler's view, and pick slots by its policy."""
         model, view = self.model, self.seen[who]
         if model.policy == "state-sync":
             if step % STEPS == 0:
@@ -189,7 +189,7 @@ class PolicyRun:
             self.ends.setdefault(when, []).append(group)
 
     def _place(self, who: int, step: int, count: int, phase: _Phase) -> None:
-        """The oldest tasks of a scheduler are those that were placed."""
+        """Record `count` placed tasks of a scheduler: its oldest ones."""
         phase.placed += count
         self.waiting[who] -= count
         queue, waited_s, left = self.queues[who], 0.0, count
@@ -208,5 +208,5 @@ class PolicyRun:
 
 
 def simulate(model: PolicyModel, seed: int) -> dict[str, float]:
-    """The figures of one run; the same seed gives the same figures."""
+    """Run a model once, and return the figures; the same seed gives the same figures."""
     return PolicyRun(model, seed).run()

@@ -1,4 +1,4 @@
-"""Presets: sweeps that are known, by name; each is what a sweep's YAML file would say."""
+"""Presets: named sweeps, each with the content of a sweep's YAML file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roadstead.lab.policies import POLICIES
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """title: what it shows. engine, study; vary and set as in a file; seeds: repeats."""
+    """A named sweep. engine, study, vary, set: as in a file; seeds: number of repeats."""
 
     title: str
     study: str

@@ -1,12 +1,11 @@
 """Recommendation: mode, number of schedulers and batch for a fleet and load, from a sweep.
 
-The rule, in this order: of the combinations that are not shown to place fewer pods than any (by
-1%), those that are not shown to be slower than the fastest (by 10%); of these those that are not
-shown to have more score regret than the least (by half a point of 100), then more conflicts (by
-0.05); then the fewest schedulers, then the smallest batch. "Shown" is what 95% intervals show: two
-combinations are apart where their intervals are, by more than that. What is simplest is preferred
-to a gain in the noise. Of one seed there is no interval, and nothing is recommended: the first is
-only named.
+A combination is worse than another one only if their 95% intervals are apart by more than a margin.
+The rule, in this order: keep the combinations that do not place fewer pods than any other (margin
+1%), and of these those that are not slower than the fastest (10%); then those without more score
+regret than the least (half a point of 100), then those without more conflicts (0.05); then choose
+the fewest schedulers, then the smallest batch. So the simplest combination precedes a gain within
+the noise. One seed has no interval: then the first combination is only named, not recommended.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ PARTITIONED: Final = "partitioned"
 """The mode that has partitions."""
 
 FIGURES: Final = ("placed", "pods_per_s", "score_regret", "conflict_fraction")
-"""What it is made from."""
+"""The figures from which a recommendation is made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """values: of the axes; reasons: the numbers that led to it, a sentence each.
+    """values: of the axes; reasons: the numbers that led to it, one sentence each.
 
-    is_supported: whether there are intervals for it to rest on.
+    is_supported: whether there are intervals that support it.
     """
 
     text: str
@@ -45,14 +44,14 @@ class Recommendation:
 
     @property
     def headline(self) -> str:
-        """What is printed first."""
+        """The first printed line."""
         if self.is_supported:
             return f"Recommended: {self.text}"
         return f"Nothing is recommended from one seed (try --seeds 3). First by it: {self.text}"
 
 
 def recommend(points: Sequence[Point]) -> Recommendation:
-    """The combination to take; `points` have the figures of `FIGURES` and may not be empty."""
+    """Choose a combination; `points` have the figures of `FIGURES` and are not empty."""
     whole = _not_less(points, "placed", PLACED_SLACK)
     quick = _not_less(whole, "pods_per_s", RATE_SLACK)
     exact = _not_more(quick, "score_regret", REGRET_SLACK)
@@ -67,13 +66,13 @@ def recommend(points: Sequence[Point]) -> Recommendation:
 
 
 def _not_less(points: Sequence[Point], figure: str, slack: float) -> list[Point]:
-    """Those that are not shown to have less of a figure than the most, by a share of it."""
+    """Points whose figure is not lower than the highest one by more than the fraction `slack`."""
     most = max((point.bands[figure] for point in points), key=lambda each: each.mean)
     return [each for each in points if each.bands[figure].high >= most.low * (1 - slack)]
 
 
 def _not_more(points: Sequence[Point], figure: str, slack: float) -> list[Point]:
-    """Those that are not shown to have more of a figure than the least, by so much."""
+    """Points whose figure is not higher than the lowest one by more than `slack`."""
     least = min((point.bands[figure] for point in points), key=lambda each: each.mean)
     return [each for each in points if each.bands[figure].low <= least.high + slack]
 
@@ -90,7 +89,7 @@ def _size(point: Point) -> tuple[float, float]:
 
 
 def _described(point: Point) -> str:
-    """What was swept; of partitions only where the mode has some."""
+    """The values of the axes; partitions only if the mode has them."""
     has_partitions = point.values.get("mode", PARTITIONED) == PARTITIONED
     return ", ".join(
         f"{name} {value}"
@@ -102,7 +101,7 @@ def _described(point: Point) -> str:
 def _interval(rate: Band) -> str:
     if rate.low == rate.high:
         return "one seed, so that nothing is known of its spread"
-    # A rate is never below zero, whatever an interval of few seeds says.
+    # Rates are never negative, even if the interval of a few seeds is.
     return f"95%: {max(0.0, rate.low):,.0f} to {rate.high:,.0f}"
 
 

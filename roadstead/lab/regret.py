@@ -1,8 +1,8 @@
-"""Score regret: how far the nodes that were chosen score below the best, in points of 100.
+"""Score regret: how far the chosen nodes score below the best ones, in points of 100.
 
-The binds are played again in the order of their commits on one table; before each, a scheduler that
-is alone and scores every node says what the best node has and what the chosen one has. One that is
-alone has no regret.
+The binds are replayed in commit order on one table. Before each bind, a single scheduler that
+scores every node computes the score of the best node and that of the chosen one. A run with a
+single scheduler has no regret.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from roadstead.nodes.table import NodeTable
 Placed = tuple[PodIdentity, PodFacts, str]
 
 SAMPLE = 100
-"""Pods whose scores are looked at."""
+"""Number of pods whose scores are computed."""
 
 
 def score_regret(
@@ -33,10 +33,10 @@ def score_regret(
     profiles: Mapping[str, Profile],
     sample: int = SAMPLE,
 ) -> float:
-    """Mean over a sample of `placed`, evenly spaced; 0 where nothing is placed.
+    """Mean over a sample of `placed`, evenly spaced; 0 if nothing is placed.
 
-    A node that was not feasible any more counts as the lowest score, 0. classes: those with which
-    the profiles were built. PodClass and node order are made anew; nothing is changed elsewhere.
+    A node that was no longer feasible counts as the lowest score, 0. classes: those with which
+    the profiles were built. PodClass and node order are created anew; nothing is changed elsewhere.
     """
     table = NodeTable(classes)
     for node in nodes:

@@ -1,10 +1,10 @@
-"""Scenarios for the product: a fleet and pods on which schedulers meet, made from a seed.
+"""Scenarios for the product: generated fleets and pods for which schedulers compete.
 
 constraint-heavy: hard spread over zones, anti-affinity on hosts in both directions, and nodes with
-a single slot; the pods of an application all want the same few places at once.
+room for a single pod; the pods of an application compete for the same few nodes.
 
-jobs: jobs of ten equal pods, of two sizes, on nodes for four of the small ones: what it costs that
-a transaction is all or nothing.
+jobs: jobs of ten equal pods, of two sizes, on nodes with room for four of the small ones. They show
+the cost of all-or-nothing transactions.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from roadstead.facts.selectors import LabelSelector, Requirement
 ZONES: Final = 4
 GIB: Final = 1 << 30
 SINGLE_EVERY: Final = 4
-"""Every so many nodes there is one with a single slot."""
+"""One node in this many has room for only one pod."""
 
 APPS: Final = 5
-"""Applications of each kind."""
+"""Applications of each type."""
 
 JOB_PODS: Final = 10
 """Pods of a job."""
 
 
 def constraint_heavy(nodes: int, pods: int, seed: int) -> tuple[list[NodeFacts], list[Pod]]:
-    """Nodes, and pods in a seeded order; the same seed gives the same."""
+    """Nodes, and pods in a seeded order; the same seed gives the same result."""
     draw = random.Random(f"constraint-heavy {seed}")  # noqa: S311
     kinds = [kind(app) for kind in (_spread, _shy, _feared, _single) for app in range(APPS)]
     chosen = [kinds[draw.randrange(len(kinds))] for _ in range(pods)]
@@ -38,7 +38,7 @@ def constraint_heavy(nodes: int, pods: int, seed: int) -> tuple[list[NodeFacts],
 
 
 def jobs(nodes: int, pods: int, seed: int) -> tuple[list[NodeFacts], list[Pod]]:
-    """Nodes without single slots, and pods job by job; the same seed gives the same."""
+    """Nodes with room for several pods, and pods by job; the same seed gives the same result."""
     draw = random.Random(f"jobs {seed}")  # noqa: S311
     sizes_milli = [draw.choice((1000, 2000)) for _ in range(-(-pods // JOB_PODS))]
     chosen = [
@@ -49,7 +49,7 @@ def jobs(nodes: int, pods: int, seed: int) -> tuple[list[NodeFacts], list[Pod]]:
         )
         for number in range(pods)
     ]
-    # Numbers that are no multiple of SINGLE_EVERY.
+    # Skips multiples of SINGLE_EVERY, whose nodes have room for a single pod.
     numbers = (number + 1 + number // (SINGLE_EVERY - 1) for number in range(nodes))
     return [_node(number) for number in numbers], _named(chosen)
 
@@ -101,12 +101,12 @@ def _spread(app: int) -> PodFacts:
 
 
 def _shy(app: int) -> PodFacts:
-    """Wants no other pod of its application on its host."""
+    """A pod that excludes other pods of its application from its host."""
     return _pod(f"shy-{app}", pod_anti_affinity=(_apart(f"shy-{app}"),))
 
 
 def _feared(app: int) -> PodFacts:
-    """Wants nothing, and is not wanted near by the hosts of those below."""
+    """A pod without constraints (odd `app`), or one that keeps such pods off its host."""
     return (
         _pod(f"feared-{app}")
         if app % 2
@@ -115,5 +115,5 @@ def _feared(app: int) -> PodFacts:
 
 
 def _single(app: int) -> PodFacts:
-    """Wants a node with a single slot."""
+    """A pod that requires a node with room for a single pod."""
     return _pod(f"single-{app}", node_selector=(("slot", "one"),))

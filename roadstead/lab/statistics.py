@@ -1,4 +1,4 @@
-"""Confidence bands: mean of repeats, and where the true mean lies with 95% confidence."""
+"""Confidence bands: the mean of repeats, and the interval of the true mean with 95% confidence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NORMAL_95: Final = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """mean, and low to high: its 95% confidence interval (a point where there is one repeat)."""
+    """mean, and its 95% confidence interval from low to high (a point for one repeat)."""
 
     mean: float
     low: float
@@ -28,7 +28,7 @@ class Band:
 
 
 def band(figures: Sequence[float]) -> Band:
-    """The band of independent repeats of one figure; ValueError where there is none."""
+    """The band of independent repeats of one figure. Raises ValueError if there are none."""
     mean = fmean(figures)
     freedom = len(figures) - 1
     if not freedom:
@@ -39,5 +39,5 @@ def band(figures: Sequence[float]) -> Band:
 
 
 def share(part: float, whole: float) -> float:
-    """part / whole; 0 where there is no whole."""
+    """part / whole; 0 if whole is 0."""
     return part / whole if whole else 0.0

@@ -1,7 +1,7 @@
-"""Studies: what a sweep can run, with its parameters, their bounds, and the figures it gives.
+"""Studies: functions that a sweep can run, with their parameters, bounds and figures.
 
-A study is a function of parameters and a seed; the engine `model` has those of this package. The
-product's own actors are a study too, which is made where actors are known (`product_parameters`).
+A study is a function of parameters and a seed. The engine `model` has the studies of this module;
+the study of the product's own actors is `product_study` in `roadstead/cli/stress_product.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Run: TypeAlias = Callable[[Values, int], Figures]
 class Parameter:
     """A parameter of a study: its default, and its choices or bounds.
 
-    text: a noun in the singular for titles of plots; behind it, in brackets, a unit or a remark.
+    text: a singular noun for titles of plots, followed by a unit or a remark in brackets.
     """
 
     name: str
@@ -37,14 +37,14 @@ class Parameter:
 
     @property
     def rule(self) -> str:
-        """What is wanted, in words."""
+        """The permitted values, in words."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         kind = "a whole number" if isinstance(self.default, int) else "a number"
         return f"{kind} from {self.low:,.10g} to {self.high:,.10g}"
 
     def parse(self, given: object, source: str) -> Value:
-        """A value from text or YAML. InputError where it breaks the rule."""
+        """Convert text or YAML to a value. Raises InputError if it is not permitted."""
         value = self._converted(given)
         if value is None:
             raise InputError(
@@ -70,9 +70,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """name, what it is, its parameters and how one run is done.
+    """A study: name, description, parameters, and the function that does one run.
 
-    figures: those worth a plot. is_possible: whether values can be together.
+    figures: those to plot. is_possible: whether a combination of values can be run.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Study:
     is_possible: Callable[[Values], bool] = lambda values: True
 
     def parameter(self, name: str, source: str) -> Parameter:
-        """A parameter by name. InputError for one that this study does not have."""
+        """Return a parameter by name. Raises InputError if the study does not have it."""
         for each in self.parameters:
             if each.name == name:
                 return each
@@ -95,7 +95,7 @@ class Study:
         )
 
     def complete(self, values: Values) -> dict[str, Value]:
-        """The values with defaults for those that are not given."""
+        """The values, with defaults for missing ones."""
         return {each.name: each.default for each in self.parameters} | dict(values)
 
 

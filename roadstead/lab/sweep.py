@@ -1,6 +1,6 @@
 """Sweep: all combinations of some parameters of a study, each with several seeds.
 
-The first parameter that is swept is the x axis of plots, the others tell their lines apart.
+The first swept parameter is the x axis of plots; the others distinguish the lines.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ MAX_VALUES: Final = 1000
 MAX_SEEDS: Final = 1000
 
 Told = Callable[[int, int, str], None]
-"""Told before each run: runs done, runs in all, and what comes now."""
+"""Called before each run with the finished runs, the number of runs, and the next combination."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """axes: parameter → the values it takes; fixed: values that stay; seeds: of the repeats."""
+    """axes: parameter → its values; fixed: values that do not vary; seeds: of the repeats."""
 
     title: str
     study: Study
@@ -35,11 +35,11 @@ class Sweep:
 
     @property
     def size(self) -> int:
-        """Runs in all, those included that cannot be."""
+        """The number of runs, including impossible combinations."""
         return prod(len(values) for _, values in self.axes) * len(self.seeds)
 
     def points(self) -> Iterator[dict[str, Value]]:
-        """Every combination that can be, completed with what is fixed and with defaults."""
+        """Every possible combination, completed with fixed values and defaults."""
         names = [name for name, _ in self.axes]
         for chosen in product(*(values for _, values in self.axes)):
             point = dict(zip(names, chosen, strict=True))
@@ -50,7 +50,7 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One run: what it was given and what it gave."""
+    """One run: its parameters and its figures."""
 
     values: Mapping[str, Value]
     seed: int
@@ -67,7 +67,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """A sweep and its runs; only those of its first combinations where something `ended` it."""
+    """A sweep and its runs. ended: why it ended early; then complete combinations are kept."""
 
     sweep: Sweep
     rows: tuple[Row, ...]
@@ -94,7 +94,7 @@ def make_sweep(
     source: str,
     title: str = "",
 ) -> Sweep:
-    """A sweep, checked. InputError for a parameter, a value or a size that cannot be."""
+    """Make a sweep. Raises InputError for an invalid parameter, value or size."""
     read = []
     for name, values in axes.items():
         parameter = study.parameter(name, source)
@@ -119,10 +119,10 @@ def make_sweep(
 
 
 def run_sweep(sweep: Sweep, tell: Told) -> Swept:
-    """All runs, one after another.
+    """Run all combinations, one after another.
 
-    Where one fails or is interrupted, the combinations that are done are kept, and what ended them;
-    if none is, that is raised.
+    After a failure or interruption, the result has the finished combinations and the exception; if
+    none is finished, the exception is raised.
     """
     rows: list[Row] = []
     try:

@@ -1,4 +1,4 @@
-"""Tally: what happened to the jobs of one kind, and the figures of the literature made from it."""
+"""Tally: counts of the jobs of one type, and the figures of the literature computed from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ P90 = 90.0
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of one kind of jobs over all its schedulers; times in seconds."""
+    """Counts of one type of jobs over all its schedulers; times in seconds."""
 
     jobs: int = 0
     tasks: int = 0
@@ -32,21 +32,21 @@ class Tally:
     waits_s: list[float] = field(default_factory=list)
 
     def came(self, tasks: int) -> None:
-        """A job came for the first time."""
+        """Count the first arrival of a job."""
         self.jobs += 1
         self.tasks += tasks
 
     def waited(self, wait_s: float) -> None:
-        """A job's first decision began."""
+        """Record the wait until a job's first decision began."""
         self.waits_s.append(wait_s)
 
     @property
     def transactions(self) -> int:
-        """Those that were settled so far."""
+        """The number of transactions so far."""
         return self.clean + self.conflicted
 
     def transaction(self, accepted: Flags, think_s: float, *, is_retry: bool) -> None:
-        """A transaction was settled: which of its tasks were committed."""
+        """Count a transaction. accepted: which of its tasks were committed."""
         committed = int(accepted.sum())
         self.tasks_committed += committed
         self.tasks_refused += len(accepted) - committed
@@ -59,9 +59,9 @@ class Tally:
             self.wasted_s += think_s
 
     def figures(self, kind: str, capacity_s: float, horizon_s: float) -> dict[str, float]:
-        """The figures by name, each behind the name of the kind.
+        """The figures by name, with the type of job as a prefix.
 
-        conflict_fraction: transactions with a conflict for each one without (Omega, section 5).
+        conflict_fraction: transactions with a conflict per one without (Omega, section 5).
         busyness: the share of `capacity_s` (schedulers times horizon) spent on decisions.
         """
         tried = self.tasks_committed + self.tasks_refused

@@ -1,4 +1,4 @@
-"""A trial: one run of the product in the lab, and what is measured of it."""
+"""A trial: one run of the product in the lab, and its measurements."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from roadstead.lab.statistics import share
 
 Recheck: TypeAlias = Literal["all", "node", "none"]
-"""What the binder of a trial checks at the commit: as ever, rules of one node alone, nothing."""
+"""Checks of the binder at the commit: all, as usual; only those of the node alone; none."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabSetup:
-    """What only the lab sets. recheck: anything but `all` commits what may violate constraints.
+    """Settings of the lab alone. recheck: with values other than `all`, binds may violate rules.
 
-    is_virtual: on virtual time and a simulated network, whose seed is that of the settings.
+    is_virtual: run on virtual time and a simulated network, seeded by the settings' seed.
     """
 
     recheck: Recheck = "all"
@@ -27,14 +27,13 @@ class LabSetup:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of a run.
+    """The measurements of one run.
 
-    placements: (uid, node) in the order of the commits. pending: pods that were not placed.
-    spent_s: from the first pod submitted to the last bind; waits_s: (pods, how long they waited for
-    their bind since then). asked, refused: bind requests. transactions: jobs that were asked to be
-    bound, each time; conflicted: those of which some pod was refused. busy_s: of all schedulers,
-    reading, waiting for simulated latency and deciding, in the time the loop's clock shows; ran_s:
-    of the whole run.
+    placements: (uid, node) in commit order. pending: pods that were not placed.
+    spent_s: from the first submitted pod to the last bind; waits_s: (pods, their wait from then
+    until the bind). asked, refused: bind requests. transactions: requests to bind a job, repeats
+    included; conflicted: those of which a pod was refused. busy_s: time of all schedulers spent on
+    reads, simulated latency and decisions, by the clock of the event loop; ran_s: of the whole run.
     """
 
     placements: tuple[tuple[str, str], ...]
@@ -49,7 +48,7 @@ class Trial:
     ran_s: float = 0.0
 
     def figures(self, schedulers: int) -> dict[str, float]:
-        """The figures of the lab that follow from this alone."""
+        """The figures of the lab that can be computed from a trial alone."""
         bound = len(self.placements)
         conflicts = sum(self.refused.values())
         waits_s = np.repeat([wait for _, wait in self.waits_s], [many for many, _ in self.waits_s])

@@ -1,7 +1,7 @@
-"""Workload: the jobs that come to the schedulers of the model, drawn from a seed.
+"""Workload: the jobs that arrive at the schedulers of the model, drawn from a seed.
 
-What a kind of jobs is like is drawn from distributions: how many tasks, how long they run, what
-one asks for. Gaps are exponential, as in all generators of the published simulator
+A type of job is a set of distributions: number of tasks, duration, and requests. Intervals between
+arrivals are exponential, as in all generators of the published simulator
 (google/cluster-scheduler-simulator, CoreClusterSimulation.scala) that need no trace.
 """
 
@@ -18,37 +18,37 @@ from roadstead.lab.cell import Ints
 
 
 class Draw(Protocol):
-    """Something that is drawn anew for each job."""
+    """A distribution from which one value is drawn for each job."""
 
     def one(self, random: np.random.Generator) -> float:
-        """A value; never below zero."""
+        """Draw a value; never negative."""
 
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """The same for every job."""
+    """The same value for every job."""
 
     value: float
 
     def one(self, random: np.random.Generator) -> float:
-        """The value."""
+        """Return the value."""
         return self.value
 
 
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """Exponential with a mean."""
+    """Exponential distribution with a mean."""
 
     mean: float
 
     def one(self, random: np.random.Generator) -> float:
-        """A value."""
+        """Draw a value."""
         return random.exponential(self.mean)
 
 
 @dataclass(frozen=True, slots=True)
 class LogNormal:
-    """Log-normal with a median and the deviation of the logarithm; drawn again above `most`."""
+    """Log-normal, by median and deviation of the logarithm; values above `most` are redrawn."""
 
     median: float
     sigma: float
@@ -58,7 +58,7 @@ class LogNormal:
         assert self.most >= self.median, "half of all draws would be drawn again, or more"
 
     def one(self, random: np.random.Generator) -> float:
-        """A value up to `most`."""
+        """Draw a value up to `most`."""
         while (value := random.lognormal(log(self.median), self.sigma)) > self.most:
             pass
         return value
@@ -66,7 +66,7 @@ class LogNormal:
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """A kind of jobs: how often they come, and what is drawn for each of them."""
+    """A type of job: mean time between arrivals, and the distributions of its properties."""
 
     name: str
     interarrival_s: float
@@ -76,14 +76,14 @@ class JobKind:
     memory_mib: Draw = Always(2048)
 
     def request(self, random: np.random.Generator) -> Ints:
-        """int64[resources] of one task, of each at least 1."""
+        """Draw the request of one task: int64[resources], each at least 1."""
         asked = (self.cpu_milli.one(random), self.memory_mib.one(random))
         return np.array([max(1, round(each)) for each in asked], dtype=np.int64)
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A job on its way; `left` tasks have no machine yet. request: int64[resources] of a task."""
+    """A job in progress; `left` tasks have no machine yet. request: int64[resources] of a task."""
 
     kind: JobKind
     came_s: float
@@ -102,7 +102,7 @@ class Job:
 def jobs_of(
     kind: JobKind, rate: float, horizon_s: float, random: np.random.Generator
 ) -> Iterator[Job]:
-    """The jobs of a kind that come before the horizon, `rate` times as often as the kind says."""
+    """The jobs of a type that arrive before the horizon. rate: factor of the arrival rate."""
     now_s = 0.0
     while True:
         now_s += random.exponential(kind.interarrival_s / rate)
@@ -112,6 +112,6 @@ def jobs_of(
 
 
 def job_of(kind: JobKind, came_s: float, random: np.random.Generator) -> Job:
-    """A job of a kind; it has at least one task."""
+    """Draw a job; it has at least one task."""
     tasks = max(1, ceil(kind.tasks.one(random)))
     return Job(kind, came_s, tasks, kind.duration_s.one(random), kind.request(random))

@@ -1,4 +1,4 @@
-"""Arrow tables from Python values. No other module makes columns and tables."""
+"""Arrow tables from Python values. Only this module creates columns and tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from arro3.core import Array, ChunkedArray, DataType, Field, Table, list_array, struct_array
 
 CHUNK_ROWS: Final = 1 << 16
-"""Rows in a chunk of a column. The text of a chunk may be 2 GiB at most: its offsets are int32."""
+"""Rows in a chunk of a column. A chunk holds at most 2 GiB of text, because offsets are int32."""
 
 STRING: Final = DataType.string()
 INT64: Final = DataType.int64()
@@ -36,11 +36,11 @@ def type_of(values: Sequence[bool | int | float | str]) -> DataType:
 
 
 def column(values: Sequence[Any], kind: DataType) -> ChunkedArray:
-    """A column of `kind`; None is null, but for lists and structs, which have no nulls.
+    """A column of `kind`. None becomes null, except in lists and structs, which have no nulls.
 
     Raises TypeError for a value of another type, OverflowError for an integer beyond int64.
     """
-    # One empty chunk where there are no values: arro3 makes no NumPy array of no chunks.
+    # One empty chunk if there are no values: arro3 makes no NumPy array from zero chunks.
     starts = range(0, max(len(values), 1), CHUNK_ROWS)
     return ChunkedArray([_array(values[at : at + CHUNK_ROWS], kind) for at in starts], kind)
 
@@ -52,7 +52,7 @@ def make_table(columns: Mapping[str, ChunkedArray]) -> Table:
 
 def _array(values: Sequence[Any], kind: DataType) -> Array:
     if (item := kind.value_type) is not None:
-        # arro3 makes lists and structs from arrays alone.
+        # arro3 builds lists and structs only from arrays.
         offsets = Array(list(accumulate(map(len, values), initial=0)), DataType.int32())
         return list_array(offsets, _array(list(chain.from_iterable(values)), item), type=kind)
     if DataType.is_struct(kind):

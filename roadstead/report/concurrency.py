@@ -1,4 +1,4 @@
-"""What several schedulers did side by side: conflicts, retries, and how busy each was."""
+"""Figures of concurrent schedulers: conflicts, retries, and busyness."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import asdict, dataclass
 from roadstead.report.json_value import Json
 
 CONFLICTS = frozenset({"constraint", "version", "transaction", "unknown_node"})
-"""The binder's causes that mean that the state was not as read."""
+"""The binder's causes of refusal that mean that the state had changed since it was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerWork:
     """One scheduler of a run.
 
-    profile: the one it served, "" for all. busyness: the share of the run in which it was deciding,
-    from the beginning of a reading on, simulated latency included. reads: how often it read the
-    state. asked, bound: binds; refused: by the binder's cause. transactions: jobs whose binds were
-    asked for together; conflicted: those of which one was refused. retries: pods that came again.
-    passed_on: pods that found nothing on nodes of its own. memory_bytes: the most that its process
-    ever held; 0 where it has none of its own.
+    profile: the profile that it serves, "" for all. busyness: the share of the run spent on
+    decisions, including reads of the state and simulated latency. reads: reads of the state. asked,
+    bound: binds. refused: by the binder's cause. transactions: jobs committed as one;
+    conflicted: those of which a bind was refused. retries: leased pods with an earlier
+    attempt. passed_on: pods that found no node in the scheduler's own partitions. memory_bytes:
+    peak memory of its process; 0 if it has none of its own.
     """
 
     name: str
@@ -39,13 +39,13 @@ class SchedulerWork:
 
     @property
     def conflicts(self) -> int:
-        """Binds that were refused because the state was not as read."""
+        """Binds that were refused because the state had changed since it was read."""
         return sum(count for cause, count in self.refused.items() if cause in CONFLICTS)
 
 
 @dataclass(frozen=True, slots=True)
 class Concurrency:
-    """All schedulers of a run, and how they worked."""
+    """All schedulers of a run, with their mode and conflict rules."""
 
     mode: str
     detection: str
@@ -54,7 +54,7 @@ class Concurrency:
 
     @property
     def is_notable(self) -> bool:
-        """Whether there is more to tell than that one scheduler decided and all was bound."""
+        """Whether there is more to report than one scheduler whose binds were all accepted."""
         return self.mode != "exact" or bool(self.refused)
 
     @property
@@ -71,20 +71,20 @@ class Concurrency:
 
     @property
     def conflict_fraction(self) -> float | None:
-        """Conflicts among the binds that were asked for; None where none was."""
+        """Conflicts per requested bind; None without requests."""
         conflicts = sum(each.conflicts for each in self.schedulers)
         return conflicts / self.asked if self.asked else None
 
     @property
     def conflicts_per_transaction(self) -> float | None:
-        """Conflicted transactions for each that succeeded, as Omega counts; None without any."""
+        """Conflicted transactions per successful one, as in Omega; None if none succeeded."""
         conflicted = sum(each.conflicted for each in self.schedulers)
         succeeded = sum(each.transactions for each in self.schedulers) - conflicted
         return conflicted / succeeded if succeeded else None
 
     @property
     def memory_bytes(self) -> int:
-        """What the process of the largest scheduler held at most; 0 where they have none."""
+        """Peak memory of the largest scheduler process; 0 if schedulers share a process."""
         return max((each.memory_bytes for each in self.schedulers), default=0)
 
     @property
@@ -93,7 +93,7 @@ class Concurrency:
 
 
 def concurrency_document(concurrency: Concurrency) -> dict[str, Json]:
-    """As JSON, for `summary.json` and `run.json`."""
+    """The figures as JSON, for `summary.json` and `run.json`."""
     schedulers: list[Json] = [_document(each) for each in concurrency.schedulers]
     return {
         "mode": concurrency.mode,
@@ -109,7 +109,7 @@ def concurrency_document(concurrency: Concurrency) -> dict[str, Json]:
 
 
 def concurrency_part(concurrency: Concurrency | None) -> dict[str, Json]:
-    """The part of a document that tells of schedulers; nothing where there is nothing to tell."""
+    """The part of a document on schedulers; empty if there is nothing notable."""
     if concurrency is None or not concurrency.is_notable:
         return {}
     return {"concurrency": concurrency_document(concurrency)}
@@ -117,6 +117,6 @@ def concurrency_part(concurrency: Concurrency | None) -> dict[str, Json]:
 
 def _document(work: SchedulerWork) -> dict[str, Json]:
     document: dict[str, Json] = asdict(work) | {"busyness": round(work.busyness, 6)}
-    # Last, behind the numbers that every scheduler has.
+    # Last, after the numbers that every scheduler has.
     document["refused"] = document.pop("refused")
     return document

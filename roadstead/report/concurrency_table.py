@@ -1,4 +1,4 @@
-"""What several schedulers did, on a terminal."""
+"""Figures of concurrent schedulers on a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCHEDULERS_MAX = 16
 
 
 def headline(concurrency: Concurrency) -> Text:
-    """Mode, conflicts and their causes, in a line or two."""
+    """One or two lines with mode, conflicts and their causes."""
     count = len(concurrency.schedulers)
     line = Text(f"\n{count} scheduler{'s' if count > 1 else ''}, {concurrency.mode}: ")
     line.append(

@@ -22,7 +22,7 @@ from roadstead.report.explain_view import (
 from roadstead.report.html_page import html_page, text
 
 NODES_MAX: Final = 2000
-"""Nodes with scores, and names for each reason, unless `--top` says how many."""
+"""Maximum number of nodes with scores, and of names per reason, unless `--top` is given."""
 
 SKIPPED: Final = "–"
 _STYLE: Final = """
@@ -39,7 +39,7 @@ td, th { vertical-align: top } table.reasons td { text-align: left; overflow-wra
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What the page says of itself. command: to get it again. source: of nodes and pods."""
+    """Origin of the page. command: reproduces it. source: of nodes and pods."""
 
     command: str
     source: str
@@ -47,7 +47,7 @@ class PageFacts:
 
 
 def explanation_page(explanation: Explanation, facts: PageFacts, top: int | None = None) -> str:
-    """The page of one pod. top: so many nodes, and names for each reason; 0 for all."""
+    """The page of one pod. top: maximum number of nodes, and of names per reason; 0 for all."""
     limit = _limit(top)
     title = f"Explanation of {explanation.pod_key}"
     body = [f"<h1>{text(explanation.pod_key)}</h1>", *_facts(headline(explanation))]
@@ -109,7 +109,7 @@ def _details(explanation: Explanation, limit: int | None, level: str = "h2") -> 
 
 
 def _scores(explanation: Explanation, shown: Sequence[int]) -> Iterator[str]:
-    """Plugins × nodes: the weighted score, and below it the raw and the normalized one."""
+    """A table of plugins × nodes: weighted scores, and below them the raw and normalized ones."""
     lines = {line.plugin: line for line in explanation.scores}
     scored = [lines[column.plugin] for column in score_columns(explanation)]
     skipped = [line for line in explanation.scores if line.normalized is None]
@@ -164,7 +164,7 @@ def _candidates(result: PostFilterResult, limit: int | None) -> Iterator[str]:
 
 
 def _names(summary: str, names: Sequence[str], limit: int | None) -> str:
-    """A list that opens on a click."""
+    """A collapsed list of names."""
     shown = ", ".join(names[:limit])
     more = len(names) - len(names[:limit])
     rest = f" and {more:,} more" if more else ""

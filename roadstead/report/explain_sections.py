@@ -18,8 +18,9 @@ BARE_PODS = "Pods without a controller"
 class Section:
     """Pods of one workload that are pending for one reason.
 
-    reason: of an unschedulable pod the text of its FailedScheduling event. pods: their keys.
-    explanation: of the first pod; None for pods that are never tried, where `reason` says why.
+    reason: for an unschedulable pod, the text of its FailedScheduling event. pods: their keys.
+    explanation: that of the first pod; None for pods that are never attempted, for which `reason`
+    says why.
     """
 
     workload: str
@@ -30,7 +31,7 @@ class Section:
 
     @property
     def title(self) -> str:
-        """The workload and how many pods it is; or the pod, where one pod has no workload."""
+        """The workload and its number of pods, or the name of a single pod without a workload."""
         count = len(self.pods)
         if not self.workload and count == 1:
             return f"Pod {self.pods[0]}"
@@ -52,7 +53,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class PendingReport:
-    """All pending pods. given: how many the inputs have. is_after_run: a run came first."""
+    """All pending pods. given: number of pending pods in the inputs. is_after_run: after a run."""
 
     sections: tuple[Section, ...]
     given: int
@@ -77,7 +78,7 @@ class PendingReport:
 
     @property
     def basis(self) -> str:
-        """On which cluster the pods are explained; "" where there is none to explain."""
+        """The cluster state on which the pods are explained; "" if no pod is explained."""
         if not self.pending:
             return ""
         if self.is_after_run:
@@ -105,11 +106,11 @@ class PendingReport:
 def pending_report(
     explained: Iterable[Explained], *, given: int, is_after_run: bool
 ) -> PendingReport:
-    """The report on explained pods: those that cannot be scheduled first, large sections first."""
+    """Group explained pods: those that cannot be scheduled first, then large sections first."""
     keys: dict[tuple[str, State, str], list[str]] = {}
     explanations: dict[tuple[str, State, str], Explanation | None] = {}
     for each in explained:
-        # Pods of one explanation have the same facts, and so the same workload.
+        # Pods that share an explanation have equal facts, and so the same workload.
         key = (workload_of(each.pods[0][1]), *_reason(each))
         keys.setdefault(key, []).extend(identity.key for identity, _ in each.pods)
         explanations.setdefault(key, each.explanation)

@@ -1,7 +1,7 @@
 """An explanation on a terminal: headline, scores (nodes by plugins), and nodes filtered out.
 
-Nothing is cut at any width: names are wrapped, and score columns that do not fit become a further
-block of columns, or one line where the plugin gives every node the same.
+Nothing is truncated at any width. Names are wrapped. Score columns that do not fit become a
+further block of columns, or one line if the plugin scores all nodes equally.
 """
 
 from __future__ import annotations
@@ -39,15 +39,18 @@ NAMES_SHOWN: Final = 3
 GAP: Final = 2
 NODE_MIN: Final = 8
 HEADING_MAX: Final = 10
-"""Letters of a plugin's name in one line of a heading: `Toleration` and `Allocation` fit."""
+"""Characters of a plugin's name per heading line: `Toleration` and `Allocation` fit."""
 
 HEADINGS: Final = (sys.maxsize, 24, 16, HEADING_MAX)
-"""As many letters, where all columns stand side by side with them and no name of a node is wrapped;
-else as few as there may be."""
+"""Candidates for the characters per heading line.
+
+The first one is used with which all columns fit side by side and no node name is wrapped, or else
+the last one.
+"""
 
 WIDTH_OF_NAMES: Final = 72
 FOLDED_NAME: Final = 14
-"""A node_search terminal breaks plugins' names into lines of so many letters, too."""
+"""On a terminal narrower than WIDTH_OF_NAMES, plugin names are broken into lines of this length."""
 
 STYLES: Final[dict[Mark, str]] = {
     "good": "bold green",
@@ -60,14 +63,14 @@ _HUMPS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is shown: nodes with scores, and names for each reason; None: all."""
+    """Maximum numbers of nodes with scores, and of names per reason; None for all."""
 
     nodes: int | None = NODES_SHOWN
     names: int | None = NAMES_SHOWN
 
     @classmethod
     def of(cls, top: int | None) -> Limits:
-        """The limits for `--top`: None for the default ones, 0 for none."""
+        """The limits for a value of `--top`: None for the defaults, 0 for no limit."""
         return cls() if top is None else cls(top or None, top or None)
 
 
@@ -87,7 +90,7 @@ def print_explanation(
 
 
 def print_pending(console: Console, report: PendingReport, limits: Limits | None = None) -> None:
-    """Print why pods are pending, a section for each workload and reason."""
+    """Print why pods are pending, one section per workload and reason."""
     console.print(Text(printable(report.summary), "bold"))
     if report.basis:
         console.print(Text(report.basis))
@@ -102,7 +105,7 @@ def _print_section(console: Console, section: Section, limits: Limits) -> None:
     _print_facts(console, title, facts)
     if section.title != f"Pod {section.pods[0]}":
         console.print(Text(printable(f"Pods: {_some(section.pods, limits.names)}"), "dim"))
-    # What filters say is not why a gated pod is pending.
+    # For a gated pod, the answers of filters are not the reason why it is pending.
     if explanation is not None and section.state == "unschedulable":
         _print_refusals(console, explanation, limits)
 
@@ -140,9 +143,9 @@ def _print_scores(
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Columns that fit beside node and total.
+    """Score columns that fit next to node and total.
 
-    node_chars: width of the column of nodes. chars: of a line of a heading.
+    node_chars: width of the node column. chars: characters per heading line.
     """
 
     columns: tuple[ScoreColumn, ...]
@@ -173,17 +176,17 @@ def _blocks(
     width: int,
     chars: int,
 ) -> Iterator[_Block]:
-    """Columns by block. One that is constant begins no block: it is left out instead."""
+    """Columns by block. A constant column never begins a block; it is left out instead."""
     node_chars = _node_chars(explanation, shown)
     total_chars = max(len("total"), *(len(f"{int(explanation.total[i]):,}") for i in shown))
     widths = {each.plugin: GAP + _chars(each, shown, chars) for each in columns}
-    # Long names of nodes are wrapped, so that one column of scores fits at least.
+    # Long node names are wrapped, so that at least one score column fits.
     room = width - total_chars - GAP
     node_chars = max(1, min(node_chars, room - max(widths.values(), default=0)))
     room -= node_chars
     block: list[ScoreColumn] = []
     left = room
-    # Constant columns come last: they fill up the last block, or make a line of their own.
+    # Constant columns come last: they fill the last block, or are printed as one line.
     for column in columns:
         if widths[column.plugin] > left:
             if column.is_constant:
@@ -207,7 +210,7 @@ def _chars(column: ScoreColumn, shown: Sequence[int], chars: int) -> int:
 
 
 def heading_lines(name: str, chars: int = HEADING_MAX) -> list[str]:
-    """A plugin's name in lines of so many letters, broken between words: `Node`, `Resources`."""
+    """Split a plugin's name between words into lines of `chars` letters: `Node`, `Resources`."""
     lines: list[str] = []
     for hump in _HUMPS.findall(name):
         if lines and len(lines[-1]) + len(hump) <= chars:
@@ -218,7 +221,7 @@ def heading_lines(name: str, chars: int = HEADING_MAX) -> list[str]:
 
 
 def _print_best(console: Console, explanation: Explanation, place: int) -> None:
-    """Print how the first node gets its total: raw, normalized and weighted, plugin by plugin."""
+    """Print the raw, normalized and weighted scores that add up to the first node's total."""
     name = explanation.names[explanation.feasible[place]]
     _print_title(console, f"Scores of {printable(name)}")
     table = _table()
@@ -240,7 +243,7 @@ def _print_best(console: Console, explanation: Explanation, place: int) -> None:
 
 
 def _print_refusals(console: Console, explanation: Explanation, limits: Limits) -> None:
-    """Print the nodes that were filtered out by plugin and reason: counts and first names."""
+    """Print filtered nodes by plugin and reason: counts and first names."""
     found = refusals(explanation)
     if not found:
         return

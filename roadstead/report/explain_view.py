@@ -1,4 +1,4 @@
-"""What an explanation shows, in a terminal and in a page: headline, ranks, scores, refusals."""
+"""The parts of an explanation that terminal and page share: headline, ranks, scores, refusals."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class ScoreColumn:
-    """The weighted scores of one plugin, by place in `Explanation.feasible`.
+    """The weighted scores of one plugin, by index into `Explanation.feasible`.
 
-    is_constant: all feasible nodes get the same, so that the plugin does not decide between them.
+    is_constant: all feasible nodes have the same score, so the plugin does not affect the choice.
     """
 
     plugin: str
@@ -40,7 +40,7 @@ class ScoreColumn:
 class Refusal:
     """The nodes that one plugin filtered out for the same reasons; names sorted bytewise.
 
-    plugin: "" where PreFilter left the nodes out. may_preempt: removing pods may help.
+    plugin: "" if PreFilter excluded the nodes. may_preempt: preemption may help.
     """
 
     plugin: str
@@ -55,7 +55,7 @@ class Refusal:
 
 
 def headline(explanation: Explanation) -> list[Fact]:
-    """Whether the pod can be scheduled and where, or why not; what hinders it comes first."""
+    """Whether the pod can be scheduled and where, or why not; obstacles come first."""
     facts = []
     if explanation.is_terminating:
         facts.append(Fact("is being deleted: the scheduler skips it", "wait"))
@@ -66,7 +66,7 @@ def headline(explanation: Explanation) -> list[Fact]:
     if explanation.cycle_error:
         facts.append(Fact(f"scheduling it fails: {explanation.cycle_error}", "bad"))
     elif feasible:
-        # "Would be": a pod that is gated or being deleted is not tried.
+        # "Would be": a pod that is gated or being deleted is not attempted.
         verb = "would be" if facts else "are"
         facts.append(Fact(f"{feasible:,} of {nodes:,} nodes {verb} feasible", "good"))
         facts.append(Fact(_best(explanation)))
@@ -102,16 +102,16 @@ def _preemption(result: PostFilterResult | None) -> list[Fact]:
 
 
 def ranked(explanation: Explanation) -> list[int]:
-    """Places in `feasible` that have a total: the best first, equals by name."""
+    """Indices into `feasible` of the nodes with a total: the best first, equal ones by name."""
     best = set(explanation.best)
     totals = explanation.total.tolist()
-    # A nominated node is chosen whatever its total is.
+    # The nominated node comes first even if its total is lower.
     names = [explanation.names[row] for row in explanation.feasible]
     return sorted(range(len(totals)), key=lambda place: (names[place] not in best, -totals[place]))
 
 
 def score_columns(explanation: Explanation) -> list[ScoreColumn]:
-    """The plugins that scored; the one whose scores differ most comes first."""
+    """Score columns of the plugins; the plugin whose scores differ most comes first."""
     columns = []
     for line in explanation.scores:
         if (weighted := weighted_scores(line)) is not None:
@@ -120,7 +120,7 @@ def score_columns(explanation: Explanation) -> list[ScoreColumn]:
 
 
 def weighted_scores(line: ScoreLine) -> tuple[int, ...] | None:
-    """What a plugin adds to the total of each feasible node; None where it was skipped."""
+    """The plugin's part of the total of each feasible node; None if it was skipped."""
     if line.normalized is None:
         return None
     scores: list[int] = (np.int64(line.weight) * line.normalized).tolist()
@@ -128,9 +128,9 @@ def weighted_scores(line: ScoreLine) -> tuple[int, ...] | None:
 
 
 def refusals(explanation: Explanation) -> list[Refusal]:
-    """The nodes that were filtered out by plugin and reasons; the most frequent come first."""
+    """Filtered nodes grouped by plugin and reasons; the largest group comes first."""
     if not explanation.pre_filter.status.is_success:
-        # PreFilter rejects the pod as a whole, and no node has an answer of its own.
+        # PreFilter rejected the pod, so nodes have no statuses of their own.
         return [_refusal(explanation.pre_filter.status, explanation.names)]
     nodes: dict[Status, list[str]] = {}
     for name, status in zip(explanation.names, explanation.statuses, strict=True):

@@ -1,4 +1,4 @@
-"""HTML pages that need no script and no network, in the light or dark colours of the reader."""
+"""HTML pages without scripts and network access, in the reader's light or dark colours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ code { background: var(--code); padding: .1rem .3rem }
 
 
 def html_page(title: str, body: Iterable[str], style: str = "") -> str:
-    """A whole page. body: HTML, in which all text is escaped. style: CSS of this page alone."""
+    """A complete page. body: HTML in which all text is escaped. style: additional CSS."""
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -39,5 +39,5 @@ def html_page(title: str, body: Iterable[str], style: str = "") -> str:
 
 
 def text(value: str) -> str:
-    """A text from outside as HTML: escaped, and without control characters."""
+    """Convert text from outside to HTML: escaped, and without control characters."""
     return escape(printable(value))

@@ -1,4 +1,4 @@
-"""Adding up what pods ask of their nodes."""
+"""Sums of the requests of pods per node."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def node_use(
     placed: Iterable[tuple[str, PodFacts]],
     gone: Iterable[tuple[str, PodFacts]] = (),
 ) -> NodeUse:
-    """Utilization of `nodes` by the pods `running` before and those `placed` by the run.
+    """Utilization of `nodes` by the pods `running` before the run, and by those it `placed`.
 
-    gone: those of the running ones that were preempted. All are pairs of node name and pod; pods on
-    nodes that are not in `nodes` count nowhere.
-    Resources are cpu and memory, then every other one that a node offers, by name, then pods.
+    gone: running pods that were preempted. All three contain pairs of node name and pod; pods on
+    nodes outside `nodes` are ignored.
+    The resources are cpu and memory, then all others that a node offers, by name, then pods.
     """
     offered = {resource for node in nodes for resource, _ in node.allocatable}
     resources = (*LEADING, *sorted(offered.difference(LEADING)), PODS)
@@ -80,6 +80,6 @@ def _vector(facts: PodFacts, column: dict[str, int]) -> NDArray[np.int64]:
 
 
 def zone_name(node: NodeFacts) -> str:
-    """The node's zone for people: "region/zone", or the one of the two that there is."""
+    """The node's zone for display: "region/zone", or only the part that is set."""
     region, _, zone = node.zone.partition(":\x00:")
     return "/".join(part for part in (region, zone) if part)

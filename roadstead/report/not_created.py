@@ -10,7 +10,7 @@ from roadstead.report.result import NotCreated
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """Objects of one kind and workload that are refused for one reason."""
+    """Objects of one kind and workload that admission refuses for the same reason."""
 
     first: NotCreated
     count: int

@@ -9,9 +9,9 @@
     summary.json                          the figures; written last
     journal, journal.1 ...                what the binder committed, in this run and in earlier ones
 
-A new directory appears complete, under its name, or not at all, but for a journal, which is there
-while the run goes on. In an existing one each file is replaced as a whole, and summary.json is gone
-while they belong to different runs.
+A new directory is renamed into place when it is complete; only a journal is there during the run.
+In an existing directory each file is replaced atomically. summary.json is missing while the files
+belong to different runs.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ DIGESTED = ("placements.json", "pending.json", "preempted.json", "not_created.js
 
 
 def write_output(directory: Path, result: RunResult) -> None:
-    """Write everything about a run into `directory`, over an earlier run of ours if there is one.
+    """Write all files of a run into `directory`, replacing those of an earlier run.
 
-    The same placements and pending pods give the same bytes. Raises InputError where the directory
-    holds something that is not a run of ours, or cannot be written.
+    The same placements and pending pods give the same bytes. Raises InputError if the directory
+    holds other files, or cannot be written.
     """
     check_directory(directory)
     try:
@@ -67,9 +67,9 @@ def write_output(directory: Path, result: RunResult) -> None:
 
 
 def check_directory(directory: Path) -> None:
-    """Raises InputError unless `directory` is missing, empty, or holds a run or journal of ours.
+    """Raise InputError unless `directory` is missing, empty, or holds a Roadstead run or journal.
 
-    Nor may it be one that cannot be made or written.
+    Also raised for a directory that cannot be created or written.
     """
     if not all(map(is_journal, entries(directory))) and not _is_ours(directory / RUN_FILE):
         rule = f"holds files, but no {RUN_FILE} of Roadstead; name an empty or new directory"
@@ -77,12 +77,12 @@ def check_directory(directory: Path) -> None:
 
 
 def holds_results(directory: Path) -> bool:
-    """Whether the results of a run of ours are there."""
+    """Whether the directory holds the results of a run."""
     return (directory / RUN_FILE).exists()
 
 
 def is_journal(path: Path) -> bool:
-    """Whether it is the journal of a run, or one that was moved aside."""
+    """Whether the path is the journal of a run, or one that was renamed by a later run."""
     return JOURNAL.fullmatch(path.name) is not None and path.is_dir()
 
 
@@ -100,6 +100,7 @@ def _put_in_place(staged: Path, directory: Path) -> None:
         staged.chmod(0o755)
         staged.rename(directory)
         return
+    # While summary.json is missing, files of two runs may be mixed; see the module's docstring.
     (directory / SUMMARY_FILE).unlink(missing_ok=True)
     names = sorted(path.name for path in staged.iterdir())
     for name in sorted(names, key=lambda name: name == SUMMARY_FILE):
@@ -138,9 +139,9 @@ def _write_nodes(folder: Path, use: NodeUse) -> None:
 
 
 def run_document(result: RunResult, digests: Mapping[str, str]) -> dict[str, Json]:
-    """What `run.json` holds: inputs by digest, seed, settings, configuration, versions, command.
+    """Content of `run.json`: inputs by digest, seed, settings, configuration, versions, command.
 
-    Where several schedulers were at work, also what came of that.
+    With several schedulers, also their figures.
     """
     return {
         "format": RUN_FORMAT,
@@ -172,7 +173,7 @@ def _write_json(path: Path, document: Mapping[str, Json]) -> None:
 
 
 def _write_rows(path: Path, rows: Iterable[Mapping[str, Json]]) -> None:
-    """A JSON list with one row a line, so that two runs can be compared with `diff`."""
+    """Write a JSON list with one row per line, so that two runs can be compared with `diff`."""
     encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
     with path.open("w", encoding="utf-8") as file:
         file.write("[")

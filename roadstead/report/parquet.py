@@ -1,7 +1,7 @@
 """Parquet files: write a table, read columns.
 
-As a program (`python -m roadstead.report.parquet COLUMN ...`) it reads a file from standard input
-and writes the columns as JSON.
+Run as a program (`python -m roadstead.report.parquet COLUMN ...`), it reads a file from standard
+input and writes the columns as JSON.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ COMPRESSION = "zstd(1)"
 
 
 def write_parquet(path: Path, table: Table) -> None:
-    """Write the table to a file. Raises OSError where it cannot be written."""
-    # arro3 panics where a disk is full; with the file in memory, Python writes it and raises.
+    """Write the table to a file. Raises OSError if it cannot be written."""
+    # arro3 panics on a full disk. It writes to memory, and Python writes the file and raises.
     file = BytesIO()
     io.write_parquet(table, file, compression=COMPRESSION)
     path.write_bytes(file.getbuffer())
 
 
 def read_columns(path: Path, names: Sequence[str]) -> list[list[object]]:
-    """The values of the named columns; strings and numbers only.
+    """Return the values of the named columns; strings and numbers only.
 
-    Raises OSError where the file cannot be read, ValueError where it is damaged or lacks a column.
+    Raises OSError if the file cannot be read, ValueError if it is damaged or lacks a column.
     """
     # arro3 panics on damaged files and sometimes aborts the process (decision 41), so a child
     # process decodes them.
@@ -56,11 +56,11 @@ def read_columns(path: Path, names: Sequence[str]) -> list[list[object]]:
 
 def main(names: Sequence[str]) -> None:
     """Decode standard input, and write the named columns to standard output."""
-    # No core dump where the reader aborts.
+    # No core dump if the reader aborts.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     reader = io.read_parquet(BytesIO(sys.stdin.buffer.read()), batch_size=CHUNK_ROWS)
     table = reader.read_all()
-    # Not json.dump, which takes four times as long.
+    # json.dump takes four times as long.
     sys.stdout.write(json.dumps([table.column(name).to_pylist() for name in names]))
 
 

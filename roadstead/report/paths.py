@@ -1,4 +1,4 @@
-"""Whether what a command is to write can be written: asked before its work, which may take long."""
+"""Checks that outputs can be written, made before the work of a command, which may take long."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from roadstead.protocol.errors import InputError
 
 
 def check_folder(folder: Path, *, source: str = "", field: str = "") -> None:
-    """InputError unless files can be made in the folder, or it and what it lies in can be made.
+    """Raise InputError unless the folder is writable, or can be created.
 
-    source, field: where the name of the folder comes from; by default the error names the folder.
+    source, field: where the folder's name comes from; by default the error names the folder.
     """
     why = _why_not(folder)
     if why and source:
@@ -21,9 +21,9 @@ def check_folder(folder: Path, *, source: str = "", field: str = "") -> None:
 
 
 def entries(folder: Path) -> list[Path]:
-    """What lies in a folder; nothing in one that can still be made. InputError as `check_folder`.
+    """The entries of a folder; empty for one that can be created.
 
-    Also where it cannot be read.
+    Raises InputError as `check_folder`, and if the folder cannot be read.
     """
     check_folder(folder)
     try:
@@ -35,9 +35,9 @@ def entries(folder: Path) -> list[Path]:
 
 
 def check_file(path: Path, *, is_replaced: bool = True) -> None:
-    """InputError unless a file of this name can be written in a folder that is there.
+    """Raise InputError unless the file can be written in an existing folder.
 
-    is_replaced: a file that is there may be replaced.
+    is_replaced: an existing file may be replaced.
     """
     try:
         is_folder, is_there, has_folder = (
@@ -76,7 +76,7 @@ def _why_not(folder: Path) -> str:
 
 
 def _is(path: Path) -> bool:
-    """Whether there is something of this name, a link to nothing included. OSError, ValueError."""
+    """Whether the path exists, dangling links included. Raises OSError or ValueError."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):

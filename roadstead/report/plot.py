@@ -1,7 +1,7 @@
 """Plots as SVG text: lines over an axis, with an interval at each point. No library, no network.
 
-Over words there are no lines, since nothing lies between them: only markers with their intervals.
-The height of a picture follows from its texts: title, axes, legend and notes are wrapped.
+Over an axis of words, only markers and intervals are drawn, because there are no values between
+words. The height follows from the texts: title, axes, legend and notes are wrapped.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ INSET: Final = 30.0
 """Pixels between the ends of the x axis and the outermost points."""
 
 BORDER: Final = 4.0
-"""Pixels between the text of a tick and the border of the picture, at least."""
+"""Minimum number of pixels between the text of a tick and the border of the picture."""
 
 SLOT_SHARE: Final = 0.8
-"""Part of a word's place on the x axis that its points are spread over."""
+"""The part of a word's interval on the x axis over which its points are spread."""
 
 SHIFT: Final = 3.0
-"""Pixels by which points of several lines stand left or right of their x, at most: less than a
-marker is wide, and enough to tell their intervals apart.
+"""Maximum number of pixels by which points of several lines are moved left or right of their x.
+
+Less than the width of a marker, and enough to tell their intervals apart.
 """
 
 TEXT_WIDTH: Final = WIDTH - 2 * PADDING
@@ -50,7 +51,7 @@ TEXT_WIDTH: Final = WIDTH - 2 * PADDING
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line by name: (x, band of y) in the order of x. x: a number, or the place of a word."""
+    """A named line: (x, band of y), sorted by x. x: a number, or the index of a word."""
 
     name: str
     points: tuple[tuple[float, Band], ...]
@@ -60,8 +61,8 @@ class Line:
 class Plot:
     """Titles, axes and lines of a plot.
 
-    words: what the x places 0, 1, … mean, if they are words. interval: what the intervals are;
-    they are named in the legend where one is drawn. notes: sentences below the legend.
+    words: labels of the x values 0, 1, …, if the axis has words. interval: description of the
+    intervals for the legend, used if one is drawn. notes: sentences below the legend.
     """
 
     title: str
@@ -85,7 +86,7 @@ class _Area:
 
 
 def svg(plot: Plot) -> str:
-    """The plot as one <svg> element, which is a file of its own, too."""
+    """The plot as one <svg> element, which is also a valid file."""
     head, top = _head(plot)
     area, y_ticks = _area(plot, top)
     x_axis, bottom = _x_axis(plot, area)
@@ -109,19 +110,19 @@ def svg(plot: Plot) -> str:
 
 
 def _head(plot: Plot) -> tuple[list[str], float]:
-    """Title and title of the y axis, and where they end."""
+    """(elements, y of their end): title and y-axis title."""
     y = PADDING - 4
     parts = []
     for line in wrap(plot.title, TEXT_WIDTH, TITLE_SIZE, is_bold=True):
         y += TITLE_ROW
         parts.append(text_at(PADDING, y, line, "title"))
-    # The title of the y axis stands above it: nobody has to turn the head, and it has room.
+    # The y-axis title is horizontal, above the axis: it is easier to read and may be long.
     name, y = _paragraph([plot.y_title], y + 6)
     return parts + name, y + ROW
 
 
 def _paragraph(texts: Iterable[str], y: float, style: str = "") -> tuple[list[str], float]:
-    """Wrapped lines of text below y, and where they end."""
+    """(elements, y of their end): wrapped lines of text below y."""
     parts = []
     for text in texts:
         for line in wrap(text, TEXT_WIDTH):
@@ -159,7 +160,7 @@ def _y_axis(area: _Area, ticks: Sequence[Tick]) -> list[str]:
 
 
 def _x_axis(plot: Plot, area: _Area) -> tuple[list[str], float]:
-    """Ticks with their texts and the title of the x axis, and where they end."""
+    """(elements, y of their end): ticks with their texts, and the title of the x axis."""
     marks = _x_marks(plot, area)
     parts = [rule(area.left, area.base, area.right, area.base, "axis"), *_axis_break(area)]
     for at, lines in marks:
@@ -186,7 +187,7 @@ def _x_marks(plot: Plot, area: _Area) -> list[tuple[float, list[str]]]:
 
 
 def _middle_of(area: _Area, line: str) -> float:
-    """Where a text is centred: below the middle of the axis, or farther left if it is long."""
+    """The centre of a text: the middle of the axis, or farther left for a long text."""
     return min((area.left + area.right) / 2, WIDTH - PADDING - text_width(line) / 2)
 
 
@@ -212,7 +213,7 @@ def _data(plot: Plot, area: _Area) -> Iterator[str]:
                 low, high = area.y.at(band.low), area.y.at(band.high)
                 yield interval_mark(x, low, high)
         if not plot.words:
-            # Not to zero: the distance to it means nothing on a logarithmic axis.
+            # No line to zero: the distance to it means nothing on a logarithmic axis.
             joined = [
                 pixel
                 for pixel, (place, _) in zip(pixels, line.points, strict=True)
@@ -225,7 +226,7 @@ def _data(plot: Plot, area: _Area) -> Iterator[str]:
 
 
 def _pixels(plot: Plot, area: _Area, index: int) -> list[tuple[float, float]]:
-    """Where the points of a line stand; those of several lines stand side by side."""
+    """Pixels of a line's points; the points of several lines are moved apart."""
     count = len(plot.lines)
     if plot.words:
         slot = (area.right - area.left) / len(plot.words)
@@ -253,7 +254,7 @@ def _point_title(plot: Plot, line: Line, place: float, band: Band) -> str:
 
 
 def _legend(plot: Plot, y: float) -> tuple[list[str], float]:
-    """Names of the lines, if there are several, and of the intervals, and where they end."""
+    """(elements, y of their end): names of several lines, and the description of intervals."""
     parts, y = list[str](), y + 8
     if len(plot.lines) > 1:
         names = [
@@ -269,7 +270,7 @@ def _legend(plot: Plot, y: float) -> tuple[list[str], float]:
 
 
 def numbers(values: Sequence[object]) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """(x places, words) of the values of an axis: numbers as they are, words by their place."""
+    """(x values, words) of an axis: numbers are kept, words become their indices."""
     if all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values):
         return tuple(float(str(each)) for each in values), ()
     return tuple(float(place) for place in range(len(values))), tuple(map(str, values))

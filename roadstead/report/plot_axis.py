@@ -1,6 +1,6 @@
-"""Axes of plots: where a value stands in pixels, and which ticks are written.
+"""Axes of plots: scales that map values to pixels, and the choice of ticks.
 
-Ticks stand at 1, 2 or 5 times a power of ten, or at the measured values where these are few.
+Ticks are 1, 2 or 5 times a power of ten, or the measured values if these are few.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ MANTISSAS: Final = (1, 2, 5)
 MOST_X_TICKS: Final = 10
 MOST_Y_TICKS: Final = 6
 LOG_FROM: Final = 20.0
-"""Smallest ratio of the ends of a logarithmic axis."""
+"""Minimum ratio between the ends of a logarithmic axis."""
 
 TICK_GAP: Final = 10.0
-"""Pixels between the texts of two ticks, at least."""
+"""Minimum number of pixels between the texts of two ticks."""
 
 ZERO_GAP: Final = 48.0
-"""Pixels of a logarithmic axis between zero and its smallest positive value."""
+"""Pixels between zero and the smallest positive value on a logarithmic axis."""
 
 ROUNDING: Final = 1e-9
-"""Part of a step by which a tick may lie outside of the axis, after rounding."""
+"""The part of a step by which a tick may exceed the axis because of rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Maps low to high onto pixels from `start` on, `length` of them (negative: upwards).
+    """Maps the values low to high to `length` pixels from `start` on (negative: upwards).
 
-    zero_gap: pixels between zero, which then stands at `start`, and `low` of a logarithmic axis;
-    0 where zero is no value of it.
+    zero_gap: on a logarithmic axis with a zero, the pixels between zero (at `start`) and `low`;
+    otherwise 0.
     """
 
     low: float
@@ -54,7 +54,7 @@ class Scale:
     zero_gap: float = 0.0
 
     def at(self, value: float) -> float:
-        """The pixel of a value; a single value stands in the middle."""
+        """The pixel of a value; a single value is in the middle."""
         if self.zero_gap and value <= 0.0:
             return self.start
         start, length = self.start + self.zero_gap, self.length - self.zero_gap
@@ -68,9 +68,9 @@ class Scale:
 
 
 def x_scale(values: Sequence[float], start: float, length: float) -> Scale:
-    """The scale of an x axis: logarithmic where that spreads the values more evenly.
+    """The scale of an x axis: logarithmic if that spreads the values more evenly.
 
-    values: all different, in order. Zero stands apart on a logarithmic axis.
+    values: distinct, ascending. A zero is separated on a logarithmic axis.
     """
     positive = [value for value in values if value > 0.0]
     has_zero = values[0] == 0.0
@@ -88,12 +88,12 @@ def _is_log(values: Sequence[float], positive: Sequence[float]) -> bool:
 
 
 def _least_gap(values: Sequence[float]) -> float:
-    """The least distance between neighbours, as a part of all."""
+    """The smallest distance between neighbours, as a fraction of the range."""
     return min(high - low for low, high in pairwise(values)) / (values[-1] - values[0])
 
 
 def round_ticks(low: float, high: float, most: int) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten within low to high: at most `most`."""
+    """At most `most` multiples of 1, 2 or 5 times a power of ten from low to high."""
     power = floor(log10((high - low) / most))
     while True:
         for mantissa in MANTISSAS:
@@ -106,13 +106,13 @@ def round_ticks(low: float, high: float, most: int) -> list[float]:
 def _multiples(low: float, high: float, mantissa: int, power: int) -> list[float]:
     step = mantissa * 10.0**power
     first, last = ceil(low / step - ROUNDING), floor(high / step + ROUNDING)
-    # A division by a power of ten is exact where a product with its inverse is not: 3 / 10.
+    # Dividing by a power of ten is exact where multiplying by its inverse is not: 3 / 10.
     unit, divisor = (10**power, 1) if power >= 0 else (1, 10**-power)
     return [index * mantissa * unit / divisor for index in range(first, last + 1)]
 
 
 def log_ticks(low: float, high: float) -> Iterator[list[float]]:
-    """Candidates within low to high: 1, 2 and 5 of each decade, each decade, every second, …"""
+    """Candidates: 1, 2 and 5 of each decade, each decade, every second decade, and so on."""
     first, last = floor(log10(low)), ceil(log10(high))
     for mantissas, every in (
         (MANTISSAS, 1),
@@ -128,7 +128,7 @@ def log_ticks(low: float, high: float) -> Iterator[list[float]]:
 
 
 def y_axis(low: float, high: float, start: float, length: float) -> tuple[Scale, list[Tick]]:
-    """An axis of amounts: it includes zero, and ends at ticks. length: negative, upwards."""
+    """A linear axis that includes zero and ends at ticks. length: negative for upwards."""
     low, high = min(low, 0.0), max(high, 0.0)
     if low == high:
         high = 1.0
@@ -144,9 +144,9 @@ def y_axis(low: float, high: float, start: float, length: float) -> tuple[Scale,
 
 
 def x_ticks(values: Sequence[float], scale: Scale, left: float, right: float) -> list[Tick]:
-    """The ticks of an x axis: texts do not touch, and stay within left to right.
+    """The ticks of an x axis; texts do not touch, and stay between left and right.
 
-    The measured values where they are few and short; round numbers otherwise.
+    The measured values if these are few and short, otherwise round numbers.
     """
     if len(values) == 1 or (len(values) <= MOST_X_TICKS and all(map(is_exact, values))):
         ticks = _ticks(values, scale)

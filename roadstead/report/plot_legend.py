@@ -17,7 +17,7 @@ NAME_OFFSET: Final = SAMPLE_WIDTH + 8
 
 @dataclass(frozen=True, slots=True)
 class LegendEntry:
-    """A name, and what draws its sample from a pixel on."""
+    """A name, and a function that draws its sample from a pixel on."""
 
     name: str
     sample: Callable[[float, float], str]
@@ -26,7 +26,7 @@ class LegendEntry:
 def legend_rows(
     entries: Sequence[LegendEntry], y: float, left: float, right: float
 ) -> tuple[list[str], float]:
-    """The entries in columns of equal width, row by row, below y, and where they end.
+    """(elements, y of their end): the entries in columns of equal width below y, row by row.
 
     A name that is wider than the picture is wrapped.
     """

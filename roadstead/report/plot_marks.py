@@ -26,18 +26,19 @@ MARKERS: Final = (
     "M-1.4 -4.6H1.4V-1.4H4.6V1.4H1.4V4.6H-1.4V1.4H-4.6V-1.4H-1.4Z",
     "M-5 -2H5V2H-5Z",
 )
-"""Circle, square, triangle, diamond, triangle down, cross, bar. 7 markers and 4 dashes: 28 lines
-differ without their colour, 56 with it.
+"""Circle, square, triangle, diamond, triangle down, cross, bar.
+
+7 markers and 4 dashes make 28 lines distinct without colour, and 56 with it.
 """
 
 ROW: Final = 16.0
-"""Pixels from a line of text to the next."""
+"""Pixels between lines of text."""
 
 SAMPLE_WIDTH: Final = 28.0
-"""Pixels of a line or an interval in the legend."""
+"""Width of a line or an interval in the legend, in pixels."""
 
 CAP: Final = 4.0
-"""Half the width of the ends of an interval."""
+"""Half the width of an interval's ends, in pixels."""
 
 
 def _colours(colours: tuple[str, ...]) -> str:
@@ -59,12 +60,12 @@ STYLE: Final = f"""\
 .plot .grid {{ stroke: #343a40 }} .plot .axis {{ stroke: #99a2ab }}
 {_colours(DARK)}
 }}"""
-"""Applies to plots alone, since a style sheet within a page applies to all of the page."""
+"""Each selector begins with .plot, because a style sheet in an SVG applies to the whole page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a line is told from the others: colour, dashes, marker."""
+    """The colour, dashes and marker that distinguish a line."""
 
     index: int
 
@@ -77,7 +78,7 @@ class Look:
         return DASHES[self.index % len(DASHES)]
 
     def marker(self, x: float, y: float, title: str = "") -> str:
-        """The marker at a pixel. title: shown when the pointer is on it."""
+        """The marker at a pixel. title: shown on hover."""
         shape = MARKERS[self.index % len(MARKERS)]
         name = "point" if title else "sample"
         inner = f"<title>{escaped(title)}</title>" if title else ""
@@ -87,26 +88,26 @@ class Look:
         )
 
     def line(self, points: list[tuple[float, float]]) -> str:
-        """A line through pixels."""
+        """The line through pixels."""
         dashes = f' stroke-dasharray="{self.dashes}"' if self.dashes else ""
         places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         return f'<polyline points="{places}" fill="none" stroke-width="1.8"{dashes}/>'
 
     def sample(self, x: float, y: float, *, has_line: bool) -> str:
-        """How the line looks, for the legend: from x on, in the middle of y."""
+        """The line's sample in the legend, from x on, centred at y."""
         line = self.line([(x, y), (x + SAMPLE_WIDTH, y)]) if has_line else ""
         marker = self.marker(x + SAMPLE_WIDTH / 2, y)
         return f'<g class="{self.colour_class}">{line}{marker}</g>'
 
 
 def interval_sample(x: float, y: float) -> str:
-    """How an interval looks, for the legend."""
+    """The sample of an interval in the legend."""
     mark = interval_mark(x + SAMPLE_WIDTH / 2, y - 6, y + 6)
     return f'<g class="axis">{mark}</g>'
 
 
 def interval_mark(x: float, low: float, high: float) -> str:
-    """An interval: a vertical line from low to high with ends."""
+    """An interval: a vertical line from low to high with caps."""
     ends = "".join(f"M{x - CAP:.1f} {y:.1f}H{x + CAP:.1f}" for y in (low, high))
     return (
         f'<path class="interval" fill="none" stroke-width="1.3" '
@@ -115,7 +116,7 @@ def interval_mark(x: float, low: float, high: float) -> str:
 
 
 def text_at(x: float, y: float, text: str, style: str = "") -> str:
-    """A line of text whose base line is at y."""
+    """A line of text with its base line at y."""
     name = f' class="{style}"' if style else ""
     return f'<text x="{x:.1f}" y="{y:.1f}"{name}>{escaped(text)}</text>'
 

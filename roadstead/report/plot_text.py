@@ -1,7 +1,7 @@
-"""Text in plots: numbers as people read them, estimated widths, and line breaks.
+"""Text in plots: readable numbers, estimated widths, and line breaks.
 
-No font is loaded. The widths are those of DejaVu Sans, which is wider than the fonts that
-`system-ui` stands for elsewhere, so that a text that fits by them fits.
+No font is loaded. The widths are those of DejaVu Sans. It is wider than the other fonts that
+`system-ui` stands for, so a text that fits with these widths fits everywhere.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _WIDTHS: Final = {
     **dict.fromkeys("mwMW%@", 1.0),
 }
 _CAPITAL, _OTHER, _NOT_ASCII = 0.79, 0.64, 1.0
-"""Parts of the size of the text."""
+"""Fractions of the text size."""
 
 DIGITS: Final = 4
-"""Significant digits of a number where nothing else is asked for."""
+"""Default number of significant digits."""
 
 MAX_DIGITS: Final = 15
 MILLION, TRILLION = 1e6, 1e12
@@ -35,7 +35,7 @@ _SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸
 
 
 def number_text(value: float, digits: int = DIGITS) -> str:
-    """A number of so many significant digits: 0.05, 20,000, 1.5M, 2×10⁻⁷."""
+    """Format a number with `digits` significant digits: 0.05, 20,000, 1.5M, 2×10⁻⁷."""
     rounded = float(f"{value:.{digits}g}")
     size = abs(rounded)
     if size == 0.0:
@@ -43,7 +43,7 @@ def number_text(value: float, digits: int = DIGITS) -> str:
     if size >= TRILLION or size < SMALLEST_DECIMAL:
         mantissa, _, power = f"{Decimal(repr(rounded)).normalize():e}".partition("e")
         return f"{mantissa}×10{str(int(power)).translate(_SUPERSCRIPTS)}"
-    # More digits tell ticks apart that are close: in millions they would be hard to compare.
+    # With more digits, close ticks are to be told apart; in millions they would be hard to compare.
     if size >= MILLION and digits <= DIGITS:
         return f"{_decimal(rounded / MILLION, digits)}M"
     return _decimal(rounded, digits)
@@ -55,7 +55,7 @@ def _decimal(value: float, digits: int) -> str:
 
 
 def tick_texts(values: Sequence[float]) -> list[str]:
-    """Texts of ticks, with as many digits as it takes to write the values exactly."""
+    """Texts of ticks, with as many digits as exact texts need."""
     digits = DIGITS
     while digits < MAX_DIGITS and not all(is_exact(value, digits) for value in values):
         digits += 1
@@ -63,12 +63,12 @@ def tick_texts(values: Sequence[float]) -> list[str]:
 
 
 def is_exact(value: float, digits: int = DIGITS) -> bool:
-    """Whether a number is what it is written as with so many significant digits."""
+    """Whether a number has at most `digits` significant digits."""
     return isclose(float(f"{value:.{digits}g}"), value, rel_tol=1e-12)
 
 
 def text_width(text: str, size: float = TEXT_SIZE, *, is_bold: bool = False) -> float:
-    """Pixels that a text takes, estimated from above."""
+    """Width of a text in pixels, an upper estimate."""
     factor = BOLD_FACTOR if is_bold else 1.0
     return size * factor * sum(map(_width, text))
 
@@ -80,10 +80,10 @@ def _width(character: str) -> float:
 
 
 def wrap(text: str, width: float, size: float = TEXT_SIZE, *, is_bold: bool = False) -> list[str]:
-    """Lines of a text, none wider than `width`; at least one line, which may be empty.
+    """Break a text into lines not wider than `width`; at least one line, which may be empty.
 
-    Breaks at spaces. A word that is wider breaks after a hyphen, a slash or an underscore, and
-    anywhere where there is none.
+    Breaks are at spaces. A word that is too wide is broken after a hyphen, slash or underscore, or
+    anywhere if it has none.
     """
 
     def fits(line: str) -> bool:

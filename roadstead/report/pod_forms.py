@@ -18,12 +18,12 @@ def write_csv(lines: Iterable[PodLine], out: TextIO) -> None:
 
 
 def write_names(lines: Iterable[PodLine], out: TextIO) -> None:
-    """`namespace/name node` of each pod; the node is left out for one that waits."""
+    """Write `namespace/name node` for each pod; only the name for a pending one."""
     out.writelines(f"{each.pod} {each.node}".rstrip() + "\n" for each in lines)
 
 
 def write_yaml(document: Mapping[str, object], out: TextIO) -> None:
-    """A document as YAML, its keys in their order."""
+    """Write a document as YAML, with its keys in order."""
     import yaml
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

@@ -1,4 +1,4 @@
-"""Where the pods of a run went, and why others wait: pod by pod, and by workload."""
+"""The result of a run by pod and by workload: nodes, and reasons of pending pods."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from roadstead.report.result import Json, NotCreated, RunResult
 from roadstead.report.summary import summarize, summary_document
 
 BARE_PODS_MAX = 10
-"""So many pods without a controller are shown one by one; more of them are counted as one."""
+"""Up to this number, pods without a controller are listed singly; more are counted together."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodLine:
-    """One pod. workload: what made it. node: "" where it waits. reason: why it waits, or "".
+    """One pod. workload: its owner. node, reason: "" if it is pending, or placed.
 
     score: of the node, as in `Placement`.
     """
@@ -30,7 +30,7 @@ class PodLine:
 
 @dataclass(slots=True)
 class Workload:
-    """Pods of one controller. nodes: node → how many of them it has. The others are counted."""
+    """Pods of one controller. nodes: node → number of pods. The other fields are counts."""
 
     name: str
     nodes: Counter[str] = field(default_factory=Counter)
@@ -51,9 +51,9 @@ class Workload:
 
 
 def workload_of(facts: PodFacts) -> str:
-    """`Kind namespace/name` of what made a pod; "" for one that nothing made.
+    """`Kind namespace/name` of the owner of a pod; "" for a pod without an owner.
 
-    A ReplicaSet stands for its Deployment where its name ends with the hash of the pod's template.
+    A ReplicaSet is replaced by its Deployment if its name ends with the hash of the pod's template.
     """
     owner = facts.owner
     if owner is None:
@@ -62,7 +62,7 @@ def workload_of(facts: PodFacts) -> str:
 
 
 def workload_name(kind: str, namespace: str, name: str, labels: Iterable[tuple[str, str]]) -> str:
-    """`workload_of` of a pod by its controller and its labels."""
+    """`workload_of` a pod, from its controller and its labels."""
     if kind == "ReplicaSet":
         suffix = next((f"-{value}" for key, value in labels if key == TEMPLATE_HASH), "")
         if suffix and name.endswith(suffix):
@@ -71,7 +71,7 @@ def workload_name(kind: str, namespace: str, name: str, labels: Iterable[tuple[s
 
 
 def pod_lines(pods: Iterable[Pod], result: RunResult) -> Iterator[PodLine]:
-    """A line for each pod that was to be scheduled, in the order in which they were given."""
+    """A line for each pod that was to be scheduled, in input order."""
     placed = {each.uid: each for each in result.placements}
     reason_of = {each.uid: each.message for each in result.pending}
     reason_of |= {each.uid: f"preempted by {each.preemptor}" for each in result.preempted}
@@ -90,7 +90,7 @@ def lines_not_created(result: RunResult) -> Iterator[PodLine]:
 
 
 def all_lines(pods: Iterable[Pod], result: RunResult) -> Iterator[PodLine]:
-    """Pods that were to be scheduled, and behind them those that are not created."""
+    """Lines of the pods that were to be scheduled, then those of pods that are not created."""
     yield from pod_lines(pods, result)
     yield from lines_not_created(result)
 
@@ -98,7 +98,7 @@ def all_lines(pods: Iterable[Pod], result: RunResult) -> Iterator[PodLine]:
 def workloads(pods: Sequence[Pod], result: RunResult) -> tuple[Workload, ...]:
     """The workloads of the pods that were to be scheduled, in the order of their first pods.
 
-    Behind them those whose pods are all refused by admission.
+    Workloads whose pods are all refused by admission come last.
     """
     node_of = {each.uid: each.node for each in result.placements}
     gone = {each.uid for each in result.preempted}
@@ -127,9 +127,9 @@ def _bare_name(key: str, *, is_counted: bool) -> str:
 
 
 def bindings(pods: Iterable[Pod], result: RunResult) -> tuple[dict[str, Json], int]:
-    """The placements as a List of Bindings, and how many placed pods are not among them.
+    """The placements as a List of Bindings, and the number of placed pods that it leaves out.
 
-    Those are pods that a workload's controller would still have to make: it names them itself.
+    These are pods that a controller has yet to create, so that their names are not known.
     """
     node_of = {each.uid: each.node for each in result.placements}
     placed = [(identity, facts) for identity, facts in pods if identity.uid in node_of]
@@ -150,7 +150,7 @@ def bindings(pods: Iterable[Pod], result: RunResult) -> tuple[dict[str, Json], i
 def pods_document(
     pods: Iterable[PodLine], of: Iterable[Workload], refused: Iterable[NotCreated] = ()
 ) -> dict[str, Json]:
-    """Workloads, pods and what is not created as JSON."""
+    """Workloads, pods, and objects that are not created, as JSON."""
     return {
         "workloads": [each.document() for each in of],
         "pods": [dict(asdict(each)) for each in pods],
@@ -159,7 +159,7 @@ def pods_document(
 
 
 def result_document(result: RunResult, pods: Sequence[Pod]) -> dict[str, Json]:
-    """The summary, the workloads and the pods of a run as JSON; pods: in the order of the rows."""
+    """The summary, workloads and pods of a run as JSON. pods: in the order of the rows."""
     lines, of = pod_lines(pods, result), workloads(pods, result)
     of_pods = pods_document(lines, of, result.not_created)
     return {**summary_document(summarize(result)), **of_pods}

@@ -1,4 +1,4 @@
-"""What a run leaves behind: the one thing that every report is made from."""
+"""The result of a run, from which all reports are made."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ REPORTED_PACKAGES = ("ray", "numpy", "arro3-io", "pydantic", "msgpack")
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A pod (`namespace/name`) and the node it was bound to.
+    """A pod (`namespace/name`) and the node to which it was bound.
 
-    score: the node's, in all; None where no other node was feasible, so that nothing was compared,
-    or where it is not known: the scheduler that placed the pod has ended.
+    score: the node's total. None if no other node was feasible, so that nothing was scored, or if
+    the scheduler that placed the pod has ended.
     """
 
     pod: str
@@ -37,10 +37,10 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class PendingPod:
-    """A pod that found no node.
+    """A pod that was not placed.
 
-    message: the FailedScheduling text. reasons: (reason, number of nodes that gave it).
-    plugins: the plugins that refused.
+    message: the FailedScheduling text. reasons: (reason, number of nodes with it).
+    plugins: the plugins that rejected the pod.
     """
 
     pod: str
@@ -54,8 +54,8 @@ class PendingPod:
 class NotCreated:
     """An object that admission refuses: it is neither placed nor pending.
 
-    name: `namespace/name`. workload: what makes it, or "". source: the file of it or its workload.
-    reason: in upstream's words where it has some.
+    name: `namespace/name`. workload: its owner, or "". source: the file of the object or its owner.
+    reason: upstream's text, if there is one.
     """
 
     kind: str
@@ -67,7 +67,7 @@ class NotCreated:
 
 @dataclass(frozen=True, slots=True)
 class PreemptedPod:
-    """A pod that had to go from a node (or was to come to it) for the sake of another pod."""
+    """A pod that was evicted from a node, or not yet bound to it, and made room for another pod."""
 
     pod: str
     uid: str
@@ -77,9 +77,9 @@ class PreemptedPod:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeUse:
-    """Per node and resource: what there is, and what pods ask of it before and after the run.
+    """Capacity and requests per node and resource, before and after the run.
 
-    zones: per node, "" where it has none. resources: cpu in milli-CPU, memory in bytes, "pods" a
+    zones: per node, "" if it has none. resources: cpu in milli-CPU, memory in bytes, "pods" a
     count. allocatable, before, after: int64[nodes, resources].
     """
 
@@ -93,7 +93,7 @@ class NodeUse:
 
 @dataclass(frozen=True, slots=True)
 class InputDigest:
-    """An input by what the user called it, and the sha256 of its content in hexadecimal."""
+    """The name of an input as the user gave it, and the hexadecimal sha256 of its content."""
 
     name: str
     sha256: str
@@ -101,16 +101,15 @@ class InputDigest:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """All of a run.
+    """The complete result of a run.
 
-    scheduling_s: from the first pod submitted to the last one decided; elapsed_s: the command.
-    timings_s: where the time went, by phase, in order.
-    preempted: pods that had to go, and are neither placed nor pending.
-    not_created: objects of the manifests that admission refuses. notes: what a person was told of
-    the inputs.
-    concurrency: what the schedulers did side by side, where that is known.
-    settings: our own settings; config: the effective KubeSchedulerConfiguration, with notes of what
-    became of each part of an older one.
+    scheduling_s: from the first submitted pod to the last decision; elapsed_s: the whole command.
+    timings_s: durations by phase, in order.
+    preempted: evicted pods; they are neither placed nor pending.
+    not_created: objects of the manifests that admission refuses. notes: on the inputs.
+    concurrency: figures of the schedulers, if known.
+    settings: Roadstead's settings; config: the effective KubeSchedulerConfiguration; config_notes:
+    how each part of an older document was translated.
     """
 
     source: str
@@ -134,13 +133,13 @@ class RunResult:
 
     @property
     def pods_per_s(self) -> float:
-        """Pods decided, placed or not, for each second of scheduling."""
+        """Decided pods, placed or not, per second of scheduling."""
         decided = len(self.placements) + len(self.pending)
         return decided / self.scheduling_s if self.scheduling_s > 0 else 0.0
 
 
 def installed_versions() -> dict[str, str]:
-    """Versions of what a run's result may depend on; a package that is missing is left out."""
+    """Versions of the packages that may affect a run; missing packages are left out."""
     found = {"roadstead": __version__, "python": platform.python_version()}
     found["platform"] = platform.platform(terse=True)
     for package in REPORTED_PACKAGES:
@@ -152,7 +151,7 @@ def installed_versions() -> dict[str, str]:
 
 
 def digest_of_file(path: Path) -> InputDigest:
-    """The digest of a file's bytes; raises InputError where it cannot be read."""
+    """Return the digest of a file's bytes. Raises InputError if it cannot be read."""
     try:
         with path.open("rb") as file:
             return InputDigest(str(path), hashlib.file_digest(file, "sha256").hexdigest())

@@ -4,6 +4,7 @@ runs.parquet     a row for each run: parameters, seed, figures
 runs.json        the same, with what was swept, the command, versions, inputs and machine
 points.json      a band for each figure of each combination; the recommendation, if one is made
 report.html      plots and tables, for reading offline
+plots/           one SVG file for each figure
 journal, runs/   of sweeps over the product: what the binders committed (`roadstead check`)
 """
 
@@ -35,7 +36,7 @@ RUN_FOLDERS = ("journal", "runs")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a sweep ran on: its engine, the user's inputs, the machine, the commit ("": none)."""
+    """The origin of a sweep: its engine, the user's inputs, the machine, and the commit or ""."""
 
     engine: str
     inputs: tuple[InputDigest, ...]
@@ -44,9 +45,9 @@ class Origin:
 
 
 def check_stress_directory(directory: Path) -> None:
-    """InputError unless the directory is missing, empty, or holds a report and no journals.
+    """Raise InputError unless the directory is missing, empty, or holds a report without journals.
 
-    What a binder committed is not overwritten.
+    Journals of committed binds are never overwritten.
     """
     source = str(directory)
     names = {path.name for path in entries(directory)}
@@ -66,7 +67,7 @@ def write_stress(
     advice: Recommendation | None = None,
     origin: Origin | None = None,
 ) -> None:
-    """Writes all files. InputError where the directory cannot be written."""
+    """Write all files. Raises InputError if the directory cannot be written."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         write_parquet(directory / FILES[0], _table(swept))
@@ -99,7 +100,7 @@ def _table(swept: Swept) -> Table:
 def runs_document(
     swept: Swept, command: str, versions: dict[str, str], origin: Origin | None = None
 ) -> dict[str, Json]:
-    """What was swept, on what, and every run."""
+    """The definition of the sweep, its origin, and every run."""
     sweep = swept.sweep
     axes: dict[str, Json] = {name: list(values) for name, values in sweep.axes}
     runs: list[Json] = [

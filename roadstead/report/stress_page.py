@@ -1,4 +1,4 @@
-"""The report of a sweep: one HTML page that needs nothing beside itself."""
+"""The report of a sweep: one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STYLE: Final = """
 def page(
     swept: Swept, command: str, versions: dict[str, str], advice: Recommendation | None = None
 ) -> str:
-    """The whole report. command: how to get it again."""
+    """The complete report. command: reproduces it."""
     sweep = swept.sweep
     fixed = sweep.study.complete(sweep.fixed)
     swept_names = {name for name, _ in sweep.axes}

@@ -16,7 +16,7 @@ from roadstead.report.plot_text import number_text
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A figure in words: title, and amount with its unit for the axis. high: the most it can be."""
+    """Texts of a figure: title, and amount with unit for the axis. high: the maximum value."""
 
     title: str
     amount: str
@@ -60,13 +60,13 @@ MEASURES: Final = {
 
 
 def measure(figure: str) -> Measure:
-    """A figure in words; by its name where nothing is said of it."""
+    """Texts of a figure; derived from its name if none are defined."""
     words = first_upper(plain(figure))
     return MEASURES.get(figure, Measure(words, words))
 
 
 def plots(sweep: Sweep, points: Sequence[Point]) -> list[Plot]:
-    """A plot for each figure of the study that is worth one."""
+    """One plot for each figure that the study lists."""
     if not sweep.axes:
         return []
     return [_plot(sweep, points, figure) for figure in sweep.study.figures]
@@ -95,14 +95,14 @@ def _plot(sweep: Sweep, points: Sequence[Point], figure: str) -> Plot:
 
 
 def _title(words: Measure, sweep: Sweep) -> str:
-    """What was measured by what was varied."""
+    """The figure, followed by the parameters that were varied."""
     *varied, last = (parameter_words(sweep.study, name)[0] for name, _ in sweep.axes)
     before = f"{', '.join(varied)} and " if varied else ""
     return f"{words.title} by {before}{last}"
 
 
 def _interval(seeds: int, bands: Sequence[Band], high: float) -> str:
-    """What the intervals are, and where they are cut."""
+    """Description of the intervals, and the values at which they are cut."""
     cuts = ["0"] if any(_possible(band, high).low > band.low for band in bands) else []
     if any(_possible(band, high).high < band.high for band in bands):
         cuts.append(number_text(high))
@@ -111,7 +111,7 @@ def _interval(seeds: int, bands: Sequence[Band], high: float) -> str:
 
 
 def _notes(seeds: int, bands: Sequence[Band]) -> tuple[str, ...]:
-    """Why no interval is drawn, if none is."""
+    """A note on why no interval is drawn, if none is."""
     if seeds == 1:
         return ("One seed: no intervals.",)
     if all(band.low == band.high for band in bands):
@@ -120,7 +120,7 @@ def _notes(seeds: int, bands: Sequence[Band]) -> tuple[str, ...]:
 
 
 def parameter_words(study: Study, name: str) -> tuple[str, str]:
-    """What a parameter is, and what stands behind it in brackets: its unit, or a remark."""
+    """(noun, unit or remark) of a parameter."""
     head, _, remark = study.parameter(name, "plot").text.partition(" (")
     return head or split_unit(name)[0], split_unit(name)[1] or remark.removesuffix(")")
 
@@ -132,7 +132,7 @@ def axis_title(study: Study, name: str) -> str:
 
 
 def split_unit(name: str) -> tuple[str, str]:
-    """The name of a parameter or figure for people, and its unit: ("service job", "seconds")."""
+    """(readable name, unit) of a parameter or figure: ("service job", "seconds")."""
     for end, unit in (("_per_s", "per second"), ("_s", "seconds")):
         if name.endswith(end):
             return name.removesuffix(end).replace("_", " "), unit
@@ -140,7 +140,7 @@ def split_unit(name: str) -> tuple[str, str]:
 
 
 def plain(name: str) -> str:
-    """The name of a parameter or figure for a table: its unit in brackets, spaces."""
+    """The name of a parameter or figure in a table, with its unit in brackets."""
     stem, _, unit = name.rpartition("_")
     if unit == "s" and stem and not stem.endswith("_per"):
         return f"{stem.replace('_', ' ')} (s)"
@@ -160,7 +160,7 @@ def _short(name: str, value: Value) -> str:
 
 
 def _possible(band: Band, high: float) -> Band:
-    """The band, cut where no value can be: only figures whose mean is negative go below zero."""
+    """Cut a band to possible values: only figures with a negative mean can be negative."""
     low = max(band.low, 0.0) if band.mean >= 0.0 else band.low
     return replace(band, low=low, high=max(band.mean, min(band.high, high)))
 

@@ -1,4 +1,4 @@
-"""The summary of a run: what `summary.json` holds and the terminal shows."""
+"""The summary of a run, for `summary.json` and the terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_NODES: Final = re.compile(r"^0/\d+ nodes are available: ")
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One resource of one zone, or of the whole fleet; fractions are None where there is none."""
+    """One resource of one zone, or of the whole fleet; fractions are None without capacity."""
 
     resource: str
     allocatable: int
@@ -40,9 +40,9 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A reason, how many pending pods met it, and on how many nodes all in all.
+    """A reason, its number of pending pods, and the sum of their nodes with that reason.
 
-    nodes is 0 for what failed, or forbade, a pod's attempt as a whole. first: a pod that met it.
+    nodes is 0 if the reason concerns a whole attempt. first: a pod with this reason.
     """
 
     reason: str
@@ -53,9 +53,9 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run in figures. utilization: of the fleet; zones: the same for each zone, by name.
+    """The figures of a run. utilization: of the fleet; zones: the same by zone name.
 
-    refusals: why objects are not created. notes: what a person was told of the inputs.
+    refusals: why objects are not created. notes: on the inputs.
     """
 
     source: str
@@ -82,7 +82,7 @@ class Summary:
 
 
 def summarize(result: RunResult) -> Summary:
-    """The figures of a run. Reasons and plugins: those met by most pods first, then by name."""
+    """Compute the figures of a run. Reasons and plugins: most pods first, then by name."""
     use = result.node_use
     everywhere = np.ones(len(use.nodes), dtype=bool)
     zone_of = np.array(use.zones, dtype=np.str_)
@@ -114,7 +114,7 @@ def _use(use: NodeUse, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tupl
 
 
 def _exact_sum(amounts: NDArray[np.int64]) -> list[int]:
-    """Sums of columns; two nodes of 8Ei are more than an int64 holds."""
+    """Sums of columns as Python integers: two nodes of 8Ei exceed an int64."""
     high, low = (amounts >> 32).sum(axis=0), (amounts & 0xFFFF_FFFF).sum(axis=0)
     return [(top << 32) + rest for top, rest in zip(high.tolist(), low.tolist(), strict=True)]
 
@@ -124,7 +124,7 @@ def _reasons(pending: Iterable[PendingPod]) -> tuple[Reason, ...]:
     nodes: Counter[str] = Counter()
     first: dict[str, str] = {}
     for pod in pending:
-        # An attempt that failed as a whole has a message, and no nodes that gave a reason.
+        # An attempt that failed as a whole has a message, and no reasons by node.
         alone = ((_of_attempt(pod.message), 0),) if pod.message else ()
         for reason, count in pod.reasons or alone:
             pods[reason] += 1
@@ -135,7 +135,7 @@ def _reasons(pending: Iterable[PendingPod]) -> tuple[Reason, ...]:
 
 
 def _of_attempt(message: str) -> str:
-    """The reason in the message of an attempt, without how many nodes there are."""
+    """The reason in the message of an attempt, without the number of nodes."""
     return _cut(_NO_NODES.sub("", message))
 
 
@@ -151,8 +151,8 @@ def _most_first(names: Iterable[str]) -> dict[str, int]:
 def summary_document(summary: Summary) -> dict[str, Json]:
     """The summary as a JSON document; amounts in base units (milli-CPU, bytes, counts).
 
-    `config_notes` stands there only where the configuration was an older document, `concurrency`
-    only where several schedulers were at work, or a bind was refused; `notes` where there are any.
+    `config_notes` is present only if the configuration was an older document, `concurrency` only
+    with several schedulers or a refused bind, `notes` only if there are any.
     """
     notes: list[Json] = [dict(note.document()) for note in summary.config_notes]
     return {

@@ -14,7 +14,7 @@ from roadstead.report.pods import PodLine
 from roadstead.report.result import Json, NodeUse, PendingPod, RunResult
 
 RowTable = Literal["placements", "pending", "preempted", "not_created"]
-"""Tables with a row for each object; each is a Parquet file and a JSON file of this name."""
+"""Tables with a row for each object; each has a Parquet file and a JSON file of this name."""
 
 COLUMNS: Final[Mapping[RowTable, Mapping[str, DataType]]] = {
     "placements": dict.fromkeys(("pod", "uid", "node"), STRING),
@@ -34,7 +34,7 @@ def table_rows(result: RunResult, name: RowTable) -> list[dict[str, Json]]:
     key = attrgetter("pod", "uid")
     match name:
         case "placements":
-            # Without scores: the file is the same whichever schedulers end in the run.
+            # Scores are left out: they are unknown if a scheduler ended during the run.
             placed = sorted(result.placements, key=key)
             return [{"pod": e.pod, "uid": e.uid, "node": e.node} for e in placed]
         case "pending":
@@ -63,7 +63,7 @@ def arrow_table(name: RowTable, rows: Sequence[Mapping[str, Json]]) -> Table:
 
 
 def arrow_nodes(use: NodeUse) -> Table:
-    """A row for each node: its zone, and for each resource allocatable, before and after."""
+    """A row for each node: its zone, and allocatable, before and after for each resource."""
     kinds = {"allocatable": use.allocatable, "before": use.before, "after": use.after}
     columns = {"node": column(use.nodes, STRING), "zone": column(use.zones, STRING)}
     for index, resource in enumerate(use.resources):
@@ -91,7 +91,7 @@ def arrow_answers(
     refused: Mapping[str, tuple[str, str]],
     scores: Mapping[str, Mapping[str, int]],
 ) -> Table:
-    """A row for each node: who filtered it out and why, and its scores by column.
+    """A row for each node: the plugin that filtered it out, the reason, and its scores by column.
 
     refused: node → (plugin, reason). scores: column → node → weighted score; null for others.
     """

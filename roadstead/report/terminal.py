@@ -20,13 +20,13 @@ RESOURCES_MAX = 6
 REASONS_MAX = 10
 WORKLOADS_MAX = 20
 NODES_MAX = 8
-"""Nodes of a workload that are named; of more it is said how many there are."""
+"""Maximum number of a workload's nodes that are named; more are only counted."""
 
 
 def print_summary(console: Console, summary: Summary, workloads: Sequence[Workload] = ()) -> None:
-    """Print what was placed where, how full the fleet is, why pods wait, and the time it took."""
+    """Print placements, utilization, reasons of pending pods, and times."""
     console.print(_headline(summary))
-    # What was asked for comes first: where pods are, and why others are nowhere.
+    # The placements and the reasons of pending pods are what was asked for, so they come first.
     if workloads:
         _print_placements(console, workloads)
     if summary.refusals:
@@ -63,7 +63,7 @@ def _headline(summary: Summary) -> Text:
 
 
 def _print_placements(console: Console, workloads: Sequence[Workload]) -> None:
-    """Workloads with the nodes of their pods; all of them, or the first."""
+    """Print workloads with the nodes of their pods: all workloads, or the first ones."""
     columns = [text("workload"), Column("placed"), Column("pending")]
     has_preempted = any(each.preempted for each in workloads)
     has_refused = any(each.not_created for each in workloads)
@@ -79,7 +79,7 @@ def _print_placements(console: Console, workloads: Sequence[Workload]) -> None:
 
 
 def _nodes(workload: Workload) -> str:
-    """The nodes by name, each with how many of its pods are there where it is more than one."""
+    """The nodes by name, with the number of pods if it is more than one."""
     nodes = workload.nodes
     if len(nodes) > NODES_MAX:
         return f"{len(nodes):,} nodes, at most {max(nodes.values()):,} on one"
@@ -89,7 +89,7 @@ def _nodes(workload: Workload) -> str:
 
 
 def print_pods(console: Console, pods: Iterable[PodLine]) -> None:
-    """Print each pod with its node, or why it has none."""
+    """Print each pod with its node, or with the reason why it has none."""
     rows: list[Cells] = [
         (
             printable(each.pod),
@@ -118,7 +118,7 @@ def _print_utilization(console: Console, utilization: tuple[Use, ...]) -> None:
 
 
 def _is_there(use: Use) -> bool:
-    """Whether there is any of a resource: nodes list huge pages that they do not have."""
+    """Whether the fleet has a resource at all: nodes list huge pages that they do not have."""
     return bool(use.allocatable or use.before or use.after)
 
 

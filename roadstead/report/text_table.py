@@ -1,8 +1,8 @@
-"""Tables that fit a terminal of any width: no figure is cut, and no name where it can be helped.
+"""Tables that fit a terminal of any width; figures are never cut, names only if unavoidable.
 
-Where a row is longer than the line, in this order: text and headings are wrapped between words;
-columns that only draw a figure are left out; text whose words would be broken moves below its row,
-last column first; figures that are left over follow in further blocks, with the keys repeated.
+If a row is longer than the line, these steps are taken in order: text and headings are wrapped
+between words; bar columns are left out; text whose words would be broken moves below its row, last
+column first; remaining figures are printed in further blocks, with the keys repeated.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rich.text import Text
 GAP: Final = 2
 INDENT: Final = 2
 READABLE: Final = 20
-"""Text is not wrapped into columns node_search than this: such a column is one of single words."""
+"""Text is not wrapped into narrower columns than this: they would hold only single words."""
 
 KEY_MIN: Final = 8
 BAR_CHARS: Final = 16
@@ -30,8 +30,8 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 class Column:
     """A column of a table.
 
-    kind: text may be wrapped, and may move below its row; a figure stays in one piece, flush right;
-    a bar only draws what a figure says, and is left out first.
+    kind: a text may be wrapped, and may move below its row; a figure stays in one piece, flush
+    right; a bar draws the value of a figure, and is left out first.
     """
 
     heading: str
@@ -40,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class _TableLayout:
-    """Which columns stand side by side in each block, which below, and how wide each is."""
+    """The columns of each block, those below the rows, and the width of each column."""
 
     blocks: tuple[tuple[int, ...], ...]
     below: tuple[int, ...]
@@ -53,7 +53,7 @@ def text(heading: str) -> Column:
 
 
 def bar(fraction: float) -> Text:
-    """A bar as long as the fraction says, at most BAR_CHARS."""
+    """A bar with the length of a fraction of BAR_CHARS."""
     eighths = int(BAR_CHARS * 8 * min(max(fraction, 0.0), 1.0))
     last = _EIGHTHS[eighths % 8] if eighths % 8 else ""
     return Text("█" * (eighths // 8) + last, style="cyan")
@@ -70,14 +70,14 @@ def print_table(
 ) -> None:
     """Print title, headings and rows.
 
-    keys: so many first columns say which row it is; they stand in every block. left_out: a line
-    behind the rows, of those that are not shown.
+    keys: number of leading columns that identify a row; they are repeated in every block. left_out:
+    a line after the rows that counts the rows not shown.
     """
     table = [[_as_text(cell) for cell in row] for row in rows]
     lines = [] if not title else [Text(""), Text(title, style="bold")]
     layout = _layout(columns, table, keys, console.width)
     for number, block in enumerate(layout.blocks):
-        # Only the first block has what moved below: it would stand there twice.
+        # Text below rows is printed with the first block only, so that it is not repeated.
         below = layout.below if number == 0 else ()
         lines += [Text("")] if number else []
         heads = [Text(column.heading, style="bold") for column in columns]
@@ -100,7 +100,7 @@ def _layout(
     natural = [
         max(map(_longest_line, (columns[at].heading, *cells[at]))) for at in range(len(cells))
     ]
-    # What a row is about stays readable: the first text, above all a reason, gets a third.
+    # The first text, often a reason, stays readable: it gets at least a third of the width.
     readable = [max(READABLE, width // 3), *[READABLE] * len(cells)]
     least = [
         _least(columns[at], cells[at], min(natural[at], readable[at])) for at in range(len(cells))
@@ -111,7 +111,7 @@ def _layout(
         return sum(least[at] for at in inline) + GAP * (len(inline) - 1) > width
 
     if is_too_wide():
-        # All or none: what a bar says is seen by comparing.
+        # All bars or none: bars are read by comparison.
         inline = [at for at in inline if columns[at].kind != "bar"]
     for at in [at for at in reversed(inline[keys:]) if columns[at].kind == "text"]:
         if is_too_wide():
@@ -131,7 +131,7 @@ def _longest_word(text: str) -> int:
 
 
 def _least(column: Column, cells: Sequence[str], readable: int) -> int:
-    """The width at which no word and no figure is broken, and text can be read."""
+    """The width at which no word and no figure is broken, and text is readable."""
     heading = _longest_word(column.heading)
     if column.kind != "text":
         return max(heading, *map(_longest_line, cells), 0)
@@ -141,7 +141,7 @@ def _least(column: Column, cells: Sequence[str], readable: int) -> int:
 def _spread(
     inline: Sequence[int], natural: Sequence[int], least: Sequence[int], width: int
 ) -> dict[int, int]:
-    """The room that is left goes to those columns first that need the least of it."""
+    """Distribute the remaining width, first to the columns that need the least of it."""
     widths = {at: least[at] for at in inline}
     left = width - sum(widths.values()) - GAP * (len(inline) - 1)
     for number, at in enumerate(sorted(inline, key=lambda at: natural[at] - least[at])):
@@ -158,7 +158,7 @@ def _in_blocks(
     least: Sequence[int],
     width: int,
 ) -> _TableLayout:
-    """Blocks of as many figures as fit. The widest key is wrapped where one figure would not."""
+    """Blocks of as many figures as fit. The widest key is wrapped if not even one figure fits."""
     widths = dict(enumerate(least))
     taken = sum(widths[at] + GAP for at in keys) - GAP
     excess = taken + max((widths[at] + GAP for at in figures), default=0) - width
@@ -200,7 +200,7 @@ def _row(
 
 
 def indented(console: Console, line: Text) -> Iterator[Text]:
-    """The lines of a text, indented, over the whole width."""
+    """The lines of a text, indented, wrapped to the full width."""
     if not line.plain:
         return
     for each in line.wrap(console, max(1, console.width - INDENT), overflow="fold"):

@@ -1,4 +1,4 @@
-"""Amounts of resources and spans of time as people read them."""
+"""Readable amounts of resources and durations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def is_bytes(resource: str) -> bool:
 
 
 def resource_title(resource: str) -> str:
-    """A short name: the last part of an extended resource, without the unit."""
+    """The last part of a resource's name, without the unit."""
     return resource.rpartition("/")[2].removesuffix(_MILLI)
 
 
@@ -36,13 +36,13 @@ def human_bytes(amount: int) -> str:
 
 
 def _number(value: float) -> str:
-    """Three digits or more: decimals only where the number is small."""
+    """Format with one decimal only if the value is below 100 and not whole."""
     decimals = 0 if value >= 100 or value == int(value) else 1
     return f"{value:,.{decimals}f}"
 
 
 def human_seconds(seconds: float) -> str:
-    # What rounds to 1000 ms is 1.0 s.
+    # Rounded first: 999.6 ms is printed as 1.0 s.
     if round(seconds * 1000) < 1000:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 120:

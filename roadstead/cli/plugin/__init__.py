@@ -1,1 +1,1 @@
-"""`roadstead plugin`: writing, testing and listing plugins of a user."""
+"""`roadstead plugin`: writing, testing and listing the user's plugins."""

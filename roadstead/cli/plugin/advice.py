@@ -1,7 +1,7 @@
-"""Hooks that a plugin lacks and that would make it faster, as `roadstead plugin test` lists them.
+"""Hooks and declarations that would make a plugin faster, for `roadstead plugin test`.
 
-A missing hook costs only time. Declarations are tried on the sample fleets; of methods, which
-cannot be tried, only the saving is listed.
+They only save time. Declarations are tried on the sample fleets; for methods, which cannot be
+tried, only the saving is listed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from roadstead.plugins.in_tree import in_tree_registry
 
 
 def left_out(subject: Subject, fleets: Fleets) -> Check | None:
-    """What of `docs/plugins.md`'s hooks would save time; None where nothing is left out."""
+    """The missing hooks of `docs/plugins.md` that would save time; None if there are none."""
     found = [*_advice(subject, fleets)]
     if not found:
         return None
@@ -52,7 +52,7 @@ def _advice(subject: Subject, fleets: Fleets) -> Iterator[str]:
 
 
 def _narrower(subject: Subject, fleets: Fleets) -> Reads | None:
-    """The least that may be read by what these fleets show, if that is less than is said."""
+    """The narrowest `reads` that holds on these fleets, if it is narrower than the declared one."""
     for least in Reads:
         if least >= subject.kind.reads:
             return None
@@ -72,5 +72,5 @@ def _holds(subject: Subject, fleets: Fleets, check: Checking) -> bool:
     try:
         return all(wrong is None for fleet in fleets for wrong in check(subject, fleet))
     except Exception:
-        # The plugin is the user's, and is tried with a declaration that it does not make.
+        # The user's plugin may raise anything under a declaration that it does not make.
         return False

@@ -1,6 +1,6 @@
-"""What `roadstead plugin test` checks of a plugin, each over several sample fleets.
+"""The checks of `roadstead plugin test`, each over several sample fleets.
 
-A check says what went wrong with the pod and the seed, so that it can be looked at again.
+A failed check names the pod and the seed, so that the failure can be reproduced.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ SPEED_CALLS = 20
 
 Fleets = Sequence[SampleFleet]
 Wrong = Iterator[str | None]
-"""One for each case: what is wrong, or None."""
+"""For each case, the text of a failure, or None."""
 Checking = Callable[[Subject, SampleFleet], Wrong]
 
 
 def run_checks(subject: Subject, fleets: Fleets) -> list[Check]:
-    """All checks, in the order in which a person would look at them.
+    """Run all checks, in the order in which a user would read them.
 
-    A plugin that does not answer fails the first check, and no other is made. How much a signature
-    tells apart, and how fast the plugin is, is measured for one that passes all others.
+    If the plugin fails the first check, which calls it for every pod, no other check is made. The
+    number of signatures and the speed are measured only if no check failed.
     """
     checks: list[Check] = []
     if subject.is_asked:
@@ -60,7 +60,7 @@ _ANSWERS = f"answers for every pod and node; scores within 0..{MAX_NODE_SCORE}"
 
 
 def _named(subject: Subject) -> list[tuple[str, Checking, str]]:
-    """(name, check, what is said where it passes) of the checks that compare answers."""
+    """(name, check, text on success) of the checks that compare answers."""
     named: list[tuple[str, Checking, str]] = [
         ("workers", _workers, f"same decisions without and with {' and '.join(WORKERS)} workers"),
     ]
@@ -93,7 +93,7 @@ def _checked(
                 if wrong is not None:
                     return Check(name, Outcome.FAILED, fleet.finding(wrong), cases)
         except Exception as failure:
-            # The plugin is the user's: whatever it raises is a finding.
+            # The plugin is the user's: any exception is a finding.
             return failed_check(name, fleet, failure, cases)
     return Check(name, Outcome.OK, fine if cases else "nothing to compare", cases)
 
@@ -145,7 +145,7 @@ def _leaves_table(subject: Subject, fleet: SampleFleet) -> Wrong:
 
 
 def reads(subject: Subject, fleet: SampleFleet) -> Wrong:
-    """Pods come and go, and what was kept is held against a fresh start."""
+    """Add and remove pods, and compare updated answers with newly computed ones."""
     table = fleet.table()
     evaluations = [_evaluation(subject, facts, table) for facts in _classes(fleet)]
     before: list[PreScoreOutcome | None] = []
@@ -154,7 +154,7 @@ def reads(subject: Subject, fleet: SampleFleet) -> Wrong:
         before.append(evaluation.run_pre_score())
     _stir(table, fleet)
     if subject.kind.reads is Reads.CLUSTER:
-        # PreFilter and PreScore are asked again; of others it is known what they say.
+        # PreFilter and PreScore are called again; their results are kept in all other cases.
         before = [None for _ in evaluations]
     for evaluation, pre_score in zip(evaluations, before, strict=True):
         fresh = answers(subject, evaluation.pod.facts, table)
@@ -189,7 +189,7 @@ def _answers(subject: Subject, fleet: SampleFleet) -> Wrong:
 
 
 def _signature(subject: Subject, fleet: SampleFleet) -> Wrong:
-    """Pods that differ in one fact and are signed alike must be answered alike."""
+    """Pods that differ in one fact but have equal signatures must have equal answers."""
     table = fleet.table()
     plugin = subject.build()
     for facts in _classes(fleet):
@@ -206,12 +206,12 @@ def _signature(subject: Subject, fleet: SampleFleet) -> Wrong:
 
 
 def kinds(subject: Subject, fleet: SampleFleet) -> Wrong:
-    """Pods that differ in amounts alone, of a plugin to which these do not matter."""
+    """Pods that differ only in amounts must have equal answers, if the plugin declares so."""
     table = fleet.table()
     for facts in _classes(fleet):
         both = [answers(subject, each, table) for each in (facts, _larger(facts))]
         if subject.kind.reads is not Reads.NODE:
-            # Rows may take the one and not the other, or be scored by what it asks for.
+            # A row may have room for only one of them, or its score may depend on the requests.
             both = [replace(each, refusals=(), raw=None, scores=None) for each in both]
         hint = "and the same with larger requests; does `alike_by_kind` hold?"
         yield _difference(both[0], both[1], fleet.pod_named(facts), hint)
@@ -233,7 +233,7 @@ def effects(subject: Subject, fleet: SampleFleet) -> Wrong:
 
 
 def _larger(facts: PodFacts) -> PodFacts:
-    """A pod that asks for more of all that it asks for."""
+    """The pod with three times its requests."""
     return replace(
         facts,
         requests=tuple((name, 3 * amount) for name, amount in facts.requests),
@@ -258,7 +258,7 @@ def _signs(subject: Subject, fleets: Fleets) -> Check:
 
 
 def speed(subject: Subject, fleet: SampleFleet) -> Check:
-    """How long the plugin alone takes for one pod over the fleet's table."""
+    """Measure the time of the plugin alone, for one pod on the fleet's table."""
     table = fleet.table()
     spent_s = []
     for facts in islice(_classes(fleet), SPEED_CALLS):

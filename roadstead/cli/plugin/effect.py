@@ -1,6 +1,6 @@
-"""What a plugin does on the sample fleets: whether it refuses, ranks, and changes placements.
+"""The effect of a plugin on the sample fleets: refused nodes, scores, and changed placements.
 
-Checks that compare answers also pass where a plugin never had anything to decide. These say so.
+Checks that compare answers also pass if a plugin had nothing to decide. These checks report that.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ FILTERS = frozenset({"preFilter", "filter"})
 
 @dataclass(frozen=True, slots=True)
 class PodEffect:
-    """What a plugin did about one pod, just before the pod was decided.
+    """The effect of a plugin on one pod, just before the pod is decided.
 
-    refused, passed: nodes. scored: nodes that got a score; is_ranked: not all of them the same.
-    goes, would_go: the node with the plugin and without it, None for no node.
+    refused, passed, scored: numbers of nodes. is_ranked: whether the scores differ. goes, would_go:
+    the chosen node with and without the plugin, or None.
     """
 
     refused: int
@@ -36,13 +36,13 @@ class PodEffect:
 
 
 def effect_checks(subject: Subject, fleets: Sequence[SampleFleet]) -> list[Check]:
-    """Filter, score and placements of all fleets, or the one failure of the plugin."""
+    """The checks of Filter, score and placements over all fleets, or the plugin's first failure."""
     pods: list[PodEffect] = []
     for fleet in fleets:
         try:
             pods += pod_effects(subject, fleet)
         except Exception as failure:
-            # The plugin is the user's: whatever it raises is a finding.
+            # The plugin is the user's: any exception is a finding.
             return [failed_check("placements", fleet, failure)]
     checks = [_changes(pods)]
     if "score" in subject.points:
@@ -53,7 +53,7 @@ def effect_checks(subject: Subject, fleets: Sequence[SampleFleet]) -> list[Check
 
 
 def pod_effects(subject: Subject, fleet: SampleFleet) -> Iterator[PodEffect]:
-    """What the plugin does about each pod while the fleet's pods are scheduled in order."""
+    """Schedule the fleet's pods in order, and yield the plugin's effect on each of them."""
     path = PlainPath(subject.profiles)
     alone = subject.alone(path.classes)
     seen: list[tuple[int, int, tuple[int, ...]]] = []

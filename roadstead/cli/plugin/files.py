@@ -1,4 +1,4 @@
-"""What `roadstead plugin new` writes: a plugin that runs as it is, and its test."""
+"""The files of `roadstead plugin new`: a working plugin, and its test."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_it_passes_every_check():
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """path: dotted, as --plugin takes it. files: what was written; kept: what stood there."""
+    """path: dotted, as for --plugin. files: written files; kept: files that existed already."""
 
     path: str
     files: tuple[Path, ...]
@@ -104,9 +104,9 @@ class Written:
 
 
 def write_plugin(name: str, directory: Path, *, per_node: bool, force: bool) -> Written:
-    """Writes the module and its test; files that stand already are kept, unless forced.
+    """Write the module and its test; existing files are kept unless `force` is set.
 
-    InputError for a name that is no class name, or a file that cannot be written.
+    Raises InputError for an invalid class name, or a file that cannot be written.
     """
     texts = plugin_texts(name, per_node=per_node)
     try:

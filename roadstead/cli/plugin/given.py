@@ -1,4 +1,4 @@
-"""The fleet of a plugin's author as a sample fleet: the manifests or the trace that flags name."""
+"""The sample fleet from the manifests or the trace that flags name."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from roadstead.local.paths import PlainPath
 from roadstead.protocol.errors import InputError
 
 PODS_MAX = 300
-"""So many pods are tried, so that the checks take seconds; pods of every shape come first."""
+"""Maximum number of pods, so that the checks take seconds; one pod of each class comes first."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenFleet:
-    """notes: what a person should know of how the fleet was made."""
+    """A fleet from the user's files. notes: on how it was made."""
 
     fleet: SampleFleet
     notes: tuple[str, ...]
 
 
 def given_fleet(loaded: Loaded, cluster: ClusterFacts) -> GivenFleet:
-    """The nodes and pods that were given, pods of higher priority first as in the queue.
+    """Make a fleet of the given nodes and pods, pods of higher priority first as in the queue.
 
-    The pods of its table are those that run, and those that the default plugins place.
+    Its table contains the running pods, and those that the default plugins place.
 
     Raises:
-        InputError: there is no node, or no pod that is pending.
+        InputError: there is no node, or no pending pod.
     """
     inputs = loaded.inputs
     if not inputs.nodes:
@@ -56,7 +56,7 @@ def given_fleet(loaded: Loaded, cluster: ClusterFacts) -> GivenFleet:
 
 
 def _of_every_shape(pods: tuple[Pod, ...]) -> list[Pod]:
-    """At most PODS_MAX pods by priority; one of each class before a second one of any."""
+    """Choose up to PODS_MAX pods, at first one of each class; sort them by priority."""
     if len(pods) > PODS_MAX:
         first = {facts: who.uid for who, facts in reversed(pods)}
         uids = set(first.values())

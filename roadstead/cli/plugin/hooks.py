@@ -1,7 +1,7 @@
-"""Whether the hooks outside Filter and Score are called, in a whole run on one sample fleet.
+"""Whether the hooks outside Filter and Score are called, in a complete run on one sample fleet.
 
 The run has queue, cache and binder, on virtual time and in this process. Then some pods are
-deleted and a node is added, since hints are called for such events.
+deleted and a node is added, because hints are called for such events.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ NEEDS: Final[Mapping[str, str]] = MappingProxyType(
         HINT: "a pod that the plugin first refuses (the events are a deleted pod and a new node)",
     }
 )
-"""Hook → what has to be there for it to be called."""
+"""Hook → what a fleet must contain for the hook to be called."""
 
 
 def hooks_check(subject: Subject, fleet: SampleFleet) -> Check | None:
-    """Whether each hook that only a whole run calls is called; None for a plugin without any."""
+    """Check that hooks outside Filter and Score are called; None if the plugin has none."""
     try:
         hooks = _hooks_of(subject)
         if not hooks:
@@ -53,7 +53,7 @@ def hooks_check(subject: Subject, fleet: SampleFleet) -> Check | None:
         with _failures() as failures, _counted() as calls:
             _run(LocalRun(subject.plan), fleet)
     except Exception as failure:
-        # The plugin is the user's: whatever it raises is a finding.
+        # The plugin is the user's: any exception is a finding.
         return failed_check("hooks", fleet, failure)
     if failures:
         return failed_check("hooks", fleet, failures[0], calls.total())
@@ -66,7 +66,7 @@ def hooks_check(subject: Subject, fleet: SampleFleet) -> Check | None:
 
 
 def _hooks_of(subject: Subject) -> list[str]:
-    """The hooks of a plugin that only a whole run calls, as failures name them."""
+    """The plugin's hooks outside Filter and Score, by their names in failures."""
     points = {point[0].upper() + point[1:] for point in subject.points}
     hooks = [hook for hook in NEEDS if hook in points]
     plugin = subject.build()
@@ -90,7 +90,7 @@ def _run(run: LocalRun, fleet: SampleFleet) -> None:
 
 
 def _another(node: NodeFacts) -> NodeFacts:
-    """A node like this one, under a name of its own."""
+    """A copy of the node with another name."""
     name = f"{node.name}-new"
     labels = tuple((key, name if key == HOSTNAME_LABEL else of) for key, of in node.labels)
     return replace(node, name=name, labels=labels)
@@ -98,7 +98,7 @@ def _another(node: NodeFacts) -> NodeFacts:
 
 @contextmanager
 def _counted() -> Iterator[Counter[str]]:
-    """The calls of users' plugins in this process, by hook."""
+    """Count the calls of users' plugins in this process, by hook."""
     calls: Counter[str] = Counter()
 
     def note(call: PluginCall | None) -> None:
@@ -125,7 +125,7 @@ class _Failures(logging.Handler):
 
 @contextmanager
 def _failures() -> Iterator[list[PluginFailure]]:
-    """What plugins fail with. A run contains failures, so that only the log has them."""
+    """Collect failures of plugins from the log, because a run contains them."""
     log, handler = logging.getLogger("roadstead.plugins"), _Failures()
     level = log.level
     log.addHandler(handler)

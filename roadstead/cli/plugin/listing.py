@@ -1,4 +1,4 @@
-"""All plugins that are known here: where they come from, and where a configuration enables them."""
+"""All known plugins: their origin, and the profiles that enable them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IN_TREE = "in-tree"
 
 @dataclass(frozen=True, slots=True)
 class Enabled:
-    """Where a profile enables a plugin. weight: of its scores, None where it does not score."""
+    """A profile that enables a plugin. weight: of its scores; None if it does not score there."""
 
     profile: str
     points: tuple[str, ...]
@@ -37,9 +37,9 @@ class Enabled:
 
 @dataclass(frozen=True, slots=True)
 class KnownPlugin:
-    """origin: in-tree, or MODULE:CLASS. file: that defines it, "" for an in-tree one.
+    """A plugin. origin: in-tree, or MODULE:CLASS. file: that defines it, "" for an in-tree one.
 
-    points: what it implements. enabled: by profile; none for a plugin that does nothing.
+    points: the extension points that it implements. enabled: by profile.
     """
 
     name: str
@@ -52,7 +52,7 @@ class KnownPlugin:
 def known_plugins(options: PlanOptions) -> list[KnownPlugin]:
     """The in-tree plugins, the installed ones, and those of the options, in this order.
 
-    They are enabled as in a run with these options. InputError where an option is wrong.
+    They are enabled as in a run with these options. Raises InputError for a wrong option.
     """
     config = read_config(options)
     plan = RunPlan(
@@ -76,12 +76,12 @@ def known_plugins(options: PlanOptions) -> list[KnownPlugin]:
 
 
 def in_order(points: Container[str]) -> tuple[str, ...]:
-    """Extension points in the order in which a pod meets them."""
+    """Sort extension points by the order in which they run for a pod."""
     return tuple(point for point in EXTENSION_POINTS if point in points)
 
 
 def _installed(path: str) -> type[Plugin] | None:
-    """An installed plugin; None with a note where it cannot be imported."""
+    """Load an installed plugin. None, with a note, if it cannot be imported."""
     try:
         return load_plugin_class(path)
     except InputError as error:
@@ -94,7 +94,7 @@ def _of_user(kind: type[Plugin], path: str, enabled: tuple[Enabled, ...]) -> Kno
 
 
 def _file(kind: type[Plugin]) -> str:
-    """The file of a class, from the working directory where it is below."""
+    """The file of a class, relative to the working directory if it is below it."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
     path, here = Path(file), Path.cwd()
     return str(path.relative_to(here)) if here in path.parents else file
@@ -116,7 +116,7 @@ def _enabled(profiles: Iterable[ProfileConfig], name: str) -> tuple[Enabled, ...
 
 
 def print_plugins(plugins: Sequence[KnownPlugin], form: Form) -> None:
-    """As a table, or as one JSON document."""
+    """Print plugins as a table, or as one JSON document."""
     if form == "json":
         print_json({"plugins": [asdict(each) for each in plugins]})
         return
@@ -139,7 +139,7 @@ def _print_group(console: Console, title: str, plugins: Sequence[KnownPlugin]) -
 
 
 def _place(plugin: KnownPlugin, enabled: Enabled) -> str:
-    """The profile, with the points where these are not all that the plugin implements."""
+    """The profile, with extension points if they are not all that the plugin implements."""
     if enabled.points == plugin.points:
         return enabled.profile
     return f"{enabled.profile} ({', '.join(enabled.points)})"

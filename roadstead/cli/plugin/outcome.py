@@ -17,7 +17,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check and how it came out; cases: how often it compared."""
+    """One check and its outcome. cases: number of comparisons."""
 
     name: str
     outcome: Outcome
@@ -26,7 +26,7 @@ class Check:
 
 
 def failed_check(name: str, fleet: SampleFleet, failure: Exception, cases: int = 0) -> Check:
-    """A check that ended because the plugin failed; names the pod where that is known."""
+    """A check that ended with a failure of the plugin; names the pod if it is known."""
     text = str(failure)
     if not isinstance(failure, PluginFailure):
         text = f"it raises {type(failure).__name__}: {failure}"

@@ -1,4 +1,4 @@
-"""Scheduling a sample fleet with a plugin under test: in batches, on any path of decisions."""
+"""Scheduling of a sample fleet with a plugin under test: in batches, on any path of decisions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DELETED_PER_BATCH = 5
 
 
 class Played(NamedTuple):
-    """What became of a pod. text: for people. error: why its attempt failed, "" if it did not."""
+    """The decision on a pod. text: for display. error: why its attempt failed, or ""."""
 
     key: str
     node_name: str | None
@@ -44,7 +44,7 @@ def play(path: DecisionPath, fleet: SampleFleet) -> list[Played]:
 def play_each(
     path: DecisionPath, fleet: SampleFleet, before: Callable[[PodFacts], None] | None = None
 ) -> list[Played]:
-    """Schedule pod by pod, as a run without deletions does.
+    """Schedule pod by pod, as in a run without deletions.
 
     before: called with each pod just before it is decided.
     """

@@ -1,4 +1,4 @@
-"""The checks of a plugin as they are printed."""
+"""Printing of a plugin's checks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STYLES: Mapping[Outcome, str] = {
 
 
 def read_args(typed: str | None) -> object:
-    """Arguments as typed. InputError for what is not JSON."""
+    """Parse the plugin's arguments. Raises InputError unless they are JSON."""
     if typed is None:
         return None
     try:
@@ -35,7 +35,7 @@ def read_args(typed: str | None) -> object:
 
 
 def print_checks(path: str, trial: Trial, form: Form) -> None:
-    """The checks as a table with a verdict, or as one JSON document."""
+    """Print the checks as a table with a verdict, or as one JSON document."""
     kind, checks = trial.subject.kind, trial.checks
     if form == "json":
         about = {

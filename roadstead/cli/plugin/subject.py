@@ -1,4 +1,4 @@
-"""A plugin under test, alone or beside the default ones, and its answers in a form to compare."""
+"""A plugin under test, alone or with the default plugins, and its answers in comparable form."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ ASKED_IN_A_CYCLE = frozenset({"preFilter", "filter", "preScore", "score"})
 NAMESPACES = "demo", "other"
 NO_FACTS = ClusterFacts()
 BATCH = 16
-"""Pods of a batch: few, so that most pods find placements of earlier batches."""
+"""Pods per batch; small, so that most pods are decided after placements of earlier batches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A plugin under test.
 
-    kind: the class. points: its extension points. registry: the in-tree plugins and it; config: it
-    beside the default ones. plan: a run with that configuration.
+    kind: the class. points: its extension points. registry: the in-tree plugins and this one;
+    config: the default plugins and this one. plan: a run with that configuration.
     """
 
     kind: type[Plugin]
@@ -63,7 +63,7 @@ class Subject:
         return bool(self.points & ASKED_IN_A_CYCLE)
 
     def build(self) -> Plugin:
-        """A new one, with its arguments."""
+        """Return a new instance, with its arguments."""
         return self.registry.build(self.name, self._args().get(self.name), self._handle())
 
     def profiles(self, classes: PodClasses) -> Mapping[str, Profile]:
@@ -76,7 +76,7 @@ class Subject:
         return default_profiles(classes, self._handle(classes).cluster)
 
     def alone(self, classes: PodClasses) -> Profile:
-        """A profile in which nothing else filters or scores."""
+        """A profile in which only this plugin filters and scores."""
         refs: dict[str, tuple[PluginRef, ...]] = dict.fromkeys(EXTENSION_POINTS, ())
         refs |= dict.fromkeys(self.points & ASKED_IN_A_CYCLE, (PluginRef(self.name),))
         refs["queueSort"] = (PluginRef("PrioritySort"),)
@@ -99,9 +99,9 @@ def default_profiles(classes: PodClasses, cluster: ClusterFacts) -> Mapping[str,
 def subject_of(
     chosen: ChosenPlugins, args: object = None, cluster: ClusterFacts = NO_FACTS
 ) -> Subject:
-    """The only plugin that is chosen.
+    """Make the subject of the chosen plugin.
 
-    ConfigError for arguments that are wrong, InputError where several plugins are chosen.
+    Raises ConfigError for wrong arguments, InputError if several plugins are chosen.
     """
     if len(chosen.kinds) > 1:
         names = ", ".join(chosen.kinds)
@@ -122,7 +122,7 @@ def subject_of(
 
 
 def with_sample_namespaces(cluster: ClusterFacts) -> ClusterFacts:
-    """The facts, with the namespaces of sample pods and of the variants of other pods."""
+    """The facts, with the namespaces of sample pods and of variants added."""
     known = {name for name, _ in cluster.namespaces}
     more = tuple((name, ()) for name in NAMESPACES if name not in known)
     return replace(cluster, namespaces=(*cluster.namespaces, *more))
@@ -130,10 +130,10 @@ def with_sample_namespaces(cluster: ClusterFacts) -> ClusterFacts:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a plugin alone says of one class on one table, free of codes.
+    """The answers of a plugin alone for one class on one table, without interned codes.
 
-    pre: PreFilter and PreScore. refusals: per row, "" where it passes. raw, scores: of the feasible
-    rows, before and after normalization; None where the plugin does not score the pod. error: why
+    pre: PreFilter and PreScore. refusals: per row, "" if it passes. raw, scores: of the feasible
+    rows, before and after normalization; None if the plugin does not score the pod. error: why
     PreScore or Score failed.
     """
 
@@ -145,14 +145,14 @@ class Answers:
 
 
 def answers(subject: Subject, facts: PodFacts, table: NodeTable) -> Answers:
-    """A new instance of the plugin, asked from scratch."""
+    """Compute all answers with a new instance of the plugin."""
     return answers_of(Evaluation(subject.alone(table.classes), table.classes.info(facts), table))
 
 
 def answers_of(evaluation: Evaluation, before: PreScoreOutcome | None = None) -> Answers:
-    """The answers of an evaluation, brought up to date with its table.
+    """The answers of an evaluation, updated to the state of its table.
 
-    before: what PreScore said, where it and PreFilter are not asked again.
+    before: an earlier result of PreScore, used in place of new PreFilter and PreScore calls.
     """
     evaluation.update(evaluation.run_pre_filter() if before is None else evaluation.pre_filter)
     outcome = evaluation.pre_filter

@@ -1,4 +1,4 @@
-"""A trial of a plugin: the checks that were made on sample fleets, or on a fleet that was given."""
+"""A trial of a plugin: the checks on sample fleets, or on a given fleet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from roadstead.protocol.errors import printable
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """fleet: what the plugin was tried on, in words."""
+    """A subject and its checks. fleet: description of the fleet."""
 
     subject: Subject
     fleet: str
@@ -32,7 +32,7 @@ class Trial:
 
 
 def on_sample_fleets(path: str, args: object, seeds: int, nodes: int) -> Trial:
-    """Try a plugin on generated fleets. InputError where it cannot be loaded or built."""
+    """Test a plugin on generated fleets. Raises InputError if it cannot be loaded or built."""
     subject = subject_of(choose_plugins([path]), args)
     fleets = [sample_fleet(seed, nodes, 3 * nodes) for seed in range(seeds)]
     text = f"{seeds} generated fleets of {nodes:,} nodes and {3 * nodes:,} pods"
@@ -40,9 +40,9 @@ def on_sample_fleets(path: str, args: object, seeds: int, nodes: int) -> Trial:
 
 
 def on_given_fleet(path: str, args: object, source: SourceOptions) -> Trial:
-    """Try a plugin on manifests or a trace; prints notes about them on standard error.
+    """Test a plugin on manifests or a trace; prints notes on them on standard error.
 
-    InputError where the plugin or the fleet cannot be read.
+    Raises InputError if the plugin or the fleet cannot be read.
     """
     chosen = choose_plugins([path])
     loaded = load(source, with_digests=False)
