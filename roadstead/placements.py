@@ -118,8 +118,8 @@ class Placements:
     """Nodes, pods on nodes, nominations, and the store that counts the pods.
 
     nodes: those of the store, in the order in which they were added.
-    nominated: pods with a nominated node (known or not), by UID. They are not counted on it; placing
-    a pod ends its nomination.
+    nominated: pods with a nominated node (known or not), by UID. They are not counted there;
+    placing a pod ends its nomination.
     counted: number of pods that the store counts.
     """
 
@@ -156,7 +156,7 @@ class Placements:
         return self._facts_of[uid]
 
     def _pods_on(self, node_name: str) -> list[tuple[str, PodFacts]]:
-        """Return the pods placed on a node, known or not, in the order in which they were placed."""
+        """Return the pods placed on a node, known or not, in the order of their placement."""
         return [(uid, self._facts_of[uid]) for uid in self._pods.on(node_name)]
 
     def add_node(self, facts: NodeFacts) -> list[Delta]:
@@ -171,7 +171,7 @@ class Placements:
         return deltas + self._nominated_to(facts.name, DeltaKind.NOMINATE)
 
     def are_strangers(self, nodes: NodeList) -> bool:
-        """Whether all these nodes are new and distinct, and no pod is placed or nominated to one."""
+        """Whether all these nodes are new and distinct, without pods aside or nominations."""
         names = set(nodes.names)
         if len(names) != len(nodes) or not self.nodes.keys().isdisjoint(names):
             return False
@@ -244,8 +244,7 @@ class Placements:
         facts: Sequence[PodFacts],
         strangers: set[str],
     ) -> Sequence[str]:
-        """Place pods that have no nominations. strangers: unknown nodes, whose pods are not counted.
-        """
+        """Place pods while there are no nominations. strangers: unknown nodes, not counted."""
         node_of, length = self._node_of, len(self._node_of)
         for uid in node_of.keys() & uids:
             raise AssertionError(f"{uid} is placed on {node_of[uid]} already")

@@ -42,7 +42,7 @@ class PodStore(Generic[RecordT, State, Event]):
         self._here_in, self._ended_in = frozenset(here_in), frozenset(ended_in)
         self._here: dict[str, RecordT] = {}
         self._ended: OrderedDict[str, RecordT] = OrderedDict()
-        # Attributes, because a property would cost a call for each pod. Only the store changes them.
+        # Attributes, since a property would cost a call for each pod. Only the store changes them.
         self.here: Mapping[str, RecordT] = self._here
         self.ended: Mapping[str, RecordT] = self._ended
 
@@ -69,7 +69,7 @@ class PodStore(Generic[RecordT, State, Event]):
         return self._table.illegal(uid, state, event, history, why)
 
     def continue_stories(self, records: Iterable[RecordT]) -> None:
-        """Let new records start with the state and history in which the pods of their UIDs ended."""
+        """Let new records start with the state and history of an ended pod of the same UID."""
         ended = self._ended
         for record in records if ended else ():
             before = ended.get(record.uid)
@@ -101,7 +101,7 @@ class PodStore(Generic[RecordT, State, Event]):
         self.begun += len(named)
 
     def ended_as(self, state: State) -> int:
-        """Return how many present pods ended in a state."""
+        """Return how often a present pod moved to `state`, one in which pods end."""
         return sum(self.ends[was, state] for was in self._here_in)
 
     def validate(self) -> None:

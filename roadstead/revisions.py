@@ -2,8 +2,8 @@
 
 The client that changes the cluster numbers its removals and changes, and stamps its messages with
 the number. So a late copy of a message from before a removal is ignored, and so is a late copy of
-the removal after the name was added again. Senders that do not count use 0: their messages always
-apply, except to a name that a numbered message changed or removed.
+the removal after the name was added again. Senders that do not count use 0: their removals always
+apply, their additions only to names without a revision.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Revisions:
         return True
 
     def coming(self, names: Sequence[str], revision: int = 0) -> list[int] | None:
-        """Apply additions as `comes` does; return the indices that are not outdated, None for all."""
+        """Apply additions as `comes` does; return indices of current ones, None for all."""
         if revision == 0 and not self._gone and not self._last:
             return None
         places = [place for place, name in enumerate(names) if self.comes(name, revision)]

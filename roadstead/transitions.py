@@ -62,7 +62,7 @@ class TransitionTable(Generic[State, Event]):
         return (state, event) in self._arrows
 
     def follow(self, name: str, state: State, event: Event, history: History) -> Arrow[State]:
-        """Return the arrow of `event` in `state`; raises IllegalTransitionError if there is none."""
+        """Return the arrow of `event` in `state`. IllegalTransitionError if there is none."""
         arrow = self._arrows.get((state, event))
         if arrow is None:
             raise self.illegal(name, state, event, history)

@@ -37,7 +37,7 @@ class _Cause:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Content of the file. placed: number of bound pods. pending: (key, uid, index of its cause)."""
+    """Content of the file. placed: number of bound pods. pending: (key, UID, index of cause)."""
 
     placed: int
     causes: tuple[_Cause, ...]
