@@ -216,6 +216,7 @@ class Placements:
     ) -> list[Delta]:
         """Place distinct pods on nodes, as `place` does for each in this order."""
         pods = zip(uids, node_names, facts, strict=True)
+        # With nominations, `place` may also return a WITHDRAW.
         if len(uids) < FEW_PODS or self.nominated:
             return [delta for pod in pods for delta in self.place(*pod)]
         version, kind = self.version, DeltaKind.ADD_POD

@@ -74,7 +74,7 @@ class CacheActor:
         return NOTHING
 
     async def remove_nodes(self, gone: NodeNames) -> Nothing:
-        """Remove nodes; the queue is told of their pods, which no longer block others."""
+        """Remove nodes, and report their pods to the queue: they no longer block others."""
         aside = self._cache.remove_nodes(gone.names, gone.revision)
         await self.stream.flush()
         await self.room.report(aside)

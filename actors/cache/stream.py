@@ -151,6 +151,8 @@ class ChangeStream:
 
     async def fill(self, ask: Restream) -> None:
         """Send the whole cluster state to a follower; later changes follow it."""
+        # All before the first await: from here on changes are sent to the follower, so that none
+        # is missed between its fill and the stream.
         self._drop_waiting(ask.follower)
         self.unfilled.discard(ask.follower)
         self._epochs[ask.follower] = max(ask.epoch, self._epochs[ask.follower])

@@ -99,6 +99,7 @@ class QueueActor:
             if batch.pods or now_s >= deadline_s:
                 break
             self._arrived.clear()
+            # Backoffs and leases that expire set no event: look again after `_TICK_S`.
             try:
                 async with asyncio.timeout(min(_TICK_S, deadline_s - now_s)):
                     await self._arrived.wait()

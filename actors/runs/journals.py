@@ -69,6 +69,7 @@ def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True
     try:
         is_written = (folder / FINISHED).exists()
         holds_run = is_written or (folder.is_dir() and any(folder.glob("*.segment")))
+        # A finished run: keep its journal under a numbered name; the new run gets an empty folder.
         if is_written and not (plan.resume and keeps_outcome):
             folder.rename(_free_name(folder))
             holds_run = False

@@ -266,6 +266,7 @@ async def first_of(work: Coroutine[Any, Any, T], watch: Coroutine[Any, Any, None
     working, watching = asyncio.create_task(work), asyncio.create_task(watch)
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        # The error of a call may only follow from a lost actor, which the watch names.
         if working.done() and isinstance(working.exception(), _SYMPTOMS):
             await asyncio.wait({watching}, timeout=WATCH_KNOWS_S)
         if watching.done() and (failure := watching.exception()) is not None:

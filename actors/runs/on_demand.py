@@ -41,23 +41,23 @@ class OnDemandLauncher:
         return bool(inputs.pending) or self._opened is not None
 
     def prepare(self, settings: Settings, log_dir: str) -> None:
-        """As `ActorLauncher`."""
+        """See `ActorLauncher`."""
         self.actors().prepare(settings, log_dir)
 
     def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
-        """As `ActorLauncher`."""
+        """See `ActorLauncher`."""
         return self.actors().run(inputs, plan, progress)
 
     def finish(self, plan: RunPlan) -> None:
-        """As `ActorLauncher`."""
+        """See `ActorLauncher`."""
         self.actors().finish(plan)
 
     def trial(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> Trial:
-        """As `ActorLauncher`."""
+        """See `ActorLauncher`."""
         return self.actors().trial(inputs, plan, lab)
 
     def explain(self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Tell) -> Explanation:
-        """As `ActorLauncher`."""
+        """See `ActorLauncher`."""
         if self._needs_actors(inputs):
             return self.actors().explain(inputs, plan, pod, progress)
         from roadstead.actors.runs.explainer import explain_pod
@@ -67,7 +67,7 @@ class OnDemandLauncher:
     def explain_pending(
         self, inputs: RunInputs, plan: RunPlan, pods: Sequence[Pod], progress: Tell
     ) -> tuple[Explained, ...]:
-        """As `ActorLauncher`."""
+        """See `ActorLauncher`."""
         if self._needs_actors(inputs):
             return self.actors().explain_pending(inputs, plan, pods, progress)
         from roadstead.actors.runs.explainer import explain_pending
@@ -83,5 +83,5 @@ class OnDemandLauncher:
         timeout_s: float,
         profiles: bool = False,
     ) -> Benched:
-        """As `ActorLauncher`."""
+        """See `ActorLauncher`."""
         return self.actors().bench(script, plan, progress, timeout_s=timeout_s, profiles=profiles)

@@ -65,7 +65,7 @@ SELDOM = 4
 """Number of first messages of each method to which `Faults.seldom` applies."""
 
 OBSERVERS = frozenset({"supervisor"})
-"""Senders whose messages suffer no fault: a lost status would make the supervisor end the run."""
+"""Parties whose messages suffer no fault: a lost status would look like a lost actor."""
 
 
 class Network:

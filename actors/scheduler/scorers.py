@@ -233,6 +233,7 @@ class Scorers:
     def _weigh(self, pods: Sequence[PodInCycle], spent_s: float) -> None:
         """Stop requests for a profile whose plugins take less time than a message."""
         names = {pod.info.facts.scheduler_name for pod in pods}
+        # The time is a sum over all pods: with several profiles it fits none of them.
         if spent_s < WORTH_S * len(pods) and len(names) == 1:
             self._not_worth |= names
             log(

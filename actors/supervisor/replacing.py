@@ -140,6 +140,8 @@ class Refill:
     async def fill(self, names: set[str]) -> None:
         """Restore the state of these actors; schedulers then wait for RUN."""
         everyone = [scheduler_name(index) for index in range(self._settings.scheduler_count)]
+        # Fence first: later the binder is asked how old attempts ended, and after its answer none
+        # of them may commit (docs/decisions/0014).
         for name in everyone if BINDER in names else sorted(names.intersection(everyone)):
             await self._tell(BINDER, FENCE_OWNER, Owner(name, self._epochs[name]))
         if CACHE in names:

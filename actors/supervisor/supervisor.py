@@ -221,6 +221,7 @@ class Supervisor:
                 # of one process are lost together.
                 failures += await self._failures(timeout_s=ROOT_S)
             gone = [each for each in failures if isinstance(each, ActorGoneError)]
+            # A replacement that failed is repeated, even if all actors answer now.
             if gone or (self._half_done and not failures):
                 await self._replace(gone)
             elif failures:
@@ -316,6 +317,8 @@ class Supervisor:
             await self._runtime.kill(name)
             self.epochs[name] += 1
         groups = {host: builds for host, builds in self.groups().items() if names & set(builds)}
+        # Twice: running actors refuse the ended incarnations before new ones start; the new ones
+        # know no epochs yet.
         await self._fence(names)
         self._raw |= await self._start(groups)
         await self._fence(self.epochs.keys())
@@ -346,6 +349,7 @@ class Supervisor:
         calls = (self._tell(name, FENCE, fences) for name in self._raw)
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         for name, outcome in zip(self._raw, outcomes, strict=True):
+            # A silent worker does not stop a replacement: no decision depends on it.
             if isinstance(outcome, DeadlineError) and not name.startswith(WORKER):
                 raise outcome
 

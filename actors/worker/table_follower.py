@@ -95,6 +95,7 @@ class TableFollower:
         nodes = zip(batch.nodes, batch.arrivals, strict=True)
         changes, versions = iter(batch.changes), iter(batch.versions)
         infos = [self.table.classes.info(facts_in(data)) for data in batch.classes]
+        # A batch of added pods only, as after an assumption, is applied in one pass.
         if not batch.started_s and batch.kinds.count(DeltaKind.ADD_POD) == len(batch.kinds):
             self._pods_come(batch, infos, max(0, self.applied + 1 - first_seq))
             self.applied = max(self.applied, first_seq + len(batch.kinds) - 1)
