@@ -1,7 +1,7 @@
 """Messages that restore the state of a replaced actor.
 
-The supervisor sends most of them; RESTORE is sent by the cache, RESOLVE too, and a client resumes a
-run with some. A second copy of any of them changes nothing.
+The supervisor sends most of them; the cache sends RESTORE and RESOLVE, and a client that resumes a
+run sends a few. A second copy of any of them changes nothing.
 """
 
 from __future__ import annotations
