@@ -1,1 +1,1 @@
-"""The Ray and inline shells around the synchronous cores, and the seam between them."""
+"""Actors around the synchronous cores, their messages, and the runtimes that run them."""

@@ -1,4 +1,4 @@
-"""The console script: the command line, with actors to carry out its runs."""
+"""The console script: the command line, with a launcher that runs on actors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def open_launcher() -> Launcher:
-    """Loads what a run needs when it is wanted: help and checks must not wait for it."""
+    """Return the launcher of a run; imported late, so that help and checks start faster."""
     from roadstead.actors.runs.on_demand import OnDemandLauncher
 
     return OnDemandLauncher()
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def _end_at_once(status: int) -> None:
-    """Ends without waiting for what threads still do: start Ray, or leave it. It ends with us."""
+    """End the process without waiting for threads that start or shut down Ray; Ray ends too."""
     if "roadstead.actors.runtime.ray_runtime" in sys.modules:
         from roadstead.actors.runtime.ray_runtime import RaySession
 

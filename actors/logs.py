@@ -1,9 +1,10 @@
-"""Structured logs: one JSON object per line, one file per process, where the run's plan says so.
+"""Structured logs: one JSON object per line, one file per process, if the plan has a log folder.
 
     {"at": "2026-01-31T12:00:00.123456+00:00", "level": "info", "actor": "scheduler-0",
      "event": "batch decided", "pods": 512, "placed": 510}
 
-Logging never fails a run: a folder that cannot be written is told of once, on standard error.
+Logging never fails a run: for a folder that cannot be written, one warning is printed on standard
+error.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Field = str | int | float | bool | None
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON; what `log` was given as fields stands beside the event."""
+    """Formatter of a record as one line of JSON; the fields of `log` are keys of the object."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Field] = {
@@ -36,7 +37,7 @@ class JsonLines(logging.Formatter):
 
 
 def open_log(folder: str, process: str) -> None:
-    """Sends the logs of this process to `folder/process.jsonl`; with "" only warnings are kept.
+    """Write the logs of this process to `folder/process.jsonl`; with "" only warnings are kept.
 
     Opening the same log again changes nothing.
     """
@@ -60,14 +61,14 @@ def open_log(folder: str, process: str) -> None:
 
 
 def log_folder() -> Path | None:
-    """The folder of this process's log; None where none is open."""
+    """Return the folder of this process's log; None if none is open."""
     handlers = logging.getLogger(ROOT).handlers
     files = (each for each in handlers if isinstance(each, logging.FileHandler))
     return next((Path(each.baseFilename).parent for each in files), None)
 
 
 def close_logs() -> None:
-    """Closes what `open_log` opened in this process."""
+    """Close the log that `open_log` opened in this process."""
     root = logging.getLogger(ROOT)
     for handler in list(root.handlers):
         if isinstance(handler, logging.FileHandler):
@@ -76,5 +77,5 @@ def close_logs() -> None:
 
 
 def log(actor: str, event: str, **fields: Field) -> None:
-    """One event of an actor, with its figures."""
+    """Log one event of an actor, with fields."""
     logging.getLogger(f"{ROOT}.{actor}").info(event, extra={"fields": fields})

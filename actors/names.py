@@ -7,7 +7,7 @@ from roadstead.config.settings import Settings
 QUEUE, CACHE, BINDER = "queue", "cache", "binder"
 WORKER, SCHEDULER = "worker", "scheduler"
 CONTROL = "control"
-"""The process of queue, cache and binder, where they share one."""
+"""The process that queue, cache and binder share with `control: together`."""
 
 
 def worker_name(index: int) -> str:
@@ -15,7 +15,7 @@ def worker_name(index: int) -> str:
 
 
 def index_of(name: str) -> int:
-    """The number of a worker or a scheduler."""
+    """Return the index of a worker or scheduler from its name."""
     return int(name.rpartition("-")[2])
 
 
@@ -24,6 +24,6 @@ def scheduler_name(index: int) -> str:
 
 
 def follower_names(settings: Settings) -> list[str]:
-    """The actors that follow the cache's changes: schedulers, and workers that score for them."""
+    """Return the names of the actors that receive the cache's changes: schedulers and workers."""
     schedulers = map(scheduler_name, range(settings.scheduler_count))
     return [*schedulers, *map(worker_name, range(settings.workers))]

@@ -1,9 +1,9 @@
-"""The seam between actors and what runs them.
+"""The interface between actors and runtimes.
 
 An actor is a plain class whose handlers are async methods; each takes one message and returns one.
-A `Method` names a handler and the types on both sides; callers hold a `Ref` and `call` it. What
-runs behind the Ref is a runtime: `inline` (one mailbox task per actor in this process) or `ray`
-(one process per actor). Messages are packed and unpacked on both, so that aliasing cannot hide.
+A `Method` names a handler and the types on both sides; callers hold a `Ref` and `call` it. The
+actor runs on a runtime: `inline` (one mailbox task per actor in this process) or `ray` (one
+process per actor). Both pack and unpack every message, so that no object is shared by accident.
 
     caller ── Ref.call(METHOD, message, timeout_s) ──► Envelope bytes ──► Dispatcher.receive
            ◄──────────── reply, or the error ───────── Envelope bytes ◄── handler(message)
@@ -33,26 +33,26 @@ ERROR = "error"
 REPLY = "reply"
 
 UNEXPECTED = "UnexpectedError"
-"""The kind of a failure that is no error of ours: a mistake in the program."""
+"""The kind of a failure that is no RoadsteadError: a mistake in the program."""
 
 BUGS = frozenset({UNEXPECTED, IllegalTransitionError.__name__})
-"""Kinds of failures that only a mistake in the program explains. All others are errors of input or
-operation, whose text is enough."""
+"""Kinds of failures that are mistakes in the program. All others are errors of input or operation,
+whose text is enough."""
 
 TRANSCRIPT = "\nThe last messages of "
-"""Begins the lines on the messages before such a failure; they are the end of its text."""
+"""Start of the lines about the messages before such a failure; they end the failure's text."""
 
 
 class ActorError(RoadsteadError):
-    """An actor could not do what it was asked: its handler failed."""
+    """The handler of an actor failed."""
 
 
 class ActorLostError(RoadsteadError):
-    """An actor is gone: its process ended, or it was stopped."""
+    """An actor no longer runs: its process ended, or it was stopped."""
 
 
 class FencedError(RoadsteadError):
-    """A message came from an earlier life of its sender, which has been replaced."""
+    """A message was sent by an earlier incarnation of an actor that has been replaced."""
 
 
 class DeadlineError(RoadsteadError):
@@ -60,12 +60,12 @@ class DeadlineError(RoadsteadError):
 
 
 class RunFailedError(RoadsteadError):
-    """A run ended before its time: which actor failed, what it did, and why."""
+    """A run ended early; the text says which actor failed, what it had done, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[Q, A]):
-    """A handler by its name, with the types of its message and its reply."""
+    """Name of a handler, with the types of its message and its reply."""
 
     name: str
     message: type[Q]
@@ -82,7 +82,7 @@ NOTHING = Nothing()
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong on the other side, as it travels."""
+    """An exception of a handler as it is sent to the caller."""
 
     kind: str
     text: str
@@ -91,13 +91,13 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Who sends, and in which of its lives; a sender of epoch 0 is never fenced."""
+    """Sender of a message and the epoch of its incarnation; a sender of epoch 0 is never fenced."""
 
     sender: str = ""
     epoch: int = 0
 
     def envelope(self, kind: str, message: object) -> bytes:
-        """The bytes of a message."""
+        """Return the encoded envelope of a message."""
         return Envelope(kind, 0, self.epoch, self.sender, to_wire(message)).encode()
 
 
@@ -105,26 +105,29 @@ NOBODY = Stamp()
 
 
 class Ref(Protocol):
-    """A way to an actor, wherever it runs."""
+    """Reference to an actor, on any runtime."""
 
     @property
     def name(self) -> str: ...
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
-        """The reply. ActorError, ActorLostError, DeadlineError, or the error that was raised."""
+        """Send a message and return the reply.
+
+        Raises ActorError, ActorLostError, DeadlineError, or the error that the handler raised.
+        """
         ...
 
 
 TRIES = 10
-"""How often a patient caller asks before it takes an actor for lost."""
+"""How often a `PatientRef` sends a message before it raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatientRef:
-    """A Ref for messages that may come twice: asked again where no answer comes in time, or none
-    any more because the actor ended: another one may be about to take its place.
+    """A Ref that resends: for messages that may be received twice.
 
-    Whether an actor is gone is for the supervisor to say, which sees more than one caller.
+    A message is sent again after a missed deadline, and after the actor ended, since it may be
+    about to be replaced. Only the supervisor, which watches all actors, decides whether it is lost.
     """
 
     ref: Ref
@@ -134,7 +137,7 @@ class PatientRef:
         return self.ref.name
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
-        """The reply. As the last of `TRIES` messages ended, when none has come to any."""
+        """Return the reply; raises the error of the last of `TRIES` sends if all of them fail."""
         for _ in range(TRIES - 1):
             with contextlib.suppress(DeadlineError, ActorLostError):
                 return await self.ref.call(method, message, timeout_s=timeout_s)
@@ -142,28 +145,28 @@ class PatientRef:
 
 
 class Directory(Protocol):
-    """Finds actors by name; every actor is built with one."""
+    """Lookup of actors by name; every actor is built with one."""
 
     def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
-        """A way to a running actor, for the sender of the stamp."""
+        """Return a Ref to a running actor; its messages carry the stamp."""
         ...
 
 
 Factory = Callable[[Directory], object]
-"""Builds an actor where it will run."""
+"""Builder of an actor, called in the process where it runs."""
 
 
 class Runtime(Directory, Protocol):
-    """Starts and ends actors."""
+    """Start, look up and end actors."""
 
     async def start(
         self, groups: Mapping[str, Mapping[str, Factory]], *, timeout_s: float
     ) -> dict[str, Ref]:
-        """Starts actors by name, each group in a process of its own; all of them answer then."""
+        """Start actors by name, each group in its own process; return once all of them answer."""
         ...
 
     def lost(self) -> str:
-        """What carries the actors and is gone for good, and how it ended; "" while it is there."""
+        """Return which process of the runtime itself ended, and how; "" while it runs."""
         ...
 
     async def kill(self, name: str) -> None: ...
@@ -172,7 +175,7 @@ class Runtime(Directory, Protocol):
 
 
 def clock_s() -> float:
-    """The time of the running loop, in seconds: virtual in a simulation."""
+    """Return the time of the running loop in seconds; in a simulation it is virtual."""
     return asyncio.get_running_loop().time()
 
 
@@ -184,7 +187,7 @@ METHODS: dict[str, Method[object, object]] = {}
 
 
 def method(name: str, message: type[Q], reply: type[A]) -> Method[Q, A]:
-    """Declares a method once for all actors; names are unique."""
+    """Declare a method, once for all actors; names are unique."""
     assert name not in METHODS, f"method {name} is declared twice"
     declared = Method(name, message, reply)
     METHODS[name] = declared  # type: ignore[assignment]
@@ -192,7 +195,7 @@ def method(name: str, message: type[Q], reply: type[A]) -> Method[Q, A]:
 
 
 def failure_out(failure: BaseException) -> Failure:
-    """An exception as it travels: known kinds in their parts, others as text with their place."""
+    """Encode an exception for the caller: known kinds in parts, others as text with their line."""
     if isinstance(failure, InputError):
         place = (failure.rule, failure.source, failure.obj, failure.field, failure.value)
         return _failure("InputError", str(failure), place)
@@ -207,13 +210,13 @@ def failure_out(failure: BaseException) -> Failure:
 
 
 def _failure(kind: str, text: str, parts: tuple[str, ...] = ()) -> Failure:
-    """A Failure that can be packed: what is no text of Unicode is escaped."""
+    """Return a Failure that can be packed: characters that UTF-8 cannot encode are escaped."""
     text, *parts_out = (each.encode(errors="backslashreplace").decode() for each in (text, *parts))
     return Failure(kind, text, tuple(parts_out))
 
 
 def failure_in(actor: str, failure: Failure) -> RoadsteadError:
-    """The exception that a caller raises for a failure on the other side."""
+    """Return the exception that the caller raises for a failure of the handler."""
     if failure.kind == "InputError" and len(failure.parts) == 5:
         rule, source, obj, field, value = failure.parts
         return InputError(rule, source=source, obj=obj, field=field, value=value)
@@ -228,7 +231,7 @@ def failure_in(actor: str, failure: Failure) -> RoadsteadError:
 
 
 def open_reply(actor: str, declared: Method[Q, A], data: bytes, limits: Limits) -> A:
-    """The reply in bytes that came back, or the error it carries."""
+    """Decode a reply; raises the error that it carries, CodecError for anything else."""
     envelope = Envelope.decode(data, limits, typed=True)
     if envelope.kind == ERROR:
         raise failure_in(actor, from_wire(Failure, envelope.body))

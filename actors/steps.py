@@ -1,4 +1,4 @@
-"""Drives the steps of core code over actors: each need is awaited, then the steps go on.
+"""Driver of a generator of core code on actors: each request that it yields is awaited.
 
 `roadstead/local/drive.py` does the same in one process.
 """
@@ -16,9 +16,9 @@ NeedT = TypeVar("NeedT")
 async def drive(
     steps: Generator[NeedT, object, T], meet: Callable[[NeedT], Awaitable[object]]
 ) -> T:
-    """The result of steps whose needs are met one by one.
+    """Run `steps` to its end and return its result; `meet` answers each request that it yields.
 
-    What `meet` raises is raised where the need was; steps that do not expect it there end with it.
+    An exception from `meet` is raised inside `steps`, at the `yield` of the request.
     """
     with closing(steps):
         answer: object = None

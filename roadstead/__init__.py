@@ -5,15 +5,15 @@
     result.placements, result.pending, result.to_arrow()
     cluster.explain("web").best
 
-`docs/python.md` describes it. The names are imported when they are first used.
+See `docs/python.md`. The names are imported at their first use.
 """
 
 from __future__ import annotations
 
 from roadstead.version import __version__
 
-# Not from `typing`: with `python -m roadstead` the working directory comes first on the path until
-# `__main__` has taken it away, and a module of this name there would be executed.
+# Not from `typing`: with `python -m roadstead` the working directory is first on the path until
+# `__main__` removes it, and a module `typing` there would be executed.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from roadstead.api.cluster import Cluster, load, load_config

@@ -1,9 +1,9 @@
-"""`python -m roadstead` is the console script."""
+"""The console script as `python -m roadstead`."""
 
 import sys
 
 if not sys.flags.safe_path:
-    # The working directory, which Python puts first: what lies there is not imported.
+    # Python puts the working directory first; modules in it must not be imported.
     del sys.path[0]
 
 from roadstead.actors.entry import main

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM end a command as an exception does, once; a second one ends it at once.
+"""SIGINT and SIGTERM: the first raises an exception, a second one ends the process immediately.
 
 Upstream: none. Shells expect the exit status 128 + signal.
 """
@@ -15,11 +15,14 @@ from types import FrameType
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 SHELLS_BASE = 128
-"""A process that a signal ended has this much more than its number as exit status, in shells."""
+"""Base of the exit status of a process that a signal ended; the signal's number is added."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """A command was asked to end. kept: what of its work is kept, and how it is continued."""
+    """A command was interrupted by a signal.
+
+    kept: for the message, which part of its work is kept, and how to continue it.
+    """
 
     def __init__(self, signum: int, kept: str = "") -> None:
         super().__init__(signum)
@@ -36,7 +39,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class _Handler:
-    """What signals do: raise where the main thread is, or call what is set for the time being."""
+    """Signal handler: raises in the main thread, or calls `instead` while that is set."""
 
     def __init__(self) -> None:
         self.instead: Callable[[], None] | None = None
@@ -56,9 +59,9 @@ _current: list[_Handler] = []
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """While it lasts, SIGINT and SIGTERM raise Interrupted in the main thread.
+    """Let SIGINT and SIGTERM raise Interrupted in the main thread, inside the block.
 
-    In another thread, and for signals that this process ignores, nothing changes.
+    Nothing changes in another thread, and for signals that this process ignores.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -79,9 +82,9 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def interrupting_by(cancel: Callable[[], None]) -> Iterator[None]:
-    """While it lasts, a signal calls `cancel`, which has the work inside end by itself.
+    """Let a signal call `cancel` inside the block, so that the work there ends in order.
 
-    Interrupted afterwards, whatever came of the work, where a signal came.
+    After the block Interrupted is raised if there was a signal, whatever the result of the work.
     """
     if not _current:
         yield

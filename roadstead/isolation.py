@@ -1,7 +1,7 @@
-"""How child processes start: with this process's modules, and no module of the working directory.
+"""Isolation of child processes: they import the same modules, and none of the working directory.
 
-Python puts the working directory first on the path of `python -m …`, and wherever PYTHONPATH has an
-empty entry. A `random.py` beside a user's manifests would be imported in place of Python's own.
+Python puts the working directory first on the path of `python -m …`, and at every empty entry of
+PYTHONPATH. A `random.py` next to a user's manifests would be imported in place of Python's own.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 HOME = str(Path(__file__).resolve().parent.parent)
-"""The folder that holds our own package."""
+"""The folder that contains our own package."""
 
 
 def working_directory() -> str:
-    """The working directory in full, "" where it was removed."""
+    """Return the absolute working directory, "" if it was removed."""
     try:
         return os.getcwd()
     except FileNotFoundError:
@@ -24,10 +24,10 @@ def working_directory() -> str:
 
 
 def import_path() -> list[str]:
-    """Folders in which a child process finds modules: those of this process, in their order.
+    """Return the import path of a child process: that of this process, in order.
 
-    Relative entries are left out, and the working directory, unless PYTHONPATH names it in full.
-    The folder of our own package comes last where it is not among them.
+    Relative entries are left out; so is the working directory, unless PYTHONPATH has its absolute
+    path. The folder of our own package is appended if it is missing.
     """
     here = os.path.realpath(working_directory())
     named = set(filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
@@ -40,10 +40,10 @@ def import_path() -> list[str]:
 
 
 def child_environment() -> dict[str, str]:
-    """Environment variables that a child process needs beside those of this one."""
+    """Return environment variables that a child process needs besides those of this one."""
     return {"PYTHONPATH": os.pathsep.join(import_path()), "PYTHONSAFEPATH": "1"}
 
 
 def python_command(module: str, arguments: Sequence[str] = ()) -> list[str]:
-    """The command that runs a module of ours; `child_environment` goes with it."""
+    """Return the command that runs a module of ours; use it with `child_environment`."""
     return [sys.executable, "-P", "-m", module, *arguments]

@@ -1,11 +1,11 @@
-"""A heap of named items from which any item can be taken out cheaply.
+"""A priority queue of named items with lazy deletion.
 
-    keys: a heap of those that are in use  ──►  per key a line of items, by number of arrival
+    a heap of the keys in use  ──►  for each key a deque of entries, by arrival number
 
-Items of one key stand in line: they come in order, mostly, and go in order, which costs nothing.
-Taking an item out only forgets its ticket; its dead entry is dropped when it comes up, or all at
-once when the dead outnumber the living. Order: by key, then by arrival number, then by ticket, so
-that equal keys never compare items and every run pops in the same order.
+Entries of one key are mostly added and removed in order, which a deque does in constant time.
+Removing an item only deletes its ticket; its dead entry is dropped when it is first, or with all
+other dead entries when these outnumber the items. Order: by key, then by arrival number, then by
+ticket, so that equal keys never compare items and every run pops in the same order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 SortKey = tuple[float | int | str, ...]
-"""Smaller comes first."""
+"""Sort key; smaller ones are first."""
 
 _Entry = tuple[int, int, str]
 """(arrival, ticket, name)."""
@@ -27,11 +27,11 @@ _Entry = tuple[int, int, str]
 COMPACT_MIN_ENTRIES = 64
 
 FEW_ITEMS = 4
-"""Fewer are put in one by one."""
+"""Fewer items are added one by one."""
 
 
 class LazyHeap(Generic[Item]):
-    """Items by name; `first` is the one with the smallest (key, seq)."""
+    """Named items; `first` returns the one with the smallest (key, seq)."""
 
     def __init__(self) -> None:
         self._lines: dict[SortKey, deque[_Entry]] = {}
@@ -47,11 +47,11 @@ class LazyHeap(Generic[Item]):
         return name in self._living
 
     def __iter__(self) -> Iterator[Item]:
-        """The items in the order in which they were put in (not by key)."""
+        """Iterate over the items in the order in which they were added (not by key)."""
         return (item for _, item in self._living.values())
 
     def put(self, name: str, key: SortKey, seq: int, item: Item) -> None:
-        """Put in an item that is not there yet."""
+        """Add an item; its name must be new."""
         assert name not in self._living, f"{name} is in the heap already"
         ticket = self._next_ticket
         self._next_ticket = ticket + 1
@@ -70,7 +70,7 @@ class LazyHeap(Generic[Item]):
             insort(line, entry)
 
     def put_line(self, key: SortKey, items: Sequence[tuple[str, int, Item]]) -> None:
-        """Put in items (name, seq, item) of one key, none of which is there yet."""
+        """Add items (name, seq, item) of one key; their names must be new."""
         if len(items) < FEW_ITEMS:
             for name, seq, item in items:
                 self.put(name, key, seq, item)
@@ -93,11 +93,11 @@ class LazyHeap(Generic[Item]):
             self._lines[key] = deque(heapq.merge(line, entries))
 
     def take(self, name: str) -> None:
-        """Take out an item that is there."""
+        """Remove an item. KeyError if it is missing."""
         self.take_all((name,))
 
     def take_all(self, names: Iterable[str]) -> None:
-        """Take out items that are there."""
+        """Remove items. KeyError if one is missing."""
         for name in names:
             del self._living[name]
         dead = self._entries - len(self._living)
@@ -105,21 +105,21 @@ class LazyHeap(Generic[Item]):
             self._compact()
 
     def first(self) -> Item | None:
-        """The item with the smallest key, left in place; None when empty."""
+        """Return the item with the smallest (key, seq) without removing it; None when empty."""
         line = self._top()
         return None if line is None else self._living[line[0][2]][1]
 
     def firsts(self) -> Iterator[Item]:
-        """Those that have the smallest key, in their order; not to be changed meanwhile."""
+        """Iterate over the items with the smallest key, in order; the heap must not change."""
         return (self._living[e[2]][1] for e in self._top() or () if self._lives(e))
 
     def ordered(self) -> list[Item]:
-        """All items by key (sorted anew: for people and tests)."""
+        """Return all items in order. It sorts all keys, so it is for reports and tests."""
         lines = (self._lines[key] for key in sorted(self._lines))
         return [self._living[e[2]][1] for line in lines for e in line if self._lives(e)]
 
     def _top(self) -> deque[_Entry] | None:
-        """The line of the smallest key, with a living item at its head."""
+        """Return the deque of the smallest key, after dropping dead entries at its head."""
         living = self._living
         while self._keys:
             line = self._lines[self._keys[0]]

@@ -1,11 +1,11 @@
-"""Which pod is on which node, and the node store that counts them.
+"""Placements: which pod is on which node, and the node store that counts them.
 
-The one owner of a node store: the cache and the binder both stand on it. Every change is answered
-as `Delta`s, numbered without gaps, from which a copy of the store can be kept elsewhere.
+Cache and binder both use it; only it changes their node store. Every change returns `Delta`s,
+numbered without gaps, from which a copy of the store can be kept elsewhere.
 
-A pod may be placed on a node that is not known (its watch event came first, or the node was
-removed before its pods): such pods are kept aside and come to the store with the node. Upstream
-keeps an imaginary node for them (pkg/scheduler/backend/cache/cache.go, AddPod and RemoveNode).
+A pod may be placed on an unknown node (its event was received first, or the node was removed before
+its pods). Such pods are kept aside and counted when the node is added. Upstream keeps an imaginary
+node for them (pkg/scheduler/backend/cache/cache.go, AddPod and RemoveNode).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from roadstead.nodes.pods_by_node import PodsByNode
 from roadstead.nodes.table import NodeTable
 
 FEW_PODS = 8
-"""Fewer come one by one."""
+"""Fewer pods are placed one by one."""
 
 
 class NodeStore(Protocol):
-    """What counts pods on nodes: the node table, behind `TableStore`."""
+    """Store of nodes and counts of their pods: the node table, behind `TableStore`."""
 
     @property
     def nodes(self) -> Mapping[str, NodeFacts]: ...
@@ -44,7 +44,7 @@ class NodeStore(Protocol):
     def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None: ...
 
     def add_pods(self, node_names: Sequence[str], pods: Sequence[PodFacts]) -> Sequence[str]:
-        """Pods come to nodes, one to each name; the names as the store keeps them."""
+        """Add one pod to each of the named nodes; return the store's own copies of the names."""
         ...
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None: ...
@@ -53,7 +53,7 @@ class NodeStore(Protocol):
 
 
 class TableStore:
-    """A node table as a NodeStore: pods by their facts instead of their compiled class."""
+    """A node table as a NodeStore, with facts of pods in place of their classes."""
 
     def __init__(self) -> None:
         self.table = NodeTable()
@@ -100,10 +100,10 @@ class DeltaKind(StrEnum):
 
 
 class Delta(NamedTuple):
-    """One change of the store; `version` is one more than that of the delta before it.
+    """One change of the store; `version` is one more than that of the previous delta.
 
-    pod and uid are there for pods and nominations, node for ADD_NODE and UPDATE_NODE. A REMOVE_NODE
-    comes after the REMOVE_PODs of all that was on the node.
+    pod and uid are set for pods and nominations, node for ADD_NODE and UPDATE_NODE. A REMOVE_NODE
+    follows the REMOVE_PODs of all pods on the node.
     """
 
     version: int
@@ -115,12 +115,12 @@ class Delta(NamedTuple):
 
 
 class Placements:
-    """Nodes, pods on nodes, and the store that follows them.
+    """Nodes, pods on nodes, nominations, and the store that counts the pods.
 
-    nodes: those of the store, in the order in which they came.
-    nominated: pods that are to come to a node (known or not) once it has room, by UID. They are
-    counted by nobody here; a pod that is placed is nominated no more. counted: how many pods the
-    store counts.
+    nodes: those of the store, in the order in which they were added.
+    nominated: pods with a nominated node (known or not), by UID. They are not counted there;
+    placing a pod ends its nomination.
+    counted: number of pods that the store counts.
     """
 
     def __init__(self, store: NodeStore) -> None:
@@ -136,11 +136,11 @@ class Placements:
 
     @property
     def aside(self) -> int:
-        """How many pods are placed on nodes that are not known."""
+        """The number of pods that are placed on unknown nodes."""
         return len(self) - self.counted
 
     def pods_aside(self) -> list[PodFacts]:
-        """The pods that are placed on nodes that are not known."""
+        """Return the pods that are placed on unknown nodes."""
         away = [name for name in self._pods.nodes() if name not in self.nodes] if self.aside else []
         return [facts for name in away for _, facts in self._pods_on(name)]
 
@@ -148,19 +148,19 @@ class Placements:
         return len(self._node_of)
 
     def node_of(self, uid: str) -> str | None:
-        """Where a pod is placed, on a known node or aside; None for one that is not."""
+        """Return a pod's node, known or not; None if the pod is not placed."""
         return self._node_of.get(uid)
 
     def facts_of(self, uid: str) -> PodFacts:
-        """The facts with which a pod is counted. KeyError for a pod that is not placed."""
+        """Return the facts of a placed pod. KeyError for one that is not placed."""
         return self._facts_of[uid]
 
     def _pods_on(self, node_name: str) -> list[tuple[str, PodFacts]]:
-        """The pods placed on a node, known or not, in the order in which they came."""
+        """Return the pods placed on a node, known or not, in the order of their placement."""
         return [(uid, self._facts_of[uid]) for uid in self._pods.on(node_name)]
 
     def add_node(self, facts: NodeFacts) -> list[Delta]:
-        """A node appears, with the pods that waited for it aside; a known one is updated."""
+        """Add a node with the pods placed on it while it was unknown; update a known one."""
         if facts.name in self.nodes:
             return self.update_node(facts)
         self.store.add_node(facts)
@@ -171,7 +171,7 @@ class Placements:
         return deltas + self._nominated_to(facts.name, DeltaKind.NOMINATE)
 
     def are_strangers(self, nodes: NodeList) -> bool:
-        """Whether nothing is known of any of these nodes, and each stands there once."""
+        """Whether all these nodes are new and distinct, without pods aside or nominations."""
         names = set(nodes.names)
         if len(names) != len(nodes) or not self.nodes.keys().isdisjoint(names):
             return False
@@ -179,12 +179,12 @@ class Placements:
         return wanted.isdisjoint(names) and not (self.aside and any(map(self._pods.on, names)))
 
     def add_nodes(self, nodes: NodeList) -> None:
-        """Strangers appear, as by `add_node`; nobody is told of each."""
+        """Add new nodes (`are_strangers`) as `add_node` does, but return no deltas."""
         self.store.add_nodes(nodes)
         self.version += len(nodes)
 
     def update_node(self, facts: NodeFacts) -> list[Delta]:
-        """A node's own facts change; an unknown one is added; nothing changed is no delta."""
+        """Change a node's facts; add an unknown one. No delta if the facts are equal."""
         known = self.nodes.get(facts.name)
         if known is None:
             return self.add_node(facts)
@@ -194,14 +194,14 @@ class Placements:
         return [self._delta(DeltaKind.UPDATE_NODE, facts.name, node=facts)]
 
     def remove_node(self, name: str) -> list[Delta]:
-        """A known node disappears; its pods stay placed on it, aside."""
+        """Remove a known node; its pods stay placed on it, but are no longer counted."""
         deltas = self._nominated_to(name, DeltaKind.WITHDRAW)
         deltas += [self._discount(name, uid, pod) for uid, pod in self._pods_on(name)]
         self.store.remove_node(name)
         return [*deltas, self._delta(DeltaKind.REMOVE_NODE, name)]
 
     def place(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
-        """A pod that is nowhere yet comes to a node."""
+        """Place a pod on a node; it must not be placed yet."""
         assert uid not in self._node_of, f"{uid} is placed on {self._node_of[uid]} already"
         deltas = self.withdraw(uid)
         if node_name in self.nodes:
@@ -214,8 +214,9 @@ class Placements:
     def place_all(
         self, uids: Sequence[str], node_names: Sequence[str], facts: Sequence[PodFacts]
     ) -> list[Delta]:
-        """Pods, each once, come to nodes, as by `place` in this order."""
+        """Place distinct pods on nodes, as `place` does for each in this order."""
         pods = zip(uids, node_names, facts, strict=True)
+        # With nominations, `place` may also return a WITHDRAW.
         if len(uids) < FEW_PODS or self.nominated:
             return [delta for pod in pods for delta in self.place(*pod)]
         version, kind = self.version, DeltaKind.ADD_POD
@@ -230,7 +231,7 @@ class Placements:
     def settle_all(
         self, uids: Sequence[str], node_names: Sequence[str], facts: Sequence[PodFacts]
     ) -> Sequence[str]:
-        """As `place_all`, where nobody is to be told; the nodes' names as they are kept."""
+        """Place pods as `place_all` does, without deltas; return the kept copies of node names."""
         if not self.nominated:
             missing = self.store.missing(node_names)
             return self._place_all(uids, node_names, facts, missing)
@@ -244,7 +245,7 @@ class Placements:
         facts: Sequence[PodFacts],
         strangers: set[str],
     ) -> Sequence[str]:
-        """strangers: nodes that are not known; what comes to these is not counted."""
+        """Place pods while there are no nominations. strangers: unknown nodes, not counted."""
         node_of, length = self._node_of, len(self._node_of)
         for uid in node_of.keys() & uids:
             raise AssertionError(f"{uid} is placed on {node_of[uid]} already")
@@ -253,7 +254,7 @@ class Placements:
             count = len(known)
             self.store.add_pods([node_names[n] for n in known], [facts[n] for n in known])
         else:
-            # What came with a message is another copy of each name.
+            # A message has its own copies of the names: keep the store's, to share memory.
             node_names, count = self.store.add_pods(node_names, facts), len(uids)
         self._pods.add_all(uids, node_names)
         self._facts_of |= dict(zip(uids, facts, strict=True))
@@ -263,7 +264,7 @@ class Placements:
         return node_names
 
     def nominate(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
-        """A pod that is nowhere yet is to come to a node: to this one, and no other any more."""
+        """Nominate a pod to a node, instead of any other; nothing changes for a placed pod."""
         if uid in self._node_of or self.nominated.get(uid) == (node_name, facts):
             return []
         deltas = self.withdraw(uid)
@@ -273,14 +274,14 @@ class Placements:
         return deltas
 
     def withdraw(self, uid: str) -> list[Delta]:
-        """A pod is nominated to no node any more; nothing changes where it was not."""
+        """End a pod's nomination; nothing changes without one."""
         node_name, facts = self.nominated.pop(uid, ("", None))
         if node_name not in self.nodes:
             return []
         return [self._delta(DeltaKind.WITHDRAW, node_name, uid, facts)]
 
     def withdraw_below(self, node_name: str, priority: int) -> list[Delta]:
-        """Pods of lower priority are nominated to a node no more."""
+        """End the nominations to a node of pods with lower priority."""
         lower = [
             uid
             for uid, (name, facts) in self.nominated.items()
@@ -289,19 +290,19 @@ class Placements:
         return [delta for uid in lower for delta in self.withdraw(uid)]
 
     def lift(self, uid: str) -> list[Delta]:
-        """A placed pod leaves its node."""
+        """Remove a placed pod from its node."""
         node_name, facts = self._pods.pop(uid), self._facts_of.pop(uid)
         return [self._discount(node_name, uid, facts)] if node_name in self.nodes else []
 
     def replace(self, uid: str, node_name: str, facts: PodFacts) -> list[Delta]:
-        """A placed pod gets other facts or another node; no delta where both are as before."""
+        """Change the facts or the node of a placed pod; no delta if both are equal."""
         before = self.facts_of(uid)
         if self._node_of[uid] == node_name and (before is facts or before == facts):
             return []
         return self.lift(uid) + self.place(uid, node_name, facts)
 
     def snapshot(self) -> list[Delta]:
-        """All there is, as deltas of the current version: what a new copy starts from."""
+        """Return the whole store as deltas of the current version, to start a copy from."""
         nodes = [
             Delta(self.version, DeltaKind.ADD_NODE, name, node=facts)
             for name, facts in self.nodes.items()
@@ -319,7 +320,7 @@ class Placements:
         return nodes + pods + nominated
 
     def compare(self, other: Placements) -> list[str]:
-        """What two placements say differently, one line each, order of events aside."""
+        """Return the differences of two placements, one line each; orders are not compared."""
         found = []
         for name in sorted(self.nodes.keys() | other.nodes.keys()):
             if self.nodes.get(name) != other.nodes.get(name):
@@ -333,7 +334,7 @@ class Placements:
         return found
 
     def validate(self) -> None:
-        """The two directions agree."""
+        """Check that nodes of pods, pods of nodes, and facts agree."""
         assert self._facts_of.keys() == self._node_of.keys(), (
             "pods without a node, or without facts"
         )

@@ -1,13 +1,13 @@
-"""The watch over users' plugins: a thread that interrupts calls which take too long.
+"""PluginWatch: a thread that interrupts calls of users' plugins which take too long.
 
     call ──deadline──► interrupted (an exception in its thread) ──GRACE_S──► stuck
 
-Code of Python is interrupted between two of its steps. What waits in native code is not: it is
-stuck, and what follows is for the process to say: one of several is ended and replaced, one that is
-all there is ends with the name of the plugin and of the pod.
+Python code is interrupted between two bytecode instructions. A call that blocks in native code
+cannot be interrupted: it is stuck. Then its process ends: one of several is replaced, the only one
+ends the run with the name of the plugin and of the pod.
 
-A mark names the call under way in a file that outlives the process, so that the life that follows
-knows with which plugin the one before it ended.
+A `Mark` keeps the call under way in a file that outlives the process, so that the next incarnation
+knows during which plugin call the last one ended.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.plugin_calls import CALLS, PluginCall, PluginCalls, PluginInterrupt
 
 GRACE_S = 2.0
-"""Until a call that was interrupted counts as stuck."""
+"""Time after its interruption from which a call counts as stuck."""
 
 STUCK = 70
 """Exit status of a process that ended itself because of a plugin."""
@@ -40,7 +40,7 @@ OnStuck = Callable[[PluginCall], None]
 
 
 class PluginWatch:
-    """Looks at the calls of this process from a thread of its own."""
+    """Watches the plugin calls of this process from its own thread."""
 
     def __init__(self, deadline_s: float, on_stuck: OnStuck, grace_s: float = GRACE_S) -> None:
         self._deadline_s, self._grace_s, self._on_stuck = deadline_s, grace_s, on_stuck
@@ -72,7 +72,7 @@ class PluginWatch:
 
 
 def _raise_in(thread: int) -> None:
-    """Has a thread raise PluginInterrupt at its next step."""
+    """Make a thread raise PluginInterrupt at its next bytecode instruction."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread), ctypes.py_object(PluginInterrupt)
     )
@@ -80,9 +80,9 @@ def _raise_in(thread: int) -> None:
 
 @contextmanager
 def watched(deadline_s: float, kept: str = "") -> Iterator[None]:
-    """Watches the plugins of this process, which is all there is; a stuck one ends it.
+    """Watch the plugins of a single-process run inside the block; a stuck call ends the process.
 
-    kept: what of its work is kept, for the message.
+    kept: for the message, which part of its work is kept.
     """
     watch = PluginWatch(deadline_s, lambda call: end_process(call, kept))
     watch.start()
@@ -93,7 +93,7 @@ def watched(deadline_s: float, kept: str = "") -> Iterator[None]:
 
 
 def end_process(call: PluginCall, kept: str) -> None:
-    """Ends the process with the name of the plugin and of the pod, and status 1."""
+    """End the process with status 1, and a message with the names of plugin and pod."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     text = f"The run failed: {story(call)}, and cannot be interrupted. {kept}".rstrip()
@@ -102,17 +102,17 @@ def end_process(call: PluginCall, kept: str) -> None:
 
 
 def story(call: PluginCall) -> str:
-    """Which plugin did not return, and from what."""
+    """Return a sentence on the plugin and the extension point that did not return."""
     of = "" if call.facts is None else f" for {pod_named(call.facts)}"
     return f'plugin "{call.plugin}" did not return from {call.point}{of} in time'
 
 
 FINDERS: dict[str, Callable[[PodFacts], str | None]] = {}
-"""By actor of this process: the key of a pod of these facts, if the actor knows one."""
+"""By actor of this process: function that returns the key of a pod with these facts, or None."""
 
 
 def pod_named(facts: PodFacts) -> str:
-    """A pod by its name, where an actor of this process knows it; else by what it asks for."""
+    """Return a pod's name if an actor of this process knows it, else its namespace and requests."""
     for find in FINDERS.values():
         if key := find(facts):
             return f'pod "{key}"'
@@ -121,7 +121,7 @@ def pod_named(facts: PodFacts) -> str:
 
 
 def left_at(path: Path) -> tuple[str, str, str] | None:
-    """The call (plugin, point, class) that was under way when the process of a mark ended."""
+    """Return the call (plugin, point, class) at which the process of a mark ended, or None."""
     file = path.with_suffix(_CALL)
     text = file.read_bytes().rstrip(b"\0") if file.exists() else b""
     if not text or text[:1] == b"\0":
@@ -131,9 +131,9 @@ def left_at(path: Path) -> tuple[str, str, str] | None:
 
 
 class Mark:
-    """The call under way, in a file of this process; what its earlier lives left there counts.
+    """The call under way in this process, in a file that the next incarnation reads.
 
-    path: without an ending; `.call` holds the call, `.ended` a line for each that never returned.
+    path: without a suffix; `.call` has the call, `.ended` a line for each that never returned.
     """
 
     def __init__(self, path: Path) -> None:
@@ -144,7 +144,7 @@ class Mark:
         os.close(file)
 
     def take_over(self, calls: PluginCalls, process: str) -> None:
-        """Strikes for every call with which an earlier life ended; from now on calls are marked."""
+        """Add a strike for each call that ended an earlier incarnation, then mark further calls."""
         ended = self._path.with_suffix(_ENDED)
         if call := left_at(self._path):
             with ended.open("a") as file:
@@ -157,10 +157,10 @@ class Mark:
 
     def _write(self, call: PluginCall | None) -> None:
         if call is None:
-            # An empty first byte is an empty mark.
+            # A first byte of 0 means that no call is marked.
             self._map[0:1] = b"\0"
             return
         text = json.dumps((call.plugin, call.point, call.pod_class)).encode()
-        # The first byte last: a mark is whole or none.
+        # Write the first byte last, so that no incomplete mark is read.
         self._map[1:] = text[1:].ljust(_MARK_BYTES - 1, b"\0")
         self._map[0:1] = text[:1]

@@ -1,9 +1,9 @@
-"""PodStore: the pods that a core keeps, found by UID, and the one way to move them.
+"""PodStore: a core's pods by UID, and the only way to change their states.
 
     unknown ──► here ──► ended ──► forgotten: the oldest beyond `max_ended`
 
-Queue, cache, binder and attempts have one each, over their own table. What else follows from a move
-(heaps, deadlines, placements) they do themselves, from what `go_all` returns.
+Queue, cache, binder and attempts each have a store with their own transition table. They update
+their other structures (heaps, deadlines, placements) from the moves that `go_all` returns.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Value = TypeVar("Value")
 
 
 class PodStore(Generic[RecordT, State, Event]):
-    """Records of the pods that are here, and of the last `max_ended` that ended.
+    """Records of the present pods (`here`), and of the last `max_ended` that ended (`ended`).
 
-    unknown: the state of a pod without a record. here_in, ended_in: the states of those that are
-    here and of those that ended; in any other a pod is forgotten. begun: how many came. ends: how
-    many went from a state to one outside `here_in`.
+    unknown: the state of a pod without a record. here_in, ended_in: the states of present and of
+    ended pods; in any other state a pod is forgotten. begun: number of pods that became present.
+    ends: number of moves, by (old state, new state), to a state outside `here_in`.
     """
 
     def __init__(
@@ -42,34 +42,34 @@ class PodStore(Generic[RecordT, State, Event]):
         self._here_in, self._ended_in = frozenset(here_in), frozenset(ended_in)
         self._here: dict[str, RecordT] = {}
         self._ended: OrderedDict[str, RecordT] = OrderedDict()
-        # Attributes: a property would be a call for each pod. Only the store changes them.
+        # Attributes, since a property would cost a call for each pod. Only the store changes them.
         self.here: Mapping[str, RecordT] = self._here
         self.ended: Mapping[str, RecordT] = self._ended
 
     def find(self, uid: str) -> RecordT | None:
-        """The record of a pod that is here, or ended lately."""
+        """Return the record of a present or recently ended pod; None for any other."""
         return self._here.get(uid) or self._ended.get(uid)
 
     def known(self, uid: str, event: Event, why: str = "") -> RecordT:
-        """As `find`; raises IllegalTransitionError for any other pod."""
+        """Return the record as `find` does; raises IllegalTransitionError instead of None."""
         record = self._here.get(uid) or self._ended.get(uid)
         if record is None:
             raise self.illegal(uid, event, why)
         return record
 
     def state_of(self, uid: str) -> State:
-        """A pod's state, whether or not it is known."""
+        """Return a pod's state; `unknown` without a record."""
         record = self.find(uid)
         return self._unknown if record is None else record.state
 
     def illegal(self, uid: str, event: Event, why: str = "") -> IllegalTransitionError:
-        """The error for an event on a pod, wherever that is."""
+        """Return the error for an illegal event of a pod, known or not."""
         record = self.find(uid)
         state, history = (record.state, record.history) if record else (self._unknown, ())
         return self._table.illegal(uid, state, event, history, why)
 
     def continue_stories(self, records: Iterable[RecordT]) -> None:
-        """Make new records start from where the pods of their UIDs ended."""
+        """Let new records start with the state and history of an ended pod of the same UID."""
         ended = self._ended
         for record in records if ended else ():
             before = ended.get(record.uid)
@@ -77,16 +77,17 @@ class PodStore(Generic[RecordT, State, Event]):
                 record.state, record.history = before.state, before.history
 
     def go(self, record: RecordT, event: Event) -> None:
-        """Move a record along an arrow; raises IllegalTransitionError, with nothing changed."""
+        """Apply an event to a record. IllegalTransitionError, with nothing changed, if illegal."""
         arrow = self._table.follow(record.uid, record.state, event, record.history)
         was, record.state = record.state, arrow.target
         record.history = arrow.extend(record.history)
         self._keep((record,), was, arrow.target)
 
     def go_all(self, records: Sequence[RecordT], *events: Event) -> list[Moved[State]]:
-        """As `go` for records, each there once, and for one event after another.
+        """Apply events, one after another, to distinct records, and return the moves.
 
-        Where a record is kept follows from the last state alone.
+        Errors as for `go`. Only the last state decides whether a record is present, ended or
+        forgotten.
         """
         moves = self._table.walk(*events).move(records)
         for moved in moves:
@@ -94,17 +95,17 @@ class PodStore(Generic[RecordT, State, Event]):
         return moves
 
     def restore(self, records: Iterable[RecordT]) -> None:
-        """Put records here that came here elsewhere."""
+        """Add present records that were created elsewhere, as from a snapshot."""
         named = {record.uid: record for record in records}
         self._here |= named
         self.begun += len(named)
 
     def ended_as(self, state: State) -> int:
-        """How many pods that were here ended in a state."""
+        """Return how often a present pod moved to `state`, one in which pods end."""
         return sum(self.ends[was, state] for was in self._here_in)
 
     def validate(self) -> None:
-        """Check that each record is kept where its state says, and none is lost."""
+        """Check that each record is kept according to its state, and that none is lost."""
         assert not self._ended.keys() & self._here.keys(), "a pod is here and ended"
         assert len(self._ended) <= self.max_ended, "too many pods are remembered"
         for uid, record in self._here.items():
@@ -117,7 +118,7 @@ class PodStore(Generic[RecordT, State, Event]):
         assert self.begun == len(self._here) + ended, counts
 
     def _keep(self, records: Sequence[RecordT], was: State, to: State) -> None:
-        """Keep records where the state to which they went says."""
+        """File records as present, ended or forgotten, according to their new state."""
         if to in self._here_in:
             if was not in self._here_in:
                 named = {record.uid: record for record in records}
@@ -139,6 +140,6 @@ class PodStore(Generic[RecordT, State, Event]):
 
 
 def forget_oldest(memory: OrderedDict[str, Value], most: int) -> None:
-    """Drop what came first of a memory, down to the last `most`."""
+    """Drop the oldest entries, down to the last `most`."""
     for _ in range(len(memory) - most):
         memory.popitem(last=False)

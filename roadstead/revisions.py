@@ -1,9 +1,9 @@
-"""Which of two messages about one node or pod is older, whatever order they arrive in.
+"""Revisions: which of two messages about one node or pod is older, in any order of receipt.
 
-Whoever changes the cluster counts its removals and changes, and stamps what it sends with the
-count. A late copy of what came before a removal is then no news, and neither is a late copy of the
-removal when the name is there again. 0 is for senders that do not count; it is news always, but
-for names that a counted removal took away.
+The client that changes the cluster numbers its removals and changes, and stamps its messages with
+the number. So a late copy of a message from before a removal is ignored, and so is a late copy of
+the removal after the name was added again. Senders that do not count use 0: their removals always
+apply, their additions only to names without a revision.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_REMEMBERED = 1 << 20
 
 
 class Revisions:
-    """The last revision by name, of names that ever had one. latest: the highest ever seen."""
+    """The last revision of each name that ever had one. latest: the highest ever seen."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[str, int] = OrderedDict()
@@ -27,15 +27,15 @@ class Revisions:
         self.latest = 0
 
     def of(self, name: str) -> int:
-        """The last revision of a name; 0 for one that never changed."""
+        """Return the last revision of a name; 0 for one that never changed."""
         return self._last.get(name, 0)
 
     def is_gone(self, name: str) -> bool:
-        """Whether this went, and did not come again."""
+        """Whether the name was removed and not added again."""
         return name in self._gone
 
     def comes(self, name: str, revision: int = 0) -> bool:
-        """Whether it is news that this is there, as of a revision."""
+        """Apply an addition or change as of a revision; return whether it is not outdated."""
         if revision < self.of(name):
             return False
         self._note(name, revision)
@@ -43,14 +43,17 @@ class Revisions:
         return True
 
     def coming(self, names: Sequence[str], revision: int = 0) -> list[int] | None:
-        """Places of the names whose being there is news, as of a revision; None for all of them."""
+        """Apply additions as `comes` does; return indices of current ones, None for all."""
         if revision == 0 and not self._gone and not self._last:
             return None
         places = [place for place, name in enumerate(names) if self.comes(name, revision)]
         return None if len(places) == len(names) else places
 
     def goes(self, name: str, revision: int = 0) -> bool:
-        """Whether it is news that this is gone; uncounted, the name may come again at once."""
+        """Apply a removal; return whether it is not outdated.
+
+        After a removal without a revision, any message may add the name again.
+        """
         if revision == 0:
             self._last.pop(name, None)
             return True
@@ -61,13 +64,16 @@ class Revisions:
         return True
 
     def ends(self, name: str) -> None:
-        """This is gone by our own doing, and what came before it comes no more."""
+        """Apply a removal of our own (an eviction); earlier messages no longer apply."""
         if name not in self._gone:
             self._note(name, self.of(name) + 1)
             self._gone.add(name)
 
     def leaves(self, names: Iterable[str], revision: int) -> list[str]:
-        """Of these names, those that are gone: by a counted removal, or by our own doing."""
+        """Apply removals; return the names that are removed, now or before.
+
+        Without a revision they count as removals of our own (`ends`).
+        """
         if revision:
             return [name for name in names if self.goes(name, revision) or name in self._gone]
         for name in (names := list(names)):
@@ -75,7 +81,7 @@ class Revisions:
         return names
 
     def learn(self, revisions: Iterable[tuple[str, int]]) -> None:
-        """What another one knew."""
+        """Merge revisions of another instance."""
         for name, revision in revisions:
             self._note(name, max(revision, self.of(name)))
 
@@ -92,6 +98,6 @@ class Revisions:
 
 
 def newer_nodes(nodes: NodeList, revision: int, known: Revisions) -> NodeList:
-    """The nodes that are not older than what is known."""
+    """Apply additions of nodes; return the nodes that are not outdated."""
     places = known.coming(nodes.names, revision)
     return nodes if places is None else nodes.at(np.array(places, dtype=np.intp))

@@ -1,7 +1,7 @@
-"""A run: what goes in, how it is carried out, and what comes out.
+"""A run: its inputs, plan, progress and outcome.
 
-The command line makes `RunInputs` and a `RunPlan`; a `Launcher` (the actors, which the core does
-not know) carries it out.
+The command line makes `RunInputs` and a `RunPlan`; a `Launcher` executes the run (on actors, which
+the core does not import).
 """
 
 from __future__ import annotations
@@ -41,17 +41,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """How a run is carried out; travels to every actor once, when it is built.
+    """Settings and configuration of a run; sent to every actor once, when it is built.
 
     config_text: the KubeSchedulerConfiguration as written, "" for the default one.
     log_dir: folder of the actors' structured logs, "" for none.
-    plugins: dotted paths of a user's plugins, and plugin_dir where their modules may lie beside
-    the installed packages: every process imports them by itself.
-    digest: of the inputs and of what decides placements, for the journal; "" where there is none.
-    resume: go on with the run in the journal, or read what came of it where it ended.
-    first_epoch: of all actors; beyond those of earlier processes of the same run.
-    directory: where relative file names in the configuration belong: actors work elsewhere.
-    marks: folder in which processes mark which plugin they call; "" where none does.
+    plugins: dotted paths of a user's plugins. Every process imports them itself, from the installed
+    packages or from plugin_dir.
+    digest: of the inputs and settings that decide placements, for the journal; "" without one.
+    resume: continue the run in the journal, or read its outcome if it ended.
+    first_epoch: of all actors; higher than the epochs of earlier processes of the same run.
+    directory: base of relative file names in the configuration, since actors have other working
+    directories.
+    marks: folder in which processes mark the plugin that they call; "" for none.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -69,23 +70,23 @@ class RunPlan:
 
     @property
     def limits(self) -> Limits:
-        """Bounds of one message."""
+        """The limits of one message."""
         return Limits(max_bytes=self.settings.bounds.message_max_bytes)
 
     def config(self) -> SchedulerConfig:
-        """The configuration. ConfigError where it is wrong."""
+        """Return the configuration. ConfigError if it is invalid."""
         if not self.config_text:
             return default_config()
         return self.loaded_config().config
 
     def loaded_config(self) -> LoadedConfig:
-        """The configuration as written, with its document. ConfigError where it is wrong."""
+        """Return the configuration as written, with its document. ConfigError if it is invalid."""
         kinds = self.user_plugins().items()
         points = tuple((name, tuple(sorted(extension_points(kind)))) for name, kind in kinds)
         return _loaded(self.config_text, self.config_source, points)
 
     def user_plugins(self) -> dict[str, type[Plugin]]:
-        """The user's plugins by name. InputError for one that cannot be imported here."""
+        """Return the user's plugins by name. InputError for one that cannot be imported here."""
         if not self.plugins:
             return {}
         from roadstead.framework.user_plugins import load_plugins
@@ -93,11 +94,11 @@ class RunPlan:
         return load_plugins(self.plugins, self.plugin_dir)
 
     def plugin_classes(self) -> dict[str, type[Plugin]]:
-        """The in-tree plugins and the user's by name. InputError as `user_plugins` has it."""
+        """Return in-tree and user's plugins by name. InputError as for `user_plugins`."""
         return {**in_tree_classes(), **self.user_plugins()}
 
     def binding_profiles(self) -> frozenset[str]:
-        """Scheduler names of the profiles whose pods have their claims bound where they go."""
+        """Return the scheduler names of profiles that bind the claims of their pods."""
         kinds = self.plugin_classes()
         return frozenset(
             profile.scheduler_name
@@ -106,7 +107,7 @@ class RunPlan:
         )
 
     def registry(self) -> Registry:
-        """The in-tree plugins and the user's."""
+        """Return the registry of in-tree and user's plugins."""
         registry = in_tree_registry()
         if not self.plugins:
             return registry
@@ -119,7 +120,7 @@ class RunPlan:
 def _loaded(
     text: str, source: str, points_of_plugins: tuple[tuple[str, tuple[str, ...]], ...]
 ) -> LoadedConfig:
-    """A configuration, read once for all parts of a process that ask for it."""
+    """Load a configuration, once for a process."""
     # The schema and YAML take a third of a second: only a run with a configuration needs them.
     from roadstead.config.load import load_config
 
@@ -129,9 +130,9 @@ def _loaded(
 def build_profiles(
     plan: RunPlan, classes: PodClasses, members: GroupMembers | None = None
 ) -> dict[str, Profile]:
-    """The profiles of a plan by scheduler name, built for one process.
+    """Build the profiles of a plan, by scheduler name, for one process.
 
-    members: the gangs' pods, where this process keeps count of them.
+    members: the pods of gangs, if this process counts them.
     """
     registry = plan.registry()
     handle = Handle(classes, plan.cluster, members=members or GroupMembers())
@@ -139,7 +140,7 @@ def build_profiles(
 
 
 def check_schedulers(plan: RunPlan) -> None:
-    """InputError where schedulers are told by profile and a profile has none, or is not there."""
+    """InputError if schedulers are set by profile and a profile has none, or does not exist."""
     served = dict.fromkeys(plan.settings.scheduler_profiles)
     if "" in served:
         return
@@ -157,9 +158,9 @@ def check_schedulers(plan: RunPlan) -> None:
 
 
 def build_node_search(plan: RunPlan, caller_of: CallerOf | None = None) -> NodeSearch | None:
-    """Sampling and extenders of a plan; None where every feasible node is scored.
+    """Return sampling and extenders of a plan; None without either, so all nodes are evaluated.
 
-    caller_of: reaches extenders, over HTTP unless told otherwise. InputError for an extender that
+    caller_of: makes the callers of extenders; over HTTP by default. InputError for an extender that
     cannot be reached as configured.
     """
     config = plan.config()
@@ -167,7 +168,7 @@ def build_node_search(plan: RunPlan, caller_of: CallerOf | None = None) -> NodeS
     if not shares and not config.extenders:
         return None
     if caller_of is None:
-        # TLS and HTTP take time to import that few runs need.
+        # Few runs have extenders; HTTP and TLS take time to import.
         from roadstead.extenders.http import HttpCaller
 
         caller_of = HttpCaller
@@ -180,7 +181,7 @@ def build_node_search(plan: RunPlan, caller_of: CallerOf | None = None) -> NodeS
 
 @dataclass(frozen=True, slots=True)
 class RunInputs:
-    """Nodes as the API server would list them, pods that run (with their node), pods that wait."""
+    """Nodes as the API server would list them, running pods with their nodes, and pending pods."""
 
     nodes: Sequence[NodeFacts]
     running: tuple[tuple[PodIdentity, PodFacts, str], ...] = ()
@@ -189,7 +190,7 @@ class RunInputs:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is; phase is a few words. note: a line of its own, and nothing but that."""
+    """Progress of a run; phase is a few words. note: a line for the user, without progress."""
 
     phase: str = ""
     placed: int = 0
@@ -200,7 +201,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What a run decided. scheduling_s: first pod submitted to last one decided."""
+    """Decisions of a run. scheduling_s: from the first submitted pod to the last decision."""
 
     placements: tuple[Placement, ...]
     pending: tuple[PendingPod, ...]
@@ -211,30 +212,30 @@ class RunOutcome:
 
 
 class Launcher(Protocol):
-    """Carries out runs on actors."""
+    """Executes runs on actors."""
 
     def prepare(self, settings: Settings, log_dir: str) -> None:
-        """Begins what takes long to start, while inputs are read; a run may come or not."""
+        """Start the runtime in the background, before inputs are read; a run need not follow."""
         ...
 
     def run(
         self, inputs: RunInputs, plan: RunPlan, progress: Callable[[Progress], None]
     ) -> RunOutcome:
-        """Schedules everything. RoadsteadError with a clear text if it cannot be ended."""
+        """Schedule all inputs and return the outcome. RoadsteadError if the run fails."""
         ...
 
     def finish(self, plan: RunPlan) -> None:
-        """The outcome of `run` is written: until this is called, the run can be resumed."""
+        """Mark that the outcome of `run` is written; until then, the run can be resumed."""
         ...
 
     def trial(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> Trial:
-        """Schedules everything and measures it, set up as the conflict lab says."""
+        """Schedule all inputs and measure the run, with the setup of the conflict lab."""
         ...
 
     def explain(
         self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Callable[[Progress], None]
     ) -> Explanation:
-        """Schedules all pending pods but `pod`, then explains `pod` on what is left."""
+        """Schedule the pending pods of the inputs, then explain `pod` on the remaining room."""
         ...
 
     def explain_pending(
@@ -244,7 +245,7 @@ class Launcher(Protocol):
         pods: Sequence[Pod],
         progress: Callable[[Progress], None],
     ) -> tuple[Explained, ...]:
-        """Schedules the pending pods of the inputs, then explains those of `pods` not placed."""
+        """Schedule the pending pods of the inputs, then explain those of `pods` not placed."""
         ...
 
     def bench(
@@ -256,5 +257,5 @@ class Launcher(Protocol):
         timeout_s: float,
         profiles: bool = False,
     ) -> Benched:
-        """Carries out a benchmark's script and measures it. timeout_s: how long pods may take."""
+        """Execute a benchmark's script and measure it. timeout_s: how long to wait for pods."""
         ...

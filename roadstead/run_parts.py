@@ -1,6 +1,6 @@
-"""Builds the parts of a run from its plan: queue, cache state, binder.
+"""Builders of the parts of a run from its plan: queue, cache state, binder.
 
-The actors build theirs by it, each in its process, and `LocalRun` all of them in one.
+Each actor calls one of them in its process, and `LocalRun` all of them in one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from roadstead.run import RunPlan, build_profiles
 
 
 def build_queue(plan: RunPlan) -> SchedulingQueue:
-    """The empty queue of a run."""
+    """Return the empty queue of a run."""
     settings, config, members = plan.settings, plan.config(), GroupMembers(is_known=True)
     return SchedulingQueue(
         build_profiles(plan, PodClasses(), members=members),
@@ -36,7 +36,7 @@ def build_queue(plan: RunPlan) -> SchedulingQueue:
 
 
 def build_cluster_state(plan: RunPlan) -> ClusterState:
-    """The cluster of a run as its cache knows it, without nodes."""
+    """Return the cluster state of a run's cache, without nodes."""
     return ClusterState.empty(
         plan.cluster.storage,
         plan.binding_profiles(),
@@ -46,7 +46,7 @@ def build_cluster_state(plan: RunPlan) -> ClusterState:
 
 
 def build_binder(plan: RunPlan, journal: Journal) -> Binder:
-    """The binder of a run, recovered from its journal where that holds records."""
+    """Return the binder of a run, recovered from its journal if that has records."""
     store = TableStore()
     return Binder(
         store,

@@ -1,4 +1,4 @@
-"""For tests of plugins: small nodes and pods, one question, and every check of `plugin test`.
+"""Helpers for tests of plugins: small nodes and pods, one request, and all of `plugin test`.
 
 few, many = node("few"), node("many")
 told = ask("few_pods:FewPods", pod(), {few: [pod()], many: [pod()] * 50})
@@ -30,7 +30,7 @@ def node(
     resources: Mapping[str, int] | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> NodeFacts:
-    """A node without pods; `resources` are further ones."""
+    """Return a node without pods; `resources` are added to CPU and memory."""
     allocatable = {"cpu": cpu_milli, "memory": memory_bytes, **(resources or {})}
     return NodeFacts(
         name=name,
@@ -47,7 +47,7 @@ def pod(
     resources: Mapping[str, int] | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> PodFacts:
-    """A pod of one container; `resources` are what else it requests."""
+    """Return a pod of one container; `resources` are added to its requests of CPU and memory."""
     requests = {"cpu": cpu_milli, "memory": memory_bytes, **(resources or {})}
     return PodFacts(
         labels=tuple(sorted((labels or {}).items())),
@@ -64,9 +64,9 @@ def ask(
     fleet: Mapping[NodeFacts, Sequence[PodFacts]],
     args: Mapping[str, object] | None = None,
 ) -> Answers:
-    """What a plugin says of a pod on a fleet: the pods on each node, rows in their order.
+    """Return a plugin's results for a pod on a fleet: nodes, in row order, with their pods.
 
-    path: `module:Class`. args: as a configuration has them. InputError where either is wrong.
+    path: `module:Class`. args: as in a configuration. InputError if either is wrong.
     """
     table = NodeTable()
     for facts, pods in fleet.items():
@@ -77,7 +77,7 @@ def ask(
 
 
 def check_plugin(path: str, args: Mapping[str, object] | None = None) -> None:
-    """AssertionError with every check of `roadstead plugin test` that fails."""
+    """Run the checks of `roadstead plugin test`; AssertionError with all that fail."""
     subject = subject_of(choose_plugins([path]), args)
     checks = run_checks(subject, [sample_fleet(seed) for seed in range(SEEDS)])
     failed = [f"{each.name}: {each.text}" for each in checks if each.outcome is Outcome.FAILED]

@@ -1,8 +1,8 @@
-"""Transitions as data: what every state machine of the core stands on.
+"""Transition tables as data, for every state machine of the core.
 
-A machine is a table `(state, event) -> state`. `follow` is the only way along it: it answers the
-arrow to go, or raises and has touched nothing. An error tells the short history of its subject, so
-that one line of a log says how things came to this (the idea of dask's worker state machine).
+A machine is a table `(state, event) -> state`. `follow` looks up a transition (an arrow), or raises
+with nothing changed. The error contains the recent history of its subject, so that one line of a
+log explains the failure (an idea of dask's worker state machine).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Event = TypeVar("Event", bound=StrEnum)
 SubjectT = TypeVar("SubjectT")
 
 HISTORIES_MAX = 4096
-"""Histories that one arrow remembers to have made, so that a million subjects share a few."""
+"""Extended histories that one arrow caches, so that a million subjects share a few tuples."""
 
 History = tuple[str, ...]
 """The last steps of one subject, oldest first; each is `event→state`."""
@@ -29,14 +29,14 @@ History = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Arrow(Generic[State]):
-    """One allowed transition: where it leads, and its line in a history."""
+    """One allowed transition: its target state, and its step in a history."""
 
     target: State
     step: str
     _extended: dict[History, History] = field(default_factory=dict, repr=False, compare=False)
 
     def extend(self, history: History) -> History:
-        """The history with this step, never longer than `HISTORY_MAX_STEPS`."""
+        """Return the history with this step appended, at most `HISTORY_MAX_STEPS` long."""
         found = self._extended.get(history)
         if found is None:
             if len(self._extended) >= HISTORIES_MAX:
@@ -62,20 +62,20 @@ class TransitionTable(Generic[State, Event]):
         return (state, event) in self._arrows
 
     def follow(self, name: str, state: State, event: Event, history: History) -> Arrow[State]:
-        """The arrow of `event` in `state`; raises IllegalTransitionError where there is none."""
+        """Return the arrow of `event` in `state`. IllegalTransitionError if there is none."""
         arrow = self._arrows.get((state, event))
         if arrow is None:
             raise self.illegal(name, state, event, history)
         return arrow
 
     def walk(self, *events: Event) -> Walk[State, Event]:
-        """Takes subjects along the same events, one after another."""
+        """Return a walk, which applies the same events to many subjects."""
         return Walk(self, events)
 
     def illegal(
         self, name: str, state: State, event: Event, history: History, why: str = ""
     ) -> IllegalTransitionError:
-        """The error for an event that is refused, with what the subject went through."""
+        """Return the error for a refused event, with the subject's history."""
         story = ", ".join(history) if history else "nothing"
         reason = f" ({why})" if why else ""
         return IllegalTransitionError(
@@ -85,7 +85,7 @@ class TransitionTable(Generic[State, Event]):
 
 
 class Subject(Protocol[State]):
-    """What stands in a state; `uid` names it in errors."""
+    """An object with a state; `uid` names it in errors."""
 
     state: State
     history: History
@@ -95,7 +95,7 @@ class Subject(Protocol[State]):
 
 
 class Moved(NamedTuple, Generic[State]):
-    """Subjects from `start` to before `stop` went from one state to another."""
+    """A move of the subjects `start` to `stop - 1` from one state to another."""
 
     was: State
     to: State
@@ -103,13 +103,13 @@ class Moved(NamedTuple, Generic[State]):
     stop: int
 
     def among(self, subjects: Sequence[SubjectT]) -> Sequence[SubjectT]:
-        """Those of all subjects that went this way."""
+        """Return the subjects of this move, given all subjects."""
         is_all = self.stop - self.start == len(subjects)
         return subjects if is_all else subjects[self.start : self.stop]
 
 
 class Walk(Generic[State, Event]):
-    """The way of many subjects along the same events: those that stand alike go alike."""
+    """The same events for many subjects; the last result is cached for equal state and history."""
 
     __slots__ = ("_events", "_from", "_history", "_table", "_to")
 
@@ -121,7 +121,7 @@ class Walk(Generic[State, Event]):
         self._to: tuple[State, History]
 
     def follow(self, name: str, state: State, history: History) -> tuple[State, History]:
-        """Where a subject comes to; raises as the table does."""
+        """Return a subject's state and history after the events; raises as the table does."""
         if state is self._from and history is self._history:
             return self._to
         target, story = state, history
@@ -132,8 +132,10 @@ class Walk(Generic[State, Event]):
         return self._to
 
     def move(self, subjects: Sequence[Subject[State]]) -> list[Moved[State]]:
-        """Takes subjects, each there once, where they come to; those next to each other that went
-        the same way are told together. Raises as the table does, with nothing changed."""
+        """Apply the events to distinct subjects; consecutive equal moves are returned as one.
+
+        Raises as the table does, with nothing changed.
+        """
         if not subjects:
             return []
         was, story = subjects[0].state, subjects[0].history

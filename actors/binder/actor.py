@@ -1,4 +1,4 @@
-"""The binder's shell: messages to calls of `Binder` and back, in the order of the batches."""
+"""BinderActor: the shell around `Binder`; it keeps each scheduler's batches in order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from roadstead.run_parts import build_binder
 
 
 class BinderActor:
-    """Commits binds in order. `journal` is the seam where they become durable."""
+    """The binder of a run. `journal` makes its binds durable; by default, as the plan says."""
 
     def __init__(self, plan: RunPlan, directory: Directory, journal: Journal | None = None) -> None:
         self.binder = build_binder(plan, journal or open_journal(plan))
@@ -54,36 +54,36 @@ class BinderActor:
         self._verifying_s = 0.0
 
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
-        """Nodes appear."""
+        """Add or change nodes."""
         self.binder.add_nodes(batch.nodes, batch.revision)
         return NOTHING
 
     async def add_running(self, batch: RunningPods) -> Nothing:
-        """Pods that run already: bound from the start."""
+        """Add pods that run already; they count as bound."""
         self.binder.add_running(batch.pods.keyed(), batch.nodes, batch.pods.revision)
         return NOTHING
 
     async def add_pending(self, batch: PodBatch) -> Nothing:
-        """Pods that may be bound from now on."""
+        """Add pods that may be bound from now on."""
         self.binder.add_pending(list(batch.keyed()), batch.revision)
         return NOTHING
 
     async def remove_nodes(self, gone: NodeNames) -> Nothing:
-        """Nodes disappear; their pods stay bound to them."""
+        """Remove nodes; their pods stay bound to them."""
         self.binder.remove_nodes(gone.names, gone.revision)
         return NOTHING
 
     async def update_pods(self, batch: PodBatch) -> StandingPage:
-        """Pods are other than they were, bound or not; those that are gone stay so."""
+        """Change pods, bound or pending; deleted ones stay deleted. Return those that exist."""
         records = self.binder.update_pods(list(batch.keyed()), batch.revision)
         return page_of(records, len(records), batch.revision)
 
     async def delete_pods(self, gone: PodsGone) -> PodBatch:
-        """Pods are gone from the cluster, bound or not. Those that came again are left out."""
+        """Delete pods, bound or pending. Return those that are deleted now, or were before."""
         return keyed_batch(self.binder.delete_pods(gone.uids, gone.revision), gone.revision)
 
     async def bind(self, batch: BindBatch) -> BindAnswers:
-        """Commits a batch; the answers of its tokens, in their order."""
+        """Commit a batch; return the answers of its tokens, in order."""
         await self._order.turn(batch.owner, batch.epoch, batch.number)
         started = time.perf_counter()
         requests = _requests(batch)
@@ -96,77 +96,77 @@ class BinderActor:
         return answers
 
     async def evict(self, ask: Evict) -> Evicted:
-        """Takes pods from the cluster; those that are not bound yet will never be."""
+        """Evict pods; those that are not bound yet never will be."""
         gone = self.binder.evict(ask.uids, ask.preemptors)
         log("binder", "evicted", pods=len(gone), preemptors=len(set(ask.preemptors)))
         return Evicted(keyed_batch(gone))
 
     async def preempted(self, ask: PageAsk) -> PreemptedPage:
-        """Evicted pods in the order of their eviction, a page at a time."""
+        """Return evicted pods in the order of their eviction, page by page."""
         return self._answers.preempted_page(ask)
 
     async def bound(self, ask: PageAsk) -> BoundPage:
-        """Committed binds in commit order, a page at a time."""
+        """Return committed binds in commit order, page by page."""
         return self._answers.bound_page(ask)
 
     async def commits(self, ask: PageAsk) -> CommitPage:
-        """When binds were acknowledged, a page at a time."""
+        """Return when binds were acknowledged, page by page."""
         return self._answers.commits_page(ask)
 
     async def revisions(self, _: Nothing) -> Revised:
-        """The last change of each node and pod that changed."""
+        """Return the last revision of each node and pod that changed."""
         return self._answers.revisions()
 
     async def nodes_page(self, ask: PageAsk) -> NodesPage:
-        """Nodes in the order in which they came."""
+        """Return nodes in the order in which they were added, page by page."""
         return self._answers.nodes_page(ask)
 
     async def standing_page(self, ask: PageAsk) -> StandingPage:
-        """Pods that are here, in the order in which they came."""
+        """Return pods that exist, in the order in which they were added, page by page."""
         return self._answers.pods_page(ask)
 
     async def standing(self, ask: Uids) -> Words:
-        """What became of pods."""
+        """Return the node of each pod; "" if it is pending, None if it is unknown."""
         return Words(self.binder.standing(ask.uids))
 
     async def resolve(self, ask: Attempts) -> Words:
-        """What became of attempts, for good: those that committed nothing never will.
+        """Resolve attempts and answer like `standing`; uncommitted attempts never commit later.
 
-        BinderHaltedError where that could not be made durable.
+        BinderHaltedError if that could not be made durable.
         """
         return Words(self.binder.resolve(ask.uids, ask.tokens))
 
     async def fence_owner(self, owner: Owner) -> Nothing:
-        """Earlier lives of a scheduler commit nothing any more, also after a recovery.
+        """Refuse binds of a scheduler's earlier incarnations, also after a recovery.
 
-        BinderHaltedError where that could not be made durable.
+        BinderHaltedError if that could not be made durable.
         """
         self.binder.fence(owner.name, owner.epoch)
         return NOTHING
 
     async def evicted_pods(self, _: Nothing) -> PodBatch:
-        """All that was evicted, see `Binder.evicted`."""
+        """Return all evicted pods; see `Binder.evicted`."""
         return keyed_batch(self.binder.evicted())
 
     async def storage_log(self, _: Nothing) -> StorageLog:
-        """All that commits changed of claims and volumes."""
+        """Return all changes that commits made to claims and volumes."""
         return StorageLog(tuple(self.binder.volumes.log))
 
     async def end_run(self, ends: RunEnds) -> Nothing:
-        """All is decided, and the outcome is kept; coming twice, the last one counts.
+        """Record that the run ended and its outcome is written; the last copy counts.
 
-        BinderHaltedError where that cannot be made durable.
+        BinderHaltedError if that cannot be made durable.
         """
         self.binder.end_run(ends.digest)
         return NOTHING
 
     async def stop(self, _: Nothing) -> Nothing:
-        """End the journal and leave it to others: nothing is committed any more."""
+        """End and release the journal; nothing is committed any more."""
         self.binder.end()
         return NOTHING
 
     def crashed(self) -> None:
-        """The folder is free for the next life."""
+        """Release the journal's folder for the next incarnation."""
         self.binder.close()
 
     async def status(self, _: Nothing) -> ActorStatus:
@@ -180,7 +180,7 @@ class BinderActor:
 
 
 def _requests(batch: BindBatch) -> list[BindRequest]:
-    """What a batch asks for, one by one."""
+    """Return the bind request of each pod of a batch."""
     nothing_read, no_transactions = (0,) * len(batch.nodes), ("",) * len(batch.nodes)
     rows = zip(
         batch.pods.keyed(),
@@ -197,7 +197,7 @@ def _requests(batch: BindBatch) -> list[BindRequest]:
 
 
 def open_journal(plan: RunPlan) -> Journal:
-    """The journal of a run, which may hold its beginning. JournalError where it is in use."""
+    """Open the journal of a run, new or from an earlier process. JournalError if it is in use."""
     folder = plan.settings.journal
     if folder is None:
         return NullJournal()

@@ -1,4 +1,4 @@
-"""BinderAnswers: what the binder has of pods and nodes, as it travels, page by page."""
+"""BinderAnswers: pages of the binder's pods, nodes and commits as messages."""
 
 from __future__ import annotations
 
@@ -23,48 +23,48 @@ from roadstead.facts.pod import identity_of
 
 
 class BinderAnswers:
-    """Reads of a binder."""
+    """Read requests to a binder."""
 
     def __init__(self, binder: Binder) -> None:
         self._binder = binder
 
     def revisions(self) -> Revised:
-        """The last change of each node and pod that changed."""
+        """Return the last revision of each node and pod that changed."""
         return Revised(self._binder.nodes_known.all(), self._binder.pods_known.all())
 
     def nodes_page(self, ask: PageAsk) -> NodesPage:
-        """Nodes in the order in which they came."""
+        """Return nodes in the order in which they were added."""
         nodes = self._binder.core.placements.nodes
         page = [nodes[name] for name in islice(nodes, ask.start, ask.start + ask.count)]
         return NodesPage(NodeList.of(page), len(nodes), self._binder.nodes_known.latest)
 
     def pods_page(self, ask: PageAsk) -> StandingPage:
-        """Pods that are here, in the order in which they came."""
+        """Return pods that exist, in the order in which they were added."""
         pods = self._binder.core.pods.here
         page = list(islice(pods.values(), ask.start, ask.start + ask.count))
         return page_of(page, len(pods), self._binder.pods_known.latest)
 
     def bound_page(self, ask: PageAsk) -> BoundPage:
-        """Committed binds in commit order."""
+        """Return committed binds in commit order."""
         bound = self._binder.outcomes.bound
         page = list(islice(bound.items(), ask.start, ask.start + ask.count))
         uids, nodes = tuple(uid for uid, _ in page), tuple(node for _, node in page)
         return BoundPage(uids, nodes, len(bound))
 
     def preempted_page(self, ask: PageAsk) -> PreemptedPage:
-        """Evicted pods in the order of their eviction."""
+        """Return evicted pods in the order of their eviction."""
         gone = self._binder.outcomes.preempted
         return PreemptedPage(tuple(gone[ask.start : ask.start + ask.count]), len(gone))
 
     def commits_page(self, ask: PageAsk) -> CommitPage:
-        """When binds were acknowledged."""
+        """Return when binds were acknowledged."""
         commits = self._binder.commits
         uids, times = commits.page(ask.start, ask.count)
         return CommitPage(tuple(uids), tuple(times), commits.total, time.monotonic())
 
 
 def page_of(page: Sequence[PodRecord], total: int, revision: int) -> StandingPage:
-    """Pods that are here, as others learn of them."""
+    """Return a page of pods with their nodes as a message."""
     batch = pod_batch((identity_of(pod.uid, pod.key), pod.facts) for pod in page)
     return StandingPage(
         replace(batch, revision=revision),
@@ -75,5 +75,5 @@ def page_of(page: Sequence[PodRecord], total: int, revision: int) -> StandingPag
 
 
 def keyed_batch(pods: Iterable[KeyedPod], revision: int = 0) -> PodBatch:
-    """Pods as they travel, in order."""
+    """Return pods as a message, in order."""
     return pod_batch(((identity_of(uid, key), facts) for uid, key, facts in pods), revision)

@@ -1,8 +1,9 @@
-"""Batches of one scheduler are committed in the order in which they were decided.
+"""Order of a scheduler's batches: they are committed in the order in which they were decided.
 
-A later batch may rest on what an earlier one takes or leaves: overtaken, it is refused and its
-pods are tried again. Sending waits for the batch before, the binder for the number before; neither
-waits for long, since a message may be lost, and order is no promise.
+A later batch may depend on the placements or evictions of an earlier one; if it overtakes that
+batch, it is refused and its pods are tried again. The scheduler waits for the previous batch before
+it sends one, and the binder waits for the previous number. Both waits are short, because a message
+may be lost: the order is likely, not guaranteed.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ import contextlib
 from dataclasses import dataclass, field
 
 HOLD_S = 0.05
-"""How long a batch waits for the one before it: many times what a message takes."""
+"""How long a batch waits for the previous one: many times the delay of a message."""
 
 MAX_HELD = 64
-"""Batches of one scheduler that wait at the binder; more are taken as they come."""
+"""Batches of one scheduler that may wait at the binder; further ones do not wait."""
 
 
 class SendOrder:
-    """A scheduler's part: numbers its batches, from 1, as they were decided."""
+    """The scheduler's side: numbers its batches, from 1, in the order of their decision."""
 
     def __init__(self) -> None:
         self._last: asyncio.Event | None = None
         self._number = 0
 
     def begin(self) -> Turn:
-        """The turn of the next batch; to be called in the order in which batches are decided."""
+        """Return the turn of the next batch; call it in the order in which batches are decided."""
         turn = Turn(self, self._last)
         self._last = turn.over
         return turn
@@ -38,14 +39,14 @@ class SendOrder:
 
 @dataclass(slots=True)
 class Turn:
-    """The turn of one batch. `over` is set once it was sent, or will not be."""
+    """The turn of one batch. `over` is set when the batch is sent, or will not be sent."""
 
     order: SendOrder
     before: asyncio.Event | None
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def comes(self) -> int:
-        """The number of the batch, once the one before is on its way, or late."""
+        """Return the number of the batch, once the previous one is sent, or `HOLD_S` is over."""
         if self.before is not None and not self.before.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(HOLD_S):
@@ -57,7 +58,7 @@ class Turn:
 
 @dataclass(slots=True)
 class _Stream:
-    """Batches of one life of a scheduler. next: the number that is due."""
+    """Batches of one incarnation of a scheduler. next: the number that is due."""
 
     epoch: int
     next: int = 1
@@ -65,13 +66,16 @@ class _Stream:
 
 
 class BindOrder:
-    """The binder's part: holds a batch back until those before it have come."""
+    """The binder's side: holds a batch back until the previous ones were received."""
 
     def __init__(self) -> None:
         self._streams: dict[str, _Stream] = {}
 
     async def turn(self, owner: str, epoch: int, number: int) -> None:
-        """Return when a batch is due, late, or comes a second time. 0: of no order."""
+        """Return when a batch is due, has waited `HOLD_S`, or is a second copy.
+
+        number: 0 for a batch without an order, which is due at once.
+        """
         stream = self._streams.get(owner)
         if stream is None or stream.epoch < epoch:
             stream = self._streams[owner] = _Stream(epoch)

@@ -1,1 +1,1 @@
-"""The cache actor: pods on nodes, assumed and confirmed, and the stream of changes of them."""
+"""The cache actor: assumed and confirmed pods on nodes, and the stream of their changes."""

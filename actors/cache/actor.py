@@ -1,4 +1,4 @@
-"""CacheActor: a shell around SchedulerCache, which streams what changes to all followers."""
+"""CacheActor: the shell around SchedulerCache; it streams changes to all followers."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from roadstead.storage.news import BoundVolumes
 
 
 class CacheActor:
-    """The cluster as the schedulers see it: bound pods, and those about to be bound.
+    """The cluster as the schedulers see it: nodes, bound and assumed pods.
 
-    Changes are numbered, and go to all followers: schedulers and workers. is_new: it takes the
-    place of another one. Followers are new, too, and get all at once when it has all (`restream`):
-    until then changes are only numbered.
+    Changes are numbered and sent to all followers: schedulers and workers. is_new: it replaces
+    another cache. Its followers are new, too: until `restream` sends one of them the whole state,
+    changes are only numbered.
     """
 
     def __init__(self, plan: RunPlan, directory: Directory, *, is_new: bool = False) -> None:
@@ -55,33 +55,33 @@ class CacheActor:
         self.recovery = CacheRecovery(self._cache, self.room, directory, call_s)
 
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
-        """Nodes appear; the first batches decide how zones are dealt to partitions."""
+        """Add or change nodes; the first batches decide how zones are assigned to partitions."""
         self._cache.add_nodes(batch.nodes, batch.revision)
         await self.stream.flush()
         return NOTHING
 
     async def add_running(self, batch: RunningPods) -> Nothing:
-        """Pods that run already."""
+        """Add pods that run already."""
         pods = batch.pods
         self._cache.add_running(pods.pods(), batch.nodes, pods.revision, pods.starts())
         await self.stream.flush()
         return NOTHING
 
     async def update_running(self, batch: RunningPods) -> Nothing:
-        """Pods change on their nodes. One that was evicted meanwhile does not come again."""
+        """Change pods on their nodes; a pod that was evicted meanwhile is not added again."""
         self._cache.update_running(batch.pods.pods(), batch.nodes, batch.pods.revision)
         await self.stream.flush()
         return NOTHING
 
     async def remove_nodes(self, gone: NodeNames) -> Nothing:
-        """Remove nodes; their pods no longer block others, which the queue learns."""
+        """Remove nodes, and report their pods to the queue: they no longer block others."""
         aside = self._cache.remove_nodes(gone.names, gone.revision)
         await self.stream.flush()
         await self.room.report(aside)
         return NOTHING
 
     async def assume(self, batch: AssumeBatch) -> Assumed:
-        """Counts pods on nodes ahead of their commits."""
+        """Count pods on nodes before their commits."""
         self.recovery.mind()
         rows = zip(batch.pods.keyed(), batch.nodes, batch.tokens, strict=True)
         assumptions = [Assumption(*pod, node, token) for pod, node, token in rows]
@@ -89,13 +89,13 @@ class CacheActor:
         return self._answer(outcome.refused, batch.known_changes, outcome.bound)
 
     async def settle(self, batch: Settle) -> Assumed:
-        """Ends assumptions: forgotten, or finished and confirmed."""
+        """Forget, finish or confirm assumptions."""
         freed = self._cache.settle(batch.forget, batch.finish, batch.confirm, batch.rows, clock_s())
         await self.room.report(freed)
         return self._answer((), batch.known_changes)
 
     async def nominate(self, batch: Nominations) -> Assumed:
-        """Pods are gone, and others are nominated to their nodes, or to none any more."""
+        """Remove evicted pods, and set or end nominations."""
         self._cache.nominate(batch.pods.pods(), batch.nodes, batch.preempts, batch.gone)
         return self._answer((), batch.known_changes)
 
@@ -109,46 +109,46 @@ class CacheActor:
         return Assumed(refused, self.stream.seq, bound, news)
 
     async def gone(self, pods: PodsGone) -> Nothing:
-        """Pods are gone; those that are counted, or nominated, are so no more."""
+        """Remove pods from the counts and the nominations."""
         self._cache.remove_pods(pods.uids, pods.revision)
         return NOTHING
 
     async def take_storage(self, message: StorageLog) -> Nothing:
-        """What commits changed of claims, for a cache that begins, and for its followers."""
+        """Load the changes that commits made to claims, for a new cache and its followers."""
         self._cache.load_storage(message.changes)
         return NOTHING
 
     async def take_revisions(self, known: Revised) -> Nothing:
-        """What of nodes and pods is older than this, is no news."""
+        """Learn revisions, so that older messages about nodes and pods are ignored."""
         self._cache.learn_revisions(known.nodes, known.pods)
         return NOTHING
 
     async def restream(self, ask: Restream) -> Nothing:
-        """All that the cluster holds, for a new follower; later changes come behind it."""
+        """Send the whole state to a new follower; later changes follow it."""
         await self.stream.fill(ask)
         return NOTHING
 
     async def nominated(self, _: Uids) -> Nominated:
-        """Who is nominated, as far as schedulers are told."""
+        """Return the nominations that the cache knows."""
         found = self.core.placements.nominated
         pods = [(PodIdentity(uid, pod.namespace, uid), pod) for uid, (_, pod) in found.items()]
         return Nominated(pod_batch(pods), tuple(node for node, _ in found.values()))
 
     async def assumed_by(self, owner: Owner) -> Uids:
-        """Pods that earlier lives of a scheduler assume."""
+        """Return the pods that earlier incarnations of a scheduler assumed."""
         return Uids(tuple(self._cache.assumed_by(owner.name, owner.epoch)))
 
     async def owner_ends(self, end: OwnerEnds) -> Nothing:
-        """A scheduler's earlier lives are over: what is bound is confirmed, the rest forgotten."""
+        """End a scheduler's earlier incarnations: confirm bound pods and forget the others."""
         await self.recovery.owner_ends(end)
         return NOTHING
 
     async def compare(self, _: Nothing) -> Differences:
-        """Differences from a cache made anew of what this one knows."""
+        """Return the differences from a cache rebuilt from scratch."""
         return Differences(tuple(self.recovery.compare()))
 
     def crashed(self) -> None:
-        """Nothing goes on."""
+        """Cancel all tasks."""
         self.stream.crashed()
         self.recovery.crashed()
 

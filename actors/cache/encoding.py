@@ -1,4 +1,4 @@
-"""ChangeEncoder: changes of the cluster as the batches that followers are sent."""
+"""ChangeEncoder: encodes changes of the cluster as batches for followers."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from roadstead.storage import StorageChange
 
 
 class ChangeEncoder:
-    """Adds to a change what only the cache knows: partitions, arrivals, keys, start times."""
+    """Encoder that adds the cache's data to changes: partitions, arrivals, keys, start times."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state, self._core, self._table = state, state.core, state.table
 
     def nodes(self, first_seq: int, nodes: NodeList) -> DeltaBatch:
-        """The last nodes of the table, which no follower knows."""
+        """Encode new nodes: the last ones of the table."""
         arrivals = self._table.arrivals[-len(nodes) :]
         return nodes_batch(first_seq, nodes, arrivals, self._parts_of(nodes.names))
 
     def _parts_of(self, node_names: Sequence[str]) -> tuple[int, ...]:
-        """The partition of each node; () where the nodes are not partitioned."""
+        """Return the partition of each node; () without partitions."""
         partitioning = self._state.partitioning
         if len(partitioning.sizes) == 1:
             return ()
         return tuple(map(partitioning.partition_of, node_names))
 
     def deltas(self, first_seq: int, deltas: Sequence[Delta]) -> DeltaBatch:
-        """Changes of nodes, pods and nominations."""
+        """Encode changes of nodes, pods and nominations."""
         nodes = [delta.node for delta in deltas if delta.node is not None]
         arrival, started_s = self._table.arrivals, self._state.started_s
         classes, places = ClassColumn(), {id(None): -1}
@@ -59,13 +59,13 @@ class ChangeEncoder:
         )
 
     def _keys_of(self, deltas: Sequence[Delta]) -> tuple[str, ...]:
-        """The names of pods that come, where they are other texts than the UIDs."""
+        """Return the keys of added pods whose key differs from the UID; "" otherwise."""
         coming, key_of = DeltaKind.ADD_POD, self._core.key_of
         keys = [key_of(each.uid) if each.kind is coming else "" for each in deltas]
         return tuple([k if k != d.uid else "" for k, d in zip(keys, deltas, strict=True)])
 
     def everything(self, seq: int) -> list[DeltaBatch]:
-        """The cluster as batches, numbered so that the last change bears the number `seq`."""
+        """Encode the whole cluster as batches, numbered so that `seq` is the last number."""
         deltas, changes = self._core.snapshot(), tuple(self._state.volumes.log)
         rows = self._state.versions.among(self._core.placements.nodes)
         first_seq = seq - len(deltas) - len(changes) - len(rows) + 1
@@ -77,7 +77,7 @@ class ChangeEncoder:
 
 
 def storage_batch(first_seq: int, changes: Sequence[StorageChange]) -> DeltaBatch:
-    """Changes of claims and volumes as they are streamed."""
+    """Encode changes of claims and volumes."""
     return DeltaBatch(
         first_seq,
         kinds=(STORAGE,) * len(changes),
@@ -91,7 +91,7 @@ def storage_batch(first_seq: int, changes: Sequence[StorageChange]) -> DeltaBatc
 
 
 def version_batch(first_seq: int, rows: Sequence[RowVersion]) -> DeltaBatch:
-    """New versions of rows as they are streamed."""
+    """Encode new versions of rows."""
     return DeltaBatch(
         first_seq,
         kinds=(VERSION,) * len(rows),

@@ -1,7 +1,7 @@
-"""The cache's part in a recovery: ends for attempts whose scheduler or time is over.
+"""The cache's part in a recovery: it ends attempts of replaced schedulers, and expired ones.
 
-It asks the binder about assumptions whose time is over (I6), and compares the cache with one made
-anew (upstream's cache debugger does so on SIGUSR2).
+It asks the binder about expired assumptions (I6). It also compares the cache with one rebuilt from
+scratch (upstream's cache debugger does so on SIGUSR2).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from roadstead.cache import BinderAnswer, SchedulerCache
 from roadstead.protocol.errors import RoadsteadError
 
 EXPIRY_S = 1.0
-"""How often the cache looks for assumptions whose time is over."""
+"""Interval between two searches for expired assumptions."""
 
 COMPARE_S = 60.0
-"""How often the cache compares itself with one made anew."""
+"""Interval between two comparisons with a cache rebuilt from scratch."""
 
 COMPARE_MOST = 100_000
-"""Nodes and pods beyond which it does so only when asked: nothing else goes on meanwhile."""
+"""Nodes plus pods up to which it compares on its own: a comparison blocks the actor."""
 
 
 class CacheRecovery:
-    """Ends attempts that nobody else ends."""
+    """Ends attempts whose scheduler does not end them."""
 
     def __init__(
         self, cache: SchedulerCache, room: RoomReports, directory: Directory, call_s: float
@@ -44,21 +44,21 @@ class CacheRecovery:
         self._minding: asyncio.Task[None] | None = None
 
     async def owner_ends(self, end: OwnerEnds) -> None:
-        """A scheduler's earlier lives are over: what is bound is confirmed, the rest forgotten."""
+        """End a scheduler's earlier incarnations: confirm bound pods and forget the others."""
         owner, nodes = end.owner, dict(zip(end.uids, end.nodes, strict=True))
         await self._room.report(self._cache.end_owner(owner.name, owner.epoch, nodes))
         if self._cache.orphaned_claims(owner.name, owner.epoch):
             await self._end_claims(owner)
 
     async def _end_claims(self, owner: Owner) -> None:
-        """What the binder committed of claims stays; the rest is free, as nobody asks for it."""
+        """Keep claims that the binder committed and free the others of the replaced scheduler."""
         binder = PatientRef(self._directory.find(BINDER))
         changes = (await binder.call(STORAGE_LOG, NOTHING, timeout_s=self._call_s)).changes
         committed = {claim.key for change in changes for claim in change.claims}
         self._cache.end_claims(owner.name, owner.epoch, committed)
 
     def mind(self) -> None:
-        """Begin to look after assumptions, once there can be any."""
+        """Start the task that expires assumptions, unless it runs."""
         if self._minding is None:
             self._minding = asyncio.create_task(self._mind(), name="cache expiry")
 
@@ -77,7 +77,7 @@ class CacheRecovery:
                 self._report(self._cache.differences())
 
     async def expire(self) -> None:
-        """Ask the binder about assumptions whose time is over; its answers end them."""
+        """Resolve expired assumptions by the binder's answers."""
         asks = self._cache.expire(clock_s())
         if not asks:
             return
@@ -93,7 +93,7 @@ class CacheRecovery:
         await self._room.report(outcome.freed)
 
     def compare(self) -> list[str]:
-        """Differences from a cache made anew of what this one knows, one line each."""
+        """Return the differences from a cache rebuilt from scratch, one line each."""
         lines = self._cache.differences()
         self._report(lines)
         return lines
@@ -104,6 +104,6 @@ class CacheRecovery:
         )
 
     def crashed(self) -> None:
-        """Nobody looks after assumptions any more."""
+        """Cancel the task that expires assumptions."""
         if self._minding is not None:
             self._minding.cancel()

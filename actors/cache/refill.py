@@ -1,8 +1,8 @@
-"""WorkerRefill: workers that missed a change of the stream are filled again, a few times.
+"""WorkerRefill: restores workers that missed a change of the stream, a few times.
 
-missed a change ──► pause ──► fill ──► filled: changes come behind it
+missed a change ──► pause ──► fill ──► filled: later changes follow
                       ▲         └── no answer, or another change is missed
-                      └──────────────┴──► after `TRIES`: left behind until another life of it
+                      └──────────────┴──► after `TRIES`: left behind until it is replaced
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from roadstead.actors.names import CACHE
 from roadstead.protocol.errors import RoadsteadError
 
 TRIES = 3
-"""How often a worker is filled again before it is left behind. Each try sends the whole cluster,
-and each message of it as often as any change: who answers none of them answers no asks either."""
+"""Number of fills before a worker is left behind. Each sends the whole cluster, and resends each
+message as often as a change: a worker that answers none of them answers no requests either."""
 
 PAUSE_S = 1.0
-"""How long a worker has to recover before each try: it has just missed a deadline."""
+"""Pause before each fill, in which the worker may recover: it has just missed a deadline."""
 
 
 class WorkerRefill:
-    """Fills one worker at a time, since the messages of a fill are the whole cluster.
+    """Fills workers one at a time, since each fill sends the whole cluster.
 
-    fill: sends a worker all that there is, or raises. is_behind: whether a worker is sent no
+    fill: sends a worker the whole state, or raises. is_behind: whether a worker receives no
     changes.
     """
 
@@ -37,7 +37,7 @@ class WorkerRefill:
         self._one = asyncio.Lock()
 
     def begin(self, name: str) -> None:
-        """Fill a worker again, unless that is under way."""
+        """Start to fill a worker again, unless that is under way."""
         if name not in self._tasks:
             self._tasks[name] = asyncio.create_task(self._run(name), name=f"refill {name}")
 
@@ -49,14 +49,15 @@ class WorkerRefill:
         try:
             await self._refill(name)
         finally:
-            # Not in a callback, which comes later: what is missed by then would begin nothing.
+            # Not in a done callback, which runs later: a change missed in between would begin no
+            # new fill.
             self._tasks.pop(name, None)
 
     async def _refill(self, name: str) -> None:
         for number in range(1, TRIES + 1):
             await asyncio.sleep(PAUSE_S)
             async with self._one:
-                # Another life of it was filled meanwhile.
+                # It was replaced and filled meanwhile.
                 if not self._is_behind(name):
                     return
                 try:
@@ -75,6 +76,6 @@ class WorkerRefill:
         log(CACHE, "worker left behind", worker=name, tries=TRIES)
 
     def crashed(self) -> None:
-        """Nobody is filled any more."""
+        """Cancel all fills."""
         for task in self._tasks.values():
             task.cancel()

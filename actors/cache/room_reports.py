@@ -1,4 +1,4 @@
-"""RoomReports: sends the queue the room on nodes that no scheduler reports as free."""
+"""RoomReports: reports freed room on nodes to the queue where no scheduler reports it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 
 
 class RoomReports:
-    """Sends reports to the queue; nothing where no pod left room."""
+    """Sender of reports to the queue; it sends none without pods."""
 
     def __init__(self, directory: Directory, call_s: float) -> None:
         self._directory, self._call_s = directory, call_s
 
     async def report(self, pods: Sequence[tuple[PodIdentity, PodFacts]]) -> None:
-        """Report pods that are counted on their nodes no more."""
+        """Report pods that are no longer counted on their nodes."""
         if not pods:
             return
         queue = PatientRef(self._directory.find(QUEUE))

@@ -1,10 +1,10 @@
-"""ChangeStream: the cache's numbered changes of the cluster, on their way to all followers.
+"""ChangeStream: numbers the cache's changes and sends them to all followers.
 
-change ──► number ──► every follower that is filled, workers by way of their `WorkerFeed`
-                          scheduler does not answer ──► `lost`: nothing is sent any more
+change ──► number ──► every follower that is filled, workers through their `WorkerFeed`
+                          scheduler does not answer ──► `lost`: nothing more is sent
                           worker does not answer ──► not filled: changes are only numbered,
                                                      and it is filled again after a pause
-fill ──► all that the cluster holds ──► filled: later changes come behind it
+fill ──► the whole cluster state ──► filled: later changes follow
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from roadstead.storage import StorageChange
 
 
 class ChangeStream:
-    """Sends `Changes` to schedulers and workers. encoder: makes batches of them.
+    """Implementation of `Changes` that sends to schedulers and workers. encoder: makes the batches.
 
-    seq: the number of the last change. lost: the failure of a scheduler that takes no changes; ""
-    for none. unfilled: followers that get nothing until they are filled (`fill`). is_new: that is
-    all of them, since they are new, too.
+    seq: number of the last change. lost: failure of a scheduler that did not apply a change; "" for
+    none. unfilled: followers that receive nothing until `fill`; with is_new all of them, since they
+    are new, too.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ChangeStream:
         self.seq = 0
         self.lost = ""
         self.unfilled = {*self.followers} if is_new else set()
-        # Of each follower's present life, and the last change that its last fill held.
+        # The epoch of each follower's incarnation, and the last change in its last fill.
         self._epochs = dict.fromkeys(self.followers, plan.first_epoch)
         self._filled_to = dict.fromkeys(self.followers, 0)
         self.refill = WorkerRefill(self._fill_again, self.unfilled.__contains__)
@@ -63,12 +63,12 @@ class ChangeStream:
         self._to_workers: set[asyncio.Task[None]] = set()
 
     async def flush(self) -> None:
-        """Wait until every scheduler has what was sent. RoadsteadError where one is lost."""
+        """Wait until every scheduler answered all changes. RoadsteadError if one is lost."""
         self._check()
         await asyncio.gather(*self._to_schedulers)
 
     def send(self, deltas: Sequence[Delta]) -> None:
-        """Send deltas without waiting for the replies. RoadsteadError where a scheduler is lost."""
+        """Send deltas without waiting for the replies. RoadsteadError if a scheduler is lost."""
         self._check()
         if deltas:
             self._start_sending(self._encoder.deltas(self.seq + 1, deltas))
@@ -83,7 +83,7 @@ class ChangeStream:
             self._start_sending(storage_batch(self.seq + 1, changes))
 
     def send_versions(self, rows: Sequence[RowVersion]) -> None:
-        """Send new versions of rows, behind the changes that they count."""
+        """Send new versions of rows, after the changes that they count."""
         if rows:
             self._start_sending(version_batch(self.seq + 1, rows))
 
@@ -102,7 +102,7 @@ class ChangeStream:
                 self._begin_sending(name, batch)
 
     def _begin_sending(self, name: str, batch: DeltaBatch) -> None:
-        # Nobody waits for workers: decisions do not rest on them.
+        # `flush` does not wait for workers: decisions do not depend on them.
         tasks = self._to_workers if name in self._feeds else self._to_schedulers
         changes = PackedChanges(self._packed(batch), self._epochs[name])
         task = asyncio.create_task(self._send(name, changes, batch.first_seq + batch.count - 1))
@@ -110,7 +110,7 @@ class ChangeStream:
         task.add_done_callback(tasks.discard)
 
     def _packed(self, batch: DeltaBatch) -> bytes:
-        """A batch as all followers get it, packed for the first of them."""
+        """Return a packed batch; it is packed once for all followers."""
         if self._last is None or self._last[0] is not batch:
             self._last = batch, PackedChanges.of(batch).data
         return self._last[1]
@@ -128,10 +128,10 @@ class ChangeStream:
             self._feeds[name].is_asked = answer.is_asked
 
     def _missed(self, name: str, seq: int, failure: RoadsteadError) -> None:
-        """A worker did not answer to a change. What it was filled with since may hold that.
+        """Begin to fill a worker again that did not answer a change.
 
-        One that is known to be behind is being filled, or was left behind: changes that were under
-        way when its last fill failed begin no further tries.
+        Nothing is needed if a later fill contained the change. Nor if the worker is unfilled: then
+        it is being filled, or was left behind, and late failures begin no further tries.
         """
         if seq <= self._filled_to[name] or name in self.unfilled:
             return
@@ -144,13 +144,15 @@ class ChangeStream:
         try:
             await self.fill(Restream(name, epoch))
         except RoadsteadError:
-            # Unless the supervisor has a new life of it filled by now.
+            # Unless the supervisor replaced the worker, which another fill then restores.
             if self._epochs[name] == epoch:
                 self._leave_out(name)
             raise
 
     async def fill(self, ask: Restream) -> None:
-        """Send all that the cluster holds to a follower; later changes come behind it."""
+        """Send the whole cluster state to a follower; later changes follow it."""
+        # All before the first await: from here on changes are sent to the follower, so that none
+        # is missed between its fill and the stream.
         self._drop_waiting(ask.follower)
         self.unfilled.discard(ask.follower)
         self._epochs[ask.follower] = max(ask.epoch, self._epochs[ask.follower])
@@ -172,7 +174,7 @@ class ChangeStream:
         self.unfilled.add(name)
 
     def _drop_waiting(self, name: str) -> None:
-        """What waits for a follower comes with its fill."""
+        """Drop a worker's waiting changes; its next fill contains them."""
         if name in self._feeds:
             self._feeds[name].drop()
 
@@ -182,7 +184,7 @@ class ChangeStream:
         return self._refs[name]
 
     def crashed(self) -> None:
-        """Nothing is sent any more."""
+        """Cancel all sends and fills."""
         for task in (*self._to_schedulers, *self._to_workers):
             task.cancel()
         for feed in self._feeds.values():

@@ -1,10 +1,11 @@
-"""WorkerFeed: changes on their way to one worker, at once or several in one message.
+"""WorkerFeed: the changes to be sent to one worker, at once or in groups.
 
-    change ──► the worker is asked at present, or nodes come ──► sent at once
-           └── nobody asks it ──► waits, `WAIT_S` at most ──► sent together with those behind it
+    change ──► the worker receives requests now, or nodes are added ──► sent at once
+           └── the worker is idle ──► waits, `WAIT_S` at most ──► sent with the next changes
 
-A message costs the cache more than the changes in it, and no decision rests on what a worker knows.
-What several workers wait for is joined once (`Joiner`).
+A message costs the cache more than the changes in it: with four workers, one message for each
+change took its process a third longer (SchedulingBasic). No decision depends on the state of a
+worker. Changes that several workers wait for are joined once (`Joiner`).
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from itertools import chain
 from roadstead.actors.messages import DeltaBatch
 
 WAIT_S = 1.0
-"""How long changes wait: the first question after a pause may find the worker so far behind."""
+"""How long changes wait; the first request after a pause may find the worker so far behind."""
 
 MOST_WAITING = 16_384
-"""Changes that wait, as many as one message may well hold."""
+"""Number of waiting changes from which they are sent, so that a message is not too large."""
 
 
 class WorkerFeed:
-    """What one worker is to be sent. send: sends one batch, without waiting for the answer.
+    """Buffer of one worker's changes. send: sends one batch, without waiting for the answer.
 
-    join: makes one batch of several. is_asked: whether schedulers ask the worker at present, as its
-    last answer said.
+    join: joins several batches into one. is_asked: whether the worker receives requests now,
+    according to its last answer.
     """
 
     def __init__(
@@ -38,9 +39,10 @@ class WorkerFeed:
         self.is_asked = False
 
     def take(self, batch: DeltaBatch) -> None:
-        """Changes that follow those before."""
+        """Send or buffer the next changes."""
         if batch.came:
-            # Loading a cluster: the batches are large, and workers have much to do with each.
+            # Nodes are added when a cluster is loaded: the batches are large, and each takes a
+            # worker long to apply.
             self._send_waiting()
             self._send(batch)
             return
@@ -51,7 +53,7 @@ class WorkerFeed:
             self._timer = asyncio.get_running_loop().call_later(WAIT_S, self._send_waiting)
 
     def drop(self) -> None:
-        """What waits is not sent: the worker gets it otherwise, or not at all."""
+        """Drop waiting changes: the worker receives them with a fill, or not at all."""
         self._waiting.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -65,13 +67,13 @@ class WorkerFeed:
 
 
 class Joiner:
-    """Joins batches of one stream, for one worker after another."""
+    """Join of batches of one stream, cached for the next worker."""
 
     def __init__(self) -> None:
         self._last: DeltaBatch | None = None
 
     def __call__(self, batches: Sequence[DeltaBatch]) -> DeltaBatch:
-        # A stream sends each number once: the same numbers are the same changes.
+        # A stream uses each number once, so the same numbers are the same changes.
         numbers = batches[0].first_seq, sum(each.count for each in batches)
         last = self._last
         if last is None or (last.first_seq, last.count) != numbers:
@@ -80,7 +82,7 @@ class Joiner:
 
 
 def together(batches: Sequence[DeltaBatch]) -> DeltaBatch:
-    """Batches that follow one another as one. No nodes come with them."""
+    """Join consecutive batches into one; none of them may have new nodes (`came`)."""
     first, *others = batches
     if not others:
         return first

@@ -1,4 +1,7 @@
-"""Messages between actors: who sends them, who receives them, what a second copy means."""
+"""Messages between actors: sender, receiver, and the effect of a second copy.
+
+The first line of each class says `sender → receiver`. Any message may be received twice.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""To the binder: what is to be committed or evicted, and what has been."""
+"""Messages to the binder: commits, evictions, and reads of both."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from roadstead.storage.news import BoundVolumes
 
 @dataclass(frozen=True, slots=True)
 class BindBatch:
-    """Scheduler → binder: commit these. The same token gets the same answer.
+    """Scheduler → binder: commit these pods. The same token gets the same answer.
 
-    volumes: of the attempts among them that bind claims. read_versions: of the nodes' rows, as they
-    were read, where they matter. transactions: what each pod is part of, all or nothing, or "";
-    none at all where each stands by itself. number: of the batch, see `bind_order`; 0 for none.
+    volumes: of the attempts that bind claims. read_versions: version of each node's row at the
+    decision, with `conflicts: version`. transactions: the all-or-nothing transaction of each pod,
+    "" for none; empty if no pod has one. number: of the batch, see `actors/binder/order.py`; 0
+    for a batch without an order.
     """
 
     owner: str
@@ -34,7 +35,7 @@ class BindBatch:
 
 @dataclass(frozen=True, slots=True)
 class BoundPage:
-    """Binder → client: committed binds in commit order: uid and node."""
+    """Binder → client: UID and node of committed binds, in commit order."""
 
     uids: tuple[str, ...]
     nodes: tuple[str, ...]
@@ -43,10 +44,9 @@ class BoundPage:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Scheduler → binder: take these pods from the cluster, each for another one.
+    """Scheduler → binder: evict these victims.
 
-    preemptors: namespace/name of the pod that gets the room, for each. Coming twice, the same pods
-    are gone.
+    preemptors: namespace/name of the preemptor of each. A second copy evicts no further pods.
     """
 
     uids: tuple[str, ...]
@@ -55,7 +55,7 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """Binder → scheduler: who is gone; pods that it never had are not among them."""
+    """Binder → scheduler: the pods that are evicted; pods that it never knew are left out."""
 
     gone: PodBatch
 
@@ -70,10 +70,11 @@ class PreemptedPage:
 
 @dataclass(frozen=True, slots=True)
 class CommitPage:
-    """Binder → client: commits from a place on.
+    """Binder → client: a page of commits.
 
-    times: (how many of the uids, when they were acknowledged), in the order of the uids; seconds of
-    the clock that `now_s` read when this was answered. total: commits so far.
+    times: (number of consecutive UIDs, time of their acknowledgement), in the order of the UIDs, in
+    seconds of the binder's clock. now_s: that clock at the time of the answer. total: commits so
+    far.
     """
 
     uids: tuple[str, ...]
@@ -84,7 +85,7 @@ class CommitPage:
 
 @dataclass(frozen=True, slots=True)
 class RunEnds:
-    """Client → binder: all is decided; digest: of the outcome, which is kept beside the journal."""
+    """Client → binder: the run ended. digest: of the outcome, a file in the journal's folder."""
 
     digest: str
 

@@ -1,8 +1,8 @@
-"""Messages of a cluster that changes in the middle of a run.
+"""Messages about changes of the cluster during a run.
 
-The binder hears of a change first, then the cache (and so all that hold nodes), then the queue,
-whose waiting pods it may help. What comes, comes by the messages with which a run begins; pods that
-change while they wait come to the queue as submitted ones.
+A change is sent to the binder, then to the cache (which streams it to schedulers and workers), then
+to the queue, which requeues the pods that it may help. New nodes and pods are sent with the same
+messages as at the start of a run; waiting pods that changed are submitted to the queue again.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from roadstead.queue.reports import NodeChange, PodChange
 
 @dataclass(frozen=True, slots=True)
 class ClusterChanges:
-    """Client or binder → queue: nodes changed; pods, deleted or evicted, left their nodes.
+    """Client, cache or supervisor → queue: events that may help waiting pods.
 
-    pods: on their nodes, other than they were. Coming twice, it may bring pods back for a retry in
-    vain.
+    nodes: added, removed or changed. gone: pods that left their nodes. pods: changed on their
+    nodes. A second copy may requeue pods that then fail again.
     """
 
     nodes: tuple[NodeChange, ...] = ()
@@ -31,7 +31,7 @@ class ClusterChanges:
 
 @dataclass(frozen=True, slots=True)
 class NodeNames:
-    """Client → binder and cache: these nodes are gone. Coming twice, it changes nothing more."""
+    """Client → binder and cache: remove these nodes. A second copy changes nothing."""
 
     names: tuple[str, ...]
     revision: int = 0
@@ -39,12 +39,12 @@ class NodeNames:
 
 REMOVE_NODES = method("remove_nodes", NodeNames, Nothing)
 UPDATE_PODS = method("update_pods", PodBatch, StandingPage)
-"""Client → binder: pods are other than they were; the answer is those that are here, as they are
-now, with their nodes, "" for those that wait. Coming twice, or late, it changes nothing more."""
+"""Client → binder: change pods. The answer has the pods that exist, with their present facts and
+nodes ("" for pending ones). A second or late copy changes nothing."""
 UPDATE_RUNNING = method("update_running", RunningPods, Nothing)
-"""Client → cache: pods are other than they were, on their nodes; those not counted stay so."""
+"""Client → cache: change pods on their nodes; pods that are not counted are not added."""
 DELETE_PODS = method("delete_pods", PodsGone, PodBatch)
-"""Client → binder: these pods are gone; the answer is those that were there, or went before."""
+"""Client → binder: delete pods. The answer has those that existed, or were deleted before."""
 LEAVE = method("leave", PodBatch, Nothing)
-"""Client → queue: these pods are gone, wherever they were; what they held may help others."""
+"""Client → queue: remove deleted pods, in any state; the room that they leave may help others."""
 OBSERVE = method("observe", ClusterChanges, Nothing)

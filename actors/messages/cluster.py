@@ -1,4 +1,4 @@
-"""To the cache: the cluster, what is assumed of it, and how assumptions end."""
+"""Messages to the cache: nodes and pods, assumptions, and the ends of assumptions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roadstead.facts.node_list import NodeList
 
 @dataclass(frozen=True, slots=True)
 class NodeBatch:
-    """Client → cache and binder: nodes appear or change. Coming twice, nothing changes more.
+    """Client → cache and binder: add or change nodes. A second copy changes nothing.
 
     revision: see `roadstead/revisions.py`.
     """
@@ -24,13 +24,13 @@ class NodeBatch:
 
 
 def node_batch(nodes: Iterable[NodeFacts], revision: int = 0) -> NodeBatch:
-    """Nodes as they travel, in order."""
+    """Return the message that adds nodes, in order."""
     return NodeBatch(NodeList.of(nodes), revision)
 
 
 @dataclass(frozen=True, slots=True)
 class RunningPods:
-    """Client → cache and binder: pods that run already, on `nodes[i]`. Known ones are skipped."""
+    """Client → cache and binder: pods that run on `nodes[i]` already; known ones are skipped."""
 
     pods: PodBatch
     nodes: tuple[str, ...]
@@ -40,8 +40,8 @@ class RunningPods:
 class AssumeBatch:
     """Scheduler → cache: count these pods on these nodes, ahead of their commits.
 
-    known_changes: how many changes of the storage the scheduler has. bind_next: they are about to
-    be bound, as `Settle.finish` says of others.
+    known_changes: how many storage changes the scheduler has received. bind_next: the pods are
+    bound next, so that their binding deadline starts now, as with `Settle.finish`.
     """
 
     pods: PodBatch
@@ -53,10 +53,11 @@ class AssumeBatch:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Scheduler → cache: how assumptions end: (uid, token) pairs forgotten or about to be bound,
-    and uids that are bound.
+    """Scheduler → cache: progress and ends of assumptions.
 
-    rows: versions of nodes that the binder told, where they matter.
+    forget: (uid, token) pairs to forget. finish: pairs that are bound next (upstream's
+    FinishBinding). confirm: UIDs of bound pods. rows: (node name, version) from the binder's
+    answer, with `conflicts: version`.
     """
 
     forget: tuple[tuple[str, str], ...]
@@ -68,10 +69,10 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Nominations:
-    """Scheduler or client → cache: pods that wait are nominated to nodes, "" for none any more.
+    """Any actor or client → cache: nominated nodes of waiting pods; "" ends a nomination.
 
-    preempts: for each pod, whether others had to go for it. gone: pods that were evicted. Coming
-    twice, it changes nothing more.
+    preempts: for each pod, whether it has victims. gone: UIDs of evicted pods. A second copy
+    changes nothing.
     """
 
     pods: PodBatch

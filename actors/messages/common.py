@@ -1,4 +1,4 @@
-"""What every actor is asked, and parts of long lists."""
+"""Messages that every actor answers, and requests for pages of long lists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from roadstead.actors.seam import Nothing, method
 
 @dataclass(frozen=True, slots=True)
 class PageAsk:
-    """Client → queue, binder or scheduler: part of a long list."""
+    """Client → queue, binder or scheduler: request for a page of a long list."""
 
     start: int
     count: int
@@ -17,9 +17,9 @@ class PageAsk:
 
 @dataclass(frozen=True, slots=True)
 class ActorStatus:
-    """Any actor → supervisor: what it did and holds, for people; error: why it cannot go on.
+    """Any actor → supervisor: its state in words and counts; error: why it cannot continue.
 
-    figures: of a scheduler (`roadstead.actors.scheduler.figures`).
+    figures: metrics of a scheduler (`roadstead.actors.scheduler.figures`).
     """
 
     text: str

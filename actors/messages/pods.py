@@ -1,4 +1,4 @@
-"""Pods as they travel: columns beside a table of their classes; never one message per pod."""
+"""Pods in a message: columns, and a table of their classes; never one message per pod."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from roadstead.facts.wire import facts_in, facts_out
 
 @dataclass(frozen=True, slots=True)
 class PodBatch:
-    """Pods as columns: `class_of[i]` points into `classes` (see `roadstead.facts.wire`).
+    """Pods as columns: `class_of[i]` is an index into `classes` (see `roadstead.facts.wire`).
 
-    started_s: (place, start time) of the pods that have one. revision: see `roadstead.revisions`.
+    started_s: (index, start time) of the pods that have one. revision: see `roadstead.revisions`.
     """
 
     classes: tuple[bytes, ...]
@@ -24,11 +24,11 @@ class PodBatch:
     revision: int = 0
 
     def starts(self) -> dict[str, float]:
-        """Start times by UID, of the pods that have one."""
+        """Return start times by UID, for the pods that have one."""
         return {self.uids[place]: time_s for place, time_s in self.started_s}
 
     def keyed(self) -> Iterator[tuple[str, str, PodFacts]]:
-        """Each pod's UID, key (namespace/name) and facts; as `pods`, and cheaper."""
+        """Yield each pod's UID, key (namespace/name) and facts; like `pods`, but cheaper."""
         classes = [(facts, f"{facts.namespace}/") for facts in map(facts_in, self.classes)]
         for uid, name, index in zip(self.uids, self.names, self.class_of, strict=True):
             facts, prefix = classes[index]
@@ -37,7 +37,7 @@ class PodBatch:
             yield uid, uid if key == uid else key, facts
 
     def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
-        """Each pod's identity and facts; pods of one class share one facts object."""
+        """Yield each pod's identity and facts; pods of one class share one facts object."""
         classes = [facts_in(data) for data in self.classes]
         for uid, name, index in zip(self.uids, self.names, self.class_of, strict=True):
             facts = classes[index]
@@ -45,7 +45,7 @@ class PodBatch:
 
 
 def pod_batch(pods: Iterable[tuple[PodIdentity, PodFacts]], revision: int = 0) -> PodBatch:
-    """Columns of pods, in order."""
+    """Return pods as columns, in order."""
     classes = ClassColumn()
     uids: list[str] = []
     names, started_s = [], []
@@ -60,7 +60,7 @@ def pod_batch(pods: Iterable[tuple[PodIdentity, PodFacts]], revision: int = 0) -
 
 
 def pod_columns(uids: Sequence[str], keys: Sequence[str], facts: Sequence[PodFacts]) -> PodBatch:
-    """Columns of pods that are known by their keys (namespace/name); nominated to no node."""
+    """Return pods, given by their keys (namespace/name), as columns, without nominated nodes."""
     classes, places = ClassColumn(), {}
     for known, each in {id(each): each for each in facts}.items():
         classes.add(unnominated(each))
@@ -71,7 +71,7 @@ def pod_columns(uids: Sequence[str], keys: Sequence[str], facts: Sequence[PodFac
 
 
 class ClassColumn:
-    """Builds a class table and the column of places in it; equal objects are looked up by id."""
+    """Builder of a class table and the column of indices into it; known objects are found by id."""
 
     __slots__ = ("_by_id", "_index_of", "_kept", "column")
 
@@ -86,7 +86,7 @@ class ClassColumn:
         if index is None:
             index = self._index_of.setdefault(facts, len(self._index_of))
             self._by_id[id(facts)] = index
-            # An object that is freed leaves its id to others, of other classes.
+            # Keep the object alive: otherwise an object of another class may get its id.
             self._kept.append(facts)
         self.column.append(index)
 

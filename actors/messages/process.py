@@ -1,4 +1,4 @@
-"""Messages to any actor, whatever it does: what its process and its dispatcher answer."""
+"""Messages that the process or the dispatcher of any actor answers, not its handlers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ INTERVAL_S = 0.004
 
 @dataclass(frozen=True, slots=True)
 class ProfileAsk:
-    """Whoever measures → any actor: begin to sample its process, or end and tell. Coming twice,
-    it begins anew, and tells nothing more."""
+    """Client → any actor: begin to sample its process, or end and return the samples.
+
+    A second copy restarts the sampling, or returns no samples.
+    """
 
     begins: bool
     interval_s: float = INTERVAL_S
@@ -21,14 +23,14 @@ class ProfileAsk:
 
 @dataclass(frozen=True, slots=True)
 class Fences:
-    """Supervisor → any actor: the epochs (sender, epoch) below which messages are refused."""
+    """Supervisor → any actor: per sender, the epoch below which its messages are refused."""
 
     epochs: tuple[tuple[str, int], ...]
 
 
 PROFILE = method("profile", ProfileAsk, Samples)
 WARM = method("warm", Nothing, Nothing)
-"""Whoever measures → any actor: the kernel is loaded in its process when this is answered."""
+"""Client → any actor: load the kernel in its process; the answer is sent when it is loaded."""
 PROCESS_CALLS = (PROFILE.name, WARM.name)
-"""Asked of a process, whatever the actor."""
+"""Methods that a process answers, for any of its actors."""
 FENCE = method("fence", Fences, Nothing)

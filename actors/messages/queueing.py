@@ -1,4 +1,4 @@
-"""To the queue: pods that are submitted, leases, and what became of them."""
+"""Messages to the queue: submitted pods, leases, and reports on leased pods."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roadstead.queue.reports import GivenBack, PendingNote
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """Queue → client: how many pods were taken, and which must come again (the queue is full)."""
+    """Queue → client: number of accepted pods, and UIDs of those refused by a full queue."""
 
     accepted: int
     refused: tuple[str, ...]
@@ -20,9 +20,10 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class LeaseAsk:
-    """Scheduler → queue: pods, please; waits up to `wait_s` for the first.
+    """Scheduler → queue: lease up to `max_pods` pods, after at most `wait_s`.
 
-    profile: whose pods; "" for all. gangs: (namespace, name) of those whose pods wait for others.
+    profile: lease its pods only; "" for all. gangs: (namespace, name) of gangs with pods that wait
+    at Permit.
     """
 
     owner: str
@@ -35,11 +36,11 @@ class LeaseAsk:
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """Queue → scheduler: pods under a lease; lease_id 0 means that there are none.
+    """Queue → scheduler: leased pods; lease_id 0 if there are none.
 
-    attempts, draws: of each pod, see `QueuedPod`. waiting: how many more are in activeQ. turn: how
-    often partitions have changed hands. gangs: (namespace, name, how many of its pods are bound) of
-    the pods' gangs.
+    attempts, draws: of each pod, see `QueuedPod`. waiting: how many more pods are in activeQ. turn:
+    how often schedulers have exchanged partitions. gangs: (namespace, name, number of bound pods)
+    of the pods' gangs.
     """
 
     lease_id: int
@@ -53,23 +54,23 @@ class Leased:
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """Scheduler → queue: it still thinks about the pods of these leases."""
+    """Scheduler → queue: extend these leases."""
 
     lease_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """Queue → scheduler: which of the leases go on."""
+    """Queue → scheduler: the leases that are still valid."""
 
     lease_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseReport:
-    """Scheduler → queue: what became of pods of a lease. The same report twice changes nothing.
+    """Scheduler → queue: outcome of leased pods. A second copy changes nothing.
 
-    gone: pods that were evicted, wherever they were.
+    gone: evicted pods, bound or waiting.
     """
 
     lease_id: int
@@ -81,7 +82,7 @@ class LeaseReport:
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """Queue → client: how many pods are where."""
+    """Queue → client: number of pods in each part of the queue."""
 
     active: int
     backoff: int

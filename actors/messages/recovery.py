@@ -1,7 +1,7 @@
-"""The messages by which a new life of an actor learns what an earlier one knew.
+"""Messages that restore the state of a replaced actor.
 
-Who asks is the supervisor, but for RESTORE, which the cache sends to a worker. Coming twice, none
-changes anything more.
+The supervisor sends most of them; the cache sends RESTORE and RESOLVE, and a client that resumes a
+run sends a few. A second copy of any of them changes nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PAGE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class NodesPage:
-    """Binder → supervisor: nodes in the order in which they came."""
+    """Binder → supervisor: nodes, in the order in which they were added."""
 
     nodes: NodeList
     total: int
@@ -28,9 +28,9 @@ class NodesPage:
 
 @dataclass(frozen=True, slots=True)
 class StandingPage:
-    """Binder → supervisor: pods that are bound, with their nodes, or that wait ("" for a node).
+    """Binder → supervisor or client: pods with their nodes; "" for pending ones.
 
-    ran: places of those that nobody bound here, since they ran from the start.
+    ran: indices of pods that ran from the start, so that the binder did not bind them.
     """
 
     pods: PodBatch
@@ -48,7 +48,7 @@ class Uids:
 
 @dataclass(frozen=True, slots=True)
 class PodsGone:
-    """Client or supervisor → binder or cache: these pods are gone, by a counted removal or not."""
+    """Client or supervisor → binder or cache: remove these pods. revision: 0 for none."""
 
     uids: tuple[str, ...]
     revision: int = 0
@@ -56,7 +56,7 @@ class PodsGone:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Cache → binder: what became of these attempts? What is not committed by now never will be."""
+    """Cache → binder: resolve these attempts; those that are not committed by now never will be."""
 
     uids: tuple[str, ...]
     tokens: tuple[str, ...]
@@ -64,14 +64,14 @@ class Attempts:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Binder → supervisor or cache: the node of each pod asked about; "" waits, None is gone."""
+    """Binder → caller: node of each requested pod; "" if it is pending, None if it is unknown."""
 
     nodes: tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A scheduler whose earlier lives are over; epoch: of the present one."""
+    """A scheduler that was replaced. epoch: of its present incarnation."""
 
     name: str
     epoch: int
@@ -79,7 +79,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class OwnerEnds:
-    """Supervisor → queue or cache: what the binder says of the pods of an owner's earlier lives."""
+    """Supervisor → queue or cache: the binder's answer on the pods of a replaced scheduler."""
 
     owner: Owner
     uids: tuple[str, ...]
@@ -95,7 +95,7 @@ class StorageLog:
 
 @dataclass(frozen=True, slots=True)
 class Restream:
-    """Supervisor → cache: a follower of its changes is new and has nothing. epoch: of its life."""
+    """Supervisor → cache: send all state to a new follower. epoch: of its incarnation."""
 
     follower: str
     epoch: int
@@ -103,10 +103,10 @@ class Restream:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Cache → scheduler or worker: part of all that the cluster holds after change `seq`.
+    """Cache → scheduler or worker: one part of the whole cluster state as of change `seq`.
 
-    epoch: of the life that it is meant for. What was on its way to an earlier one is older than
-    changes that this one will not be told of again.
+    epoch: of the incarnation that it is sent to. Another incarnation ignores it: the state may be
+    older than changes that are not sent to that one again.
     """
 
     seq: int
@@ -118,21 +118,21 @@ class Restore:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Supervisor → queue: all pods are there again. done: how many are bound."""
+    """Supervisor → queue: all pods were submitted again. done: how many are bound."""
 
     done: int
 
 
 @dataclass(frozen=True, slots=True)
 class BoundBefore:
-    """Client → queue: how many of the pods were bound before the run was resumed."""
+    """Client → queue: number of pods that were bound before the run was resumed."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """What a cache and one made anew say differently, one line each."""
+    """Differences between the cache and one rebuilt from scratch, one line each."""
 
     lines: tuple[str, ...]
 
@@ -147,8 +147,10 @@ class Revised:
 
 @dataclass(frozen=True, slots=True)
 class Nominated:
-    """Queue or cache → supervisor: pods that are nominated to nodes. none: those of the pods that
-    were asked about that are waiting without a nomination, or do not wait at all."""
+    """Queue or cache → supervisor: pods with their nominated nodes.
+
+    none: UIDs of the requested pods that have no nomination, or do not wait.
+    """
 
     pods: PodBatch
     nodes: tuple[str, ...]
@@ -170,7 +172,7 @@ RESTORE = method("restore", Restore, Nothing)
 RESTORED = method("restored", Restored, Nothing)
 BOUND_BEFORE = method("bound_before", BoundBefore, Nothing)
 BOUND_MEMBERS = method("bound_members", PodBatch, Nothing)
-"""Supervisor or client → queue: pods of gangs that were bound, before those that wait come."""
+"""Supervisor or client → queue: bound pods of gangs, sent before the waiting pods."""
 EVICTED_PAGE = method("evicted_pods", Nothing, PodBatch)
 GONE = method("gone", PodsGone, Nothing)
 REVISIONS = method("revisions", Nothing, Revised)

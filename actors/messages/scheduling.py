@@ -1,4 +1,4 @@
-"""To schedulers: what is asked about the pods that they placed."""
+"""Messages to schedulers about the pods that they placed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from roadstead.actors.seam import method
 
 @dataclass(frozen=True, slots=True)
 class ScorePage:
-    """Scheduler → client: uid, node and its total score, of pods that were placed.
+    """Scheduler → client: UID, node and the node's total score, for each placement.
 
-    A pod comes once for each time that it was. total: how many there are in all.
+    A pod that was placed several times is listed several times. total: entries in all pages.
     """
 
     uids: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""To schedulers and workers: changes of the cluster; to workers: questions about their rows."""
+"""Messages to schedulers and workers: cluster changes; to workers: requests about their rows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ NO_NODES = NodeList()
 class DeltaBatch:
     """Cache → schedulers and workers: changes numbered from `first_seq`; known ones are skipped.
 
-    kinds[i] is a DeltaKind; pods[i] points into `classes` (-1 for none); `nodes` holds the facts
-    of the add_node and update_node deltas, in order, and `arrivals` when each of these nodes came
-    to the whole cluster. uids[i] is a pod's UID, "" for none; keys[i] its namespace/name where the
-    UID is another text; started_s: (place among the deltas, start time) of pods that have one.
-    changes: of the storage, one for each delta of kind STORAGE. versions: of rows, one for each
-    delta of kind VERSION. came: nodes that nobody knew, ahead of all else, one number each;
-    came_at: int64[node], as `arrivals`. partitions: of all these nodes, `came` first; empty where
-    no scheduler has partitions of its own.
+    kinds: DeltaKind, STORAGE or VERSION of each change.
+    pods: index of its pod in `classes`, -1 for none.
+    nodes, arrivals: facts and arrival numbers of the add_node and update_node changes, in order.
+    uids: UID of its pod, "" for none; keys: namespace/name where that differs from the UID.
+    started_s: (index of the change, start time) of pods that have one.
+    changes: one for each change of kind STORAGE. versions: one for each change of kind VERSION.
+    came: new nodes, numbered one by one before all other changes; came_at: their arrival numbers,
+    int64[node].
+    partitions: of the nodes, `came` first; empty unless schedulers own partitions.
     """
 
     first_seq: int
@@ -49,19 +50,19 @@ class DeltaBatch:
 
     @property
     def count(self) -> int:
-        """How many changes these are."""
+        """The number of changes."""
         return len(self.came) + len(self.kinds)
 
     def node_names(self) -> list[str]:
-        """The nodes that come or are changed, in the order of `partitions`."""
+        """Return the names of added and changed nodes, in the order of `partitions`."""
         return [*self.came.names, *(facts.name for facts in self.nodes)]
 
 
 @dataclass(frozen=True, slots=True)
 class PackedChanges:
-    """Cache → one follower: a `DeltaBatch`, which was packed once for all followers.
+    """Cache → one follower: a `DeltaBatch`, packed once for all followers.
 
-    epoch: of the receiver's life that it is for, as of `Restore`; 0 for any.
+    epoch: of the receiving incarnation, as in `Restore`; 0 for any.
     """
 
     data: bytes
@@ -69,18 +70,21 @@ class PackedChanges:
 
     @staticmethod
     def of(batch: DeltaBatch, epoch: int = 0) -> PackedChanges:
-        """A batch for a follower."""
+        """Pack a batch for a follower."""
         return PackedChanges(pack(to_wire(batch)), epoch)
 
     def opened(self) -> DeltaBatch:
-        """The batch. CodecError for anything else."""
+        """Unpack the batch. CodecError for anything else."""
         return from_wire(DeltaBatch, unpack(self.data, typed=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Follower → cache: changes came. is_asked: schedulers ask this worker at present, so that it
-    should have the next ones at once."""
+    """Follower → cache: changes were received.
+
+    is_asked: schedulers send requests to this worker now, so that the next changes should be sent
+    without delay.
+    """
 
     is_asked: bool = False
 
@@ -92,13 +96,13 @@ STORAGE = "storage"
 """The kind of a delta that changes claims and volumes."""
 
 VERSION = "version"
-"""The kind of a delta that tells the version of a node's row."""
+"""The kind of a delta that sets the version of a node's row."""
 
 
 def nodes_batch(
     first_seq: int, nodes: NodeList, came_at: NDArray[np.int64], partitions: tuple[int, ...] = ()
 ) -> DeltaBatch:
-    """Nodes that nobody knew as they are streamed. came_at: int64[node]."""
+    """Return the batch that streams new nodes. came_at: int64[node]."""
     nothing: tuple[()] = ()
     columns = (nothing,) * 6
     return DeltaBatch(

@@ -1,1 +1,1 @@
-"""The queue actor: pods that wait, leases, and what happened in the cluster that may help them."""
+"""The queue actor: waiting pods, leases, and cluster events that may help waiting pods."""

@@ -1,4 +1,4 @@
-"""Queue: a shell around SchedulingQueue. Pods come in, leases go out, reports come back."""
+"""QueueActor: the shell around SchedulingQueue, for submitted pods, leases and reports."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ _TICK_S = 0.25
 class QueueActor:
     """The scheduling queue of a run.
 
-    is_new: it takes the place of another one, and counts as busy until all pods are there again.
+    is_new: it replaces another queue, and reports a pod in flight until `restored` is called, so
+    that the run does not end before all pods are submitted again.
     """
 
     def __init__(self, plan: RunPlan, directory: Directory, *, is_new: bool = False) -> None:
@@ -59,7 +60,7 @@ class QueueActor:
         self._is_whole, self._done_before = not is_new, 0
 
     async def _drive(self, steps: QueueSteps[T]) -> T:
-        """The result of steps, whose nominations the cache receives."""
+        """Run steps to their result; the nominations that they yield are sent to the cache."""
         return await drive(steps, self._send)
 
     async def _send(self, need: SendNominations) -> float:
@@ -70,7 +71,7 @@ class QueueActor:
         return clock_s()
 
     async def submit(self, batch: PodBatch) -> Submitted:
-        """Takes pods; those that come again are known already, and updated if they changed."""
+        """Add pods; known ones are updated if they changed."""
         if self._is_new:
             batch = await self._still_waiting(batch)
         pods = list(batch.pods())
@@ -79,14 +80,17 @@ class QueueActor:
         return Submitted(len(answer.accepted), answer.refused)
 
     async def _still_waiting(self, batch: PodBatch) -> PodBatch:
-        """Those neither bound nor gone: a sender may not know what an earlier life took."""
+        """Return the pods that are neither bound nor deleted, by the binder's answer.
+
+        The sender may repeat a message that an earlier incarnation of this queue handled.
+        """
         binder = PatientRef(self._directory.find(BINDER))
         words = await binder.call(STANDING, Uids(batch.uids), timeout_s=self._call_s)
         pods = zip(batch.pods(), words.nodes, strict=True)
         return pod_batch((pod for pod, node in pods if node == ""), batch.revision)
 
     async def lease(self, ask: LeaseAsk) -> Leased:
-        """Pods under a lease, at once if there are any."""
+        """Lease pods: at once if there are any, else when the first arrive or `wait_s` is over."""
         deadline_s = clock_s() + ask.wait_s
         self.queue.gather(ask.gangs, clock_s())
         while True:
@@ -95,6 +99,7 @@ class QueueActor:
             if batch.pods or now_s >= deadline_s:
                 break
             self._arrived.clear()
+            # Backoffs and leases that expire set no event: look again after `_TICK_S`.
             try:
                 async with asyncio.timeout(min(_TICK_S, deadline_s - now_s)):
                     await self._arrived.wait()
@@ -115,62 +120,64 @@ class QueueActor:
         return int(now_s / refresh_s) if refresh_s else 0
 
     async def renew(self, ask: Renew) -> Renewed:
-        """Leases of a scheduler that still thinks go on."""
+        """Extend leases; return those that are still valid."""
         return Renewed(self.queue.renew(ask.lease_ids, clock_s()))
 
     async def report(self, report: LeaseReport) -> Nothing:
-        """What became of leased pods."""
+        """Apply the outcome of leased pods."""
         about, gone = (report.lease_id, report.done, report.given_back, report.notes), report.gone
         await self._drive(self.queue.report(*about, gone.pods(), clock_s(), revision=gone.revision))
         self._wake()
         return NOTHING
 
     def _wake(self) -> None:
-        """Whoever waits for pods looks again; there are more where a gang's turn has come."""
+        """Let waiting lease requests look again; also activates a gang whose turn it is."""
         self.queue.go_on(clock_s())
         self._arrived.set()
 
     async def bound_members(self, batch: PodBatch) -> Nothing:
-        """Pods of gangs were bound before this queue began."""
+        """Count pods of gangs that were bound before this queue started."""
         self.queue.were_bound(list(batch.pods()), clock_s(), batch.revision)
         return NOTHING
 
     async def nominated(self, ask: Uids) -> Nominated:
-        """Who is nominated, and who of those asked about is not; leased pods are left out."""
+        """Return all nominations, and which requested pods have none; leased pods are left out."""
         found = self.queue.nominations.nominated(ask.uids)
         return Nominated(pod_batch(found.pods), found.nodes, found.none)
 
     async def leave(self, gone: PodBatch) -> Nothing:
-        """Pods are gone."""
+        """Remove deleted pods."""
         self.queue.leave(gone.pods(), clock_s(), gone.revision)
         self._wake()
         return NOTHING
 
     async def observe(self, changes: ClusterChanges) -> Nothing:
-        """Nodes came, left or changed; pods left their nodes, or changed there."""
+        """Requeue pods that these events of nodes and pods may help."""
         gone = changes.gone.pods()
         await self._drive(self.queue.observe(changes.nodes, gone, changes.pods, clock_s()))
         self._wake()
         return NOTHING
 
     async def restored(self, told: Restored) -> Nothing:
-        """All pods are there again."""
+        """End the restoration: all pods were submitted again."""
         self._is_whole, self._done_before = True, told.done
         return NOTHING
 
     async def bound_before(self, told: BoundBefore) -> Nothing:
-        """How many pods were bound before a run that is resumed. To a queue that takes the place of
-        another one the supervisor sends it, with all pods (`restored`)."""
+        """Set how many pods were bound before the run was resumed.
+
+        A replaced queue ignores it: the supervisor sends it the count with `restored`.
+        """
         if not self._is_new:
             self._done_before = told.count
         return NOTHING
 
     async def leased_to(self, owner: Owner) -> Uids:
-        """Pods that are leased to earlier lives of a scheduler, or were until their lease ended."""
+        """Return pods leased to earlier incarnations of a scheduler, expired leases included."""
         return Uids(self.queue.leased_to(owner.name, owner.epoch))
 
     async def owner_ends(self, end: OwnerEnds) -> Nothing:
-        """A scheduler's earlier lives are over: what is bound or gone leaves, the rest is back."""
+        """End a scheduler's earlier incarnations: remove bound and deleted pods, requeue others."""
         node_of, owner = dict(zip(end.uids, end.nodes, strict=True)), end.owner
         await self._drive(self.queue.owner_ends(owner.name, owner.epoch, node_of, clock_s()))
         self._wake()
@@ -188,7 +195,7 @@ class QueueActor:
         )
 
     async def pending(self, ask: PageAsk) -> PendingPage:
-        """Why pods are pending, a page at a time."""
+        """Return why pods are pending, page by page."""
         waiting = self.queue.pending()
         page = waiting[ask.start : ask.start + ask.count]
         return PendingPage(tuple(page), len(waiting))

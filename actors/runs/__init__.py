@@ -1,1 +1,1 @@
-"""What a run is driven by: from the launcher and its client to benchmarks and the conflict lab."""
+"""Runs on actors: launcher, client, sessions, journals, benchmarks and the conflict lab."""

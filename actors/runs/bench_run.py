@@ -1,4 +1,4 @@
-"""Carrying out a benchmark's script on the actors of a run, and measuring it."""
+"""BenchRun: executes a benchmark's script on the actors of a run, and measures it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from roadstead.facts.wire import facts_out
 from roadstead.run import Progress
 
 LOOK_S = 0.05
-"""How often it is asked how far the run is; what is measured are the binder's own times."""
+"""Interval between two progress requests; the measured times are the binder's."""
 
 READY_PODS = 200_000
-"""Of series up to so many pods the messages are made before the clock starts."""
+"""Size of a pod series up to which its messages are built before the clock starts."""
 
 WARM_S = 600.0
-"""How long compiling the kernel may take, the first time on a machine."""
+"""Deadline for compiling the kernel, at its first use on a machine."""
 
 DELETE_EVERY_S = 0.02
 TENTHS = 10
@@ -39,9 +39,9 @@ WAITING_SHOWN = 3
 
 @dataclass(slots=True)
 class _Stretch:
-    """A stretch that is being measured. step: where it is told by namespaces.
+    """A measurement in progress. step: selects the measured pods by namespace and labels.
 
-    processor_s: what each process had taken of the processors when it began.
+    processor_s: processor time of each process at the beginning.
     """
 
     name: str
@@ -53,7 +53,7 @@ class _Stretch:
 
 
 class BenchRun:
-    """One run of a script. timeout_s: how long pods are waited for. profiler: of what is measured.
+    """One run of a script. timeout_s: how long to wait for pods. profiler: samples measurements.
 
     A step that fails, or pods that cannot be bound, end it with RunFailedError.
     """
@@ -80,7 +80,7 @@ class BenchRun:
         self.measured: list[Measured] = []
 
     async def run(self) -> list[Measured]:
-        """All steps, in order; what was measured."""
+        """Execute all steps, in order, and return the measurements."""
         await self._warm()
         await self._session.begin()
         try:
@@ -94,7 +94,7 @@ class BenchRun:
         return self.measured
 
     async def _warm(self) -> None:
-        """Has the schedulers load the kernel, where it is on: it is loaded once, not per run."""
+        """Let the schedulers load the kernel if it is on, so that no measurement includes it."""
         if not self._session.plan.settings.kernel:
             return
         self._progress(Progress("loading the kernel (its first use compiles it: half a minute)"))
@@ -115,7 +115,7 @@ class BenchRun:
                 told = TENTHS * start // series.count
                 self._progress(Progress(f"creating nodes: {start:,} of {series.count:,}"))
             nodes = series.part(start, start + NODES_CHUNK)
-            # Before the first pod comes, nobody waits for nodes.
+            # Before the first pod, the queue has none that new nodes could help.
             waits = bool(self._tracker.followed or self._beside)
             await self._session.add_nodes(nodes, tells_queue=waits)
         self._nodes += series.count
@@ -149,7 +149,7 @@ class BenchRun:
             self._start(self._remove(found, step.per_s))
 
     async def _remove(self, found: Sequence[tuple[Followed, int]], per_s: int) -> None:
-        """Deletes pods, at once or so many in a second."""
+        """Delete pods; all at once with `per_s` 0, else so many per second."""
         started_s, done = time.monotonic(), 0
         while done < len(found):
             due = len(found)
@@ -168,7 +168,7 @@ class BenchRun:
         self._start(self._churn(step))
 
     async def _churn(self, step: steps.ChurnObjects) -> None:
-        """As upstream: in turn each place of `number` is filled, or emptied where it was full."""
+        """Churn as upstream: create objects; with `recreates`, delete each in its next turn."""
         full: dict[int, int] = {}
         next_s, made = time.monotonic(), 0
         while step.recreates or not step.number or made < step.number:
@@ -224,13 +224,13 @@ class BenchRun:
         self._beside.append(asyncio.create_task(work))
 
     def _check_beside(self) -> None:
-        """Raises what ended work that goes on beside the steps."""
+        """Raise the failure of a background task."""
         for task in self._beside:
             if task.done() and (failure := task.exception()) is not None:
                 raise failure
 
     async def _until_bound(self, wanted: Sequence[Followed], *, may_settle: bool = False) -> None:
-        """Until the pods of these series are bound; may_settle: or nothing moves any more."""
+        """Wait until the pods of these series are bound; with may_settle, or the queue is idle."""
         deadline_s = time.monotonic() + self._timeout_s
         while missing := sum(each.missing for each in wanted):
             state = await self._session.state()
@@ -262,7 +262,7 @@ class BenchRun:
             await asyncio.sleep(LOOK_S)
 
     async def _catch_up(self) -> None:
-        """Learns of all commits so far."""
+        """Fetch all commits so far."""
         while True:
             page = await self._session.commits(self._tracker.commits)
             self._tracker.committed(page.uids, page.times)
@@ -336,7 +336,7 @@ def _batch(columns: PodColumns) -> PodBatch:
 
 
 def _spent(before: Mapping[str, ActorStatus], after: Mapping[str, ActorStatus]) -> dict[str, float]:
-    """Seconds per `actor: phase` between two looks."""
+    """Return seconds per `actor: phase` between two statuses."""
     spent: dict[str, float] = {}
     for name, status in after.items():
         earlier = dict(before[name].timings_s) if name in before else {}
@@ -346,7 +346,7 @@ def _spent(before: Mapping[str, ActorStatus], after: Mapping[str, ActorStatus]) 
 
 
 def _counted(before: Mapping[str, ActorStatus], after: Mapping[str, ActorStatus]) -> dict[str, int]:
-    """How far each `actor: count` rose between two looks."""
+    """Return the increase of each `actor: count` between two statuses."""
     counted: dict[str, int] = {}
     for name, status in after.items():
         earlier = dict(before[name].counts) if name in before else {}

@@ -1,4 +1,4 @@
-"""Client: hands a run's inputs to its actors, follows it, and collects what came of it."""
+"""Client: sends a run's inputs to its actors, follows its progress, and collects its outcome."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ NODES_CHUNK = 20_000
 """Nodes in one message."""
 
 LOOK_S = 0.1
-"""How often the client looks how far the run is."""
+"""Interval between two progress requests."""
 
 COLLECTIONS = 10
-"""How often results are collected: again where the queue was replaced in the meantime."""
+"""How often results are collected at most: again if the queue was replaced in the meantime."""
 
 
 class Client:
@@ -81,7 +81,7 @@ class Client:
         self._followed_s = 0.0
 
     async def run(self, inputs: RunInputs) -> RunOutcome:
-        """Everything scheduled. RunFailedError, or what stopped an actor, if it cannot be."""
+        """Schedule all inputs. RunFailedError, or the error of an actor, if that fails."""
         _check_identities(inputs)
         if self._plan.resume:
             inputs = await self._without_gone(inputs)
@@ -98,16 +98,16 @@ class Client:
                 outcome = await self._collect(inputs, scheduling_s)
                 if not _missing(inputs, outcome) and _settled(await self._queue_state()):
                     return outcome
-            # A queue that was replaced meanwhile has pods tried again, or did not have them all.
+            # The queue was replaced meanwhile: it retries pods, or had not received all of them.
         missing = len(_missing(inputs, outcome))
         raise RunFailedError(
             f"{missing} pods are neither placed nor pending: the queue never became idle"
         )
 
     async def end(self, outcome: RunOutcome) -> None:
-        """Keep the outcome beside the journal, and say in the journal that the run ended.
+        """Write the outcome into the journal's folder, and the end of the run into the journal.
 
-        JournalError, or what the binder raises, where that cannot be made durable.
+        JournalError, or the binder's error, if that cannot be made durable.
         """
         folder = self._plan.settings.journal
         if folder is not None:
@@ -122,16 +122,17 @@ class Client:
 
     async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
         timeout_s = self._plan.settings.deadlines.call_s
-        # What it waits for may be slow: whether somebody is gone is for the supervisor to say.
+        # Resend after a deadline: an actor may be slow, and only the supervisor decides if it is
+        # lost.
         ref = PatientRef(self._supervisor.refs[name])
         return await ref.call(method, message, timeout_s=timeout_s)
 
     async def _load(self, inputs: RunInputs) -> None:
-        """Nodes and running pods, to the cache (and so to its followers) and to the binder."""
+        """Send nodes and running pods to binder and cache, which streams them to its followers."""
         self._progress(Progress("loading the cluster"))
         for start in range(0, len(inputs.nodes), NODES_CHUNK):
             nodes = node_batch(inputs.nodes[start : start + NODES_CHUNK])
-            # The binder first: what it does not know, a new cache would not hear of.
+            # The binder first: a replaced cache is restored from it.
             await self._call(BINDER, ADD_NODES, nodes)
             await self._call(CACHE, ADD_NODES, nodes)
         for bound in _chunks(inputs.running):
@@ -141,7 +142,10 @@ class Client:
             await self._call(CACHE, ADD_RUNNING, running)
 
     async def _without_gone(self, inputs: RunInputs) -> RunInputs:
-        """The inputs of a run that goes on: pods that were evicted before do not come again."""
+        """Return the inputs of a resumed run without pods that were evicted before.
+
+        The changes that commits made to claims are sent to the cache.
+        """
         gone = set((await self._call(BINDER, EVICTED_PAGE, NOTHING)).uids)
         await self._call(CACHE, TAKE_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
         return RunInputs(
@@ -151,7 +155,7 @@ class Client:
         )
 
     async def _still_waiting(self, pods: Sequence[Pod]) -> Sequence[Pod]:
-        """Those of the pods that are not bound yet; the cache learns of the others."""
+        """Return the pods that are not bound yet; the bound ones are sent to cache and queue."""
         words = await self._call(BINDER, STANDING, Uids(tuple(who.uid for who, _ in pods)))
         rows = list(zip(pods, words.nodes, strict=True))
         bound = [(pod, node) for pod, node in rows if node]
@@ -163,7 +167,7 @@ class Client:
         return [pod for pod, node in rows if node == ""]
 
     async def _submit(self, inputs: RunInputs) -> None:
-        """All pods into the queue before the first decision: their order is that of the input."""
+        """Submit all pods before the first decision, in the order of the input."""
         self._progress(Progress("submitting pods", total=len(inputs.pending)))
         for part in _chunks(inputs.pending):
             batch = pod_batch(part)
@@ -177,7 +181,7 @@ class Client:
             await self._call(QUEUE, BOUND_BEFORE, BoundBefore(self._bound_before))
 
     async def _nominate(self, pods: Sequence[Pod]) -> None:
-        """Pods that come with a nomination keep its room from the start."""
+        """Send the nominations of submitted pods to the cache: they hold room from the start."""
         named = [pod for pod in pods if pod[1].nominated_node_name]
         if named:
             nodes = tuple(facts.nominated_node_name for _, facts in named)
@@ -189,7 +193,7 @@ class Client:
         check_room(answer, self._plan)
 
     async def _follow(self, total: int) -> None:
-        """Sets the schedulers going and waits until no pod can move any more."""
+        """Start the schedulers and wait until the queue is idle."""
         began_s = clock_s()
         for index in range(self._plan.settings.scheduler_count):
             await self._call(scheduler_name(index), RUN, NOTHING)
@@ -222,7 +226,7 @@ class Client:
         scored = await with_scores(placements, schedulers, settings.deadlines.call_s)
         pending = await self._pending()
         preempted = await self._preempted()
-        # A report that they are gone may still be on its way to the queue.
+        # The queue may not have received the report on them yet.
         gone = {each.uid for each in preempted}
         heard_of = self._supervisor.heard_of
         statuses = {name: await heard_of(name) for name in self._supervisor.refs}
@@ -260,7 +264,7 @@ class Client:
 
 
 def _missing(inputs: RunInputs, outcome: RunOutcome) -> set[str]:
-    """Pods of the inputs that the outcome says nothing of."""
+    """Return the pods of the inputs that are not in the outcome."""
     told = (outcome.placements, outcome.pending, outcome.preempted)
     return {who.uid for who, _ in inputs.pending} - {each.uid for part in told for each in part}
 
@@ -275,7 +279,7 @@ def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _check_identities(inputs: RunInputs) -> None:
-    """InputError for a pod that runs and waits at once: it could never be placed, nor parked."""
+    """InputError if a running pod is also pending: it could neither be placed nor wait."""
     running = {identity.uid for identity, _, _ in inputs.running}
     for identity, _ in inputs.pending:
         if identity.uid in running:

@@ -1,4 +1,4 @@
-"""Explain pods on the cluster as a run left it, on one table and without actors."""
+"""Explanations of pods on the cluster after a run, on one table and without actors."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from roadstead.run import (
 def explain_pod(
     inputs: RunInputs, outcome: RunOutcome | None, plan: RunPlan, pod: Pod
 ) -> Explanation:
-    """What every node says of a pod; places nothing.
+    """Explain a pod on every node; places nothing.
 
-    outcome: of the run of `inputs`; None where nothing was scheduled. Raises InputError for a pod
-    of no profile.
+    outcome: of the run of `inputs`; None if nothing was scheduled. Raises InputError for a pod of
+    no profile.
     """
     return _Explainer(inputs, outcome, plan).explain(pod)
 
@@ -36,10 +36,10 @@ def explain_pod(
 def explain_pending(
     inputs: RunInputs, outcome: RunOutcome | None, plan: RunPlan, pods: Sequence[Pod]
 ) -> tuple[Explained, ...]:
-    """What every node says of each of the pods that the run did not place.
+    """Explain each of the pods that the run did not place on every node.
 
-    Pods with the same facts are explained once. A pod that the configuration does not serve, or
-    that needs a plugin which is missing, has an error in place of an explanation.
+    Pods with the same facts are explained once. A pod of no profile, or that needs a missing
+    plugin, has an error in place of an explanation.
     """
     placed = {each.uid for each in outcome.placements} if outcome is not None else set()
     explainer = _Explainer(inputs, outcome, plan)
@@ -62,9 +62,10 @@ class _Explainer:
         _fill(self._cycle, inputs, outcome, self._profiles)
 
     def class_of(self, pod: Pod) -> Hashable:
-        """Pods of one class have the same explanation.
+        """Return the class of a pod; pods of one class have the same explanation.
 
-        The signature alone does not tell: it leaves out what only PreEnqueue or preemption asks.
+        The signature alone is not enough: it leaves out fields that only PreEnqueue or preemption
+        reads.
         """
         identity, facts = pod
         profile = self._profiles.get(facts.scheduler_name)
@@ -72,16 +73,16 @@ class _Explainer:
         return info, None if profile is None else profile.class_of(info, identity.uid)
 
     def explain(self, pod: Pod) -> Explanation:
-        """The explanation of one pod. InputError for a pod of no profile."""
+        """Explain one pod. InputError for a pod of no profile."""
         try:
             return self._cycle.explain(_in_cycle(pod, self._classes, self._profiles))
         except UnsupportedError as failure:
-            # A plugin knows facts, and not whose they are.
+            # A plugin knows a pod's facts, but not its name.
             obj = failure.obj or f'Pod "{pod[0].key}"'
             raise UnsupportedError(failure.plugin, obj, failure.field) from failure
 
     def explained(self, pods: Sequence[Pod]) -> Explained:
-        """Pods of one class with the explanation of the first, or why there is none."""
+        """Explain the first of some pods of one class, or return why that fails."""
         try:
             return Explained(tuple(pods), self.explain(pods[0]))
         except InputError as failure:
@@ -112,7 +113,7 @@ def _fill(
     outcome: RunOutcome | None,
     profiles: Mapping[str, Profile],
 ) -> None:
-    """Put nodes, pods and claims on the cycle's table as they stand after the run."""
+    """Put nodes, pods and claims on the cycle's table as they are after the run."""
     table = cycle.table
     for each in inputs.nodes:
         table.add_node(each)

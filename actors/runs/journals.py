@@ -1,12 +1,12 @@
-"""Before and after a run: whose journal is in the folder, and what to do with it.
+"""Journals before and after a run: what the folder contains, and what to do with it.
 
-nothing there                       a new journal
+nothing                             a new journal
 a run whose output is written       moved aside, to the folder's name with a number; a new journal.
-                                    With `resume`: its result is read, and nothing is decided
-a run that ended, without output    its result is read, where that was asked for
-a run that did not end              gone on with, where that was asked for
+                                    With `resume`: its outcome is read, and nothing is decided
+a run that ended, without output    with `resume`: its outcome is read; else refused
+a run that did not end              with `resume`: it is continued; else refused
 
-What is gone on with, or read, must be of the same inputs.
+A run that is continued or read must have the same inputs.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ CHUNK = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """plan: with the digest that its journal begins with; its folder is ready. `resume` stays set
-    only where there is something to go on with. outcome: of the run in the journal, where that
-    ended. notes: what a user should hear of.
+    """Plan and state of an opened journal.
+
+    plan: with the digest for the journal's first record; its folder is ready. `resume` stays set
+    only if the folder holds a run. outcome: of that run, if it ended. notes: messages for the user.
     """
 
     plan: RunPlan
@@ -49,15 +50,14 @@ class Opened:
 
 
 def with_journal(plan: RunPlan, inputs: RunInputs) -> RunPlan:
-    """The plan of a run whose outcome is not kept. InputError as `open_journal`."""
+    """Open the journal of a run whose outcome is not kept. Errors as for `open_journal`."""
     return open_journal(plan, inputs, keeps_outcome=False).plan
 
 
 def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True) -> Opened:
-    """What is in the journal of a plan, and what to do with it.
+    """Inspect the journal's folder of a plan, and prepare it for the run.
 
-    InputError where the folder holds a run that may not be gone on with, or cannot be read or
-    moved.
+    InputError if the folder holds a run that may not be continued, or cannot be read or moved.
     """
     folder = plan.settings.journal
     if folder is None:
@@ -69,6 +69,7 @@ def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True
     try:
         is_written = (folder / FINISHED).exists()
         holds_run = is_written or (folder.is_dir() and any(folder.glob("*.segment")))
+        # A finished run: keep its journal under a numbered name; the new run gets an empty folder.
         if is_written and not (plan.resume and keeps_outcome):
             folder.rename(_free_name(folder))
             holds_run = False
@@ -80,7 +81,7 @@ def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True
 
 
 def _found(plan: RunPlan, folder: Path, *, is_written: bool, keeps_outcome: bool) -> Opened:
-    """A folder that holds a run whose journal stays where it is."""
+    """Inspect a folder that holds a run whose journal is not moved aside."""
     try:
         seen = seen_in(RealDisk(folder))
     except JournalError as damaged:
@@ -126,9 +127,11 @@ def _notes(folder: Path, seen: Seen, *, has_outcome: bool) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a journal says of its run. began_with: the digest of its inputs, "" where the journal
-    ended before that. last_epoch: the newest of any owner. ended_with: the digest of the outcome,
-    "" for a run that did not end. tail: what is left out at the end.
+    """Contents of a journal.
+
+    began_with: digest of the inputs, "" if the journal ends before it. last_epoch: the highest of
+    any owner. ended_with: digest of the outcome, "" for a run that did not end. tail: incomplete
+    end that is left out.
     """
 
     began_with: str
@@ -139,7 +142,7 @@ class Seen:
 
 
 def seen_in(disk: Disk) -> Seen:
-    """JournalError for a journal that is damaged."""
+    """Read a journal. JournalError if it is damaged."""
     reader, bound = Reader(disk), BoundPods()
     began_with, ended_with, last_epoch = "", "", 0
     for group in reader.groups():
@@ -148,7 +151,7 @@ def seen_in(disk: Disk) -> Seen:
         last_epoch = max(last_epoch, *columns.epochs)
         for kind, run in columns.runs():
             if kind is not RecordKind.RUN:
-                # A run that goes on after its end did not end.
+                # A record after the end mark: the run continued.
                 ended_with = ""
                 continue
             marks = [each for each in run.subjects if isinstance(each, RunMark)]
@@ -159,7 +162,7 @@ def seen_in(disk: Disk) -> Seen:
 
 
 def close_journal(plan: RunPlan) -> None:
-    """The run is over: its journal has its end, also where its binder could not write it."""
+    """Write the end of the journal of a run that is over, unless its binder did."""
     folder = plan.settings.journal
     if folder is None or not folder.is_dir() or is_closed(disk := RealDisk(folder)):
         return
@@ -173,7 +176,7 @@ def close_journal(plan: RunPlan) -> None:
 
 
 def mark_finished(plan: RunPlan) -> None:
-    """The output of the run is written: the next one moves its journal aside."""
+    """Mark that the output of the run is written: the next run moves its journal aside."""
     folder = plan.settings.journal
     if folder is not None and folder.is_dir():
         (folder / FINISHED).touch()
@@ -189,7 +192,7 @@ def _refused(folder: Path, rule: str) -> InputError:
 
 
 def digest_of(plan: RunPlan, inputs: RunInputs) -> str:
-    """SHA-256 of all that decides where pods go."""
+    """Return the SHA-256 of everything that decides placements."""
     settings = plan.settings
     digest = hashlib.sha256()
     chosen = (settings.seed, settings.tie_break, settings.score_nodes)

@@ -1,4 +1,4 @@
-"""Launcher: carries out runs on actors, on either runtime, and ends what it started."""
+"""ActorLauncher: executes runs on actors, on either runtime, and ends all that it started."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ T = TypeVar("T")
 Tell = Callable[[Progress], None]
 
 _SYMPTOMS = (ActorError, ActorLostError, DeadlineError)
-"""What a call tells of an actor that failed; the watch knows better what that one did."""
+"""Errors of calls to a failed actor; the supervisor's watch has a more precise one."""
 
 WATCH_KNOWS_S = 5.0
-"""How long the watch may take to tell it."""
+"""How long to wait for the watch's error."""
 
 CLOSE_LOOKS, CLOSE_LOOK_S = 50, 0.1
-"""How often, and how long after each other, it is tried to close a journal that is still in use."""
+"""Number of attempts to close a journal that is still in use, and the pause between them."""
 
 
 class ActorLauncher:
-    """Runs on Ray or inline, as the plan's settings say."""
+    """Launcher of runs on Ray or inline, as the plan's settings say."""
 
     def __init__(self) -> None:
         self._warming: Future[Runtime] | None = None
 
     def prepare(self, settings: Settings, log_dir: str) -> None:
-        """Starts Ray, if it will be wanted, beside what else is to be done before a run."""
+        """Start Ray in the background if the settings need it, before the inputs are read."""
         if settings.runtime == "ray" and self._warming is None:
             self._warming = in_thread(lambda: open_runtime(RunPlan(settings, log_dir=log_dir)))
 
@@ -71,10 +71,9 @@ class ActorLauncher:
         return open_runtime(plan) if warming is None else warming.result()
 
     def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
-        """Schedules everything. RoadsteadError with a clear text if it cannot be ended.
+        """Schedule all inputs and return the outcome. RoadsteadError if the run fails.
 
-        With `resume`, a run in the journal that ended is not carried out again: its outcome is
-        read.
+        With `resume`, a run in the journal that ended is not repeated: its outcome is read.
         """
         opened = open_journal(plan, inputs)
         for note in opened.notes:
@@ -92,27 +91,27 @@ class ActorLauncher:
         return _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
 
     def finish(self, plan: RunPlan) -> None:
-        """What came of a run is written or shown: its journal need not be resumed any more."""
+        """Mark that the outcome of a run is written or shown: it need not be resumed any more."""
         mark_finished(plan)
 
     def _stop_warming(self) -> None:
-        """Ends what `prepare` began, for a run that needs no actors."""
+        """End the runtime that `prepare` started, for a run that needs no actors."""
         warming, self._warming = self._warming, None
         if warming is not None:
             _run(warming.result().stop())
 
     def explain(self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Tell) -> Explanation:
-        """Schedules what is pending, then explains `pod` on what is left."""
+        """Schedule the pending pods of the inputs, then explain `pod` on the remaining room."""
         return explain_pod(inputs, self._run_first(inputs, plan, progress), plan, pod)
 
     def explain_pending(
         self, inputs: RunInputs, plan: RunPlan, pods: Sequence[Pod], progress: Tell
     ) -> tuple[Explained, ...]:
-        """Schedules what is pending, then explains those of `pods` that were not placed."""
+        """Schedule the pending pods of the inputs, then explain those of `pods` not placed."""
         return explain_pending(inputs, self._run_first(inputs, plan, progress), plan, pods)
 
     def _run_first(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome | None:
-        """The outcome of the inputs; None where nothing is pending."""
+        """Schedule the inputs and return the outcome; None if nothing is pending."""
         if not inputs.pending:
             self._stop_warming()
             return None
@@ -121,7 +120,7 @@ class ActorLauncher:
         return outcome
 
     def trial(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> Trial:
-        """Schedules everything and measures it. RoadsteadError if it cannot be ended."""
+        """Schedule all inputs and measure the run. RoadsteadError if it fails."""
         from roadstead.actors.runs.stress import supervisor_for, try_out, virtual_runtime
 
         plan = with_journal(plan, inputs)
@@ -148,7 +147,7 @@ class ActorLauncher:
         timeout_s: float,
         profiles: bool = False,
     ) -> Benched:
-        """Carries out a benchmark's script and measures it. RoadsteadError where it fails."""
+        """Execute a benchmark's script and measure it. RoadsteadError if it fails."""
         plan = with_journal(plan, RunInputs(()))
         profiler = Profiler() if profiles else None
 
@@ -170,7 +169,7 @@ async def _with_actors(
     work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
     supervise: Callable[[Runtime, RunPlan], Supervisor] = Supervisor,
 ) -> T:
-    """Starts the actors of a plan, does the work while they are watched, and ends them."""
+    """Start the actors of a plan, do the work while they are watched, and end them."""
     with plugins_watched(plan) as watched_plan:
         return await _with_watched(open_one, watched_plan, progress, work, supervise)
 
@@ -197,7 +196,7 @@ async def _with_watched(
 
 
 def _cancelling() -> Callable[[], None]:
-    """Cancels the present task, from wherever a signal is handled."""
+    """Return a function that cancels the present task; it may be called in a signal handler."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None, "work of a task"
 
@@ -214,7 +213,7 @@ async def _carry_out(
     work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
     started_s: float,
 ) -> T:
-    """The work, with all actors started before and ended after it."""
+    """Start all actors, do the work, and end the actors."""
     is_over = False
     try:
         await supervisor.start()
@@ -236,10 +235,10 @@ async def _carry_out(
 
 
 async def _close(plan: RunPlan) -> None:
-    """Gives the journal its end, where the binder could not.
+    """Write the end of the journal, unless the binder did.
 
-    A binder that was not asked to stop, as where Ray was lost, has the folder a moment longer. One
-    that does not end keeps it: `check` says what is missing.
+    A binder that was not asked to stop, as after the loss of Ray, keeps the folder a moment longer,
+    so closing is repeated. One that does not end keeps it, and `check` reports the missing end.
     """
     for _ in range(CLOSE_LOOKS):
         with contextlib.suppress(JournalError):
@@ -249,7 +248,7 @@ async def _close(plan: RunPlan) -> None:
 
 
 def _compare_on_signal(supervisor: Supervisor) -> None:
-    """SIGUSR2 has the cache compare itself, as upstream; where signals can be heard at all."""
+    """Let SIGUSR2 start a comparison of the cache, as upstream; only in the main thread."""
     loop = asyncio.get_running_loop()
     asked: set[asyncio.Task[tuple[str, ...]]] = set()
 
@@ -263,10 +262,11 @@ def _compare_on_signal(supervisor: Supervisor) -> None:
 
 
 async def first_of(work: Coroutine[Any, Any, T], watch: Coroutine[Any, Any, None]) -> T:
-    """The result of the work, unless the watch raises first."""
+    """Return the result of the work, unless the watch raises first."""
     working, watching = asyncio.create_task(work), asyncio.create_task(watch)
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        # The error of a call may only follow from a lost actor, which the watch names.
         if working.done() and isinstance(working.exception(), _SYMPTOMS):
             await asyncio.wait({watching}, timeout=WATCH_KNOWS_S)
         if watching.done() and (failure := watching.exception()) is not None:
@@ -279,7 +279,7 @@ async def first_of(work: Coroutine[Any, Any, T], watch: Coroutine[Any, Any, None
 
 
 def open_runtime(plan: RunPlan) -> Runtime:
-    """The runtime that the settings name. Ray is imported only when it is wanted."""
+    """Open the runtime that the settings name. Ray is imported only if it is used."""
     settings = plan.settings
     if settings.runtime == "inline":
         bound = settings.bounds.mailbox_max_messages
@@ -295,7 +295,7 @@ def open_runtime(plan: RunPlan) -> Runtime:
 
 
 def processes(settings: Settings) -> int:
-    """How many processes the actors of a run take on Ray."""
+    """Return how many processes the actors of a run need on Ray."""
     control = 1 if settings.control == "together" else 3
     return control + settings.workers + settings.scheduler_count
 
@@ -303,7 +303,7 @@ def processes(settings: Settings) -> int:
 def in_thread(
     work: Callable[[], T], name: str = "start-ray", future: Future[T] | None = None
 ) -> Future[T]:
-    """The result of work that a thread does, which the process waits for before it ends."""
+    """Run work in a thread and return its future; the process waits for it before it ends."""
     result: Future[T] = Future() if future is None else future
 
     def do() -> None:
@@ -317,17 +317,17 @@ def in_thread(
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """The result of the work, on a loop of its own."""
+    """Run the work on its own event loop and return the result."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return _run_here(work)
-    # The thread of a notebook has a loop, and a second one cannot run in it.
+    # In a notebook this thread runs a loop already, and a second one cannot run in it.
     return _run_in_thread(work)
 
 
 def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
-    """The result of the work, which is cancelled where waiting for it is interrupted."""
+    """Run the work in a thread and return the result; an interrupt of the wait cancels it."""
     cancels: list[Callable[[], None]] = []
     is_interrupted = threading.Event()
 
@@ -354,6 +354,6 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
 
 def _run_here(work: Coroutine[Any, Any, T]) -> T:
     loops = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-    # Closed: a loop that cannot be made leaves the work without a start, which Python warns of.
+    # Close the work: if no loop can be made it never starts, and Python would warn of that.
     with seldom_collected(), contextlib.closing(work), loops as runner:
         return runner.run(work)

@@ -1,8 +1,8 @@
-"""The outcome of a run as its journal keeps it, until its output is written, and after that.
+"""The outcome of a run in the folder of its journal, from which its output can be written again.
 
-Which pods are bound is in the journal's records. What else an output says (why pods are pending,
-who was evicted for whom, how long it took) is only in the actors of the run; before these end it is
-written to `outcome`, in the folder of the journal, whose last record then holds its digest.
+The journal's records say which pods are bound. The rest of an output (why pods are pending, who was
+evicted for whom, durations) is only in the actors of the run; before they end it is written to the
+file `outcome`, and the journal's last record contains its digest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LIMITS = Limits(max_bytes=1 << 32, max_items=1 << 31)
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """Why pods are pending: the same for many of them."""
+    """Why pods are pending; many pods share one."""
 
     message: str
     reasons: tuple[tuple[str, int], ...]
@@ -37,7 +37,7 @@ class _Cause:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """placed: how many pods the journal has as bound. pending: (key, uid, number of the cause)."""
+    """Content of the file. placed: number of bound pods. pending: (key, UID, index of cause)."""
 
     placed: int
     causes: tuple[_Cause, ...]
@@ -49,9 +49,9 @@ class _Kept:
 
 
 def keep(folder: Path, outcome: RunOutcome) -> str:
-    """Write an outcome into the folder of its journal, durably; its digest.
+    """Write an outcome durably into the folder of its journal, and return its digest.
 
-    JournalError where it cannot be written.
+    JournalError if it cannot be written.
     """
     data = _MAGIC + pack(to_wire(_kept(outcome)))
     disk = RealDisk(folder)
@@ -96,9 +96,9 @@ def _kept(outcome: RunOutcome) -> _Kept:
 
 
 def kept_outcome(folder: Path, digest: str, placements: tuple[Placement, ...]) -> RunOutcome | None:
-    """The outcome that was kept under a digest; None where it is gone, damaged, or another's.
+    """Read the outcome with a digest; None if it is missing, damaged, or of another run.
 
-    placements: as the journal has them.
+    placements: from the journal.
     """
     try:
         data = (folder / OUTCOME).read_bytes()

@@ -1,4 +1,4 @@
-"""Samples of all processes of a run (`actors/runtime/sampling.py`), while something is measured."""
+"""Samples of all processes of a run (`actors/runtime/sampling.py`) during measurements."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from roadstead.bench.speedscope import Samples
 
 
 class Profiler:
-    """Profiles all processes of a run while something is measured. samples: by process."""
+    """Profiler of all processes of a run. samples: by process, one for each measurement."""
 
     def __init__(self) -> None:
         self.samples: dict[str, list[Samples]] = {}
 
     async def begin(self, session: RunSession) -> None:
-        """Begins in every process."""
+        """Begin to sample every process."""
         for name in _one_of_each(session).values():
             await session.call(name, PROFILE, ProfileAsk(begins=True))
         if _is_apart(session):
             answer(ProfileAsk(begins=True))
 
     async def end(self, session: RunSession) -> None:
-        """Ends in every process, and takes what was seen."""
+        """End sampling in every process, and collect the samples."""
         for host, name in _one_of_each(session).items():
             told = await session.call(name, PROFILE, ProfileAsk(begins=False))
             self.samples.setdefault(host, []).append(told)
@@ -36,7 +36,7 @@ def _is_apart(session: RunSession) -> bool:
 
 
 def _one_of_each(session: RunSession) -> dict[str, str]:
-    """Process → an actor in it."""
+    """Return one actor of each process, by process."""
     if not _is_apart(session):
         return {"all actors": next(iter(session.supervisor.refs))}
     return {host: next(iter(names)) for host, names in session.supervisor.groups().items()}

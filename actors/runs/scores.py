@@ -1,4 +1,4 @@
-"""Scores of placed pods, as the schedulers that placed them still know them."""
+"""Scores of placed pods, from the schedulers that placed them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ CHUNK = 20_000
 async def with_scores(
     placements: Sequence[Placement], schedulers: Sequence[Ref], timeout_s: float
 ) -> tuple[Placement, ...]:
-    """The placements with their scores; without one where its scheduler has ended."""
+    """Return placements with their scores; None for those of a scheduler that was replaced."""
     node_of = {each.uid: each.node for each in placements}
     found: dict[str, int] = {}
     for scheduler in schedulers:
         try:
             await _ask(scheduler, node_of, found, timeout_s)
         except RoadsteadError:
-            # A run does not fail for them: they are not kept where a scheduler ends.
+            # Scores are lost with a scheduler; that must not fail the run.
             continue
     return tuple(
         Placement(each.pod, each.uid, each.node, found.get(each.uid)) for each in placements

@@ -1,10 +1,10 @@
-"""A run in steps: nodes and pods come and go on one set of actors, while schedulers work.
+"""A run in steps: nodes and pods are added and removed while the schedulers work.
 
     begin ─► add_nodes, submit ─► commits, state ─► submit more, delete, remove_nodes ─► …
 
-`actors/runs/client.py` is a run that is given everything at once; here whoever holds the session
-says what happens next. Each change goes to the binder first: what it does not know, a cache that
-takes another one's place would not hear of.
+`actors/runs/client.py` is a run with all inputs at the start; here the owner of the session chooses
+each next step. Each change is sent to the binder first, because a replaced cache is restored from
+it.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ NODES_CHUNK = 20_000
 """Nodes in one message."""
 
 SAME_CLOCK_S = 0.5
-"""Clocks of two processes that are closer than that are taken for one: messages take time, too."""
+"""Clocks of two processes closer than that count as one: the difference may be message delay."""
 
 
 class RunSession:
-    """The actors of a run, for whoever says step by step what happens to the cluster."""
+    """The actors of a run, and changes of the cluster step by step."""
 
     def __init__(self, supervisor: Supervisor, plan: RunPlan) -> None:
         self.supervisor = supervisor
@@ -69,18 +69,18 @@ class RunSession:
         self._revision = 0
 
     async def call(self, name: str, method: Method[Q, A], message: Q) -> A:
-        """An actor's answer."""
+        """Send a message to an actor and return the answer."""
         timeout_s = self.plan.settings.deadlines.call_s
         return await self.supervisor.refs[name].call(method, message, timeout_s=timeout_s)
 
     async def begin(self) -> None:
-        """Sets the schedulers going."""
+        """Start the schedulers."""
         for name in self.supervisor.refs:
             if name.startswith(SCHEDULER):
                 await self.call(name, RUN, NOTHING)
 
     async def add_nodes(self, nodes: Sequence[NodeFacts], *, tells_queue: bool = True) -> None:
-        """Nodes appear; pods that wait may be helped by them (tells_queue)."""
+        """Add nodes. tells_queue: whether the queue may requeue pods for them."""
         for start in range(0, len(nodes), NODES_CHUNK):
             part = node_batch(nodes[start : start + NODES_CHUNK], self._revision)
             await self.call(BINDER, ADD_NODES, part)
@@ -90,7 +90,7 @@ class RunSession:
                 await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
 
     async def remove_nodes(self, nodes: Sequence[NodeFacts]) -> None:
-        """Nodes disappear; their pods stay bound to them."""
+        """Remove nodes; their pods stay bound to them."""
         self._revision += 1
         gone = NodeNames(tuple(facts.name for facts in nodes), self._revision)
         await self.call(BINDER, REMOVE_NODES, gone)
@@ -99,7 +99,7 @@ class RunSession:
         await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
 
     async def submit(self, batch: PodBatch) -> None:
-        """Pods come. RunFailedError where the queue has no room for all of them."""
+        """Submit pods. RunFailedError if the queue has no room for all of them."""
         batch = replace(batch, revision=self._revision)
         await self.call(BINDER, ADD_PENDING, batch)
         await self._enqueue(batch)
@@ -109,9 +109,9 @@ class RunSession:
         check_room(answer, self.plan)
 
     async def update_pods(self, changes: Sequence[tuple[PodIdentity, PodFacts, PodFacts]]) -> None:
-        """Pods (who, as it was, as it is) change, wherever they are; those that are gone stay so.
+        """Change pods (identity, old facts, new facts), bound or pending, except deleted ones.
 
-        RunFailedError where the queue has no room for those that wait.
+        RunFailedError if the queue has no room for the pending ones.
         """
         self._revision += 1
         for start in range(0, len(changes), CHUNK):
@@ -125,13 +125,13 @@ class RunSession:
             await self.call(CACHE, UPDATE_RUNNING, RunningPods(pods, nodes))
             waiting = [uid for uid, node_name in node_of.items() if not node_name]
             if waiting:
-                # Before others wake them with what they were.
+                # First: the events below must not requeue them with their old facts.
                 await self._enqueue(pod_batch((part[uid][0], part[uid][2]) for uid in waiting))
             changed = tuple(PodChange(*part[uid][1:]) for uid in bound)
             await self.call(QUEUE, OBSERVE, ClusterChanges(pods=changed))
 
     async def delete_pods(self, uids: Sequence[str]) -> None:
-        """Pods are gone, wherever they are; those that nobody knows are left out."""
+        """Delete pods, bound or pending; unknown ones are ignored."""
         self._revision += 1
         for start in range(0, len(uids), CHUNK):
             part = PodsGone(tuple(uids[start : start + CHUNK]), self._revision)
@@ -140,11 +140,11 @@ class RunSession:
             await self.call(QUEUE, LEAVE, gone)
 
     async def state(self) -> QueueState:
-        """How many pods are where in the queue."""
+        """Return the number of pods in each part of the queue."""
         return await self.call(QUEUE, QUEUE_STATE, NOTHING)
 
     async def commits(self, start: int, count: int = CHUNK) -> CommitPage:
-        """Binds from a place on, with times of this process's clock (`time.monotonic`)."""
+        """Return binds from index `start`; times are of this process's clock (`time.monotonic`)."""
         asked_s = time.monotonic()
         page = await self.call(BINDER, COMMITS, PageAsk(start, count))
         offset_s = (asked_s + time.monotonic()) / 2 - page.now_s
@@ -154,17 +154,17 @@ class RunSession:
         return CommitPage(page.uids, times, page.total, page.now_s + offset_s)
 
     async def pending(self, count: int) -> tuple[tuple[PendingNote, ...], int]:
-        """Why the first `count` pods wait, and how many do."""
+        """Return why the first `count` pods are pending, and how many are."""
         page = await self.call(QUEUE, PENDING, PageAsk(0, count))
         return page.notes, page.total
 
     async def statuses(self) -> Mapping[str, ActorStatus]:
-        """What each actor says of itself."""
+        """Return the status of each actor."""
         return {name: await self.supervisor.heard_of(name) for name in self.supervisor.refs}
 
 
 def check_room(answer: Submitted, plan: RunPlan) -> None:
-    """RunFailedError where the queue had no room for all pods."""
+    """RunFailedError if the queue had no room for all pods."""
     if answer.refused:
         raise RunFailedError(
             f"the queue is full: it refused {len(answer.refused)} pods "
@@ -173,5 +173,5 @@ def check_room(answer: Submitted, plan: RunPlan) -> None:
 
 
 def is_settled(state: QueueState) -> bool:
-    """Whether no pod can move any more unless something happens."""
+    """Whether the queue is idle: pods move again only after an event."""
     return not (state.active or state.backoff or state.in_flight)

@@ -1,7 +1,7 @@
-"""Trials of the conflict lab: the product's actors, with a binder that is watched.
+"""Trials of the conflict lab: the usual actors, with a binder that counts and may check less.
 
-The binder counts what it is asked and refuses, and may be told to check less at the commit, so that
-what its re-check is worth can be seen. Nothing but the lab starts such a binder.
+The binder counts requests and refusals. It may check less at the commit, to measure the effect of
+these checks. Only the lab starts such a binder.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from roadstead.run import RunInputs, RunPlan
 
 @dataclass(frozen=True, slots=True)
 class LabFigures:
-    """Binder → lab: what it was asked since the first pod was submitted.
+    """Binder → lab: counts since the first pod was submitted.
 
-    refused: (cause, how many). waits: (pods, seconds until their bind was acknowledged). ran_s: how
-    long ago the first pod was submitted.
+    asked: requested binds. refused: (cause, count). waits: (pods, seconds from the first submission
+    to the acknowledgement of their bind). ran_s: seconds since the first submission.
     """
 
     asked: int
@@ -52,7 +52,7 @@ LAB_FIGURES = method("lab_figures", Nothing, LabFigures)
 
 
 class _Trusting(Verifier):
-    """Takes a scheduler's word for everything."""
+    """A verifier that accepts every bind."""
 
     def verify(self, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
@@ -62,7 +62,7 @@ class _Trusting(Verifier):
 
 
 class LabBinder(BinderActor):
-    """A binder that counts, and that checks only as much as it is told."""
+    """A binder that counts, and checks only what `recheck` says."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class LabBinder(BinderActor):
         return answers
 
     async def lab_figures(self, _: Nothing) -> LabFigures:
-        """What was counted so far."""
+        """Return the counts so far."""
         return LabFigures(
             self._asked,
             tuple(sorted(self._refused.items())),
@@ -109,7 +109,7 @@ class LabBinder(BinderActor):
 
 
 def node_profiles(plan: RunPlan, classes: PodClasses) -> dict[str, Profile]:
-    """The plan's profiles without the filters that look across nodes."""
+    """Return the plan's profiles without filters that read other nodes."""
     registry, handle = plan.registry(), Handle(classes, plan.cluster)
     profiles = {}
     for config in plan.config().profiles:
@@ -128,7 +128,7 @@ def _without(config: ProfileConfig, left_out: set[str]) -> ProfileConfig:
 
 
 class LabSupervisor(Supervisor):
-    """Starts a LabBinder in place of the binder."""
+    """A supervisor that starts a LabBinder in place of the binder."""
 
     def __init__(self, runtime: Runtime, plan: RunPlan, *, recheck: Recheck) -> None:
         super().__init__(runtime, plan)
@@ -143,12 +143,12 @@ class LabSupervisor(Supervisor):
 
 
 def supervisor_for(lab: LabSetup) -> Callable[[Runtime, RunPlan], Supervisor]:
-    """What makes the supervisor of a trial."""
+    """Return the constructor of a trial's supervisor."""
     return partial(LabSupervisor, recheck=lab.recheck)
 
 
 def virtual_runtime(plan: RunPlan) -> Runtime:
-    """Actors of this process on a network without faults, drawn from the plan's seed."""
+    """Return a runtime in this process, on a network without faults with the plan's seed."""
     return SimulatedRuntime(Network(plan.settings.seed), plan.limits)
 
 
@@ -158,7 +158,7 @@ async def try_out(
     plan: RunPlan,
     inputs: RunInputs,
 ) -> Trial:
-    """One run, and what was measured of it."""
+    """Run the inputs and return the measurements."""
     outcome = await client.run(inputs)
     timeout_s = plan.settings.deadlines.call_s
     told = await supervisor.refs[BINDER].call(LAB_FIGURES, NOTHING, timeout_s=timeout_s)

@@ -1,4 +1,4 @@
-"""From an envelope that arrives to the handler of an actor, and back."""
+"""Dispatch of envelopes to the handlers of an actor."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from roadstead.protocol.codec import Envelope, Limits, from_wire, to_wire
 
 
 class Dispatcher:
-    """Finds the handler of an actor for each envelope that arrives.
+    """Dispatcher of received envelopes to the handlers of one actor.
 
-    An error that only a bug explains gets the last messages of the actor behind its text, whether
-    a handler raises it or the actor's status says that a task of its own did.
+    To the text of an unexpected error (`BUGS`) it appends the actor's last messages, whether a
+    handler raised it or the actor's status reports that one of its tasks did.
     """
 
     __slots__ = ("_actor", "_fences", "_limits", "_transcript", "name")
@@ -41,7 +41,7 @@ class Dispatcher:
         self._transcript = Transcript(name)
 
     async def receive(self, data: bytes) -> bytes:
-        """Handles one envelope; the reply's bytes. An error of the handler is a reply, too."""
+        """Handle one envelope and return the encoded reply; an exception is encoded as a reply."""
         try:
             envelope = Envelope.decode(data, self._limits, typed=True)
             reply = await self._handle(envelope, data)
@@ -57,7 +57,7 @@ class Dispatcher:
             return Envelope(ERROR, 0, 0, "", to_wire(out)).encode()
 
     def crashed(self) -> None:
-        """The actor is gone in a process that goes on: what it held of the system is given free."""
+        """Release the resources of an actor that ended while its process continues."""
         crashed = getattr(self._actor, "crashed", None)
         if crashed is not None:
             crashed()

@@ -1,8 +1,8 @@
-"""Python's collector of cycles, set for processes that hold many small objects for long.
+"""Thresholds of Python's garbage collector for processes with many small, long-lived objects.
 
-Every new container counts towards a collection that looks at all young objects, and each hundredth
-or so at all there are. Pods and nodes stay, and make no cycles; with Python's own thresholds a
-third of the time from submit to bind went into looking at them (docs/performance.md).
+Every new container counts towards a collection of all young objects, and about every hundredth
+collection covers all objects. Pods and nodes stay and form no cycles; with Python's own thresholds
+a third of the time from submit to bind was spent on them (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ THRESHOLDS = (50_000, 100, 100)
 
 
 def collect_seldom() -> None:
-    """For the rest of the process."""
+    """Set the thresholds for the rest of the process."""
     gc.set_threshold(*THRESHOLDS)
 
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """While it lasts; a process that runs more than this gets its own thresholds back."""
+    """Set the thresholds inside the block, and restore the process's own ones after it."""
     before = gc.get_threshold()
     collect_seldom()
     try:

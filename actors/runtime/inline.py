@@ -1,8 +1,8 @@
 """The inline runtime: every actor is one mailbox task in this process.
 
-Messages of one actor are started in order; a handler that waits lets the next one run, as in an
-asynchronous Ray actor. Mailboxes are bounded, messages in hand included: a sender waits, with its
-deadline, when one is full.
+Handlers of one actor start in the order of the messages; while one awaits, the next may run, as in
+an asynchronous Ray actor. A mailbox is bounded, including messages that are being handled: if it is
+full, a sender waits until its deadline.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Waiting = tuple[bytes, "asyncio.Future[bytes]"]
 
 
 class InlineActor:
-    """A mailbox, the task that empties it, and the replies that are still owed."""
+    """A mailbox, the task that empties it, and the futures of pending replies."""
 
     def __init__(self, name: str, dispatcher: Dispatcher, max_messages: int) -> None:
         self.name = name
@@ -60,10 +60,10 @@ class InlineActor:
             future.set_result(reply)
 
     async def ask(self, data: bytes) -> bytes:
-        """The reply to one message. ActorLostError if the actor ends before it answers."""
+        """Send one message and return the reply. ActorLostError if the actor ends before it."""
         await self._room.acquire()
         if self.lost:
-            # Whoever waits behind us is told at once, too.
+            # The next waiting sender raises at once, too.
             self._room.release()
             raise ActorLostError(f"{self.name} is gone")
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -73,7 +73,7 @@ class InlineActor:
         return await future
 
     def end(self) -> None:
-        """Ends the actor as a kill would: nothing in flight is answered."""
+        """End the actor as a kill would: pending messages raise ActorLostError."""
         self.lost = True
         self._dispatcher.crashed()
         for task in self._tasks:
@@ -109,7 +109,7 @@ class InlineRef:
 
 
 class InlineRuntime:
-    """Starts, finds and ends actors in this process."""
+    """Runtime of actors in this process."""
 
     def __init__(self, *, mailbox_max_messages: int, limits: Limits) -> None:
         self._mailbox_max_messages = mailbox_max_messages
@@ -119,7 +119,7 @@ class InlineRuntime:
     async def start(
         self, groups: Mapping[str, Mapping[str, Factory]], *, timeout_s: float
     ) -> dict[str, Ref]:
-        """New actors by name; groups share nothing but this process, as all do."""
+        """Start actors by name; all groups share this process."""
         for name, build in (each for builds in groups.values() for each in builds.items()):
             before = self._actors.get(name)
             assert before is None or before.lost, f"{name} is running"
@@ -128,22 +128,22 @@ class InlineRuntime:
         return {name: self.find(name) for builds in groups.values() for name in builds}
 
     def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
-        """A way to a running actor. ActorLostError if there is none of this name."""
+        """Return a Ref to a running actor. ActorLostError if there is none of this name."""
         actor = self._actors.get(name)
         if actor is None:
             raise ActorLostError(f"there is no actor {name}")
         return InlineRef(actor, self._limits, stamp)
 
     def lost(self) -> str:
-        """Nothing carries the actors but this process."""
+        """Return "": there is no process but this one."""
         return ""
 
     async def kill(self, name: str) -> None:
-        """Ends an actor at once."""
+        """End an actor at once."""
         self._actors[name].end()
 
     async def stop(self) -> None:
-        """Ends all actors."""
+        """End all actors."""
         for actor in self._actors.values():
             actor.end()
         self._actors.clear()

@@ -1,6 +1,6 @@
-"""KernelLoader: the compiled kernel for a scheduler or a worker, loaded beside its work.
+"""KernelLoader: loads the compiled kernel of a scheduler or worker in the background.
 
-Until it is there the reference decides, to the same result: nobody waits for it.
+Until it is loaded the plugins decide, with the same result.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load, loaded
 
 WORTHWHILE_PODS = 256
-"""Pods from which on loading pays, be they in one batch or in many."""
+"""Number of pods, in one batch or in several, from which loading the kernel pays."""
 
 
 class KernelLoader:
-    """Loads once, in a thread of its own, when so many pods came that it is worth it."""
+    """Loads the kernel once, in its own thread, after `WORTHWHILE_PODS` pods."""
 
     def __init__(self, owner: str, *, enabled: bool) -> None:
         self._owner = owner
@@ -32,12 +32,15 @@ class KernelLoader:
         return self._accelerator.coverage
 
     def accelerator(self, pods: int) -> Accelerator | None:
-        """The kernel for a batch of so many pods; once there were many, it is sent for."""
+        """Return the kernel, which may not be loaded yet, for a batch of so many pods.
+
+        None if the kernel is off. Loading starts once `WORTHWHILE_PODS` pods were counted.
+        """
         if not self._enabled:
             return None
         self._pods += pods
         if self._accelerator.code is None and self._thread is None:
-            # Who loaded it before us in this process left nothing to wait for.
+            # Another actor of this process may have loaded it.
             self._accelerator.code = loaded()
             if self._accelerator.code is None and self._pods >= WORTHWHILE_PODS:
                 self._thread = threading.Thread(target=self._load, name="kernel", daemon=True)

@@ -1,4 +1,4 @@
-"""Ways to actors that may be replaced: found anew when they are gone, stamped with who sends."""
+"""Refs that reconnect to replaced actors and stamp messages with sender and epoch."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from roadstead.actors.seam import (
 )
 
 FIND_AGAIN_S = 0.05
-"""How long to wait between two looks for an actor that is being replaced."""
+"""Pause between two lookups of an actor that is being replaced."""
 
 
 class LivingRef:
-    """A Ref to whatever life of an actor there is; for messages that may come twice.
+    """A Ref to the current incarnation of an actor; for messages that may be received twice.
 
-    What a life took before it ended may have been done: the next one is told again.
+    If an incarnation ends without answering, the message is sent to the next one, even though the
+    ended one may have handled it.
     """
 
     def __init__(self, name: str, find: Callable[[], Ref]) -> None:
@@ -38,7 +39,7 @@ class LivingRef:
         return self._name
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
-        """The reply. ActorLostError when none is there for `timeout_s`; else as any Ref."""
+        """Return the reply. ActorLostError if no incarnation runs for `timeout_s`."""
         until_s = clock_s() + timeout_s
         while True:
             try:
@@ -54,7 +55,7 @@ class LivingRef:
 
 @dataclass(frozen=True, slots=True)
 class LivingDirectory:
-    """The directory of one life of an actor."""
+    """The directory of one incarnation of an actor."""
 
     directory: Directory
     stamp: Stamp
@@ -65,7 +66,7 @@ class LivingDirectory:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """A Factory of one life of an actor: `build` as it is, with a directory that stamps."""
+    """A Factory of one incarnation of an actor: `build` with a directory that stamps messages."""
 
     build: Factory
     name: str

@@ -1,4 +1,4 @@
-"""What is asked of a process, whatever the actor that is told: profiles, and to be warm."""
+"""Requests that a process answers for any of its actors: profiles, and loading the kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roadstead.protocol.codec import from_wire, to_wire
 
 
 async def answered(kind: str, body: object) -> object:
-    """The reply to a call of one of these kinds."""
+    """Return the reply to one of `PROCESS_CALLS`."""
     if kind == PROFILE.name:
         return to_wire(answer(from_wire(ProfileAsk, body)))
     await asyncio.to_thread(_load_kernel)
@@ -27,5 +27,5 @@ def _load_kernel() -> None:
     try:
         load(logger.info)
     except Exception:
-        # Whoever wants to decide with it says so; the reference decides.
+        # Without the kernel the plugins decide; KernelLoader warns again when it is needed.
         logger.warning("the kernel cannot be loaded", exc_info=True)

@@ -1,8 +1,8 @@
-"""Runs a program of Ray's in a process that ends with its raylet: `ray_child.py PROGRAM …`.
+"""Run a program of Ray in a process that ends with its raylet: `ray_child.py PROGRAM …`.
 
-Without a program, an actor's process. Left to themselves, Ray's agents look for their servers for a
-minute after all else is gone. The kernel of Linux ends such a process when its parent ends; on
-other systems Ray starts a process that does.
+Without a program it runs an actor's process. By default Ray's agents look for their servers for a
+minute after everything else has ended. On Linux the kernel kills this process when its parent ends;
+on other systems Ray starts a process that does.
 """
 
 import ctypes
@@ -16,16 +16,16 @@ _WORKER = "ray._private.workers.default_worker"
 
 
 def end_with_parent(parent: int) -> None:
-    """The system kills this process once its parent ends. parent: its process id."""
+    """Make the kernel kill this process when its parent ends. parent: its process id."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
-            # It ended before the system was asked.
+            # The parent ended before the call.
             os._exit(1)
 
 
 def main() -> None:
-    """Runs what the command line says, as if it had been started itself."""
+    """Run the program of the command line as if it had been started directly."""
     end_with_parent(int(os.environ["RAY_RAYLET_PID"]))
     if sys.argv[1].endswith(".py"):
         del sys.argv[0]

@@ -1,7 +1,8 @@
-"""The folder of a local Ray: sockets, logs, working directory; its owner's, and gone after the run.
+"""The folder of a local Ray (sockets, logs, working directory): private, removed after the run.
 
-Ray opens its folders to every user and never removes them. This one is made for one session, under
-a name that carries the process: what a killed process left is removed by the next session.
+Ray makes its folders accessible to every user and never removes them. This one is made for one
+session; its name contains the process id, so that the next session removes folders of killed
+processes.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ PREFIX = "roadstead-"
 _NAME = re.compile(rf"{PREFIX}(\d+)-\w+")
 
 LONGEST_PARENT = 12
-"""Characters: names of Unix sockets end at 107 bytes, of which Ray needs most."""
+"""Characters. The path of a Unix socket has at most 107 bytes, and Ray needs most of them."""
 
 TRIES, PAUSE_S = 10, 0.1
 
 
 def make_folder() -> str:
-    """A new folder for one session. OSError where none can be made."""
+    """Make a new folder for one session and return its path. OSError if that fails."""
     parent = tempfile.gettempdir()
     if len(parent) > LONGEST_PARENT:
         parent = os.path.join(os.sep, "tmp")
@@ -32,7 +33,7 @@ def make_folder() -> str:
 
 
 def remove_folder(folder: str) -> None:
-    """Removes a folder. Processes that are ending may still write: it is tried a few times."""
+    """Remove a folder; retries, because ending processes may still write to it."""
     for _ in range(TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not os.path.lexists(folder):

@@ -1,12 +1,12 @@
-"""Ray's private parts: a lean local Ray of this user alone, and one that may be left at any time.
+"""Patches of Ray's private parts: a lean, isolated local Ray, and its safe shutdown.
 
-`ray.init` starts an autoscaler monitor, a log monitor and an API server beside the processes that
-run actors, and waits for the last of them; it has no option that leaves them out. A run that starts
-its own Ray scales nothing, writes its own logs and shows no dashboard: without the three, Ray is
-there 2.3 s earlier on two cores and takes 3.6 s less of their time (docs/decisions/0009).
+`ray.init` starts an autoscaler monitor, a log monitor and an API server besides the processes that
+run actors, and waits for the last of them; no option turns them off. A run that starts its own Ray
+does not scale, writes its own logs and shows no dashboard: without the three, Ray starts 2.3 s
+earlier on two cores and takes 3.6 s less processor time (docs/decisions/0009).
 
-Nor has it options for what its processes can reach and who can reach them (docs/decisions/0028):
-they listen on loopback, work in a folder of the session, and import nothing from the user's one.
+Ray also has no options that isolate its processes (docs/decisions/0028): here they listen on
+loopback, work in a folder of the session, and import nothing from the user's working directory.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ OWNER_ONLY = 0o077
 
 
 class LeanNode(Node):  # type: ignore[misc]
-    """Ray's node, without what only watches it.
+    """Ray's node without its monitors and dashboard.
 
-    These are Ray's private names: where a release has others, it starts all its processes, which
-    takes longer and does no harm.
+    The overridden names are private to Ray: a release that renames them starts all its processes,
+    which is slower but harmless.
     """
 
     def __init__(self, ray_params: RayParams, *args: object, **options: object) -> None:
@@ -46,13 +46,13 @@ class LeanNode(Node):  # type: ignore[misc]
         super().__init__(ray_params, *args, **options)
 
     def start_monitor(self) -> None:
-        """The autoscaler's monitor: a fleet of one node does not scale."""
+        """Skip the autoscaler's monitor: a cluster of one Ray node does not scale."""
 
     def start_log_monitor(self) -> None:
-        """Sends the actors' output to the driver, which asks for none."""
+        """Skip the log monitor, which sends the actors' output to the driver."""
 
     def start_api_server(self, **_: object) -> None:
-        """Serves the dashboard and jobs that are submitted over HTTP."""
+        """Skip the API server, which serves the dashboard and jobs over HTTP."""
 
 
 class OwnPaths(JobConfig):  # type: ignore[misc]
@@ -64,10 +64,10 @@ class OwnPaths(JobConfig):  # type: ignore[misc]
 
 @contextmanager
 def lean_node(folder: str) -> Iterator[None]:
-    """While it lasts, a Ray that this process starts has no more than it needs.
+    """Apply the patches to a Ray that is started inside the block.
 
-    folder: where its processes work. Nor does it print on standard output, among results, that a
-    process died: the supervisor says what comes of it.
+    folder: working directory of its processes. Ray also prints no message about a dead process on
+    standard output, among the results: the supervisor reports it.
     """
     begin = partial(_begin, services.ConsolePopen, folder)
     with ExitStack() as stack:
@@ -76,9 +76,9 @@ def lean_node(folder: str) -> Iterator[None]:
             (worker, "listen_error_messages", _listen_to_nothing),
             (services, "ConsolePopen", begin),
             (services, "_build_python_executable_command_memory_profileable", _agent_command),
-            # Ray has 127.0.0.1 stand for an address that other machines reach, unless this is off.
+            # Unless this is off, Ray replaces 127.0.0.1 by an address that other machines reach.
             (ray_constants, "ENABLE_RAY_CLUSTER", False),
-            # SIGTERM would have a native stack on standard error.
+            # On SIGTERM Ray would print a native stack on standard error.
             (ray_constants, "RAY_DISABLE_FAILURE_SIGNAL_HANDLER", True),
             # Under `uv run` Ray would copy the working directory to its workers.
             (ray_constants, "RAY_ENABLE_UV_RUN_RUNTIME_ENV", False),
@@ -100,34 +100,31 @@ def _begin(
     env: dict[str, str],
     **options: object,
 ) -> Popen[bytes]:
-    """A process of Ray: see `lean_node`."""
+    """Start a process of Ray; see `lean_node`."""
     options |= {"env": env | child_environment(), "cwd": folder, "umask": OWNER_ONLY}
     return popen(command, **options)  # type: ignore[call-overload, no-any-return]
 
 
 def _listen_to_nothing(*_: object) -> None:
-    """What Ray's thread does that otherwise prints what its servers tell of errors."""
+    """Replacement of the thread in which Ray prints error messages of its servers."""
 
 
 def servers() -> dict[str, Popen[bytes]]:
-    """The processes without which a Ray that this process started can do nothing, by name.
-
-    Of a Ray that was joined there are none.
-    """
+    """Return the servers of a Ray that this process started, by name; {} if it joined a Ray."""
     node = worker._global_node
     kinds = {} if node is None else node.all_processes
     return {kind: kinds[kind][0].process for kind in ("gcs_server", "raylet") if kind in kinds}
 
 
 def end_by_force() -> None:
-    """Ends all processes of a Ray that this process started; actors end with their raylet."""
+    """Kill all processes of a Ray that this process started; actors end with their raylet."""
     node = worker._global_node
     if node is not None:
         node.kill_all_processes(check_alive=False, allow_graceful=False)
 
 
 class _Leaving:
-    """Ray's core worker, deaf to those who let go of an object."""
+    """Ray's core worker, which ignores dropped object references."""
 
     def __init__(self, core: object) -> None:
         self._core = core
@@ -136,14 +133,14 @@ class _Leaving:
         return getattr(self._core, name)
 
     def remove_object_ref_reference(self, _: object) -> None:
-        """What is counted here ends with the core worker."""
+        """Ignore it: the count ends with the core worker."""
 
 
 def let_go() -> None:
-    """To be called before `ray.shutdown`: what lets go of an object meanwhile is not heard.
+    """Ignore dropped object references from now on; call it before `ray.shutdown`.
 
-    Ray ends the whole process, with status 1, if a reference to an object is dropped while its core
-    worker goes: by the garbage collector, say, of the thread that writes a run's results.
+    Ray ends the whole process with status 1 if an object reference is dropped while its core worker
+    shuts down, for example by the garbage collector in the thread that writes a run's results.
     """
     core = getattr(worker.global_worker, "core_worker", None)
     if core is not None:

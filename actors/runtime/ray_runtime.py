@@ -1,7 +1,7 @@
-"""The Ray runtime: every actor is one Ray actor, in a process of its own.
+"""The Ray runtime: each process with its actors is one Ray actor.
 
-A local Ray is started, if none is given, on loopback and without what only watches it, and stopped
-again. Everything that Ray could wait for without end has a deadline here.
+Unless an address is given, a local Ray is started on loopback, without its monitors and dashboard,
+and shut down after the run. Every call in which Ray could wait forever has a deadline here.
 """
 
 from __future__ import annotations
@@ -51,30 +51,30 @@ from roadstead.protocol.errors import InputError
 T = TypeVar("T")
 
 START_S, LEAVE_S = 120.0, 30.0
-"""How long Ray may take to start, and the end of the process may wait for it to be left."""
+"""Deadlines for the start of Ray, and for its shutdown at the end of the process."""
 
 LOCAL = "local"
-"""The address of a Ray of our own, also beside one that runs on this machine already."""
+"""The address that makes `ray.init` start a new Ray, even if one runs on this machine already."""
 
 OBJECT_STORE_BYTES = 128 * 1024 * 1024
 _MAX_PENDING_CALLS = 10_000
 
 SYSTEM = {
-    # Nobody asks a local Ray of ours what it does. Every call would be reported to its servers, and
-    # who leaves waits until it has been: in vain for 15 s, where they are gone.
+    # Nothing reads the task events of our local Ray. Every call would be reported to its servers,
+    # and a shutdown waits for the reports: 15 s if the servers have ended.
     "task_events_report_interval_ms": 0,
     "enable_metrics_collection": False,
-    # Otherwise `ray.init` waits, with the GIL, until the first processes have registered: for ever
-    # if one of them ends or hangs while it starts, and no deadline of ours could end that.
+    # Otherwise `ray.init` holds the GIL until the first processes have registered: forever if one
+    # of them ends or hangs while it starts, and then no deadline in this process could fire.
     "prestart_worker_first_driver": False,
-    # Ray ends a process that has not registered by then, and starts another. As long as START_S, a
-    # single process that crashes while it starts would end the run.
+    # After this time Ray ends a process that has not registered and starts another. With START_S
+    # here, one process that crashes while it starts would end the run.
     "worker_register_timeout_seconds": 30,
-    # Ray's workers run at niceness 15: on a machine that is busy with anything else, a run takes
-    # twenty times as long. Somebody waits for this one.
+    # Ray's workers run at niceness 15 by default: on a busy machine a run then takes twenty times
+    # as long.
     "worker_niceness": 0,
-    # A batch of 2,048 pods is more than the 100 kB that Ray sends along with a call; what is longer
-    # goes by the object store, which takes as long as the call once more, on both sides.
+    # A batch of 2,048 pods exceeds the 100 kB that Ray sends inside a call by default. Longer
+    # messages use the object store, which doubles the time of the call on both sides.
     "max_direct_call_object_size": 4 * 1024 * 1024,
 }
 """Ray's own settings for a local Ray (docs/decisions/0009)."""
@@ -83,7 +83,7 @@ NAME_S = 0.05
 
 
 class RayHost:
-    """What Ray runs: a process with one actor, or with a few that share it."""
+    """The Ray actor: a process with one of our actors, or several that share it."""
 
     def __init__(
         self,
@@ -101,15 +101,16 @@ class RayHost:
             for name, build in builds.items():
                 self._dispatchers[name] = Dispatcher(name, build(directory), limits)
         except InputError as failure:
-            # Ray would bury it in a text of its own: a plugin that only the driver can import.
+            # For example a plugin that only the driver can import. Ray would wrap an exception in a
+            # text of its own.
             self._failure = failure_out(failure.at(source=f"in the process {process} on Ray"))
 
     async def receive(self, name: str, data: bytes) -> bytes:
-        """One envelope for one actor in, one envelope out."""
+        """Dispatch one envelope to one actor and return the envelope of the reply."""
         return await self._dispatchers[name].receive(data)
 
     async def ready(self) -> int | Failure:
-        """The process id: the actors are built and answer; or what is wrong with their input."""
+        """Return the process id once the actors are built, or the error in their input."""
         return self._failure or os.getpid()
 
 
@@ -138,9 +139,9 @@ class RayRef:
 
 @dataclass(frozen=True, slots=True)
 class RayDirectory:
-    """Finds the actors of one run by name; travels to every actor of it.
+    """Lookup of the actors of one run by name; sent to each of its actors.
 
-    hosts: actor → the process that holds it, where that bears another name.
+    hosts: actor → name of its process.
     """
 
     namespace: str
@@ -148,7 +149,7 @@ class RayDirectory:
     hosts: Mapping[str, str]
 
     def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
-        """A way to a running actor. ActorLostError if there is none of this name."""
+        """Return a Ref to a running actor. ActorLostError if there is none of this name."""
         try:
             handle = ray.get_actor(self.hosts.get(name, name), namespace=self.namespace)
         except ValueError:
@@ -157,18 +158,18 @@ class RayDirectory:
 
 
 class RaySession:
-    """Ray, joined or started, and left again by one thread that lives in between.
+    """One connection to Ray: a thread starts or joins it, waits, and shuts it down.
 
-    Ray's processes die with the thread that started them. Leaving happens beside what follows: the
-    result of a run is there, and nobody should wait for processes to go before seeing it. The
-    process waits for it before it ends, and so does the next session.
+    One thread does both because Ray's processes die with the thread that started them. The shutdown
+    runs in the background, so that the result of a run is not delayed by it. The end of the process
+    and the next session wait for it.
     """
 
     _last: ClassVar[threading.Thread | None] = None
     _folders: ClassVar[set[str]] = set()
 
     def __init__(self, timeout_s: float, **options: object) -> None:
-        """options: of `ray.init`. Returns when Ray is there.
+        """Return when Ray has started. options: of `ray.init`.
 
         DeadlineError if that takes longer than `timeout_s`, ActorLostError if Ray cannot start.
         """
@@ -195,11 +196,11 @@ class RaySession:
         try:
             self._stay()
         finally:
-            # A session that is over would be kept, with what stands in the frames of its failure.
+            # A registered callback would keep the ended session, and the frames of its failure.
             atexit.unregister(self._end)
 
     def _stay(self) -> None:
-        # Nothing of a run is told to anybody outside.
+        # No usage statistics are sent.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         logging.getLogger("ray").setLevel(logging.ERROR)
         try:
@@ -221,11 +222,11 @@ class RaySession:
     def _init(self) -> None:
         options = self._options
         if options["address"] == LOCAL:
-            # No file has the token: who knows it has it from this process.
+            # The token is in no file: only child processes of this one get it.
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
             self._folder = make_folder()
             self._folders.add(self._folder)
-            # One deeper: the folder that it is given, Ray opens to every user.
+            # A subfolder, because Ray makes the folder that it is given accessible to every user.
             options = options | {"_temp_dir": f"{self._folder}/ray"}
         with lean_node(self._folder):
             ray.init(
@@ -237,19 +238,19 @@ class RaySession:
             )
 
     def leave(self, *, by_force: bool = False) -> None:
-        """Begins to leave Ray; returns at once. by_force: where it cannot be asked to end."""
+        """Begin to shut Ray down; returns at once. by_force: kill its processes first."""
         self._by_force = by_force
         self._leave.set()
 
     @classmethod
     def abandon(cls) -> None:
-        """Ends all of Ray that this process started, and removes its folders: the process ends."""
+        """Kill the Ray that this process started and remove its folders; the process ends next."""
         end_by_force()
         for folder in tuple(cls._folders):
             remove_folder(folder)
 
     def lost(self) -> str:
-        """Which of the processes of a Ray that was started here ended, and how; "" if none did."""
+        """Return which server of a Ray that was started here ended, and how; "" if none did."""
         for kind, process in self._servers.items():
             if (status := process.poll()) is not None:
                 how = f"killed by signal {-status}" if status < 0 else f"exit status {status}"
@@ -263,7 +264,7 @@ class RaySession:
 
 
 class RayRuntime:
-    """Starts, finds and ends actors on a local or a given Ray."""
+    """Runtime of actors on a local or a given Ray."""
 
     def __init__(
         self,
@@ -274,7 +275,7 @@ class RayRuntime:
         address: str | None = None,
         start_s: float = START_S,
     ) -> None:
-        """processes: how many will be started, so that Ray brings them up side by side."""
+        """processes: how many will be started, so that Ray starts them in parallel."""
         self._log_dir = log_dir
         self._limits = limits
         self._namespace = f"roadstead-{secrets.token_hex(6)}"
@@ -298,10 +299,9 @@ class RayRuntime:
     async def start(
         self, groups: Mapping[str, Mapping[str, Factory]], *, timeout_s: float
     ) -> dict[str, Ref]:
-        """New actors by name, in one process per group, once all answer.
+        """Start actors by name, in one process per group; return once all answer.
 
-        DeadlineError if one is late, ActorLostError if one fails, InputError if it cannot be built
-        from what it was given.
+        DeadlineError if one is late, ActorLostError if one fails, InputError if its input is wrong.
         """
         for host, builds in groups.items():
             self._hosts |= dict.fromkeys(builds, host)
@@ -337,21 +337,21 @@ class RayRuntime:
         self.pids[host] = answer
 
     def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
-        """A way to a running actor."""
+        """Return a Ref to a running actor."""
         return RayDirectory(self._namespace, self._limits, self._hosts).find(name, stamp)
 
     async def kill(self, name: str) -> None:
-        """Ends an actor's process at once; until Ray has done so it may still answer."""
+        """Kill an actor's process; it may still answer until Ray has done so."""
         ray.kill(self._handles[self._hosts.get(name, name)], no_restart=True)
 
     def lost(self) -> str:
-        """Which part of Ray itself is gone, and how it ended; "" while all is there."""
+        """Return which part of Ray itself ended, and how; "" while all runs."""
         return self._ray.lost()
 
     async def stop(self) -> None:
-        """Ends all actors of the run, and leaves Ray (a local one ends) beside what follows."""
+        """End all actors of the run, and shut Ray down in the background."""
         if self.lost():
-            # What is left of it would wait for what is gone.
+            # An ordered shutdown would wait for the server that ended.
             self._handles.clear()
             self._ray.leave(by_force=True)
             return
@@ -363,7 +363,7 @@ class RayRuntime:
 
 
 async def _told(call: Callable[[], Awaitable[T]]) -> T:
-    """The reply to a call, which Ray may lose: it is made again, and may come twice."""
+    """Return the reply to a call; repeated if Ray loses it, so it may be received twice."""
     while True:
         try:
             return await call()
@@ -372,7 +372,7 @@ async def _told(call: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _once_free(host: str, begin: Callable[[], ActorHandle], timeout_s: float) -> ActorHandle:
-    """Starts an actor; one of the same name that was ended may take a moment to be forgotten."""
+    """Start an actor; retries while Ray still knows an ended one of the same name."""
     try:
         async with asyncio.timeout(timeout_s):
             while True:

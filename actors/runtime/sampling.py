@@ -1,8 +1,8 @@
-"""Where the time of a process goes: samples of what its event loop is doing.
+"""Sampling profiler of a process: stacks of the thread of its event loop.
 
-A thread looks at the stack of the loop's thread every few milliseconds. That costs the run a few
-per cent, and takes no account of what is inside one function; but it disturbs no caller, and works
-in every process of a run, on either runtime.
+A thread reads the stack of the loop's thread every few milliseconds. This slows the run by a few
+per cent and shows nothing below functions, but needs no change of the sampled code and works in
+every process of a run, on either runtime.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Sampler:
         self._thread.start()
 
     def end(self) -> Samples:
-        """What was seen: stacks with how often each was."""
+        """Stop and return the sampled stacks with their counts."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()
@@ -50,7 +50,7 @@ class Sampler:
                 self.look(frame)
 
     def look(self, frame: FrameType | None) -> None:
-        """Notes one stack, the outermost call first."""
+        """Count one stack, the outermost call first."""
         stack: list[CodeType] = []
         while frame is not None and len(stack) < MAX_DEPTH:
             stack.append(frame.f_code)
@@ -71,17 +71,17 @@ class Sampler:
         return Samples(frames, stacks, self._apart_s())
 
     def _apart_s(self) -> float:
-        """How far samples really lie apart: on a busy machine, further than was asked for."""
+        """Return the real interval between samples: on a busy machine, more than requested."""
         looks = sum(self._stacks.values())
         return (time.monotonic() - self._began_s) / looks if looks else self.interval_s
 
 
 _running: list[Sampler] = []
-"""Of this process; one at most."""
+"""The sampler of this process; at most one."""
 
 
 def answer(ask: ProfileAsk) -> Samples:
-    """Begins or ends the sampling of this process; called in the thread that is sampled."""
+    """Begin or end sampling this process; call it in the thread to be sampled."""
     before = _running.pop() if _running else None
     found = before.end() if before is not None else Samples((), (), ask.interval_s)
     if ask.begins:

@@ -1,8 +1,8 @@
-"""The simulated runtime: actors of this process whose messages pass through a faulty network.
+"""The simulated runtime: actors of this process that exchange messages over a faulty network.
 
-It is the inline runtime with a `Network` between caller and mailbox, to be run on a VirtualLoop.
-An actor that crashes takes with it every task that it started; what it sends afterwards goes
-nowhere. One seed gives one run.
+It is the inline runtime with a `Network` between caller and handler, on a VirtualLoop. When an
+actor crashes, all tasks that it started are cancelled, and its later messages are dropped. The same
+seed gives the same run.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from roadstead.actors.seam import (
 from roadstead.protocol.codec import Limits
 
 OUTSIDE = "client"
-"""The caller of whoever is no actor."""
+"""Name of a caller that is no actor."""
 
 _life: ContextVar[SimulatedActor | None] = ContextVar("life", default=None)
 
 
 class SimulatedActor:
-    """One life of an actor: its handlers, its tasks in the order of their start, what it owes."""
+    """One incarnation of an actor: its handlers, its tasks in start order, and pending replies."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -47,7 +47,7 @@ class SimulatedActor:
         self._owed: dict[asyncio.Future[bytes], None] = {}
 
     def live(self, build: Callable[[], object], limits: Limits) -> None:
-        """Builds the actor; tasks that it starts are its own from here on."""
+        """Build the actor; tasks that it starts now or later belong to this incarnation."""
         token = _life.set(self)
         try:
             self.actor = build()
@@ -56,17 +56,17 @@ class SimulatedActor:
         self._dispatcher = Dispatcher(self.name, self.actor, limits)
 
     def adopt(self, task: asyncio.Task[object]) -> None:
-        """A task ends with this life at the latest."""
+        """Cancel a task when this incarnation ends."""
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     def owe(self, future: asyncio.Future[bytes]) -> None:
-        """Whoever waits for this reply learns of the end."""
+        """Fail this future when this incarnation ends."""
         self._owed[future] = None
         future.add_done_callback(lambda done: self._owed.pop(done, None))
 
     def handle(self, data: bytes, answer: Callable[[bytes], None]) -> None:
-        """Starts the handler of one message, in the order of calls."""
+        """Start the handler of one message, in the order of calls."""
         assert self._dispatcher is not None
         token = _life.set(self)
         try:
@@ -75,7 +75,7 @@ class SimulatedActor:
             _life.reset(token)
 
     def end(self) -> None:
-        """A crash: nothing in flight is answered, nothing goes on."""
+        """Crash: cancel all tasks; pending calls raise ActorLostError."""
         self.is_alive = False
         for task in list(self._tasks):
             task.cancel()
@@ -99,7 +99,7 @@ async def _answer(handling: Awaitable[bytes], answer: Callable[[bytes], None]) -
 def _make_task(
     loop: asyncio.AbstractEventLoop, coroutine: object, **how: object
 ) -> asyncio.Task[object]:
-    """A task factory that gives every task to the life in which it starts."""
+    """Task factory that assigns every task to the incarnation that starts it."""
     task: asyncio.Task[object] = asyncio.Task(coroutine, loop=loop, **how)  # type: ignore[arg-type]
     life = _life.get()
     if life is not None:
@@ -109,7 +109,7 @@ def _make_task(
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRef:
-    """A Ref through the network. source: who calls; life: None for one who is no actor."""
+    """A Ref over the network. source: name of the caller. life: its incarnation; None outside."""
 
     runtime: SimulatedRuntime
     name: str
@@ -160,7 +160,7 @@ class SimulatedRef:
 
 @dataclass(frozen=True, slots=True)
 class _Neighbours:
-    """The directory of one life of an actor."""
+    """The directory of one incarnation of an actor."""
 
     runtime: SimulatedRuntime
     life: SimulatedActor
@@ -170,11 +170,11 @@ class _Neighbours:
 
 
 class SimulatedRuntime:
-    """Starts, finds, crashes and ends actors. Make it on the running loop.
+    """Runtime of simulated actors. Create it on the running loop.
 
-    instead: factories by actor name that stand for those it is told to start. listen: is told of
-    every reply (method, bytes) as it leaves an actor. called: gets each call (actor, method,
-    message) as its caller makes it, and returns what is to get the answer, if anything.
+    instead: by actor name, factories that replace those passed to `start`. listen: called with
+    every reply (method, bytes) when an actor sends it. called: called with every call (actor,
+    method, message) when it is made; returns a callback for the answer, or None.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class SimulatedRuntime:
     async def start(
         self, groups: Mapping[str, Mapping[str, Factory]], *, timeout_s: float
     ) -> dict[str, Ref]:
-        """New actors by name; one that has ended may be started again."""
+        """Start actors by name; one that has ended may be started again."""
         begun = [tuple(builds) for builds in groups.values()]
         again = {name for names in begun for name in names}
         self._processes = [names for names in self._processes if not again & set(names)] + begun
@@ -212,36 +212,36 @@ class SimulatedRuntime:
         return {name: self.find(name) for builds in groups.values() for name in builds}
 
     def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
-        """A way to an actor, for whoever looks on."""
+        """Return a Ref to an actor, for the supervisor."""
         return SimulatedRef(self, name, "supervisor", stamp=stamp)
 
     def find_from(self, name: str, source: str) -> Ref:
-        """A way to an actor for someone who is no actor."""
+        """Return a Ref to an actor for a caller that is no actor."""
         return SimulatedRef(self, name, source)
 
     def _late_s(self) -> float:
-        """How late a timer is that is set now: one of an actor, by the network's faults."""
+        """Return the delay of a timer that is set now: by the faults for an actor, else 0."""
         return self.network.late_s() if _life.get() is not None else 0.0
 
     def lost(self) -> str:
-        """What carries the actors does not fail here; they do."""
+        """Return "": only actors fail here, not the runtime."""
         return ""
 
     async def kill(self, name: str) -> None:
-        """Ends an actor at once, if it has not ended by itself."""
+        """End an actor at once, unless it has ended."""
         if self.lives[name].is_alive:
             self.lives[name].end()
             self.network.gone(name)
 
     async def crash(self, name: str) -> None:
-        """A process ends at once, with all actors that were started in it."""
+        """Crash the process of an actor, with all actors that were started in it."""
         self.network.happens("crash", name)
         (together,) = [names for names in self._processes if name in names]
         for each in together:
             await self.kill(each)
 
     async def stop(self) -> None:
-        """Ends all actors."""
+        """End all actors."""
         for life in self.lives.values():
             life.end()
         self.lives.clear()

@@ -1,9 +1,10 @@
-"""The network of a simulation: every message passes through it, and one seed decides its fate.
+"""The network of a simulation: it decides the fate of every message from one seed.
 
-    send ─► cut off? lost? ─► one copy or two ─► each after a delay of its own ─► arrives,
+    send ─► cut off? lost? ─► one copy or two ─► each after its own delay ─► received,
                                                      once neither end is paused
 
-Every decision is drawn from one generator and goes into `trace`, which two runs of a seed share.
+All decisions are drawn from generators of one seed and are part of `trace`; two runs with the same
+seed have the same trace.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from roadstead.actors.runtime.virtual_time import VirtualLoop
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What may go wrong: shares are per message, `…_every_s` mean times between two of a kind.
+    """Faults of a run: shares per message, and mean times between two faults (`…_every_s`).
 
-    Requests and replies are lost alike. duplicated: delivered twice. slow: delayed by up to
-    `slow_max_s`, which lets others overtake. 0 for a fault that does not happen. Partitions cut
-    two actors from each other, a pause holds an actor's messages, a crash takes its state; each
-    lasts up to its `…_max_s`. seldom: share of the first messages of each kind that meet one of
-    the fates that the run has, so that kinds of which few are sent meet them too. late: share of
-    an actor's timers (sleeps, deadlines) that are up to `late_max_s` late, as on a machine that
-    has other things to do. No fault begins after `until_s` of virtual time.
+    0 turns a fault off. lost: requests and replies alike. duplicated: delivered twice. slow:
+    delayed by up to `slow_max_s`, so that other messages overtake. A partition cuts two actors off
+    from each other, a pause holds back an actor's messages; each lasts up to its `…_max_s`. A crash
+    loses an actor's state. seldom: share of the first `SELDOM` messages of each method that suffer
+    one of the run's message faults, so that rare methods suffer them too. late: share of an actor's
+    timers (sleeps, deadlines) that fire up to `late_max_s` late, as on a busy machine. No fault
+    begins after `until_s` of virtual time.
     """
 
     lost: float = 0.0
@@ -47,7 +48,7 @@ class Faults:
 
     @property
     def fates(self) -> tuple[str, ...]:
-        """What may become of a message, other than that it is sent and arrives once."""
+        """The faults that a message of this run may suffer."""
         rates = {
             "lost": self.lost,
             "duplicated": self.duplicated,
@@ -59,12 +60,12 @@ class Faults:
 
 NO_FAULTS = Faults()
 DELAY_S = (0.000_1, 0.004)
-"""What every message takes."""
+"""Range of the delay of every message."""
 SELDOM = 4
-"""As many of each kind are its first messages."""
+"""Number of first messages of each method to which `Faults.seldom` applies."""
 
 OBSERVERS = frozenset({"supervisor"})
-"""Whoever looks on: its messages are never lost, or it would end what it is to see."""
+"""Parties whose messages suffer no fault: a lost status would look like a lost actor."""
 
 
 class Network:
@@ -87,7 +88,7 @@ class Network:
 
     @property
     def trace(self) -> str:
-        """A digest of all that happened so far."""
+        """A digest of all events so far."""
         return self._trace.hexdigest()
 
     @property
@@ -101,12 +102,12 @@ class Network:
         return self.spent_s < self.faults.until_s
 
     def note(self, what: str, *parties: str) -> None:
-        """Something that happened goes into the trace."""
+        """Add an event to the trace."""
         line = f"{self._loop.time():.9f} {what} {' '.join(parties)}\n"
         self._trace.update(line.encode())
 
     def send(self, source: str, target: str, kind: str, arrive: Callable[[], None]) -> None:
-        """Carries one message; `arrive` is called once, twice or never."""
+        """Send one message; `arrive` is called once, twice or never."""
         fate = self._fate(source, target, kind)
         self.note(f"{kind} {fate}", source, target)
         if fate != "sent":
@@ -142,14 +143,15 @@ class Network:
         return "sent"
 
     def _seldom_fate(self, source: str, target: str) -> str:
-        """One of the fates of this run, each as likely; a link is cut with the message."""
+        """Draw one of the run's message faults, equally likely; "cut off" also cuts the link."""
         if not self.faults.fates:
             return "sent"
         fate = self._seldom.choice(self.faults.fates)
         if fate == "cut off":
             last_s = self._cut_until.get(frozenset({source, target}), 0.0)
             if self._loop.time() < last_s + self.faults.partition_max_s:
-                # Two cuts would look like one that is longer, for which a caller may give up.
+                # Two cuts in a row would act as one longer than `partition_max_s`; callers may
+                # then raise.
                 return "sent"
             self.cut(source, target, self._seldom.uniform(0.1, self.faults.partition_max_s))
         return fate
@@ -163,14 +165,14 @@ class Network:
         arrive()
 
     def cut(self, one: str, other: str, for_s: float) -> None:
-        """Neither hears the other for a while."""
+        """Drop all messages between two actors for a while."""
         self.happens("partition", one, other)
         self._cut_until[frozenset({one, other})] = self._loop.time() + for_s
 
     def pause(self, name: str, for_s: float) -> None:
-        """What an actor sends and should get waits for a while.
+        """Hold back the messages to and from an actor for a while.
 
-        Not again right after another pause: two would look like one that is longer.
+        Nothing happens right after another pause: two in a row would act as a longer one.
         """
         if self._loop.time() < self._paused_until.get(name, 0.0) + self.faults.pause_max_s:
             return
@@ -178,7 +180,7 @@ class Network:
         self._paused_until[name] = self._loop.time() + for_s
 
     def late_s(self) -> float:
-        """How late the next timer of an actor is."""
+        """Draw the delay of an actor's next timer."""
         if not (self.faults.late and self.is_faulty and self._timers.random() < self.faults.late):
             return 0.0
         late_s = self._timers.uniform(0.0, self.faults.late_max_s)
@@ -186,11 +188,11 @@ class Network:
         return late_s
 
     def gone(self, name: str) -> None:
-        """An actor is gone, and with it its pause."""
+        """Note that an actor ended, and end its pause."""
         self.note("gone", name)
         self._paused_until.pop(name, None)
 
     def happens(self, what: str, *parties: str) -> None:
-        """A fault that is no message's."""
+        """Count and note a fault that is not one of a message."""
         self.happened[what] += 1
         self.note(what, *parties)

@@ -1,7 +1,7 @@
 """Transcript: the last messages that an actor handled, for the error that ends a run.
 
-    message ──► note ──► what it was ──► excerpt: a few lines behind the text of an unexpected error
-                   └───► its bytes ────► save: a file beside the logs (`--log`), to be replayed
+    message ──► note ──► method, size … ──► excerpt: a few lines after an unexpected error's text
+                   └───► bytes ───────────► save: a file next to the logs (`--log`), for replay
 
 Both are bounded. A message costs two appends; its bytes are not copied.
 """
@@ -23,23 +23,23 @@ from roadstead.protocol.codec import CodecError, Envelope, Limits, from_wire, pa
 from roadstead.protocol.errors import cut_short
 
 MAX_NOTED = 64
-"""How many messages are kept by method, size and sender."""
+"""Number of messages whose method, size and sender are kept."""
 
 MAX_BYTES, MAX_KEPT = 256 * 1024, 4096
-"""How many bytes and messages are kept whole. They hold names and facts of pods; they are written
-only where the user asked for logs, and readable by the owner alone."""
+"""Number of bytes and messages that are kept in full. They contain names and facts of pods; they
+are written only if the user asked for logs, to a file that only its owner can read."""
 
 EXCERPT_MAX_LINES = 8
 NAME_MAX_CHARS = 64
 ERROR_MAX_CHARS = 8_192
 
 LOOKS = (STATUS.name, QUEUE_STATE.name)
-"""Questions that are asked several times a second and change nothing. They are left out: they would
-take the place of the messages that led to the error."""
+"""Requests that are sent several times a second and change nothing. They are left out, since they
+would displace the messages that led to the error."""
 
 SUFFIX = ".transcript"
 _MAGIC = b"RSTRANS1"
-# Twice over, for what stands around the messages.
+# Twice the bytes of the messages, for the fields around them.
 _LIMITS = Limits(max_bytes=2 * MAX_BYTES)
 
 
@@ -53,7 +53,7 @@ class _Noted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SavedMessage:
-    """One envelope as it arrived. at_s: by the clock of the actor's loop."""
+    """One envelope as it was received. at_s: by the clock of the actor's loop."""
 
     at_s: float
     data: bytes
@@ -61,7 +61,7 @@ class SavedMessage:
 
 @dataclass(frozen=True, slots=True)
 class SavedTranscript:
-    """What a file holds: the last of the `handled` messages of an actor, oldest first."""
+    """Content of a file: the last of the `handled` messages of an actor, oldest first."""
 
     actor: str
     error: str
@@ -70,15 +70,16 @@ class SavedTranscript:
 
     @property
     def is_whole(self) -> bool:
-        """Whether no message is missing: an actor that is built alike then raises the same error.
+        """Whether no message is missing, so that a replay raises the same error.
 
-        A binder is built alike where its journal is as it was.
+        The replay needs an actor that is built in the same way; a binder also needs its journal as
+        it was at the start.
         """
         return len(self.messages) == self.handled
 
 
 class Transcript:
-    """The last messages of one life of an actor."""
+    """The last messages of one incarnation of an actor."""
 
     __slots__ = ("_actor", "_handled", "_kept", "_kept_bytes", "_noted", "_saved")
 
@@ -101,14 +102,14 @@ class Transcript:
         self._handled += 1
         self._kept.append((now_s, data))
         self._kept_bytes += size
-        # A message that is too large is removed with all before it: what is kept has no gaps.
+        # A message that is too large is removed with all before it, so that there are no gaps.
         while self._kept_bytes > MAX_BYTES or len(self._kept) > MAX_KEPT:
             self._kept_bytes -= len(self._kept.popleft()[1])
 
     def excerpt(self, error: str) -> str:
-        """The last messages in a few lines that begin with `TRANSCRIPT`; "" where there were none.
+        """Return the last messages in a few lines that begin with `TRANSCRIPT`; "" if none.
 
-        The first error is saved beside the logs, with the messages.
+        For the first error, the messages are also saved next to the logs.
         """
         if not self._noted:
             return ""
@@ -121,11 +122,11 @@ class Transcript:
             self._saved = self._save(error)
         if self._saved:
             lines.append(f"  All that is kept of them: {self._saved}")
-        # A path may hold bytes that are no text.
+        # A path may contain bytes that are not UTF-8.
         return "\n".join(lines).encode(errors="backslashreplace").decode()
 
     def _save(self, error: str) -> str:
-        """Write the messages beside the logs; the file, "" where there are no logs or it fails."""
+        """Write the messages next to the logs; return the path, "" without logs or on failure."""
         folder = log_folder()
         if folder is None:
             return ""
@@ -146,7 +147,7 @@ class Transcript:
 
 
 def _line(group: list[_Noted], now_s: float) -> str:
-    """Messages of one kind from one sender, next to each other."""
+    """Return the line for consecutive messages of one method from one sender."""
     last = group[-1]
     times = f" x {len(group)}" if len(group) > 1 else ""
     sender = f"{_plain(last.sender)} (epoch {last.epoch})" if last.sender else "the driver"
@@ -159,7 +160,7 @@ def _plain(name: str) -> str:
 
 
 def read_transcript(path: Path) -> SavedTranscript:
-    """The transcript of a file that an actor wrote. CodecError for any other file."""
+    """Read the transcript that an actor wrote. CodecError for any other file."""
     with path.open("rb") as file:
         data = file.read(len(_MAGIC) + _LIMITS.max_bytes + 1)
     if not data.startswith(_MAGIC):

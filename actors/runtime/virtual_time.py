@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next timer when nothing is ready: no run of it waits."""
+"""An event loop with virtual time: when nothing is ready, its clock jumps to the next timer."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 START_S = 1_000.0
-"""Where virtual time begins: not at 0, which a program may take for "no time"."""
+"""Start of virtual time: not 0, which a program may take for "no time"."""
 
 
 class StalledError(RoadsteadError):
-    """Nothing is ready and nothing will ever be: whoever waits, waits for ever."""
+    """Nothing is ready, and no timer is set: the loop would wait forever."""
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """Told to wait, it moves the clock on instead."""
+    """A selector that advances the clock instead of waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,12 +39,12 @@ class _JumpingSelector(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Timers fire in order at once; `time()` is virtual seconds. No threads, no sockets."""
+    """An event loop whose `time()` is in virtual seconds. No threads, no sockets."""
 
     def __init__(self) -> None:
         self._clock = _JumpingSelector()
         self.late_s: Callable[[], float] = lambda: 0.0
-        """How late the next timer is, which goes for sleeps and deadlines."""
+        """Delay of the next timer, whether of a sleep or a deadline."""
         super().__init__(self._clock)
 
     def time(self) -> float:
@@ -66,11 +66,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """As `call_at`, and never late."""
+        """Schedule a callback like `call_at`, but never late."""
         return super().call_at(when, callback, *args, context=context)
 
 
 def run_virtual(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """The result of work on a loop of its own. StalledError where it would wait for ever."""
+    """Run `work` on a new virtual loop. StalledError if it would wait forever."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work())

@@ -1,1 +1,1 @@
-"""The scheduler actor: leases pods, decides them on the nodes that it holds, assumes and binds."""
+"""The scheduler actor: it leases pods, decides them on its own node table, assumes and binds."""

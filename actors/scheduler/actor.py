@@ -1,4 +1,4 @@
-"""Scheduler: a shell around `roadstead.scheduler`, with a node table of its own.
+"""SchedulerActor: the shell around `roadstead.scheduler`, with its own node table.
 
 Scheduler (core) ── needs ──► Driver ──► HeldNodes, kernel, scorers
                                 └──────► Peers: queue, cache, binder
@@ -38,7 +38,7 @@ from roadstead.scheduler.volumes import SchedulerVolumes
 
 
 class SchedulerActor:
-    """One scheduler of a run. members: who of each gang is bound."""
+    """One scheduler of a run. members: the bound pods of each gang."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class SchedulerActor:
         is_new: bool = False,
         caller_of: CallerOf | None = None,
     ) -> None:
-        """is_new: it takes the place of another one, and first waits for all nodes.
-        caller_of: reaches extenders, over HTTP unless told otherwise.
+        """is_new: it replaces another scheduler, and first waits for the whole cluster state.
+        caller_of: makes the callers of extenders; over HTTP by default.
         """
         self._name = name
         self._plan = plan
@@ -91,44 +91,44 @@ class SchedulerActor:
 
     @property
     def failure(self) -> BaseException | None:
-        """Why the scheduler cannot go on."""
+        """Why the scheduler cannot continue."""
         return self._failure or self._driver.failure
 
     @property
     def figures(self) -> Figures:
-        """What it did so far."""
+        """The metrics of this scheduler."""
         return self._scheduler.performer.figures
 
     async def apply(self, changes: PackedChanges) -> Applied:
-        """Changes of the cluster, from the cache."""
+        """Apply changes of the cluster, from the cache."""
         return await self._nodes.apply(changes)
 
     async def restore(self, part: Restore) -> Nothing:
-        """All that the cluster holds, in parts, for a new life."""
+        """Apply one part of the whole cluster state, for a new incarnation."""
         return await self._nodes.restore(part)
 
     def key_of(self, facts: PodFacts) -> str | None:
-        """A pod of these facts that waits to be decided here."""
+        """Return the key of an undecided pod with these facts; None if there is none."""
         waiting = self.core.undecided(self._plan.settings.batch)
         return next((pod.key for pod in waiting if pod.info.facts == facts), None)
 
     async def run(self, _: Nothing) -> Nothing:
-        """Sets the scheduler going; told twice, it goes on."""
+        """Start the scheduler's loop, unless it runs."""
         if self._loop is None:
             self._loop = asyncio.create_task(self._go_on(), name=self._name)
         return NOTHING
 
     async def stop(self, _: Nothing) -> Nothing:
-        """Takes no more pods; what is at the binder stays there."""
+        """Stop leasing pods; binds that were sent to the binder stay valid."""
         await asyncio.gather(*self._cancel(), return_exceptions=True)
         return NOTHING
 
     def crashed(self) -> None:
-        """Nothing goes on."""
+        """Cancel all tasks."""
         self._cancel()
 
     def _cancel(self) -> list[asyncio.Task[None]]:
-        """All tasks, which end."""
+        """Cancel all tasks and return them."""
         if self._scorers is not None:
             self._scorers.end()
         tasks = self._driver.cancel()
@@ -148,7 +148,7 @@ class SchedulerActor:
             self._failure = failure
 
     async def _step(self) -> None:
-        """One lease or one batch."""
+        """Run one lease or one batch."""
         done = await self._driver.step()
         if done is None:
             return
@@ -163,13 +163,13 @@ class SchedulerActor:
         log(self._name, f"attempt {report.kind}", pod=report.key, why=report.message)
 
     def _memory(self) -> tuple[tuple[str, float], ...]:
-        """The most that the process held, where it is a scheduler's own."""
+        """Return the peak memory of the process; () unless the process is the scheduler's own."""
         if self._plan.settings.runtime != "ray":
             return ()
         return (("memory_bytes", float(own_peak_bytes())),)
 
     async def scores(self, ask: PageAsk) -> ScorePage:
-        """Scores of the nodes that it chose, a page at a time."""
+        """Return the scores of chosen nodes, page by page."""
         scores = self._scheduler.scores
         return ScorePage(*scores.page(ask.start, ask.count), len(scores))
 

@@ -1,8 +1,8 @@
-"""Driver: meets what a scheduler needs, over actors.
+"""Driver: answers the requests of a scheduler (`Need`) with messages, sleeps and threads.
 
     Scheduler.step ── Need ──► messages, the loop, threads ── answer ──► its next step
 
-Leases are renewed while it waits. What a batch is, and what follows from it, is not decided here.
+Leases are renewed while it waits. It makes no decision about pods.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ T = TypeVar("T")
 
 
 class Driver:
-    """Drives one scheduler. peers: queue, cache and binder, as messages reach them.
+    """Driver of one scheduler. peers: messages to queue, cache and binder.
 
-    failure: what ended a binding cycle, and with it the scheduler.
+    failure: the exception that ended a binding cycle, and with it the scheduler.
     """
 
     def __init__(
@@ -72,19 +72,19 @@ class Driver:
         self._phase, self._phase_began = "", 0.0
 
     async def step(self) -> BatchDone | None:
-        """One lease or one batch of the scheduler."""
+        """Run one lease or one batch of the scheduler."""
         self._phase = ""
         return await drive(self._scheduler.step(clock_s()), self.meet)
 
     def cancel(self) -> list[asyncio.Task[None]]:
-        """Cancel all binding cycles; what is at the binder stays there."""
+        """Cancel and return all binding cycles; binds that were sent to the binder stay valid."""
         tasks = [*self._binding]
         for task in tasks:
             task.cancel()
         return tasks
 
     async def meet(self, need: Need) -> object:
-        """The answer to one need of the loop."""
+        """Return the answer to a request of the scheduling loop."""
         match need:
             case Phase(name):
                 self._enter(name)
@@ -109,7 +109,7 @@ class Driver:
         return clock_s()
 
     async def _meet_anywhere(self, need: Need) -> object:
-        """The answer to a need of the loop or of a binding cycle."""
+        """Return the answer to a request of the loop or of a binding cycle."""
         match need:
             case ReadClock():
                 return clock_s()
@@ -131,7 +131,7 @@ class Driver:
             self.failure = self.failure or failure
 
     async def _bind(self, steps: Steps[None], turn: Turn) -> None:
-        """A binding cycle, which sends its binds in its turn."""
+        """Run a binding cycle, which sends its binds in its turn."""
 
         async def meet(need: Need) -> object:
             if not isinstance(need, BindPods):
@@ -158,13 +158,13 @@ class Driver:
         return await self._renewing(self._scorers.list_best(need))
 
     async def _sleep_until(self, at_s: float) -> None:
-        """Sleep, for longer than leases last if need be."""
+        """Sleep until a time, and renew leases meanwhile."""
         while (left_s := at_s - clock_s()) > 0:
             await asyncio.sleep(min(left_s, self._scheduler.leasing.renew_every_s))
             await self._renew()
 
     async def _renewing(self, work: Coroutine[None, None, T]) -> T:
-        """The result of work that may take longer than leases last."""
+        """Await work and return its result; renew leases meanwhile."""
         working = asyncio.create_task(work)
         every_s = self._scheduler.leasing.renew_every_s
         try:

@@ -1,4 +1,4 @@
-"""What the schedulers of a run did, by the figures in their status."""
+"""Report on the schedulers of a run, from the metrics in their status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roadstead.report.concurrency import Concurrency, SchedulerWork
 
 
 def work_of(name: str, profile: str, told: Mapping[str, float], over_s: float) -> SchedulerWork:
-    """What a scheduler's figures say of a run that took so long."""
+    """Return a scheduler's part of the report. over_s: duration of the run."""
     prefix = "refused "
     causes = {each.removeprefix(prefix): int(n) for each, n in told.items() if prefix in each}
 
@@ -38,7 +38,7 @@ def work_of(name: str, profile: str, told: Mapping[str, float], over_s: float) -
 def concurrency_of(
     settings: Settings, statuses: Mapping[str, ActorStatus], over_s: float
 ) -> Concurrency:
-    """What all schedulers did in a run that took so long; statuses: by name, of all actors."""
+    """Return the report on all schedulers. statuses: of all actors. over_s: duration of the run."""
     names = [scheduler_name(index) for index in range(settings.scheduler_count)]
     works = (
         work_of(name, profile, dict(statuses[name].figures), over_s)

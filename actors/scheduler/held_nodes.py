@@ -1,11 +1,11 @@
-"""HeldNodes: all nodes beside the scheduler that decides on them; the cache keeps them up to date.
+"""HeldNodes: the scheduler's own table of all nodes; the cache keeps it up to date.
 
-    catch up with the cache ──► decide: no changes come in ──► those that waited are made
+    catch up with the cache ──► decide: changes wait ──► apply the waiting changes
                                       ▲                     │
-                                      └── decide again ◄────┘ where the state may be stale
+                                      └── decide again ◄────┘ if the state may be stale
 
-What is decided stands on the table at once; the cache's change then finds it there. Where decisions
-may be made on a stale state, or take time, changes wait from one `catch_up` to the next.
+Placements are counted on the table at once (`tentative`); the cache's change later confirms them.
+With `staleness_s` or `decision_time`, changes wait from one `catch_up` to the next.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from roadstead.nodes.table import NodeTable
 from roadstead.run import RunPlan
 
 SPARE_NAMES = 1024
-"""Of how many nodes that are gone the partition may be kept, beside as many as there are."""
+"""Removed nodes whose partition may be kept, in addition to as many as there are nodes."""
 
 
 class HeldNodes(TableFollower):
-    """The table of one scheduler, and batches on it.
+    """The node table of one scheduler, on which it decides batches.
 
-    partition_of: node name → partition, where schedulers own some.
+    partition_of: node name → partition; empty unless schedulers own partitions.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class HeldNodes(TableFollower):
         self.partition_of: dict[str, int] = {}
 
     async def catch_up(self, seq: int) -> None:
-        """The table as of change `seq`, without what was decided and did not come to be.
+        """Bring the table to change `seq` and drop placements that the cache did not confirm.
 
-        It stays like this as long as the settings say. UnsettledError where the cache's changes do
-        not come in time.
+        With `staleness_s` or `decision_time`, later changes wait from now on. UnsettledError if the
+        cache's changes are late.
         """
         try:
             await self._reach(seq)
@@ -70,41 +70,41 @@ class HeldNodes(TableFollower):
         await super()._reach(seq)
 
     async def take(self, batch: DeltaBatch) -> None:
-        """As a worker. Where too many changes wait, the state is less stale than it might be."""
+        """Receive changes; if too many wait, apply them even though the state may be stale."""
         if not self._decides and len(self._early) >= MAX_WAITING_BATCHES // 2:
             await self.go_on()
         await super().take(batch)
 
     def touched_since(self, seq: int) -> set[str] | None:
-        """Nodes that may be otherwise at `known_version` than after a change; None if unknown."""
+        """Return nodes that may differ since change `seq`, at `known_version`; None if unknown."""
         found = self.touched.since(seq)
         return None if found is None else found | self.tentative.nodes()
 
     @property
     def known_version(self) -> int:
-        """The last version of the table that is all changes of the cache and `tentative`."""
+        """The last version of the table without placements of the present batch."""
         return self._before if self._decides else self.table.version
 
     async def go_on(self) -> None:
-        """Changes that wait are made."""
+        """Apply the waiting changes."""
         self.is_paused = False
         await self._advance()
 
     def hold(self) -> None:
-        """Changes wait: until `release` nothing but what is decided changes the table."""
+        """Let changes wait: until `release`, only decisions change the table."""
         self._before = self.table.version
         self.is_paused = self._decides = True
 
     def release(self) -> None:
-        """A batch has ended. Changes that waited are made by `apply_waiting`."""
+        """End a batch; `apply_waiting` applies the changes that waited."""
         self._decides, self.is_paused = False, self._stays
 
     async def apply_waiting(self) -> None:
-        """Make the changes that came during a batch, unless the state is to stay as it is."""
+        """Apply the changes received during a batch, unless the state is to stay stale."""
         await self._advance()
 
     def row_versions(self, decisions: Sequence[Decision]) -> dict[str, int] | None:
-        """The versions of the rows to which pods come; None where the binder checks none."""
+        """Return the versions of the chosen nodes' rows; None if the binder does not check them."""
         if not self._checks_versions:
             return None
         placed = {each.node_name for each in decisions if each.node_name is not None}

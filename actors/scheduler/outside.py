@@ -1,4 +1,4 @@
-"""Calls to extenders from an actor: in a thread, unless they are answered in this process."""
+"""Calls to extenders from an actor: in a thread, unless the extenders run in this process."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 async def call_outside(extenders: Extenders, work: Callable[[], T]) -> T:
-    """The result of work that calls extenders; the loop goes on meanwhile.
+    """Run work that calls extenders, without blocking the loop, and return its result.
 
-    Extenders of this process answer at once, and what they say that it took passes on the loop's
+    Extenders in this process answer at once; the time that they report is then slept on the loop's
     clock, which may be virtual.
     """
     if extenders.in_process is None:

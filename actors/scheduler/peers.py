@@ -1,4 +1,4 @@
-"""Peers: queue, cache and binder as a scheduler reaches them: its needs as messages."""
+"""Peers: sends the requests of a scheduler to queue, cache and binder."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ LEASE_WAIT_S = 0.5
 
 
 class Peers:
-    """Sends what a scheduler needs of others. spent_s: seconds by phase."""
+    """Messages of one scheduler to queue, cache and binder. spent_s: seconds by phase."""
 
     def __init__(self, owner: str, epoch: int, directory: Directory, call_s: float) -> None:
         self.spent_s: dict[str, float] = {}
@@ -71,7 +71,7 @@ class Peers:
         self._losses = 0
 
     async def meet(self, need: Need) -> object:
-        """The answer to a need that is no bind."""
+        """Return the answer to a request, except a bind."""
         match need:
             case AskLease():
                 return await self._lease(need)
@@ -92,7 +92,7 @@ class Peers:
         raise AssertionError(f"{type(need).__name__} is no need of others")
 
     async def bind(self, need: BindPods, number: int) -> BindAnswers | None:
-        """The binder's answer to the batch of a number; None where none came in time."""
+        """Send a batch and return the binder's answer; None if there is none in time."""
         started = time.perf_counter()
         attempts = need.attempts
         batch = BindBatch(
@@ -165,7 +165,10 @@ class Peers:
     async def _call_once(
         self, name: str, method: Method[Q, A], message: Q, timeout_s: float
     ) -> A | None:
-        """The answer, or None; raises where an actor stays away, who may be replaced."""
+        """Return the answer; None after a failure, since the actor may be about to be replaced.
+
+        Raises once `TRIES` calls since the last answer found an actor lost.
+        """
         try:
             answer = await self._ref(name).ref.call(method, message, timeout_s=timeout_s)
         except (DeadlineError, ActorLostError) as failure:

@@ -1,18 +1,17 @@
-"""Scorers: what a scheduler asks workers about classes that are new.
+"""Scorers: sends requests about new pod classes to workers.
 
-Before a batch, what users' plugins say of them:
+Before a batch, workers call users' plugins for its new classes:
 
-    unfound classes ──► each worker, some classes at a time ──► put together ──► the cycle's next
-                              │ late, lost, of other nodes                       batch takes them
-                              └──► those rows are asked here, as without workers
+    new classes ──► each worker, some classes at a time ──► combined ──► the cycle's next
+                          │ late, lost, of other nodes                   batch uses them
+                          └──► these rows are evaluated here, as without workers
 
-Nothing is decided by it: what workers say holds for rows as they were, and all that changed since
-is asked again. That is little where it is not long ago: batches with new classes are short, and
-while one is decided workers score the next. Plugins that answer sooner than their answers travel
-are not asked about any more.
+Workers decide nothing: their answers hold for the rows at the time, and the scheduler evaluates
+rows that changed since. These are few: batches with new classes are short, and workers score the
+next batch while one is decided. Profiles whose plugins take less time than a message are not sent.
 
-In a batch, while its table stands still, the best rows of classes that come once: what the kernel
-would look for among all rows.
+During a batch, while its table does not change, workers list the best rows of classes that occur
+once, which the kernel would otherwise search among all rows.
 """
 
 from __future__ import annotations
@@ -42,34 +41,36 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 
 MOST_CLASSES = 16
-"""Classes in one question: a worker answers it in one go, and takes no changes meanwhile."""
+"""Classes in one request: a worker answers it without a break, and applies no changes meanwhile."""
 
 MOST_VALUES = 2_000_000
-"""Rows times classes in one question."""
+"""Rows times classes in one request."""
 
 NEAR = 128
-"""Pods of a batch with new classes: rows on which they are placed are asked again for the next."""
+"""Pods of a batch with new classes: the scheduler evaluates the rows of their placements again for
+the next batch."""
 
 LATE_SHARE = 0.1
-"""How much of its deadline a worker gets that missed the last one: others need not wait again."""
+"""Share of the deadline for a worker that missed the last one, so that others wait less for it."""
 
 FEWEST_RANKED = 16
-"""For so few classes nobody waits for workers."""
+"""Pods from which workers are asked for lists."""
 
 NEAR_RANKED = 512
-"""Pods of a batch with lists: rows on which they are placed are looked at again for each."""
+"""Pods of a batch with lists: rows of their placements are evaluated again for each pod."""
 
 MOST_RANKED = 64
-"""Rows that a worker lists of a class: a batch that takes more of them looks at all rows again."""
+"""Rows that a worker lists for a class; a batch that uses more of them searches all rows again."""
 
 AT_ONCE = 2
-"""Questions under way to each worker: one is answered while the next one travels."""
+"""Requests under way to each worker: one is answered while the next is sent."""
 
 
 class Scorers:
-    """The workers of a run, as one scheduler asks them.
+    """Requests of one scheduler to the workers of a run.
 
-    missed: how often one was late or gone. given, listed: classes of which they said something.
+    missed: number of requests to late or lost workers. given: number of scored classes. listed:
+    number of listed classes.
     """
 
     def __init__(self, owner: str, plan: RunPlan, directory: Directory, nodes: HeldNodes) -> None:
@@ -88,13 +89,13 @@ class Scorers:
         self.listed = 0
 
     def near(self, cycle: TableCycle, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
-        """The first pods of a batch, fewer where workers are to score some of them."""
+        """Return the first pods of a batch: fewer if workers are to score or list some of them."""
         if self._unfound(cycle, pods[:NEAR], with_given=True):
             return pods[:NEAR]
         return pods[:NEAR_RANKED] if self._would_rank(pods[:NEAR_RANKED]) else pods
 
     def _would_rank(self, pods: Sequence[PodInCycle]) -> bool:
-        """Whether it may be worth it to have lists for most of some pods."""
+        """Whether lists may pay: the table is large, and most of the pods differ in their class."""
         if not self._may_list or len(self._nodes.table) < LISTED_ROWS:
             return False
         return 2 * len({pod.signature for pod in pods}) > len(pods)
@@ -102,9 +103,9 @@ class Scorers:
     async def ask(
         self, cycle: TableCycle, pods: Sequence[PodInCycle], coming: Sequence[PodInCycle]
     ) -> None:
-        """Has workers score those classes of a batch that are new; returns within a deadline.
+        """Let workers score the new classes of a batch; returns within a deadline.
 
-        coming: pods of the next batch, about which they are asked while this one is decided.
+        coming: pods of the next batch, which workers score while this one is decided.
         """
         if self._ahead is not None:
             await self._ahead
@@ -114,7 +115,7 @@ class Scorers:
             self._ahead = asyncio.create_task(self._ask(cycle, coming))
 
     async def list_best(self, need: ListBest) -> BestRows | None:
-        """The best rows for pods, as workers list them; None where it is better not to wait."""
+        """Return the best rows for pods, as workers list them; None if asking does not pay."""
         workers = self._parts.rows.asked()
         if len(self._nodes.table) < LISTED_ROWS or len(need.pods) < FEWEST_RANKED or not workers:
             return None
@@ -137,14 +138,14 @@ class Scorers:
         return best
 
     def end(self) -> None:
-        """Nothing is asked any more."""
+        """Cancel the request for the next batch."""
         if self._ahead is not None:
             self._ahead.cancel()
 
     def _unfound(
         self, cycle: TableCycle, pods: Sequence[PodInCycle], *, with_given: bool = False
     ) -> list[PodInCycle]:
-        """One pod of each new class that is worth asking about."""
+        """Return one pod of each new class that is worth a request."""
         if {pod.info.facts.scheduler_name for pod in pods} <= self._not_worth:
             return []
         found = cycle.unfound(pods, with_given=with_given)
@@ -201,7 +202,7 @@ class Scorers:
         until_s: float,
         missed_before: set[int],
     ) -> dict[int, A]:
-        """The answers of workers, by worker, as far as they come."""
+        """Send a request to workers and return the answers, by worker; late ones are missing."""
         found: dict[int, A] = {}
 
         async def ask_one(worker: int) -> None:
@@ -215,7 +216,7 @@ class Scorers:
     async def _call(
         self, method: Method[Q, A], worker: int, ask: Q, until_s: float, was_late: bool
     ) -> A | None:
-        """A worker's answer; None where it is late or gone, for the rest of the batch, too."""
+        """Return a worker's answer; None if it is late or lost, then for the rest of the batch."""
         share = LATE_SHARE if was_late else 1.0
         left_s = min(self._deadlines.call_s, (until_s - clock_s()) * share)
         if worker in self._late or left_s <= 0:
@@ -230,8 +231,9 @@ class Scorers:
             return None
 
     def _weigh(self, pods: Sequence[PodInCycle], spent_s: float) -> None:
-        """Leaves out profiles whose plugins answer sooner than their answers travel."""
+        """Stop requests for a profile whose plugins take less time than a message."""
         names = {pod.info.facts.scheduler_name for pod in pods}
+        # The time is a sum over all pods: with several profiles it fits none of them.
         if spent_s < WORTH_S * len(pods) and len(names) == 1:
             self._not_worth |= names
             log(

@@ -1,1 +1,1 @@
-"""The supervisor: starts actors, notices which are gone, and fills those that take their place."""
+"""The supervisor: starts and watches actors, replaces lost ones, and restores their state."""

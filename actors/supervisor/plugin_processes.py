@@ -1,4 +1,4 @@
-"""Users' plugins in the processes of a run: each is watched, and says with what it ended."""
+"""Watches over users' plugins in the processes of a run; finds the call that ended a process."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from roadstead.run import RunPlan
 
 @contextmanager
 def plugins_watched(plan: RunPlan) -> Iterator[RunPlan]:
-    """Watches the plugins of this process for as long as a run goes on.
+    """Watch the plugins of this process inside the block.
 
-    The plan for its actors: on Ray with a folder for what their processes mark.
+    Yields the plan for the run's actors; on Ray with a folder for the marks of their processes.
     """
     if not plan.plugins:
         yield plan
@@ -50,7 +50,7 @@ def plugins_watched(plan: RunPlan) -> Iterator[RunPlan]:
 
 
 def last_call_of(name: str, plan: RunPlan) -> str:
-    """Which plugin the process of an actor was calling when it ended; "" for none."""
+    """Return a sentence on the plugin call during which an actor's process ended; "" for none."""
     if not plan.marks:
         return ""
     together = plan.settings.control == "together" and name in (QUEUE, CACHE, BINDER)
@@ -62,7 +62,7 @@ def last_call_of(name: str, plan: RunPlan) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WatchedLife:
-    """A Factory of an actor with users' plugins, in a process of several."""
+    """A Factory of an actor with users' plugins, in one of several processes."""
 
     build: Factory
     name: str

@@ -1,14 +1,15 @@
-"""What is replaced together, how often, and how new lives are filled from what is known elsewhere.
+"""Replacement of actors: which are replaced together, how often, and how their state is restored.
 
-    gone        replaced                     filled from
+    lost        replaced                     state restored from
     binder      binder                       its journal
     worker      worker                       the cache
-    scheduler   scheduler                    the cache; the binder says how its attempts ended
-    queue       queue, schedulers            the binder: pods that wait
+    scheduler   scheduler                    the cache; the binder, for the ends of its attempts
+    queue       queue, schedulers            the binder: pending pods
     cache       cache, workers, schedulers   the binder: nodes, bound pods, bound claims
 
-Actors of one process are replaced together. What only the lost one knew (leases, assumptions,
-nominations, why pods are pending) is found anew: pods that wait are tried again.
+Actors of one process are replaced together. State that only the lost actor had (leases,
+assumptions, nominations, the reasons of pending pods) is computed again: pending pods are tried
+again.
 """
 
 from __future__ import annotations
@@ -75,24 +76,24 @@ from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import group_key
 
 TRIES = 4
-"""How often a new life is told what it needs, before it is replaced by another one."""
+"""How often a message to a new incarnation is sent before the actor is replaced again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """One replacement: who was gone, how long the run waited."""
+    """One replacement: the lost actors, and how long the run waited."""
 
     gone: tuple[str, ...]
     took_s: float
 
 
 def in_gangs(pods: Iterable[Pod]) -> list[Pod]:
-    """Those of the pods that are members of some gang."""
+    """Return the pods that belong to a gang."""
     return [pod for pod in pods if group_key(pod[1]) is not None]
 
 
 class Budget:
-    """How often an actor may be replaced: `TIMES` in any `WINDOW_S`."""
+    """Limit of replacements of one actor: `TIMES` in any `WINDOW_S`."""
 
     TIMES = 5
     WINDOW_S = 60.0
@@ -101,7 +102,7 @@ class Budget:
         self._taken: dict[str, deque[float]] = {}
 
     def take(self, name: str, now_s: float) -> bool:
-        """Whether it may be replaced now, which then counts."""
+        """Count a replacement and return True, or return False if the limit is reached."""
         taken = self._taken.setdefault(name, deque())
         while taken and taken[0] <= now_s - self.WINDOW_S:
             taken.popleft()
@@ -112,7 +113,7 @@ class Budget:
 
 
 def rests_on(gone: Iterable[str], hosts: Mapping[str, set[str]]) -> set[str]:
-    """All that is replaced with actors that are gone. hosts: process → the actors in it."""
+    """Return all actors to replace if some are lost. hosts: process → the actors in it."""
     everyone = {name for names in hosts.values() for name in names}
     found, before = set(gone), set[str]()
     while found != before:
@@ -127,7 +128,7 @@ def rests_on(gone: Iterable[str], hosts: Mapping[str, set[str]]) -> set[str]:
 
 
 class Refill:
-    """Tells new lives what they need to know. refs: to the present lives of all."""
+    """Restores the state of new incarnations. refs, epochs: of the incarnations of all actors."""
 
     def __init__(
         self, refs: Mapping[str, Ref], epochs: Mapping[str, int], settings: Settings
@@ -137,8 +138,10 @@ class Refill:
         self._settings = settings
 
     async def fill(self, names: set[str]) -> None:
-        """Everyone of these goes on afterwards, schedulers when they are told to run."""
+        """Restore the state of these actors; schedulers then wait for RUN."""
         everyone = [scheduler_name(index) for index in range(self._settings.scheduler_count)]
+        # Fence first: later the binder is asked how old attempts ended, and after its answer none
+        # of them may commit (docs/decisions/0014).
         for name in everyone if BINDER in names else sorted(names.intersection(everyone)):
             await self._tell(BINDER, FENCE_OWNER, Owner(name, self._epochs[name]))
         if CACHE in names:
@@ -155,7 +158,7 @@ class Refill:
             await self._agree_on_nominations()
 
     async def _tell(self, name: str, method: Method[Q, A], message: Q) -> A:
-        """The reply; told again where none comes in time, since what it waits for may be slow."""
+        """Send a message and return the reply; resent after a missed deadline, up to `TRIES`."""
         timeout_s = self._settings.deadlines.call_s
         for _ in range(TRIES - 1):
             with contextlib.suppress(DeadlineError):
@@ -203,7 +206,7 @@ class Refill:
             start, total = start + PAGE, page.total
 
     async def _tell_of_evictions(self, names: set[str]) -> None:
-        """A scheduler that evicted pods may have ended before it said so."""
+        """Send evictions to cache and queue: a scheduler may have ended before it reported them."""
         gone = await self._tell(BINDER, EVICTED_PAGE, NOTHING)
         if not gone.uids:
             return
@@ -213,17 +216,23 @@ class Refill:
             await self._tell(QUEUE, REPORT, LeaseReport(0, (), (), (), gone))
 
     async def _end_owner(self, name: str) -> None:
-        """A scheduler's earlier lives are over. A new cache or queue is asked, too: between its
-        start and its fence a message of an earlier life may have come to it."""
+        """End a scheduler's earlier incarnations at cache and queue.
+
+        New ones are included: between their start and the fence, they may have received a message
+        of an earlier incarnation of the scheduler.
+        """
         owner = Owner(name, self._epochs[name])
-        # The cache first: what it frees is there before the queue wakes others for it.
+        # The cache first: it frees the room before the queue requeues pods for it.
         for keeper, ask in ((CACHE, ASSUMED_BY), (QUEUE, LEASED_TO)):
             held = await self._tell(keeper, ask, owner)
             nodes = await self._words(held.uids)
             await self._tell(keeper, OWNER_ENDS, OwnerEnds(owner, held.uids, nodes))
 
     async def _agree_on_nominations(self) -> None:
-        """The queue says who is nominated; a scheduler may have ended before it told both."""
+        """Make the cache's nominations those of the queue.
+
+        They differ if a scheduler ended after it had reported a nomination to one of them only.
+        """
         held = await self._tell(CACHE, NOMINATED, Uids(()))
         node_of = dict(zip(held.pods.uids, held.nodes, strict=True))
         said = await self._tell(QUEUE, NOMINATED, Uids(held.pods.uids))
@@ -238,11 +247,11 @@ class Refill:
             pods, nodes = pod_batch(pod for pod, _ in told), tuple(node for _, node in told)
             await self._tell(CACHE, NOMINATE, Nominations(pods, nodes, (False,) * len(told)))
         if over:
-            # What was kept for them is free.
+            # The room that was reserved for these pods is free.
             await self._tell(QUEUE, OBSERVE, ClusterChanges(gone=pod_batch(over)))
 
     async def _words(self, uids: Sequence[str]) -> tuple[str | None, ...]:
-        """What the binder says of pods."""
+        """Return the binder's answer on each pod; see `Binder.standing`."""
         nodes: list[str | None] = []
         for start in range(0, len(uids), PAGE):
             asked = Uids(tuple(uids[start : start + PAGE]))

@@ -1,11 +1,11 @@
-"""Supervisor: starts the actors of a run, watches them, replaces those that are gone, ends them.
+"""Supervisor: starts the actors of a run, watches them, replaces lost ones, and ends them.
 
-      watch ── gone, silent ──► replace: its process, and all that rests on what it alone knew
-        ▲                          │ no journal, or too often: the run ends with the story
-        └── the run goes on ◄──────┘
-      what carries the actors is gone (Ray itself): the run ends with that
+      watch ── lost, silent ──► replace its process, and all actors that depend on its lost state
+        ▲                          │ no journal, or too often: the run ends with its last status
+        └── the run continues ◄────┘
+      Ray itself is lost: the run ends with that error
 
-An actor that cannot go on (bad input, a broken invariant, a journal that failed) ends the run: a
+An actor that cannot continue (bad input, a broken invariant, a journal that failed) ends the run: a
 new one would fail the same way.
 """
 
@@ -59,20 +59,20 @@ from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedErr
 from roadstead.run import RunPlan
 
 WATCH_S = 0.5
-"""How often every actor is asked how it is."""
+"""Interval between two status requests to every actor."""
 
 SILENT_LOOKS = 4
-"""Looks (`deadlines.call_s` each) for which a worker may be silent before it is taken for gone."""
+"""Unanswered status requests (`deadlines.call_s` each) after which a worker counts as lost."""
 
 ROOT_S = 2.0
-"""How long to look for the failure from which another one follows."""
+"""How long to collect further failures after the first: one may be the cause of the others."""
 
 
 _SILENT = ActorStatus("has not answered yet")
 
 
 class ActorGoneError(RunFailedError):
-    """A run ended because an actor is gone or silent; others fail for want of it."""
+    """An actor is lost or silent; other actors may fail without it."""
 
     def __init__(self, text: str, name: str = "") -> None:
         super().__init__(text)
@@ -80,7 +80,7 @@ class ActorGoneError(RunFailedError):
 
 
 class _RunRef(LivingRef):
-    """What others than actors hold: notes which schedulers were told to run."""
+    """A Ref for callers that are no actors; it notes which schedulers received RUN."""
 
     def __init__(self, name: str, supervisor: Supervisor) -> None:
         super().__init__(name, lambda: supervisor.raw(name))
@@ -93,7 +93,7 @@ class _RunRef(LivingRef):
 
 
 class Supervisor:
-    """The actors of one run by name. restarts: what was replaced, in order."""
+    """The actors of one run by name. restarts: replacements, in order."""
 
     def __init__(
         self,
@@ -103,8 +103,8 @@ class Supervisor:
         has_journal: bool | None = None,
         caller_of: CallerOf | None = None,
     ) -> None:
-        """has_journal: whether a binder finds its state again; by default, as the plan says.
-        caller_of: reaches extenders, over HTTP unless told otherwise.
+        """has_journal: whether a new binder recovers its state; by default, as the plan says.
+        caller_of: makes the callers of extenders; over HTTP by default.
         """
         self.caller_of = caller_of
         in_plan = plan.settings.journal is not None
@@ -122,7 +122,7 @@ class Supervisor:
         self.restarts: list[Restart] = []
 
     def groups(self) -> dict[str, dict[str, Factory]]:
-        """Process → the actors in it, and how each is built where it runs."""
+        """Return the actors of each process, with their factories."""
         settings = self._plan.settings
         control = [QUEUE, CACHE, BINDER]
         if settings.control == "together":
@@ -133,7 +133,7 @@ class Supervisor:
         return {host: {name: self._life(name) for name in names} for host, names in groups.items()}
 
     def _life(self, name: str) -> Factory:
-        """How the present life of an actor is built."""
+        """Return the factory of an actor's present incarnation."""
         plan, epoch = self._plan, self.epochs.get(name, self._plan.first_epoch)
         is_new = epoch > plan.first_epoch
         build: Factory
@@ -155,7 +155,7 @@ class Supervisor:
         return Life(build, name, epoch)
 
     async def start(self) -> None:
-        """Starts all actors side by side. RunFailedError if one does not come up in time."""
+        """Start all actors in parallel. RunFailedError if one does not start in time."""
         groups = self.groups()
         try:
             self._raw = await self._start(groups)
@@ -172,7 +172,7 @@ class Supervisor:
         ground = asyncio.create_task(self._watch_ground())
         try:
             await asyncio.wait({starting, ground}, return_when=asyncio.FIRST_COMPLETED)
-            # Ray itself would wait for the whole deadline.
+            # Without this check, a start on a lost Ray would wait for the whole deadline.
             self._check_ground()
             return dict(await starting)
         finally:
@@ -181,11 +181,11 @@ class Supervisor:
             await asyncio.gather(starting, ground, return_exceptions=True)
 
     def raw(self, name: str) -> Ref:
-        """A way to the present life of an actor, and no other."""
+        """Return a Ref to the present incarnation of an actor only."""
         return self._raw[name]
 
     async def watch(self) -> None:
-        """Runs until the run cannot go on; raises RunFailedError or the error that stopped it."""
+        """Watch until the run cannot continue; raises RunFailedError or the error that ended it."""
         actors = asyncio.create_task(self._watch_actors())
         ground = asyncio.create_task(self._watch_ground())
         try:
@@ -198,12 +198,12 @@ class Supervisor:
             await asyncio.gather(actors, ground, return_exceptions=True)
 
     async def _watch_ground(self) -> None:
-        """Ends when what carries the actors is gone, whatever they say themselves."""
+        """Return when the runtime itself (Ray) is lost, even if actors still answer."""
         while not self._runtime.lost():
             await asyncio.sleep(WATCH_S)
 
     def _check_ground(self) -> None:
-        """RunFailedError if what carries the actors is gone: nobody can be replaced then."""
+        """RunFailedError if the runtime itself (Ray) is lost: then no actor can be replaced."""
         if lost := self._runtime.lost():
             journal = self._plan.settings.journal
             kept = (
@@ -217,9 +217,11 @@ class Supervisor:
         while True:
             failures = await self._failures(return_when=asyncio.FIRST_EXCEPTION)
             if failures:
-                # Others may fail for want of one that is gone; those of one process go together.
+                # Wait for further failures: the first may only follow from a lost actor, and actors
+                # of one process are lost together.
                 failures += await self._failures(timeout_s=ROOT_S)
             gone = [each for each in failures if isinstance(each, ActorGoneError)]
+            # A replacement that failed is repeated, even if all actors answer now.
             if gone or (self._half_done and not failures):
                 await self._replace(gone)
             elif failures:
@@ -229,7 +231,7 @@ class Supervisor:
     async def _failures(
         self, timeout_s: float | None = None, return_when: str = asyncio.ALL_COMPLETED
     ) -> list[BaseException]:
-        """What is wrong with the actors, as far as they say it in time."""
+        """Return the failures of the actors that are known in time."""
         looks = [asyncio.create_task(self.look(name)) for name in self._raw]
         try:
             done, _ = await asyncio.wait(looks, timeout=timeout_s, return_when=return_when)
@@ -241,7 +243,7 @@ class Supervisor:
         return [failure for failure in failures if failure is not None]
 
     async def look(self, name: str) -> ActorStatus:
-        """What an actor says of itself. RunFailedError if it is gone or cannot go on."""
+        """Return the status of an actor. RunFailedError if it is lost or cannot continue."""
         timeout_s = self._plan.settings.deadlines.call_s
         try:
             status = await self._raw[name].call(STATUS, NOTHING, timeout_s=timeout_s)
@@ -256,9 +258,9 @@ class Supervisor:
         return status
 
     async def heard_of(self, name: str) -> ActorStatus:
-        """What an actor says of itself; one that is gone, and about to be replaced, what it said.
+        """Return the status of an actor, or its last one if it is about to be replaced.
 
-        RunFailedError if it cannot go on.
+        RunFailedError if it cannot continue.
         """
         try:
             return await self.look(name)
@@ -266,7 +268,7 @@ class Supervisor:
             return self.last.get(name, _SILENT)
 
     def _is_only_slow(self, name: str) -> bool:
-        """Whether a silent actor is given more time: a worker, which others do without."""
+        """Whether a silent actor gets more time: only a worker, as the others work without it."""
         if not name.startswith(WORKER):
             return False
         self._silent[name] = self._silent.get(name, 0) + 1
@@ -274,13 +276,13 @@ class Supervisor:
         return self._silent[name] < SILENT_LOOKS
 
     async def compare(self) -> tuple[str, ...]:
-        """How the cache differs from one made anew, one line each; also in the log."""
+        """Return and log differences of the cache from one rebuilt from scratch, one line each."""
         lines = (await self._tell(CACHE, COMPARE, NOTHING)).lines
         log("supervisor", "cache compared", differences=len(lines), first="; ".join(lines[:5]))
         return lines
 
     async def _replace(self, gone: Iterable[ActorGoneError]) -> None:
-        """Replaces actors, and those that rest on what only they knew; the run goes on."""
+        """Replace lost actors and those that depend on their lost state; the run continues."""
         self._check_ground()
         began_s = clock_s()
         why = {each.name: each for each in gone}
@@ -292,7 +294,8 @@ class Supervisor:
         try:
             await self._begin_anew(names)
         except (ActorLostError, DeadlineError, ActorError) as failure:
-            # Another one went meanwhile: all is done again, as long as the budget lasts.
+            # Another actor was lost meanwhile: `_watch_actors` replaces all of them again, within
+            # the budget.
             log("supervisor", "replacing failed", why=str(failure))
             return
         self._half_done = set()
@@ -301,7 +304,7 @@ class Supervisor:
     def _check_may_go_on(
         self, why: Mapping[str, ActorGoneError], names: set[str], now_s: float
     ) -> None:
-        """Raises with the story where nothing may be replaced."""
+        """Raise ActorGoneError if these actors must not be replaced."""
         if BINDER in names and not self._has_journal:
             raise next(iter(why.values()))
         for name in why or sorted(self._half_done)[:1]:
@@ -314,6 +317,8 @@ class Supervisor:
             await self._runtime.kill(name)
             self.epochs[name] += 1
         groups = {host: builds for host, builds in self.groups().items() if names & set(builds)}
+        # Twice: running actors refuse the ended incarnations before new ones start; the new ones
+        # know no epochs yet.
         await self._fence(names)
         self._raw |= await self._start(groups)
         await self._fence(self.epochs.keys())
@@ -322,9 +327,9 @@ class Supervisor:
             await self._tell(name, RUN, NOTHING)
 
     async def _fill_while_alive(self, names: set[str]) -> None:
-        """Tells new lives what they need. ActorLostError as soon as one of them is gone again.
+        """Restore the state of new incarnations. ActorLostError as soon as one of them is lost.
 
-        Others would go on asking it until their patience ends.
+        Without this, the calls to a lost one would be repeated until their deadlines.
         """
         refill = Refill(self._raw, self.epochs, self._plan.settings)
         filling = asyncio.create_task(refill.fill(names))
@@ -339,11 +344,12 @@ class Supervisor:
             await asyncio.gather(filling, return_exceptions=True)
 
     async def _fence(self, names: Iterable[str]) -> None:
-        """What earlier lives of these actors sent is refused by all that are there."""
+        """Make all running actors refuse messages of these actors' earlier incarnations."""
         fences = Fences(tuple((name, self.epochs[name]) for name in sorted(names)))
         calls = (self._tell(name, FENCE, fences) for name in self._raw)
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         for name, outcome in zip(self._raw, outcomes, strict=True):
+            # A silent worker does not stop a replacement: no decision depends on it.
             if isinstance(outcome, DeadlineError) and not name.startswith(WORKER):
                 raise outcome
 
@@ -352,7 +358,7 @@ class Supervisor:
         return await self._raw[name].call(method, message, timeout_s=timeout_s)
 
     def _stopped_by(self, name: str, status: ActorStatus) -> RoadsteadError:
-        """Why an actor cannot go on: what the user can mend as it is, all else as its story."""
+        """Return the error of an actor: bad input as it is, anything else with its last status."""
         failed = failure_in(name, Failure(status.error_kind, status.error, status.error_parts))
         if isinstance(failed, (InputError, UnsupportedError)):
             return failed
@@ -367,7 +373,7 @@ class Supervisor:
         return f"{what}.{did} {end}{begins}{messages}"
 
     async def stop(self) -> None:
-        """Schedulers take no more, the binder closes its journal, and all actors end, in time."""
+        """Stop the schedulers, let the binder close its journal, and end all actors, in time."""
         timeout_s = self._plan.settings.deadlines.stop_s
         if not self._runtime.lost():
             await self._ask_to_stop(timeout_s)

@@ -1,1 +1,1 @@
-"""The worker actor: holds nodes of some zones and answers about them."""
+"""The worker actor: it keeps every Nth node, and evaluates these for the schedulers."""

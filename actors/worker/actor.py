@@ -1,8 +1,8 @@
-"""WorkerActor: a process that looks at its part of the nodes for the schedulers.
+"""WorkerActor: evaluates its part of the nodes for the schedulers.
 
-It follows the same changes as they do, keeps every Nth node by arrival, and answers what users'
-plugins say of classes there, and which nodes are the best for them. Nothing rests on it: a
-scheduler looks itself where a worker is late, lost, or knows of other nodes.
+It receives the same changes as they do and keeps every Nth node by arrival. For pod classes it
+calls users' plugins on these nodes, and lists the best of them. No decision depends on it: a
+scheduler evaluates the rows itself if a worker is late, lost, or knows other nodes.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from roadstead.run import RunPlan, build_profiles
 from roadstead.storage import StorageChange
 
 ASKED_S = 10.0
-"""For so long after a question the next one is expected soon."""
+"""After a request, a worker counts as asked for so long, and receives changes at once."""
 
 
 class WorkerActor(TableFollower):
-    """The nodes whose arrival number leaves `index` when divided by how many workers there are."""
+    """Worker for the nodes whose arrival number modulo the number of workers is `index`."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class WorkerActor(TableFollower):
         self._ranker = Ranker(self._scorer.own, self.table, profiles)
 
     def _needs(self, seq: int) -> bool:
-        """A worker that missed changes is filled again while it lives."""
+        """Whether the state is newer: a worker that missed changes is filled again."""
         return seq > self.applied
 
     def _hold_nothing(self) -> None:
@@ -70,14 +70,14 @@ class WorkerActor(TableFollower):
             self._profile_table()
 
     async def apply(self, changes: PackedChanges) -> Applied:
-        """Changes of the cache, and whether the next ones should come at once."""
+        """Apply changes of the cache; answer whether the next ones should be sent at once."""
         await super().apply(changes)
         return Applied(self._asked_s is not None and clock_s() - self._asked_s < ASKED_S)
 
     async def score(self, ask: ScoreAsk) -> ScoreAnswer:
-        """What users' plugins say of classes, and which rows changed since the ask's change.
+        """Return the results of users' plugins for classes, and the rows changed since `ask.seq`.
 
-        All of it of one state of the table: nothing is awaited.
+        All results are of one state of the table, since nothing is awaited.
         """
         self._asked_s = clock_s()
         began = time.perf_counter()
@@ -96,9 +96,9 @@ class WorkerActor(TableFollower):
         )
 
     async def rank(self, ask: RankAsk) -> RankAnswer:
-        """The best rows for classes of one pod each, of the table as of the ask's change or later.
+        """Return the best rows for classes of one pod each, as of change `ask.seq` or later.
 
-        All of it of one state: nothing is awaited once that change is there.
+        All results are of one state of the table: nothing is awaited once that change is applied.
         """
         self._asked_s = clock_s()
         await self._reach(ask.seq)
@@ -122,7 +122,7 @@ class WorkerActor(TableFollower):
         news = batch.came[known:]
         arrivals = np.frombuffer(batch.came_at, np.int64)[known:]
         if len(arrivals) and arrivals[-1] >= LISTED_ROWS:
-            # It is there when the first lists are asked for.
+            # Load the kernel now, so that it is there at the first request for lists.
             self._kernel.accelerator(WORTHWHILE_PODS)
         mine = np.flatnonzero(arrivals % self._count == self._index)
         if len(mine):

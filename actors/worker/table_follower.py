@@ -3,8 +3,8 @@
     cache ── DeltaBatch ──► in order? ── yes ──► table, `applied`
                                └── no ──► waits for the changes before it
 
-Schedulers and workers each have one. A new life waits for `restore`: all that the cluster holds. A
-worker that missed a change begins with it anew.
+Schedulers and workers each have one. A new incarnation waits for `restore`, the whole cluster
+state; a worker that missed a change starts from it again.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MAX_WAITING_BATCHES = 10_000
 
 
 class TableFollower:
-    """`applied` is the number of the last change that the table holds.
+    """A node table and `applied`, the number of the last change in it.
 
-    call_s: how long to wait for changes. is_new: it takes the place of another one, and first waits
-    for all that the cluster holds. is_paused: changes wait.
+    call_s: how long to wait for changes. is_new: it replaces another follower, and first waits for
+    the whole cluster state. is_paused: changes wait.
     """
 
     def __init__(
@@ -51,16 +51,16 @@ class TableFollower:
         self.touched = Touched()
 
     async def apply(self, changes: PackedChanges) -> Applied:
-        """Changes of the cache.
+        """Apply changes of the cache, except those sent to an earlier incarnation.
 
-        What was on its way to an earlier life is numbered by a cache that may be over, too.
+        Their numbers may be those of a cache that was replaced, too.
         """
         if not 0 < changes.epoch < self._epoch:
             await self.take(changes.opened())
         return APPLIED
 
     async def take(self, batch: DeltaBatch) -> None:
-        """Changes in their order; those that come early wait for the ones before them."""
+        """Apply changes in order; early ones wait for those before them."""
         if len(self._early) >= MAX_WAITING_BATCHES:
             raise ActorError(f"{self._name}: delta {self.applied + 1} never came")
         self._early[batch.first_seq] = batch
@@ -87,7 +87,7 @@ class TableFollower:
     def _apply(self, batch: DeltaBatch) -> None:
         last_seq = batch.first_seq + batch.count - 1
         if last_seq <= self.applied:
-            # A copy. What came behind it must not look older than it.
+            # A copy: `touched` has later changes already, and must stay in order.
             return
         self.touched.note(last_seq, None if STORAGE in batch.kinds else batch.names)
         self._nodes_come(batch)
@@ -95,6 +95,7 @@ class TableFollower:
         nodes = zip(batch.nodes, batch.arrivals, strict=True)
         changes, versions = iter(batch.changes), iter(batch.versions)
         infos = [self.table.classes.info(facts_in(data)) for data in batch.classes]
+        # A batch of added pods only, as after an assumption, is applied in one pass.
         if not batch.started_s and batch.kinds.count(DeltaKind.ADD_POD) == len(batch.kinds):
             self._pods_come(batch, infos, max(0, self.applied + 1 - first_seq))
             self.applied = max(self.applied, first_seq + len(batch.kinds) - 1)
@@ -147,7 +148,7 @@ class TableFollower:
         self.table.remove_node(name)
 
     def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodClass], start: int) -> None:
-        """All changes of a batch are pods that come; those from a place on are news."""
+        """Apply a batch of added pods only; those before `start` are known."""
         names, uids, keys = batch.names[start:], batch.uids[start:], batch.keys[start:]
         self._come_together(names, uids, keys, [infos[pod] for pod in batch.pods[start:]])
 
@@ -158,7 +159,7 @@ class TableFollower:
         keys: Sequence[str],
         infos: Sequence[PodClass],
     ) -> None:
-        """Pods, each once, come to nodes."""
+        """Add pods, each once, to nodes."""
         rows = [self.table.row_of(name) for name in names]
         self.table.residents.add_all(names, uids, infos, keys)
         self.table.add_pods(rows, infos)
@@ -178,13 +179,13 @@ class TableFollower:
         self.table.add_pod(name, info, uid=uid, key=key, started_s=started_s)
 
     def _version_changes(self, name: str, version: int) -> None:
-        """The binder changed a node's row; who does not check versions needs none."""
+        """Set the version of a node's row; ignored by followers that do not check versions."""
 
     def _storage_changes(self, change: StorageChange) -> None:
-        """Claims or volumes changed; a scheduler learns of it with the next answer of the cache."""
+        """Change claims or volumes; schedulers ignore it, since the cache's answers contain it."""
 
     async def restore(self, part: Restore) -> Nothing:
-        """All that the cluster holds, in parts: what a new life begins with."""
+        """Apply the whole cluster state, once all of its parts were received."""
         if part.epoch != self._epoch or not self._needs(part.seq):
             return NOTHING
         self._parts[part.seq, part.part] = part
@@ -196,17 +197,17 @@ class TableFollower:
             for batch in whole:
                 self._apply(batch)
             self.touched = Touched(self.applied)
-            # Of another fill that began meanwhile some parts may be here: nobody sends them again.
+            # Keep parts of a newer fill that began meanwhile: they are not sent again.
             self._parts = {at: each for at, each in self._parts.items() if self._needs(at[0])}
             await self._advance()
         return NOTHING
 
     def _needs(self, seq: int) -> bool:
-        """Whether to begin with all that the cluster held at a change; only a new life does."""
+        """Whether to apply the cluster state as of a change; only a new incarnation does."""
         return self.applied < 0
 
     def _hold_nothing(self) -> None:
-        """All that the cluster holds is about to come. A new life holds nothing before."""
+        """Clear the table before the whole state is applied; a new incarnation's is empty."""
 
     async def _reach(self, seq: int) -> None:
         if self.applied >= seq:
