@@ -13,7 +13,7 @@ from roadstead.framework.arguments import PluginArguments
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Extremes, Reads, ScorePlugin
 from roadstead.nodes.columns import I64
-from roadstead.nodes.pod_info import PodInfo
+from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 
 
@@ -31,7 +31,7 @@ class FGD(ScorePlugin):
     def __init__(self, args: Arguments) -> None:
         self.args = args
 
-    def score(self, state: CycleState, pod: PodInfo, table: Table) -> I64:
+    def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         free = [self.free(name, table) for name in ("cpu", self.args.gpu)]
         asked = [pod.request_of.get(name, 0) for name in ("cpu", self.args.gpu)]
         return self.fragments(*free) - self.fragments(free[0] - asked[0], free[1] - asked[1])
@@ -47,7 +47,7 @@ class FGD(ScorePlugin):
         )
         return sum(unusable, np.zeros_like(gpu))
 
-    def normalize(self, state: CycleState, pod: PodInfo, raw: I64, extremes: Extremes) -> I64:
+    def normalize(self, state: CycleState, pod: PodClass, raw: I64, extremes: Extremes) -> I64:
         spread = max(1, extremes.maximum - extremes.minimum)
         return 100 * (raw - extremes.minimum) // spread
 
