@@ -149,7 +149,7 @@ class IsMoody(FilterPlugin):
 
     name = "IsMoody"
     reads = Reads.NODE
-    alike_by_kind = True
+    shares_by_shape = True
     mood = 0
     """Of all of them; 0 for none."""
 

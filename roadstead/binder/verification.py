@@ -33,7 +33,7 @@ from roadstead.protocol.status import SUCCESS, Code, Status
 WORTHWHILE = 3
 """Pods of a class after which what NODE facts say is found for all rows at once."""
 
-PODS_PER_KIND = 8
+PODS_PER_SHAPE = 8
 """Where a batch has so many pods for each of its kinds, it is worthwhile for the rare ones, too."""
 
 MAX_KNOWN = 4096
@@ -117,7 +117,7 @@ class Verifier:
         for place, info in enumerate(infos):
             places_of[keys[info]].append(place)
         number, plugins = len(pods), dict[FilterPlugin, None]()
-        worthwhile = WORTHWHILE if len(pods) < PODS_PER_KIND * len(first) else 1
+        worthwhile = WORTHWHILE if len(pods) < PODS_PER_SHAPE * len(first) else 1
         for key, info in first.items():
             places = places_of[key]
             known = self._known_of_all(info, len(places), worthwhile)
@@ -201,7 +201,7 @@ class Verifier:
 
 def _key_of(info: PodClass, profile: Profile) -> Hashable:
     """Equal for pods of which the same is known."""
-    return (profile.scheduler_name, info.kind) if profile.has_kind(info) else info
+    return (profile.scheduler_name, info.shape) if profile.has_shape(info) else info
 
 
 def _filtering(profile: Profile) -> list[Plugin]:

@@ -58,7 +58,7 @@ class OwnNodes(FilterPlugin):
 
     name = "OwnNodes"
     reads = Reads.NODE
-    alike_by_kind = True
+    shares_by_shape = True
 
     def __init__(self, partition_of: Mapping[str, int], own: tuple[int, ...]) -> None:
         self._partition_of = partition_of

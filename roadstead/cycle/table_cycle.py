@@ -148,8 +148,8 @@ class TableCycle:
     def _sharing_key(self, pod: PodInCycle) -> Hashable:
         """Equal for pods that share what is found of them."""
         profile = self._profiles[pod.info.facts.scheduler_name]
-        shares = self.accelerator is not None and profile.has_kind(pod.info)
-        return pod.info.kind if shares else pod.signature
+        shares = self.accelerator is not None and profile.has_shape(pod.info)
+        return pod.info.shape if shares else pod.signature
 
     def settled(self, asked: int, decided: int) -> None:
         """Learns from a batch that took effect: ended early, the next is short; whole, longer."""
@@ -289,9 +289,9 @@ class TableCycle:
         held: _Held | None,
     ) -> _Held | None:
         """What another class of its kind was found to be, if that holds for this one, too."""
-        if self.accelerator is None or not profile.has_kind(pod.info):
+        if self.accelerator is None or not profile.has_shape(pod.info):
             return None
-        model = self._models.get((profile.scheduler_name, pod.info.kind))
+        model = self._models.get((profile.scheduler_name, pod.info.shape))
         if model is None or not model.holds(inputs, self.table, profile):
             return None
         if not model.given.run.evaluation.is_for(*inputs):
@@ -314,9 +314,9 @@ class TableCycle:
             found = _Held(_asked(run), validity)
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
-        if profile.has_kind(pod.info) and _is_model(found.given):
-            kind = profile.scheduler_name, pod.info.kind
-            self._models.put(kind, found, len(self.table))
+        if profile.has_shape(pod.info) and _is_model(found.given):
+            shape = profile.scheduler_name, pod.info.shape
+            self._models.put(shape, found, len(self.table))
         return found
 
     def _new_run(self, profile: Profile, info: PodClass) -> ClassRun:

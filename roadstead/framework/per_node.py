@@ -81,8 +81,8 @@ class NodePlugin:
     name: ClassVar[str]
     reads: ClassVar[Reads] = Reads.NODE_AND_PODS
     arguments: ClassVar[type[PluginArguments] | None] = None
-    alike_by_kind: ClassVar[bool] = False
-    """See `Plugin.alike_by_kind`."""
+    shares_by_shape: ClassVar[bool] = False
+    """See `Plugin.shares_by_shape`."""
 
     def filter(self, pod: PodClass, node: NodeView) -> Status:
         """Return Success if the node can take the pod, or a refusal."""
@@ -160,7 +160,7 @@ def adapt(kind: type[NodePlugin]) -> type[Plugin]:
     # So that failures name the author's file.
     members["__module__"] = kind.__module__
     # Not inherited: only the class's own declaration counts.
-    members["alike_by_kind"] = vars(kind).get("alike_by_kind", False)
+    members["shares_by_shape"] = vars(kind).get("shares_by_shape", False)
     made = type(kind.__name__, (base,), {**members, "__init__": build, "__doc__": kind.__doc__})
     # `factory_of` reads from it which of `args` and `handle` the constructor takes.
     made.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]

@@ -172,9 +172,9 @@ class Plugin(ABC):
     """Model of the arguments of a user's plugin; see `roadstead.framework.arguments`."""
     is_guarded: bool = False
     """Set on a user's plugin, whose failures are caught; see `roadstead.framework.guarded`."""
-    alike_by_kind: ClassVar[bool] = False
-    """Whether pods of one shape (`PodClass.kind`) get equal answers; if the plugin reads more than
-    NODE facts, Filter and Score are exempt. Not inherited: each class declares it itself.
+    shares_by_shape: ClassVar[bool] = False
+    """Whether pods of one shape (`PodClass.shape`) get equal answers; exempt are only Filter and
+    Score of a plugin that reads ROW. Not inherited: each class declares it itself.
     """
 
     binds_volumes: ClassVar[bool] = False

@@ -104,9 +104,9 @@ class Profile:
         self.budgets = handle.cluster.budgets
         self._class_of: dict[PodClass, int] = {}
         self._signatures: Interner[Hashable] = Interner()
-        self._find_kinds()
+        self._find_cross_node()
 
-    def _find_kinds(self) -> None:
+    def _find_cross_node(self) -> None:
         filtering: Iterable[Plugin] = (*self.pre_filter, *self.filter)
         scoring: Iterable[Plugin] = (*self.pre_score, *(each.plugin for each in self.score))
         self.cross_node = tuple(
@@ -121,15 +121,15 @@ class Profile:
             if type(p).known_state is not Plugin.known_state
         )
         self._nothing_known: set[int] = set()
-        self.alike_by_kind = all(
+        self.shares_by_shape = all(
             # Not inherited, because a subclass may override methods that it describes.
-            vars(type(plugin)).get("alike_by_kind", False)
+            vars(type(plugin)).get("shares_by_shape", False)
             for plugin in self._signing
         )
         self._signing_amounts = tuple(p for p in self._signing if p.reads is Reads.ROW)
-        self._signing_kinds = tuple(p for p in self._signing if p.reads is not Reads.ROW)
-        self._kinds: Interner[Hashable] = Interner()
-        self._kind_parts: dict[int, tuple[Hashable, ...] | None] = {}
+        self._signing_shapes = tuple(p for p in self._signing if p.reads is not Reads.ROW)
+        self._shapes: Interner[Hashable] = Interner()
+        self._shape_parts: dict[int, tuple[Hashable, ...] | None] = {}
 
     def within(self, bounds: FilterPlugin) -> Profile:
         """Return this profile with one more filter before all others; plugins and keys are shared.
@@ -187,34 +187,34 @@ class Profile:
         """
         known = self._class_of.get(pod)
         if known is None:
-            parts = self._parts_by_kind(pod) if self.has_kind(pod) else None
+            parts = self._parts_by_shape(pod) if self.has_shape(pod) else None
             parts = _signed(pod.facts, self._signing) if parts is None else parts
             known = UNSIGNED if parts is None else self._signatures.code(parts)
             self._class_of[pod] = known
         return (self.scheduler_name, (uid, pod) if known == UNSIGNED else known)
 
-    def _parts_by_kind(self, pod: PodClass) -> tuple[Hashable, ...] | None:
+    def _parts_by_shape(self, pod: PodClass) -> tuple[Hashable, ...] | None:
         """Return a signature whose parts that ignore amounts are computed once per shape."""
-        kind = pod.kind
-        if kind not in self._kind_parts:
-            of_kind = _signed(pod.facts, self._signing_kinds)
-            self._kind_parts[kind] = None if of_kind is None else (self._kinds.code(of_kind),)
-        of_kind = self._kind_parts[kind]
-        if of_kind is None:
+        shape = pod.shape
+        if shape not in self._shape_parts:
+            of_shape = _signed(pod.facts, self._signing_shapes)
+            self._shape_parts[shape] = None if of_shape is None else (self._shapes.code(of_shape),)
+        of_shape = self._shape_parts[shape]
+        if of_shape is None:
             return None
         of_amounts = tuple(plugin.sign(pod.facts) for plugin in self._signing_amounts)
-        return None if None in of_amounts else (*of_kind, *of_amounts)
+        return None if None in of_amounts else (*of_shape, *of_amounts)
 
-    def has_kind(self, pod: PodClass) -> bool:
-        """Whether results for a class are valid for its whole shape (`Plugin.alike_by_kind`).
+    def has_shape(self, pod: PodClass) -> bool:
+        """Whether results for a class are valid for its whole shape (`Plugin.shares_by_shape`).
 
         Not for a nominated pod, whose amounts matter to other pods, too.
         """
-        return self.alike_by_kind and not pod.facts.nominated_node_name
+        return self.shares_by_shape and not pod.facts.nominated_node_name
 
-    def kind_or_class(self, pod: PodClass) -> int:
+    def shape_or_class(self, pod: PodClass) -> int:
         """Return a number that classes with equal effects share: the shape's, or a negative one."""
-        return pod.kind if self.alike_by_kind else -1 - pod.index
+        return pod.shape if self.shares_by_shape else -1 - pod.index
 
     def is_signed(self, pod: PodClass) -> bool:
         """Whether all pods of a class have one key; to be called after `class_of`."""
@@ -222,7 +222,7 @@ class Profile:
 
     def known_state(self, pod: PodClass) -> Hashable:
         """Return the plugins' own state of a pod, outside the table; see `Plugin.known_state`."""
-        key = self.kind_or_class(pod)
+        key = self.shape_or_class(pod)
         if key in self._nothing_known:
             return None
         states = tuple(plugin.known_state(pod) for plugin in self._knowing)

@@ -31,7 +31,7 @@ class Validity:
     """Inputs of one finding, and the pods that were compared with it.
 
     changes: the last change of pods (`Columns.changes`) that it takes into account. unaffected_by:
-    shapes or classes (`Profile.kind_or_class`) of pods that do not affect it.
+    shapes or classes (`Profile.shape_or_class`) of pods that do not affect it.
     """
 
     inputs: Inputs
@@ -55,7 +55,7 @@ class Validity:
         self, other: PodClass, profile: Profile, plugins: Iterable[Plugin], pod: PodClass
     ) -> bool:
         """Whether pods of another class may change the answers for this class on other nodes."""
-        key = profile.kind_or_class(other)
+        key = profile.shape_or_class(other)
         if key in self.unaffected_by:
             return False
         if concern(effects_of(plugins, other), pod):

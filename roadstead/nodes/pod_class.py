@@ -19,7 +19,7 @@ CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 class PodClass:
     """The pods with equal facts.
 
-    kind: the shape: equal for classes that differ only in the amounts of their requests.
+    shape: equal for classes that differ only in the amounts of their requests.
     asked: (code of a resource, amount) for each request, without zero amounts.
     nonzero: cpu in milli-CPU and memory in bytes as scoring counts a pod on a node.
     scored: resource → amount as NodeResourcesFit scores the pod itself, cpu and memory non-zero.
@@ -27,13 +27,21 @@ class PodClass:
     """
 
     __slots__ = (
-        "_alone", "asked", "facts", "index", "kind", "labels", "nonzero", "request_of", "scored",
+        "_alone",
+        "asked",
+        "facts",
+        "index",
+        "labels",
+        "nonzero",
+        "request_of",
+        "scored",
+        "shape",
     )  # fmt: skip
 
-    def __init__(self, facts: PodFacts, index: int, kind: int, resources: Interner[str]) -> None:
+    def __init__(self, facts: PodFacts, index: int, shape: int, resources: Interner[str]) -> None:
         self.facts = facts
         self.index = index
-        self.kind = kind
+        self.shape = shape
         self._alone: dict[int, dict[PodClass, int]] = {}
         self.labels = dict(facts.labels)
         self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
@@ -60,14 +68,14 @@ class PodClass:
 class PodClasses:
     """The pod classes of this process: facts → PodClass, and the resource codes they share."""
 
-    __slots__ = ("_by_id", "_kinds", "_place_of", "infos", "resources")
+    __slots__ = ("_by_id", "_place_of", "_shapes", "infos", "resources")
 
     def __init__(self) -> None:
         self.resources: Interner[str] = Interner(STANDARD_RESOURCES)
         self.infos: list[PodClass] = []
         self._place_of: dict[PodFacts, int] = {}
         self._by_id: dict[int, PodClass] = {}
-        self._kinds: Interner[Hashable] = Interner()
+        self._shapes: Interner[Hashable] = Interner()
 
     def info(self, facts: PodFacts) -> PodClass:
         """Return the one PodClass of these facts; cheap if the same object was passed before."""
@@ -76,8 +84,8 @@ class PodClasses:
             return known
         place = self._place_of.setdefault(facts, len(self.infos))
         if place == len(self.infos):
-            kind = self._kinds.code(_kind_of(facts))
-            info = PodClass(facts, place, kind, self.resources)
+            shape = self._shapes.code(_shape_of(facts))
+            info = PodClass(facts, place, shape, self.resources)
             self.infos.append(info)
             self._by_id[id(facts)] = info
         return self.infos[place]
@@ -89,7 +97,7 @@ class PodClasses:
         return [found[key] for key in ids]
 
 
-def _kind_of(facts: PodFacts) -> Hashable:
+def _shape_of(facts: PodFacts) -> Hashable:
     """Return all facts but amounts, and which amounts there are and are not 0."""
     apart = facts.container_requests
     return (

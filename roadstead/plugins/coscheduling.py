@@ -76,7 +76,7 @@ class Coscheduling(
 ):
     name = "Coscheduling"
     reads = Reads.NODE
-    alike_by_kind = True
+    shares_by_shape = True
     places_gangs = True
 
     def __init__(self, args: CoschedulingArgs, handle: Handle) -> None:

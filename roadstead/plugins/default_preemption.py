@@ -48,7 +48,7 @@ _PERCENT = 100
 class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
     name = "DefaultPreemption"
     reads = Reads.NODE
-    alike_by_kind = True
+    shares_by_shape = True
 
     def __init__(self, args: DefaultPreemptionArgs) -> None:
         self._args = args

@@ -67,7 +67,7 @@ def _joined(one: ImageOnNodes, other: ImageOnNodes) -> ImageOnNodes:
 class ImageLocality(ScorePlugin, PreparesScore):
     name = "ImageLocality"
     reads = Reads.NODE
-    alike_by_kind = True
+    shares_by_shape = True
 
     def pre_score(
         self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible

@@ -139,7 +139,7 @@ class InterPodAffinity(
 ):
     name = "InterPodAffinity"
     reads = Reads.CLUSTER
-    alike_by_kind = True
+    shares_by_shape = True
     normalizes = True
     unprepared = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
     unprepared_score = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'

@@ -98,7 +98,7 @@ class DynamicResources(
     MissingPlugin, NothingReserved, PreEnqueuePlugin, PostFilterPlugin, EnqueueExtensions
 ):
     name = "DynamicResources"
-    alike_by_kind = True
+    shares_by_shape = True
 
     def need(self, pod: PodFacts) -> str:
         return "spec.resourceClaims" if pod.resource_claims else ""

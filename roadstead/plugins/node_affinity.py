@@ -61,7 +61,7 @@ _CONFLICT = unresolvable("pod affinity terms conflict")
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions):
     name = "NodeAffinity"
     reads = Reads.NODE
-    alike_by_kind = True
+    shares_by_shape = True
     normalizes = True
 
     def __init__(self, args: NodeAffinityArgs) -> None:

@@ -39,7 +39,7 @@ _REFUSED = unresolvable("node(s) didn't have the requested labels")
 class NodeLabel(FilterPlugin, ScorePlugin, EnqueueExtensions):
     name = "NodeLabel"
     reads = Reads.NODE
-    alike_by_kind = True
+    shares_by_shape = True
 
     def __init__(self, args: NodeLabelArgs) -> None:
         self._required = _requirements(args.present_labels, args.absent_labels)

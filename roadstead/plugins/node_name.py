@@ -29,7 +29,7 @@ _REFUSED = unresolvable("node(s) didn't match the requested node name")
 class NodeName(FilterPlugin, EnqueueExtensions):
     name = "NodeName"
     reads = Reads.NODE
-    alike_by_kind = True
+    shares_by_shape = True
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         wanted = pod.facts.node_name

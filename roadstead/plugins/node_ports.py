@@ -43,7 +43,7 @@ _REFUSED = unschedulable("node(s) didn't have free ports for the requested pod p
 class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     name = "NodePorts"
     reads = Reads.ROW
-    alike_by_kind = True
+    shares_by_shape = True
     unprepared = 'reading "PreFilterNodePorts" from cycleState: not found'
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:

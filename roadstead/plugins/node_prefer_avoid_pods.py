@@ -28,7 +28,7 @@ _HEARD = ("ReplicationController", "ReplicaSet")
 class NodePreferAvoidPods(ScorePlugin):
     name = "NodePreferAvoidPods"
     reads = Reads.NODE
-    alike_by_kind = True
+    shares_by_shape = True
 
     def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         score = np.full(len(table), MAX_NODE_SCORE, dtype=np.int64)

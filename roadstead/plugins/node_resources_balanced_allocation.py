@@ -37,7 +37,7 @@ F64 = NDArray[np.float64]
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     name = "NodeResourcesBalancedAllocation"
     reads = Reads.ROW
-    alike_by_kind = True
+    shares_by_shape = True
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
         self.resources = args.resources

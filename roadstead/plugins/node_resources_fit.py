@@ -61,7 +61,7 @@ class NodeResourcesFit(
 ):
     name = "NodeResourcesFit"
     reads = Reads.ROW
-    alike_by_kind = True
+    shares_by_shape = True
     unprepared = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:

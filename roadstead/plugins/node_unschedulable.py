@@ -39,7 +39,7 @@ _REFUSED = unresolvable("node(s) were unschedulable")
 class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
     name = "NodeUnschedulable"
     reads = Reads.NODE
-    alike_by_kind = True
+    shares_by_shape = True
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         if tolerated(UNSCHEDULABLE_TAINT, pod.facts.tolerations):

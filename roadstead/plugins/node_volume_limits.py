@@ -69,7 +69,7 @@ MIN_KEPT_ROWS = 64
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     name = "NodeVolumeLimits"
     reads = Reads.CLUSTER
-    alike_by_kind = True
+    shares_by_shape = True
 
     def __init__(self, handle: Handle) -> None:
         self._storage = handle.storage

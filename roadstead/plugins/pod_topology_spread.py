@@ -122,7 +122,7 @@ class PodTopologySpread(
 ):
     name = "PodTopologySpread"
     reads = Reads.CLUSTER
-    alike_by_kind = True
+    shares_by_shape = True
     normalizes = True
     unprepared = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
     unprepared_score = 'error reading "PreScorePodTopologySpread" from cycleState: not found'

@@ -58,7 +58,7 @@ class CountsByZone:
 class SelectorSpread(PreScorePlugin, ScorePlugin):
     name = "SelectorSpread"
     reads = Reads.CLUSTER
-    alike_by_kind = True
+    shares_by_shape = True
     unprepared_score = 'error reading "PreScoreSelectorSpread" from cycleState: not found'
 
     def __init__(self, handle: Handle) -> None:

@@ -104,7 +104,7 @@ class ServiceAffinity(
 ):
     name = "ServiceAffinity"
     reads = Reads.CLUSTER
-    alike_by_kind = True
+    shares_by_shape = True
     unprepared = 'error reading "PreFilterServiceAffinity" from cycleState: not found'
 
     def __init__(self, args: ServiceAffinityArgs, handle: Handle) -> None:

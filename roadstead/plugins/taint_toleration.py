@@ -51,7 +51,7 @@ SOFT_EFFECT = "PreferNoSchedule"
 class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions):
     name = "TaintToleration"
     reads = Reads.NODE
-    alike_by_kind = True
+    shares_by_shape = True
     normalizes = True
     unprepared_score = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
 

@@ -93,7 +93,7 @@ class VolumeBinding(
 ):
     name = "VolumeBinding"
     reads = Reads.CLUSTER
-    alike_by_kind = True
+    shares_by_shape = True
     unprepared = "not found"
     binds_volumes = True
 

@@ -78,7 +78,7 @@ class ClaimUses:
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     name = "VolumeRestrictions"
     reads = Reads.CLUSTER
-    alike_by_kind = True
+    shares_by_shape = True
     unprepared = 'cannot read "PreFilterVolumeRestrictions" from cycleState'
 
     def __init__(self, handle: Handle) -> None:

@@ -61,7 +61,7 @@ _ADD_OR_UPDATE = ActionType.ADD | ActionType.UPDATE
 class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     name = "VolumeZone"
     reads = Reads.NODE
-    alike_by_kind = True
+    shares_by_shape = True
 
     def __init__(self, handle: Handle) -> None:
         self._storage = handle.storage

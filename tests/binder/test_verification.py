@@ -286,7 +286,7 @@ def test_of_many_kinds_those_found_last_are_kept(monkeypatch):
     for app in ("a", "b", "c", "a"):
         assert world.verify(pod(labels={"app": app})) == SUCCESS
 
-    kinds = [world.table.classes.info(pod(labels={"app": app})).kind for app in ("c", "a")]
+    kinds = [world.table.classes.info(pod(labels={"app": app})).shape for app in ("c", "a")]
     assert [kind for _, kind in world.verifier._known] == kinds
 
 

@@ -103,7 +103,7 @@ def test_what_a_plugin_leaves_out_is_tried_and_told(run, here):
         class Spoken(Plain):
             name = "Spoken"
             reads = Reads.ROW
-            alike_by_kind = True
+            shares_by_shape = True
 
             def sign(self, pod):
                 return ()
@@ -117,7 +117,7 @@ def test_what_a_plugin_leaves_out_is_tried_and_told(run, here):
 
         class Broad(PreFilterPlugin, FilterPlugin):
             name = "Broad"
-            alike_by_kind = True
+            shares_by_shape = True
 
             def pre_filter(self, state, pod, table):
                 state.write(self.name, Pods(sum(table.class_counts.values())))
@@ -135,13 +135,33 @@ def test_what_a_plugin_leaves_out_is_tried_and_told(run, here):
 
     told = plain["left out"][1]
     assert told.startswith("reads = Reads.ROW holds on these fleets")
-    assert "alike_by_kind = True holds" in told
+    assert "shares_by_shape = True holds" in told
     assert "without admits" in told
     assert "left out" not in spoken
     assert broad["left out"][1].startswith("without effect, each placement invalidates")
 
 
 BROKEN = {
+    "greedy": (
+        "shapes",
+        """
+        import numpy as np
+
+        class P(FilterPlugin):
+            name = "P"
+            reads = Reads.CLUSTER
+            shares_by_shape = True
+
+            def sign(self, pod):
+                return pod.requests
+
+            def filter(self, state, pod, table):
+                asks_much = pod.nonzero[0] > 10_000
+                refused = np.full(len(table), asks_much)
+                return FilterResult.refuse(refused, unschedulable("asks for much"))
+        """,
+        "does `shares_by_shape` hold?",
+    ),
     "forgetful": (
         "signature",
         """
@@ -229,17 +249,17 @@ BROKEN = {
         "does `reads = Reads.ROW` hold?",
     ),
     "blind": (
-        "kinds",
+        "shapes",
         """
         class P(NodePlugin):
             name = "P"
             reads = Reads.NODE
-            alike_by_kind = True
+            shares_by_shape = True
 
             def score(self, pod, node):
                 return pod.facts.nonzero_cpu_milli % 101
         """,
-        "does `alike_by_kind` hold?",
+        "does `shares_by_shape` hold?",
     ),
     "sweeping": (
         "effects",

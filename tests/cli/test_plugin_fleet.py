@@ -10,7 +10,7 @@ ONLY_ZONE = """
     class P(NodePlugin):
         name = "P"
         reads = Reads.NODE
-        alike_by_kind = True
+        shares_by_shape = True
 
         def filter(self, pod, node):
             zone = node.labels.get("topology.kubernetes.io/zone")

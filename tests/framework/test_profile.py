@@ -364,13 +364,13 @@ def test_what_is_found_of_a_class_holds_for_its_kind_where_each_plugin_says_so_i
     info = PodClasses().info
     own = profile_of({"filter": ["NodeName", "MyTaints"]}, plugins=[MyTaints])
 
-    assert profile_of(ROW_PLUGINS).has_kind(info(pod()))
-    assert not profile_of(ROW_PLUGINS).has_kind(info(pod(nominated_node_name="n1")))
-    assert not own.has_kind(info(pod()))
+    assert profile_of(ROW_PLUGINS).has_shape(info(pod()))
+    assert not profile_of(ROW_PLUGINS).has_shape(info(pod(nominated_node_name="n1")))
+    assert not own.has_shape(info(pod()))
     classes = PodClasses()
     one, more = classes.info(pod(cpu=1)), classes.info(pod(cpu=2))
-    assert own.kind_or_class(one) != own.kind_or_class(more)
-    assert profile_of(ROW_PLUGINS).kind_or_class(one) == one.kind == more.kind
+    assert own.shape_or_class(one) != own.shape_or_class(more)
+    assert profile_of(ROW_PLUGINS).shape_or_class(one) == one.shape == more.shape
 
 
 BINDS = {"reserve": ["VolumeBinding"], "preBind": ["VolumeBinding"], "bind": ["DefaultBinder"]}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadstead.cli.plugin.checks import kinds
+from roadstead.cli.plugin.checks import shapes
 from roadstead.cli.plugin.samples import POD_VALUES, sample_fleet
 from roadstead.cli.plugin.subject import answers
 from roadstead.config.model import default_config
@@ -109,10 +109,10 @@ places = st.integers(0, 29)
 @given(seeds)
 def test_what_a_plugin_says_holds_for_a_kind_where_it_says_so(name, seed):
     asked = subject(name)
-    assert vars(asked.kind)["alike_by_kind"]
+    assert vars(asked.kind)["shares_by_shape"]
     fleet = sample_fleet(seed, nodes=9, pods=10)
     try:
-        wrong = [each for each in kinds(asked, fleet) if each is not None]
+        wrong = [each for each in shapes(asked, fleet) if each is not None]
     except UnsupportedError:
         return
 

@@ -321,10 +321,10 @@ def _is_like(need, wanted):
 
 def _may_end(pods, place):
     """Whether a batch may end before a pod: only one of a further class or kind is one too many."""
-    known = {(each.signature, each.info.kind) for each in pods[:place]}
+    known = {(each.signature, each.info.shape) for each in pods[:place]}
     if not known or place == len(pods):
         return bool(known)
-    return (pods[place].signature, pods[place].info.kind) not in known
+    return (pods[place].signature, pods[place].info.shape) not in known
 
 
 def _is_on(table, name, uid):

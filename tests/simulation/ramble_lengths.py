@@ -92,8 +92,8 @@ class Lengths:
         return _first(pods, max(least, totals), lambda pod: pod.signature)
 
     def _sharing_key(self, pod):
-        is_shared = self._cycle.accelerator and self._profile_of(pod).has_kind(pod.info)
-        return pod.info.kind if is_shared else pod.signature
+        is_shared = self._cycle.accelerator and self._profile_of(pod).has_shape(pod.info)
+        return pod.info.shape if is_shared else pod.signature
 
 
 def _is_nominated(pod):

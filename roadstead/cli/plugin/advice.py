@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from roadstead.cli.plugin.checks import Checking, Fleets, kinds, reads
+from roadstead.cli.plugin.checks import Checking, Fleets, reads, shapes
 from roadstead.cli.plugin.outcome import Check, Outcome
 from roadstead.cli.plugin.subject import Subject
 from roadstead.framework.plugin import (
@@ -39,12 +39,12 @@ def _advice(subject: Subject, fleets: Fleets) -> Iterator[str]:
         )
     elif kind.reads is Reads.CLUSTER and kind.effect is Plugin.effect:
         yield "without effect, each placement invalidates the answers for every other pod"
-    if not vars(kind).get("alike_by_kind", False) and _holds(
-        _with(subject, alike_by_kind=True), fleets, kinds
+    if not vars(kind).get("shares_by_shape", False) and _holds(
+        _with(subject, shares_by_shape=True), fleets, shapes
     ):
         yield (
-            "alike_by_kind = True holds on these fleets: pods that differ only in amounts would be "
-            "evaluated once"
+            "shares_by_shape = True holds on these fleets: pods that differ only in amounts "
+            "would be evaluated once"
         )
     is_live_filter = issubclass(kind, FilterPlugin) and kind.reads is not Reads.NODE
     if is_live_filter and getattr(kind, "admits", None) is FilterPlugin.admits:

@@ -71,8 +71,8 @@ def _named(subject: Subject) -> list[tuple[str, Checking, str]]:
             ("reads", reads, "updated answers equal newly computed ones"),
             ("signature", _signature, "equal signature, equal answers"),
         ]
-    if subject.is_asked and vars(subject.kind).get("alike_by_kind", False):
-        named.append(("kinds", kinds, "same answers for other requested amounts"))
+    if subject.is_asked and vars(subject.kind).get("shares_by_shape", False):
+        named.append(("shapes", shapes, "same answers for other requested amounts"))
     if subject.is_asked and subject.kind.effect is not Plugin.effect:
         named.append(("effects", effects, "equal effect, the same pods affected"))
     return named
@@ -205,15 +205,16 @@ def _signature(subject: Subject, fleet: SampleFleet) -> Wrong:
             yield _difference(expected, answers(subject, other, table), whom, hint)
 
 
-def kinds(subject: Subject, fleet: SampleFleet) -> Wrong:
+def shapes(subject: Subject, fleet: SampleFleet) -> Wrong:
     """Pods that differ only in amounts must have equal answers, if the plugin declares so."""
     table = fleet.table()
     for facts in _classes(fleet):
         both = [answers(subject, each, table) for each in (facts, _larger(facts))]
-        if subject.kind.reads is not Reads.NODE:
+        if subject.kind.reads is Reads.ROW:
             # A row may have room for only one of them, or its score may depend on the requests.
+            # Only such plugins sign the amounts of each class (`Profile.class_of`).
             both = [replace(each, refusals=(), raw=None, scores=None) for each in both]
-        hint = "and the same with larger requests; does `alike_by_kind` hold?"
+        hint = "and the same with larger requests; does `shares_by_shape` hold?"
         yield _difference(both[0], both[1], fleet.pod_named(facts), hint)
 
 

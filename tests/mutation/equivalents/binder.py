@@ -339,11 +339,15 @@ SAME: tuple[Same, ...] = (
             ("Verifier._known_of_all", "known.times >= worthwhile", "known.times > worthwhile"),
             ("Verifier._known_of_all", "pods < worthwhile", "pods <= worthwhile"),
             ("Verifier.verify_first", "1", "2"),
-            ("Verifier.verify_first", "PODS_PER_KIND * len(first)", "PODS_PER_KIND // len(first)"),
             (
                 "Verifier.verify_first",
-                "WORTHWHILE if len(pods) < PODS_PER_KIND * len(first) else 1",
-                "1 if len(pods) < PODS_PER_KIND * len(first) else WORTHWHILE",
+                "PODS_PER_SHAPE * len(first)",
+                "PODS_PER_SHAPE // len(first)",
+            ),
+            (
+                "Verifier.verify_first",
+                "WORTHWHILE if len(pods) < PODS_PER_SHAPE * len(first) else 1",
+                "1 if len(pods) < PODS_PER_SHAPE * len(first) else WORTHWHILE",
             ),
             (
                 "Verifier.verify_first",
@@ -352,8 +356,8 @@ SAME: tuple[Same, ...] = (
             ),
             (
                 "Verifier.verify_first",
-                "len(pods) < PODS_PER_KIND * len(first)",
-                "len(pods) <= PODS_PER_KIND * len(first)",
+                "len(pods) < PODS_PER_SHAPE * len(first)",
+                "len(pods) <= PODS_PER_SHAPE * len(first)",
             ),
             ("_standing", "if codes is not None: ...", "if True: ..."),
         ),

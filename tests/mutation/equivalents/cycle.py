@@ -198,7 +198,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/table_cycle.py",
         "what classes of a kind share is found of each",
-        (("TableCycle._found", "self._models.put(kind, found, len(self.table))", "pass"),),
+        (("TableCycle._found", "self._models.put(shape, found, len(self.table))", "pass"),),
     ),
     Same(
         "roadstead/cycle/table_cycle.py",
