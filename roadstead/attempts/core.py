@@ -166,6 +166,7 @@ class AttemptsCore(Outcomes):
         for record, status in zip(records, answers.values(), strict=True):
             if record is None:
                 continue
+            # Without plugins to run, all such records make their transitions in one call.
             if status is SUCCESS and record.is_plain and record.state is PodState.ASSUMING:
                 plain.append(record)
             else:

@@ -142,6 +142,7 @@ class BatchRun:
             accelerator.coverage.by_reference[why] += 1
             return []
         classes = {pod.signature: pod for pod in pods}
+        # The kernel does not recompute what placements outside of it change on other rows.
         left = {
             signature
             for signature, pod in classes.items()

@@ -16,7 +16,7 @@ MAX_CLASSES = 4096
 """Maximum number of cached classes; the least recently used is dropped."""
 
 MIN_CLASSES = 16
-"""Number of classes that are cached for a table of any size."""
+"""Minimum number of cached classes, for a table of any size."""
 
 MAX_CELLS = 12_000_000
 """Rows times classes: about a gigabyte. With more shapes than are cached, all results would be
@@ -42,7 +42,7 @@ def most_classes(rows: int, sharers: int = 1) -> int:
 
 
 class ClassMemory(Generic[T]):
-    """Cached things by class: those with an evaluation of their own, and those that share one."""
+    """A cache by class, with a bound for own evaluations and another one for shared ones."""
 
     def __init__(self, sharers: int = 1) -> None:
         self._sharers = sharers
@@ -50,7 +50,7 @@ class ClassMemory(Generic[T]):
         self._sharing: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable) -> T | None:
-        """Return the cached thing of a class, or None; marks it as used."""
+        """Return the cached value of a class, or None; marks it as used."""
         for kept in (self._own, self._sharing):
             found = kept.get(key)
             if found is not None:
@@ -59,7 +59,7 @@ class ClassMemory(Generic[T]):
         return None
 
     def put(self, key: Hashable, thing: T, rows: int, *, shares: bool = False) -> None:
-        """Cache a thing of a class over so many rows; replaces the former one."""
+        """Cache the value of a class over so many rows, in place of the former one."""
         self._own.pop(key, None)
         self._sharing.pop(key, None)
         kept, most = (

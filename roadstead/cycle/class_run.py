@@ -114,6 +114,7 @@ class ClassRun:
         flipped = (self.total[rows] == INFEASIBLE) == self.evaluation.feasible[rows]
         scorers = self.evaluation.profile.score
         live = any(scorers[index].plugin.reads is not Reads.NODE for index in self.normalizing)
+        # Raw scores from node facts do not change: extremes move only if a row's feasibility did.
         if not (live or flipped.any()):
             return False
         return any(self._find_extremes(i) != self._extremes.get(i) for i in self.normalizing)
@@ -132,6 +133,7 @@ class ClassRun:
         }
         feasible = np.flatnonzero(self.evaluation.feasible)
         scorers = self.evaluation.profile.score
+        # Placements change the scores of the first group only.
         self._live = [i for i, each in enumerate(scorers) if each.plugin.reads is not Reads.NODE]
         self._still = [i for i in range(len(scorers)) if i not in self._live]
         rows = len(self.evaluation.feasible)

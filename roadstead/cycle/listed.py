@@ -72,6 +72,7 @@ def best_rows(
             or answer.touched is None
             or not workers.agrees(worker, answer.rows, answer.digest)
         ):
+            # The answer is missing or of other rows: the scheduler evaluates the worker's rows.
             left[own] = True
             continue
         left[np.isin(table.arrivals, np.frombuffer(answer.touched, np.int64))] = True

@@ -165,6 +165,7 @@ class NodeSearch:
         if share is None:
             return nodes
         has_scoring = bool(profile.score) or self.extenders.prioritize_any
+        # Upstream: without scores and extenders' filters, the first feasible node is chosen.
         if not has_scoring and not self.extenders.filter_any:
             return 1
         return feasible_nodes_to_find(nodes, share)
@@ -206,7 +207,7 @@ class _Search:
 
     considered: places that PreFilter selected. fits: bool[place], passed Filter. told: places with
     counted refusals, besides the visited ones. failure: the error of a filter on a visited node,
-    which ended the search.
+    which ended the search. _refused: extenders' refusals, by node.
     """
 
     def __init__(self, order: OrderedNodes, found: Found) -> None:

@@ -50,6 +50,7 @@ class Ranker:
             self._list(pods[start : start + size], draws[start:], ask.most, left_out)
             for start in range(0, len(pods), size)
         ]
+        # Unused slots of a list have row END, -1, which indexes the appended place.
         places = np.append(self._own.places(), -1).astype(np.int32)
         return RankAnswer(
             rows=len(self._table),

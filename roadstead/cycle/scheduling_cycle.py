@@ -260,6 +260,7 @@ class SchedulingCycle:
                 yield from time_after(Pause())
                 continue
             decision = batch.decide(coming[0])
+            # No pod is rejected on a reading of an earlier batch: `decide` reads the state again.
             if decision is None or not (is_fresh or decision.node_name):
                 scope.drop()
                 break

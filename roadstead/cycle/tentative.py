@@ -87,6 +87,7 @@ class Tentative:
         facts, there = pod.info.facts, self._table.nominations.to(node_name)
         if pod.uid in self._nominated or facts.nominated_node_name:
             return False
+        # Preemption also ends these nominations, which the table would not show (decision 42).
         if any(other.facts.priority < facts.priority for other in there):
             return False
         if not all(is_on(node_name, uid) and uid not in self._pods for uid in uids):

@@ -1,7 +1,7 @@
 """WholeBatch: a batch that continues after a placement that may change answers for other rows.
 
 decide ──► may earlier placements change answers for other rows? ── no ──► as in any batch
-                            └── yes ──► all results are computed again for this pod
+                            └── yes ──► results that read other nodes are computed again
 """
 
 from __future__ import annotations
