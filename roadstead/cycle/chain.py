@@ -9,7 +9,7 @@ immediately, and the messages of all batches are sent in one group (decision 42)
 
 No pod is evicted for pods that are not assumed yet: behind a placed pod none preempts.
 
-Upstream: pkg/scheduler/framework/preemption/executor.go (evictions run beside the next cycle).
+Upstream: pkg/scheduler/framework/preemption/executor.go (evictions run during the next cycle).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""NodeSearch: sampling and extenders, which reduce the nodes that Filter left before Score.
+"""NodeSearch: sampling and extenders, which reduce the feasible nodes between Filter and Score.
 
     Filter ──► Found (feasible nodes) ──► NodeSearch ──► SearchResult ──► PreScore, Score
                                        sampling: some are not evaluated
                                        extenders: some are refused, the rest scored
 
-One NodeSearch per scheduler; it holds where the next search starts. Extenders are called from
+One NodeSearch per scheduler; it stores where the next search starts. Extenders are called from
 `search`, which therefore may block; nothing else here does.
 
 Upstream: pkg/scheduler/schedule_one.go (findNodesThatFitPod, evaluateNominatedNode,
@@ -34,7 +34,7 @@ from roadstead.nodes.table import NodeTable, Rows
 from roadstead.protocol.status import Code, Status
 
 MAX_SCORE = 1 << 60
-"""Where sums of extenders' scores end, either way, so that totals never overflow."""
+"""Bound on the sums of extenders' scores, positive or negative, so that totals never overflow."""
 
 
 class OrderedNodes:

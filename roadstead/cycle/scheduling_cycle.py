@@ -1,12 +1,13 @@
 """SchedulingCycle: chooses the pods of a batch, the state they are decided on, and the batch's end.
 
-    next: scope, pods ──► catch up ──► think ──► prepare ──► decide ──► decisions
+    next: scope, pods ──► catch up ──► delay ──► prepare ──► decide ──► decisions
                             ▲                    ▲            │
                             │                    └────────────┤ preempted, or nominated and placed
                             └── stale, and a pod fits nowhere ┘
 
-It does no I/O and reads no clock: `decide` is a generator that yields requests (`needs.py`), which
-a driver answers. Between `hold` and `release` only its own decisions change the table.
+The cycle does no I/O and reads no clock: `decide` is a generator that yields requests (`needs.py`),
+which a driver answers. Between `hold` and `release` only its own decisions change the table. The
+delay is simulated latency.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle), for a batch of pods in place of one.
 """

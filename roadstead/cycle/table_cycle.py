@@ -1,9 +1,9 @@
 """TableCycle: decides batches of pods over a node table that holds all nodes.
 
-    begin(pods) ──► BatchRun over the table ──► decided pods stand on it
+    begin(pods) ──► BatchRun over the table ──► decided pods are on it
          ▲                                              │
-         └── what a class was found to be is kept ◄─────┘
-             while nothing that it depends on changes
+         └── results of a class are cached ◄────────────┘
+             while nothing that they depend on changes
 
 The table follows the cache's changes, but not while a batch is decided. A pod that extenders handle
 is a batch by itself: `begin` returns a `PendingSearch`, and `searched` receives its result. So is a
