@@ -1,1 +1,1 @@
-"""Attempts: what becomes of each pod that a scheduler leased, from its decision to its bind."""
+"""Attempts: the state machine of each leased pod, from its decision to its bind."""

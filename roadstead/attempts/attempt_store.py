@@ -1,4 +1,4 @@
-"""The store: every pod of a scheduler in its state, and the one way to move it."""
+"""AttemptStore: the leased pods of a scheduler by state, and their only transition method."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from roadstead.pod_store import PodStore, forget_oldest
 
 
 class AttemptStore:
-    """Records by uid and by token; `go` takes one along an arrow of `pods.TABLE`.
+    """Records by UID and by token; `go` makes a transition of `pods.TABLE`.
 
-    pods: by uid, here from lease to end. undecided: those of them in LEASED, in the order in which
-    they came. attempts: those that have an attempt, by token; ended_attempts: those that had one,
-    of which the last `max_remembered` are kept. waiting: those in WAITING, by deadline.
+    pods: by UID, from lease to end. undecided: those in LEASED, in order of arrival. attempts:
+    records with an attempt, by token. ended_attempts: records whose attempt has ended; the last
+    `max_remembered` are stored. waiting: records in WAITING, by deadline.
     """
 
     def __init__(self, token_prefix: str, max_remembered: int) -> None:
@@ -47,21 +47,21 @@ class AttemptStore:
         self.ended_attempts: OrderedDict[str, PodRecord] = OrderedDict()
 
     def new(self, pod: PodInCycle, profile: Profile, lease_id: int) -> PodRecord:
-        """A record to be leased."""
+        """Return a new record, in state NEW."""
         self._last_seq += 1
         return PodRecord(pod.uid, pod, profile, self._last_seq, lease_id)
 
     def next_tokens(self, count: int) -> list[str]:
-        """The names of attempts, never given before."""
+        """Return tokens for attempts that were never issued before."""
         first, self._last_attempt = self._last_attempt + 1, self._last_attempt + count
         return [f"{self._token_prefix}{number}" for number in range(first, first + count)]
 
     def order(self, attempt: Attempt) -> int:
-        """Which attempt of this scheduler it is: they are numbered as they are decided."""
+        """Return the number of an attempt: attempts are numbered in order of decision."""
         return int(attempt.token.removeprefix(self._token_prefix))
 
     def find_waiting(self, uid: str) -> WaitingPod | None:
-        """A pod in WAITING, as plugins see it."""
+        """Return a pod in WAITING, as plugins see it; None for any other."""
         record = self.pods.here.get(uid)
         if record is None or record.state is not PodState.WAITING:
             return None
@@ -69,23 +69,23 @@ class AttemptStore:
         return WaitingPod(identity, facts, node_name, tuple(sorted(record.waits)))
 
     def all_waiting(self) -> Iterator[WaitingPod]:
-        """All pods in WAITING, in the order in which they were leased."""
+        """Iterate over the pods in WAITING, in order of lease."""
         for uid in self.pods.here:
             if (found := self.find_waiting(uid)) is not None:
                 yield found
 
     def waiting_for(self, word: Word) -> tuple[str, ...]:
-        """The UIDs that a plugin speaks of: one, or those of all waiting pods that it chooses."""
+        """Return the UIDs of a plugin's decision: one, or those of all waiting pods it selects."""
         if word.chosen is None:
             return (word.uid,)
         return tuple(each.pod.uid for each in self._chosen(word, PodState.WAITING))
 
     def coming(self, word: Word) -> tuple[PodRecord, ...]:
-        """The pods that a plugin chooses among those on their way to Permit."""
+        """Return the pods on their way to Permit that a plugin's decision selects."""
         return tuple(self._chosen(word, PodState.ASSUMING))
 
     def all_coming(self) -> Iterator[PodFacts]:
-        """Those on their way to Permit, but for those that are refused already."""
+        """Iterate over the facts of pods on their way to Permit, without those refused already."""
         for record in self.attempts.values():
             if record.state is PodState.ASSUMING and record.refusal is None:
                 yield record.trial.facts
@@ -99,9 +99,9 @@ class AttemptStore:
                 yield record
 
     def of_token(self, token: str, event: PodEvent) -> PodRecord | None:
-        """The record of an attempt; None for one that ended so long ago that it is forgotten.
+        """Return the record of an attempt; None for an ended one that is not stored any more.
 
-        Raises IllegalTransitionError for a token that was never given.
+        Raises IllegalTransitionError for a token that was never issued.
         """
         record = self.attempts.get(token) or self.ended_attempts.get(token)
         if record is None and not self._was_given(token):
@@ -109,11 +109,11 @@ class AttemptStore:
         return record
 
     def go(self, record: PodRecord, event: PodEvent) -> None:
-        """The one mutator of states; what is kept by state follows it."""
+        """Change the state of a record, and the collections by state with it."""
         self.go_all((record,), event)
 
     def go_all(self, records: Sequence[PodRecord], *events: PodEvent) -> None:
-        """Takes records, each there once, along arrows; nothing is kept by a state that is passed.
+        """Make transitions of distinct records; intermediate states enter no collection.
 
         Raises IllegalTransitionError, with nothing changed.
         """
@@ -123,7 +123,7 @@ class AttemptStore:
                 self._put(moved.among(records), moved.was, moved.to)
 
     def let_go(self, record: PodRecord, plugin: str) -> None:
-        """A waiting pod does not wait for this plugin any more, but for others."""
+        """End a pod's wait for one plugin; it still waits for others."""
         self.waiting.take(record.uid)
         del record.waits[plugin]
         self._wait(record)
@@ -140,7 +140,7 @@ class AttemptStore:
         )
 
     def validate(self) -> None:
-        """Every pod in exactly one state, and kept where that state says."""
+        """Check that every pod has one state and is in the collections of that state."""
         self.pods.validate()
         live = self.pods.here
         for uid, record in live.items():

@@ -1,4 +1,4 @@
-"""AttemptsCore: what becomes of each leased pod, from its decision to the end of its binding cycle.
+"""AttemptsCore: state machine of leased pods, from decision to the end of the binding cycle.
 
 States and events, as `scripts/diagrams.py` draws them from `attempts.pods.TABLE`:
 
@@ -21,19 +21,20 @@ States and events, as `scripts/diagrams.py` draws them from `attempts.pods.TABLE
     CONFLICT      ── lease ──► LEASED
     GONE          ── lease ──► LEASED
 
-`lease` in a state that a pod can be in between two calls: a newer lease of a pod under way, which
-stays where it is; a BOUND pod is reported Done again. `take`: another attempt bound the pod.
+`lease` of a pod that is under way: a newer lease, under which it stays in its state; for a BOUND
+pod Done is sent again. `take`: another attempt bound the pod.
 
-ASSUMED (Reserve and Permit are asked) and PERMITTED (PreBind and Bind are asked) are passed within
-one call. The way out without a bind is one method, `_end`: Unreserve in reverse order, forget,
-tell the queue. A refusal up to Permit makes a pod unschedulable; from PreBind on it is a failure,
-retried after backoff. While a bind request is out, nothing but the binder's answer (or the end of
-the pod itself) ends the attempt: what the binder acknowledged stays.
+ASSUMED (Reserve and Permit run) and PERMITTED (PreBind and Bind run) are entered and left within
+one call. Every end without a bind is one method, `_end`: Unreserve in reverse order, Forget,
+Requeue. A refusal up to Permit makes a pod unschedulable; from PreBind on it is a failure, retried
+after backoff. After a bind request was sent, only the binder's answer or the deletion of the pod
+ends the attempt: an acknowledged bind is never undone here.
 
-Every call may come twice; the copy changes nothing and asks for nothing new (`lost` asks again, and
-what was forgotten is forgotten again). A question is answered by its first answer; but two answers
-of the binder under one token are an error of the binder. Plugins must not call the core: what they
-say of waiting pods is left in `Handle.waiting` and heeded at the end of the call.
+Every call may be received twice; the copy changes nothing and returns no new effects (except that
+`lost` asks again, and Forget may be repeated). The first answer to a request counts; two different
+answers of the binder for one token are an error of the binder. Plugins must not call the core:
+their decisions about waiting pods are recorded in `Handle.waiting` and applied at the end of the
+call.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleBindingCycleError,
 handleSchedulingFailure) and framework/runtime/waiting_pods_map.go.
@@ -70,10 +71,10 @@ from roadstead.protocol.status import SUCCESS, Status
 
 
 class AttemptsCore(Outcomes):
-    """The pods leased to one scheduler in one epoch of it; leases are numbered upwards.
+    """The pods leased to one scheduler in one of its epochs; lease numbers grow.
 
-    profiles: by scheduler name. max_remembered: ended pods and attempts whose late copies are told
-    from news.
+    profiles: by scheduler name. max_remembered: number of ended pods and attempts that are stored
+    to recognize late copies of messages.
     """
 
     def __init__(
@@ -91,11 +92,11 @@ class AttemptsCore(Outcomes):
             room.show(self._store.find_waiting, self._store.all_waiting, self._store.all_coming)
 
     def lease(self, lease_id: int, pods: Sequence[PodInCycle]) -> list[Effect]:
-        """Pods enter. One that is being tried under an older lease goes on under this one.
+        """Add leased pods. A pod that is tried under an older lease continues under this one.
 
-        Effects: Done for pods that this scheduler has bound already, and what follows from what
-        plugins said of waiting pods when they heard of their gangs. Raises KeyError, with nothing
-        changed, for a pod of no profile.
+        Effects: Done for pods that this scheduler has bound already, and the effects of plugins'
+        recorded decisions about waiting pods. Raises KeyError, with nothing changed, for a pod
+        whose scheduler name has no profile.
         """
         profiles = [self._profiles[pod.info.facts.scheduler_name] for pod in pods]
         out = Outbox()
@@ -112,17 +113,17 @@ class AttemptsCore(Outcomes):
         return self._effects(out)
 
     def undecided(self, max_pods: int) -> tuple[PodInCycle, ...]:
-        """The first pods that wait for a decision; those a batch did not settle are among them."""
+        """Return the first pods that wait for a decision, including those of unfinished batches."""
         found = zip(range(max_pods), self._store.undecided.values(), strict=False)
         return tuple(record.pod for _, record in found)
 
     def decided(
         self, decisions: Sequence[Decision], read_versions: Mapping[str, int] | None = None
     ) -> list[Effect]:
-        """What a batch decided.
+        """Record the decisions of a batch.
 
-        read_versions: of the nodes' rows. A decision that comes too late is ignored. Effects:
-        Assume for nodes, Requeue and Report for the rest. Raises, with nothing changed,
+        read_versions: of the nodes' rows. Late decisions are ignored. Effects: Assume for placed
+        pods, Requeue and Report for the others. Raises, with nothing changed,
         IllegalTransitionError for a pod that waits for no decision, and UnsupportedError.
         """
         todo: dict[str, Decision] = {}
@@ -149,10 +150,11 @@ class AttemptsCore(Outcomes):
     def assumed(
         self, accepted: Sequence[str], refused: Sequence[tuple[str, Status]], now_s: float
     ) -> list[Effect]:
-        """The cache's answers by token: what it counts goes through Reserve, Permit, PreBind, Bind.
+        """Apply the cache's answers: accepted attempts run Reserve, Permit, PreBind and Bind.
 
-        Effects: Bind, with FinishBinding before it; Requeue as conflict for what was refused, and
-        Forget for what is accepted after its attempt ended. Raises for a token never given.
+        accepted, refused: tokens. Effects: FinishBinding, then Bind; Requeue as conflict for
+        refused attempts, Forget for attempts that ended before they were accepted. Raises
+        IllegalTransitionError for a token that was never issued.
         """
         answers = {**dict(refused), **dict.fromkeys(accepted, SUCCESS)}
         records = [
@@ -164,6 +166,7 @@ class AttemptsCore(Outcomes):
         for record, status in zip(records, answers.values(), strict=True):
             if record is None:
                 continue
+            # Without plugins to run, all such records make their transitions in one call.
             if status is SUCCESS and record.is_plain and record.state is PodState.ASSUMING:
                 plain.append(record)
             else:
@@ -173,27 +176,27 @@ class AttemptsCore(Outcomes):
         return self._effects(out)
 
     def bind_next(self, attempts: Iterable[Attempt]) -> bool:
-        """Whether nothing has a say between the cache's answer to attempts and their binds."""
+        """Whether no plugin runs between the cache's answer to these attempts and their binds."""
         records = (self._store.attempts.get(each.token) for each in attempts)
         return all(record is not None and record.is_plain for record in records)
 
     def allow(self, uid: str, plugin: str) -> list[Effect]:
-        """A Permit plugin lets a waiting pod go; when none is left, it goes to the binder.
+        """Allow a waiting pod for one Permit plugin; after the last one, the pod is bound.
 
-        Nothing happens for a pod that does not wait for this plugin (upstream the same).
+        Ignored for a pod that does not wait for this plugin, as upstream.
         """
         out = Outbox()
         self._allow(uid, plugin, out)
         return self._effects(out)
 
     def reject(self, uid: str, plugin: str, reason: str) -> list[Effect]:
-        """A Permit plugin refuses a waiting pod; nothing happens for a pod that does not wait."""
+        """Refuse a waiting pod for a Permit plugin; ignored for a pod that does not wait."""
         out = Outbox()
         self._reject(uid, refused_by(plugin, reason), out)
         return self._effects(out)
 
     def tick(self, now_s: float) -> list[Effect]:
-        """Waiting pods whose time is over are refused in the name of the plugin they wait for."""
+        """Refuse waiting pods whose deadline has passed, on behalf of the plugin that set it."""
         out = Outbox()
         while (record := self._store.waiting.first()) is not None and record.deadline_s <= now_s:
             plugin, wait = min(record.waits.items(), key=lambda item: item[1].deadline_s)
@@ -203,11 +206,12 @@ class AttemptsCore(Outcomes):
         return self._effects(out)
 
     def bind_answered(self, answers: Sequence[BindAnswer]) -> list[Effect]:
-        """The binder's answers.
+        """Apply the binder's answers.
 
-        Effects: Confirm and Done for what is bound (after PostBind), Forget and Requeue for what is
-        not. Raises IllegalTransitionError, with nothing changed, for a token that was never given,
-        an attempt that is not at the binder, or another answer than before (I8).
+        Effects: Confirm and Done for bound attempts (after PostBind), Forget and Requeue for the
+        others. Raises IllegalTransitionError, with nothing changed, for a token that was never
+        issued, an attempt that was not sent to the binder, or an answer that differs from an
+        earlier one (I8).
         """
         todo: dict[str, tuple[PodRecord, BindAnswer]] = {}
         attempts = self._store.attempts
@@ -231,10 +235,10 @@ class AttemptsCore(Outcomes):
         return self._effects(out)
 
     def lost(self, tokens: Sequence[str]) -> list[Effect]:
-        """No answer came in time, so the outcome is unknown: ask again, and keep the assumption.
+        """Repeat requests that were not answered in time, since their outcome is unknown.
 
-        Effects: Assume again, or AskBinder. Nothing happens where an answer came meanwhile. Raises
-        IllegalTransitionError, with nothing changed, for a token that was never given.
+        Assumptions stay. Effects: Assume again, or AskBinder; none if an answer arrived meanwhile.
+        Raises IllegalTransitionError, with nothing changed, for a token that was never issued.
         """
         records = [self._store.of_token(token, PodEvent.ASK) for token in dict.fromkeys(tokens)]
         out = Outbox()
@@ -246,7 +250,7 @@ class AttemptsCore(Outcomes):
         return out.effects()
 
     def deleted(self, uids: Iterable[str]) -> list[Effect]:
-        """Pods are gone from the cluster, or are no longer leased to us: undone, not requeued."""
+        """End pods that were deleted or are no longer leased here; they are not requeued."""
         out = Outbox()
         for uid in uids:
             record = self._store.pods.find(uid)
@@ -259,23 +263,23 @@ class AttemptsCore(Outcomes):
 
     @property
     def idle(self) -> bool:
-        """No pod is between lease and end."""
+        """Whether no pod is between lease and end."""
         return not self._store.pods.here
 
     def state_of(self, uid: str) -> PodState:
-        """Where a pod is; NEW for one that the core does not know (any more)."""
+        """Return the state of a pod; NEW for an unknown or forgotten one."""
         return self._store.pods.state_of(uid)
 
     def attempts(self) -> tuple[Attempt, ...]:
-        """What the cache may count on our account, oldest first."""
+        """Return the attempts that the cache may count for this scheduler, oldest first."""
         return tuple(record.trial for record in self._store.attempts.values())
 
     def waiting_leases(self) -> set[int]:
-        """The leases of pods that wait for Permit."""
+        """Return the leases of pods that wait for Permit."""
         return {record.lease_id for record in self._store.waiting}
 
     def waiting_gangs(self) -> tuple[GroupKey, ...]:
-        """The gangs of which pods wait for others, sorted."""
+        """Return the gangs with pods that wait for other pods of the gang, sorted."""
         waiting = (
             each for each in self._store.waiting if each.waits.keys() & each.profile.gang_plugins
         )
@@ -290,12 +294,12 @@ class AttemptsCore(Outcomes):
         self._store.validate()
 
     def _effects(self, out: Outbox) -> list[Effect]:
-        """The effects of a call, once all that plugins said of waiting pods in it is heeded.
+        """Apply plugins' recorded decisions about waiting pods; return all effects of a call.
 
-        It ends: each word that has a consequence takes a pod on, and none takes one back. Binds go
-        out in the order in which they were decided: the pod that completes a gang comes to its end
-        before those that waited for it, and the binder, which asks filters again, would meet it
-        without the pods that its decision counted on.
+        The loop ends, because a decision that is not ignored moves a pod forward, and none moves
+        one back. Binds are sent in the order of their decisions: the pod that completes a gang is
+        permitted before the pods that waited for it, but its decision counted on their placements,
+        and the binder runs the filters again.
         """
         while words := [word for room in self._rooms for word in room.take()]:
             for word in words:
@@ -327,7 +331,7 @@ class AttemptsCore(Outcomes):
     def _lease_again(
         self, pod: PodInCycle, profile: Profile, lease_id: int, record: PodRecord, out: Outbox
     ) -> None:
-        """One that goes on where it is, under this lease."""
+        """Continue a pod in its state under a newer lease."""
         self._store.go(record, PodEvent.LEASE)
         record.lease_id = lease_id
         if record.state is PodState.LEASED:
@@ -336,9 +340,9 @@ class AttemptsCore(Outcomes):
             out.tell_done([record])
 
     def _pass_over(self, decision: Decision, earlier: Decision | None) -> None:
-        """A decision that is not the first one on an attempt: raises unless it is late or a copy.
+        """Ignore a late or repeated decision; raise for any other that cannot be applied.
 
-        earlier: of this batch.
+        earlier: a decision for the same pod in this batch.
         """
         pod, event = decision.pod, event_of(decision)
         record = self._store.pods.known(pod.uid, event)

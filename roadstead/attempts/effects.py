@@ -1,4 +1,4 @@
-"""What the core asks its shell to do: effects, in the order to perform them."""
+"""Effects: commands of the core to its shell, in the order of execution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roadstead.framework.victims import Victim
 
 
 class RequeueReason(StrEnum):
-    """Why a pod goes back to the queue; values as `roadstead.queue.RequeueReason`."""
+    """Why a pod returns to the queue; values as in `roadstead.queue.RequeueReason`."""
 
     CONFLICT = "conflict"
     UNSCHEDULABLE = "unschedulable"
@@ -21,7 +21,7 @@ class RequeueReason(StrEnum):
 
 
 class ReportKind(StrEnum):
-    """WARNING: a plugin failed where nothing follows from it (Unreserve, PostBind)."""
+    """WARNING: a plugin failed without consequences for the pod (Unreserve, PostBind)."""
 
     UNSCHEDULABLE = "unschedulable"
     FAILED = "failed"
@@ -30,10 +30,10 @@ class ReportKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequeueItem:
-    """One pod given back. `pending`: the plugins among the rejecting ones that said Pending.
+    """One returned pod. pending: those of the rejecting plugins that returned Pending.
 
-    nominated_node: None leaves the pod's nomination as it is, "" clears it. preempts: others had to
-    go from that node for it.
+    nominated_node: None leaves the pod's nomination as it is, "" clears it. preempts: pods are
+    evicted from that node for it.
     """
 
     uid: str
@@ -47,9 +47,9 @@ class RequeueItem:
 
 @dataclass(frozen=True, slots=True)
 class PodReport:
-    """What a person is told of a pod.
+    """A message to the user about a pod.
 
-    reasons: sorted (reason, nodes that gave it). nominated_node: None leaves the pod's nomination
+    reasons: sorted (reason, number of nodes). nominated_node: None leaves the pod's nomination
     as it is, "" clears it.
     """
 
@@ -78,11 +78,10 @@ class Assume:
 
 @dataclass(frozen=True, slots=True)
 class AskBinder:
-    """Effect: learn what became of these bind requests, and tell `bind_answered`.
+    """Effect: send these bind requests again; the answers go to `bind_answered`.
 
-    To send the very requests again is the way to ask: the binder answers a token it knows as
-    before, and one that was lost on the way it now decides. "Not bound yet" would be no answer,
-    since the first request may still arrive.
+    The binder repeats its answer for a known token, and decides a request that was lost. A query
+    without a bind would not suffice: after "not bound yet" the first request may still arrive.
     """
 
     attempts: tuple[Attempt, ...]
@@ -90,30 +89,30 @@ class AskBinder:
 
 @dataclass(frozen=True, slots=True)
 class FinishBinding:
-    """Effect: tell the cache that the binder is about to have these attempts."""
+    """Effect: report to the cache that the binder is about to receive these attempts."""
 
     attempts: tuple[Attempt, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Effect: ask the binder to commit these attempts; its answers go to `bind_answered`."""
+    """Effect: request the commit of these attempts; the answers go to `bind_answered`."""
 
     attempts: tuple[Attempt, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Effect: tell the cache that these attempts are bound."""
+    """Effect: report to the cache that these attempts are bound."""
 
     attempts: tuple[Attempt, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """A pod is nominated to a node, or to none any more (""); `victims` must go for it.
+    """A pod's new nominated node; "" ends its nomination. victims: pods to be evicted for it.
 
-    preempting_plugin: the one that chose the victims.
+    preempting_plugin: the plugin that chose the victims.
     """
 
     uid: str
@@ -126,15 +125,17 @@ class Nomination:
 
 @dataclass(frozen=True, slots=True)
 class Nominate:
-    """Effect: evict the victims, then nominate at the cache; before the Requeue of the same pods,
-    so that none is tried again before its victims are gone."""
+    """Effect: evict the victims, then nominate at the cache.
+
+    It precedes the Requeue of the same pods, so that none is tried again before its victims left.
+    """
 
     nominations: tuple[Nomination, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Effect: tell the queue that these pods of a lease are bound."""
+    """Effect: report to the queue that these pods of a lease are bound."""
 
     lease_id: int
     uids: tuple[str, ...]
@@ -142,7 +143,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """Effect: give pods of a lease back to the queue."""
+    """Effect: return pods of a lease to the queue."""
 
     lease_id: int
     items: tuple[RequeueItem, ...]
@@ -150,7 +151,7 @@ class Requeue:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Effect: tell people."""
+    """Effect: send messages to the user."""
 
     reports: tuple[PodReport, ...]
 
@@ -171,10 +172,11 @@ Effect = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is said of a pod whose lease ends without a bind of ours.
+    """The result of an attempt that ended without a bind.
 
-    reason: why it goes back to the queue; None if it does not. is_taken: another one bound it.
-    victims: whom preemption evicts from the nominated node. preempting_plugin: who chose them.
+    reason: why the pod returns to the queue; None if it does not. is_taken: another attempt bound
+    it. victims: pods that preemption evicts from the nominated node. preempting_plugin: the plugin
+    that chose them.
     """
 
     reason: RequeueReason | None = None
@@ -197,10 +199,10 @@ class Verdict:
 
 @dataclass(slots=True)
 class Outbox:
-    """The effects of one call, one batch per kind (and lease), in the order to perform them.
+    """Collects the effects of one call, one per type (and lease), in the order of execution.
 
-    Rows are given free, and victims evicted, before anything else wants their room, and before the
-    pod is back in the queue.
+    Forget and evictions come first: later effects use the space that they free, and no pod may
+    return to the queue before them.
     """
 
     forget: list[Attempt] = field(default_factory=list)
@@ -214,7 +216,7 @@ class Outbox:
     reports: list[PodReport] = field(default_factory=list)
 
     def tell(self, record: PodRecord, verdict: Verdict) -> None:
-        """What queue and people are told of a pod that is not bound by us."""
+        """Add the messages to queue and user about a pod whose attempt ended without a bind."""
         uid, reason = record.uid, verdict.reason
         if verdict.is_taken:
             self.tell_done([record])
@@ -243,12 +245,12 @@ class Outbox:
             self.nominate.append(Nomination(pod.uid, pod.key, facts, node_name, victims, plugin))
 
     def tell_done(self, records: Iterable[PodRecord]) -> None:
-        """The pods are bound: they leave the queue."""
+        """Add Done for bound pods, which leave the queue."""
         for record in records:
             self.done.setdefault(record.lease_id, []).append(record.uid)
 
     def warn(self, record: PodRecord, texts: Iterable[str]) -> None:
-        """Plugins that failed where nothing follows from it."""
+        """Add warnings about plugins whose failure has no consequences for the pod."""
         uid, key = record.uid, record.pod.key
         self.reports += [PodReport(uid, key, ReportKind.WARNING, text) for text in texts]
 

@@ -1,6 +1,6 @@
-"""Outcomes: how one attempt goes on, from its place to its bind, and the one way out without.
+"""Outcomes: the transitions of one attempt, from placement to bind or to its end without a bind.
 
-The part of AttemptsCore that takes one record further; which ones, is for `core`.
+The part of AttemptsCore that moves one record; `core` selects the records.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from roadstead.protocol.status import Status
 
 
 class Outcomes:
-    """Records of one store, taken on one by one."""
+    """Transitions of single records of one store."""
 
     def __init__(self, store: AttemptStore) -> None:
         self._store = store
@@ -41,7 +41,7 @@ class Outcomes:
     def _place(
         self, node_of: Mapping[str, str], read_versions: Mapping[str, int], out: Outbox
     ) -> None:
-        """Pods that waited for a decision got nodes, of which these versions were read."""
+        """Record the nodes of undecided pods, and the versions of the rows they were decided on."""
         undecided = self._store.undecided
         records = [undecided[uid] for uid in node_of]
         tokens = self._store.next_tokens(len(records))
@@ -60,7 +60,7 @@ class Outcomes:
             else:
                 self._end(record, PodEvent.REFUSE, out, conflict(status.message))
         elif status.is_success and record.state in ENDED_UNBOUND:
-            # A request that came late, or twice, is counted after all; to forget twice is no harm.
+            # The cache counted a late or repeated request; Forget may be repeated.
             out.forget.append(record.trial)
 
     def _reserve(self, record: PodRecord, now_s: float, out: Outbox) -> None:
@@ -90,7 +90,7 @@ class Outcomes:
             self._end(record, PodEvent.FAIL, out, failed(status.message, status.plugin))
 
     def _refused(self, record: PodRecord, status: Status, out: Outbox) -> None:
-        """Reserve or Permit did not let the pod through."""
+        """End an attempt that Reserve or Permit refused."""
         if status.is_rejected:
             self._end(record, PodEvent.REJECT, out, refused_on_node(status))
         else:
@@ -111,12 +111,12 @@ class Outcomes:
             self._end(record, event, out, Verdict(is_taken=event is PodEvent.TAKE))
 
     def _end(self, record: PodRecord, event: PodEvent, out: Outbox, verdict: Verdict) -> None:
-        """The one way out without a bind: Unreserve in reverse order, forget, tell the queue."""
+        """End an attempt without a bind: Unreserve in reverse order, Forget, Requeue."""
         state = record.state
         self._store.go(record, event)
         if state in RESERVED:
             out.warn(record, steps.unreserve(record.profile, record.target))
-        # The cache may have assumed what is deleted before it answered.
+        # The cache may have assumed a pod that is deleted before its answer arrives.
         if state in RESERVED or (state is PodState.ASSUMING and event is PodEvent.DELETE):
             out.forget.append(record.trial)
         out.tell(record, verdict)

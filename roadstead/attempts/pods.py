@@ -1,4 +1,4 @@
-"""What a scheduler keeps of a leased pod: its states, its attempt, and what it was told."""
+"""Leased pods: states, events and transition table, attempts, and the record of a pod."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from roadstead.transitions import History, TransitionTable
 
 
 class PodState(StrEnum):
-    """Where a leased pod is; the machine is drawn in `roadstead.attempts.core`."""
+    """States of a leased pod; `roadstead.attempts.core` has a diagram of the machine."""
 
     NEW = "new"
     LEASED = "leased"
@@ -33,7 +33,7 @@ class PodState(StrEnum):
 
 
 class PodEvent(StrEnum):
-    """What happens to a leased pod; which calls lead to it is said at the machine."""
+    """Events of a leased pod; see the diagram in `roadstead.attempts.core`."""
 
     LEASE = "lease"
     PLACE = "place"
@@ -56,19 +56,19 @@ PASSING = frozenset({_S.ASSUMED, _S.PERMITTED})
 """States that a pod enters and leaves within one call."""
 
 AT_BINDER = frozenset({_S.BINDING, _S.ASKED})
-"""A bind request is out, and its outcome is not known."""
+"""A bind request was sent, and its outcome is not known."""
 
 RESERVED = frozenset({_S.ASSUMED, _S.WAITING, _S.PERMITTED, *AT_BINDER})
-"""The cache counts the pod on its node, and Reserve plugins hold what it needs."""
+"""The cache counts the pod on its node, and Reserve plugins hold its resources."""
 
 TRYING = frozenset({_S.ASSUMING, *RESERVED})
 """The pod has an attempt, which the cache may count on its node."""
 
 UNDER_WAY = frozenset({_S.LEASED, *TRYING})
-"""Where a pod is from lease to end."""
+"""States from lease to end."""
 
 LIVE = UNDER_WAY - PASSING
-"""Where a pod of this scheduler can be between two calls."""
+"""States that a pod may have between two calls."""
 
 ENDED = frozenset({_S.BOUND, _S.UNSCHEDULABLE, _S.FAILED, _S.CONFLICT, _S.GONE})
 
@@ -105,11 +105,11 @@ TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
 
 
 class BindOutcome(StrEnum):
-    """The binder's answer as the cycle sees it.
+    """The binder's answer as the core distinguishes it.
 
-    CONFLICT: the state was not as read (the binder's causes constraint, unknown_node): back to the
-    head. TAKEN: bound by another attempt (already_bound). GONE: no such pod any more (deleted).
-    FAILED: anything else: back with backoff.
+    CONFLICT: the state differs from the one read (the binder's causes constraint, unknown_node);
+    the pod returns to the head of the queue. TAKEN: another attempt bound it (already_bound).
+    GONE: the pod was deleted. FAILED: any other cause; the pod returns with backoff.
     """
 
     BOUND = "bound"
@@ -120,21 +120,21 @@ class BindOutcome(StrEnum):
 
 
 def event_of(decision: Decision) -> PodEvent:
-    """What a decision does to its pod."""
+    """Return the event of a decision."""
     if decision.node_name is not None:
         return PodEvent.PLACE
     return PodEvent.FAIL if decision.error else PodEvent.REJECT
 
 
 def decision_key(decision: Decision) -> tuple[int, str | None, str]:
-    """What of a decision tells it from another one for the same pod."""
+    """Return a key that is equal for copies of a decision: attempt number, node, error."""
     return decision.pod.attempt, decision.node_name, decision.error
 
 
 class Attempt(NamedTuple):
-    """One try to put one pod on one node; `token` names it to cache and binder.
+    """One attempt to bind one pod to one node; `token` identifies it at cache and binder.
 
-    read_version: of the node's row, as the decision was made on it.
+    read_version: version of the node's row that the decision read.
     """
 
     token: str
@@ -155,7 +155,7 @@ _EVENT_OF = {
 
 
 class BindAnswer(NamedTuple):
-    """What became of an attempt at the binder; `message` says why it was not bound."""
+    """The binder's answer to an attempt. message: why it was not bound."""
 
     token: str
     outcome: BindOutcome
@@ -169,7 +169,7 @@ class BindAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CycleCounts:
-    """How many pods are where now, and how many leases of pods ended with a bind."""
+    """Number of pods in each state, and of pods whose lease ended with a bind."""
 
     leased: int
     assuming: int
@@ -185,7 +185,7 @@ class CycleCounts:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A Permit plugin lets the pod wait `wait_s` seconds, until `deadline_s`."""
+    """A Permit plugin's wait of `wait_s` seconds, until `deadline_s`."""
 
     wait_s: float
     deadline_s: float
@@ -193,11 +193,11 @@ class Wait:
 
 @dataclass(slots=True, eq=False)
 class PodRecord:
-    """The core's own record of a pod from lease to end.
+    """The core's record of a pod from lease to end.
 
-    seq: its number, unique. decided: (attempt number, node or None, error) of the decision taken.
-    answer: the binder's. waits: plugin → its wait, while WAITING. refusal: what a plugin said while
-    the pod was ASSUMING, and that it will be told.
+    seq: its number, unique. decided: (attempt number, node or None, error) of the applied decision.
+    answer: the binder's. waits: plugin → its wait, while WAITING. refusal: a plugin's refusal while
+    the pod was ASSUMING, which ends the attempt when the cache accepts it.
     """
 
     uid: str
@@ -215,13 +215,13 @@ class PodRecord:
 
     @property
     def trial(self) -> Attempt:
-        """The attempt of a pod that has one."""
+        """The attempt of a placed pod."""
         assert self.attempt is not None, f"{self.uid} was never placed"
         return self.attempt
 
     @property
     def is_plain(self) -> bool:
-        """No plugin has a say in what becomes of the pod once it is assumed."""
+        """Whether no plugin runs for the pod after its assumption."""
         return self.refusal is None and self.profile.binds_plainly
 
     @property
@@ -233,12 +233,12 @@ class PodRecord:
 
     @property
     def deadline_s(self) -> float:
-        """When the first of its waits is over."""
+        """The earliest deadline of its waits."""
         return min(wait.deadline_s for wait in self.waits.values())
 
 
 def is_answer(record: PodRecord, answer: BindAnswer, earlier: BindAnswer | None) -> bool:
-    """Whether the binder says something new; raises where it must not say it."""
+    """Whether an answer of the binder is new; raises IllegalTransitionError if it is illegal."""
     before, why = earlier or record.answer, ""
     if before is not None:
         if (before.outcome, before.node_name) == (answer.outcome, answer.node_name):

@@ -1,6 +1,7 @@
-"""From Reserve to PostBind: the plugins of a profile, run for one pod and its node.
+"""Runs the plugins of a profile from Reserve to PostBind, for one pod and its node.
 
-A user's plugin that fails, fails its pod and never the scheduler (`roadstead.framework.guarded`).
+A user's plugin that fails ends the attempt of its pod, never the scheduler
+(`roadstead.framework.guarded`).
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (RunReservePluginsReserve,
 RunReservePluginsUnreserve, RunPermitPlugins, RunPreBindPlugins, RunBindPlugins,
@@ -20,11 +21,11 @@ MAX_PERMIT_WAIT_S = 900.0
 """Upstream's maxTimeout of Permit."""
 
 Target = tuple[PodIdentity, PodFacts, str]
-"""Pod, facts, and name of the node: what every plugin from Reserve on is given."""
+"""Pod, facts, and name of the node: the arguments of every plugin from Reserve on."""
 
 
 def reserve(profile: Profile, target: Target) -> Status:
-    """The first status that is not Success, or Success."""
+    """Run Reserve; return the first status that is not Success, or Success."""
     for plugin in profile.reserve:
         status = _named(plugin.reserve(*target), plugin.name)
         if not status.is_success:
@@ -33,19 +34,22 @@ def reserve(profile: Profile, target: Target) -> Status:
 
 
 def unreserve(profile: Profile, target: Target) -> Iterator[str]:
-    """Undoes all Reserves in reverse order, also those that never ran; yields what failed."""
+    """Run all Unreserves in reverse order, even after no Reserve; yield messages of failures."""
     for plugin in reversed(profile.reserve):
         yield from _tell("Unreserve", plugin.name, plugin.unreserve, target)
 
 
 def permit(profile: Profile, target: Target) -> tuple[Status, dict[str, float]]:
-    """Success with the plugins to wait for (seconds, at most MAX_PERMIT_WAIT_S), or a refusal."""
+    """Run Permit; return Success and the waits by plugin, or a refusal.
+
+    A wait is in seconds, at most MAX_PERMIT_WAIT_S.
+    """
     waits: dict[str, float] = {}
     for plugin in profile.permit:
         answer, wait_s = plugin.permit(*target)
         status = _named(answer, plugin.name)
         if status.code is Code.WAIT:
-            # In this order a timeout that is not a number is none.
+            # With the arguments in this order, NaN becomes a wait of 0 s.
             waits[plugin.name] = min(max(0.0, wait_s), MAX_PERMIT_WAIT_S)
         elif not status.is_success:
             return _final("Permit", status), {}
@@ -53,7 +57,7 @@ def permit(profile: Profile, target: Target) -> tuple[Status, dict[str, float]]:
 
 
 def prepare(profile: Profile, target: Target) -> Status:
-    """PreBind and Bind: Success hands the pod to the binder."""
+    """Run PreBind and Bind; after Success the pod is sent to the binder."""
     for before in profile.pre_bind:
         status = _named(before.pre_bind(*target), before.name)
         if not status.is_success:
@@ -66,13 +70,13 @@ def prepare(profile: Profile, target: Target) -> Status:
 
 
 def post_bind(profile: Profile, target: Target) -> Iterator[str]:
-    """Tells that the pod is bound; yields what failed."""
+    """Run PostBind for a bound pod; yield messages of failures."""
     for plugin in profile.post_bind:
         yield from _tell("PostBind", plugin.name, plugin.post_bind, target)
 
 
 def gone(profile: Profile, target: Target) -> Iterator[str]:
-    """Tells plugins that remember bound pods that one is deleted; yields what failed."""
+    """Report a deleted pod to plugins that remember bound pods; yield messages of failures."""
     for plugin in profile.remembers_pods:
         yield from _tell("the end of a pod for", plugin.name, plugin.pod_gone, target)
 
@@ -91,7 +95,7 @@ def _named(status: Status, name: str) -> Status:
 
 
 def _final(point: str, status: Status) -> Status:
-    """What a status comes to: success, a refusal by its plugin, or else an error of the point."""
+    """Return a success or a plugin's refusal as it is, anything else as an error of the point."""
     if status.is_success or status.is_rejected:
         return status
     what = status.message or status.code.upstream_name

@@ -1,4 +1,4 @@
-"""What is said of a pod that was not bound, in upstream's words.
+"""Verdicts on attempts that ended without a bind, with upstream's messages.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle, handleSchedulingFailure).
 """
@@ -23,10 +23,10 @@ def no_node(
     diagnosis: Diagnosis,
     post_filter: PostFilterResult | None = None,
 ) -> Verdict:
-    """No node is feasible: PostFilter may help for the next time, and ends the message.
+    """Return the verdict on a pod without a feasible node, with the result of PostFilter.
 
-    post_filter: what it said, where it was asked already.
-    Raises UnsupportedError, with the pod's name, where a plugin that is not there would be needed.
+    post_filter: its result, if it ran already.
+    Raises UnsupportedError, with the pod's name, if it needs a plugin that does not exist.
     """
     result = post_filter or conclude(profile, pod, diagnosis, TieBreak())
     suffix = "" if result.status.is_success else result.status.message
@@ -37,28 +37,28 @@ def no_node(
 
 
 def refused_on_node(status: Status) -> Verdict:
-    """Reserve or Permit refused the pod on the one node it was to go to."""
+    """Return the verdict on a pod that Reserve or Permit refused on its chosen node."""
     diagnosis = Diagnosis(1)
     diagnosis.add(status, 1)
     return _unschedulable(diagnosis, "", CLEAR)
 
 
 def refused_by(plugin: str, reason: str) -> Status:
-    """A plugin refuses a pod that waits."""
+    """Return the status of a plugin's refusal of a waiting pod."""
     return Status(Code.UNSCHEDULABLE, (reason,), plugin)
 
 
 def failed(message: str, plugin: str = "") -> Verdict:
-    """The cycle failed, which says nothing of the pod: it is retried after backoff."""
+    """Return the verdict on a pod whose cycle failed: it is retried after backoff."""
     plugins = (plugin,) if plugin else ()
     return Verdict(RequeueReason.ERROR, message, plugins=plugins, nominated_node=CLEAR)
 
 
 def conflict(message: str) -> Verdict:
-    """Another one was faster: the pod goes back to the head of the queue, and nobody is told.
+    """Return the verdict on a lost race: the pod returns to the head of activeQ, without a report.
 
-    Its place ended its nomination, for which the cache keeps no room any more; upstream clears it
-    after every cycle that fails (clearNominatedNode in schedule_one.go).
+    The placement ended the pod's nomination, so the cache reserves no space for it any more;
+    upstream clears it after every failed cycle (clearNominatedNode in schedule_one.go).
     """
     return Verdict(RequeueReason.CONFLICT, message, nominated_node=CLEAR)
 

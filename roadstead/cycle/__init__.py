@@ -1,1 +1,1 @@
-"""The scheduling cycle: pods are decided in batches over one node table."""
+"""The scheduling cycle: decides pods in batches over one node table."""

@@ -1,11 +1,10 @@
-"""One pod, decided by itself on a table that holds all nodes: Filter, the node search, PreScore,
-Score.
+"""Alone: the cycle of one pod by itself: Filter, the node search, PreScore, Score.
 
     Alone(run, pod) ──► Filter ──► found ──► node search (sampling, extenders) ──► batch ──►
     decision
 
-Whoever searches_nodes may block, as extenders do, so it is not done here. Nothing that is summed
-up over nodes can be out of date: all of it is found anew for the pod.
+The caller runs the node search, which may block while extenders answer. Sums over nodes are never
+out of date: they are computed for each pod.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from roadstead.framework.tie_break import Chooser
 
 
 class Alone:
-    """A pod's cycle as far as it has come. found: what Filter left; None where PreFilter refused.
+    """One pod's cycle. found: the nodes that passed Filter; None if PreFilter refused the pod.
 
-    Raises UnsupportedError, without a pod's name, where a plugin that is not there would be needed.
+    Raises UnsupportedError, without the pod's name, if it needs a plugin that does not exist.
     """
 
     def __init__(self, run: ClassRun, pod: PodInCycle) -> None:
@@ -34,12 +33,12 @@ class Alone:
         self.found: Found | None = found_of(evaluation) if passed else None
 
     def restrict(self, search_result: SearchResult) -> None:
-        """Takes what sampling and extenders leave of `found`."""
+        """Apply the result of sampling and extenders for `found`."""
         self.run.search_result = search_result
         self._evaluation.restrict(search_result.found_nodes)
 
     def pre_score(self) -> PreScoreOutcome:
-        """What PreScore says of the nodes that are left, if there are any."""
+        """Run PreScore for the remaining nodes, if there are any."""
         if self._evaluation.pre_filter.status.is_success and self._evaluation.feasible.any():
             return self._evaluation.run_pre_score()
         return NO_PRE_SCORE
@@ -47,7 +46,7 @@ class Alone:
     def batch(
         self, chooser: Chooser, *, name_best: bool, accelerator: Accelerator | None = None
     ) -> BatchRun:
-        """The pod's batch, ready to be decided."""
+        """Return the pod's batch, ready to be decided."""
         table = self._evaluation.table
         classes = {self.pod.signature: ClassInput(self.run, self.pre_filter, self.pre_score())}
         return BatchRun(

@@ -1,8 +1,8 @@
-"""BatchRun: pods decided one after another over one table that holds all nodes.
+"""BatchRun: decides pods one after another over one table that holds all nodes.
 
-Each placement changes its row, and the classes that come later look at that row again. Where a
-placement may matter beyond its row (a plugin that reads the cluster) the run says so with `None`:
-the batch ends there, and the remaining pods are begun anew. That is what makes a batch exact.
+Each placement changes its row, and that row is evaluated again for later classes. If a placement
+may change the answers for other rows (a plugin that reads the cluster), `decide` returns None: the
+batch ends, and the remaining pods form a new one. So a batch decides as one pod after another.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulePod, selectHost), one pod at a time.
 """
@@ -39,7 +39,7 @@ MAX_NAMED_BEST = 50
 
 
 class PodInCycle(NamedTuple):
-    """A pod as a cycle sees it. draw: another one chooses anew among equals."""
+    """A pod as a cycle sees it. draw: its draw number, for the choice among equal nodes."""
 
     uid: str
     key: str
@@ -50,11 +50,11 @@ class PodInCycle(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What a cycle decided for one pod: a node, or why there is none, or that it failed.
+    """The decision for one pod: a node, or the reasons why there is none, or an error.
 
-    total: of the node's scores; 0 where scoring failed, but nothing had to be compared.
-    best: names of the best nodes, sorted, at most MAX_NAMED_BEST (only if asked for).
-    post_filter: what followed from there being no node, once that was asked.
+    feasible: number of feasible nodes. total: the node's total score; 0 if scoring failed and the
+    node is the only feasible one. best_size: number of the best nodes. best: their names, sorted,
+    at most MAX_NAMED_BEST (only on request). post_filter: the result of PostFilter, if it ran.
     """
 
     pod: PodInCycle
@@ -72,8 +72,8 @@ class Decision(NamedTuple):
 class ClassInput:
     """A class in a batch, after PreFilter and PreScore.
 
-    model: the evaluation of a class of the same kind, where one was found that this one needs none
-    of its own but when the reference decides; `run` is not begun then.
+    model: the evaluation of another class of the same shape, if it is shared; `run` is then
+    evaluated only if the reference, not the kernel, decides a pod.
     """
 
     run: ClassRun
@@ -84,7 +84,7 @@ class ClassInput:
 
 @dataclass(slots=True)
 class Accelerator:
-    """The compiled code, which may come in while a batch is decided, and what it decided."""
+    """The compiled code, None until it is loaded (also during a batch), and its coverage."""
 
     code: CompiledCode | None
     coverage: Coverage
@@ -93,9 +93,9 @@ class Accelerator:
 class BatchRun:
     """Decides pods over all nodes; `classes` by signature.
 
-    accelerator: decides runs of pods where its preconditions hold, to the same result.
-    kernels: keeps a kernel for the batches that follow on the same table. follows_placed: pods that
-    are not assumed yet were placed on it before this batch.
+    accelerator: decides runs of pods if its preconditions hold, with the same result.
+    kernels: caches a kernel for later batches on the same table. follows_placed: pods that are not
+    assumed yet were placed on the table before this batch.
     """
 
     def __init__(
@@ -121,14 +121,14 @@ class BatchRun:
         self._kernel: Kernel | None = None
 
     def dry_run(self, pod: PodInCycle, ask: DryRun) -> Tried:
-        """Who would have to go for a pod that was just found to fit nowhere."""
+        """Find the victims for a pod that was just found to have no feasible node."""
         evaluation = self._classes[pod.signature].run.evaluation
         return dry_run(evaluation, ask, evaluation.profile.budgets)
 
     def decide_run(self, pods: Sequence[PodInCycle]) -> list[Decision]:
-        """Decisions for as many of the next pods as are settled at once; perhaps for none.
+        """Return the kernel's decisions for as many of the next pods as possible; perhaps none.
 
-        `decide` is for the pod that follows.
+        The pod that follows is for `decide`.
         """
         accelerator = self._accelerator
         code = None if accelerator is None else accelerator.code
@@ -142,6 +142,7 @@ class BatchRun:
             accelerator.coverage.by_reference[why] += 1
             return []
         classes = {pod.signature: pod for pod in pods}
+        # The kernel does not recompute what placements outside of it change on other rows.
         left = {
             signature
             for signature, pod in classes.items()
@@ -154,7 +155,7 @@ class BatchRun:
         return self._run(pods, accelerator.coverage)
 
     def _admit(self, code: CompiledCode) -> Kernel:
-        """The kernel of this batch, for the classes that it may decide."""
+        """Return the kernel of this batch, for the classes that it may decide."""
         if self._kernel is not None:
             return self._kernel
         classes = kernel_classes(self._classes)
@@ -188,28 +189,28 @@ class BatchRun:
         return decisions
 
     def settle(self) -> None:
-        """Tells the table of every placement; until then it may lack those of `decide_run`."""
+        """Add placements of `decide_run` to the table, which may lack them until then."""
         if self._kernel is not None:
             self._kernel.flush()
 
     def decide(self, pod: PodInCycle) -> Decision | None:
-        """The decision for the next pod, which takes effect on the table; None ends the batch."""
+        """Decide the next pod and place it on the table; None ends the batch."""
         self.settle()
         if self._has_ended:
             return None
         decision = self._decide(pod)
-        # Placed or not, a pod gives its nomination up: what others were told of its node is over.
+        # Placed or not, the pod's nomination ends: results that counted it are out of date.
         self._has_ended = decision is not None and bool(pod.info.facts.nominated_node_name)
         return decision
 
     def _decide(self, pod: PodInCycle) -> Decision | None:
-        """As `decide`, on a table that has every placement."""
+        """As `decide`, on a table that has all placements."""
         each = self._classes[pod.signature]
         run = each.run
         if self._changed_elsewhere(pod):
             return self._decide_changed(pod, run)
         if run.error and self._placed:
-            # Scoring fails while rows are feasible, which earlier placements may have changed.
+            # An extender failed; earlier placements may have changed which rows it would receive.
             return None
         failure = run.filter(each.pre_filter)
         if failure:
@@ -217,8 +218,8 @@ class BatchRun:
         if not run.evaluation.pre_filter.status.is_success:
             return self._failed(pod, run)
         status = run.score(each.pre_score)
-        # Upstream returns the only feasible node before it scores (schedulePod): a PreScore or a
-        # Score that fails does not fail the pod. Classes are scored here before pods are decided.
+        # Upstream returns the only feasible node before it scores (schedulePod): a failed PreScore
+        # or Score does not fail the pod. Here classes are scored before pods are decided.
         taken = run.only_row()
         if taken is not None:
             total = int(run.total[taken]) if status.is_success and not run.error else 0
@@ -231,11 +232,14 @@ class BatchRun:
         return self._choose(pod, run)
 
     def _decide_changed(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
-        """As `decide`, where earlier placements may have changed more for a pod than their rows."""
+        """As `decide`, if earlier placements may have changed the answers for other rows."""
         return None
 
     def _failed(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
-        """No node; preemption is not tried for pods that are not assumed yet."""
+        """Return a decision without a node; None if preemption must wait for assumptions.
+
+        No pod is evicted for pods that are placed but not assumed yet.
+        """
         diagnosis, profile = run.diagnosis(), run.evaluation.profile
         are_assumed = not (self._placed or self.follows_placed)
         if not are_assumed and candidates_wanted(profile, pod.info.facts, diagnosis) is not None:
@@ -243,11 +247,11 @@ class BatchRun:
         return Decision(pod, None, diagnosis=diagnosis)
 
     def _changed_elsewhere(self, pod: PodInCycle) -> bool:
-        """Whether an earlier placement may have changed more for this class than its own row."""
+        """Whether an earlier placement may have changed the answers of the class for other rows."""
         return self._is_changed_by(self._placed, pod)
 
     def _changed_outside(self, pod: PodInCycle) -> bool:
-        """The same of placements that the kernel did not make; it knows of its own."""
+        """The same for placements that the kernel did not make; it accounts for its own."""
         return self._is_changed_by(self._placed_outside, pod)
 
     def _is_changed_by(self, placed: Placed, pod: PodInCycle) -> bool:
@@ -255,27 +259,27 @@ class BatchRun:
         return placed.matters_to(pod.signature, pod.info, profile)
 
     def _choose(self, pod: PodInCycle, run: ClassRun) -> Decision:
-        """One of the best rows."""
+        """Place a pod on one of the best rows."""
         highest = int(run.total.max())
         assert highest > INFEASIBLE, "a class with feasible rows has totals"
         return self._place(pod, run, np.flatnonzero(run.total == highest), highest)
 
     def _place(self, pod: PodInCycle, run: ClassRun, best: Rows, total: int) -> Decision:
-        """Places a pod on one of some rows that are equally good."""
+        """Place a pod on one of some equally good rows."""
         row = self._chooser.one_of(self.table, best, pod.key, pod.draw)
         name, named = self.table.columns.names[row], self._names(best) if self._name_best else ()
         self._put(pod, name)
         return Decision(pod, name, run.feasible_count(), total, len(best), named)
 
     def _put(self, pod: PodInCycle, name: str) -> None:
-        """A pod comes to a node, which ends its nomination."""
+        """Add a pod to a node, which ends its nomination."""
         self.table.add_pod(name, pod.info, uid=pod.uid, key=pod.key)
         if pod.info.facts.nominated_node_name:
             self.table.withdraw(pod.info.facts.nominated_node_name, pod.info)
         self._note_placed(pod.info)
 
     def _note_placed(self, info: PodClass) -> None:
-        """A pod was placed, and not by the kernel."""
+        """Record a placement that the kernel did not make."""
         self._placed.add((info,))
         self._placed_outside.add((info,))
 
@@ -285,7 +289,7 @@ class BatchRun:
 
 
 def kernel_classes(classes: Mapping[Hashable, ClassInput]) -> dict[Hashable, KernelClass]:
-    """Those classes that nothing outside of the profile has a say in, as a kernel takes them."""
+    """Return the classes without search results and errors, as input of a kernel."""
     return {
         signature: _kernel_class(each)
         for signature, each in classes.items()

@@ -1,15 +1,15 @@
-"""Chain: batches that are decided one after another on a table that is held all the while.
+"""Chain: batches that are decided one after another on one held table.
 
     batch ──► a pod tried to preempt, or a nominated one was placed ──► the table shows it ──► batch
       └── ended by anything else ──► the chain ends
 
-Such a pod ends its batch, since what was found of the pods behind it is out of date. What follows
-from it is known before the cache says so: its victims leave, and it is nominated. So the next batch
-begins at once, and the messages about all of them are sent together.
+Such a pod ends its batch, since results for the pods behind it are out of date. The outcome is
+known before the cache reports it: its victims leave, and it is nominated. So the next batch begins
+immediately, and the messages of all batches are sent in one group (decision 42).
 
-Nobody is evicted for pods that are not assumed yet: behind a placed pod none preempts.
+No pod is evicted for pods that are not assumed yet: behind a placed pod none preempts.
 
-Upstream: pkg/scheduler/framework/preemption/executor.go (evictions go on beside the next cycle).
+Upstream: pkg/scheduler/framework/preemption/executor.go (evictions run during the next cycle).
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from roadstead.cycle.tentative import Tentative
 
 MOST_BATCHES = 64
 LONGEST_S = 1.0
-"""So many are decided before their messages are sent, and for about so long: leases and changes of
-the cluster wait for the end of a chain, and plugins may be slow."""
+"""Limits of a chain, in batches and (approximately) seconds: leases and changes of the cluster wait
+for its end, and plugins may be slow."""
 
 
 class Chain:
-    """Decides which pods come next. decisions: of all batches so far, which settled so many pods.
+    """Chooses the pods of each batch. decisions: those of all batches so far.
 
-    pods: those of the batch that is to be decided; empty once the chain has ended. coming: pods
-    that may be decided, the first batch's first of all; none where nothing may follow these.
+    settled: number of pods that these batches decided or passed on. pods: those of the next batch;
+    empty once the chain has ended. first: the pods of the first batch. coming: these and the pods
+    that may follow them; if empty, no other pods follow.
     """
 
     def __init__(
@@ -51,14 +52,14 @@ class Chain:
         self._paused_s: float | None = None
 
     def pause(self, now_s: float) -> None:
-        """It is so late between two batches. The chain ends if it has taken long."""
+        """Record the time between two batches; end the chain if it exceeds LONGEST_S."""
         if self._paused_s is None:
             self._paused_s = now_s
         elif now_s - self._paused_s > LONGEST_S:
             self.pods = ()
 
     def take(self, decisions: Sequence[Decision], settled: int) -> None:
-        """What came of `pods`. The cycle learns from it."""
+        """Record the outcome of `pods` and choose the next batch."""
         if settled:
             self._cycle.settled(len(self.pods), settled)
         self._batches += 1
@@ -76,7 +77,7 @@ class Chain:
         return self._cycle.together(coming)
 
     def _goes_on(self, last: Decision) -> bool:
-        """Whether the table shows all that follows from the decision that ended a batch."""
+        """Whether the table shows every consequence of the decision that ended a batch."""
         if self._cycle.searches_nodes(last.pod):
             return False
         if last.node_name is not None:
@@ -85,7 +86,7 @@ class Chain:
         if result is None:
             return False
         if result.chosen is None:
-            # Nothing follows for a pod that stays without a nomination.
+            # Without a nomination, before or after, the decision changes nothing on the table.
             return not (result.nominated_node or facts.nominated_node_name)
         chosen = result.chosen
         return self._tentative.preempt(last.pod, chosen.node_name, chosen.victims)

@@ -1,7 +1,7 @@
-"""What is kept of classes from batch to batch, within bounds of number and memory.
+"""ClassMemory: caches results of pod classes across batches, with bounds on number and memory.
 
-What is found of a class by itself takes some ninety bytes for each row of the table, so that of a
-large table few are kept; what it shares with others of its kind takes next to nothing.
+Results of a class of its own take some ninety bytes per row, so few are cached for a large table;
+results that it shares with other classes of its shape take hardly any memory (decision 26).
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 MAX_CLASSES = 4096
-"""Classes of which something is kept; the one unused for longest is dropped."""
+"""Maximum number of cached classes; the least recently used is dropped."""
 
 MIN_CLASSES = 16
-"""So many are kept whatever the table."""
+"""Minimum number of cached classes, for a table of any size."""
 
 MAX_CELLS = 12_000_000
-"""Rows times classes: about a gigabyte. Fleets with so many shapes that fewer were kept would have
-each found anew in every batch."""
+"""Rows times classes: about a gigabyte. With more shapes than are cached, all results would be
+computed again in every batch."""
 
 
 MAX_TOTALS = 250_000_000
-"""Rows times classes of one batch, whose totals the kernel keeps: a gigabyte."""
+"""Rows times classes of one batch, whose totals the kernel stores: a gigabyte."""
 
 
 def most_together(rows: int, sharers: int = 1) -> int:
-    """How many classes to decide together over so many rows, whatever they share.
+    """Return the maximum number of classes in one batch over so many rows, shared results or not.
 
-    sharers: cycles over so many rows each, which have so much memory together.
+    sharers: number of cycles, over so many rows each, that share the memory.
     """
     return max(MIN_CLASSES // sharers, MAX_TOTALS // (sharers * max(1, rows)), 1)
 
 
 def most_classes(rows: int, sharers: int = 1) -> int:
-    """Of how many classes to keep what is found by itself over so many rows, as above."""
+    """Return how many classes with results of their own are cached over so many rows, as above."""
     fits = MAX_CELLS // (sharers * max(1, rows))
     return max(MIN_CLASSES // sharers, min(MAX_CLASSES, fits), 1)
 
 
 class ClassMemory(Generic[T]):
-    """Things by class: those that hold an evaluation of their own, and those that share one."""
+    """A cache by class, with a bound for own evaluations and another one for shared ones."""
 
     def __init__(self, sharers: int = 1) -> None:
         self._sharers = sharers
@@ -50,7 +50,7 @@ class ClassMemory(Generic[T]):
         self._sharing: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable) -> T | None:
-        """What is kept of a class, which is used now."""
+        """Return the cached value of a class, or None; marks it as used."""
         for kept in (self._own, self._sharing):
             found = kept.get(key)
             if found is not None:
@@ -59,7 +59,7 @@ class ClassMemory(Generic[T]):
         return None
 
     def put(self, key: Hashable, thing: T, rows: int, *, shares: bool = False) -> None:
-        """Keeps what was found of a class over so many rows, in place of what was kept of it."""
+        """Cache the value of a class over so many rows, in place of the former one."""
         self._own.pop(key, None)
         self._sharing.pop(key, None)
         kept, most = (
@@ -73,7 +73,7 @@ class ClassMemory(Generic[T]):
 
 
 def within(keys: Iterable[Hashable], most: int) -> int:
-    """How many of the first keys there are until more than `most` of them are different."""
+    """Return the number of first keys with at most `most` different ones."""
     seen: set[Hashable] = set()
     place = 0
     for place, key in enumerate(keys):

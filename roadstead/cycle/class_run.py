@@ -1,4 +1,4 @@
-"""ClassRun: the totals of one class of pods over all rows, kept up to date pod by pod."""
+"""ClassRun: the total scores of one pod class on all rows, updated before each pod."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from roadstead.nodes.table import NodeTable, Rows
 from roadstead.protocol.status import SUCCESS, Code, Status
 
 INFEASIBLE = -(2**63)
-"""Below every total, also where extenders take scores away."""
+"""Below every total, even if extenders subtract points."""
 
 
 class ClassRun:
-    """Totals of a class: int64[row], INFEASIBLE where a row cannot take it.
+    """Totals of a class: int64[row], INFEASIBLE for rows that are not feasible.
 
-    search_result: what sampling and extenders left over, for the one pod that is decided on it.
+    search_result: the result of sampling and extenders for the one pod that is decided with it.
     """
 
     __slots__ = (
@@ -53,7 +53,7 @@ class ClassRun:
 
     @property
     def error(self) -> str:
-        """Why an extender failed; "" where none did."""
+        """The error of a failed extender, or ""."""
         return "" if self.search_result is None else self.search_result.error
 
     @property
@@ -71,11 +71,11 @@ class ClassRun:
         return bool(self.evaluation.feasible.any())
 
     def filter(self, pre_filter: PreFilterOutcome) -> str:
-        """Evaluate Filter where anything changed; the error that ends the cycle."""
+        """Evaluate Filter for changed rows; return the error that ends the cycle, or ""."""
         evaluation = self.evaluation
         evaluation.update(pre_filter)
         if self.search_result is not None:
-            # A filter that fails where no search comes fails nobody.
+            # A filter that fails on a node that the search did not visit has no effect.
             evaluation.restrict(self.search_result.found_nodes)
         elif (failure := self.evaluation.filter_failure()) is not None:
             return failure.message
@@ -85,9 +85,9 @@ class ClassRun:
         return status.message if status.code is Code.ERROR else ""
 
     def score(self, pre_score: PreScoreOutcome) -> Status:
-        """Score what changed and sum it up, after `filter`; an Error status for a failure.
+        """Score changed rows and sum up their totals, after `filter`; an Error for a failure.
 
-        The failure ends the cycle only where nodes are to be compared.
+        The failure ends the cycle only if more than one node is feasible.
         """
         if not self.has_feasible:
             return Status()
@@ -97,7 +97,7 @@ class ClassRun:
         return self._sum(redone)
 
     def _sum(self, redone: Rows | None) -> Status:
-        """Sums up the rows whose scores changed (None: all); an Error ends the cycle."""
+        """Sum up the rows whose scores changed (None: all); an Error ends the cycle."""
         status = SUCCESS
         try:
             if redone is None or self._extremes_moved(redone):
@@ -114,6 +114,7 @@ class ClassRun:
         flipped = (self.total[rows] == INFEASIBLE) == self.evaluation.feasible[rows]
         scorers = self.evaluation.profile.score
         live = any(scorers[index].plugin.reads is not Reads.NODE for index in self.normalizing)
+        # Raw scores from node facts do not change: extremes move only if a row's feasibility did.
         if not (live or flipped.any()):
             return False
         return any(self._find_extremes(i) != self._extremes.get(i) for i in self.normalizing)
@@ -132,6 +133,7 @@ class ClassRun:
         }
         feasible = np.flatnonzero(self.evaluation.feasible)
         scorers = self.evaluation.profile.score
+        # Placements change the scores of the first group only.
         self._live = [i for i, each in enumerate(scorers) if each.plugin.reads is not Reads.NODE]
         self._still = [i for i in range(len(scorers)) if i not in self._live]
         rows = len(self.evaluation.feasible)
@@ -141,14 +143,14 @@ class ClassRun:
         return self._sum_rows(feasible)
 
     def _sum_rows(self, rows: Rows) -> Status:
-        """Sums up some rows; what plugins that read NODE facts say of a row is summed once."""
+        """Sum up some rows; the scores of plugins that read only NODE facts are summed once."""
         feasible = self.evaluation.feasible[rows]
         if not feasible.all():
             self.total[rows[~feasible]] = INFEASIBLE
             rows = rows[feasible]
         fixed = self._is_fixed[rows]
         if not fixed.all():
-            # A row that was not feasible before, as when a pod has left it.
+            # These rows were not feasible before, for example until a pod left.
             status = self._add(self._still, rows[~fixed], self._fixed)
             if not status.is_success:
                 return status
@@ -164,13 +166,13 @@ class ClassRun:
         return 0 if self.search_result is not None and self.search_result.scores else 1
 
     def _added(self, rows: Rows) -> I64:
-        """What extenders add to the totals of some rows."""
+        """Return the points that extenders add to the totals of some rows: int64[rows]."""
         assert self.search_result is not None
         names, scores = self.evaluation.table.columns.names, self.search_result.scores
         return np.array([scores.get(names[row], 0) for row in rows.tolist()], dtype=np.int64)
 
     def _add(self, plugins: Sequence[int], rows: Rows, into: I64) -> Status:
-        """Adds the weighted scores of some plugins for some rows; an Error for one out of range."""
+        """Add weighted scores of some plugins for some rows; an Error for one out of range."""
         for index in plugins:
             scores = self.normalized(index, rows)
             if scores is None or not len(rows):
@@ -183,7 +185,7 @@ class ClassRun:
         return Status()
 
     def normalized(self, index: int, rows: Rows) -> I64 | None:
-        """Normalized scores of one plugin: int64[rows]; None where it was skipped."""
+        """Return the normalized scores of one plugin: int64[rows]; None if it was skipped."""
         raw = self.evaluation.raw[index]
         if raw is None:
             return None
@@ -196,16 +198,16 @@ class ClassRun:
         )
 
     def only_row(self) -> int | None:
-        """The one feasible row of all nodes, where there is one."""
+        """Return the feasible row if there is exactly one, else None."""
         feasible = self.evaluation.feasible
         return int(feasible.argmax()) if np.count_nonzero(feasible) == 1 else None
 
     def feasible_count(self) -> int:
-        """Feasible rows."""
+        """Return the number of feasible rows."""
         return int(self.evaluation.feasible.sum())
 
     def passed_count(self) -> int:
-        """Rows that no filter refused, looked at or not."""
+        """Return the number of rows that no filter refused, visited by the search or not."""
         if not self.evaluation.pre_filter.status.is_success:
             return 0
         return int(np.count_nonzero(self.evaluation.codes == PASSED))
@@ -217,7 +219,7 @@ class ClassRun:
         )
 
     def diagnosis(self) -> Diagnosis:
-        """Why no row can take the class."""
+        """Return why no row is feasible for the class."""
         evaluation = self.evaluation
         outcome = evaluation.pre_filter
         result = Diagnosis(
@@ -236,7 +238,7 @@ class ClassRun:
 
 def _count_refusals(evaluation: Evaluation, into: Diagnosis) -> None:
     """Count the refused rows of an evaluation by status."""
-    # Codes begin with EXCLUDED, at -1.
+    # The lowest code is EXCLUDED, -1.
     by_code = np.bincount(evaluation.codes[evaluation.codes != PASSED] + 1)
     for place in np.flatnonzero(by_code).tolist():
         code, count = place - 1, int(by_code[place])
@@ -247,5 +249,5 @@ def _count_refusals(evaluation: Evaluation, into: Diagnosis) -> None:
 
 
 def lowest_priority(table: NodeTable) -> int | None:
-    """The lowest priority of all pods on the rows; None where there are none."""
+    """Return the lowest priority of all pods on the rows; None if there are none."""
     return min((info.facts.priority for info in table.class_counts), default=None)

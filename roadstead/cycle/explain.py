@@ -1,4 +1,4 @@
-"""Explain: for one pod, every node's answer: who refused and why, or every score and the total.
+"""Explain: every node's result for one pod: the refusing plugin and why, or scores and total.
 
 `Explanation.as_expected()` has the fields of an entry of `expected` in the golden recordings.
 """
@@ -38,7 +38,7 @@ FIRST = TieBreak("first")
 
 @dataclass(frozen=True, slots=True)
 class ScoreLine:
-    """One score plugin; raw and normalized: int64[feasible], None where it was skipped."""
+    """One plugin's scores. raw, normalized: int64[feasible], None if it was skipped."""
 
     plugin: str
     weight: int
@@ -48,14 +48,14 @@ class ScoreLine:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What every node says of a pod. names: sorted bytewise; statuses[i] is None if i is feasible.
+    """Every node's result for a pod. names: sorted bytewise. statuses[i]: None if i is feasible.
 
     feasible: indices into `names`. total: int64[feasible].
-    cycle_error: why its attempt fails. score_error: why it cannot be scored, which fails the
-        attempt only where nodes are to be compared.
+    nominated: the nominated node, if it is feasible. cycle_error: why the attempt fails.
+    score_error: why scoring fails, which fails the attempt only if nodes must be compared.
     is_terminating: the pod is being deleted, and is never tried.
-    dry_run: what is to be tried before PostFilter speaks (see `with_post_filter`).
-    post_filter: None if it did not run; unsupported: what PostFilter would have needed.
+    dry_run: the dry run that PostFilter needs (see `with_post_filter`).
+    post_filter: None if it did not run. unsupported: what PostFilter needs and does not exist.
     """
 
     pod_key: str
@@ -78,7 +78,7 @@ class Explanation:
 
     @property
     def best(self) -> list[str]:
-        """All nodes with the highest total, or the nominated one if it fits, or the only one."""
+        """All nodes with the highest total, or the nominated one if feasible, or the only one."""
         if self.cycle_error:
             return []
         if self.nominated:
@@ -97,7 +97,7 @@ class Explanation:
         return self.diagnosis.message(suffix)
 
     def as_expected(self) -> Json:
-        """The fields of a golden entry; `postFilter.unsupported` where preemption is needed."""
+        """Return the fields of a golden entry; `postFilter.unsupported` if `unsupported` is set."""
         entry: Json = {"pod": self.pod_key}
         if not self.pre_enqueue.is_success:
             entry["preEnqueue"] = _status(self.pre_enqueue)
@@ -119,7 +119,7 @@ class Explanation:
         return entry
 
     def document(self) -> Json:
-        """`as_expected` for readers that do not have the nodes: `filter` goes by `nodes`."""
+        """Return `as_expected` with `terminating` and `nodes`, the names in order of `filter`."""
         entry = self.as_expected()
         if self.is_terminating:
             entry["terminating"] = True
@@ -166,7 +166,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Pods of which one explanation holds: that of the first.
+    """Pods that share one explanation: that of the first.
 
     error: why there is none, for a pod that is never tried.
     """
@@ -186,7 +186,7 @@ def _status(status: Status) -> Json:
 
 
 def post_filter_fields(result: PostFilterResult) -> Json:
-    """PostFilter's answer in the form of a golden entry."""
+    """Return the result of PostFilter in the form of a golden entry."""
     fields: Json = {"status": _status(result.status), "nominatedNode": result.nominated_node}
     fields["exhaustive"] = result.exhaustive
     if result.status.is_success:
@@ -216,9 +216,9 @@ def explain(
     search_result: SearchResult | None = None,
     tie_break: TieBreak = FIRST,
 ) -> Explanation:
-    """What every row of an evaluation that is up to date says of a pod.
+    """Explain a pod by an evaluation that is up to date.
 
-    search_result: what sampling and extenders left over, which the evaluation has taken in.
+    search_result: the result of sampling and extenders, which the evaluation was restricted to.
     """
     profile, table = evaluation.profile, evaluation.table
     names = table.names
@@ -238,7 +238,7 @@ def explain(
     if search_result is not None:
         cycle_error = search_result.error or cycle_error
     elif not nominated and (failure := evaluation.filter_failure()) is not None:
-        # A nominated node that takes the pod is taken before others are looked at.
+        # A nominated node on which the pod passes is chosen before others are evaluated.
         cycle_error = failure.message
     elif pre_filter.code is Code.ERROR:
         cycle_error = pre_filter.message
@@ -275,7 +275,7 @@ def explain(
 
 
 def _statuses(evaluation: Evaluation) -> list[Status | None]:
-    """Why each row is refused; None where it is feasible, or PreFilter refused all."""
+    """Return why each row is refused; None for a feasible row, or if PreFilter refused all."""
     if not evaluation.pre_filter.status.is_success:
         return [None] * len(evaluation.table)
     excluded = excluded_status(evaluation.pre_filter.narrowed_by)
@@ -286,7 +286,7 @@ def _statuses(evaluation: Evaluation) -> list[Status | None]:
 
 
 def _scored(evaluation: Evaluation, rows: Rows) -> tuple[tuple[ScoreLine, ...], str]:
-    """What each plugin scores, or why the cycle ends without."""
+    """Return the scores of each plugin, or the error that ends the cycle."""
     try:
         lines = tuple(
             _score_line(evaluation, each, raw, rows)
@@ -316,7 +316,7 @@ def _score_line(
 
 
 def _extender_line(search_result: SearchResult, names: Sequence[str]) -> ScoreLine:
-    """What all extenders add: weighted and scaled by themselves already."""
+    """Return the points of all extenders, which are weighted and scaled already."""
     added = np.array([search_result.scores.get(name, 0) for name in names], dtype=np.int64)
     return ScoreLine(EXTENDER, 1, added, added)
 
@@ -352,7 +352,7 @@ def with_post_filter(
     tie_break: TieBreak,
     tried: Tried | None = None,
 ) -> Explanation:
-    """The explanation with PostFilter's answer; `tried`: what came of `Explanation.dry_run`."""
+    """Return the explanation with PostFilter's result. tried: the result of its `dry_run`."""
     try:
         result = conclude(profile, pod, explanation.diagnosis, tie_break, tried)
     except UnsupportedError as missing:

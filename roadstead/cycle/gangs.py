@@ -1,7 +1,7 @@
-"""Where a gang gives up, the batch ends: what it held is free before the next pod is decided.
+"""The end of a batch at a failed gang: its space is free before the next pod is decided.
 
-Upstream decides one pod after another, so that a gang's end is seen by the next pod. In a batch
-the gang's nodes would stay taken for all pods behind it.
+Upstream decides one pod after another, so the next pod sees that the gang's pods left their nodes.
+In a batch these would occupy their nodes for all pods behind them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from roadstead.framework.waiting import WaitingPod
 def gives_up(
     decision: Decision, earlier: Sequence[Decision], waiting: Iterable[WaitingPod]
 ) -> bool:
-    """Whether a member that found no node leaves others behind: placed before it, or waiting."""
+    """Whether a gang's pod without a node fails others of the gang, placed before or waiting."""
     key = group_key(decision.pod.info.facts)
     if key is None or decision.node_name is not None:
         return False

@@ -1,8 +1,8 @@
-"""Jobs: the pods of one gang or one controller, about which a scheduler decides together.
+"""Jobs: the pods of one gang or one controller, which a scheduler decides together.
 
-A pod without either is a job by itself. How long a decision takes is simulated as in Omega
+A pod without either is a job by itself. The duration of a decision is simulated as in Omega
 (Schwarzkopf et al., EuroSys 2013, section 3): a constant for the job and one for each of its pods,
-for service jobs and batch jobs apart.
+with separate constants for service jobs and batch jobs.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from roadstead.cycle.batch import PodInCycle
 from roadstead.facts.pod import PodFacts
 
 MAX_PAID = 65_536
-"""Attempts that are remembered as delayed already."""
+"""Maximum number of stored attempts that were delayed; the oldest is dropped."""
 
 
 def job_of(facts: PodFacts) -> str:
-    """The job that a pod is part of; "" for a pod that is one by itself."""
+    """Return the job of a pod; "" for a pod that is a job by itself."""
     if facts.pod_group is not None:
         return f"{facts.namespace}/gang/{facts.pod_group.name}"
     owner = facts.owner
@@ -27,13 +27,13 @@ def job_of(facts: PodFacts) -> str:
 
 
 def first_job(pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
-    """Those of the pods that are of the first one's job."""
+    """Return the pods that belong to the first pod's job."""
     job = job_of(pods[0].info.facts)
     return [pod for pod in pods if job_of(pod.info.facts) == job] if job else pods[:1]
 
 
 def kind_of(facts: PodFacts, time: DecisionTime) -> Kind:
-    """The kind of a pod's job: as its label says, else its profile's, else batch."""
+    """Return the kind of a pod's job: from its label, else its profile's, else batch."""
     told = dict(facts.labels).get(KIND_LABEL)
     if told == "service":
         return "service"
@@ -54,7 +54,7 @@ class SimulatedLatency:
         return self._time.is_given
 
     def wait_s(self, pods: Sequence[PodInCycle]) -> float:
-        """Seconds of delay for pods of one job, whose attempts are not delayed again."""
+        """Return the seconds of delay for pods of one job; each attempt is delayed once."""
         if not self.is_on:
             return 0.0
         new = [pod for pod in pods if (pod.uid, pod.attempt) not in self._paid]

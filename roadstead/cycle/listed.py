@@ -1,7 +1,7 @@
-"""Listed: the best rows that several workers found, as one list for a table's rows.
+"""Listed: merges workers' lists of their best rows into one list for a whole table.
 
-worker's list ──► of one state? ── yes ──► rows of this table, one bound for what nobody listed
-                       └── no ──► its rows are left to the scheduler, where they are few
+worker's list ──► same rows? ── yes ──► rows of this table, one upper bound for unlisted rows
+                       └── no ──► the scheduler evaluates the worker's rows, if they are few
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.table import Rows
 
 LISTED_ROWS = 20_000
-"""With so many nodes a look at all of them takes longer than to ask, send and read lists."""
+"""Minimum nodes for lists: with fewer, evaluating all rows takes less time than the messages."""
 
 MOST_APART = 4096
-"""Rows that a scheduler looks at for each class beside the lists; with more it needs none."""
+"""Maximum rows that a scheduler evaluates for each class besides the lists, else it uses none."""
 
 
 def may_list(settings: Settings) -> bool:
-    """Whether schedulers decide by lists at all: the kernel does, where it draws among equals."""
+    """Whether schedulers decide by lists: only the kernel does, with random tie-breaks."""
     return settings.kernel and settings.tie_break == "random"
 
 
 class _Part:
-    """The answer of one worker, as arrays. ValueError where it does not fit its question."""
+    """The answer of one worker, as arrays. Raises ValueError if it does not fit the request."""
 
     def __init__(self, answer: RankAnswer, own: Rows, classes: int, most: int) -> None:
         shape = classes, most + 1
@@ -56,10 +56,10 @@ def best_rows(
     most: int,
     apart: Rows,
 ) -> BestRows | None:
-    """One list for each class; None where nothing is of use.
+    """Return one list for each class; None if no list is usable.
 
-    apart: the rows that the workers were asked to leave out. ValueError for an answer that does not
-    fit its question.
+    apart: the rows that the request excluded. Raises ValueError for an answer that does not fit the
+    request.
     """
     table = workers.table
     left: Bools = np.zeros(len(table), np.bool_)
@@ -72,6 +72,7 @@ def best_rows(
             or answer.touched is None
             or not workers.agrees(worker, answer.rows, answer.digest)
         ):
+            # The answer is missing or of other rows: the scheduler evaluates the worker's rows.
             left[own] = True
             continue
         left[np.isin(table.arrivals, np.frombuffer(answer.touched, np.int64))] = True
@@ -96,7 +97,7 @@ def best_rows(
 
 
 def _told(parts: Sequence[I64]) -> I64:
-    """(the highest total of all, rows that have it, feasible rows) of each class."""
+    """Return (highest total, number of rows with it, number of feasible rows) of each class."""
     every = np.array(parts)
     highest = every[:, :, 0].max(axis=0)
     many = (every[:, :, 1] * (every[:, :, 0] == highest)).sum(axis=0)
@@ -104,7 +105,7 @@ def _told(parts: Sequence[I64]) -> I64:
 
 
 def _highest(totals: Sequence[I64], ranks: Sequence[U64]) -> tuple[I64, U64]:
-    """The highest total of a row that nobody listed, and the highest rank among those."""
+    """Return the highest total of an unlisted row, and the highest rank of rows with it."""
     every, rank_of = np.array(totals), np.array(ranks)
     highest = every.max(axis=0)
     return highest, np.where(every == highest, rank_of, 0).max(axis=0).astype(np.uint64)

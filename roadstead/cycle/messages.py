@@ -1,7 +1,7 @@
-"""What schedulers ask workers about classes of pods, and what they answer.
+"""Requests of schedulers to workers about pod classes, and the answers.
 
-Every message may come twice, since nothing in it changes the worker's state. Pods travel as
-classes; a class is known by its place in the request.
+Every message may be received twice, since none changes the worker's state. A request contains
+classes in place of pods; a class is identified by its index in the request.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from roadstead.protocol.status import Code, Status
 
 @dataclass(frozen=True, slots=True)
 class WireStatus:
-    """A Status as it travels."""
+    """A Status as it is sent."""
 
     code: int
     reasons: tuple[str, ...]
@@ -24,15 +24,15 @@ class WireStatus:
         return WireStatus(int(status.code), status.reasons, status.plugin)
 
     def status(self) -> Status:
-        """The Status that was sent. Raises ValueError for an unknown code."""
+        """Return the Status that was sent. Raises ValueError for an unknown code."""
         return Status(Code(self.code), self.reasons, self.plugin)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreAsk:
-    """Scheduler → worker: what users' plugins say of classes on your rows. Twice is no harm.
+    """Scheduler → worker: evaluate users' plugins for classes on the worker's rows. Idempotent.
 
-    seq: the number of the last change that the scheduler's table holds. node_count: of the cluster.
+    seq: number of the last change in the scheduler's table. node_count: of the cluster.
     classes: as bytes (see `roadstead.facts.wire`).
     """
 
@@ -43,10 +43,10 @@ class ScoreAsk:
 
 @dataclass(frozen=True, slots=True)
 class PluginColumn:
-    """What one plugin says of one class. point: Filter or Score.
+    """Results of one plugin for one class. point: Filter or Score.
 
-    data: codes into `statuses` from 1 on (0 passes), or raw scores: a value for each row in order
-    of arrival, integers of `size` bytes each; of size 0 it is one value for all, in 8 bytes.
+    data: codes (0 passes, k is statuses[k - 1]), or raw scores: a value for each row in order of
+    arrival, integers of `size` bytes each; if `size` is 0, one value for all rows, in 8 bytes.
     """
 
     plugin: str
@@ -58,11 +58,12 @@ class PluginColumn:
 
 @dataclass(frozen=True, slots=True)
 class ScoreAnswer:
-    """Worker → scheduler, of the table after change `seq`.
+    """Worker → scheduler: the results for the worker's table after change `seq`.
 
-    rows, digest: which rows these are (see `roadstead.cycle.worker_rows.digest_of`).
-    touched: int64[k], arrivals of rows that changed since the ask's `seq`; None where unknown.
-    classes: no column of a plugin that said Skip, or failed. spent_s: with the plugins.
+    rows, digest: number and digest of the worker's rows (`roadstead.cycle.worker_rows.digest_of`).
+    touched: int64[k], arrivals of rows that changed since the request's `seq`; None if unknown.
+    classes: columns per class, none of a plugin that returned Skip or failed. spent_s: time spent
+    in plugins.
     """
 
     seq: int
@@ -75,10 +76,10 @@ class ScoreAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RankAsk:
-    """Scheduler → worker: the best of your rows for classes of one pod each. Twice is no harm.
+    """Scheduler → worker: list the best of the worker's rows for classes of one pod. Idempotent.
 
-    seq: the number of the last change that the scheduler's table holds. apart: int64[k], arrivals
-    of rows that it has otherwise, which are left out. draws: uint64[class]. most: rows of each.
+    seq: number of the last change in the scheduler's table. apart: int64[k], arrivals of rows that
+    differ in that table, which are excluded. draws: uint64[class]. most: maximum rows per class.
     """
 
     seq: int
@@ -90,15 +91,15 @@ class RankAsk:
 
 @dataclass(frozen=True, slots=True)
 class RankAnswer:
-    """Worker → scheduler, of rows that neither `apart` nor `touched` leave out.
+    """Worker → scheduler: the best rows except those in `apart` or `touched`.
 
-    rows, digest: which rows the worker has. touched: int64[k], arrivals of rows that changed since
-    the ask's `seq`; None where unknown, or where the worker is behind it.
+    rows, digest: number and digest of the worker's rows. touched: int64[k], arrivals of rows that
+    changed since the request's `seq`; None if unknown, or if the worker has not reached it.
     places, totals: int32[class, most + 1], the best rows by their places in order of arrival, and
-    their totals; the last of them bounds what is not listed, by its total and its rank.
-    counts: int64[class], how many of them there are. ranks: uint64[class], the last one's.
-    told: int64[class, 3], the highest total, how many rows have it, how many are feasible.
-    is_told: bool[class], whether the class is one of which lists may decide.
+    their totals; the last one is an upper bound for unlisted rows, by its total and its rank.
+    counts: int64[class], number of these rows. ranks: uint64[class], rank of the last one.
+    told: int64[class, 3], the highest total, the number of rows with it, of feasible rows.
+    is_told: bool[class], whether pods of the class may be decided by lists.
     """
 
     rows: int

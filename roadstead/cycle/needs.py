@@ -1,10 +1,10 @@
-"""Needs: what a scheduling cycle asks of its driver, and the steps in which it does.
+"""Needs: requests of a scheduling cycle to its driver, which performs its I/O.
 
     cycle ── Need ──► driver ── answer ──► cycle ── Need ──► … ──► result
 
-A cycle reads no clock and sends nothing: it is a generator of needs, and goes on with the answer to
-each. `actors/scheduler/driver.py` drives it over actors, `roadstead/local/drive.py` in one process.
-What a driver raises instead of an answer ends the cycle, which leaves its table free.
+A cycle reads no clock and sends nothing: it is a generator that yields needs and receives their
+answers. `actors/scheduler/driver.py` drives it over actors, `roadstead/local/drive.py` in one
+process. An exception in place of an answer ends the cycle, which releases its table.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ T = TypeVar("T")
 
 
 class UnsettledError(RoadsteadError):
-    """Changes of the cluster do not come in time: the batch begins anew."""
+    """Changes of the cluster did not arrive in time: the batch begins again."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """The table is to hold every change that the scheduler was answered about. Answer: the time.
+    """Apply changes up to the number in the cache's last answer to the table. Answer: the time.
 
-    is_again: only what ended since it caught up for the same batch. The driver may raise
-    UnsettledError instead.
+    is_again: the table caught up for the same batch before. The driver may raise UnsettledError
+    instead.
     """
 
     is_again: bool = False
@@ -40,12 +40,12 @@ class CatchUp:
 
 @dataclass(frozen=True, slots=True)
 class ApplyWaiting:
-    """Changes that waited for the end of a batch are to be applied. Answer: the time."""
+    """Apply the changes that were delayed until the end of a batch. Answer: the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadClock:
-    """Answer: the time."""
+    """Read the clock. Answer: the time."""
 
 
 READ_CLOCK = ReadClock()
@@ -53,21 +53,21 @@ READ_CLOCK = ReadClock()
 
 @dataclass(frozen=True, slots=True)
 class WaitUntil:
-    """Nothing is to be decided before a time, which simulated latency takes. Answer: the time."""
+    """Wait for the end of a simulated latency. Answer: the time."""
 
     at_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Others may run. Answer: the time."""
+    """Let other tasks of the process run. Answer: the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """A batch of so many pods is about to begin: claims are to be up to date.
+    """Bring claims up to date for a batch of so many pods.
 
-    Answer: the accelerator to decide it with, or None.
+    Answer: the accelerator that decides the batch, or None.
     """
 
     pods: int
@@ -75,7 +75,7 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class ScoreClasses:
-    """Workers may score those classes of pods that are new to a scope. Answer: the time."""
+    """Let workers score the classes of pods that are new to a scope. Answer: the time."""
 
     scope: Scope
     pods: Sequence[PodInCycle]
@@ -83,9 +83,9 @@ class ScoreClasses:
 
 @dataclass(frozen=True, slots=True)
 class ListBest:
-    """Workers may list the best rows for pods, each the only one of its class in a batch.
+    """Let workers list the best rows for pods, each the only one of its class in a batch.
 
-    draws: uint64[pod]. Answer: `BestRows` of the table as it stands, or None.
+    draws: uint64[pod]. Answer: `BestRows` of the current table, or None.
     """
 
     pods: Sequence[PodInCycle]
@@ -94,7 +94,7 @@ class ListBest:
 
 @dataclass(frozen=True, slots=True)
 class CallExtenders:
-    """Work that calls extenders over HTTP. Answer: its result."""
+    """Run a function that calls extenders over HTTP. Answer: its result."""
 
     extenders: Extenders
     work: Callable[[], object]
@@ -102,41 +102,41 @@ class CallExtenders:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """The time from here on is spent on something else; "" ends the last phase. Answer: any."""
+    """Begin a phase in the record of time spent; "" ends the last one. Answer: ignored."""
 
     name: str
 
 
 TimeNeed: TypeAlias = CatchUp | ApplyWaiting | ReadClock | WaitUntil | Pause | ScoreClasses
-"""Those that are answered with the time once they are met."""
+"""Needs whose answer is the time at which they were met."""
 
 Need: TypeAlias = TimeNeed | Prepare | ListBest | CallExtenders | Phase
 Steps: TypeAlias = Generator[Need, object, T]
-"""Needs, one after another, and a result."""
+"""A generator that yields needs and returns a result."""
 
 
 def time_after(need: TimeNeed) -> Steps[float]:
-    """The time once a need is met."""
+    """Return the time at which a need is met."""
     answer = yield need
     assert isinstance(answer, float), f"{type(need).__name__} is answered with {answer!r}"
     return answer
 
 
 def accelerator_for(pods: int) -> Steps[Accelerator | None]:
-    """The accelerator for a batch that is about to begin."""
+    """Return the accelerator for a batch that is about to begin."""
     answer = yield Prepare(pods)
     assert answer is None or isinstance(answer, Accelerator), f"{answer!r} accelerates nothing"
     return answer
 
 
 def listed_by(need: ListBest) -> Steps[BestRows | None]:
-    """The best rows for pods, as far as workers listed them."""
+    """Return the best rows that workers listed, or None."""
     answer = yield need
     assert answer is None or isinstance(answer, BestRows), f"{answer!r} lists nothing"
     return answer
 
 
 def called(extenders: Extenders, work: Callable[[], T]) -> Steps[T]:
-    """The result of work that calls extenders."""
+    """Return the result of a function that calls extenders."""
     answer = yield CallExtenders(extenders, work)
     return cast("T", answer)

@@ -1,10 +1,10 @@
-"""NodeSearch: sampling and extenders, which reduce the nodes that Filter left before Score.
+"""NodeSearch: sampling and extenders, which reduce the feasible nodes between Filter and Score.
 
     Filter ──► Found (feasible nodes) ──► NodeSearch ──► SearchResult ──► PreScore, Score
                                        sampling: some are not evaluated
                                        extenders: some are refused, the rest scored
 
-One NodeSearch per scheduler; it holds where the next search starts. Extenders are called from
+One NodeSearch per scheduler; it stores where the next search starts. Extenders are called from
 `search`, which therefore may block; nothing else here does.
 
 Upstream: pkg/scheduler/schedule_one.go (findNodesThatFitPod, evaluateNominatedNode,
@@ -34,13 +34,13 @@ from roadstead.nodes.table import NodeTable, Rows
 from roadstead.protocol.status import Code, Status
 
 MAX_SCORE = 1 << 60
-"""Where sums of extenders' scores end, either way, so that totals never overflow."""
+"""Bound on the sums of extenders' scores, positive or negative, so that totals never overflow."""
 
 
 class OrderedNodes:
-    """All nodes in the order of a cycle.
+    """The ordered node list of a cycle.
 
-    rows, arrivals: int64[node], aligned with `nodes`: where each stands in its table, when it came.
+    rows, arrivals: int64[node], aligned with `nodes`: row in the table, number of arrival.
     """
 
     __slots__ = ("_places", "arrivals", "nodes", "rows")
@@ -57,7 +57,7 @@ class OrderedNodes:
         self._places: dict[str, int] | None = None
 
     def place_of(self, name: str) -> int | None:
-        """Where a node stands in the order; None for a name that is no node's."""
+        """Return the index of a node in the order; None for an unknown name."""
         if self._places is None:
             self._places = {node.name: place for place, node in enumerate(self.nodes)}
         return self._places.get(name)
@@ -65,9 +65,9 @@ class OrderedNodes:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What Filter left, by arrival. considered: nodes that PreFilter left over; None for all.
+    """The nodes that passed Filter, by arrival.
 
-    failing: of nodes on which a filter fails, why.
+    considered: nodes that PreFilter selected; None for all. failing: errors of filters, by node.
     """
 
     feasible: I64
@@ -76,7 +76,7 @@ class Found:
 
 
 def found_of(evaluation: Evaluation) -> Found:
-    """What is left of a table's rows; its PreFilter has passed."""
+    """Return the nodes that passed Filter; PreFilter must have succeeded."""
     arrivals = evaluation.table.arrivals
     feasible = arrivals[evaluation.feasible]
     failing = {
@@ -88,12 +88,12 @@ def found_of(evaluation: Evaluation) -> Found:
     names = evaluation.pre_filter.node_names
     if names is None:
         return Found(feasible, failing=failing)
-    # Not the nominated node, which is looked at by itself, unless it is among them.
+    # Excludes the nominated node, which is evaluated separately, unless PreFilter selected it.
     return Found(feasible, arrivals[evaluation.table.rows_of(names)], failing)
 
 
 class OrderedNodesOf:
-    """The order of one table, renewed as upstream's snapshots are."""
+    """The ordered node list of one table, renewed as upstream's snapshots are."""
 
     def __init__(self) -> None:
         self._node_order = NodeOrder()
@@ -113,7 +113,8 @@ class OrderedNodesOf:
 class NodeSearch:
     """Samples nodes and calls extenders.
 
-    shares: percentageOfNodesToScore of the profiles that sample, by scheduler name.
+    shares: percentageOfNodesToScore of the profiles that sample, by scheduler name. start: index
+    in the order where the next search starts.
     """
 
     def __init__(
@@ -131,13 +132,13 @@ class NodeSearch:
         return bool(self._shares) or self.extenders.looks_at(facts)
 
     def settle(self, result: SearchResult) -> None:
-        """Record the result as used: the next search starts behind it."""
+        """Record that a result is used: the next search starts behind it."""
         self.start = result.next_start
 
     def search(
         self, profile: Profile, pod: PodInCycle, order: OrderedNodes, found: Found
     ) -> SearchResult:
-        """The nodes that remain; calls extenders, and changes nothing here (see `settle`)."""
+        """Return the remaining nodes; calls extenders, does not move the start (see `settle`)."""
         asker = _asker(pod)
         search = _Search(order, found)
         nominated = pod.info.facts.nominated_node_name
@@ -159,17 +160,18 @@ class NodeSearch:
         return search.result(passed, _bounded(scores), by_extender, next_start)
 
     def to_find(self, profile: Profile, nodes: int) -> int:
-        """How many feasible nodes are looked for, of so many."""
+        """Return how many feasible nodes to find among so many nodes."""
         share = self._shares.get(profile.scheduler_name)
         if share is None:
             return nodes
         has_scoring = bool(profile.score) or self.extenders.prioritize_any
+        # Upstream: without scores and extenders' filters, the first feasible node is chosen.
         if not has_scoring and not self.extenders.filter_any:
             return 1
         return feasible_nodes_to_find(nodes, share)
 
     def _nominated_passes(self, asker: Asker, search: _Search, name: str) -> bool:
-        """Whether the nominated node takes the pod; it is asked first, and alone."""
+        """Whether the pod passes on its nominated node, which is evaluated first and alone."""
         place = search.order.place_of(name)
         if place is None:
             return False
@@ -180,7 +182,7 @@ class NodeSearch:
         try:
             passed = self.extenders.filter(asker, [search.order.nodes[place]])
         except ExtenderError:
-            # Upstream logs it, and looks at all nodes.
+            # Upstream logs the error and evaluates all nodes.
             return False
         search.refuse(passed.refused)
         return bool(passed.nodes)
@@ -188,7 +190,7 @@ class NodeSearch:
 
 @dataclass(frozen=True, slots=True)
 class PendingSearch:
-    """The search for one pod, on the nodes that Filter left; `run` calls extenders."""
+    """The search for one pod over the nodes that passed Filter; `run` calls extenders."""
 
     node_search: NodeSearch
     profile: Profile
@@ -201,11 +203,11 @@ class PendingSearch:
 
 
 class _Search:
-    """One pod's search over a order; places are indices into it.
+    """One pod's search over an ordered node list; places are indices into it.
 
-    considered: places that PreFilter left over. fits: bool[place]. told: places whose refusal
-    counts, beside those that were visited. refused: what extenders said, by node. failure: what
-    ended the search, where a filter failed on a node that it came to.
+    considered: places that PreFilter selected. fits: bool[place], passed Filter. told: places with
+    counted refusals, besides the visited ones. failure: the error of a filter on a visited node,
+    which ended the search. _refused: extenders' refusals, by node.
     """
 
     def __init__(self, order: OrderedNodes, found: Found) -> None:
@@ -226,7 +228,7 @@ class _Search:
         self.told |= {place for place in places if place is not None}
 
     def visit(self, to_find: int, start: int) -> list[NodeFacts]:
-        """The feasible nodes that are found, in the order in which they are."""
+        """Return the feasible nodes that the search finds, in order of the search."""
         local = places_to_visit(self.fits[self.considered], to_find, start)
         self._visited = self.considered[local]
         if self.failing:
@@ -234,7 +236,7 @@ class _Search:
         return [self.order.nodes[p] for p in self._visited[self.fits[self._visited]].tolist()]
 
     def _end_at_failure(self) -> None:
-        """Nothing is looked at from the first failing node on, nor is that counted itself."""
+        """End the visit before the first node on which a filter failed."""
         arrivals = self.order.arrivals[self._visited].tolist()
         for step, arrival in enumerate(arrivals):
             if arrival in self.failing:
@@ -243,7 +245,7 @@ class _Search:
                 return
 
     def next_start(self, start: int) -> int:
-        """Behind all that were found or refused, as upstream counts them."""
+        """Return the start of the next search: behind all found or refused nodes, as upstream."""
         fits = self.fits[self._visited]
         refused = self.told.union(self._visited[~fits].tolist())
         unknown_nodes = sum(self.order.place_of(name) is None for name in self._refused)
@@ -251,14 +253,14 @@ class _Search:
         return (start + processed) % max(len(self.order.nodes), 1)
 
     def only(self, name: str, start: int) -> SearchResult:
-        """The nominated node, and no other."""
+        """Return the nominated node as the only result."""
         stays = self._arrivals([name])
         return SearchResult(FoundNodes(stays, np.zeros(1, dtype=np.int64)), next_start=start)
 
     def result(
         self, passed: Passed, scores: Mapping[str, int], by_extender: bool, next_start: int
     ) -> SearchResult:
-        """What is said of every node, once extenders have spoken."""
+        """Return the result of the search after the extenders' answers."""
         self.refuse(passed.refused)
         names = [node.name for node in passed.nodes]
         stays = self._arrivals(names)

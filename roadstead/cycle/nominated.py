@@ -1,8 +1,7 @@
-"""NominatedBatch: one pod whose nominated node takes it.
+"""NominatedBatch: one pod that passes on its nominated node.
 
-The node is looked at before all others, and alone: if it takes the pod, it is the only feasible one
-and nothing is scored. Where extenders look at the pod, they are asked about the node first, and the
-node_search sees to that.
+The node is evaluated before all others and alone: if the pod passes, it is the only feasible node
+and nothing is scored. If extenders handle the pod, `NodeSearch` sends this node to them first.
 
 Upstream: pkg/scheduler/schedule_one.go (evaluateNominatedNode, schedulePod).
 """
@@ -19,7 +18,7 @@ from roadstead.nodes.table import NodeTable
 
 
 class NominatedBatch(BatchRun):
-    """Decides its pod, and no other."""
+    """Decides one pod."""
 
     def __init__(
         self,
@@ -43,17 +42,16 @@ class NominatedBatch(BatchRun):
         name_best: bool,
         accelerator: Accelerator | None,
     ) -> NominatedBatch | None:
-        """The batch of a pod that its nominated node takes; None for any other.
+        """Return the batch of a pod that passes on its nominated node; None for any other pod.
 
-        Raises UnsupportedError, without a pod's name, where a plugin that is not there would be
-        needed.
+        Raises UnsupportedError, without the pod's name, if it needs a plugin that does not exist.
         """
         if not takes_nominated(profile, pod.info, table):
             return None
         return NominatedBatch(table, pod, chooser, name_best=name_best, accelerator=accelerator)
 
     def decide_run(self, pods: Sequence[PodInCycle]) -> list[Decision]:
-        """None: the kernel does not know who is nominated."""
+        """Return no decisions: the kernel does not support nominations."""
         if self._accelerator is not None and self._accelerator.code is not None:
             self._accelerator.coverage.by_reference["nominated pods"] += 1
         return []

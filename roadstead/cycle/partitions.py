@@ -1,17 +1,18 @@
-"""Partitions: which parts of the nodes are a scheduler's own, and which pods go to them alone.
+"""Partitions: which nodes are a scheduler's own, and which pods are tried on these first.
 
     pod ─ local? ─ yes ─► own nodes ─ feasible ─► assumed, bound
             │                  └───── not ──┐
             └─ no ──► all nodes ◄───────────┘ (overflow: the optimistic part)
 
-`latency-first` looks at own nodes first, `quality-first` at all of them, `adaptive` at own ones
-while the queue is long. Partitions change hands at an interval, each to the next scheduler, so that
-no two own the same partition in the same turn.
+`latency-first` tries own nodes first, `quality-first` all nodes, `adaptive` own nodes while the
+queue is long. At an interval each partition moves to the next scheduler, so that no two own the
+same partition in the same turn.
 
-A scheduler holds all nodes, so that what looks across them is judged by all of them; only the pod
-goes to one of its own. Pods whose hard constraints look across nodes go to all of them at once (a
-spread over zones, of which a partition has few, would be passed on again and again), and so do
-pods that were tried before. Raw scores are normalized over the feasible nodes of the partition.
+A scheduler's table has all nodes, so that plugins that read other nodes read all of them; only the
+choice is limited to own nodes. Pods whose hard constraints read other nodes are decided on all
+nodes immediately (a spread over zones, of which a partition has few, would be passed on again and
+again), and so are pods that were tried before. Raw scores are normalized over the feasible nodes of
+the partition.
 
 Upstream: none; ParSync (Feng et al., USENIX ATC 2021, sections 4 and 5).
 """
@@ -38,7 +39,7 @@ _OF_OTHERS = unresolvable("node(s) were of another scheduler's partition")
 
 
 def owned(partitions: int, rank: int, schedulers: int, turn: int) -> tuple[int, ...]:
-    """The partitions of the scheduler at `rank` among `schedulers`, after so many turns."""
+    """Return the partitions of the scheduler at `rank` of `schedulers` after so many turns."""
     assert 0 <= rank < schedulers <= partitions, (
         f"{schedulers} schedulers cannot own {partitions} partitions"
     )
@@ -48,13 +49,13 @@ def owned(partitions: int, rank: int, schedulers: int, turn: int) -> tuple[int, 
 
 
 def looks_across(facts: PodFacts) -> bool:
-    """Whether a pod by itself says that pods on other nodes matter to where it may be."""
+    """Whether a pod's own hard constraints or volumes depend on other nodes."""
     hard = any(each.when_unsatisfiable == "DoNotSchedule" for each in facts.spread_constraints)
     return hard or bool(facts.pod_affinity or facts.pod_anti_affinity or facts.volumes)
 
 
 class OwnNodes(FilterPlugin):
-    """Leaves the nodes of some partitions. partition_of: node name → partition, for every row."""
+    """Filter for the nodes of some partitions. partition_of: node → partition, for every row."""
 
     name = "OwnNodes"
     reads = Reads.NODE
@@ -76,9 +77,9 @@ class OwnNodes(FilterPlugin):
 
 
 class Partition:
-    """A scheduler's part of the nodes, `nodes`.
+    """The partitions of one scheduler. nodes: the filter for its own nodes.
 
-    index: of the scheduler among all of the run; those of one profile share the partitions.
+    index: of the scheduler in the run; schedulers of one profile divide the partitions.
     partition_of: node name → partition, kept up to date by its owner.
     """
 
@@ -96,13 +97,13 @@ class Partition:
         )
 
     def leased(self, waiting: int, turn: int) -> None:
-        """A new lease: how many pods wait behind it, and whose turn it is."""
+        """Record a new lease: the number of pods that still wait, and the turn."""
         self._is_long = waiting > self._long_queue_pods
         self._passed_on.clear()
         self.nodes.own = owned(self._partitions, self._rank, self._schedulers, turn)
 
     def is_local(self, pod: PodInCycle) -> bool:
-        """Whether a pod is to go to one of the own nodes."""
+        """Whether a pod is tried on own nodes first."""
         if self._policy == "quality-first" or (self._policy == "adaptive" and not self._is_long):
             return False
         if pod.attempt > 1 or (pod.uid, pod.attempt) in self._passed_on:
@@ -110,5 +111,5 @@ class Partition:
         return not looks_across(pod.info.facts)
 
     def pass_on(self, pod: PodInCycle) -> None:
-        """No own node is feasible for a pod: it is decided on all."""
+        """Record that no own node is feasible for a pod: it is decided on all nodes."""
         self._passed_on.add((pod.uid, pod.attempt))

@@ -1,7 +1,7 @@
-"""Placed: the classes placed in the course of a batch, and whether that matters to another one.
+"""Placed: classes that were placed in a batch, and whether they affect another class.
 
-Pods of equal effects (`Plugin.effect`) affect the same others, so that one of them is asked about:
-a thousand pods that differ in their claims are mostly one.
+Pods with equal effects (`Plugin.effect`) affect the same other pods, so only one of them is
+compared: a thousand pods that differ in their claims mostly have one effect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from roadstead.nodes.pod_class import PodClass
 
 
 class _Effects:
-    """The effects that placed classes have as a profile sees them, in order."""
+    """Distinct effects of placed classes for one profile, in order. of_placed: classes read."""
 
     __slots__ = ("found", "of_placed")
 
@@ -25,7 +25,7 @@ class _Effects:
 
 
 class Placed:
-    """Classes in the order in which they were placed first."""
+    """Placed classes in order of their first placement."""
 
     __slots__ = ("_asked_about", "_classes", "_effects")
 
@@ -38,13 +38,13 @@ class Placed:
         return bool(self._classes)
 
     def add(self, classes: Iterable[PodClass]) -> None:
-        """Pods of these classes were placed."""
+        """Record that pods of these classes were placed."""
         self._classes.update(dict.fromkeys(classes))
 
     def matters_to(self, signature: Hashable, pod: PodClass, profile: Profile) -> bool:
-        """Whether a placement may have changed more for a class than its own row.
+        """Whether a placement may have changed the answers of a class for other rows.
 
-        What was found not to matter is not asked about again.
+        Effects that were compared with the class and do not affect it are not compared again.
         """
         effects = self._seen_by(profile)
         known = self._asked_about.get(signature, 0)

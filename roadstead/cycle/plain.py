@@ -1,6 +1,6 @@
-"""PlainCycle: pods one by one on one table, nothing kept from pod to pod but evaluations.
+"""PlainCycle: decides pods one by one on one table; keeps only evaluations from pod to pod.
 
-What batches are compared with, and what explains a pod.
+Batches are tested against it; it also explains pods.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ class PlainCycle:
         self._volumes = VolumeLedger(next(iter(profiles.values())).storage)
 
     def decide(self, pod: PodInCycle) -> Decision:
-        """One pod, placed on the table if it fits. KeyError if no profile has its scheduler name.
+        """Decide one pod, and place it on the table if a node is feasible.
 
-        Raises UnsupportedError where a plugin that is not there yet would be needed.
+        Raises KeyError if no profile has its scheduler name, and UnsupportedError if it needs a
+        plugin that does not exist yet.
         """
         take_snapshot(self.table, self.table.arrived)
         run = self._run_of(pod)
@@ -71,7 +72,7 @@ class PlainCycle:
         return decision._replace(post_filter=result)
 
     def _nominated(self, pod: PodInCycle) -> BatchRun | None:
-        """The batch of a pod that its nominated node takes, where no extender has a say."""
+        """Return the batch of a pod that passes on its nominated node; None with extenders."""
         if self._node_search is not None and self._node_search.extenders.looks_at(pod.info.facts):
             return None
         profile = self._profiles[pod.info.facts.scheduler_name]
@@ -96,18 +97,18 @@ class PlainCycle:
         return ask_extenders(extenders, pod, tried)
 
     def bind_volumes(self, pod: PodInCycle, node_name: str) -> None:
-        """Takes the volumes of a pod that was placed."""
+        """Reserve the volumes of a placed pod."""
         if self._profiles[pod.info.facts.scheduler_name].binds_volumes:
             node = self.table.facts(self.table.row_of(node_name))
             self._volumes.assume(pod.uid, pod.info.facts, node)
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
-        """Takes back a placement, and the volumes that it took."""
+        """Undo a placement and the reservation of its volumes."""
         self.table.remove_pod(node_name, pod.info, uid=pod.uid)
         self._volumes.forget(pod.uid)
 
     def explain(self, pod: PodInCycle) -> Explanation:
-        """Every node's answer for one pod; places nothing."""
+        """Return every node's result for one pod; places nothing."""
         take_snapshot(self.table, self.table.arrived)
         run = self._run_of(pod)
         evaluation, one = run.evaluation, Alone(run, pod)
@@ -119,7 +120,7 @@ class PlainCycle:
         name = pod.info.facts.nominated_node_name
         is_taken = self.table.has_node(name) and evaluation.feasible[self.table.row_of(name)]
         if is_taken or not failure:
-            # What fails on other nodes fails no pod that its nominated node takes.
+            # If the pod passes on its nominated node, filters that fail on others do not matter.
             run.score(pre_score)
         profile, tie_break = evaluation.profile, self._chooser.tie_break
         found = explain(evaluation, pod, run.search_result, tie_break)
@@ -130,7 +131,7 @@ class PlainCycle:
         return with_post_filter(found, profile, pod, tie_break, tried)
 
     def _restrict(self, one: Alone) -> None:
-        """Has sampling and extenders leave rows out, for this pod alone."""
+        """Apply sampling and extenders, for this pod only."""
         node_search, pod = self._node_search, one.pod
         if node_search is None or one.found is None or not node_search.concerns(pod.info.facts):
             return

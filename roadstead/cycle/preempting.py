@@ -1,9 +1,9 @@
-"""After a failed cycle: PostFilter, and the dry run that preemption needs before it can speak.
+"""After a failed cycle: PostFilter, and the dry run that preemption needs first.
 
     failed ──► wanted ──► DryRun ──► dry run ──► conclude ──► nominated node, victims
                   └──────── nothing to try ───────────────────────^
 
-The caller makes the dry run, and asks extenders about its candidates.
+The caller makes the dry run and sends its candidates to extenders.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SUCCESS
 
 CLEAR = ""
-"""The nomination of a pod after any failure that PostFilter has no say in."""
+"""The nomination of a pod after a failure without PostFilter: none."""
 
 
 def wanted(
     profile: Profile, pod: PodInCycle, diagnosis: Diagnosis, tie_break: TieBreak
 ) -> DryRun | None:
-    """What to try before PostFilter; None where preemption cannot help, whoever would go."""
+    """Return the dry run to make before PostFilter; None if no eviction can help the pod."""
     if not diagnosis.node_count:
         return None
     number = candidates_wanted(profile, pod.info.facts, diagnosis)
@@ -41,11 +41,11 @@ def conclude(
     tie_break: TieBreak,
     tried: Tried | None = None,
 ) -> PostFilterResult:
-    """What PostFilter comes to.
+    """Run PostFilter. tried: the result of the dry run.
 
-    Raises UnsupportedError, with the pod's name, where a plugin that is not there would be needed.
+    Raises UnsupportedError, with the pod's name, if it needs a plugin that does not exist.
     """
-    # Upstream has no PostFilter where the cluster has no nodes.
+    # Upstream runs no PostFilter if the cluster has no nodes.
     if not (profile.post_filter and diagnosis.node_count):
         return PostFilterResult(SUCCESS, CLEAR)
     draw = _draw(pod, tie_break)

@@ -1,4 +1,4 @@
-"""What extenders make of the candidates of a preemption.
+"""Extenders in preemption: they select among its candidates and victims.
 
 Upstream: pkg/scheduler/framework/preemption/preemption.go (callExtenders).
 """
@@ -16,10 +16,9 @@ from roadstead.framework.victims import Candidate, Tried, Victim
 
 
 def ask_extenders(extenders: Extenders | None, pod: PodInCycle, tried: Tried) -> Tried:
-    """The candidates that extenders leave, with the victims that they name; may block.
+    """Return the candidates and victims that extenders select among those of `tried`; may block.
 
-    They choose among the candidates and their victims. One that fails, and may not be ignored,
-    ends the preemption.
+    A failed extender that is not ignorable ends the preemption.
     """
     if extenders is None or not tried.candidates or not extenders.preempts(pod.info.facts):
         return tried
@@ -47,6 +46,6 @@ def _victims(candidate: Candidate) -> Victims:
 
 
 def _asker(victim: Victim) -> Asker:
-    """A victim as it is told of: who it is, and its priority."""
+    """Return a victim as it is sent to extenders: identity and priority."""
     identity = identity_of(victim.uid, victim.key)
     return Asker(identity, PodFacts(identity.namespace, priority=victim.priority))

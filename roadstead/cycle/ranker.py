@@ -1,7 +1,7 @@
-"""Ranker: a worker's part of deciding: the best of its rows for classes of one pod each.
+"""Ranker: lists the best rows of one worker for classes of which a batch has one pod.
 
-It decides nothing: a scheduler puts the lists of all workers together, looks itself at rows that
-changed since, and at all rows where the lists do not say enough.
+It decides nothing: a scheduler merges the lists of all workers, evaluates rows that changed since,
+and evaluates all rows if the lists do not suffice (decision 36).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from roadstead.nodes.columns import I64
 from roadstead.nodes.table import NodeTable, Rows
 
 AT_ONCE, MOST_CELLS = 512, 32_000_000
-"""Classes whose totals are kept at a time, and rows times classes of these: 128 MB."""
+"""Maximum classes whose totals are stored at a time, and their rows times classes: 128 MB."""
 
 
 class Ranker:
-    """The rows of one worker, and the profiles of its process."""
+    """Lists rows of one worker, with the profiles of its process."""
 
     def __init__(self, own: OwnRows, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
         self._own = own
@@ -36,9 +36,9 @@ class Ranker:
         self._cycle = TableCycle(table, profiles, TieBreak("random"))
 
     def rank(self, ask: RankAsk, accelerator: Accelerator, touched: I64) -> RankAnswer:
-        """The best rows of classes. touched: arrivals of rows that changed since the ask's change.
+        """List the best rows of classes. touched: arrivals of rows that changed since `ask.seq`.
 
-        KeyError for a class of no profile.
+        Raises KeyError for a class whose scheduler name has no profile.
         """
         self._cycle.accelerator = accelerator
         apart = np.concatenate([np.frombuffer(ask.apart, np.int64), touched])
@@ -50,6 +50,7 @@ class Ranker:
             self._list(pods[start : start + size], draws[start:], ask.most, left_out)
             for start in range(0, len(pods), size)
         ]
+        # Unused slots of a list have row END, -1, which indexes the appended place.
         places = np.append(self._own.places(), -1).astype(np.int32)
         return RankAnswer(
             rows=len(self._table),

@@ -1,13 +1,12 @@
-"""SampledBatch: pods whose nodes are sampled, decided one after another over one whole table.
+"""SampledBatch: decides pods whose nodes are sampled, one after another, over one table.
 
-    decide_run ──► the kernel looks at as many rows as upstream would, in the order of the
-    order decide     ──► Filter, search, PreScore, Score for one pod, as the reference does
-    it
+    decide_run ──► the kernel evaluates as many rows as upstream would, in the node order
+    decide     ──► Filter, search, PreScore, Score for one pod, as the reference does
                        │
                        └── either way the next search starts where this one ended
 
-Each pod is looked at on its own, on the table with all placements before it, so that nothing that
-is summed up over nodes can be out of date; only volumes that were just taken are not seen here.
+Each pod is evaluated separately, on the table with all placements before it, so that sums over
+nodes are never out of date; only volumes that this batch reserved are not visible.
 
 Upstream: pkg/scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind).
 """
@@ -26,7 +25,7 @@ from roadstead.nodes.table import NodeTable
 
 
 class SampledBatch(BatchRun):
-    """A batch of pods that no extender looks at, on a table that holds all nodes of the order."""
+    """A batch of sampled pods that no extender handles, on a table with all nodes of the order."""
 
     def __init__(
         self,
@@ -56,7 +55,7 @@ class SampledBatch(BatchRun):
 
     def _why_not(self, kernel: Kernel, signature: Hashable) -> str:
         if self._name_best:
-            # Its totals are of all rows, and not of those to which a search came.
+            # The kernel's totals are of all rows, not only of those that a search visited.
             return "names of the best sampled nodes"
         return super()._why_not(kernel, signature) or kernel.why_not_sampled(signature)
 
@@ -66,7 +65,7 @@ class SampledBatch(BatchRun):
         return found
 
     def _decide(self, pod: PodInCycle) -> Decision | None:
-        """A search of its own for each pod; None ends the batch."""
+        """Decide one pod with a search of its own; None ends the batch."""
         if self._has_taken_volumes and pod.info.facts.volumes:
             return None
         run = self._classes[pod.signature].run

@@ -1,12 +1,13 @@
-"""SchedulingCycle: which pods form a batch, on what state they are decided, where the batch ends.
+"""SchedulingCycle: chooses the pods of a batch, the state they are decided on, and the batch's end.
 
-    next: scope, pods ──► catch up ──► think ──► prepare ──► decide ──► decisions
+    next: scope, pods ──► catch up ──► delay ──► prepare ──► decide ──► decisions
                             ▲                    ▲            │
                             │                    └────────────┤ preempted, or nominated and placed
                             └── stale, and a pod fits nowhere ┘
 
-It does no I/O and reads no clock: `decide` is a generator of needs (`needs.py`), which a driver
-meets. Between `hold` and `release` nothing but its own decisions changes the table.
+The cycle does no I/O and reads no clock: `decide` is a generator that yields requests (`needs.py`),
+which a driver answers. Between `hold` and `release` only its own decisions change the table. The
+delay is simulated latency.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle), for a batch of pods in place of one.
 """
@@ -55,37 +56,37 @@ from roadstead.nodes.table import NodeTable
 T = TypeVar("T")
 
 DECISIONS_AT_ONCE = 128
-"""Decisions between two pauses, so that who waits for an answer of this process is not kept."""
+"""Number of decisions between two pauses, in which this process answers messages."""
 
 Decided: TypeAlias = tuple[list[Decision], int]
-"""Decisions for the first pods of a batch, and how many of its pods are settled by them."""
+"""Decisions for the first pods of a batch, and how many pods were decided or passed on."""
 
 Shorten: TypeAlias = Callable[[TableCycle, Sequence[PodInCycle]], Sequence[PodInCycle]]
-"""The first pods of a batch: fewer where workers are to score some of them."""
+"""Returns the first pods of a batch: fewer if workers are to score some of them."""
 
 
 class HeldTable(Protocol):
-    """The nodes of one scheduler. tentative: what was decided on them and is not confirmed."""
+    """The node table of one scheduler. tentative: placements that the cache has not confirmed."""
 
     table: NodeTable
     tentative: Tentative
 
     def hold(self) -> None:
-        """Changes of the cluster wait from now on."""
+        """Delay changes of the cluster until `release`."""
 
     def release(self) -> None:
-        """They need not wait any more."""
+        """End the delay that `hold` began."""
 
     def row_versions(self, decisions: Sequence[Decision]) -> dict[str, int] | None:
-        """The versions of the rows to which pods come; None where nobody compares them."""
+        """Return the versions of the chosen rows; None if versions are not compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class CycleParts:
-    """What a scheduling cycle is made of.
+    """The parts of a scheduling cycle.
 
-    partition: its own nodes, which it looks at first. shorten: only where there are workers; they
-    are then asked to score what it leaves of a batch.
+    partition: the scheduler's own nodes, which it tries first. shorten: None without workers; the
+    workers score the pods that it returns.
     """
 
     nodes: HeldTable
@@ -97,7 +98,10 @@ class CycleParts:
 
 
 class SchedulingCycle:
-    """Decides the batches of one scheduler. passed_on: pods that fitted no own node, so far."""
+    """Decides the batches of one scheduler.
+
+    passed_on: number of pods so far without a feasible node in the scheduler's own partitions.
+    """
 
     def __init__(self, parts: CycleParts, latency: SimulatedLatency) -> None:
         settings, profiles, partition = parts.settings, parts.profiles, parts.partition
@@ -114,12 +118,12 @@ class SchedulingCycle:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """All scopes: over all nodes, and over own ones, where there are some."""
+        """All scopes: the one of all nodes, and the one of own nodes if there is a partition."""
         return tuple({id(each): each for each in (self._everywhere, self._own)}.values())
 
     def _new_cycle(self, profiles: Mapping[str, Profile]) -> TableCycle:
         settings = self._parts.settings
-        # Own nodes and all nodes are decided on apart from each other.
+        # One TableCycle decides on own nodes, another one on all nodes.
         scopes = 2 if settings.concurrency == "partitioned" else 1
         return TableCycle(
             self._nodes.table,
@@ -130,12 +134,12 @@ class SchedulingCycle:
         )
 
     def drop(self) -> None:
-        """What was decided on the state that was read has failed: read it anew."""
+        """Discard the state that was read, because a decision on it failed."""
         for each in self.scopes:
             each.drop()
 
     def next(self, undecided: Sequence[PodInCycle]) -> tuple[Scope, Sequence[PodInCycle]]:
-        """The pods to decide next, and on which scope."""
+        """Return the scope and pods of the next batch."""
         scope = self._scope_of(undecided[0])
         pods = scope.cycle.together(self.in_scope(scope, undecided))
         if self._parts.shorten is not None:
@@ -143,7 +147,7 @@ class SchedulingCycle:
         return scope, first_job(pods) if self._latency.is_on else pods
 
     def in_scope(self, scope: Scope, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
-        """Those of the pods that are decided on a scope."""
+        """Return the pods that are decided on a scope."""
         if self._partition is None:
             return pods
         return [pod for pod in pods if self._scope_of(pod) is scope]
@@ -157,13 +161,13 @@ class SchedulingCycle:
     def coming(
         self, scope: Scope, pods: Sequence[PodInCycle], undecided: Sequence[PodInCycle]
     ) -> Sequence[PodInCycle]:
-        """The next pods and those of the undecided that may be decided together with them."""
+        """Return the pods of a batch and the undecided ones that its chain may decide next."""
         if self._latency.is_on:
             return pods
         in_scope = self.in_scope(scope, undecided)
         if self._parts.shorten is None:
             return in_scope
-        # Workers are not asked about those that are tried on their nominated nodes.
+        # Workers do not score pods that are tried on their nominated nodes first.
         behind = takewhile(lambda pod: pod.info.facts.nominated_node_name, in_scope[len(pods) :])
         return [*pods, *behind]
 
@@ -174,14 +178,14 @@ class SchedulingCycle:
         now_s: float,
         coming: Sequence[PodInCycle] = (),
     ) -> Steps[Decided]:
-        """Decisions for the first of the pods, and how many of these are settled by them.
+        """Return decisions for the first pods, and how many pods were decided or passed on.
 
-        As many as one reading settles (at least one). Settled without a decision are those that go
-        on to all nodes. coming: the pods and those that follow where they are settled, see `Chain`.
+        One reading of the state serves as many pods as possible, at least one. Pods that are passed
+        on to all nodes have no decision. coming: the pods and those behind them, see `Chain`.
         """
         wait_s = self._latency.wait_s(pods)
         if wait_s and self._parts.settings.concurrency == "exact":
-            # Alone, it may as well read after it has thought.
+            # With one scheduler, the state may as well be read after the latency.
             now_s = yield from time_after(WaitUntil(now_s + wait_s))
             wait_s = 0.0
         is_fresh = not scope.serves(now_s, self._staleness_s)
@@ -212,7 +216,7 @@ class SchedulingCycle:
         *,
         is_fresh: bool,
     ) -> Steps[Chain]:
-        """As `decide`, on what was read on a scope."""
+        """As `decide`, on the state that was read for a scope."""
         yield Phase("evaluate")
         scope.cycle.accelerator = yield from accelerator_for(len(pods))
         if self._parts.shorten is not None:
@@ -225,7 +229,7 @@ class SchedulingCycle:
         return chain
 
     def _decide_chain(self, scope: Scope, chain: Chain, *, is_fresh: bool) -> Steps[None]:
-        # Workers know nothing of a scheduler's own nodes.
+        # Workers do not know which nodes are a scheduler's own.
         asks_workers = self._parts.shorten is not None and not scope.is_own
         while pods := chain.pods:
             decide = partial(self._decide_on, scope, pods, is_fresh=is_fresh, chain=chain)
@@ -257,6 +261,7 @@ class SchedulingCycle:
                 yield from time_after(Pause())
                 continue
             decision = batch.decide(coming[0])
+            # No pod is rejected on a reading of an earlier batch: `decide` reads the state again.
             if decision is None or not (is_fresh or decision.node_name):
                 scope.drop()
                 break
@@ -269,7 +274,7 @@ class SchedulingCycle:
             )
             decisions.append(decision)
             if has_tried or gives_up(decision, decisions, self._waiting):
-                # What follows from it changes the tables on which the next pod is decided.
+                # Its evictions, or the end of its gang, change the table for the next pod.
                 scope.drop()
                 break
             if place % DECISIONS_AT_ONCE == 0:
@@ -280,7 +285,7 @@ class SchedulingCycle:
         return decisions, place
 
     def _goes_on(self, scope: Scope, decision: Decision) -> bool:
-        """Whether a pod that fits no own node goes on to all nodes."""
+        """Whether a pod without a feasible own node is passed on to all nodes; records it."""
         if self._partition is None or not scope.is_own or decision.diagnosis is None:
             return False
         self._partition.pass_on(decision.pod)
@@ -289,7 +294,7 @@ class SchedulingCycle:
 
 
 def held(nodes: HeldTable, steps: Steps[T]) -> Steps[T]:
-    """The result of steps on a table that nothing else changes meanwhile."""
+    """Return the result of steps; no change of the cluster is applied to the table meanwhile."""
     nodes.hold()
     try:
         result = yield from steps
@@ -307,7 +312,7 @@ def decide_batch(
     *,
     asks_workers: bool = False,
 ) -> Steps[Decided]:
-    """A batch on a table that is held; `decide` decides its pods."""
+    """Run one batch on a held table; `decide` decides its pods."""
     nodes.tentative.set_aside(pods)
     batch = cycle.begin(pods)
     if isinstance(batch, PendingSearch):
@@ -321,7 +326,7 @@ def decide_batch(
 
 
 def _take_lists(batch: WholeBatch, pods: Sequence[PodInCycle]) -> Steps[None]:
-    """Has workers list the best rows of classes that are new and come once."""
+    """Request workers' lists of the best rows for new classes of which the batch has one pod."""
     if new := batch.unlisted(pods):
         best = yield from listed_by(ListBest(new, batch.draws(new)))
         if best is not None:
@@ -335,7 +340,7 @@ def after_failure(
     batch: BatchRun,
     extenders: Extenders | None,
 ) -> Steps[tuple[Decision, bool]]:
-    """A decision with PostFilter's answer, and whether preemption was tried for it."""
+    """Return a decision with PostFilter's result, and whether preemption was tried for it."""
     pod, diagnosis = decision.pod, decision.diagnosis
     if diagnosis is None:
         return decision, False
@@ -343,7 +348,7 @@ def after_failure(
     if ask is None:
         return decision, False
     tried = batch.dry_run(pod, ask)
-    # With sampling there is a chain of no extenders.
+    # With sampling alone, `extenders` is an empty chain.
     if extenders is not None and extenders.preempts(pod.info.facts):
         tried = yield from called(extenders, partial(ask_extenders, extenders, pod, tried))
     result = conclude(profile, pod, diagnosis, tie_break, tried)

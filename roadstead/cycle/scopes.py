@@ -25,7 +25,7 @@ class Scope:
         self.has_read, self.read_s = True, now_s
 
     def is_older(self, now_s: float, staleness_s: float | None) -> bool:
-        """Whether the reading is too old for a decision; never where there is no bound."""
+        """Whether the reading is too old for a decision; never without a bound."""
         return staleness_s is not None and now_s - self.read_s > staleness_s
 
     def serves(self, now_s: float, staleness_s: float | None) -> bool:

@@ -1,8 +1,7 @@
-"""ScoredParts: the answers of several workers for their rows, as one answer for a table's rows.
+"""ScoredParts: merges the answers of several workers for their rows into one for a whole table.
 
-A worker's table may be ahead of the scheduler's or behind: rows that changed between the two are
-asked again by the scheduler itself, and so are all rows of a worker that did not answer, or speaks
-of other nodes.
+A worker's table may be ahead of the scheduler's or behind: the scheduler itself evaluates rows that
+changed between the two, and all rows of a worker that did not answer or has other nodes.
 """
 
 from __future__ import annotations
@@ -20,15 +19,14 @@ from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.table import NodeTable, Rows
 
 WORTH_S = 0.001
-"""What plugins must take for a class for workers to be asked: less than that, messages take longer.
-"""
+"""Minimum time of plugins per class for which workers are asked; below it messages take longer."""
 
 Column = tuple[str, str]
 """(plugin, point)."""
 
 
 class ScoredParts:
-    """What is put together for a table that holds all nodes. rows: those of each worker."""
+    """Merges answers for a table that holds all nodes. rows: those of each worker."""
 
     def __init__(self, table: NodeTable, workers: int) -> None:
         self._table = table
@@ -41,11 +39,11 @@ class ScoredParts:
         classes: int,
         version: int | None = None,
     ) -> list[Given] | None:
-        """What was found of each class; None where nothing is of use.
+        """Return the results for each class; None if no answer is usable.
 
-        answers: by worker. touched: by worker, nodes that may be otherwise on this table than when
-        that worker answered; None where it is unknown. version: of the table of which `touched`
-        is all; by default the present one.
+        answers: by worker. touched: by worker, nodes that may differ between this table and the
+        worker's; None if unknown. version: the table version up to which `touched` is complete; by
+        default the current one.
         """
         version = self._table.version if version is None else version
         redo: Bools = np.ones(len(self._table), np.bool_)
@@ -70,7 +68,7 @@ class ScoredParts:
     def _given(
         self, useful: Mapping[int, ScoreAnswer], place: int, redo: Bools, version: int
     ) -> Given:
-        """One class. A plugin that not all of these workers have an answer of is left out."""
+        """Merge the results of one class for plugins of which all these workers have results."""
         by_column: dict[Column, list[tuple[Rows, PluginColumn]]] = {}
         for worker, answer in useful.items():
             for column in answer.classes[place]:

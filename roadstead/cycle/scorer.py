@@ -1,7 +1,7 @@
-"""Scorer: a worker's part of scoring: what users' plugins say of classes, on the rows it holds.
+"""Scorer: calls users' plugins for pod classes on the rows of one worker.
 
-A worker holds every Nth node by arrival. It answers for the plugins of which the answer hangs on
-pod and row alone; all others, and all that is shared between rows, stay with the scheduler.
+A worker has every Nth node by arrival. It calls the plugins whose answers depend on pod and row
+only; the scheduler calls all others and normalizes scores.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KIND_OF = {np.dtype(kind).itemsize: kind for kind in _KINDS}
 
 
 class Scorer:
-    """The rows of one worker, and the profiles of its process."""
+    """Evaluates classes on the rows of one worker, with the profiles of its process."""
 
     def __init__(self, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
         self.table = table
@@ -44,15 +44,15 @@ class Scorer:
 
     @property
     def digest(self) -> int:
-        """Of the rows in order of arrival."""
+        """The digest of the rows in order of arrival."""
         return self.own.digest
 
     def arrivals_of(self, names: set[str]) -> I64:
-        """When those of these nodes arrived that are here: int64[k]."""
+        """Return the arrivals of these nodes, of those that are in the table: int64[k]."""
         return self.table.arrivals[self.table.rows_of(names)].astype(np.int64)
 
     def columns(self, facts: bytes, node_count: int) -> tuple[PluginColumn, ...]:
-        """What the plugins say of a class; none of one that says Skip or fails."""
+        """Return the plugins' results for a class, without plugins that return Skip or fail."""
         pod = self.table.classes.info(facts_in(facts))
         profile = self._profiles[pod.facts.scheduler_name]
         state = CycleState(node_count)
@@ -87,10 +87,10 @@ class Scorer:
 
 
 def _prepare(profile: Profile, states: Mapping[str, CycleState], pod: PodClass) -> set[str]:
-    """PreFilter and PreScore of users' plugins; those that did not succeed.
+    """Run PreFilter and PreScore of users' plugins; return the names of those that failed.
 
-    They see what other plugins of users wrote to the state, and nothing of in-tree plugins, which
-    may look across nodes. Nobody sees the nodes, which are not all here.
+    They read what other users' plugins wrote to the state, but nothing of in-tree plugins, which
+    may read other nodes. None can read the nodes, because the worker has only some of them.
     """
     failed: set[str] = set()
     phases: tuple[tuple[str, Sequence[Plugin]], ...] = (
@@ -121,7 +121,7 @@ def _asked(plugin: Plugin, point: str, state: CycleState, pod: PodClass) -> Stat
 
 
 class _NotAllNodes:
-    """In place of a table: whoever looks at it is left to the scheduler, which has all nodes."""
+    """In place of a table: fails plugins that read it, so that the scheduler calls them."""
 
     def __init__(self, plugin: str) -> None:
         self._plugin = plugin
@@ -134,12 +134,12 @@ class _NotAllNodes:
         return len(self.names)
 
     def ask_feasible(self) -> Bools:
-        """Which rows are feasible, nobody knows here."""
+        """Fail as any other access: the worker does not know which rows are feasible."""
         return self.feasible
 
 
 def packed(values: I32 | I64) -> tuple[int, bytes]:
-    """(bytes of each integer, all of them); (0, one of 8 bytes) where all are the same."""
+    """Return (bytes per integer, the integers), or (0, one of 8 bytes) if all are equal."""
     if not len(values) or (values[0] == values).all():
         return 0, np.array(values[:1], np.int64).tobytes()
     least, most = int(values.min()), int(values.max())
@@ -148,7 +148,7 @@ def packed(values: I32 | I64) -> tuple[int, bytes]:
 
 
 def unpacked(column: PluginColumn, rows: int) -> I64:
-    """The values of a column: of one number, or int[rows]. ValueError for another length."""
+    """Return a column's values: int[1] or int[rows]. Raises ValueError for another length."""
     if column.size == 0:
         return np.frombuffer(column.data, np.int64)
     values: I64 = np.frombuffer(column.data, _KIND_OF[column.size])

@@ -1,14 +1,14 @@
 """TableCycle: decides batches of pods over a node table that holds all nodes.
 
-    begin(pods) ──► BatchRun over the table ──► decided pods stand on it
+    begin(pods) ──► BatchRun over the table ──► decided pods are on it
          ▲                                              │
-         └── what a class was found to be is kept ◄─────┘
-             while nothing that it depends on changes
+         └── results of a class are cached ◄────────────┘
+             while nothing that they depend on changes
 
-The table follows the cache's changes, but not while a batch is decided. A pod that extenders look
-at is a batch of its own: `begin` returns a `PendingSearch`, and `searched` takes its result. So
-is a pod that is nominated to a node, which is looked at before all others (`nominated.py`). A pod
-that `decide` cannot settle (None) and those behind it go into the next batch.
+The table follows the cache's changes, but not while a batch is decided. A pod that extenders handle
+is a batch by itself: `begin` returns a `PendingSearch`, and `searched` receives its result. So is a
+pod with a nominated node, which is evaluated first (`nominated.py`). A pod for which `decide`
+returns None, and those behind it, go into the next batch.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from roadstead.protocol.errors import UnsupportedError
 MAX_REACH = 1 << 20
 
 MOST_GIVEN = 512
-"""Classes of which what workers found is kept for a batch that comes."""
+"""Classes whose results from workers are stored for a later batch."""
 
 
 @dataclass(slots=True)
 class _Held:
-    """What a class was found to be, and until when that holds."""
+    """The cached results of a class, and their validity."""
 
     given: ClassInput
     validity: Validity
 
     def holds(self, inputs: Inputs, table: NodeTable, profile: Profile) -> bool:
-        """Whether it would be found to be the same. What it shares may be found anew meanwhile."""
+        """Whether the results are still valid; a shared model may have been computed again."""
         model, pod = self.given.model, self.given.run.evaluation.pod
         if self.validity.inputs != inputs or not (model is None or model.is_for(*inputs)):
             return False
@@ -60,9 +60,9 @@ class _Held:
 
 
 class TableCycle:
-    """Decides batches of pods over a table that holds all nodes. One batch at a time.
+    """Decides batches of pods over a table that holds all nodes, one batch at a time.
 
-    profiles: of the table's classes. sharers: how many such cycles share the memory for classes.
+    profiles: by scheduler name. sharers: number of such cycles that share the memory for classes.
     """
 
     def __init__(
@@ -95,26 +95,26 @@ class TableCycle:
 
     @property
     def extenders(self) -> Extenders | None:
-        """The extenders of the configuration, if there are any."""
+        """The extenders of the configuration, if it has a node search."""
         return None if self._node_search is None else self._node_search.extenders
 
     def searches_nodes(self, pod: PodInCycle) -> bool:
-        """Whether sampling or extenders look at a pod: it needs all nodes in their order."""
+        """Whether sampling or extenders apply to a pod: it needs the ordered node list."""
         return self._node_search is not None and self._node_search.concerns(pod.info.facts)
 
     def samples(self, pod: PodInCycle) -> bool:
-        """Whether a pod's nodes are sampled, and no extender has a say."""
+        """Whether a pod's nodes are sampled and no extender handles it."""
         node_search = self._node_search
         if node_search is None or not node_search.concerns(pod.info.facts):
             return False
         return not node_search.extenders.looks_at(pod.info.facts)
 
     def together(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
-        """The first pods, as many as to begin at once; sampled pods together, those that are
-        nominated or that extenders look at alone.
+        """Return the pods of the next batch: the first ones, as many as may be decided together.
 
-        Where placements keep ending batches early, what would be found of pods that are not settled
-        would only be found again.
+        Sampled pods form batches of their own; a pod that is nominated or that extenders handle is
+        a batch by itself. After a batch that ended early the next one is short, because results
+        for undecided pods would be computed again.
         """
         pods = self._few_classes(pods[: self._reach])
         if not pods or self._goes_alone(pods[0]):
@@ -123,7 +123,7 @@ class TableCycle:
         for place, pod in enumerate(pods):
             if pod.info.facts.nominated_node_name:
                 return pods[:place]
-            # Asked of each pod of each batch, mostly where nothing searches_nodes.
+            # Runs for every pod of every batch; mostly there is no node search.
             if self._node_search is not None and (
                 self.searches_nodes(pod) is not samples or self.samples(pod) is not samples
             ):
@@ -136,7 +136,7 @@ class TableCycle:
         return self.searches_nodes(pod) and not self.samples(pod)
 
     def _few_classes(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
-        """The first pods, of no more classes than what is found of them may take of memory."""
+        """Return the first pods, as many as the memory bounds on classes allow."""
         rows = len(self.table)
         most = most_classes(rows, self._sharers)
         if len({pod.signature for pod in pods}) <= most:
@@ -146,13 +146,13 @@ class TableCycle:
         return pods[: within((pod.signature for pod in pods), most)]
 
     def _sharing_key(self, pod: PodInCycle) -> Hashable:
-        """Equal for pods that share what is found of them."""
+        """Return a key that is equal for pods that share results: their shape or class."""
         profile = self._profiles[pod.info.facts.scheduler_name]
         shares = self.accelerator is not None and profile.has_shape(pod.info)
         return pod.info.shape if shares else pod.signature
 
     def settled(self, asked: int, decided: int) -> None:
-        """Learns from a batch that took effect: ended early, the next is short; whole, longer."""
+        """Adapt the length of the next batch: shorter after an early end, else longer."""
         longer = min(MAX_REACH, 2 * self._reach)
         self._reach = longer if decided == asked else max(1, decided)
         search_result = None if self._alone is None else self._alone.run.search_result
@@ -160,9 +160,9 @@ class TableCycle:
             self._node_search.settle(search_result)
 
     def unfound(self, pods: Sequence[PodInCycle], *, with_given: bool = False) -> list[PodInCycle]:
-        """One pod of each class of which users' plugins would be asked over all rows.
+        """Return one pod of each class for which users' plugins would be called over all rows.
 
-        with_given: also where workers were, and what they found waits for the next batch.
+        with_given: include classes with results from workers that are stored for the next batch.
         """
         if not pods or self.searches_nodes(pods[0]) or pods[0].info.facts.nominated_node_name:
             return []
@@ -180,15 +180,15 @@ class TableCycle:
         return list(found.values())
 
     def give(self, signature: Hashable, given: Given) -> None:
-        """Takes what workers found of a class for a batch that comes; old ones may be lost."""
+        """Store workers' results for a class until its next batch; the oldest are dropped."""
         self._given[signature] = given
         while len(self._given) > MOST_GIVEN:
             del self._given[next(iter(self._given))]
 
     def begin(self, pods: Sequence[PodInCycle]) -> BatchRun | PendingSearch:
-        """A batch that is ready to be decided; or, of one pod, the search that calls extenders.
+        """Return a batch that is ready to be decided, or one pod's search that calls extenders.
 
-        KeyError for a pod of no profile.
+        Raises KeyError for a pod whose scheduler name has no profile.
         """
         self._alone = None
         searches_nodes = self.searches_nodes(pods[0])
@@ -218,7 +218,7 @@ class TableCycle:
         )
 
     def _nominated(self, pod: PodInCycle) -> BatchRun | None:
-        """The batch of a pod that its nominated node takes."""
+        """Return the batch of a pod whose nominated node passes, else None."""
         try:
             return NominatedBatch.where_taken(
                 self._profiles[pod.info.facts.scheduler_name],
@@ -232,7 +232,7 @@ class TableCycle:
             raise _of_pod(missing, pod) from missing
 
     def kernel_of(self, pods: Sequence[PodInCycle]) -> Kernel:
-        """A kernel of its own for the classes of some pods that nobody decides on this table."""
+        """Return a new kernel for the classes of pods; no pod is decided on this table."""
         accelerator = self.accelerator
         assert accelerator is not None, "there is a kernel"
         assert accelerator.code is not None, "and its code"
@@ -251,7 +251,7 @@ class TableCycle:
         }
 
     def _look(self, pod: PodInCycle) -> BatchRun | PendingSearch:
-        """Filter for a pod that extenders look at, which goes alone."""
+        """Run Filter for a pod that extenders handle, which is a batch by itself."""
         profile = self._profiles[pod.info.facts.scheduler_name]
         order = self._order.take(self.table)
         run = self._searched_runs.get(pod.signature) or self._new_run(profile, pod.info)
@@ -265,7 +265,7 @@ class TableCycle:
         return PendingSearch(self._node_search, profile, pod, order, one.found)
 
     def searched(self, search_result: SearchResult) -> BatchRun:
-        """The batch of the pod whose nodes were searched."""
+        """Return the batch of the pod whose nodes were searched."""
         assert self._alone is not None, "a search follows the Filter of its pod"
         self._alone.restrict(search_result)
         return self._alone.batch(self._chooser, name_best=self._name_best)
@@ -288,7 +288,7 @@ class TableCycle:
         inputs: Inputs,
         held: _Held | None,
     ) -> _Held | None:
-        """What another class of its kind was found to be, if that holds for this one, too."""
+        """Return the results of another class of the same shape, if they are valid for this one."""
         if self.accelerator is None or not profile.has_shape(pod.info):
             return None
         model = self._models.get((profile.scheduler_name, pod.info.shape))
@@ -328,10 +328,10 @@ def _of_pod(missing: UnsupportedError, pod: PodInCycle) -> UnsupportedError:
 
 
 def _asked(run: ClassRun) -> ClassInput:
-    """A class after PreFilter, Filter and PreScore.
+    """Run PreFilter, Filter and PreScore for a class.
 
-    PreScore also where no row is feasible: one may become so in the same batch, by a pod that this
-    one wants to be near, or later, by a pod that leaves.
+    PreScore runs even without a feasible row: a row may become feasible in the same batch, when a
+    pod is placed to which this one has affinity, or later, when a pod leaves.
     """
     evaluation = run.evaluation
     pre_filter = evaluation.run_pre_filter()
@@ -342,7 +342,7 @@ def _asked(run: ClassRun) -> ClassInput:
 
 
 def _is_model(found: ClassInput) -> bool:
-    """Whether all that was found of a class beside rows holds for all of its kind."""
+    """Whether the results of a class that do not depend on rows are valid for its whole shape."""
     return (
         found.pre_filter.status.is_success
         and bool(found.run.evaluation.feasible.any())

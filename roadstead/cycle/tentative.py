@@ -1,16 +1,17 @@
-"""Tentative: decided pods on a scheduler's own table, until the cache confirms them.
+"""Tentative: placements on a scheduler's own table that the cache has not confirmed.
 
 decided ──► note ──► the cache's changes confirm it
-              └────► drop_rest takes it back, where it was not assumed
+              └────► drop_rest removes it, if it was not assumed
 
-A pod may come to be decided while it stands on the table: an earlier attempt, of whichever
-scheduler, ended, and the change that says so is on its way; or it has not ended, and this one will
-be refused. It is set aside then, and comes back where it was unless that change or a decision says
-otherwise. So do pods that are to go for another one, which is nominated ahead of the cache.
+A pod may be decided while it is on the table: an earlier attempt, of any scheduler, has ended and
+the cache's change has not arrived; or it has not ended, and the new attempt will be refused. The
+pod is then set aside (removed from its row). It is restored if the batch does not place it, or if
+the placement is undone and that change has not arrived. Victims, too, are removed, and their
+preemptor is nominated, ahead of the cache.
 
-The table counts nominations by class; whose they are is known here. A pod that is placed gives its
-own up, and no other one's of its class. What a pod's lease says of its nomination is the queue's
-word: where the cache says otherwise, that holds no room once the pod is decided.
+The table counts nominations by class; here they are stored by pod, because a placed pod ends its
+own nomination and not that of another pod of its class. If the cache's nomination of a pod differs
+from the one in its lease, the lease is valid: the cache's ends here when the pod is decided.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from roadstead.nodes.table import NodeTable
 
 
 class Tentative:
-    """Pods that stand on a table because they were decided here, until the cache says so."""
+    """Unconfirmed placements, evictions and nominations of one scheduler on its table."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
@@ -43,15 +44,15 @@ class Tentative:
         return len(self._pods)
 
     def nodes(self) -> set[str]:
-        """Nodes that are not as the cache's changes have them."""
+        """Return the nodes whose rows differ from the cache's changes."""
         away = (node_name for node_name, _ in (*self._aside.values(), *self._leaving.values()))
         return {*(node_name for node_name, _ in self._pods.values()), *away}
 
     def set_aside(self, pods: Sequence[PodInCycle]) -> None:
-        """Pods are about to be decided: none may stand on the table already."""
+        """Remove pods that are about to be decided from the table, until `note`."""
         node_of = self._table.residents.node_of
         for uid in [pod.uid for pod in pods]:
-            # First of all, since its node may have gone and taken it from the table.
+            # First, because its node may have been removed, and the pod with it.
             if uid in self._pods:
                 self._drop(uid, *self._pods.pop(uid))
                 continue
@@ -65,7 +66,7 @@ class Tentative:
             self._overrule(pod)
 
     def note(self, decisions: Sequence[Decision]) -> None:
-        """Pods were placed on the table; those that were set aside and were not come back."""
+        """Record the placements of a batch; restore pods that were set aside and not placed."""
         for each in decisions:
             if each.node_name is not None:
                 self._pods[each.pod.uid] = each.node_name, each.pod.info
@@ -75,17 +76,18 @@ class Tentative:
             self._bring_back(*self._aside.pop(uid))
 
     def preempt(self, pod: PodInCycle, node_name: str, victims: Sequence[Victim]) -> bool:
-        """Victims leave a node and a pod is nominated to it, as the cache is about to say.
+        """Remove victims from a node and nominate a pod to it, ahead of the cache's changes.
 
-        False, with nothing changed, where more would follow from it than that: where the pod is
-        nominated already, one of lower priority is nominated there, or a victim has volumes, or the
-        cache has not said that it is on the node.
+        Returns False, with nothing changed, if the table would not show all consequences: the pod
+        is nominated already, a pod of lower priority is nominated to the node, a victim has
+        volumes, or the cache has not confirmed a victim on the node.
         """
         uids = [victim.uid for victim in victims]
         residents, is_on = self._table.residents, self._table.residents.is_on
         facts, there = pod.info.facts, self._table.nominations.to(node_name)
         if pod.uid in self._nominated or facts.nominated_node_name:
             return False
+        # Preemption also ends these nominations, which the table would not show (decision 42).
         if any(other.facts.priority < facts.priority for other in there):
             return False
         if not all(is_on(node_name, uid) and uid not in self._pods for uid in uids):
@@ -101,7 +103,7 @@ class Tentative:
         return True
 
     def has_left(self, uid: str, node_name: str) -> bool:
-        """Whether a pod that leaves a node left it before, set aside or preempted; asked once."""
+        """Whether a pod that leaves a node was removed here before; forgets the removal."""
         for away in (self._aside, self._leaving):
             if uid in away and away[uid][0] == node_name:
                 del away[uid]
@@ -109,15 +111,17 @@ class Tentative:
         return False
 
     def node_goes(self, node_name: str) -> None:
-        """A node goes: pods that were to go from it do not come back to one of its name."""
+        """Forget victims on a removed node: they are not restored to a new node of its name."""
         for uid in [uid for uid, (name, _) in self._leaving.items() if name == node_name]:
             del self._leaving[uid]
 
     def confirm(
         self, uids: Sequence[str], node_names: Sequence[str], infos: Sequence[PodClass]
     ) -> list[int]:
-        """Of pods that come, the places of those that do not stand there already: they must come
-        to the table."""
+        """Confirm the cache's placements; return the indices of pods to be added to the table.
+
+        The other pods are on these nodes already.
+        """
         unknown_nodes: list[int] = []
         for uid in self._ahead.intersection(uids):
             self._end_ahead(uid)
@@ -128,14 +132,14 @@ class Tentative:
             self._leaving.pop(uid, None)
             if known is not None and known == (name, info) and is_on(name, uid):
                 continue
-            # Elsewhere; or its node went with it, and came again.
+            # It is on another node, or its node was removed and added again.
             if known is not None:
                 self._take_back(uid, *known)
             unknown_nodes.append(place)
         return unknown_nodes
 
     def nominate(self, uid: str, node_name: str, info: PodClass) -> None:
-        """The cache nominates a pod to a node."""
+        """Apply the cache's nomination of a pod to a node."""
         own = node_name, self._table.as_nominated(info)
         if uid in self._ahead:
             if self._nominated[uid] == own:
@@ -147,7 +151,7 @@ class Tentative:
         self._table.nominate(node_name, info)
 
     def withdraw(self, uid: str, node_name: str, info: PodClass) -> None:
-        """The cache ends a nomination, which the pod may have given up here before."""
+        """Apply the cache's end of a nomination, which may have ended here before."""
         own = self._nominated.pop(uid, None)
         self._ahead.discard(uid)
         self._overruled.discard(uid)
@@ -159,7 +163,7 @@ class Tentative:
         self._table.withdraw(node_name, info)
 
     def drop_rest(self) -> None:
-        """All that were assumed are confirmed: what is left was not, and never came to its node."""
+        """Undo all entries that remain when the table has every change of the cache."""
         for uid, (node_name, info) in self._pods.items():
             self._drop(uid, node_name, info)
         self._pods.clear()
@@ -179,7 +183,7 @@ class Tentative:
             self._reinstate(uid)
 
     def _overrule(self, pod: PodInCycle) -> None:
-        """Ends a nomination that a pod's lease does not name, until the cache is read again."""
+        """End a nomination that differs from the pod's lease, until the next `drop_rest`."""
         own = self._nominated.get(pod.uid)
         if own is None:
             return
@@ -194,13 +198,13 @@ class Tentative:
             self._reinstate(pod.uid)
 
     def _reinstate(self, uid: str) -> None:
-        """A nomination that was given up lasts as the cache says."""
+        """Restore the cache's nomination of a pod, which was ended here."""
         self._given_up.discard(uid)
         self._lasting[self._nominated[uid]] += 1
         self._table.nominate(*self._nominated[uid])
 
     def _end_ahead(self, uid: str) -> None:
-        """A nomination that the cache did not make, or made otherwise, ends."""
+        """End a nomination ahead of the cache, which did not make it, or made another one."""
         self._ahead.discard(uid)
         self._overruled.discard(uid)
         own = self._nominated.pop(uid)
@@ -211,16 +215,16 @@ class Tentative:
         self._table.withdraw(*own)
 
     def _ends(self, nomination: tuple[str, PodClass]) -> None:
-        """One pod fewer lasts as nominated."""
+        """Count one pod fewer with this nomination."""
         self._lasting[nomination] -= 1
         if not self._lasting[nomination]:
             del self._lasting[nomination]
 
     def _give_up(self, pod: PodInCycle) -> None:
-        """A placed pod is nominated no more.
+        """End the nomination of a placed pod.
 
-        The batch ended a nomination of its class to the node that its facts name. That is another
-        pod's where the cache nominates this one elsewhere by now, or nowhere.
+        The batch ended a nomination of the pod's class to the node in its facts. If the cache has
+        since moved or ended the pod's nomination, that was another pod's: restore it.
         """
         self._overruled.discard(pod.uid)
         own, named = self._nominated.get(pod.uid), pod.info.facts.nominated_node_name

@@ -1,7 +1,7 @@
-"""WholeBatch: a batch that goes on where a placement matters beyond its row.
+"""WholeBatch: a batch that continues after a placement that may change answers for other rows.
 
-decide ──► do earlier placements matter beyond their rows? ── no ──► as in any batch
-                            └── yes ──► what looks across nodes is found again for this pod
+decide ──► may earlier placements change answers for other rows? ── no ──► as in any batch
+                            └── yes ──► results that read other nodes are computed again
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ class WholeBatch(BatchRun):
     """Decides pods over all nodes, to the same result as one pod after another."""
 
     def unlisted(self, pods: Sequence[PodInCycle]) -> list[PodInCycle]:
-        """Pods of new classes, each the only one of its class among these, whose best rows workers
-        may list."""
+        """Return pods whose best rows workers may list.
+
+        Their classes are new, and each is the only one of its class among `pods`.
+        """
         code = None if self._accelerator is None else self._accelerator.code
         if code is None or self.table.nominations or self._name_best:
             return []
@@ -33,19 +35,20 @@ class WholeBatch(BatchRun):
         return [pod for pod in pods if pod.signature in plain]
 
     def draws(self, pods: Sequence[PodInCycle]) -> U64:
-        """The draw of each pod: uint64[pod]."""
+        """Return the draw of each pod: uint64[pod]."""
         draw = self._chooser.tie_break.draw
         return np.array([draw(pod.key, pod.draw) for pod in pods], np.uint64)
 
     def take_lists(self, best: BestRows, pods: int) -> None:
-        """Decides by these lists, as far as they say enough. pods: as many are decided at most."""
+        """Store lists, by which the kernel decides if they suffice. pods: size of the batch."""
         assert self._kernel is not None, "the kernel says which classes have no list"
         self._kernel.take_lists(best, pods)
 
     def _decide_changed(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
-        """The decision by what stands on the table now; None where something else must come first.
+        """Return a decision that is computed for this pod alone on the current table.
 
-        What claims are bound to is known once their pods are assumed.
+        None if the pods before it must be assumed first: claims are bound only then, and no pod is
+        evicted for pods that are not assumed yet.
         """
         if pod.info.facts.volumes:
             return None
@@ -58,5 +61,4 @@ class WholeBatch(BatchRun):
         profile, diagnosis = run.evaluation.profile, decision.diagnosis
         if diagnosis is None or candidates_wanted(profile, pod.info.facts, diagnosis) is None:
             return decision
-        # Nobody is evicted for pods that are not assumed yet.
         return None

@@ -1,4 +1,4 @@
-"""Which rows a worker has: every Nth by arrival, which schedulers know without asking."""
+"""The rows of workers: every Nth by arrival, which schedulers compute without a message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roadstead.nodes.table import NodeTable, Rows
 
 
 def digest_of(arrivals: I64) -> int:
-    """What two tables compare to know that they speak of the same rows. arrivals: in order."""
+    """Return a digest by which two tables check that they have the same rows. arrivals: sorted."""
     return crc32(arrivals.astype(np.int64).tobytes())
 
 
@@ -26,18 +26,18 @@ class OwnRows:
 
     @property
     def digest(self) -> int:
-        """Of the rows in order."""
+        """The digest of the rows in order of arrival."""
         self._sort()
         return self._digest
 
     @property
     def order(self) -> Rows:
-        """The rows in order: int[place]."""
+        """The rows in order of arrival: int[place]."""
         self._sort()
         return self._order
 
     def places(self) -> I64:
-        """The place of each row: int64[row]."""
+        """Return the place of each row in order of arrival: int64[row]."""
         self._sort()
         result = np.empty(len(self._order), np.int64)
         result[self._order] = np.arange(len(self._order))
@@ -51,9 +51,9 @@ class OwnRows:
 
 
 class WorkerRows:
-    """The rows of each of some workers on a table that holds all nodes.
+    """The rows of each worker on a table that holds all nodes.
 
-    Worker k of n holds the nodes whose arrival number leaves k when divided by n.
+    Worker k of n has the nodes whose number of arrival is k modulo n.
     """
 
     def __init__(self, table: NodeTable, workers: int) -> None:
@@ -65,27 +65,27 @@ class WorkerRows:
 
     @property
     def node_version(self) -> int:
-        """Of the table of which the rows were found."""
+        """The table's version of nodes for which the rows are valid."""
         self._divide()
         return self._version
 
     def asked(self) -> list[int]:
-        """The workers that hold any rows."""
+        """Return the workers that have rows."""
         self._divide()
         return [worker for worker, rows in enumerate(self._rows) if len(rows)]
 
     def most_rows(self) -> int:
-        """How many rows a worker holds at most."""
+        """Return the maximum number of rows of a worker."""
         self._divide()
         return max(map(len, self._rows))
 
     def of(self, worker: int) -> Rows:
-        """A worker's rows, in order of arrival."""
+        """Return a worker's rows in order of arrival."""
         self._divide()
         return self._rows[worker]
 
     def agrees(self, worker: int, rows: int, digest: int) -> bool:
-        """Whether a worker speaks of these rows."""
+        """Whether a worker's number and digest of rows are those of this table."""
         self._divide()
         return (rows, digest) == (len(self._rows[worker]), self._digests[worker])
 
