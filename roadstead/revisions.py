@@ -44,6 +44,7 @@ class Revisions:
 
     def coming(self, names: Sequence[str], revision: int = 0) -> list[int] | None:
         """Apply additions as `comes` does; return indices of current ones, None for all."""
+        # Without any recorded revision, no name can be outdated, and revision 0 records none.
         if revision == 0 and not self._gone and not self._last:
             return None
         places = [place for place, name in enumerate(names) if self.comes(name, revision)]

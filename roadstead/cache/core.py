@@ -49,6 +49,7 @@ class CacheCore(CacheStore):
         for item in batch:
             uid = item.uid
             if uid in news:
+                # Count the earlier items first, so that this one is checked against them.
                 deltas += self._count(news.values(), now_s)
                 news = {}
             record = here.get(uid) or ended.get(uid)

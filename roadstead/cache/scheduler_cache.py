@@ -41,7 +41,8 @@ class AssumeOutcome:
 class ResolveOutcome:
     """Result of `resolve`.
 
-    late: number of answers on attempts that had ended before. freed: pods whose assumptions expired.
+    late: number of answers on attempts that had ended before. freed: pods whose assumptions
+    expired.
     """
 
     late: int
@@ -181,9 +182,10 @@ class SchedulerCache:
         rows: Iterable[RowVersion],
         now_s: float,
     ) -> list[Pod]:
-        """End assumptions: forgotten, or finished, each (uid, token), and confirmed, by UID.
+        """Forget assumptions, finish or confirm their binding, and record versions of rows.
 
-        rows: versions that the binder answered. Returned: forgotten pods that were deleted before.
+        forget, finish: (uid, token). confirm: UIDs. rows: from the binder's answers. Returned:
+        forgotten pods that were deleted before.
         """
         freed = self._attempts.deleted(uid for uid, _ in forget)
         self._attempts.forget(forget)

@@ -66,6 +66,7 @@ class LeaseOrder(Generic[EventT]):
             return [first, *islice(_alike(first, firsts), most - 1)]
         if not self._is_retry(first):
             return [first]
+        # A retried pod is first only while the pod that has waited longest may be bypassed (I11).
         order = self._store.active.order_of(first)
         longest = order.longest()
         if longest is None or order.passed(longest) < self._max_passed:

@@ -107,6 +107,7 @@ class QueueNominations:
             kept = [facts for uid, facts in wrong if final[uid]]
             self._happened(self._events.gone(kept), now_s)
         for uid, node_name in final.items():
+            # Another stale report may have replaced the entry while the cache was called.
             if self._wrong_at_cache.get(uid) == node_name:
                 del self._wrong_at_cache[uid]
 

@@ -278,6 +278,7 @@ class InFlight(Generic[EventT]):
             uids = [entry.uid for entry in leased]
             for uid in uids:
                 del lease.open[uid]
+            # For reported pods, `QueueCore` then replaces None by the event.
             lease.closed |= dict.fromkeys(uids)
             if not lease.open:
                 del self.leases[lease_id]

@@ -176,6 +176,7 @@ class Requeueing(Generic[EventT]):
         own = best_strategy(self._rules.hint, entry.own_events, entry)
         strategy = max(hints.strategy(entry), own)
         if not entry.rejected_by:
+            # No plugin rejected the pod, so no event can help: only the end of its backoff.
             self.enter(entry, PodEvent.FAIL, now_s)
         elif strategy is Strategy.SKIP:
             self._store.go(entry, PodEvent.REJECT)

@@ -192,6 +192,7 @@ class SchedulingQueue:
 
     def _done(self, lease_id: int, done: Sequence[str], now_s: float) -> None:
         self._members.bind(done)
+        # Read the facts before `core.done` removes the pods.
         bound = [facts for uid in done if (facts := self.core.facts_of(uid))]
         answer = self.core.done(lease_id, done)
         # Their lease ended before the report was received, but they are bound.
