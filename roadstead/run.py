@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """Settings and configuration of a run; sent to every actor once, when it is built.
+    """Settings and configuration of a run; sent to every actor once, when it is created.
 
     config_text: the KubeSchedulerConfiguration as written, "" for the default one.
     log_dir: folder of the actors' structured logs, "" for none.

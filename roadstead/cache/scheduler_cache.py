@@ -219,11 +219,11 @@ class SchedulerCache:
         self._changes.send(deltas)
 
     def expire(self, now_s: float) -> list[AskBinder]:
-        """Return commands to ask the binder about assumptions past their deadline (I6)."""
+        """Return commands to ask the binder; pass its answers to `resolve` (I6)."""
         return self._core.expire(now_s)
 
     def resolve(self, answers: Sequence[BinderAnswer]) -> ResolveOutcome:
-        """End attempts as the binder answered."""
+        """Confirm or expire assumptions according to the binder's answers."""
         # Read the pods first: if many expire at once, the store may forget some of them.
         counted = [each.uid for each in answers if self._core.node_of(each.uid) is not None]
         pods = {uid: self._attempts.pod(uid) for uid in counted}
@@ -252,7 +252,7 @@ class SchedulerCache:
         return freed
 
     def orphaned_claims(self, owner: str, epoch: int) -> list[str]:
-        """Return removed pods with claims that a scheduler had assumed before this epoch."""
+        """Return removed pods whose claims earlier incarnations of a scheduler left bound."""
         return self._attempts.orphaned_claims(owner, epoch)
 
     def end_claims(self, owner: str, epoch: int, committed: set[str]) -> None:

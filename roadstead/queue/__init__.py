@@ -33,8 +33,7 @@ wait until their backoff ends. `EventRules` decide which events help which pods 
 
 Follows pkg/scheduler/backend/queue (scheduling_queue.go, active_queue.go, backoff_queue.go) of 1.34
 with SchedulerQueueingHints and SchedulerPopFromBackoffQ on. Leases and the maximum number of pods
-are Roadstead's own.
-Every call is deterministic; time is the argument `now_s`.
+are Roadstead's own. Every call is deterministic; time is the argument `now_s`.
 """
 
 from roadstead.queue.core import Among, QueueCore

@@ -117,7 +117,7 @@ class SchedulingQueue:
                 self._notes[identity.uid] = _note_on(identity, facts, status)
 
     def were_bound(self, pods: Sequence[Pod], now_s: float, revision: int = 0) -> None:
-        """Add pods of gangs that were bound before this queue was created."""
+        """Add bound pods of gangs to a new queue, unless newer revisions removed them."""
         self._gangs.were_bound(self._news(pods, revision), now_s)
 
     def leave(self, pods: Iterable[Pod], now_s: float, revision: int = 0) -> None:
