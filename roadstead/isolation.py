@@ -45,5 +45,5 @@ def child_environment() -> dict[str, str]:
 
 
 def python_command(module: str, arguments: Sequence[str] = ()) -> list[str]:
-    """Return the command that runs a module of ours; use it with `child_environment`."""
+    """Return the command that runs a Roadstead module; use it with `child_environment`."""
     return [sys.executable, "-P", "-m", module, *arguments]

@@ -231,7 +231,7 @@ class Placements:
     def settle_all(
         self, uids: Sequence[str], node_names: Sequence[str], facts: Sequence[PodFacts]
     ) -> Sequence[str]:
-        """Place pods as `place_all` does, without deltas; return the kept copies of node names."""
+        """Place pods as `place_all` does, without deltas; return the store's own names."""
         if not self.nominated:
             missing = self.store.missing(node_names)
             return self._place_all(uids, node_names, facts, missing)

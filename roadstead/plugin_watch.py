@@ -3,11 +3,11 @@
     call ──deadline──► interrupted (an exception in its thread) ──GRACE_S──► stuck
 
 Python code is interrupted between two bytecode instructions. A call that blocks in native code
-cannot be interrupted: it is stuck. Then its process ends: one of several is replaced, the only one
-ends the run with the name of the plugin and of the pod.
+cannot be interrupted: it is stuck, and its process ends. The process of an actor is replaced; a run
+in one process ends with an error that names plugin and pod.
 
-A `Mark` keeps the call under way in a file that outlives the process, so that the next incarnation
-knows during which plugin call the last one ended.
+A `Mark` writes the current call to a file that outlives the process, so that the next incarnation
+reads during which plugin call the last one ended.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class PluginWatch:
         while not self._is_over.wait(wait_s):
             call, now_s = CALLS.current, time.monotonic()
             if call is not seen:
+                # A new call; its time is measured from this look.
                 seen, since_s = call, now_s
             elif call is not None and now_s - since_s >= self._deadline_s:
                 if not call.is_interrupted:
@@ -131,7 +132,7 @@ def left_at(path: Path) -> tuple[str, str, str] | None:
 
 
 class Mark:
-    """The call under way in this process, in a file that the next incarnation reads.
+    """The current plugin call of this process, in a file that the next incarnation reads.
 
     path: without a suffix; `.call` has the call, `.ended` a line for each that never returned.
     """

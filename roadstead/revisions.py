@@ -44,6 +44,7 @@ class Revisions:
 
     def coming(self, names: Sequence[str], revision: int = 0) -> list[int] | None:
         """Apply additions as `comes` does; return indices of current ones, None for all."""
+        # Without any recorded revision, no name can be outdated, and revision 0 records none.
         if revision == 0 and not self._gone and not self._last:
             return None
         places = [place for place, name in enumerate(names) if self.comes(name, revision)]
@@ -64,7 +65,7 @@ class Revisions:
         return True
 
     def ends(self, name: str) -> None:
-        """Apply a removal of our own (an eviction); earlier messages no longer apply."""
+        """Apply a removal without a message (an eviction); earlier messages no longer apply."""
         if name not in self._gone:
             self._note(name, self.of(name) + 1)
             self._gone.add(name)
@@ -72,7 +73,7 @@ class Revisions:
     def leaves(self, names: Iterable[str], revision: int) -> list[str]:
         """Apply removals; return the names that are removed, now or before.
 
-        Without a revision they count as removals of our own (`ends`).
+        Without a revision they count as removals without a message (`ends`).
         """
         if revision:
             return [name for name in names if self.goes(name, revision) or name in self._gone]

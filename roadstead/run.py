@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """Settings and configuration of a run; sent to every actor once, when it is built.
+    """Settings and configuration of a run; sent to every actor once, when it is created.
 
     config_text: the KubeSchedulerConfiguration as written, "" for the default one.
     log_dir: folder of the actors' structured logs, "" for none.
@@ -140,7 +140,7 @@ def build_profiles(
 
 
 def check_schedulers(plan: RunPlan) -> None:
-    """InputError if schedulers are set by profile and a profile has none, or does not exist."""
+    """Check that schedulers set by profile name each profile and no other. InputError if not."""
     served = dict.fromkeys(plan.settings.scheduler_profiles)
     if "" in served:
         return
@@ -235,7 +235,7 @@ class Launcher(Protocol):
     def explain(
         self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Callable[[Progress], None]
     ) -> Explanation:
-        """Schedule the pending pods of the inputs, then explain `pod` on the remaining room."""
+        """Schedule the pending pods of the inputs, then explain `pod` on the result."""
         ...
 
     def explain_pending(

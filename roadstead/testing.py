@@ -1,8 +1,8 @@
 """Helpers for tests of plugins: small nodes and pods, one request, and all of `plugin test`.
 
 few, many = node("few"), node("many")
-told = ask("few_pods:FewPods", pod(), {few: [pod()], many: [pod()] * 50})
-assert told.scores == (99, 50)
+answers = ask("few_pods:FewPods", pod(), {few: [pod()], many: [pod()] * 50})
+assert answers.scores == (99, 50)
 """
 
 from __future__ import annotations

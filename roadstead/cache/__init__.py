@@ -1,6 +1,7 @@
-"""SchedulerCache: all that a cache does, with claims, revisions and what it sends on.
+"""The cluster as schedulers see it: nodes, and pods that are bound or assumed.
 
-CacheCore, within it: what is on which node, and which of it is only assumed.
+SchedulerCache adds claims, revisions and the stream of changes to CacheCore, the state machine of
+counted pods.
 
 States and events, as `scripts/diagrams.py` draws them from `cache.pods.TABLE`:
 
@@ -13,19 +14,20 @@ States and events, as `scripts/diagrams.py` draws them from `cache.pods.TABLE`:
     EXPIRED ── assume ──► ASSUMED   ── add, update ──► ADDED   ── remove ──► DELETED
     DELETED ── assume ──► ASSUMED   ── add ──► ADDED   ↺ remove
 
-`ask`: the time of an assumption is over. `expire`: the binder answered that the pod is not bound.
-`remove` in DELETED: the event came twice. A DELETED pod that is assumed or added is as a new one.
+`ask`: the deadline of an assumption has passed. `expire`: the binder answered that the pod is not
+bound. `remove` in DELETED: the event is a duplicate. A DELETED pod may be assumed or added as a new
+one.
 
 Assumed, asked and added pods are counted on their node. A scheduler assumes a pod so that the next
-decision sees it; the cluster's word confirms it, wherever the pod then is. An assumption without
-confirmation is never dropped by the clock alone: the binder is asked, and its word decides (I6).
+decision counts it; an event of the cluster confirms it, on that node or another one. An assumption
+is never ended by its deadline alone: the cache asks the binder, whose answer ends it (I6).
 
-A command of a scheduler that lost a race is refused by a Status, pod by pod. An event of the
-cluster that contradicts what is known raises IllegalTransitionError and changes nothing.
+Requests of a scheduler that lost a race are refused with a Status, pod by pod. An event of the
+cluster that contradicts the cache's state raises IllegalTransitionError and changes nothing.
 
 Follows pkg/scheduler/backend/cache (interface.go, cache.go) with all its repair paths: added
 elsewhere than assumed, update or delete while assumed, added again after expiry, node removed with
-pods on it. What is new: ASKED, tokens, and versions with deltas instead of snapshots.
+pods on it. New are ASKED, tokens, and versions with deltas instead of snapshots.
 """
 
 from roadstead.cache.changes import Changes

@@ -1,4 +1,4 @@
-"""What the cache answers to schedulers."""
+"""Answers of the cache to schedulers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from roadstead.storage.news import NO_NEWS, BoundVolumes, StorageNews
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """Which tokens were refused, each with why, and which change the table must have reached.
+    """Answer to assumptions, their ends, and nominations.
 
-    volumes: of the attempts with claims that are not settled. storage: what the scheduler lacks.
+    refused: (token, reason). seq: number of the change that the scheduler's table must have reached
+    before the next decision. volumes: uncommitted bindings of the assumed pods' claims. storage:
+    changes of claims that the scheduler does not have yet.
     """
 
     refused: tuple[tuple[str, str], ...]

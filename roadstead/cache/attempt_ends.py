@@ -1,7 +1,7 @@
-"""AttemptEnds: how schedulers' attempts end at the cache.
+"""AttemptEnds: ends schedulers' attempts at the cache.
 
-forgotten, expired ──► claims that the attempt alone held are free ──► changes are sent
-                  └──► the pod was deleted meanwhile: its room is reported to the queue
+forgotten, expired ──► claims bound only for the attempt are released ──► changes are sent
+                  └──► if the pod was deleted meanwhile, its resources are reported to the queue
 confirmed ──► the claims stay bound
 """
 
@@ -16,22 +16,22 @@ from roadstead.facts.pod import Pod, identity_of
 
 
 class AttemptEnds:
-    """Ends attempts, and sends what that changes."""
+    """Ends attempts, and sends the resulting changes."""
 
     def __init__(self, state: ClusterState, changes: Changes) -> None:
         self._core, self._volumes = state.core, state.volumes
         self._pods_known, self._changes = state.pods_known, changes
 
     def forget(self, attempts: Sequence[tuple[str, str]]) -> None:
-        """End assumptions, given as (uid, token), and free the claims that they alone held."""
+        """End assumptions, given as (uid, token), and release claims bound only for them."""
         answer = self._core.forget(attempts)
         self._changes.send(answer.deltas)
-        # One that was deleted while it was assumed is not there, and its claims are free again.
+        # A refused pod without a node was deleted while it was assumed: release its claims too.
         kept = {each.uid for each in answer.refused if self._core.node_of(each.uid) is not None}
         self.free([uid for uid, _ in attempts if uid not in kept])
 
     def free(self, uids: Sequence[str]) -> None:
-        """Free the claims that ended attempts alone held."""
+        """Release the claims that were bound only for ended attempts of these pods."""
         known = len(self._volumes.log)
         self._volumes.forget(uids)
         self._changes.send_storage(self._volumes.log[known:])
@@ -48,7 +48,7 @@ class AttemptEnds:
             self._volumes.ledger.confirm(uid)
 
     def resolve(self, answers: Sequence[BinderAnswer]) -> list[BinderAnswer]:
-        """End attempts as the binder answered; the answers that did not come too late."""
+        """End attempts as the binder answered; return the answers that were not too late."""
         answer = self._core.resolve(answers)
         self._changes.send(answer.deltas)
         late = {each.uid for each in answer.refused}
@@ -63,7 +63,7 @@ class AttemptEnds:
         return applied
 
     def of_earlier_lives(self, owner: str, epoch: int) -> list[tuple[str, str]]:
-        """(uid, token) of the pods that a scheduler assumed before this epoch."""
+        """Return (uid, token) of the pods that a scheduler assumed before this epoch."""
         return [
             (each.uid, each.token)
             for each in self._core.unconfirmed()
@@ -71,8 +71,7 @@ class AttemptEnds:
         ]
 
     def orphaned_claims(self, owner: str, epoch: int) -> list[str]:
-        """Pods that hold claims and were removed while a scheduler assumed them before this
-        epoch."""
+        """Return removed pods with claims that a scheduler had assumed before this epoch."""
         core = self._core
         return [
             uid
@@ -81,8 +80,10 @@ class AttemptEnds:
         ]
 
     def end_claims(self, uids: Iterable[str], committed: set[str]) -> None:
-        """Pods are gone: their claims stay bound where commits bound all of them. committed: keys
-        of claims."""
+        """Release the claims of removed pods, except of those whose claims were all committed.
+
+        committed: keys of claims that commits bound.
+        """
         for uid in uids:
             if committed.issuperset(self._volumes.ledger.held(uid)):
                 self._volumes.ledger.confirm(uid)
@@ -90,11 +91,11 @@ class AttemptEnds:
                 self.free([uid])
 
     def pod(self, uid: str) -> Pod:
-        """A pod that is counted, or was. KeyError for any other."""
+        """Return a pod that is or was counted. KeyError for any other."""
         return identity_of(uid, self._core.key_of(uid)), self._core.facts_of(uid)
 
     def deleted(self, uids: Iterable[str]) -> list[Pod]:
-        """Which of these are counted though they are gone: the queue does not know them."""
+        """Return the pods that were deleted but are still counted; the queue has removed them."""
         is_gone, node_of = self._pods_known.is_gone, self._core.node_of
         return [self.pod(uid) for uid in uids if is_gone(uid) and node_of(uid) is not None]
 

@@ -1,4 +1,4 @@
-"""CacheStore: the cache's records of pods, and what can be read of them."""
+"""CacheStore: the cache's records of pods, and functions that read them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from roadstead.pod_store import PodStore
 
 
 class CacheStore:
-    """The pods that are counted, and the last that were."""
+    """The counted pods, and the last ones that were counted."""
 
     def __init__(self, store: NodeStore, settings: CacheSettings | None = None) -> None:
         self.settings = settings or CacheSettings()
@@ -36,39 +36,39 @@ class CacheStore:
 
     @property
     def version(self) -> int:
-        """The version of the last delta; it only grows (I7)."""
+        """The version of the last delta; it only increases (I7)."""
         return self.placements.version
 
     def state_of(self, uid: str) -> PodState:
-        """A pod's state; INITIAL for one that the cache does not know (any more)."""
+        """Return a pod's state; INITIAL for an unknown or forgotten pod."""
         return self.pods.state_of(uid)
 
     def node_of(self, uid: str) -> str | None:
-        """The node on which a pod is counted (or kept aside); None if it is not."""
+        """Return the node on which a pod is counted or kept aside; None if it is neither."""
         return self.placements.node_of(uid)
 
     def key_of(self, uid: str) -> str:
-        """namespace/name of a pod that is counted, or was; its UID for any other."""
+        """Return namespace/name of a pod that is or was counted; its UID for any other."""
         record = self.pods.find(uid)
         return uid if record is None else record.key
 
     def token_of(self, uid: str) -> str:
-        """The attempt by which a pod is, or was, assumed; "" for one that never was."""
+        """Return the token of a pod's last assumption; "" if it was never assumed."""
         return record.token if (record := self.pods.find(uid)) else ""
 
     def facts_of(self, uid: str) -> PodFacts:
-        """The facts of a pod that is counted, or was. KeyError for any other."""
+        """Return the facts of a pod that is or was counted. KeyError for any other."""
         record = self.pods.find(uid)
         if record is None:
             raise KeyError(uid)
         return record.facts
 
     def unconfirmed(self) -> list[PodRecord]:
-        """Assumed pods, in the order in which they came; not to be changed."""
+        """Return the unconfirmed pods in the order of their assumption; do not change them."""
         return [record for record in self.pods.here.values() if record.state in UNCONFIRMED]
 
     def placement_of(self, uid: str) -> Placement:
-        """A counted pod as the cluster would show it. KeyError for a pod that is not counted."""
+        """Return the placement of a counted pod. KeyError for a pod that is not counted."""
         record = self.pods.here[uid]
         return Placement(uid, record.key, record.facts, record.node_name)
 
@@ -85,5 +85,5 @@ class CacheStore:
         )
 
     def snapshot(self) -> list[Delta]:
-        """All that is counted, as deltas of the current version: what a new worker starts from."""
+        """Return nodes and counted pods as deltas of the current version, for a new worker."""
         return self.placements.snapshot()

@@ -1,4 +1,4 @@
-"""Changes: the interface through which the cache passes on what changes, in order.
+"""Changes: the interface to which the cache sends all changes, in order.
 
 `actors/cache/stream.py` numbers changes and sends them to all schedulers and workers; a run in one
 process may apply them to its node table at once.
@@ -16,24 +16,23 @@ from roadstead.storage import StorageChange
 
 
 class Changes(Protocol):
-    """Receives each change once, after the state of the cache has it. Sequences may be empty.
+    """Receives each change once, after the cache has applied it. Sequences may be empty.
 
-    A method may raise RoadsteadError where nobody can receive changes any more; what the cache
-    changed stays changed.
+    A method may raise RoadsteadError if there is no receiver left; the cache keeps the change.
     """
 
     def send(self, deltas: Sequence[Delta]) -> None:
-        """Nodes, pods and nominations changed."""
+        """Send changes of nodes, pods and nominations."""
         ...
 
     def send_nodes(self, nodes: NodeList) -> None:
-        """Nodes were added, of which nothing was known; they are the last of the table."""
+        """Send new nodes; they are the last rows of the table."""
         ...
 
     def send_storage(self, changes: Sequence[StorageChange]) -> None:
-        """Claims and volumes changed."""
+        """Send changes of claims and volumes."""
         ...
 
     def send_versions(self, rows: Sequence[RowVersion]) -> None:
-        """Rows have new versions, which count all changes sent before."""
+        """Send new versions of rows, which include all changes sent before."""
         ...

@@ -1,4 +1,4 @@
-"""CacheCore: what is on which node, the pods of which a scheduler only assumes it included.
+"""CacheCore: nodes and the pods on them, including pods that schedulers only assume.
 
 States, arrows and rules: the diagram in `roadstead.cache`.
 """
@@ -33,14 +33,14 @@ _OVER = unresolvable("the attempt was forgotten before this copy of it came")
 
 
 class CacheCore(CacheStore):
-    """Pods by state over a node store that it alone changes. The store starts empty."""
+    """State machine of counted pods; only it changes its node store, which starts empty."""
 
     def assume(self, batch: Sequence[Assumption], now_s: float) -> CacheAnswer:
         """Count pods on nodes ahead of their commit.
 
-        Refused, pod by pod: one that is assumed by another attempt or added already (its scheduler
-        lost a race), and a late copy of an attempt that was forgotten meanwhile. The same
-        assumption again changes nothing.
+        Refused, pod by pod: a pod that another attempt assumed or that is added (the scheduler lost
+        a race), and a late copy of an assumption that was forgotten. An equal assumption changes
+        nothing.
         """
         deltas: list[Delta] = []
         refused: list[Refusal] = []
@@ -49,6 +49,7 @@ class CacheCore(CacheStore):
         for item in batch:
             uid = item.uid
             if uid in news:
+                # Count the earlier items first, so that this one is checked against them.
                 deltas += self._count(news.values(), now_s)
                 news = {}
             record = here.get(uid) or ended.get(uid)
@@ -65,10 +66,10 @@ class CacheCore(CacheStore):
         return CacheAnswer(tuple(deltas), tuple(refused))
 
     def forget(self, batch: Sequence[tuple[str, str]]) -> CacheAnswer:
-        """Undo assumptions, given as (uid, token); rows are as if they had never been (I5).
+        """Undo assumptions, given as (uid, token); each frees exactly what it used (I5).
 
-        A pod that the cache does not hold is forgotten already. Refused: one that is confirmed, or
-        assumed by another attempt.
+        A pod that is not counted is ignored. Refused: a pod that is confirmed, or assumed by
+        another attempt.
         """
         deltas: list[Delta] = []
         refused: list[Refusal] = []
@@ -85,9 +86,9 @@ class CacheCore(CacheStore):
         return CacheAnswer(tuple(deltas), tuple(refused))
 
     def finish_binding(self, batch: Sequence[tuple[str, str]], now_s: float) -> CacheAnswer:
-        """The binder has these (uid, token): from now they have `bind_s` to be confirmed.
+        """Set the deadlines of attempts (uid, token) that were sent to the binder to `bind_s`.
 
-        Pods that are confirmed or gone already are left alone; refused: another attempt's.
+        Pods that are confirmed or not counted are ignored; pods of another attempt are refused.
         """
         refused: list[Refusal] = []
         finished: dict[str, PodRecord] = {}
@@ -103,9 +104,9 @@ class CacheCore(CacheStore):
         return CacheAnswer(refused=tuple(refused))
 
     def confirm(self, batch: Sequence[Placement]) -> list[Delta]:
-        """The cluster shows pods on nodes: they are Added, wherever they were assumed.
+        """Add pods that the cluster shows on nodes, wherever they were assumed.
 
-        The same placement again changes nothing; other facts on the same node are an update.
+        An equal placement changes nothing; different facts on the same node are an update.
         Raises IllegalTransitionError, with nothing changed, for an added pod on another node (I3).
         """
         self._check_no_move(batch)
@@ -121,26 +122,26 @@ class CacheCore(CacheStore):
         return deltas
 
     def confirm_assumed(self, uids: Iterable[str]) -> None:
-        """The cluster shows pods as they are counted here; others are left alone."""
+        """Add assumed pods on the nodes where they are counted; ignore other pods."""
         records = (self.pods.here.get(uid) for uid in dict.fromkeys(uids))
         self._go_all([r for r in records if r is not None and r.state in UNCONFIRMED], PodEvent.ADD)
 
     def update_pod(self, uid: str, facts: PodFacts, node_name: str) -> list[Delta]:
-        """A pod on a node changed; one that is assumed or expired is confirmed by that.
+        """Change a pod on a node; an assumed or expired pod is confirmed by that.
 
-        Raises IllegalTransitionError, with nothing changed, for an unknown or deleted pod and for
-        an added one on another node.
+        Raises IllegalTransitionError, with nothing changed, for an unknown or deleted pod, and for
+        an added pod on another node.
         """
         record = self.pods.known(uid, PodEvent.UPDATE)
         self._check_no_move([Placement(uid, record.key, facts, node_name)])
         return self._added(record, PodEvent.UPDATE, node_name, facts)
 
     def remove_pods(self, uids: Sequence[str]) -> list[Delta]:
-        """Pods are gone from the cluster, assumed ones included; told twice, nothing changes.
+        """Remove pods that were deleted, also assumed ones; removed pods stay removed.
 
-        Raises IllegalTransitionError, with nothing changed, for a pod that was never there.
+        Raises IllegalTransitionError, with nothing changed, for an unknown pod.
         """
-        # Whoever is known may be removed, so that nothing raises once something is changed.
+        # Look all pods up first: every known pod may be removed, so nothing raises after a change.
         records = [self.pods.known(uid, PodEvent.REMOVE) for uid in dict.fromkeys(uids)]
         deltas: list[Delta] = []
         for record in records:
@@ -154,10 +155,10 @@ class CacheCore(CacheStore):
     def nominate(
         self, uid: str, node_name: str, facts: PodFacts, *, preempts: bool = False
     ) -> list[Delta]:
-        """A pod that waits is nominated to a node, or to none any more (""); told twice: nothing.
+        """Nominate a waiting pod to a node, or to none (""). No delta if nothing changes.
 
-        preempts: it made room there, so that pods of lower priority lose their nominations to that
-        node. A pod that is counted has no nomination.
+        preempts: it has victims there, and pods of lower priority lose their nominations to that
+        node. A counted pod has no nomination.
         """
         placements = self.placements
         if not node_name:
@@ -166,11 +167,11 @@ class CacheCore(CacheStore):
         return lower + placements.nominate(uid, node_name, facts)
 
     def withdraw(self, uids: Iterable[str]) -> list[Delta]:
-        """Pods are nominated to no node any more; nothing changes for those that were not."""
+        """End the nominations of pods; nothing changes for pods without one."""
         return [delta for uid in uids for delta in self.placements.withdraw(uid)]
 
     def expire(self, now_s: float) -> list[AskBinder]:
-        """Assumptions whose time is over: ask the binder first (I6); `resolve` ends them."""
+        """Return commands to ask the binder about assumptions past their deadline (I6)."""
         asks: list[AskBinder] = []
         while (record := self._deadlines.first()) is not None and record.deadline_s <= now_s:
             self._go(record, PodEvent.ASK, now_s + self.settings.ask_again_s)
@@ -178,9 +179,9 @@ class CacheCore(CacheStore):
         return asks
 
     def resolve(self, words: Iterable[BinderAnswer]) -> CacheAnswer:
-        """The binder's words on what `expire` asked: bound confirms the pod, None expires it.
+        """Apply the binder's answers to `expire`: confirm a bound pod, expire any other.
 
-        Refused, with nothing changed: a word on a pod or an attempt that is no longer asked about.
+        Refused, with nothing changed: an answer on a pod or an attempt that is no longer ASKED.
         """
         deltas: list[Delta] = []
         refused: list[Refusal] = []
@@ -197,31 +198,31 @@ class CacheCore(CacheStore):
         return CacheAnswer(tuple(deltas), tuple(refused))
 
     def add_node(self, facts: NodeFacts) -> list[Delta]:
-        """A node appears, and with it the pods that were on it before; a known one is updated."""
+        """Add a node, and count the pods that are on it already; update a known node."""
         return self.placements.add_node(facts)
 
     def add_nodes(self, nodes: NodeList) -> bool:
-        """Nodes appear at once, where nothing is known of any; whether they did."""
+        """Add nodes in one step if all are new (`are_strangers`); return whether they were."""
         if not self.placements.are_strangers(nodes):
             return False
         self.placements.add_nodes(nodes)
         return True
 
     def update_node(self, facts: NodeFacts) -> list[Delta]:
-        """A node's own facts change; an unknown one is added."""
+        """Change the facts of a node; add an unknown node."""
         return self.placements.update_node(facts)
 
     def remove_node(self, name: str) -> list[Delta]:
-        """A node disappears; its pods are kept aside until they are removed or it comes back.
+        """Remove a node; its pods are kept aside until they are removed or it is added again.
 
-        Raises IllegalTransitionError for a node that is not there (upstream: an error).
+        Raises IllegalTransitionError for an unknown node (upstream: an error).
         """
         if name not in self.placements.nodes:
             raise IllegalTransitionError(f"cache: node {name}: remove is not allowed: not there")
         return self.placements.remove_node(name)
 
     def rebuild(self, store: NodeStore) -> CacheCore:
-        """A cache made anew, on an empty store, from what is known of nodes and pods."""
+        """Return a new cache with the same nodes and pods, built on an empty store."""
         fresh = CacheCore(store, self.settings)
         for facts in self.placements.nodes.values():
             fresh.add_node(facts)
@@ -235,10 +236,10 @@ class CacheCore(CacheStore):
         return fresh
 
     def compare(self, other: CacheCore) -> list[str]:
-        """What two caches say differently, one line each; empty when they agree.
+        """Return the differences between two caches, one line each; empty if they are equal.
 
-        The way of the comparer of pkg/scheduler/backend/cache/debugger; who only assumes a pod
-        and who has it confirmed differ.
+        As the comparer of pkg/scheduler/backend/cache/debugger; an assumed and a confirmed pod
+        differ.
         """
         found = self.placements.compare(other.placements)
         here, there = self.pods.here, other.pods.here
@@ -268,7 +269,7 @@ class CacheCore(CacheStore):
     def _go_all(
         self, records: Sequence[PodRecord], event: PodEvent, deadline_s: float = 0.0
     ) -> None:
-        """The one mutator of states: deadlines follow; placements do not."""
+        """Apply an event to records, and update deadlines, but not placements."""
         begun: list[PodRecord] = []
         for moved in self.pods.go_all(records, event):
             if moved.was in UNCONFIRMED:
@@ -278,13 +279,13 @@ class CacheCore(CacheStore):
         self._deadlines.put(begun, deadline_s)
 
     def _over(self, uid: str, token: str) -> None:
-        """An attempt has ended: a copy of its assumption may still be on its way."""
+        """Remember an ended attempt: a late copy of its assumption may still be received."""
         self._forgotten[uid, token] = None
         if len(self._forgotten) > self.settings.max_gone_remembered:
             self._forgotten.popitem(last=False)
 
     def _count(self, pods: Iterable[PodRecord], now_s: float) -> list[Delta]:
-        """Assumes pods of which nothing forbids it."""
+        """Assume pods that were checked by `assume`."""
         records = list(pods)
         self.pods.continue_stories(records)
         self._go_all(records, PodEvent.ASSUME, now_s + self.settings.assume_s)
@@ -301,7 +302,7 @@ class CacheCore(CacheStore):
         return place(record.uid, node_name, facts)
 
     def _check_no_move(self, batch: Sequence[Placement]) -> None:
-        """A pod that is added stays on its node (I3); also within one batch."""
+        """Raise if an added pod would move to another node (I3), also within one batch."""
         nodes: dict[str, str] = {}
         for item in batch:
             record = self.pods.here.get(item.uid)

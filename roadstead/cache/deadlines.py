@@ -1,9 +1,10 @@
-"""When assumptions are over: records that came to a deadline together are kept together.
+"""Deadlines of assumptions: a heap of groups of records with lazy deletion.
 
     put(records, deadline) ──► first() ──► the record whose deadline is first
-          take(record): its ticket is forgotten; it is dropped when its group comes up
+          take(records): deletes their tickets; records are dropped when their group is the first
 
-Most assumptions end long before their deadline: of each only a ticket is written and taken back.
+The records of one `put` are one group. Most assumptions end long before their deadline, so adding
+and removing a record only writes and deletes its ticket.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _Group = tuple[float, int, deque[PodRecord]]
 
 
 class Deadlines:
-    """Records by deadline, those of one deadline in the order in which they came."""
+    """Records by deadline; those of one deadline in the order in which they were put."""
 
     def __init__(self) -> None:
         self._groups: list[_Group] = []
@@ -35,7 +36,7 @@ class Deadlines:
         return iter(self._ticket_of)
 
     def put(self, records: Sequence[PodRecord], deadline_s: float) -> None:
-        """Records, each once and none of them here, get a deadline."""
+        """Set the deadline of distinct records that have none."""
         if not records:
             return
         self._tickets += 1
@@ -45,13 +46,13 @@ class Deadlines:
         heapq.heappush(self._groups, (deadline_s, self._tickets, deque(records)))
 
     def take(self, records: Sequence[PodRecord]) -> None:
-        """Records that are here have no deadline any more."""
+        """Remove the deadlines of records. KeyError if one has none."""
         for record in records:
             del self._ticket_of[record.uid]
         self._drop_dead()
 
     def first(self) -> PodRecord | None:
-        """The record whose deadline is first, left in place; None where there is none."""
+        """Return the record with the first deadline without removing it; None if there is none."""
         return self._groups[0][2][0] if self._groups else None
 
     def _drop_dead(self) -> None:

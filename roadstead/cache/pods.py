@@ -1,4 +1,4 @@
-"""What the cache keeps of a pod, what it is told, and what it answers."""
+"""Types of the cache: its record of a pod, transition table, arguments and results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roadstead.transitions import History, TransitionTable
 
 
 class PodState(StrEnum):
-    """ASSUMED, ASKED and ADDED pods are counted on their node; the others are not."""
+    """State of a pod. ASSUMED, ASKED and ADDED pods are counted on their node; others are not."""
 
     INITIAL = "initial"
     ASSUMED = "assumed"
@@ -75,7 +75,7 @@ class CacheSettings:
     """Durations after which the binder is asked about an assumption, and bounds.
 
     assume_s: from assume, while the pod waits for Permit and PreBind. bind_s: from finish_binding.
-    ask_again_s: from an ask that was not answered.
+    ask_again_s: from an unanswered question to the binder.
     """
 
     assume_s: float = 900.0
@@ -85,7 +85,7 @@ class CacheSettings:
 
 
 class Assumption(NamedTuple):
-    """A scheduler counts the pod on a node ahead of its commit; `token` names the attempt."""
+    """A scheduler's request to count a pod before its commit; `token` names the attempt."""
 
     uid: str
     key: str
@@ -106,7 +106,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class AskBinder:
-    """Effect: ask the binder what became of this attempt, and hand its word to `resolve`."""
+    """Command: ask the binder for the result of this attempt, and pass its answer to `resolve`."""
 
     uid: str
     key: str
@@ -116,7 +116,7 @@ class AskBinder:
 
 @dataclass(frozen=True, slots=True)
 class BinderAnswer:
-    """The binder's word on an attempt: the node the pod is bound to, or None if it is not."""
+    """The binder's answer on an attempt: the node that the pod is bound to, None if not bound."""
 
     uid: str
     token: str
@@ -133,7 +133,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class CacheAnswer:
-    """The deltas of what was done, and what was refused."""
+    """The deltas of the applied items, and the refused items."""
 
     deltas: tuple[Delta, ...] = ()
     refused: tuple[Refusal, ...] = ()
@@ -150,7 +150,7 @@ class CacheCounts:
 
 @dataclass(slots=True, eq=False)
 class PodRecord:
-    """The cache's own record; facts and node are those of the placement while it is counted."""
+    """The cache's record of a pod; while it is counted, facts and node are of its placement."""
 
     uid: str
     key: str

@@ -1,11 +1,11 @@
-"""Versions of nodes' rows on their way: from the binder's answers over the cache to all schedulers.
+"""KnownVersions: versions of rows, from the binder's answers through the cache to all schedulers.
 
     binder ── answer ──► scheduler ── Settle ──► cache ── delta ──► every scheduler ─┐
        ▲                                                                             │
        └──────────────────────────────── bind ───────────────────────────────────────┘
 
-What a version is, and why a scheduler that has one has all that it counts, is in
-`roadstead.binder.rows` and docs/decisions/0015-versions-are-record-numbers.md.
+`roadstead.binder.rows` and docs/decisions/0015-versions-are-record-numbers.md define versions, and
+say why a scheduler that has a version also has all changes that it includes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ RowVersion = tuple[str, int]
 
 
 class KnownVersions:
-    """The newest version of each row that was told; nothing where only fit matters."""
+    """The newest known version of each row; empty unless the run has `conflicts: version`."""
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
 
     def take(self, told: Iterable[RowVersion]) -> list[RowVersion]:
-        """Takes what is told; what of it is news."""
+        """Record versions; return those that are newer than the known ones."""
         news = {}
         for node_name, version in told:
             if version > self._known.get(node_name, 0):
@@ -31,10 +31,10 @@ class KnownVersions:
         return list(news.items())
 
     def among(self, node_names: Iterable[str]) -> list[RowVersion]:
-        """What is known of some nodes."""
+        """Return the known versions of some nodes."""
         known = self._known
         return [(name, known[name]) for name in node_names if name in known]
 
     def drop(self, node_name: str) -> None:
-        """A node is gone."""
+        """Forget the version of a removed node."""
         self._known.pop(node_name, None)

@@ -1,11 +1,11 @@
-"""SchedulerCache: the cluster as schedulers see it: bound pods, and those about to be bound.
+"""SchedulerCache: the cluster as schedulers see it: nodes, bound and assumed pods, claims.
 
-    nodes and pods come, change, go ──┐
+    add, change, remove nodes, pods ──┐
     assume ──► nominate ──► settle ───┼──► ClusterState ──► Changes: deltas, nodes, claims, versions
-    expire ──► (ask the binder) ──► resolve      └──► returned: pods whose room is free again
+    expire ──► (ask the binder) ──► resolve      └──► returned: pods whose resources are free again
 
-What the queue must learn is returned: pods that left their nodes without their scheduler's doing.
-Follows pkg/scheduler/backend/cache of upstream, with claims and nominations beside the pods.
+Pods that left their nodes without an action of their scheduler are returned; the caller reports
+them to the queue. Follows pkg/scheduler/backend/cache of upstream, with claims and nominations.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ _NO_VOLUMES = "the volumes of its claims are taken"
 
 @dataclass(frozen=True, slots=True)
 class AssumeOutcome:
-    """refused: (token, why). bound: what the claims of the others are bound to, where they have
-    claims to bind."""
+    """Result of `assume`. refused: (token, reason). bound: bindings of the other pods' claims."""
 
     refused: tuple[tuple[str, str], ...]
     bound: tuple[BoundVolumes, ...]
@@ -40,18 +39,21 @@ class AssumeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ResolveOutcome:
-    """late: how many pods' attempts ended before the binder's answer came. freed: pods whose
-    assumptions expired."""
+    """Result of `resolve`.
+
+    late: number of answers on attempts that had ended before. freed: pods whose assumptions
+    expired.
+    """
 
     late: int
     freed: tuple[Pod, ...]
 
 
 class SchedulerCache:
-    """Changes the state of a cluster, and sends what changed to `changes`, in order.
+    """Changes the state of a cluster, and sends each change to `changes`, in order.
 
-    Every call may come twice, or late: what is known already is not sent again, and what is older
-    than a removal or change with a higher revision is left out. A revision of 0 is not counted.
+    Every call may be repeated or late: nothing is sent twice, and objects with a removal or change
+    of a higher revision are skipped. Revision 0 means that the sender does not count revisions.
     """
 
     def __init__(self, state: ClusterState, changes: Changes) -> None:
@@ -62,7 +64,7 @@ class SchedulerCache:
     # Nodes and pods of the cluster.
 
     def add_nodes(self, nodes: NodeList, revision: int = 0) -> None:
-        """Add nodes, or change known ones; the first nodes decide which partition each zone has."""
+        """Add nodes, or change known ones; the first nodes determine the partition of each zone."""
         state, core = self.state, self._core
         news = newer_nodes(nodes, revision, state.nodes_known)
         is_first = not core.placements.store.node_names()
@@ -111,7 +113,7 @@ class SchedulerCache:
         self._changes.send(self._core.confirm(placements))
 
     def update_running(self, pods: Iterable[Pod], nodes: Iterable[str], revision: int = 0) -> None:
-        """Change pods on their nodes; one that was evicted meanwhile does not come again."""
+        """Change pods on their nodes; pods that are no longer there are not added again."""
         deltas: list[Delta] = []
         for (identity, facts), node_name in zip(pods, nodes, strict=True):
             is_there = self._core.node_of(identity.uid) == node_name
@@ -120,7 +122,7 @@ class SchedulerCache:
         self._changes.send(deltas)
 
     def remove_pods(self, uids: Iterable[str], revision: int = 0) -> None:
-        """Remove pods: those that are counted, or nominated, are so no more."""
+        """Remove pods from the counts and the nominations."""
         uids = self.state.pods_known.leaves(uids, revision)
         here = [uid for uid in uids if self._core.node_of(uid) is not None]
         self._changes.send([*self._core.remove_pods(here), *self._core.withdraw(uids)])
@@ -132,7 +134,8 @@ class SchedulerCache:
     ) -> AssumeOutcome:
         """Count pods on nodes ahead of their commits, and bind their claims.
 
-        bind_next: those that are taken are about to be bound, as by `finish` of `settle`.
+        bind_next: the scheduler sends the assumed pods to the binder at once, so `finish` of
+        `settle` applies to them.
         """
         answer = self._core.assume(assumptions, now_s)
         self._changes.send(answer.deltas)
@@ -143,7 +146,8 @@ class SchedulerCache:
             [each for each in assumptions if each.facts.volumes and each.token not in tokens]
         )
         self._attempts.forget([(each.uid, each.token) for each in without])
-        # Assumed before, and deleted meanwhile: nobody will ask to forget it.
+        # A refused pod without a node was assumed and deleted before: its scheduler will not send
+        # a forget, so its claims are released here.
         self._attempts.free(
             [each.uid for each in answer.refused if self._core.node_of(each.uid) is None]
         )
@@ -157,7 +161,7 @@ class SchedulerCache:
     def _bind_claims(
         self, assumed: Sequence[Assumption]
     ) -> tuple[list[BoundVolumes], list[Assumption]]:
-        """Bind claims of assumed pods; (what each is bound to, pods whose claims cannot be)."""
+        """Bind claims of assumed pods; return (bindings, pods whose claims cannot be bound)."""
         bound, without = [], []
         known = len(self._volumes.log)
         for each in assumed:
@@ -178,18 +182,19 @@ class SchedulerCache:
         rows: Iterable[RowVersion],
         now_s: float,
     ) -> list[Pod]:
-        """End assumptions: forgotten, or finished, each (uid, token), and confirmed, by UID.
+        """Forget assumptions, finish or confirm their binding, and record versions of rows.
 
-        rows: versions that the binder answered. Returned: forgotten pods that were deleted before.
+        forget, finish: (uid, token). confirm: UIDs. rows: from the binder's answers. Returned:
+        forgotten pods that were deleted before.
         """
         freed = self._attempts.deleted(uid for uid, _ in forget)
         self._attempts.forget(forget)
         self._core.finish_binding(finish, now_s)
-        # One that was evicted meanwhile is counted no more, and stays so.
+        # A pod that was evicted before its confirmation is not counted again.
         self._core.confirm_assumed(confirm)
         for uid in confirm:
             self._volumes.ledger.confirm(uid)
-        # Of a node that is away nothing is noted: it must be news when that is there again.
+        # Skip versions of removed nodes: they must be sent if the node is added again.
         here = (each for each in rows if each[0] in self._core.placements.nodes)
         self._changes.send_versions(self.state.versions.take(here))
         return freed
@@ -201,9 +206,9 @@ class SchedulerCache:
         preempts: Iterable[bool],
         gone: Iterable[str] = (),
     ) -> None:
-        """Nominate pods that wait to nodes, or to none any more ("").
+        """Nominate waiting pods to nodes, or to none ("").
 
-        preempts: for each pod, whether others were evicted for it. gone: UIDs of those others.
+        preempts: for each pod, whether there are victims. gone: UIDs of the evicted victims.
         """
         here = [uid for uid in gone if self._core.state_of(uid) is not PodState.INITIAL]
         deltas = self._core.remove_pods(here)
@@ -214,12 +219,12 @@ class SchedulerCache:
         self._changes.send(deltas)
 
     def expire(self, now_s: float) -> list[AskBinder]:
-        """Assumptions whose time is over: ask the binder, then `resolve` (I6)."""
+        """Return commands to ask the binder; pass its answers to `resolve` (I6)."""
         return self._core.expire(now_s)
 
     def resolve(self, answers: Sequence[BinderAnswer]) -> ResolveOutcome:
-        """End attempts as the binder answered."""
-        # Before: who is gone may be forgotten at once, where many expire together.
+        """Confirm or expire assumptions according to the binder's answers."""
+        # Read the pods first: if many expire at once, the store may forget some of them.
         counted = [each.uid for each in answers if self._core.node_of(each.uid) is not None]
         pods = {uid: self._attempts.pod(uid) for uid in counted}
         applied = self._attempts.resolve(answers)
@@ -227,17 +232,16 @@ class SchedulerCache:
         freed = tuple(pods[each.uid] for each in applied if each.node_name is None)
         return ResolveOutcome(len(late), freed)
 
-    # Schedulers that were replaced. epoch: of the present life of `owner`.
+    # Schedulers that were replaced. epoch: of the current incarnation of `owner`.
 
     def assumed_by(self, owner: str, epoch: int) -> list[str]:
-        """Pods that a scheduler assumed before this epoch."""
+        """Return the UIDs of the pods that a scheduler assumed before this epoch."""
         return [uid for uid, _ in self._attempts.of_earlier_lives(owner, epoch)]
 
     def end_owner(self, owner: str, epoch: int, nodes: Mapping[str, str | None]) -> list[Pod]:
-        """End a scheduler's attempts of before this epoch: confirm those that are bound, forget
-        the others.
+        """End a scheduler's attempts from before this epoch: confirm bound pods, forget others.
 
-        nodes: pods that are bound, by UID. Returned: forgotten pods that were deleted before.
+        nodes: node of each bound pod, by UID. Returned: forgotten pods that were deleted before.
         """
         orphans = self._attempts.of_earlier_lives(owner, epoch)
         bound = {uid: node for uid, _ in orphans if (node := nodes.get(uid))}
@@ -248,18 +252,17 @@ class SchedulerCache:
         return freed
 
     def orphaned_claims(self, owner: str, epoch: int) -> list[str]:
-        """Pods that hold claims and were removed while a scheduler assumed them before this
-        epoch."""
+        """Return removed pods whose claims earlier incarnations of a scheduler left bound."""
         return self._attempts.orphaned_claims(owner, epoch)
 
     def end_claims(self, owner: str, epoch: int, committed: set[str]) -> None:
         """End `orphaned_claims`. committed: keys of claims that commits bound; they stay bound."""
         self._attempts.end_claims(self.orphaned_claims(owner, epoch), committed)
 
-    # A cache that begins, and one made anew.
+    # Recovery and self-check.
 
     def load_storage(self, changes: Sequence[StorageChange]) -> None:
-        """Apply what commits changed of claims before this cache began."""
+        """Apply changes of claims by commits from before this cache was created."""
         if not self._volumes.log:
             self._volumes.take(changes)
             self._changes.send_storage(changes)
@@ -267,12 +270,12 @@ class SchedulerCache:
     def learn_revisions(
         self, nodes: Iterable[tuple[str, int]], pods: Iterable[tuple[str, int]]
     ) -> None:
-        """What of nodes and pods is older than this, is no news."""
+        """Merge revisions of nodes and pods, so that messages of lower revisions are ignored."""
         self.state.nodes_known.learn(nodes)
         self.state.pods_known.learn(pods)
 
     def differences(self) -> list[str]:
-        """Differences from a cache made anew of what this one knows, one line each."""
+        """Return the differences from a cache rebuilt from this one's state, one line each."""
         store = TableStore()
         again = self._core.rebuild(store)
         return self._core.compare(again) + self.state.table.differences(store.table)

@@ -1,4 +1,4 @@
-"""ClusterState: all that the cache knows of the cluster. `SchedulerCache` alone changes it."""
+"""ClusterState: the cache's state of the cluster; only `SchedulerCache` changes it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from roadstead.revisions import Revisions
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """table: of the nodes in `core`. partitioning: node name → partition. versions: of rows.
-    nodes_known, pods_known: their revisions. started_s: pod UID → start time (seconds since 1970),
-    of pods that ran before.
+    """Nodes, pods, claims and their versions.
+
+    table: node table of `core`. partitioning: node name → partition. versions: of rows.
+    nodes_known, pods_known: their revisions. started_s: pod UID → start time (seconds since 1970)
+    of pods that were running before the run.
     """
 
     core: CacheCore
@@ -40,9 +42,9 @@ class ClusterState:
         *,
         partitions: int = 1,
     ) -> ClusterState:
-        """A cluster without nodes.
+        """Return the state of a cluster without nodes.
 
-        storage: its objects. binding: see `CacheVolumes`. partitions: of its nodes.
+        storage: its objects. binding: see `CacheVolumes`. partitions: number of node partitions.
         """
         store = TableStore()
         return ClusterState(

@@ -1,9 +1,9 @@
-"""Volumes of pods on their way: the cache's part.
+"""CacheVolumes: claims and volumes as bound by assumed pods.
 
-The cache binds a pod's claims when it assumes the pod, since it sees all schedulers. The changes go
-to all that hold nodes, in the stream of deltas, and back to the scheduler with the answer, numbered
-from 0; the bindings themselves go with the pod to the binder, which checks them against its own
-state.
+The cache binds a pod's claims when it assumes the pod, because all schedulers assume there. The
+changes, numbered from 0, are sent to all schedulers and workers in the stream of deltas, and to the
+scheduler in the answer. The bindings are sent with the pod to the binder, which checks them against
+its own state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from roadstead.storage.news import StorageNews
 
 
 class CacheVolumes:
-    """Claims and volumes as assumed. log: every change so far, in order.
+    """Claims and volumes, including bindings of assumed pods. log: all changes, in order.
 
     facts: the storage of the cluster. binding: scheduler names of the profiles whose pods bind
     claims.
@@ -30,7 +30,10 @@ class CacheVolumes:
         self._binding = binding
 
     def assume(self, uid: str, pod: PodFacts, node: NodeFacts | None) -> tuple[Binding, ...] | None:
-        """The bindings of a pod that is assumed on a node; None where there are none to be had."""
+        """Bind the claims of a pod on a node; return the bindings, None if that is impossible.
+
+        () without claims to bind, for a profile that binds none, and for an unknown node.
+        """
         if not pod.volumes or pod.scheduler_name not in self._binding or node is None:
             return ()
         reserved = self.ledger.assume(uid, pod, node)
@@ -40,16 +43,16 @@ class CacheVolumes:
         return reserved.bindings
 
     def forget(self, uids: Sequence[str]) -> None:
-        """Pods are not placed after all."""
+        """Undo the bindings of pods whose assumptions ended."""
         for uid in uids:
             self.log += self.ledger.forget(uid)
 
     def take(self, changes: Sequence[StorageChange]) -> None:
-        """What commits changed before this cache began."""
+        """Apply changes by commits from before this cache was created."""
         self.log += changes
         for change in changes:
             self.ledger.storage.apply(change)
 
     def news(self, known: int) -> StorageNews:
-        """What changed after the first `known` changes."""
+        """Return the changes after the first `known` ones."""
         return StorageNews(known, tuple(self.log[known:]))

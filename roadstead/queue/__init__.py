@@ -16,26 +16,24 @@ States and events, as `scripts/diagrams.py` draws them from `queue.queue_store.T
     DONE          ── delete ──► DELETED
     DELETED       (no event is allowed)
 
-NEW and DELETED pods are outside of the queue. `gate` in GATED: PreEnqueue was asked again and still
-refuses. A DONE pod is outside as well, and remembered for a while.
+NEW, DONE and DELETED pods are not in the queue; the last DONE pods are remembered. `gate` in GATED:
+PreEnqueue ran again and still refuses the pod.
 
-One mutator, `QueueStore.go`, takes a pod along an arrow of `queue_store.TABLE`; `QueueCore`
-decides which event it is. PreEnqueue is asked whenever a pod enters ACTIVE or BACKOFF, save from
-one to the other; a pod that is being deleted is gated without it, at the latest when it is leased.
-While a pod is gated its nomination holds no room. `conflict` and `expire` keep timestamp and
-arrival
-number: the pod is back at the head, that is, before every pod that it was before, and never ahead
-of a higher priority.
+Only `QueueStore.go` and `go_all` change states, by `queue_store.TABLE`; `QueueCore` chooses the
+event. PreEnqueue runs whenever a pod enters ACTIVE or BACKOFF, except between these two. A pod that
+is being deleted is gated without PreEnqueue, at the latest when it is leased. The nomination of a
+gated pod is not in effect. `conflict` and `expire` keep timestamp and arrival number, so the pod
+returns to the head of activeQ: before every pod that it preceded, never before a higher priority.
 
-Backoff grows with rejections, or with consecutive errors where there are any; a conflict or an
-expired lease is no fault of the pod and adds none. It ends with the window in which it would end.
-A pod that a plugin rejected is leased from BACKOFF while ACTIVE is empty; one whose attempt failed
-waits its time. What events mean is told by `EventRules` (for clusters: `roadstead.queue.rules`),
-and asked for whole classes of pods (`roadstead.queue.requeueing`).
+Backoff grows with the number of consecutive errors, or else of rejections; conflicts and expired
+leases do not count. It ends at the end of a window (`QueueSettings.backoff_window_s`). While ACTIVE
+is empty, pods in BACKOFF are leased if a plugin rejected them; pods whose attempt failed always
+wait until their backoff ends. `EventRules` decide which events help which pods (for clusters:
+`roadstead.queue.rules`), once for each class of pods (`roadstead.queue.requeueing`).
 
 Follows pkg/scheduler/backend/queue (scheduling_queue.go, active_queue.go, backoff_queue.go) of 1.34
-with SchedulerQueueingHints and SchedulerPopFromBackoffQ on; leases and the bound on pods are ours.
-Every call is deterministic; time is the argument `now_s`.
+with SchedulerQueueingHints and SchedulerPopFromBackoffQ on. Leases and the maximum number of pods
+are Roadstead's own. Every call is deterministic; time is the argument `now_s`.
 """
 
 from roadstead.queue.core import Among, QueueCore

@@ -46,9 +46,9 @@ _REPORTED = {
 
 
 class QueueCore(Generic[EventT]):
-    """All pods that wait, each in exactly one place.
+    """All pods that are not bound, each in exactly one place.
 
-    gate: PreEnqueue. rules: what events mean; by default any event brings any pod back.
+    gate: PreEnqueue. rules: which events help which pods; by default any event helps any pod.
     sort: QueueSort.
     """
 
@@ -71,10 +71,10 @@ class QueueCore(Generic[EventT]):
         self._epochs: dict[str, int] = {}
 
     def add(self, pods: Iterable[tuple[PodIdentity, PodFacts]], now_s: float) -> AddResult:
-        """Accept a batch; calling it again changes nothing.
+        """Add a batch of pods; a repeated call changes nothing.
 
-        A pod that is there with other facts is updated. Beyond `max_pods` living pods the rest is
-        refused, never dropped: the sender keeps it and comes again.
+        A pod of the queue whose facts differ is updated. Pods beyond `max_pods` are refused; the
+        sender keeps them and may send them again.
         """
         living, gone = self._store.pods.here, self._store.pods.ended
         accepted: dict[str, PodEntry[EventT]] = {}
@@ -102,16 +102,17 @@ class QueueCore(Generic[EventT]):
     def lease(
         self, owner: str, epoch: int, max_pods: int, now_s: float, profile: str = ""
     ) -> LeaseBatch:
-        """Lend the first pods of activeQ to `owner` for `lease_s` seconds; of one profile, if told.
+        """Lease the first pods of activeQ to `owner` for `lease_s` seconds.
 
-        Order: `roadstead.queue.lease_order`; where activeQ is empty, rejected pods that still back
-        off. A newer epoch of an owner ends its older leases; an older epoch is refused by the
-        status.
+        profile: whose pods; "" for all. Order: `roadstead.queue.lease_order`; if activeQ is empty,
+        rejected pods in backoffQ. A newer epoch of an owner ends its older leases; for an older
+        epoch the status is an error.
         """
         deadline_s = now_s + self.settings.lease_s
         if epoch < self._epochs.get(owner, epoch):
             why = unresolvable(f"{owner}: epoch {epoch} is over, {self._epochs[owner]} is current")
             return LeaseBatch(0, owner, epoch, deadline_s, status=why)
+        # A newer epoch means a new incarnation of the owner, which has no pods of older leases.
         self.revoke(owner, epoch, now_s)
         lease: Lease[EventT] | None = None
         pods: list[QueuedPod] = []
@@ -123,7 +124,7 @@ class QueueCore(Generic[EventT]):
         return LeaseBatch(lease_id, owner, epoch, deadline_s, tuple(pods))
 
     def renew(self, lease_id: int, now_s: float) -> Status:
-        """Push the deadline of a lease to `now_s + lease_s`; refused where the lease is over."""
+        """Extend a lease to `now_s + lease_s`; return an error status if it has ended."""
         lease = self._lease(lease_id)
         if lease is None:
             return unresolvable(f"lease {lease_id} is over")
@@ -131,10 +132,10 @@ class QueueCore(Generic[EventT]):
         return SUCCESS
 
     def done(self, lease_id: int, uids: Sequence[str]) -> LeaseAnswer:
-        """These pods are bound: they leave.
+        """Remove bound pods of a lease.
 
-        Raises IllegalTransitionError, with nothing changed, for a pod that is not in this lease or
-        of which the lease's owner has reported something else.
+        Raises IllegalTransitionError, with nothing changed, for a pod that was never in this lease
+        or for which the lease's owner sent a different report before.
         """
         lease = self._lease(lease_id)
         if lease is None:
@@ -145,10 +146,10 @@ class QueueCore(Generic[EventT]):
         return answer
 
     def requeue(self, lease_id: int, pods: Sequence[Requeue], now_s: float) -> LeaseAnswer:
-        """Give pods of a lease back.
+        """Return pods of a lease to the queue.
 
         CONFLICT: to the head of activeQ. UNSCHEDULABLE: to unschedulablePods, or to backoffQ or
-        activeQ where an event seen since the lease began may help (upstream's
+        activeQ if an event since the lease began may help (upstream's
         AddUnschedulableIfNotPresent); without `rejected_by` it counts as an error. ERROR: to
         backoffQ. Raises as `done` does.
         """
@@ -168,19 +169,19 @@ class QueueCore(Generic[EventT]):
         return answer
 
     def nominated(self, node_name: str) -> tuple[str, ...]:
-        """UIDs of the pods that are nominated to a node, in order of arrival."""
+        """Return the UIDs of the pods that are nominated to a node, in order of arrival."""
         return tuple(entry.uid for entry in self._nominator.nominated(node_name))
 
     def nominations(self) -> tuple[QueuedPod, ...]:
-        """The pods that are nominated to some node, in order of arrival."""
+        """Return the pods that are nominated to any node, in order of arrival; no gated ones."""
         return tuple(entry.view() for entry in self._nominator.all())
 
     def take_cleared(self) -> list[QueuedPod]:
-        """Pods whose nominations hold no room any more: lost to others, or the pods are gated."""
+        """Return pods whose nominations ended by preemption or gating, each once."""
         return self._requeueing.take_held_back()
 
     def take_released(self) -> list[QueuedPod]:
-        """Nominated pods that are gated no more."""
+        """Return nominated pods that are no longer gated, each once."""
         return self._requeueing.take_released()
 
     def update(
@@ -190,11 +191,11 @@ class QueueCore(Generic[EventT]):
         now_s: float,
         events: Sequence[EventT] | None = None,
     ) -> Status:
-        """A pending pod changed; an unknown one is added.
+        """Change a pending pod's facts; add an unknown pod.
 
-        events: what changed, for the hints; None lets any change of facts count as worth a retry.
-        A pod in flight keeps its lease and comes back with the new facts. A nomination that it was
-        given here stays, unless the new facts have another one (upstream's UpdateNominatedPod in
+        events: the changes, for the hints; with None any change of the facts is worth a retry. A
+        pod in flight keeps its lease and has the new facts when it returns. Its nomination is kept
+        unless the new facts have another one (upstream's UpdateNominatedPod in
         pkg/scheduler/backend/queue/nominator.go).
         """
         entry = self._store.pods.here.get(identity.uid)
@@ -204,7 +205,7 @@ class QueueCore(Generic[EventT]):
         return SUCCESS
 
     def delete(self, uids: Iterable[str]) -> tuple[str, ...]:
-        """These pods are gone from the cluster; answers those that were in the queue."""
+        """Remove pods that were deleted from the cluster; return those that were queued."""
         store, gone = self._store, list[str]()
         for uid in uids:
             entry = store.pods.find(uid)
@@ -214,7 +215,7 @@ class QueueCore(Generic[EventT]):
         return tuple(gone)
 
     def assigned(self, uids: Iterable[str]) -> tuple[str, ...]:
-        """The cluster shows these pods on nodes, whoever put them there; answers who left."""
+        """Remove pods that are on nodes, whoever bound them; return those that were queued."""
         gone: list[str] = []
         for uid in uids:
             if (entry := self._store.pods.here.get(uid)) is not None:
@@ -225,9 +226,10 @@ class QueueCore(Generic[EventT]):
     def move(
         self, events: Sequence[EventT], now_s: float, among: Among | None = None
     ) -> tuple[str, ...]:
-        """Cluster events: pods that one may help go to activeQ or backoffQ; answers who moved.
+        """Move pods that cluster events may help to activeQ or backoffQ; return their UIDs.
 
-        Pods in flight see them when they come back. among: which waiting pods may move at all.
+        For pods in flight the events count when they return. among: predicate of the waiting pods
+        that may move.
         """
         moved = self._requeueing.move(
             events, now_s, None if among is None else lambda pod: among(pod.identity, pod.facts)
@@ -237,9 +239,9 @@ class QueueCore(Generic[EventT]):
         return tuple(moved)
 
     def activate(self, uids: Iterable[str], now_s: float) -> tuple[str, ...]:
-        """Bring pods to activeQ whatever their backoff (upstream's Activate); answers who moved.
+        """Move pods to activeQ regardless of backoff (upstream's Activate); return their UIDs.
 
-        A pod in flight is retried should it be rejected.
+        A pod in flight is retried if it is rejected.
         """
         moved: list[str] = []
         for uid in uids:
@@ -253,7 +255,7 @@ class QueueCore(Generic[EventT]):
         return tuple(moved)
 
     def flush_backoff(self, now_s: float) -> int:
-        """Bring pods whose backoff is over to activeQ; answers how many."""
+        """Move pods whose backoff has ended to activeQ; return their number."""
         count = 0
         backoff = self._store.backoff
         while (entry := backoff.first()) is not None and entry.backoff_until_s <= now_s:
@@ -262,7 +264,7 @@ class QueueCore(Generic[EventT]):
         return count
 
     def flush_unschedulable(self, now_s: float) -> int:
-        """Retry pods that were unschedulable for `unschedulable_max_s`; answers how many."""
+        """Retry pods that were unschedulable for `unschedulable_max_s`; return their number."""
         count = 0
         heap = self._store.unschedulable.heap
         hints = self._requeueing.hints([None])
@@ -273,12 +275,12 @@ class QueueCore(Generic[EventT]):
         return count
 
     def expire(self, now_s: float) -> tuple[EndedLease, ...]:
-        """End the leases whose deadline has come; their pods are back at the head of activeQ."""
+        """End the leases past their deadline; their pods return to the head of activeQ."""
         late = [one for one in self._store.in_flight.leases.values() if one.deadline_s <= now_s]
         return tuple(self._end(lease, now_s) for lease in late)
 
     def revoke(self, owner: str, epoch: int, now_s: float) -> tuple[EndedLease, ...]:
-        """Fence an owner: leases of epochs before `epoch` end now, and none is given any more."""
+        """Fence an owner: end its leases of epochs before `epoch`, and refuse new ones."""
         self._epochs[owner] = max(epoch, self._epochs.get(owner, epoch))
         old = [
             lease
@@ -288,20 +290,20 @@ class QueueCore(Generic[EventT]):
         return tuple(self._end(lease, now_s) for lease in old)
 
     def leased_to(self, owner: str, epoch: int) -> tuple[str, ...]:
-        """Pods under leases of an owner's epochs before `epoch`."""
+        """Return the UIDs of the pods leased to an owner's epochs before `epoch`."""
         leases = self._store.in_flight.leases.values()
         old = [each for each in leases if each.owner == owner and each.epoch < epoch]
         return tuple(uid for lease in old for uid in lease.open)
 
     def tick(self, now_s: float) -> tuple[EndedLease, ...]:
-        """All that time does: ends leases, backoffs and long waits; answers the ended leases."""
+        """End leases, backoffs and long waits that are due; return the ended leases."""
         ended = self.expire(now_s)
         self.flush_unschedulable(now_s)
         self.flush_backoff(now_s)
         return ended
 
     def next_wakeup_s(self) -> float | None:
-        """When `tick` has something to do next; None while nothing waits for time."""
+        """Return the time of the next lease, backoff or wait to end; None if there is none."""
         times = [lease.deadline_s for lease in self._store.in_flight.leases.values()]
         if (backing_off := self._store.backoff.first()) is not None:
             times.append(backing_off.backoff_until_s)
@@ -310,32 +312,32 @@ class QueueCore(Generic[EventT]):
         return min(times, default=None)
 
     def state_of(self, uid: str) -> PodState:
-        """Where a pod is; NEW for one that the queue does not know (any more)."""
+        """Return a pod's state; NEW for an unknown or forgotten pod."""
         return self._store.pods.state_of(uid)
 
     def facts_of(self, uid: str) -> PodFacts | None:
-        """The facts of a pod that waits or is in flight."""
+        """Return the facts of a pod that waits or is in flight; None for any other."""
         entry = self._store.pods.here.get(uid)
         return entry.facts if entry is not None else None
 
     def known_among(self, uids: Iterable[str]) -> set[str]:
-        """Those of some pods that wait or are in flight."""
+        """Return the UIDs among these of pods that wait or are in flight."""
         return self._store.pods.here.keys() & uids
 
     def rejected_by(self, uid: str) -> tuple[str, ...]:
-        """The plugins for which a pod waits in unschedulablePods; none for one that does not."""
+        """Return the plugins that rejected a pod of unschedulablePods; () for any other pod."""
         entry = self._store.pods.here.get(uid)
         if entry is None or entry.state is not PodState.UNSCHEDULABLE:
             return ()
         return entry.rejected_by
 
     def pods(self, state: PodState) -> tuple[QueuedPod, ...]:
-        """The pods in one state, in the order in which they would leave it."""
+        """Return the pods in one state, in the order in which they would leave it."""
         return tuple(entry.view() for entry in self._store.entries(state))
 
     @property
     def waiting(self) -> int:
-        """How many pods are in activeQ."""
+        """The number of pods in activeQ."""
         return len(self._store.active.heap)
 
     def counts(self) -> QueueCounts:
@@ -363,7 +365,7 @@ class QueueCore(Generic[EventT]):
         entry.facts = nominator.facts_for(entry.facts, node_name)
         nominator.note(entry.uid, node_name)
         for lower in nominator.lower(node_name, entry.facts.priority) if report.preempts else ():
-            # Its room is taken: it looks for another one when its backoff is over.
+            # The preemptor will use the resources: retry the pod elsewhere after its backoff.
             nominator.note(lower.uid, "")
             self._requeueing.hold_back(lower)
             self._requeueing.update(lower, nominator.facts_for(lower.facts, ""), now_s, [None])
@@ -385,7 +387,7 @@ class QueueCore(Generic[EventT]):
         events: Sequence[EventT] | None,
     ) -> None:
         if not facts.nominated_node_name:
-            # Who sends a pod again need not have heard that it was nominated here.
+            # The sender of an update need not know of the nomination.
             facts = self._nominator.facts_for(facts, entry.facts.nominated_node_name)
         if events is None and entry.facts == facts:
             return

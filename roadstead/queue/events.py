@@ -1,4 +1,4 @@
-"""What the queue makes of what happened in the cluster: events for its hints."""
+"""Events for queueing hints, created from changes of nodes and pods."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from roadstead.queue.reports import NodeChange, PodChange
 UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
 
 MAX_KNOWN = 65_536
-"""Classes of pods whose event is remembered, so that equal events are one."""
+"""Number of cached events: equal events are one object, so that each is evaluated once."""
 
 
 class PodEvents:
-    """Makes events of pods: one object for each kind of event and class of pods."""
+    """Events of pods: one object for each cluster event and class of pods."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[ClusterEvent, int, bool], SeenEvent] = {}
 
     def assigned(self, pods: Iterable[PodFacts]) -> list[SeenEvent]:
-        """Pods came to nodes; one event per class."""
+        """Return the events of pods that were assigned to nodes; one for each class."""
         return self._of(ASSIGNED_POD_ADD, pods)
 
     def gone(self, pods: Iterable[PodFacts], *, spares_gangs: bool = False) -> list[SeenEvent]:
-        """Pods left nodes, or were assumed there and are not bound; one event per class.
+        """Return the events of pods that left nodes or lost assumptions; one for each class.
 
-        spares_gangs: whoever is in a gang is not to be woken by it.
+        spares_gangs: the events do not wake pods of gangs.
         """
         return self._of(ASSIGNED_POD_DELETE, pods, spares_gangs=spares_gangs)
 
     def waiting(self, pods: Iterable[PodFacts]) -> list[SeenEvent]:
-        """Pods came to the queue; one event per class."""
+        """Return the events of pods that were added to the queue; one for each class."""
         return self._of(UNSCHEDULABLE_POD_ADD, pods)
 
     def _of(
         self, event: ClusterEvent, pods: Iterable[PodFacts], *, spares_gangs: bool = False
     ) -> list[SeenEvent]:
-        # By the object: an event keeps its facts alive, so that no other can have its id.
+        # By id: a cached event keeps its facts alive, so no other facts can have the same id.
         classes = {id(facts): facts for facts in pods}
         if len(self._known) > MAX_KNOWN:
             self._known.clear()
@@ -69,7 +69,7 @@ class PodEvents:
 
 
 def pod_events(changes: Iterable[PodChange]) -> list[SeenEvent]:
-    """The events of pods that changed on their nodes; equal ones once."""
+    """Return the events of pods that changed on their nodes; equal changes count once."""
     found = dict.fromkeys((each.old, each.new) for each in changes)
     return [
         SeenEvent(seen.event, replace(seen.change, thorough=True))
@@ -79,7 +79,7 @@ def pod_events(changes: Iterable[PodChange]) -> list[SeenEvent]:
 
 
 def node_events(changes: Iterable[NodeChange]) -> list[SeenEvent]:
-    """The events of nodes; one node may give several."""
+    """Return the events of changed nodes; one change may have several."""
     return [
         SeenEvent(seen.event, replace(seen.change, thorough=True))
         for each in changes

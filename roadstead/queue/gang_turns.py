@@ -1,12 +1,12 @@
-"""GangTurns: gangs are tried one at a time where each that gives up would wake all others for ever.
+"""GangTurns: try gangs one at a time if they would otherwise fail and wake each other for ever.
 
-Gangs that want the same room each occupy a part of it, give up and wake each other. So after
-`MAX_WAKES` (`scheduling_queue.py`) they do not any more, though one of them may fit where no other
-one holds a part. Once no gang is active, in backoff or in flight, each that waits is tried once,
-alone.
+Gangs that compete for the same resources each occupy a part of them, fail and wake each other.
+After `MAX_WAKES` (`scheduling_queue.py`) they no longer wake each other, although one of them may
+fit while no other occupies a part. So once activeQ and backoffQ are empty and no gang is in flight,
+each waiting gang is tried once, alone.
 
-What a gang frees in its own turn wakes nobody, since there is as much room as before. So a round of
-turns ends, and another one begins only when a gang that was tried out of its turn has given up.
+The resources that a gang frees in its own turn wake no other gang, because they were free before
+the turn. So a round of turns ends; another one begins only after a gang failed out of its turn.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from roadstead.queue.pods import PodState, QueuedPod
 
 
 class GangTurns:
-    """Whose turn it is. `_freed`: gangs that gave room up, for which no other one was woken."""
+    """The gang whose turn it is. `_freed`: gangs that freed resources without waking others."""
 
     def __init__(self, core: QueueCore[SeenEvent], members: GroupMembers) -> None:
         self._core, self._members = core, members
@@ -31,19 +31,19 @@ class GangTurns:
         self._turn: GroupKey | None = None
 
     def freed(self, pods: Iterable[str]) -> None:
-        """These pods gave room up, and no other gang was woken for it."""
+        """Record pods that freed resources, for which no other gang was woken."""
         gangs = {self._members.group_of(uid) for uid in pods}
         self._freed |= {key for key in gangs if key is not None and key != self._turn}
 
     def leased(self, pods: Iterable[QueuedPod]) -> None:
-        """Another gang is tried: what is freed from now on may be room for it, so the turn ends."""
+        """End the turn if pods of another gang are leased: freed resources may help that gang."""
         if self._turn is None:
             return
         if not {group_key(pod.facts) for pod in pods} <= {None, self._turn}:
             self._turn = None
 
     def go_on(self, now_s: float) -> None:
-        """The next turn begins, if the queue is at rest."""
+        """Begin the next turn if no gang is being tried."""
         if not (self._freed or self._next or self._turn) or not self._is_at_rest():
             return
         self._turn = None
@@ -56,7 +56,7 @@ class GangTurns:
                 self._turn = key
 
     def _is_at_rest(self) -> bool:
-        """Whether no gang is tried, or about to be."""
+        """Whether activeQ and backoffQ are empty, and no pod of a gang is in flight."""
         counts = self._core.counts()
         return not (
             counts.active
@@ -65,7 +65,7 @@ class GangTurns:
         )
 
     def _round(self) -> list[GroupKey]:
-        """The gangs that wait, but for one that alone gave room up; by priority, then arrival."""
+        """Return waiting gangs by priority, then arrival; not one that alone freed resources."""
         found: dict[GroupKey, int] = {}
         for key in self._members.groups() if self._freed else ():
             parked = self._parked(key) if self._freed != {key} else []
@@ -75,5 +75,5 @@ class GangTurns:
         return sorted(found, key=lambda key: -found[key])
 
     def _parked(self, key: GroupKey) -> list[str]:
-        """The pods of a gang that were tried in vain."""
+        """Return the pods of a gang in unschedulablePods."""
         return [uid for uid in self._members.of(key) if self._core.rejected_by(uid)]

@@ -1,8 +1,8 @@
-"""What the queue does for gangs: it brings their pods together, and tells who of them is bound.
+"""Gangs: retry the pods of a gang when others of it wait at Permit, and count its bound pods.
 
-A gang comes together at one scheduler, whichever pod of it came there first. Where one of its pods
-waits for the others and these wait here, since they had given up before it came, they are tried
-again. Upstream: ActivateSiblings in pkg/coscheduling/core/core.go of scheduler-plugins.
+All pods of a gang are leased to one scheduler at a time. Pods that had stopped waiting for their
+gang before another pod of it reached Permit are in the queue, and are tried again. Upstream:
+ActivateSiblings in pkg/coscheduling/core/core.go of scheduler-plugins.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from roadstead.queue.pods import QueuedPod
 
 
 class Gangs:
-    """Gangs whose pods wait. happened: hands events to the core, which may move pods."""
+    """Gangs with pods in the queue. happened: passes events to the core, which may move pods."""
 
     def __init__(
         self,
@@ -35,26 +35,26 @@ class Gangs:
         self._events, self._happened = events, happened
 
     def were_bound(self, pods: Sequence[Pod], now_s: float) -> None:
-        """Pods of gangs were bound before this queue began."""
+        """Add pods of gangs that were bound before this queue was created."""
         members = [facts for pod, facts in pods if self._members.add(pod.uid, facts)]
         self._members.bind(pod.uid for pod, _ in pods)
         self._happened(self._events.waiting(members), now_s)
 
     def bound_among(self, pods: Iterable[QueuedPod]) -> tuple[tuple[str, str, int], ...]:
-        """How many are bound of each gang of which there are pods among these."""
+        """Return (namespace, name, number of bound pods) for each gang of these pods."""
         if self._members.is_empty:
             return ()
         keys = dict.fromkeys(group_key(pod.facts) for pod in pods)
         return tuple((*key, self._members.bound(key)) for key in keys if key is not None)
 
     def gave_up(self, rejected_by: Iterable[str]) -> bool:
-        """Whether a pod that these plugins rejected gave up waiting for its gang."""
+        """Whether a pod that these plugins rejected had stopped waiting for its gang."""
         return not self._plugins.isdisjoint(rejected_by)
 
     def gather(self, gangs: Sequence[GroupKey], now_s: float) -> None:
-        """Pods of these gangs wait for the others, some of which may have given up before.
+        """Activate the pods of these gangs that had stopped waiting for their gang.
 
-        Those that fitted nowhere are woken by events alone: otherwise a gang that is too large
+        Pods without a feasible node are woken only by events: otherwise a gang that is too large
         would be tried again and again.
         """
         if not gangs or not self._core.counts().unschedulable:

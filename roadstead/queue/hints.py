@@ -1,4 +1,4 @@
-"""Is an event worth a retry? The answer per class of pods.
+"""Hints: whether events are worth a retry, for each class of pods.
 
 Follows isPodWorthRequeuing of pkg/scheduler/backend/queue/scheduling_queue.go (1.34).
 """
@@ -14,12 +14,12 @@ from roadstead.facts.pod import PodFacts
 from roadstead.queue.pods import AnyOf, EventT, PodEntry
 
 Hint = Callable[[str, EventT, PodFacts], bool]
-"""(plugin, event, facts) -> may the event let the plugin pass this pod? False also where the
-plugin did not register for the event."""
+"""(plugin, event, facts) -> whether the plugin may accept the pod after the event; False also if
+the plugin did not register the event."""
 
 
 def queue_always(plugin: str, event: object, facts: PodFacts) -> bool:
-    """The hint of a plugin without a queueing hint function."""
+    """Return True: the hint of a plugin without a queueing hint function."""
     return True
 
 
@@ -37,12 +37,13 @@ def _any_event(events: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EventRules(Generic[EventT]):
-    """What events mean to pods that wait; the queue itself never looks inside an event.
+    """Functions that decide which events help which waiting pods; the queue never reads an event.
 
-    hint: queueing hints. registered: whether a plugin wants to be told of the event; only the
-    plugin that shut a gate can open it. concerns: whether pods rejected by these plugins are looked
-    at when the event comes (upstream narrows them down for a pod that was assigned); pods in flight
-    are, whatever it says. any_of: what stands for events of which there are too many to keep.
+    hint: queueing hints. registered: whether a plugin registered the event; a gated pod is
+    considered only for events of the plugin that gated it. concerns: whether waiting pods that
+    these plugins rejected are considered for the event (upstream considers fewer pods if a pod was
+    assigned); pods in flight always are. any_of: one event in place of many, when the log of
+    events is full.
     """
 
     hint: Hint[EventT] = queue_always
@@ -52,7 +53,7 @@ class EventRules(Generic[EventT]):
 
 
 class Strategy(IntEnum):
-    """How a pod comes back; a higher one wins."""
+    """How a pod is requeued (upstream's queueingStrategy); the highest one applies."""
 
     SKIP = 0
     AFTER_BACKOFF = 1
@@ -60,10 +61,10 @@ class Strategy(IntEnum):
 
 
 class Hints(Generic[EventT]):
-    """The strategy of pods for one list of events; None among the events stands for "any event".
+    """The strategy of each pod for one list of events; None in the list stands for "any event".
 
-    Pods with the same facts object and the same rejecting plugins get one answer, so a million
-    pods of fifty classes ask the hints fifty times. An event that comes twice is asked about once.
+    Cached by facts object and rejecting plugins, so that for a million pods of fifty classes the
+    hints run fifty times. An event that is in the list twice is evaluated once.
     """
 
     def __init__(self, hint: Hint[EventT], events: Sequence[EventT | None]) -> None:
@@ -72,7 +73,7 @@ class Hints(Generic[EventT]):
         self._known: dict[tuple[tuple[str, ...], tuple[str, ...], int], Strategy] = {}
 
     def strategy(self, entry: PodEntry[EventT]) -> Strategy:
-        """The best strategy that any of the events gives this pod."""
+        """Return the highest strategy of any of the events for this pod."""
         key = (entry.rejected_by, entry.pending, id(entry.facts))
         known = self._known.get(key)
         if known is None:
@@ -84,7 +85,7 @@ class Hints(Generic[EventT]):
 def best_strategy(
     hint: Hint[EventT], events: Iterable[EventT | None], entry: PodEntry[EventT]
 ) -> Strategy:
-    """The highest strategy over events; AFTER_BACKOFF at once for a pod that no plugin rejected."""
+    """Return the highest strategy over events; AFTER_BACKOFF for a pod that no plugin rejected."""
     if not entry.rejected_by:
         return Strategy.AFTER_BACKOFF
     best = Strategy.SKIP
@@ -101,7 +102,7 @@ def _strategy_of_event(
 ) -> Strategy:
     if event is None:
         return Strategy.AFTER_BACKOFF
-    # A plugin that said Pending waits for this very event: its word skips the backoff.
+    # A plugin that returned Pending waits for such an event, so the pod skips its backoff.
     if any(hint(plugin, event, entry.facts) for plugin in entry.pending):
         return Strategy.IMMEDIATELY
     rejecting = (plugin for plugin in entry.rejected_by if plugin not in entry.pending)

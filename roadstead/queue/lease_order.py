@@ -1,11 +1,11 @@
-"""Which pod is leased next: by QueueSort, unless it would starve another one or part a gang.
+"""LeaseOrder: the next pod to lease, by QueueSort, without starvation and without divided gangs.
 
-Starvation (I11): a pod in activeQ is passed by pods that are tried for the first time as QueueSort
-says; each of them passes it once. Pods that are tried again (events woke them, they lost races)
-pass it `max_passed` times in all; then whoever waits longest goes first.
+Starvation (I11): pods that are tried for the first time bypass a pod in activeQ if QueueSort ranks
+them before it, once each. Pods that are tried again (after an event or a lost race) bypass it at
+most `max_passed` times in all; then the pod that has waited longest is leased first.
 
-Gangs: a pod of which others of its gang are leased to another scheduler is not leased meanwhile.
-Each would wait for the others at its own scheduler until both give up, and so on for ever.
+Gangs: while pods of a gang are leased to one scheduler, its other pods are not leased to another.
+They would wait for each other at Permit on two schedulers until both time out, again and again.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class LeaseOrder(Generic[EventT]):
         self._max_passed = max_passed
 
     def picks(self, owner: str, max_pods: int, profile: str) -> Iterator[Entries[EventT]]:
-        """Up to `max_pods` pods, some at a time: they must be leased before the next are asked for.
+        """Yield up to `max_pods` pods in groups; lease each group before requesting the next one.
 
-        profile: whose pods only; "" for all.
+        profile: whose pods; "" for all.
         """
         elsewhere: set[GroupKey] | None = None
         held: list[PodEntry[EventT]] = []
@@ -42,6 +42,7 @@ class LeaseOrder(Generic[EventT]):
                     entry = next_ones[0]
                     elsewhere = self._groups_elsewhere(owner) if elsewhere is None else elsewhere
                     if group in elsewhere:
+                        # Hide the pod until the end of the lease, so that the next one is found.
                         self._store.heap_of(entry).hold(entry)
                         held.append(entry)
                         continue
@@ -56,7 +57,7 @@ class LeaseOrder(Generic[EventT]):
             self._store.active.forget_gone()
 
     def _next(self, most: int, profile: str) -> list[PodEntry[EventT]]:
-        """Those that come first: one, or several that are tried for the first time."""
+        """Return the first pod, or several consecutive ones that are tried for the first time."""
         firsts = self._store.next_to_lease(profile)
         first = next(firsts, None)
         if first is None:
@@ -65,6 +66,7 @@ class LeaseOrder(Generic[EventT]):
             return [first, *islice(_alike(first, firsts), most - 1)]
         if not self._is_retry(first):
             return [first]
+        # A retried pod is first only while the pod that has waited longest may be bypassed (I11).
         order = self._store.active.order_of(first)
         longest = order.longest()
         if longest is None or order.passed(longest) < self._max_passed:
@@ -78,17 +80,20 @@ class LeaseOrder(Generic[EventT]):
 
     @staticmethod
     def _is_retry(entry: PodEntry[EventT]) -> bool:
-        """In activeQ, and leased before: backoffQ is served only while activeQ is empty."""
+        """Whether the pod is in activeQ and was leased before.
+
+        (A pod leased from backoffQ bypasses none, because activeQ is empty then.)
+        """
         return entry.attempts > 0 and entry.state is PodState.ACTIVE
 
     def _groups_elsewhere(self, owner: str) -> set[GroupKey]:
-        """The gangs of which pods are leased to other schedulers."""
+        """Return the gangs with pods that are leased to other schedulers."""
         leases = self._store.in_flight.leases.values()
         leased = (pod for lease in leases if lease.owner != owner for pod in lease.open.values())
         return {group for pod in leased if (group := group_key(pod.facts)) is not None}
 
     def validate(self) -> None:
-        """I11: no pod of activeQ was passed more often than it may be."""
+        """Check that no pod of activeQ was bypassed more than `max_passed` times (I11)."""
         for entry in self._store.active.heap:
             passed = self._store.active.order_of(entry).passed(entry)
             assert passed <= self._max_passed, f"{entry.uid} was passed {passed} times"
@@ -97,7 +102,7 @@ class LeaseOrder(Generic[EventT]):
 def _alike(
     first: PodEntry[EventT], others: Iterator[PodEntry[EventT]]
 ) -> Iterator[PodEntry[EventT]]:
-    """The others that come with one that was never leased: as long as they are such, of no gang."""
+    """Yield `others` until one was leased before or is in a gang; none if `first` is in a gang."""
     facts = first.facts
     if group_key(facts) is not None:
         return

@@ -1,8 +1,8 @@
-"""The queue's record of nominations, which the cache has to agree with.
+"""QueueNominations: keeps the nominations at the cache equal to those of the queue.
 
-A scheduler sends a nomination to the cache before it reports it here. Where the report does not
-count, since its lease had ended, the cache has a nomination that does not hold, and is sent the one
-that does. While another scheduler has the pod that waits until it gives the pod back: it may send
+A scheduler sends a nomination to the cache before it reports it to the queue. If the report is
+stale, because its lease had ended, the queue sends the correct nomination to the cache. While the
+pod is leased again, the correction is delayed until the pod returns, because the scheduler may send
 another nomination first.
 """
 
@@ -24,19 +24,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SendNominations:
-    """Cache: these pods are nominated to these nodes, "" for none. Answer: the time."""
+    """Command to send nominations of pods to nodes ("" for none) to the cache. Answer: the time."""
 
     pods: Sequence[Pod]
     nodes: Sequence[str]
 
 
 QueueSteps: TypeAlias = Generator[SendNominations, object, T]
-"""What is to be sent to the cache, one after another, and a result; see `roadstead.cycle.needs`."""
+"""Commands for the cache, in order, and a result; as in `roadstead.cycle.needs`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NominatedPods:
-    """pods: nominated, each to the node at its place. none: asked about, and not nominated."""
+    """Nominated `pods` and their `nodes`, in the same order. none: requested, not nominated."""
 
     pods: tuple[Pod, ...]
     nodes: tuple[str, ...]
@@ -44,9 +44,9 @@ class NominatedPods:
 
 
 class QueueNominations:
-    """The nominations that hold. happened: hands events to the core.
+    """The nominations in effect. happened: passes events to the core.
 
-    _wrong_at_cache: pod → node that was sent to the cache, and does not hold here.
+    _wrong_at_cache: pod → node of a nomination that the cache has and the queue does not.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class QueueNominations:
         self._wrong_at_cache: dict[str, str] = {}
 
     def losing(self, back: Sequence[Requeue]) -> dict[str, PodFacts]:
-        """Pods that are nominated to a node, and are given back nominated to another one or none.
+        """Return the pods whose nomination to a node is replaced or cleared by these reports.
 
         Upstream: hasNominatedNodeNameChanged in pkg/scheduler/eventhandlers.go.
         """
@@ -72,10 +72,10 @@ class QueueNominations:
         }
 
     def send_changes(self) -> QueueSteps[None]:
-        """Send the nominations that ceased or began to hold room.
+        """Send the nominations that ended or took effect.
 
-        They cease where another pod preempts, which the cache may have received in another order,
-        and where the pod is gated; they begin when it is gated no more.
+        They end when another pod preempts (the cache may have received that in another order) or
+        the pod is gated, and take effect again when it is no longer gated.
         """
         while cleared := self._core.take_cleared():
             pods = [(pod.identity, pod.facts) for pod in cleared]
@@ -86,20 +86,20 @@ class QueueNominations:
             yield from sent(released, [facts.nominated_node_name for _, facts in released])
 
     def note_stale(self, back: Sequence[GivenBack], stale: Sequence[str]) -> None:
-        """The reports of these pods do not count; the cache has their nominations."""
+        """Record the nominations of stale reports, which the cache has already."""
         at_cache = {e.uid: e.nominated_node for e in back if e.nominated_node is not None}
         self._wrong_at_cache |= {uid: at_cache[uid] for uid in stale if uid in at_cache}
 
     def send_corrections(self) -> QueueSteps[None]:
-        """Send the nominations that hold in place of those that do not.
+        """Send the nominations in effect in place of wrong ones.
 
-        The room that these kept until now may help other pods.
+        The resources that wrong nominations reserved may help other pods.
         """
         final = {
             uid: node for uid, node in self._wrong_at_cache.items() if not self._is_leased(uid)
         }
         known = [(uid, facts) for uid in final if (facts := self._core.facts_of(uid)) is not None]
-        # A report that only came twice is no news.
+        # After a duplicate report the cache has the nomination that is in effect.
         wrong = [(uid, facts) for uid, facts in known if facts.nominated_node_name != final[uid]]
         if wrong:
             pods = [(PodIdentity(uid, of.namespace, uid), of) for uid, of in wrong]
@@ -107,11 +107,12 @@ class QueueNominations:
             kept = [facts for uid, facts in wrong if final[uid]]
             self._happened(self._events.gone(kept), now_s)
         for uid, node_name in final.items():
+            # Another stale report may have replaced the entry while the cache was called.
             if self._wrong_at_cache.get(uid) == node_name:
                 del self._wrong_at_cache[uid]
 
     def nominated(self, uids: Sequence[str]) -> NominatedPods:
-        """Nominated pods, and those of `uids` that are not; leased pods are left out."""
+        """Return the nominated pods, and those of `uids` that are not; no leased pods."""
         named = [pod for pod in self._core.nominations() if not self._is_leased(pod.identity.uid)]
         known = {pod.identity.uid for pod in named}
         return NominatedPods(
@@ -125,7 +126,7 @@ class QueueNominations:
 
 
 def sent(pods: Sequence[Pod], nodes: Sequence[str]) -> QueueSteps[float]:
-    """The time once the cache has received these nominations."""
+    """Send nominations to the cache; return the time after its answer."""
     answer = yield SendNominations(pods, nodes)
     assert isinstance(answer, float), f"nominations are answered with {answer!r}"
     return answer

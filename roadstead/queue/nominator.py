@@ -1,7 +1,7 @@
-"""Nominator: which waiting pods are nominated to which nodes.
+"""Nominator: an index of the queue's nominated pods by node.
 
-A nomination stands in the pod's facts, so that whoever leases the pod sees it; here it is only
-found by node. Schedulers learn of it through the cache.
+The nomination itself is part of the pod's facts, so that the scheduler that leases the pod has it.
+The other schedulers receive it from the cache.
 Upstream: pkg/scheduler/backend/queue/nominator.go and framework/preemption (prepareCandidate).
 """
 
@@ -17,11 +17,11 @@ from roadstead.queue.pods import EventT, PodEntry, PodState
 MAX_FACTS_KNOWN = 4096
 
 MAX_GONE = 1024
-"""So many pods that are gone may stand here, and twice as many as there are pods."""
+"""Pods that left are dropped when the index has this many more than twice the queue's pods."""
 
 
 class Nominator(Generic[EventT]):
-    """living: all pods of the queue by UID, as they are now."""
+    """Pods of the queue by nominated node. living: all pods of the queue by UID, kept current."""
 
     def __init__(self, living: Mapping[str, PodEntry[EventT]]) -> None:
         self._living = living
@@ -30,27 +30,27 @@ class Nominator(Generic[EventT]):
         self._facts: dict[tuple[int, str], tuple[PodFacts, PodFacts]] = {}
 
     def note(self, uid: str, node_name: str) -> None:
-        """A pod's facts name a node from now on, or none ("")."""
+        """Record the nominated node in a pod's facts; "" for none."""
         self._forget(uid)
         if node_name:
             self._node_of[uid] = node_name
             self._on.setdefault(node_name, set()).add(uid)
         if len(self._node_of) > MAX_GONE + 2 * len(self._living):
-            # Pods that left the queue with their nomination are looked for no more.
+            # Pods leave the queue without a call here: drop them when there are many.
             for gone in self._node_of.keys() - self._living.keys():
                 self._forget(gone)
 
     def lower(self, node_name: str, priority: int) -> list[PodEntry[EventT]]:
-        """The pods of lower priority that are nominated to a node."""
+        """Return the pods of lower priority that are nominated to a node."""
         return [each for each in self.nominated(node_name) if each.facts.priority < priority]
 
     def nominated(self, node_name: str) -> tuple[PodEntry[EventT], ...]:
-        """The pods nominated to a node, in the order in which they came to the queue."""
+        """Return the pods nominated to a node, in order of arrival; no gated ones."""
         found = self._among(self._on.get(node_name, ()))
         return tuple(entry for entry in found if entry.facts.nominated_node_name == node_name)
 
     def all(self) -> list[PodEntry[EventT]]:
-        """All queued pods with a nomination, in the order in which they came; no gated ones."""
+        """Return all pods with a nomination, in order of arrival; no gated ones."""
         return self._among(self._node_of)
 
     def _among(self, uids: Iterable[str]) -> list[PodEntry[EventT]]:
@@ -72,7 +72,7 @@ class Nominator(Generic[EventT]):
                 del self._on[node_name]
 
     def facts_for(self, facts: PodFacts, node_name: str) -> PodFacts:
-        """Facts with another nomination; the same object for the same facts, which tell classes."""
+        """Return facts with another nomination; one object for equal input, so classes stay few."""
         if facts.nominated_node_name == node_name:
             return facts
         known = self._facts.get((id(facts), node_name))

@@ -1,6 +1,6 @@
-"""The places a pod can be in. Each has `put` and `take`; a pod is in one place at a time.
+"""Places: the containers of pods by state. A pod is in one place at a time.
 
-Pods come and go together where they were told of together: what follows from each is found at once.
+Each place has `put` and `take`, which add and remove several pods at once.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ WaitReason = tuple[str, tuple[str, ...], tuple[str, ...], int]
 _LEASE_ID = attrgetter("lease_id")
 
 SLACK = 1024
-"""Entries that left and are still in a list of who came when, before it is made anew."""
+"""`Order` is rebuilt when it has more than twice the pods of the heap plus this number."""
 
 
 Entries = Sequence[PodEntry[EventT]]
-"""Pods that come or go together, each there once."""
+"""Distinct pods that are added or removed in one call."""
 
 
 class Place(Protocol[EventT]):
-    """Where entries are put and taken from."""
+    """Container of the pods in one state."""
 
     def put(self, entries: Entries[EventT]) -> None: ...
 
@@ -38,7 +38,7 @@ class Place(Protocol[EventT]):
 
 
 class PodHeap(Generic[EventT]):
-    """A place ordered by a key."""
+    """Place ordered by a key."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class PodHeap(Generic[EventT]):
         self.heap.take_all([each.uid for each in entries])
 
     def hold(self, entry: PodEntry[EventT]) -> None:
-        """Looks past an entry that stays here, until `release`."""
+        """Hide an entry from the order until `release`; it stays in this place."""
         self.heap.take(entry.uid)
 
     def release(self, entry: PodEntry[EventT]) -> None:
@@ -64,10 +64,10 @@ class PodHeap(Generic[EventT]):
 
 
 class Order(Generic[EventT]):
-    """In which order pods came to activeQ, and how often those that are there were passed.
+    """Pods of activeQ in the order in which they entered it, with counts of bypasses.
 
-    passes: how many pods that are tried again were leased while another one had waited longer.
-    numbers: of no two orders the same, so that a pod which changes its profile is in one alone.
+    passes: number of leases of retried pods while another pod had waited longer. numbers: shared by
+    all orders, so that a pod that changes its profile is valid in one order only.
     """
 
     def __init__(self, heap: LazyHeap[PodEntry[EventT]], numbers: Iterator[int]) -> None:
@@ -85,30 +85,30 @@ class Order(Generic[EventT]):
             self._entries = deque(each for each in self._entries if self._is_here(*each))
 
     def _is_here(self, entered: int, entry: PodEntry[EventT]) -> bool:
-        # A pod that was deleted and came again has another entry, and is in the heap by its UID.
+        # A pod that was deleted and added again has a new entry under the same UID in the heap.
         is_last = entry.entered == entered and entry.state is PodState.ACTIVE
         return is_last and entry.uid in self._heap
 
     def longest(self) -> PodEntry[EventT] | None:
-        """Who waits longest; None where nobody waits."""
+        """Return the pod that has waited longest; None if none waits."""
         while self._entries and not self._is_here(*self._entries[0]):
             self._entries.popleft()
         return self._entries[0][1] if self._entries else None
 
     def passed(self, entry: PodEntry[EventT]) -> int:
-        """How often a pod that is here was passed by pods that are tried again, at most."""
+        """Return an upper bound of how often retried pods bypassed a pod in activeQ."""
         return self.passes - entry.passes_before
 
     def back(self, entry: PodEntry[EventT], max_passed: int) -> None:
-        """It was looked past, which does not count beyond the bound."""
+        """Restore a pod that was hidden; bypasses beyond the bound do not count."""
         entry.passes_before = max(entry.passes_before, self.passes - max_passed)
         if not self._entries or self._entries[0][0] > entry.entered:
-            # It was dropped from the order meanwhile.
+            # `longest` dropped it from the order while it was hidden.
             self._entries.appendleft((entry.entered, entry))
 
 
 class ActiveQ(PodHeap[EventT]):
-    """activeQ, with the order in which pods came: of all, or of each profile's."""
+    """activeQ, with one order of entry for all pods, or one for each profile."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class ActiveQ(PodHeap[EventT]):
         self._numbers = count(1)
 
     def order_of(self, entry: PodEntry[EventT]) -> Order[EventT]:
-        """The order among those with whom a pod is leased."""
+        """Return the order that contains a pod: that of its profile, if leases are by profile."""
         profile = entry.facts.scheduler_name if self._by_profile else ""
         found = self._orders.get(profile)
         if found is None:
@@ -136,7 +136,7 @@ class ActiveQ(PodHeap[EventT]):
             order.came(alike)
 
     def change(self, entry: PodEntry[EventT], facts: PodFacts) -> None:
-        """Give a pod that is here other facts; it keeps its turn, unless it changes the profile."""
+        """Change the facts of a pod in activeQ; it keeps its turn unless its profile changes."""
         order = self.order_of(entry)
         self.hold(entry)
         entry.facts = facts
@@ -145,13 +145,13 @@ class ActiveQ(PodHeap[EventT]):
             self.order_of(entry).came((entry,))
 
     def forget_gone(self) -> None:
-        """Lets go of pods that left; where all go as they came, none is kept any longer."""
+        """Drop pods that left from the head of each order, to free their memory."""
         for order in self._orders.values():
             order.longest()
 
 
 class PodsByReason(PodHeap[EventT]):
-    """A heap that also knows which pods are alike: same facts object, same plugins said no."""
+    """Heap that also groups pods with the same facts object and the same rejecting plugins."""
 
     def __init__(self, key: Callable[[PodEntry[EventT]], SortKey]) -> None:
         super().__init__(key)
@@ -174,16 +174,16 @@ class PodsByReason(PodHeap[EventT]):
                 del self._classes[key]
 
     def classes(self) -> list[list[PodEntry[EventT]]]:
-        """The pods by class, each class in order of arrival here; none is empty."""
+        """Return the groups, each in the order in which its pods were put; none is empty."""
         return [[*pods.values()] for pods in self._classes.values()]
 
 
 class BackoffQ(Generic[EventT]):
-    """backoffQ: pods that plugins rejected, and apart from them those whose attempt failed.
+    """backoffQ: pods that plugins rejected, and separately pods whose attempt failed.
 
-    Of the first, those whose backoff ends in one window are ordered by QueueSort, and the first may
-    be popped while it still waits, if nothing else is to be done (SchedulerPopFromBackoffQ). The
-    others wait whatever happens: their backoff is there to spare what failed.
+    Rejected pods whose backoff ends in one window are ordered by QueueSort. The first of them may
+    be leased before its backoff ends, if activeQ is empty (SchedulerPopFromBackoffQ). Pods whose
+    attempt failed always wait: their backoff limits the load on the component that failed.
     """
 
     def __init__(
@@ -208,21 +208,21 @@ class BackoffQ(Generic[EventT]):
             (self.rejected if entry.uid in self.rejected.heap else self.failed).take((entry,))
 
     def first(self) -> PodEntry[EventT] | None:
-        """The pod whose backoff is over first."""
+        """Return the pod whose backoff ends first; None if there is none."""
         ends = (self.rejected.heap.first(), self.failed.heap.first())
         return min((e for e in ends if e), key=lambda pod: pod.backoff_until_s, default=None)
 
     def ordered(self) -> list[PodEntry[EventT]]:
-        """All pods: those that plugins rejected, then the others."""
+        """Return all pods in order: those that plugins rejected, then the others."""
         return [*self.rejected.heap.ordered(), *self.failed.heap.ordered()]
 
 
 @dataclass(slots=True, eq=False)
 class Lease(Generic[EventT]):
-    """Pods leased out.
+    """Pods leased to one scheduler.
 
-    first_event: number of the first cluster event that came after the lease.
-    closed: uid -> what its owner reported, or None where the pod left otherwise.
+    first_event: number of the first cluster event after the lease began.
+    closed: uid -> event that the owner reported, or None if the pod left the lease otherwise.
     """
 
     lease_id: int
@@ -235,11 +235,11 @@ class Lease(Generic[EventT]):
 
 
 class InFlight(Generic[EventT]):
-    """The leases, and the events seen since the oldest of them began.
+    """The leases, and the log of events since the oldest of them began.
 
-    No event is lost between pop and requeue (inFlightEvents of upstream's active_queue.go, with
-    one cursor per lease instead of one list element per pod). The log is bounded: when it is full
-    it is replaced by one event for all of them, which at worst costs a needless retry.
+    No event is lost between lease and requeue (inFlightEvents of upstream's active_queue.go, with
+    one cursor for each lease instead of one list element for each pod). A full log is replaced by
+    one event (`any_of`), which at worst causes a needless retry.
     """
 
     def __init__(self, max_events: int, any_of: AnyOf[EventT]) -> None:
@@ -261,7 +261,7 @@ class InFlight(Generic[EventT]):
         return len(self._log)
 
     def begin(self, owner: str, epoch: int, deadline_s: float) -> Lease[EventT]:
-        """A new, empty lease."""
+        """Add and return a new, empty lease."""
         self._last_lease_id += 1
         next_event = self._log_first + len(self._log)
         lease: Lease[EventT] = Lease(self._last_lease_id, owner, epoch, deadline_s, next_event)
@@ -278,13 +278,14 @@ class InFlight(Generic[EventT]):
             uids = [entry.uid for entry in leased]
             for uid in uids:
                 del lease.open[uid]
+            # For reported pods, `QueueCore` then replaces None by the event.
             lease.closed |= dict.fromkeys(uids)
             if not lease.open:
                 del self.leases[lease_id]
                 self._prune()
 
     def record(self, event: EventT | None) -> None:
-        """Keep an event for the pods that are in flight now."""
+        """Log an event for the pods that are in flight now."""
         if not self.leases:
             return
         if len(self._log) >= self._max_events:
@@ -295,7 +296,7 @@ class InFlight(Generic[EventT]):
         self._log.append(event)
 
     def events_since(self, lease: Lease[EventT]) -> list[EventT | None]:
-        """The events that came after the lease began."""
+        """Return the events since the lease began."""
         return self._log[max(0, lease.first_event - self._log_first) :]
 
     def _prune(self) -> None:

@@ -1,4 +1,4 @@
-"""What the queue keeps of a pod, what it hands out, and what it answers."""
+"""Types of the queue: its record of a pod, settings, arguments and results."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from roadstead.protocol.status import SUCCESS, Status
 from roadstead.transitions import History
 
 EventT = TypeVar("EventT")
-"""A cluster event; the queue keeps it and hands it to the hint, and never looks inside."""
+"""A cluster event; the queue passes it to hints and never reads it."""
 
 
 class PodState(StrEnum):
-    """Where a pod is. NEW and DELETED are outside; DONE is outside and remembered for a while."""
+    """State of a pod. NEW, DONE and DELETED pods are not in the queue; DONE ones are remembered."""
 
     NEW = "new"
     ACTIVE = "active"
@@ -31,7 +31,7 @@ class PodState(StrEnum):
 
 
 class PodEvent(StrEnum):
-    """An event of a pod; each leads to one state (`roadstead.queue.queue_store.TABLE`)."""
+    """Event of a pod; its next state is in `roadstead.queue.queue_store.TABLE`."""
 
     ADD = "add"
     GATE = "gate"
@@ -49,7 +49,7 @@ class PodEvent(StrEnum):
 
 
 class RequeueReason(StrEnum):
-    """Why a leased pod comes back."""
+    """Why a leased pod returns to the queue."""
 
     CONFLICT = "conflict"
     UNSCHEDULABLE = "unschedulable"
@@ -58,12 +58,12 @@ class RequeueReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """Bounds and durations (upstream's defaults where upstream has them).
+    """Bounds and durations (upstream's defaults, if it has them).
 
-    backoff_window_s: backoffs end in whole windows, so that the pods of one window come back in the
-    order of QueueSort (backoffQOrderingWindowDuration). max_passed: how often a pod in activeQ may
-    be passed by pods that are tried again; see `roadstead.queue.lease_order`. by_profile: leases
-    may ask for the pods of one profile.
+    backoff_window_s: backoffs end at multiples of it, so that the pods of one window return in the
+    order of QueueSort (backoffQOrderingWindowDuration). max_passed: how often pods that are tried
+    again may bypass a pod in activeQ; see `roadstead.queue.lease_order`. by_profile: a lease may be
+    restricted to the pods of one profile.
     """
 
     max_pods: int = 2_000_000
@@ -78,13 +78,13 @@ class QueueSettings:
     by_profile: bool = False
 
     def backoff_s(self, failures: int) -> float:
-        """Initial, doubled with each failure after the first, up to the maximum."""
+        """Return the initial backoff, doubled by each further failure, up to the maximum."""
         # After 64 doublings any duration is at its maximum; the bound keeps the power finite.
         doubled = self.backoff_initial_s * 2.0 ** min(failures - 1, 64)
         return min(doubled, self.backoff_max_s)
 
     def backoff_until_s(self, failures: int, now_s: float) -> float:
-        """When a backoff that begins now is over: with the window in which it would end.
+        """Return when a backoff that begins now ends: at the end of its last window.
 
         Upstream's isPodBackingoff: a pod whose backoff ends in the present window still waits.
         """
@@ -93,13 +93,12 @@ class QueueSettings:
 
 
 class QueuedPod(NamedTuple):
-    """A pod as handed to a scheduler.
+    """A pod as a scheduler receives it.
 
-    seq: number of arrival, unique. timestamp_s: when it last came into the queue.
-    initial_attempt_s: when it first came into activeQ. attempts: leases so far, this one included.
-    rejected_by: plugins that last rejected it (empty while in flight). draw: 1, and one more for
-    each node chosen for it that came to nothing, by a lost race or a failure: the next choice among
-    equals is another one then, and only then.
+    seq: unique arrival number. timestamp_s: when it last entered the queue. initial_attempt_s: when
+    it first entered activeQ. attempts: number of leases, this one included. rejected_by: plugins
+    that last rejected it (empty while in flight). draw: 1 plus the number of lost races and failed
+    attempts; only these change the tie-break.
     """
 
     identity: PodIdentity
@@ -114,10 +113,10 @@ class QueuedPod(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """One pod given back. `pending`: the plugins among the rejecting ones that said Pending.
+    """Report of one pod that returns. pending: the rejecting plugins that returned Pending.
 
-    nominated_node: None leaves the pod's nomination as it is, "" clears it. preempts: pods made, or
-    make, room there, and pods of lower priority lose their nominations to that node.
+    nominated_node: None keeps the pod's nomination, "" clears it. preempts: there are victims on
+    that node, and pods of lower priority lose their nominations to it.
     """
 
     uid: str
@@ -130,10 +129,10 @@ class Requeue:
 
 @dataclass(frozen=True, slots=True)
 class AddResult:
-    """Every uid of the batch in exactly one of four; `status` tells why some were refused.
+    """Each uid of the batch in exactly one of four tuples, and why some were refused (`status`).
 
-    accepted: now in the queue. duplicates: were there already. done: have left as bound.
-    refused: the queue is full; the sender keeps them and comes again.
+    accepted: now in the queue. duplicates: were in the queue already. done: bound, and no longer in
+    the queue. refused: the queue is full; the sender keeps them and may send them again.
     """
 
     accepted: tuple[str, ...] = ()
@@ -145,7 +144,7 @@ class AddResult:
 
 @dataclass(frozen=True, slots=True)
 class LeaseBatch:
-    """Pods leased to one scheduler until `deadline_s`; `lease_id` is 0 when there were none."""
+    """Pods leased to one scheduler until `deadline_s`; `lease_id` is 0 if there are none."""
 
     lease_id: int
     owner: str
@@ -157,10 +156,10 @@ class LeaseBatch:
 
 @dataclass(frozen=True, slots=True)
 class LeaseAnswer:
-    """What became of the uids that a scheduler reported on.
+    """Each uid of a scheduler's report in one of three tuples.
 
-    applied: done as asked. duplicates: the same was reported before. stale: the lease is over, or
-    the pod left it otherwise (deleted, assigned); nothing was changed for them.
+    applied: the report was applied. duplicates: an equal report was applied before. stale: the
+    lease has ended, or the pod left it otherwise (deleted, assigned); nothing changed.
     """
 
     applied: tuple[str, ...] = ()
@@ -170,7 +169,7 @@ class LeaseAnswer:
 
 @dataclass(frozen=True, slots=True)
 class EndedLease:
-    """A lease that ended without its owner: its pods went back."""
+    """A lease that expired or was revoked; its pods are back in the queue."""
 
     lease_id: int
     owner: str
@@ -180,7 +179,7 @@ class EndedLease:
 
 @dataclass(frozen=True, slots=True)
 class QueueCounts:
-    """How many pods are where, and how many were done since the start."""
+    """Number of pods in each place, of leases, and of pods that were done since the start."""
 
     active: int
     backoff: int
@@ -197,10 +196,11 @@ class QueueCounts:
 
 @dataclass(slots=True, eq=False)
 class PodEntry(Generic[EventT]):
-    """The queue's own record of a pod; never handed out.
+    """The queue's record of a pod; callers receive a `QueuedPod`.
 
-    unschedulable_count, consecutive_errors: what backoff grows with (upstream QueuedPodInfo).
-    own_events: events while in flight that concern this pod alone; None stands for "any".
+    unschedulable_count, consecutive_errors: determine the backoff (upstream's QueuedPodInfo).
+    own_events: events of this pod alone, while it is in flight; None stands for "any event".
+    entered, passes_before: see `roadstead.queue.places.Order`.
     """
 
     uid: str
@@ -238,20 +238,20 @@ class PodEntry(Generic[EventT]):
 
 
 Gate = Callable[[PodFacts], Status]
-"""PreEnqueue: anything but success keeps the pod gated; `Status.plugin` names who did."""
+"""PreEnqueue: the pod is gated unless the status is success; `Status.plugin` is the cause."""
 
 AnyOf = Callable[[Sequence[EventT | None]], EventT | None]
-"""One event for many of which there are too many to keep; None stands for "any event"."""
+"""Function that returns one event in place of many; None stands for "any event"."""
 
 QueueSort = Callable[[PodFacts, float], SortKey]
-"""(facts, timestamp_s) -> key; the smallest is popped first, arrival breaks ties."""
+"""(facts, timestamp_s) -> key; the smallest is first, arrival breaks ties."""
 
 
 def admit_all(facts: PodFacts) -> Status:
-    """The gate of a profile without PreEnqueue plugins."""
+    """Return success: the gate of a profile without PreEnqueue plugins."""
     return SUCCESS
 
 
 def priority_sort(facts: PodFacts, timestamp_s: float) -> SortKey:
-    """Highest priority first, then oldest (pkg/scheduler/framework/plugins/queuesort)."""
+    """Sort by priority, highest first, then age (pkg/scheduler/framework/plugins/queuesort)."""
     return (-facts.priority, timestamp_s)

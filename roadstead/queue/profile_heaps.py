@@ -1,4 +1,4 @@
-"""A heap of pods from which the first of each profile can be had as cheaply as the first of all."""
+"""ProfileHeaps: a heap of pods that also returns the first pods of each profile."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from roadstead.queue.pods import EventT, PodEntry
 
 
 class ProfileHeaps(LazyHeap[PodEntry[EventT]]):
-    """All pods, and those of each profile by themselves.
+    """Heap of all pods, and one heap for each profile.
 
-    A pod stays with the profile that it had when it came here.
+    A pod stays in the heap of the profile that it had when it was put.
     """
 
     def __init__(self) -> None:
@@ -35,5 +35,5 @@ class ProfileHeaps(LazyHeap[PodEntry[EventT]]):
             self._of_profile[self._profile_of.pop(name)].take(name)
 
     def of(self, profile: str) -> LazyHeap[PodEntry[EventT]]:
-        """The pods of a profile; not to be changed."""
+        """Return the heap of a profile; callers must not change it."""
         return self._of_profile.get(profile) or LazyHeap()

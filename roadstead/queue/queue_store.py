@@ -1,7 +1,7 @@
-"""The store: every pod of the queue in its place, and the one way to move it.
+"""QueueStore: every pod of the queue in its place, and the only way to move it.
 
-The `PodStore` keeps which pods are here and which left; the places, whose order no other core has,
-stay beside it.
+`PodStore` has the records by UID, as in every core. The places (heaps, groups, leases) are the
+queue's own.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
 
 
 class Rank(Generic[EventT]):
-    """Where a pod stands by QueueSort; one that is like the last one stands where that does."""
+    """QueueSort key of a pod; the last key is cached for equal facts and timestamp."""
 
     def __init__(self, sort: QueueSort) -> None:
         self._sort = sort
@@ -87,11 +87,11 @@ class Rank(Generic[EventT]):
 
 
 class QueueStore(Generic[EventT]):
-    """Places by state; `go` takes a pod along an arrow of `TABLE`."""
+    """Places by state; `go` moves a pod as `TABLE` allows."""
 
     def __init__(self, sort: QueueSort, any_of: AnyOf[EventT], settings: QueueSettings) -> None:
         self.max_pods = settings.max_pods
-        # Done pods are remembered, so that a late copy of an `add` is told from a new pod.
+        # Done pods are remembered, so that a late copy of an `add` does not add them again.
         self.pods: PodStore[PodEntry[EventT], PodState, PodEvent] = PodStore(
             TABLE, _S.NEW, LIVING, {_S.DONE}, settings.max_done_remembered
         )
@@ -111,12 +111,12 @@ class QueueStore(Generic[EventT]):
         }
 
     def go(self, entry: PodEntry[EventT], event: PodEvent) -> PodState:
-        """Take the pod out of its place and put it where the event leads."""
+        """Apply an event to a pod: move it to the place of its next state, and return the state."""
         self.go_all((entry,), event)
         return entry.state
 
     def go_all(self, entries: Entries[EventT], event: PodEvent) -> None:
-        """As `go` for pods that are each there once; raises with nothing changed."""
+        """Apply an event to distinct pods; if it is illegal, raise with nothing changed."""
         for moved in self.pods.go_all(entries, event):
             if moved.was in self._places:
                 self._places[moved.was].take(moved.among(entries))
@@ -124,7 +124,7 @@ class QueueStore(Generic[EventT]):
                 self._places[moved.to].put(moved.among(entries))
 
     def stay(self, entry: PodEntry[EventT], event: PodEvent) -> None:
-        """As `go` for an event that leads back to where the pod is; it is not taken from there."""
+        """Apply an event that keeps the state; the pod also keeps its position in its place."""
         arrow = TABLE.follow(entry.uid, entry.state, event, entry.history)
         assert arrow.target is entry.state, f"{event} does not lead back to {entry.state}"
         entry.history = arrow.extend(entry.history)
@@ -132,7 +132,11 @@ class QueueStore(Generic[EventT]):
     def sort_out(
         self, lease: Lease[EventT], reports: Iterable[tuple[str, PodEvent]]
     ) -> tuple[list[PodEntry[EventT]], LeaseAnswer]:
-        """What of a report is new; raises before anything changes where it contradicts itself."""
+        """Return the pods of a report to change, and the answer; nothing changes here.
+
+        IllegalTransitionError for a pod that was never in the lease, or for which an earlier report
+        had a different event.
+        """
         todo: dict[str, PodEvent] = {}
         duplicates: list[str] = []
         stale: list[str] = []
@@ -155,7 +159,7 @@ class QueueStore(Generic[EventT]):
         return [lease.open[uid] for uid in todo], answer
 
     def entries(self, state: PodState) -> list[PodEntry[EventT]]:
-        """The pods in one place, in its order: rank for the heaps, arrival for those in flight."""
+        """Return the pods in one state, in the order of their place; in flight: by arrival."""
         if state is _S.IN_FLIGHT:
             return sorted(self.in_flight, key=lambda entry: entry.seq)
         if state is _S.DONE:
@@ -177,7 +181,7 @@ class QueueStore(Generic[EventT]):
         )
 
     def validate(self) -> None:
-        """Conservation (I4): every accepted pod is in exactly one place, the one it names."""
+        """Check that every accepted pod is in exactly one place, that of its state (I4)."""
         self._validate_places()
         self._validate_leases()
         self.pods.validate()
@@ -197,13 +201,14 @@ class QueueStore(Generic[EventT]):
             assert entry.rejected_by, f"{entry.uid} is unschedulable and nobody rejected it"
 
     def heap_of(self, entry: PodEntry[EventT]) -> PodHeap[EventT]:
-        """Where a pod that may be leased is."""
+        """Return the heap that contains a pod that may be leased."""
         return self.active if entry.state is _S.ACTIVE else self.backoff.rejected
 
     def next_to_lease(self, profile: str = "") -> Iterator[PodEntry[EventT]]:
-        """The first of activeQ; while that is empty, of the rejected pods that back off.
+        """Iterate over the first pods of activeQ; if it is empty, of the rejected ones in backoffQ.
 
-        All that have the rank of the first, in their order. profile: whose pods only; "" for all.
+        These are all pods with the sort key of the first, in order. profile: whose pods; "" for
+        all.
         """
         active, rejected = self.active.heap, self.backoff.rejected.heap
         if profile:

@@ -1,4 +1,4 @@
-"""What the queue hears: of pods that it leased, and of what changed in the cluster."""
+"""Reports to the queue: on leased pods, and on changes of nodes and bound pods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from roadstead.facts.pod import PodFacts
 
 @dataclass(frozen=True, slots=True)
 class PendingNote:
-    """Why a pod is pending: message, (reason, nodes), plugins."""
+    """Why a pod is pending. reasons: (reason, number of nodes)."""
 
     uid: str
     key: str
@@ -21,9 +21,9 @@ class PendingNote:
 
 @dataclass(frozen=True, slots=True)
 class GivenBack:
-    """One pod that goes back to the queue; see `roadstead.queue.Requeue`.
+    """One pod that returns to the queue; fields as in `roadstead.queue.Requeue`.
 
-    freed: it was assumed on a node, where there is room again.
+    freed: it was assumed on a node, whose resources are free again.
     """
 
     uid: str
@@ -37,7 +37,7 @@ class GivenBack:
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """A node that came (old None), left (new None) or changed."""
+    """A node that was added (old None), removed (new None) or changed."""
 
     old: NodeFacts | None
     new: NodeFacts | None
@@ -45,7 +45,7 @@ class NodeChange:
 
 @dataclass(frozen=True, slots=True)
 class PodChange:
-    """A pod on a node that changed."""
+    """A change of a pod on a node."""
 
     old: PodFacts
     new: PodFacts

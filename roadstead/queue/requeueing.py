@@ -1,4 +1,4 @@
-"""How pods come back: past the gate, to activeQ or backoffQ, by what events and reports say.
+"""Requeueing: moves pods through PreEnqueue to activeQ or backoffQ, on events and reports.
 
 Follows moveToActiveQ, moveToBackoffQ, requeuePodWithQueueingStrategy, AddUnschedulableIfNotPresent
 and movePodsToActiveOrBackoffQueue of pkg/scheduler/backend/queue/scheduling_queue.go (1.34).
@@ -27,16 +27,16 @@ from roadstead.queue.pods import (
 from roadstead.queue.queue_store import QueueStore
 
 DELETING = unresolvable("skip schedule deleting pod")
-"""Of a pod that is being deleted: it is never tried (skipPodSchedule of schedule_one.go)."""
+"""Status of a pod that is being deleted; it is never tried (skipPodSchedule of schedule_one.go)."""
 
 OWN_EVENTS_MAX = 64
-"""Events kept for one pod in flight before they become one "any event"."""
+"""Maximum number of own events of a pod in flight; more become one "any event"."""
 
 
 class Requeueing(Generic[EventT]):
-    """Moves pods of a store along the ways that lead to ACTIVE and BACKOFF, or to the gate.
+    """Moves pods of a store to ACTIVE or BACKOFF, or to GATED if PreEnqueue refuses them.
 
-    A nomination holds room only while its pod is queued, as upstream's (moveToActiveQ).
+    A nomination is in effect only while its pod is not gated, as upstream (moveToActiveQ).
     """
 
     def __init__(
@@ -54,15 +54,15 @@ class Requeueing(Generic[EventT]):
         self._released: dict[str, QueuedPod] = {}
 
     def gate(self, facts: PodFacts) -> Status:
-        """Why a pod is kept out of the queue; success if it is not."""
+        """Return why a pod is gated; success if it is not."""
         return DELETING if facts.is_terminating else self._plugin_gate(facts)
 
     def hints(self, events: Sequence[EventT | None]) -> Hints[EventT]:
-        """What some events mean to pods, remembered for as long as the answer is kept."""
+        """Return the strategies of pods for these events; they are cached in the result."""
         return Hints(self._rules.hint, events)
 
     def enter(self, entry: PodEntry[EventT], event: PodEvent, now_s: float) -> PodState:
-        """Along an event that leads to ACTIVE or BACKOFF, unless PreEnqueue shuts the gate."""
+        """Apply an event that leads to ACTIVE or BACKOFF, or gate the pod; return its state."""
         if entry.state is not PodState.BACKOFF:
             status = self.gate(entry.facts)
             if not status.is_success:
@@ -78,7 +78,7 @@ class Requeueing(Generic[EventT]):
         return state
 
     def enter_new(self, entries: Entries[EventT], now_s: float) -> None:
-        """New pods, as by `enter`; those of one class meet the gate once."""
+        """Add new pods as `enter` does; PreEnqueue runs once for each class."""
         statuses = {id(facts): self.gate(facts) for facts in _each_once(entries)}
         admitted: list[PodEntry[EventT]] = []
         for entry in entries:
@@ -99,23 +99,23 @@ class Requeueing(Generic[EventT]):
         return self._store.go(entry, PodEvent.GATE)
 
     def hold_back(self, entry: PodEntry[EventT]) -> None:
-        """A pod's nomination, where it has one, holds no room any more."""
+        """Record that the nomination of a pod, if it has one, is no longer in effect."""
         if entry.facts.nominated_node_name:
             self._released.pop(entry.uid, None)
             self._held_back[entry.uid] = entry.view()
 
     def take_held_back(self) -> list[QueuedPod]:
-        """Those of whom `hold_back` was said since this was last asked."""
+        """Return the pods of `hold_back` since the last call, as they were then."""
         held_back, self._held_back = [*self._held_back.values()], {}
         return held_back
 
     def take_released(self) -> list[QueuedPod]:
-        """Nominated pods that are gated no more, since this was last asked."""
+        """Return the nominated pods that left GATED since the last call."""
         released, self._released = [*self._released.values()], {}
         return released
 
     def skip_deleting(self, pods: Iterable[QueuedPod], now_s: float) -> list[QueuedPod]:
-        """Shut the gate before leased pods that are being deleted; answers the others."""
+        """Gate leased pods that are being deleted; return the others."""
         kept: list[QueuedPod] = []
         for pod in pods:
             if pod.facts.is_terminating:
@@ -125,7 +125,7 @@ class Requeueing(Generic[EventT]):
         return kept
 
     def retry(self, entry: PodEntry[EventT], hints: Hints[EventT], now_s: float) -> bool:
-        """Bring a waiting pod back if the events are worth it; answers whether it moved."""
+        """Requeue a waiting pod if the events may help it; return whether it was."""
         strategy = hints.strategy(entry)
         if strategy is Strategy.SKIP:
             return False
@@ -138,13 +138,13 @@ class Requeueing(Generic[EventT]):
         now_s: float,
         among: Callable[[PodEntry[EventT]], bool] | None = None,
     ) -> list[str]:
-        """Bring back the pods that any of these events may help; answers who moved.
+        """Requeue the pods that any of these events may help; return their UIDs.
 
-        Whole classes of waiting pods are asked about at once. among: which pods may move at all.
+        Hints run once for each class of waiting pods. among: predicate of the pods that may move.
         """
         moved: list[str] = []
         rules = self._rules
-        # Both lists stand before anything moves: a pod is tried once.
+        # Build both lists before any pod moves, so that no pod is considered twice.
         classes = [*self._store.unschedulable.classes(), *self._store.gated.classes()]
         for pods in classes:
             first = pods[0]
@@ -153,7 +153,7 @@ class Requeueing(Generic[EventT]):
                 event
                 for event in events
                 if rules.concerns(event, facts, rejected_by)
-                # Only the plugin that shut the gate can open it.
+                # Only events of the plugin that gated the pod can release it.
                 and (not plugin or rules.registered(plugin, event))
             ]
             hints = self.hints(heard)
@@ -165,9 +165,9 @@ class Requeueing(Generic[EventT]):
     def give_back(
         self, entry: PodEntry[EventT], report: Requeue, hints: Hints[EventT], now_s: float
     ) -> None:
-        """A leased pod comes back; `hints`: of the events that were seen while it was away."""
-        # Not for one that found no node, nor for a lease that ended with its owner: how often a
-        # pod is tried hangs on time, and the same seed is to give the same placement.
+        """Return a leased pod to the queue. hints: of the events since its lease began."""
+        # Not after UNSCHEDULABLE or an expired lease: the number of such attempts depends on time,
+        # and the draw number enters the tie-break, which must depend on the seed alone.
         entry.draw += report.reason is not RequeueReason.UNSCHEDULABLE
         if report.reason is RequeueReason.CONFLICT:
             self.enter(entry, PodEvent.CONFLICT, now_s)
@@ -176,6 +176,7 @@ class Requeueing(Generic[EventT]):
         own = best_strategy(self._rules.hint, entry.own_events, entry)
         strategy = max(hints.strategy(entry), own)
         if not entry.rejected_by:
+            # No plugin rejected the pod, so no event can help: only the end of its backoff.
             self.enter(entry, PodEvent.FAIL, now_s)
         elif strategy is Strategy.SKIP:
             self._store.go(entry, PodEvent.REJECT)
@@ -189,7 +190,7 @@ class Requeueing(Generic[EventT]):
         now_s: float,
         events: Sequence[EventT | None],
     ) -> None:
-        """A living pod has other facts; events: what changed, for the hints."""
+        """Change the facts of a pod. events: the changes, for the hints."""
         if entry.state is PodState.ACTIVE:
             self._store.stay(entry, PodEvent.UPDATE)
             self._store.active.change(entry, facts)
@@ -199,16 +200,16 @@ class Requeueing(Generic[EventT]):
             self._store.stay(entry, PodEvent.UPDATE)
             self.remember(entry, events)
             return
-        # Rank and class may hang on the facts, so the pod goes out and in again.
+        # Sort key and class may depend on the facts: remove the pod from its place, put it again.
         self._store.go(entry, PodEvent.UPDATE)
         if entry.state is PodState.GATED:
-            # Whoever sends a pod may have said, too, that it is nominated.
+            # The new facts may contain a nomination, which is not in effect while the pod is gated.
             self.hold_back(entry)
         if entry.state in (PodState.UNSCHEDULABLE, PodState.GATED):
             self.retry(entry, self.hints(events), now_s)
 
     def remember(self, entry: PodEntry[EventT], events: Sequence[EventT | None]) -> None:
-        """Events that concern this pod in flight alone."""
+        """Add events that concern only this pod in flight."""
         entry.own_events = (*entry.own_events, *events)
         if len(entry.own_events) > OWN_EVENTS_MAX:
             entry.own_events = (None,)

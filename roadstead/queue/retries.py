@@ -1,4 +1,4 @@
-"""Retries: races that pods lost, and attempts of them that failed, until they are given up."""
+"""Retries: counts the lost races and failed attempts of pods, and bounds them."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from roadstead.queue.pods import Requeue, RequeueReason
 from roadstead.queue.reports import GivenBack
 
 MAX_FAILURES = 3
-"""A pod whose attempts failed so often waits like an unschedulable one: a run must end."""
+"""After so many failed attempts a pod waits as an unschedulable one, so that a run ends."""
 
 MAX_CONFLICTS = 10
-"""A pod that lost so many races backs off before the next: pods that each count on another one that
-is assumed, and not bound either, would lose to each other for ever."""
+"""After so many lost races a pod backs off: pods that depend on each other's assumptions, none of
+them bound, would otherwise lose to each other for ever."""
 
 FAILS_AGAIN = "fails again and again"
-"""Stands for the plugin that rejected such a pod; no event is known to help it."""
+"""Stands for the plugin that rejected a pod after `MAX_FAILURES`; no event is known to help it."""
 
 _UNSCHEDULABLE, _CONFLICT = RequeueReason.UNSCHEDULABLE, RequeueReason.CONFLICT
 
 
 class Retries:
-    """By pod, the leases in which it lost a race or failed."""
+    """The leases in which each pod lost a race or failed."""
 
     def __init__(self) -> None:
         self._failures: dict[str, dict[int, int]] = {}
         self._conflicts: dict[str, dict[int, int]] = {}
 
     def forget(self, uid: str) -> None:
-        """A pod is bound or gone."""
+        """Drop the counts of a pod that was bound or deleted."""
         self._failures.pop(uid, None)
         self._conflicts.pop(uid, None)
 
     def requeue(self, lease_id: int, back: GivenBack) -> Requeue:
-        """How a pod of a lease goes back to the queue."""
+        """Return how a pod of a lease returns to the queue, according to its earlier failures."""
         reason = RequeueReason(back.reason)
         as_told = Requeue(
             back.uid,
@@ -46,16 +46,16 @@ class Retries:
         )
         if back.rejected_by and reason is _UNSCHEDULABLE:
             return as_told
-        # By lease, so that a report that comes twice counts once and says the same again.
+        # By lease, so that a repeated report counts once and has the same result.
         if reason is _CONFLICT:
             races = self._conflicts.setdefault(back.uid, {})
             if races.setdefault(lease_id, len(races) + 1) <= MAX_CONFLICTS:
                 return as_told
-            # Races that are lost without end are failures: a run must end.
+            # From here on a lost race counts as a failure, so that a run ends.
             as_told = replace(as_told, reason=RequeueReason.ERROR)
         failures = self._failures.setdefault(back.uid, {})
         if failures.setdefault(lease_id, len(failures) + 1) < MAX_FAILURES:
             return as_told
-        # That no plugin rejected it, and nothing failed either, is said of a cluster without nodes.
+        # UNSCHEDULABLE without a rejecting plugin is reported for a cluster without nodes.
         by = WITHOUT_NODES if reason is _UNSCHEDULABLE else FAILS_AGAIN
         return replace(as_told, reason=_UNSCHEDULABLE, rejected_by=(by,))

@@ -1,9 +1,9 @@
-"""What the events of a cluster mean to pods that wait: `EventRules` over a HintMap.
+"""EventRules of cluster events, from the queueing hints of a HintMap.
 
-Upstream narrows down whom it looks at when a pod was assigned or changed on its node
+When a pod was assigned, or changed on its node, upstream considers only some waiting pods
 (getUnschedulablePodsWithCrossTopologyTerm of pkg/scheduler/backend/queue/scheduling_queue.go,
-1.34): such a pod helps no one who was refused by what is on single nodes. Whom it may help, the
-plugins say where they register their events (`RegisteredEvent.concerns`).
+1.34): such a pod cannot help a pod that was rejected for reasons within single nodes.
+Plugins declare which pods it may help when they register their events (`RegisteredEvent.concerns`).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ ANY_THAT_SPARES_GANGS = SeenEvent(
 
 
 def rules_of(hints: HintMap) -> EventRules[SeenEvent]:
-    """The rules of a queue whose profiles registered these hints."""
+    """Return the rules of a queue whose profiles registered these hints."""
 
     def concerns(seen: SeenEvent, facts: PodFacts, rejected_by: tuple[str, ...]) -> bool:
         assigned = seen.change.new
         if not _is_narrowed(seen.event) or not isinstance(assigned, SeenPod):
             return True
         if seen.change.thorough and seen.change.old is not None:
-            # Upstream looks at the pod as it is now alone, and not at whom it kept away before.
+            # Upstream considers only the new pod, not the pods that the old one had blocked.
             return True
         return hints.is_concerned(facts, assigned.facts, rejected_by)
 
@@ -36,15 +36,18 @@ def rules_of(hints: HintMap) -> EventRules[SeenEvent]:
 
 
 def any_of(events: Sequence[SeenEvent | None]) -> SeenEvent | None:
-    """ "Any event", which spares gangs if all of these do.
+    """Return "any event"; it spares gangs if all of these events do.
 
-    Otherwise gangs that give up would wake each other for ever by way of a log that is full.
+    Otherwise gangs that fail would wake each other for ever through a full log of events.
     """
     spare_gangs = all(event is not None and event.spares_gangs for event in events)
     return ANY_THAT_SPARES_GANGS if spare_gangs else None
 
 
 def _is_narrowed(event: ClusterEvent) -> bool:
-    """A pod that asks for less may let others in by itself."""
+    """Whether only some waiting pods are considered for an event of a pod on a node.
+
+    (All are considered for deleted pods and lower requests: these free resources.)
+    """
     grown = event.action & (ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
     return event.resource is EventResource.ASSIGNED_POD and not grown

@@ -3,10 +3,10 @@
     submit ──► gates ──► QueueCore ──► lease ──► report: done, given back
                  ▲           ▲                      │
                  │           └── events ◄───────────┴── observe, leave, owner_ends
-                 └── what others of a gang, and nominations, allow
+                 └── members of gangs, nominations
 
-Synchronous, without a clock. Nominations for the cache come out as steps (`QueueSteps`): the caller
-sends each before the next step. Follows PriorityQueue of upstream
+Synchronous, without a clock. Nominations for the cache are yielded as steps (`QueueSteps`): the
+caller sends each to the cache before it requests the next step. Follows PriorityQueue of upstream
 (pkg/scheduler/backend/queue/scheduling_queue.go, 1.34), with leases in place of Pop.
 """
 
@@ -37,13 +37,13 @@ from roadstead.revisions import Revisions
 WAITING = (PodState.ACTIVE, PodState.BACKOFF, PodState.UNSCHEDULABLE, PodState.GATED)
 
 MAX_WAKES = 10
-"""How often pods that are given up wake others before some pod is bound; gangs then get turns."""
+"""Number of reports of failed attempts that wake other pods before a pod is bound; see `_free`."""
 
 
 class SchedulingQueue:
-    """The pods of a run that are not bound. profiles: by scheduler name, with `members`.
+    """The pods of a run that are not bound.
 
-    pods_known: revisions of pods.
+    profiles: by scheduler name; their plugins read `members`. pods_known: revisions of pods.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class SchedulingQueue:
         self.nominations = QueueNominations(self.core, self._events, self._happened)
 
     def gate(self, facts: PodFacts) -> Status:
-        """What PreEnqueue of a pod's profile says."""
+        """Return the PreEnqueue status of a pod's profile; an error if there is no such profile."""
         profile = self._profiles.get(facts.scheduler_name)
         if profile is None:
             return unresolvable(
@@ -80,12 +80,12 @@ class SchedulingQueue:
             )
         return profile.gate(facts)
 
-    # Pods come and go.
+    # Pods are added and removed.
 
     def submit(self, pods: Sequence[Pod], now_s: float, revision: int = 0) -> QueueSteps[AddResult]:
-        """Take pods; those that come again are known already, and updated if they changed."""
+        """Add pods; update those of the queue that changed."""
         news = self._news(pods, revision)
-        # All of a batch are there before the first of them meets its gate.
+        # Count the gang members of the whole batch first: PreEnqueue reads the counts.
         classes = {id(facts): facts for _, facts in news}
         in_gangs = {known for known, facts in classes.items() if group_key(facts) is not None}
         coming = (each for each in news if id(each[1]) in in_gangs) if in_gangs else ()
@@ -103,7 +103,7 @@ class SchedulingQueue:
         return answer
 
     def _news(self, pods: Sequence[Pod], revision: int) -> Sequence[Pod]:
-        """The pods that did not go meanwhile, as far as is known."""
+        """Return the pods that were not removed by a newer revision."""
         places = self.pods_known.coming([identity.uid for identity, _ in pods], revision)
         return pods if places is None else [pods[place] for place in places]
 
@@ -117,11 +117,11 @@ class SchedulingQueue:
                 self._notes[identity.uid] = _note_on(identity, facts, status)
 
     def were_bound(self, pods: Sequence[Pod], now_s: float, revision: int = 0) -> None:
-        """Pods of gangs were bound before this queue began."""
+        """Add bound pods of gangs to a new queue, unless newer revisions removed them."""
         self._gangs.were_bound(self._news(pods, revision), now_s)
 
     def leave(self, pods: Iterable[Pod], now_s: float, revision: int = 0) -> None:
-        """Pods are gone, and what they held may help others."""
+        """Remove deleted pods; the resources that they used may help other pods."""
         pods = list(pods)
         uids = list(self.pods_known.leaves([identity.uid for identity, _ in pods], revision))
         self.core.delete(uids)
@@ -137,13 +137,13 @@ class SchedulingQueue:
     # Leases.
 
     def gather(self, gangs: Sequence[GroupKey], now_s: float) -> None:
-        """Try those of gangs again that had given up: others of them wait at a scheduler."""
+        """Retry pods that had stopped waiting for their gang; others of it wait at Permit."""
         self._gangs.gather(gangs, now_s)
 
     def lease(
         self, owner: str, epoch: int, max_pods: int, now_s: float, profile: str = ""
     ) -> LeaseBatch:
-        """Pods under a lease, as many as there are."""
+        """Lease up to `max_pods` pods, after ending what is due; see `QueueCore.lease`."""
         for ended in self.core.tick(now_s):
             overdue = self._overdue.setdefault(ended.owner, {})
             overdue.update(dict.fromkeys(ended.uids, ended.epoch))
@@ -152,11 +152,11 @@ class SchedulingQueue:
         return batch
 
     def bound_of_gangs(self, batch: LeaseBatch) -> tuple[tuple[str, str, int], ...]:
-        """How many are bound of each gang of which there are pods in a lease."""
+        """Return (namespace, name, number of bound pods) for each gang in a lease."""
         return self._gangs.bound_among(batch.pods)
 
     def renew(self, lease_ids: Iterable[int], now_s: float) -> tuple[int, ...]:
-        """Which of these leases go on."""
+        """Extend leases; return those that have not ended."""
         return tuple(each for each in lease_ids if self.core.renew(each, now_s).is_success)
 
     def report(
@@ -169,7 +169,7 @@ class SchedulingQueue:
         now_s: float,
         revision: int = 0,
     ) -> QueueSteps[None]:
-        """What became of leased pods. gone: evicted ones, as of a revision."""
+        """Apply a scheduler's report on leased pods. gone: evicted pods, as of a revision."""
         for note in notes:
             self._notes[note.uid] = note
         if done:
@@ -180,7 +180,7 @@ class SchedulingQueue:
             answer = self.core.requeue(lease_id, back, now_s)
             self.nominations.note_stale(given_back, answer.stale)
             lost = {uid: lost[uid] for uid in answer.applied if uid in lost}
-            # The room that was kept for them is there for others, as if they had left it.
+            # The resources reserved by their nominations are free for other pods.
             self._happened(
                 self._events.gone(lost.values()), now_s, lambda who, _: who.uid not in lost
             )
@@ -192,9 +192,10 @@ class SchedulingQueue:
 
     def _done(self, lease_id: int, done: Sequence[str], now_s: float) -> None:
         self._members.bind(done)
+        # Read the facts before `core.done` removes the pods.
         bound = [facts for uid in done if (facts := self.core.facts_of(uid))]
         answer = self.core.done(lease_id, done)
-        # Their lease ended before the report came; they are bound all the same.
+        # Their lease ended before the report was received, but they are bound.
         self.core.assigned(answer.stale)
         for uid in done:
             self._forget(uid)
@@ -202,15 +203,16 @@ class SchedulingQueue:
         self._wakes = 0
 
     def go_on(self, now_s: float) -> None:
-        """More pods may be leased where a gang's turn has come."""
+        """Begin the next gang's turn, if it is time; then more pods may be leased."""
         self._gang_turns.go_on(now_s)
 
     def _free(self, back: Sequence[GivenBack], now_s: float) -> None:
-        """What pods had been assumed to hold is free again: as if they had left their nodes.
+        """Create the events of pods whose assumptions ended, as if they had left their nodes.
 
-        They themselves are not helped by it, nor are others of a gang that gave up. Nor does it go
-        on for ever: two gangs of which neither fits would wake each other. After `MAX_WAKES` gangs
-        wake only pods of no gang, and gangs are tried by turns.
+        The events do not move these pods, nor other pods of a gang that stopped waiting. After
+        `MAX_WAKES` reports without a bind, gangs wake only pods of no gang, pods of no gang wake
+        none, and gangs are tried in turns: two gangs that both do not fit would wake each other for
+        ever.
         """
         freed = {each.uid for each in back if each.freed}
         reasons = {RequeueReason(each.reason) for each in back if each.freed}
@@ -233,7 +235,7 @@ class SchedulingQueue:
             return pod.uid not in freed and (group is None or group not in gave_up)
 
         facts = (each for each in known if each is not None)
-        # Gangs in flight would wake each other by way of what they see there.
+        # Gangs in flight would otherwise wake each other through the events logged for them.
         self._happened(self._events.gone(facts, spares_gangs=is_worn), now_s, may_move)
 
     # Events.
@@ -245,7 +247,7 @@ class SchedulingQueue:
         pods: Iterable[PodChange],
         now_s: float,
     ) -> QueueSteps[None]:
-        """Nodes came, left or changed; pods left their nodes, or changed there."""
+        """Create the events of changed nodes, and of pods that left nodes or changed there."""
         left = self._events.gone(facts for _, facts in gone)
         self._happened([*node_events(nodes), *left, *pod_events(pods)], now_s)
         yield from self.nominations.send_changes()
@@ -253,7 +255,7 @@ class SchedulingQueue:
     def _happened(
         self, events: Sequence[SeenEvent], now_s: float, among: Among | None = None
     ) -> None:
-        """Hand the core those events that some plugin registered."""
+        """Pass to the core the events that any plugin registered."""
         interesting = [each for each in events if self.hints.is_of_interest(each.event)]
         if interesting:
             self.core.move(interesting, now_s, among)
@@ -261,7 +263,7 @@ class SchedulingQueue:
     # Schedulers that were replaced.
 
     def leased_to(self, owner: str, epoch: int) -> tuple[str, ...]:
-        """Pods that earlier lives of a scheduler lease, or did until the lease ended."""
+        """Return the pods that earlier incarnations of a scheduler leased, with expired leases."""
         leased = self.core.leased_to(owner, epoch)
         overdue = (uid for uid, at in self._overdue.get(owner, {}).items() if at < epoch)
         return (*leased, *sorted({*overdue}.difference(leased)))
@@ -269,10 +271,10 @@ class SchedulingQueue:
     def owner_ends(
         self, owner: str, epoch: int, node_of: Mapping[str, str | None], now_s: float
     ) -> QueueSteps[None]:
-        """A scheduler's earlier lives are over: what is bound or gone leaves, the rest is back.
+        """End earlier incarnations of a scheduler: remove bound and deleted pods, requeue others.
 
-        node_of: uid → node, "" for a pod that is not bound, None for one that is gone. What it had
-        assumed is free again.
+        node_of: uid → node, "" for a pod that is not bound, None for a deleted one. The resources
+        of its assumptions are free again.
         """
         leased = self.core.leased_to(owner, epoch)
         left = [uid for uid, node in node_of.items() if node]
@@ -282,7 +284,7 @@ class SchedulingQueue:
         self.core.assigned(left)
         self.core.delete(uid for uid in leased if uid in node_of and node_of[uid] is None)
         self.core.revoke(owner, epoch, now_s)
-        # Of the present life nothing is known yet: it may commit what it leased, and end.
+        # Keep the overdue pods of the current incarnation: it may still commit them, and then end.
         overdue = self._overdue.pop(owner, {})
         if later := {uid: at for uid, at in overdue.items() if at >= epoch}:
             self._overdue[owner] = later
@@ -292,10 +294,10 @@ class SchedulingQueue:
     def _known(self, uids: Iterable[str]) -> list[PodFacts]:
         return [facts for uid in uids if (facts := self.core.facts_of(uid)) is not None]
 
-    # What is known.
+    # Reasons of pending pods.
 
     def pending(self) -> list[PendingNote]:
-        """Why pods are pending."""
+        """Return why each pod of the queue is pending."""
         return [
             self._notes.get(pod.identity.uid)
             or PendingNote(pod.identity.uid, pod.identity.key, "has not been tried yet", (), ())
@@ -305,7 +307,7 @@ class SchedulingQueue:
 
 
 def _note_on(identity: PodIdentity, facts: PodFacts, status: Status) -> PendingNote:
-    """Why a pod is gated; of one that is being deleted upstream's event names it."""
+    """Return why a pod is gated; for one that is being deleted with its name, as upstream."""
     message = f"{status.message}: {identity.key}" if facts.is_terminating else status.message
     plugins = (status.plugin,) if status.plugin else ()
     return PendingNote(identity.uid, identity.key, message, (), plugins)
