@@ -9,7 +9,7 @@ Each finding, and its result:
     a broken frame in any file but the last           damaged
     a frame, segment or snapshot that does not
     follow the one before it, or a missing segment
-that another one refers to                        damaged
+    that another one refers to                        damaged
 """
 
 from __future__ import annotations
