@@ -72,7 +72,7 @@ MEANWHILE = 0.03
 
 @dataclass
 class Figures:
-    """The results of one run, or of all. why: errors of runs that ended early, with counts."""
+    """The results of one run, or of all. why: errors of runs that ended early, with seeds."""
 
     kills: Counter[str] = field(default_factory=Counter)
     runs: int = 0
