@@ -109,7 +109,7 @@ def recover(core: BinderCore, runs: Iterable[Run], last_lsn: int = 0) -> Recover
 def _no_collection() -> Iterator[None]:
     """Disable garbage collection: none of the recovered objects is garbage.
 
-    With it, the collection takes most of the time.
+    Otherwise the collector takes most of the time.
     """
     was_enabled = gc.isenabled()
     gc.disable()

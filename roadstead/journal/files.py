@@ -136,6 +136,7 @@ class FileJournal:
         name = segment_name(self.last_lsn + 1)
         self._disk.rename(NEW_SEGMENT, name)
         if former is not None:
+            # A former segment without records had the same name: the renaming has replaced it.
             if name != self._name and not is_continued:
                 former.put(FrameKind.CONTINUED, self.last_lsn + 1)
                 former.sync()
