@@ -32,7 +32,7 @@ IMPORT = (
 
 
 def import_s(objects: Path) -> float:
-    """Seconds of one import, in a process of its own."""
+    """Return the seconds of one import, in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", IMPORT, str(objects)],
         cwd=ROOT, capture_output=True, text=True, check=True,

@@ -49,7 +49,7 @@ def pod(number: int) -> PodFacts:
 
 
 def measure(nodes: int, pods: int, classes: int, accelerator: Accelerator | None) -> float:
-    """Processor seconds for so many pods of so many classes."""
+    """Return the processor seconds to decide the pods, spread over the classes."""
     table = NodeTable()
     for number in range(nodes):
         table.add_node(node(number))

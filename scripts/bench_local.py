@@ -27,11 +27,11 @@ from roadstead.local.run import LocalRun
 from roadstead.run import RunPlan
 
 WARM = 50
-"""Pods before those that are measured: what is found of a class is found for them."""
+"""Pods decided before the measured ones, so that per-class results are already cached."""
 
 
 def fleet(count: int) -> list[NodeFacts]:
-    """Nodes as in scheduler_perf's SchedulingBasic: 4 CPU, 32 GiB, 110 pods."""
+    """Return nodes as in scheduler_perf's SchedulingBasic: 4 CPU, 32 GiB, 110 pods."""
     room = (("cpu", 4000), ("memory", 32 << 30))
     names = (f"node-{number}" for number in range(count))
     return [NodeFacts(name, allocatable=room, allocatable_pods=110) for name in names]

@@ -63,11 +63,11 @@ ARGS = {
     "ServiceAffinity": "{name: ServiceAffinity, args: {affinityLabels: [pool], "
     "antiAffinityLabelsPreference: [disk]}}",
 }
-"""Arguments of plugins that do nothing without."""
+"""Arguments of plugins that do nothing without arguments."""
 
 
 def only(plugin: str) -> str:
-    """A configuration whose one profile runs a single plugin, with its default arguments."""
+    """Return a configuration whose only profile runs a single plugin, with its `ARGS` if any."""
     return f"""
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -93,7 +93,7 @@ def spread(key: str, when: str, app: int) -> SpreadConstraint:
 
 
 def pod_of(app: int, cpu_milli: int) -> PodFacts:
-    """A pod that gives every plugin something to decide; each `cpu_milli` is a class of its own."""
+    """Return a pod that every plugin has work for; each `cpu_milli` is a class of its own."""
     plain = task_facts(
         "bench",
         (("app", f"app-{app}"),),
@@ -132,7 +132,7 @@ def mounted(name: str, kind: str, **source: str) -> Volume:
 
 
 def storage(nodes: int) -> StorageFacts:
-    """Per app a claim that is bound and shared, and one that waits for its first pod."""
+    """Return, for each app, a claim that is bound and shared, and one that waits for a pod."""
     volumes = [
         VolumeFacts(
             f"pv-{app}",
@@ -181,7 +181,7 @@ def storage(nodes: int) -> StorageFacts:
 
 
 def crowded(nodes: int, running: int) -> NodeTable:
-    """`nodes` nodes of several kinds in five zones, and pods of forty apps dealt round."""
+    """Return a table of varied nodes in five zones, with pods of forty apps in turn."""
     table = NodeTable(PodClasses())
     for index in range(nodes):
         table.add_node(ten_node(index))
@@ -193,7 +193,7 @@ def crowded(nodes: int, running: int) -> NodeTable:
 
 
 def decide(run: ClassRun) -> None:
-    """PreFilter, Filter, PreScore, Score, Normalize, and the totals."""
+    """Run PreFilter, Filter, PreScore, Score and Normalize, and add up the totals."""
     evaluation = run.evaluation
     pre_filter = evaluation.run_pre_filter()
     failure = run.filter(pre_filter)
@@ -209,7 +209,7 @@ def timed_ms(run: ClassRun) -> float:
 
 
 def measure(name: str, table: NodeTable, runs: int) -> tuple[list[float], list[float], int]:
-    """(new class, next pod) in ms, and how many nodes were feasible at the end."""
+    """Return the times of (new class, next pod) in ms, and the last number of feasible nodes."""
     config = load_config(only(name), source="bench").config.profiles[0]
     cluster = ClusterFacts(storage=storage(len(table)))
     profile = Profile(config, in_tree_registry(), Handle(table.classes, cluster))
@@ -228,7 +228,7 @@ def measure(name: str, table: NodeTable, runs: int) -> tuple[list[float], list[f
 
 
 def plugins() -> Iterator[str]:
-    """In-tree plugins that filter or score."""
+    """Yield the names of in-tree plugins that filter or score."""
     handle = Handle(PodClasses())
     registry = in_tree_registry()
     for name in registry.factories:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 ADDITIONS = 20_000_000
 CALIBRATED_S = 1.05
-"""What so many additions in a Python loop take on the machine for which bounds are given."""
+"""Seconds of the additions in a Python loop on the machine for which bounds are given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How long a loop of additions takes now: what seconds of this machine are worth.
+    """The present duration of a loop of additions, as a unit for times on this machine.
 
     A shared machine may be half as fast as an hour ago; figures of two commits, or a figure and a
     bound, are compared in units of this loop.
@@ -23,12 +23,12 @@ class Calibration:
     processor_s: float
 
     def scaled(self, processor_s: float) -> float:
-        """Processor time as it were where the loop takes `CALIBRATED_S`."""
+        """Return the processor time for a machine on which the loop takes `CALIBRATED_S`."""
         return processor_s * CALIBRATED_S / self.processor_s
 
 
 def calibrate(additions: int = ADDITIONS) -> Calibration:
-    """Time the loop, here and now."""
+    """Time the loop now."""
     clock_s, processor_s = time.perf_counter(), time.process_time()
     total = 0
     for number in range(additions):

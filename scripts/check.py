@@ -32,12 +32,12 @@ SHIPPED = (".py", ".yaml", ".typed")
 
 
 def tool(name: str, *arguments: str) -> Callable[[], None]:
-    """A check that is one of the environment's tools, run from the checkout."""
+    """Return a check that runs one of the environment's tools from the checkout."""
     return lambda: run([str(BIN / name), *arguments])
 
 
 def build_wheel() -> Path:
-    """Build the wheel from the sources alone: leftovers of an earlier build are removed."""
+    """Build the wheel from the sources alone; remove leftovers of an earlier build first."""
     for left in (ROOT / "build" / "lib", WHEEL_DIR):
         shutil.rmtree(left, ignore_errors=True)
     build = [str(BIN / "python"), "-m", "build", "--wheel", "--no-isolation", "--outdir"]
@@ -47,7 +47,7 @@ def build_wheel() -> Path:
 
 
 def shipped_files(root: Path) -> set[str]:
-    """Files of the package that a wheel must hold, links followed, as paths inside the wheel."""
+    """Return the files that a wheel must contain, links followed, as paths inside the wheel."""
     found: set[str] = set()
     for folder, folders, names in os.walk(root / "roadstead", followlinks=True):
         folders[:] = [name for name in folders if name != "__pycache__"]
@@ -57,7 +57,7 @@ def shipped_files(root: Path) -> set[str]:
 
 
 def compare_wheel(wheel: Path, root: Path) -> None:
-    """Raises SetupError where the wheel's package differs from the sources, file by file."""
+    """Compare the wheel's package with the sources, file by file; SetupError if they differ."""
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if name.startswith("roadstead/")}
     wanted = shipped_files(root)
@@ -67,7 +67,7 @@ def compare_wheel(wheel: Path, root: Path) -> None:
 
 
 def install_wheel(wheel: Path) -> None:
-    """Install the wheel into its own environment, which is kept while the lock stays the same."""
+    """Install the wheel into its own environment, which is reused until the lock changes."""
     lock, stamp = ROOT / "requirements.lock", WHEEL_VENV / ".roadstead-runtime"
     wanted = digest(WHEEL_VENV, lock)
     if not (is_usable(WHEEL_VENV) and stamp.is_file() and stamp.read_text() == wanted):
@@ -79,7 +79,7 @@ def install_wheel(wheel: Path) -> None:
 
 
 def run_demo() -> None:
-    """Run the installed demo away from the checkout, with nothing of ours on the path."""
+    """Run the installed demo outside the checkout, without the checkout on the path."""
     roadstead = WHEEL_VENV / "bin" / "roadstead"
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     with tempfile.TemporaryDirectory() as elsewhere:
@@ -112,7 +112,7 @@ CHECKS: tuple[tuple[str, Callable[[], None]], ...] = (
 
 
 def run_checks() -> list[str]:
-    """Run every check, also after one failed; returns the names of those that did."""
+    """Run every check, even after a failure; return the names of the failed ones."""
     failed = []
     for name, check in CHECKS:
         started = time.monotonic()

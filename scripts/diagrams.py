@@ -39,7 +39,7 @@ Table = TransitionTable[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A table, its name in the page and in docstrings, and the file whose docstring shows it."""
+    """A state machine: its table, its name on the page, and the file whose docstring shows it."""
 
     name: str
     table_name: str
@@ -56,17 +56,17 @@ MACHINES = (
 
 
 class MarkError(Exception):
-    """A file lacks the marks between which a diagram belongs."""
+    """A file lacks the marks around a diagram."""
 
 
 def states_of(table: Table) -> list[StrEnum]:
-    """All states of a machine, in the order of their enum."""
+    """Return all states of a machine, in the order of their enum."""
     first, _, _ = next(iter(table))
     return list(type(first))
 
 
 def arrows_from(table: Table, state: StrEnum) -> list[tuple[str, StrEnum]]:
-    """Events out of a state, those that lead to the same one joined; loops back to it last."""
+    """Return a state's events, joined by target state; those that keep the state last."""
     by_target: dict[StrEnum, list[StrEnum]] = {}
     for start, event, target in table:
         if start is state:
@@ -82,7 +82,7 @@ def _joined(events: list[StrEnum]) -> str:
 
 
 def text_of(table: Table) -> str:
-    """The diagram of a docstring: a line of arrows per state; `↺` leads back to the state."""
+    """Return a docstring's diagram: a line of arrows per state; `↺` leads back to the state."""
     states = states_of(table)
     column = max(len(state.name) for state in states) + 1
     lines: list[str] = []
@@ -96,7 +96,7 @@ def text_of(table: Table) -> str:
 
 
 def _wrapped(head: str, parts: list[str]) -> Iterator[str]:
-    """The parts behind the head, and below it where a line would be too long."""
+    """Yield the head followed by the parts, wrapped below it if a line would be too long."""
     line, *rest = (head + parts[0], *parts[1:])
     for part in rest:
         if len(line) + len(GAP) + len(part) <= WIDTH:
@@ -108,7 +108,7 @@ def _wrapped(head: str, parts: list[str]) -> Iterator[str]:
 
 
 def mermaid_of(table: Table) -> str:
-    """The diagram of the page, in Mermaid."""
+    """Return the diagram of the page, in Mermaid."""
     states = states_of(table)
     lines = ["stateDiagram-v2", f"{INDENT}[*] --> {states[0].name}"]
     for state in states:
@@ -120,14 +120,14 @@ def mermaid_of(table: Table) -> str:
 
 
 def with_docstring(machine: Machine, source: str) -> str:
-    """The source of a module with the diagram in its docstring drawn anew."""
+    """Return a module's source with the diagram in its docstring redrawn."""
     title = TITLE.format(table=machine.table_name)
     block = rf"(^{re.escape(title)}\n\n)(?:{INDENT}.*\n)*"
     return _replaced(machine, source, block, text_of(machine.table), machine.file)
 
 
 def with_diagram(machine: Machine, page: str) -> str:
-    """The page with the diagram of one machine drawn anew."""
+    """Return the page with the diagram of one machine redrawn."""
     name = re.escape(machine.name)
     block = rf"(^<!-- {name}: .* -->\n)(?:(?!<!-- end of ).*\n)*(?=<!-- end of {name} -->$)"
     return _replaced(machine, page, block, mermaid_of(machine.table), PAGE)
@@ -141,7 +141,7 @@ def _replaced(machine: Machine, text: str, block: str, diagram: str, place: str)
 
 
 def drawn_files(root: Path) -> dict[str, tuple[str, str]]:
-    """File → its text as it is, and as the tables want it. MarkError where a mark is missing."""
+    """Return file → (its text, its text with redrawn diagrams). MarkError for a missing mark."""
     page = wanted = (root / PAGE).read_text()
     files: dict[str, tuple[str, str]] = {}
     for machine in MACHINES:
@@ -152,7 +152,7 @@ def drawn_files(root: Path) -> dict[str, tuple[str, str]]:
 
 
 def main(arguments: Sequence[str], root: Path = ROOT) -> int:
-    """Draws the diagrams, or only compares them; the exit status."""
+    """Draw the diagrams, or only compare them; return the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

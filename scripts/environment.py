@@ -36,7 +36,7 @@ class SetupError(Exception):
 
 
 def run(command: Sequence[str]) -> None:
-    """Run a command whose output matters only when it fails; raises SetupError with it."""
+    """Run a command; if it fails, raise SetupError with its output."""
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         said = (result.stdout + result.stderr).strip()
@@ -48,7 +48,7 @@ def python_of(venv: Path) -> Path:
 
 
 def is_usable(venv: Path) -> bool:
-    """Whether the environment's Python starts and is one that Roadstead supports."""
+    """Whether the environment's Python starts and has a version that Roadstead supports."""
     check = f"import pip, sys; sys.exit(not {PYTHON_MIN} <= sys.version_info[:2] < {PYTHON_END})"
     try:
         result = subprocess.run([python_of(venv), "-c", check], capture_output=True, check=False)
@@ -58,7 +58,7 @@ def is_usable(venv: Path) -> bool:
 
 
 def digest(venv: Path, *sources: Path) -> str:
-    """A digest of all that an installed environment depends on, its place included."""
+    """Return a digest of everything that an installed environment depends on, also its path."""
     hashed = hashlib.sha256(str(venv).encode())
     for source in sources:
         hashed.update(source.read_bytes())
@@ -67,34 +67,35 @@ def digest(venv: Path, *sources: Path) -> str:
 
 
 def install(venv: Path, lock: Path, run: Run = run) -> None:
-    """Create the environment where it is missing or broken and install the lock into it."""
+    """Create the environment if it is missing or broken, and install the lock into it."""
     if not is_usable(venv):
         run([sys.executable, "-m", "venv", "--clear", str(venv)])
     pip = [str(python_of(venv)), "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    # The lock is complete. A resolver would look at releases that are newer than the locked ones,
-    # and some versions of pip take those of a package with extras for requirements without a hash.
+    # --no-deps, because the lock is complete. A resolver would consider newer releases than the
+    # locked ones, and some versions of pip treat those of a package with extras as requirements
+    # without a hash.
     quiet = ["install", "--quiet", "--no-compile", "--no-deps", "--require-hashes"]
     run([*pip, *quiet, "-r", str(lock)])
     compile_packages(venv, run)
 
 
 def compile_packages(venv: Path, run: Run = run) -> None:
-    """Compile what may be imported: bytecode of everything, as pip makes it, takes 50 MB more."""
+    """Compile the modules that may be imported; all bytecode, as from pip, takes 50 MB more."""
     compileall = [str(python_of(venv)), "-m", "compileall", "-q", "-j", "0"]
-    # A module that does not compile fails where it is imported, as with pip.
+    # A module that does not compile fails when it is imported, as with pip.
     with contextlib.suppress(SetupError):
         run([*compileall, "-x", NEVER_IMPORTED, str(venv / "lib")])
 
 
 def install_project(venv: Path, project: Path, run: Run = run) -> None:
-    """Install the checkout editable; its dependencies are the lock's, its build tools too."""
+    """Install the checkout editable; dependencies and build tools are those of the lock."""
     pip = [str(python_of(venv)), "-m", "pip", "--disable-pip-version-check", "--no-input"]
     quiet = ["install", "--quiet", "--no-deps", "--no-build-isolation"]
     run([*pip, *quiet, "--editable", str(project)])
 
 
 def setup(root: Path, kind: str, run: Run = run) -> bool:
-    """Bring `root/.venv` up to date for `kind`; returns whether anything had to be done."""
+    """Bring `root/.venv` up to date for `kind`; return whether anything had to be done."""
     venv, lock = root / ".venv", root / LOCKS[kind]
     wanted = digest(venv, lock, root / "pyproject.toml")
     stamp = venv / f".roadstead-{kind}"

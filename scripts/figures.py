@@ -53,7 +53,7 @@ OPENB_FOLDER = "DIR"
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a command printed, and its exit status."""
+    """The output of a command, and its exit status."""
 
     output: str
     errors: str
@@ -68,7 +68,7 @@ class Workplace:
     openb: Path | None
 
     def run(self, command: str, folder: str, figure: Figure) -> Ended:
-        """Run one command. FigureError where it is none of ours, or does not end in time."""
+        """Run one command. FigureError if it is unknown, or does not end in time."""
         program, *words = shlex.split(command, comments=True)
         if program not in PROGRAMS:
             raise FigureError(f"{figure.place}: {program} is none of {', '.join(PROGRAMS)}")
@@ -83,7 +83,7 @@ class Workplace:
             ) from None
 
     def result(self, command: str, folder: str, figure: Figure) -> str:
-        """The standard output of a command. FigureError where it fails."""
+        """Return the standard output of a command. FigureError if it fails."""
         ended = self.run(command, folder, figure)
         if ended.status:
             last = ended.errors.strip().splitlines()[-5:]
@@ -93,7 +93,7 @@ class Workplace:
 
 
 class Outcome(StrEnum):
-    """What became of a figure."""
+    """The result for a figure."""
 
     AGREE = "agree"
     DISAGREE = "disagree"
@@ -106,7 +106,7 @@ class Outcome(StrEnum):
 
 
 def run_roadstead(words: Sequence[str], folder: Path, deadline_s: float) -> Ended:
-    """Run the command line of this checkout with this interpreter, as in a terminal of 80 columns.
+    """Run this checkout's command line with this interpreter, as in a terminal of 80 columns.
 
     Raises subprocess.TimeoutExpired.
     """
@@ -126,7 +126,7 @@ def run_roadstead(words: Sequence[str], folder: Path, deadline_s: float) -> Ende
 
 
 def made(figure: Figure, place: Workplace) -> list[str]:
-    """The lines that the page should have. FigureError where they cannot be made."""
+    """Return the lines that the page should have. FigureError if they cannot be made."""
     match figure.kind:
         case Kind.FILE:
             (place.folder / figure.what).write_text("\n".join([*figure.body, ""]), encoding="utf-8")
@@ -149,7 +149,7 @@ def _session(figure: Figure, place: Workplace) -> Iterator[str]:
             if not (place.folder / folder).is_dir():
                 raise FigureError(f"{figure.place}: {step.command}: there is no such folder")
         elif any(step.shown):
-            # Of a command that fails its message is the output; otherwise that is progress.
+            # The page shows standard error only of a failed command; otherwise it is progress.
             ended = place.run(step.command, folder, figure)
             output = ended.output + (ended.errors if ended.status else "")
             yield from merged(step.shown, output.splitlines())
@@ -172,7 +172,7 @@ def _table(figure: Figure, place: Workplace) -> list[str]:
 
 
 def commands_of(figure: Figure) -> list[str]:
-    """The commands that make a figure, as a reader would give them."""
+    """Return the commands that make a figure, as a reader would type them."""
     match figure.kind:
         case Kind.FILE:
             return []
@@ -188,7 +188,7 @@ def commands_of(figure: Figure) -> list[str]:
 def page_text(
     figures: Sequence[Figure], text: str, place: Workplace, missing: frozenset[Need]
 ) -> tuple[str, Counter[Outcome]]:
-    """The text that a page should have; a figure that cannot be made or is skipped stays."""
+    """Return the text that a page should have; keep figures that are skipped or fail."""
     lines, outcomes = text.splitlines(), Counter[Outcome]()
     new: list[tuple[Figure, list[str]]] = []
     for figure in figures:
@@ -218,7 +218,7 @@ def _say(text: str) -> None:
 
 
 def pages_of(root: Path, asked: Sequence[str]) -> dict[str, list[Figure]]:
-    """Page → its figures. FigureError where a page is unknown or a mark is wrong."""
+    """Return page → its figures. FigureError if a page is unknown or a mark is wrong."""
     known = ["README.md", *sorted(f"docs/{path.name}" for path in (root / "docs").glob("*.md"))]
     if unknown := [page for page in asked if page not in known]:
         raise FigureError(f"{unknown[0]}: no page: one of {', '.join(known)}")
@@ -264,7 +264,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """Make the figures and compare them; the exit status."""
+    """Make the figures and compare them; return the exit status."""
     asked = _parser().parse_args(arguments)
     try:
         pages = pages_of(root, asked.pages)

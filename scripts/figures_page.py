@@ -21,7 +21,7 @@ _MASKS = (
     re.compile(r"(?<=^machine)\s.*|(?<=^commit)\s.*"),
     re.compile(r"\d[\d,.]*(?= (?:pods|tasks)/s)"),
     re.compile(r"\d[\d,.]*%(?= of the time)"),
-    # A space stands between number and unit: `10s` in a configuration is an exact value.
+    # Only with a space between number and unit: `10s` in a configuration is an exact value.
     re.compile(r"\d[\d,.]* (?:ns|µs|ms|s|min|h)\b"),
     re.compile(r"(?<!\S)/(?:tmp|var/folders|private)/\S+"),
 )
@@ -33,14 +33,14 @@ class FigureError(Exception):
 
 
 class Need(StrEnum):
-    """What a figure needs besides the checkout: options of the script."""
+    """What a figure needs besides the checkout, as an option of the script."""
 
     OPENB = "openb"
     SLOW = "slow"
 
 
 class Kind(StrEnum):
-    """What follows a mark."""
+    """The type of a figure: the block or table after its mark."""
 
     SESSION = "session"
     """A block with `$` lines, each followed by its output."""
@@ -54,9 +54,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """line: of the mark, from 1. what: command, file name or name of the table.
+    """A marked figure. line: of the mark, from 1. what: command, file name or name of the table.
 
-    body: what stands in the block, or the lines of the table. start: the index of its first line.
+    body: the lines of the block or table. start: the index of the first one.
     """
 
     page: str
@@ -89,7 +89,7 @@ class Step:
 
 
 def figures_of(page: str, text: str) -> list[Figure]:
-    """All marked figures of a page. FigureError where a mark is wrong or marks nothing."""
+    """Return all marked figures of a page. FigureError if a mark is wrong or marks nothing."""
     lines = text.splitlines()
     return [
         _figure(page, lines, index) for index, line in enumerate(lines) if _LIKE_A_MARK.match(line)
@@ -142,7 +142,7 @@ def _extent(lines: Sequence[str], at: int, place: str, *, is_table: bool) -> tup
 
 
 def steps_of(figure: Figure) -> Iterator[Step]:
-    """The commands of a session. A command goes on in the next line where its line ends with \\."""
+    """Yield the commands of a session. A line that ends with \\ continues in the next one."""
     starts = [index for index, line in enumerate(figure.body) if line.startswith(PROMPT)]
     for start, stop in zip(starts, [*starts[1:], len(figure.body)], strict=True):
         shown = start + 1
@@ -152,10 +152,10 @@ def steps_of(figure: Figure) -> Iterator[Step]:
 
 
 def masked(line: str) -> str:
-    """A line without what changes from run to run.
+    """Return a line with the values masked that change from run to run.
 
-    Where something is masked, its width may differ, and a bar shows it: spaces count once, bars
-    not at all. Bars of other lines show exact numbers and are kept.
+    A masked value's width may differ, and a bar may show it, so in such a line runs of spaces count
+    as one and bars are dropped. Bars of other lines show exact numbers and are kept.
     """
     text = line
     for mask in _MASKS:
@@ -164,7 +164,7 @@ def masked(line: str) -> str:
 
 
 def merged(shown: Sequence[str], output: Sequence[str]) -> list[str]:
-    """The lines that a page should show. Those that it shows rightly are kept as they are.
+    """Return the lines that a page should show. Lines that agree are kept as they are.
 
     So the durations of the page stay those of one run, and a page that agrees does not change.
     """
@@ -188,7 +188,7 @@ def _is_ellipsis(line: str) -> bool:
 
 
 def agree(shown: Sequence[str], output: Sequence[str]) -> bool:
-    """Whether a page shows an output, lines left out at each `…`."""
+    """Whether a page shows an output; each `…` stands for omitted lines."""
     made = [masked(line) for line in output]
     parts: list[list[str]] = [[]]
     for line in shown:
@@ -223,7 +223,7 @@ def _updated(shown: Sequence[str], output: Sequence[str]) -> list[str]:
 
 
 def _replaced(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """New lines for old ones; as many as before stand in front of a `…` and behind the last."""
+    """Replace old lines by new ones; keep as many before the first `…` and after the last."""
     gaps = [index for index, line in enumerate(old) if _is_ellipsis(line)]
     if not gaps:
         return list(new)
@@ -234,10 +234,10 @@ def _replaced(old: Sequence[str], new: Sequence[str]) -> list[str]:
 
 
 def cells_of(row: str) -> list[str]:
-    """The cells of a line of a table."""
+    """Return the cells of a table's line."""
     return [cell.strip() for cell in row.strip().strip("|").split("|")]
 
 
 def row_of(cells: Sequence[str]) -> str:
-    """The line of a table that has these cells."""
+    """Return the table's line with these cells."""
     return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"

@@ -16,7 +16,7 @@ from typing import TypedDict
 
 Rows = list[list[str]]
 Run = Callable[[str, str], str]
-"""Runs a command in a folder of the page's; its standard output."""
+"""Runs a command in a folder; returns its standard output."""
 
 EXAMPLES = "docs/examples"
 GPU = "alibabacloud.com/gpu-milli"
@@ -24,14 +24,14 @@ GPU = "alibabacloud.com/gpu-milli"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """commands: for `--list`. make: the rows, from those of the page."""
+    """How to make a table. commands: for `--list`. make: the new rows from the page's rows."""
 
     commands: str
     make: Callable[[Rows, Run], Rows]
 
 
 def openb_scores(page: Rows, run: Run) -> Rows:
-    """Placed pods and GPUs in use, of the options that the second cell of a row has."""
+    """Return rows with placed pods and GPUs in use for the options in each second cell."""
     rows = []
     for name, options, *_ in page:
         command = f"{_OPENB} {options.strip('`–')}".strip()
@@ -46,12 +46,12 @@ _OPENB = "roadstead schedule --trace openb.trace --runtime inline --format json"
 
 
 def significant(number: float, digits: int) -> str:
-    """A number of so many significant digits, in full."""
+    """Return a number rounded to significant digits, without an exponent."""
     if number == 0:
         return "0"
     decimals = digits - 1 - math.floor(math.log10(abs(number)))
     rounded = round(number, decimals)
-    # 0.096 of one digit is 0.1, and not 0.10.
+    # 0.096 with one digit is 0.1, not 0.10.
     decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
     return f"{rounded:,.{max(0, decimals)}f}"
 
@@ -61,7 +61,7 @@ def mean(band: Mapping[str, float], digits: int = 2, unit: str = "") -> str:
 
 
 def mean_and_band(band: Mapping[str, float], digits: int = 2) -> str:
-    """The mean and half of its confidence interval; the mean alone where all runs are alike."""
+    """Return the mean and half of its confidence interval; only the mean if all runs are equal."""
     half = band["high"] - band["mean"]
     return mean(band, digits) + (f" ± {significant(half, digits - 1)}" if half else "")
 
@@ -72,7 +72,7 @@ def whole(band: Mapping[str, float]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The cell `at` of each row: a figure of the points with these values."""
+    """The cell `at` of each row: a figure of the sweep's point with the values in `where`."""
 
     at: int
     figure: str
@@ -82,7 +82,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """One sweep, whose parameter `row` is the number at the beginning of the cell `row_at`."""
+    """One sweep. Its parameter `row` has the value at the beginning of the cell `row_at`."""
 
     command: str
     row: str
@@ -91,7 +91,7 @@ class Sweep:
 
 
 def swept(sweeps: Sequence[Sweep], page: Rows, run: Run) -> Rows:
-    """The rows of the page with the cells of all sweeps; a sweep passes over rows without one."""
+    """Return the page's rows with the cells of all sweeps; a sweep skips rows without a number."""
     rows = [list(row) for row in page]
     for sweep in sweeps:
         points: list[Point] = json.loads(run(f"{sweep.command} --format json", "."))["points"]
@@ -106,7 +106,7 @@ def swept(sweeps: Sequence[Sweep], page: Rows, run: Run) -> Rows:
 
 
 class Point(TypedDict):
-    """A combination of a sweep, as `roadstead stress --format json` prints it."""
+    """A combination of parameters in a sweep, as `roadstead stress --format json` prints it."""
 
     values: dict[str, object]
     figures: dict[str, dict[str, float]]

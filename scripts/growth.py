@@ -36,7 +36,7 @@ TEMPLATES = ROOT / "roadstead" / "bench" / "workloads" / "templates"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One place on an axis: a workload of ours by name, or nodes and pods of one class."""
+    """One point of an axis: a workload by name, or numbers of nodes and pods."""
 
     x: float
     line: str
@@ -78,7 +78,7 @@ def _schedulers() -> Iterator[Point]:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What is varied: for the title and below the x axis. fixed: what stays, as a sentence."""
+    """One axis. varied: for the title of the plot. fixed: the constant values, as a sentence."""
 
     varied: str
     x_title: str
@@ -110,7 +110,7 @@ AXES = {
 
 
 def workload(point: Point) -> str:
-    """A file in scheduler_perf's format (JSON is YAML): pods of one class onto empty nodes."""
+    """Return a file in scheduler_perf's format (JSON is YAML): pods for empty nodes."""
     steps = [
         {"opcode": "createNodes", "countParam": "$nodes"},
         {"opcode": "createPods", "countParam": "$pods", "collectMetrics": True},
@@ -122,7 +122,7 @@ def workload(point: Point) -> str:
 
 
 def measure(point: Point) -> dict[str, float | str]:
-    """Pods per second, memory and commit of one run."""
+    """Return pods per second, memory and commit of one run."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "growth.yaml"
         file.write_text(workload(point), encoding="utf-8")
@@ -143,7 +143,7 @@ def measure(point: Point) -> dict[str, float | str]:
 
 
 def run(axis: str, runs: int, known: dict[str, list[dict[str, float | str]]]) -> None:
-    """Fills in the points of an axis that are not known yet."""
+    """Measure the points of an axis that are not known yet."""
     for point in AXES[axis].points():
         figures = known.setdefault(f"{axis}: {point.key}", [])
         while len(figures) < runs:
@@ -153,7 +153,7 @@ def run(axis: str, runs: int, known: dict[str, list[dict[str, float | str]]]) ->
 
 
 def plot(axis: str, known: dict[str, list[dict[str, float | str]]]) -> str:
-    """The points of an axis as SVG; "" where there are none."""
+    """Return the points of an axis as SVG; "" if there are none."""
     asked = AXES[axis]
     lines: dict[str, list[tuple[float, Band]]] = {}
     runs = set[int]()

@@ -54,8 +54,8 @@ SEED = 1
 SETTINGS = "runtime: ray\nworkers: 2\nschedulers: 2\nbatch: 4\ncontrol: apart\n"
 
 PHASES = ("start", "load", "submit", "schedule", "collect", "finished", "output")
-"""What a run does: starts its actors, loads the cluster, submits pods, schedules them (a tenth is
-placed at the kill), collects results, ends its journal, writes its output."""
+"""The steps of a run: it starts its actors, loads the cluster, submits pods, schedules them (a
+tenth is placed at the kill), collects results, ends its journal, writes its output."""
 
 ACTORS = ("queue", "cache", "binder", "worker-0", "scheduler-0")
 VICTIMS = ("driver", "raylet", "gcs_server", *ACTORS)
@@ -66,22 +66,22 @@ NAMES = {
     "scheduling": "schedule",
     "collecting results": "collect",
 }
-"""Phases by the names with which a run reports them."""
+"""Phases by the names under which a run reports them."""
 
 RUN_S = 240.0
-"""How long one command may take; what is not over by then hangs."""
+"""Deadline of one command; one that has not ended by then hangs."""
 
 LEFT_S = 1.0
-"""How long after the end of a run its processes may be there."""
+"""How long after the end of a run its processes may still exist."""
 
 MARK = "mark.json"
 
 
 @dataclass
 class Cell:
-    """What came of one kill. resumed: the status of the command that continued the run.
+    """The result of one kill. resumed: the status of the command that continued the run.
 
-    was_there: whether the process had not ended before, as Ray's and the actors' before the output.
+    was_there: whether the victim existed; Ray and the actors have ended before the output.
     acknowledged: binds that the run knew of at the kill; kept: those in its journal after its end.
     """
 
@@ -106,7 +106,7 @@ class Cell:
 
 
 class Killer(ActorLauncher):
-    """Carries out a run in this process, and kills one process of it in one phase."""
+    """Executes a run in this process, and kills one of its processes in one phase."""
 
     def __init__(self, phase: str, victim: str, folder: Path) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ class Killer(ActorLauncher):
         self._is_done = False
 
     def install(self) -> None:
-        """Has the parts of a run say when they begin."""
+        """Patch the parts of a run to call `reach` when a phase begins."""
         entry.open_launcher = lambda: self
         opening, ready, end, write = (
             *(launch.open_runtime, RayRuntime._await_ready),
@@ -158,12 +158,12 @@ class Killer(ActorLauncher):
         return super().run(inputs, plan, tell)
 
     def reach(self, phase: str) -> None:
-        """A phase began: kills, where it is the one."""
+        """Note that a phase began; kill the victim if it is the chosen phase."""
         if phase != self._phase or self._is_done:
             return
         self._is_done = True
         there = psutil.Process().children(recursive=True)
-        # As (id, start): ids come again.
+        # As (id, start), because ids are reused.
         pids = [(each.pid, each.create_time()) for each in there]
         victim = self._pid()
         is_there = victim in {os.getpid(), *(pid for pid, _ in pids)}
@@ -173,7 +173,7 @@ class Killer(ActorLauncher):
             os.kill(victim, signal.SIGKILL)
 
     def _pid(self) -> int:
-        """The victim's process; 0 where Ray has ended already."""
+        """Return the id of the victim's process; 0 if Ray has ended already."""
         if self._victim == "driver":
             return os.getpid()
         if self._victim in ACTORS:
@@ -183,7 +183,7 @@ class Killer(ActorLauncher):
 
 
 def carry_out(phase: str, victim: str, seed: int, folder: Path) -> Cell:
-    """One cell, in a folder of its own."""
+    """Run one cell, in a folder of its own."""
     began_s = time.monotonic()
     cell = Cell(phase, victim)
     trace = generate_fleet(NODES, PODS, seed)
@@ -248,7 +248,7 @@ OUTPUTS = ("placements", "pending")
 
 
 def binds_in(folder: Path) -> dict[str, str]:
-    """Pod → node, of all that the journal of a run holds."""
+    """Return pod → node of all binds in the journal of a run."""
     journal = folder / "out" / "journal"
     if not journal.is_dir():
         return {}
@@ -257,7 +257,7 @@ def binds_in(folder: Path) -> dict[str, str]:
 
 
 def still_there(processes: Iterable[Sequence[float]]) -> list[str]:
-    """Names of those of the processes (id, start) that are there after a while."""
+    """Return the names of the processes (id, start) that still exist after `LEFT_S`."""
     until_s = time.monotonic() + LEFT_S
     while True:
         left = [name for pid, start in processes if (name := _name_of(int(pid), start))]
@@ -276,7 +276,7 @@ def _name_of(pid: int, start: float) -> str:
 
 
 def _schedule(*, resume: bool) -> list[str]:
-    """The command line of a cell's run; with `resume` that which continues it."""
+    """Return the command line of a cell's run; with `resume`, the one that continues it."""
     options = {
         "trace": "fleet.trace",
         "output": "out",
@@ -292,7 +292,7 @@ def _roadstead(*arguments: str) -> list[str]:
 
 
 def _command(command: list[str], folder: Path) -> tuple[int | None, str]:
-    """How a command ended, None where it did not in time, and what it said on standard error."""
+    """Run a command; return its status (None if it did not end in time) and standard error."""
     child = subprocess.Popen(
         command,
         cwd=folder,
@@ -317,7 +317,7 @@ def _last(said: str) -> str:
 
 
 def table(cells: Sequence[Cell]) -> str:
-    """The matrix: how each cell ended, and what is wrong."""
+    """Return the matrix as text: how each cell ended, and what is wrong."""
     found = {(cell.phase, cell.victim): cell for cell in cells}
     lines = [" ".join([f"{'':12}", *(f"{phase:>9}" for phase in PHASES)])]
     for victim in VICTIMS:

@@ -48,31 +48,31 @@ from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
 
 NODES, PODS = 300, 3_000
 RUN_S = 1800.0
-"""How long one run may take; what is not over by then hangs."""
+"""Deadline of one run; one that has not ended by then hangs."""
 
 MOST_PER_RUN = 20
-"""Kills in one run."""
+"""Maximum number of kills in one run."""
 
 WAYS: tuple[dict[str, object], ...] = (
     {"workers": 2},
     {"mode": "shared"},
     {"mode": "partitioned"},
 )
-"""Settings of a run: by turns, by its seed."""
+"""Settings of a run, chosen in turn by its seed."""
 
 MOST_AT_ONCE = 4
-"""Actors that are killed at one moment: one to so many."""
+"""Maximum number of actors that are killed at the same time."""
 
 LOOK_S = 1.0
-"""Most between two looks whether to kill."""
+"""Maximum interval between two attempts to kill."""
 
 MEANWHILE = 0.03
-"""Chance of a kill at a look while another actor is being replaced: nothing is placed then."""
+"""Probability of a kill while another actor is being replaced; then no pod is placed."""
 
 
 @dataclass
 class Figures:
-    """What came of one run, or of all. why: of runs that ended early, with their numbers."""
+    """The results of one run, or of all. why: errors of runs that ended early, with seeds."""
 
     kills: Counter[str] = field(default_factory=Counter)
     runs: int = 0
@@ -85,7 +85,7 @@ class Figures:
     rss_mib: int = 0
 
     def add(self, other: Figures) -> None:
-        """Counts another run in."""
+        """Add the results of another run."""
         self.kills.update(other.kills)
         self.violations.update(other.violations)
         self.runs += other.runs
@@ -101,7 +101,7 @@ class Figures:
         return not (self.lost or self.doubled or self.violations or self.why)
 
     def told(self) -> dict[str, object]:
-        """As they are printed."""
+        """Return the results as they are printed."""
         others = {name: n for name, n in self.violations.items() if name != "I1"}
         return {
             "kills": self.kills.total(),
@@ -140,7 +140,7 @@ class OneRun:
         self.figures = Figures(runs=1)
 
     def run(self) -> Figures:
-        """Actors are killed until it ends, or the kills are used up."""
+        """Execute the run, killing actors until it ends or the kills are used up."""
         Budget.TIMES = sys.maxsize
         outcome = None
         try:
@@ -179,7 +179,7 @@ class OneRun:
             self.figures.kills.update(name.partition("-")[0] for name in victims)
 
     def _kill_processes(self, pids: dict[str, int], names: list[str]) -> list[str]:
-        """SIGKILL to the processes of these actors; those that were there, and not spared."""
+        """Send SIGKILL to the processes of these actors; return the names of the killed ones."""
         running = actors_among(pids.values())
         if running != set(pids.values()) and self._random.random() >= MEANWHILE:
             return []
@@ -191,16 +191,16 @@ class OneRun:
 
 
 def inputs_of(seed: int) -> RunInputs:
-    """The cluster of one run."""
+    """Return the cluster and pods of one run."""
     trace = generate_fleet(NODES, PODS, seed)
     return RunInputs(tuple(trace.nodes()), (), tuple(trace.pods()))
 
 
 def actors_among(pids: Iterable[int]) -> set[int]:
-    """Those of the processes that are actors of this one: children of its raylet.
+    """Return the processes that are actors of this run: children of its raylet.
 
-    Ids come again within minutes where processes come and go: what bears one of a process that is
-    gone may be anything, Ray's own servers, too.
+    Process ids are reused within minutes here: the id of an ended actor may belong to any other
+    process, even one of Ray's servers.
     """
     told = subprocess.run(
         ["/bin/ps", "-ww", "-o", "pid=,ppid=,args=", "-p", ",".join(map(str, pids))],
@@ -216,7 +216,7 @@ def actors_among(pids: Iterable[int]) -> set[int]:
 def judge(
     figures: Figures, folder: Path, inputs: RunInputs, outcome: RunOutcome | None = None
 ) -> None:
-    """Counts what the journal and the outcome say that should not be."""
+    """Count the violations that the journal and the outcome show."""
     records = list(Reader(RealDisk(folder)).records())
     figures.violations.update(each.invariant for each in check(records).violations)
     bound = Counter(each.uid for each in records if each.kind is RecordKind.BIND)
@@ -229,7 +229,7 @@ def judge(
 
 
 def in_a_process(seed: int, most_kills: int, *, inline: bool) -> Figures:
-    """One run in a process of its own: whatever Ray leaves there, or makes of it, goes with it."""
+    """Execute a run in its own process, so that nothing that Ray leaves there affects others."""
     with tempfile.TemporaryDirectory() as folder:
         one = [sys.executable, __file__, "--one", folder]
         one += ["--seed", str(seed), "--kills", str(most_kills), *(["--inline"] * inline)]
@@ -250,11 +250,11 @@ def in_a_process(seed: int, most_kills: int, *, inline: bool) -> Figures:
 
 
 async def _nothing() -> None:
-    """Nobody is killed before all are there."""
+    """Kill nothing: the placeholder until all actors have started."""
 
 
 def _ignore(progress: Progress) -> None:
-    """Nobody looks on."""
+    """Ignore progress reports."""
 
 
 def main() -> int:
@@ -275,7 +275,7 @@ def main() -> int:
         return 0
     found, began = Figures(), time.monotonic()
     with contextlib.suppress(KeyboardInterrupt):
-        # What was found until somebody stops it, is told as well.
+        # After an interrupt, the results so far are printed as well.
         while found.kills.total() < given.kills and time.monotonic() - began < given.minutes * 60:
             most = min(MOST_PER_RUN, given.kills - found.kills.total())
             found.add(in_a_process(given.seed + found.runs, most, inline=given.inline))

@@ -24,7 +24,7 @@ COMPILE = (
 
 
 def compile_lock(requirements: str, options: Sequence[str]) -> str:
-    """uv's resolution of `requirements` (one a line), as the text of a lock file."""
+    """Return uv's resolution of `requirements` (one per line) as the text of a lock file."""
     result = subprocess.run(
         [*COMPILE, *options, "-"], input=requirements, capture_output=True, text=True, check=True
     )
@@ -32,7 +32,7 @@ def compile_lock(requirements: str, options: Sequence[str]) -> str:
 
 
 def without_index(lock: str) -> str:
-    """The lock without options such as `--index-url` and without comments."""
+    """Return the lock without options such as `--index-url` and without comments."""
     lines = lock.splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith(("--", "#")))
 

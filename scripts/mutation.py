@@ -58,12 +58,12 @@ RECOVERY = (
     "actors/binder/answers.py",
 )
 CPU_S = 400
-"""Processor time after which a mutant counts as found: it does not end."""
+"""Processor time after which a mutant counts as found, because it does not end."""
 
 MEMORY_BYTES = 12 << 30
 
 UNSUITED = "must be imported"
-"""What a host says of a mutant that cannot be planted in functions that are there."""
+"""A host's result for a mutant that cannot be applied to functions that are already imported."""
 
 Job = tuple[Mutant, str]
 Plant = Callable[[Mutant], None]
@@ -71,7 +71,7 @@ Plant = Callable[[Mutant], None]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one killer found of one mutant, None for nothing; processor time in seconds."""
+    """What one killer found for one mutant, None for nothing; processor time in seconds."""
 
     mutant: Mutant
     killer: str
@@ -80,7 +80,7 @@ class Result:
 
 
 def targets() -> Iterator[str]:
-    """The modules that are mutated, as paths below the checkout."""
+    """Yield the modules that are mutated, as paths below the checkout."""
     for folder in TARGETS:
         yield from (str(path.relative_to(ROOT)) for path in sorted((ROOT / folder).glob("*.py")))
     yield SHARED
@@ -88,7 +88,7 @@ def targets() -> Iterator[str]:
 
 
 def all_mutants(words: str) -> list[Mutant]:
-    """Every mutant of the targets whose path has these words."""
+    """Return every mutant of the targets whose path contains these words."""
     found = []
     for path in targets():
         if words in path:
@@ -97,7 +97,7 @@ def all_mutants(words: str) -> list[Mutant]:
 
 
 def _be_silent() -> None:
-    """A process of its own at the root of the checkout, whose output nobody reads."""
+    """Discard the output of this child process, and change to the root of the checkout."""
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
@@ -111,9 +111,9 @@ def _measure(killer: str, paths: Sequence[str], rounds: int, into: Path) -> None
 
 
 def measured(killer: str, paths: Sequence[str], rounds: int, folder: Path) -> Reach:
-    """Which of a killer's runs or tests reach which lines; measured where the folder has it not.
+    """Return which of a killer's runs or tests reach which lines; measure if not in the folder.
 
-    Raises SystemExit where they fail without any mutant.
+    Raises SystemExit if they fail without any mutant.
     """
     into = folder / f"{killer}.json"
     if not into.exists():
@@ -128,7 +128,7 @@ def measured(killer: str, paths: Sequence[str], rounds: int, folder: Path) -> Re
 
 
 def _work(plant: Plant, kill: Kill, mutant: Mutant, answer: Connection) -> None:
-    """In a process of its own: plant the mutant, look for it, send what was found."""
+    """In a child process: plant the mutant, run the killer, send the result."""
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 5))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     _be_silent()
@@ -147,7 +147,7 @@ def _work(plant: Plant, kill: Kill, mutant: Mutant, answer: Connection) -> None:
 def side_by_side(
     jobs: Sequence[Job], processes: int, plant: Plant, killers: Mapping[str, Kill]
 ) -> Iterator[Result]:
-    """Results as they come, so many processes at once, each a fork of this one."""
+    """Yield results as they arrive, from up to `processes` forks of this process at a time."""
     context = multiprocessing.get_context("fork")
     waiting = list(reversed(jobs))
     running: dict[Connection, tuple[Mutant, str, multiprocessing.process.BaseProcess]] = {}
@@ -176,7 +176,7 @@ def side_by_side(
 def _host(
     host: Host, jobs: Sequence[Job], processes: int, reach: Reach, results: Connection
 ) -> None:
-    """In a process of its own: import once what looks for mutants, then look in a fork for each."""
+    """In a child process: import the killer once, then fork for each mutant."""
     _be_silent()
 
     def work(kill: Kill) -> None:
@@ -189,7 +189,7 @@ def _host(
 
 
 def _hosted(host: Host, jobs: Sequence[Job], processes: int, reach: Reach) -> Iterator[Result]:
-    """Results of a host, as they come. Raises SystemExit where it ends before the last one."""
+    """Yield a host's results as they arrive. SystemExit if it ends before the last one."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_host, args=(host, jobs, processes, reach, theirs))
@@ -207,7 +207,7 @@ def _hosted(host: Host, jobs: Sequence[Job], processes: int, reach: Reach) -> It
 def run(
     jobs: Sequence[Job], rounds: int, processes: int, reaches: Mapping[str, Reach]
 ) -> Iterator[Result]:
-    """Results as they come: of mutants in functions from hosts, then of those that are imported."""
+    """Yield results as they arrive: of mutants in functions (from hosts), then of other mutants."""
     groups: dict[tuple[str, tuple[str, ...]], list[Job]] = {}
     cold: list[Job] = []
     for mutant, killer in jobs:
@@ -230,14 +230,14 @@ def run(
 
 
 def package_of(mutant: Mutant) -> str:
-    """The name under which a mutant is counted."""
+    """Return the package under which a mutant is counted."""
     if "recovery" in mutant.path:
         return "recovery"
     return mutant.path.split("/")[1].removesuffix(".py")
 
 
 def table(results: Sequence[Result]) -> list[str]:
-    """The share found per package and killer; same: mutants that change no outcome, left out."""
+    """Return the share found per package and killer; same: mutants without effect, excluded."""
     lines = [f"{'package':<12} {'killer':<11} {'found':>6} {'of':>5} {'same':>5} {'share':>6}"]
     groups: dict[tuple[str, str], list[Result]] = {}
     for each in results:
@@ -255,7 +255,7 @@ def table(results: Sequence[Result]) -> list[str]:
 
 
 def _import_libraries() -> None:
-    """What is not ours is imported once, before processes are made."""
+    """Import third-party libraries once, before processes are forked."""
     import hypothesis  # noqa: F401
     import msgpack  # noqa: F401
     import numba  # noqa: F401
@@ -323,10 +323,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _missed_in(path: Path) -> list[tuple[Mutant, str]]:
-    """(mutant, killer) of the results in a file in which nothing was found.
+    """Return (mutant, killer) of the results in a file in which nothing was found.
 
-    A mutant is the same change of the source as it is now, whatever its number; one whose code is
-    gone is left out.
+    Each mutant is matched to the same change of the present source, whatever its number; mutants
+    whose code no longer exists are omitted.
     """
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     missed = [(Mutant(**each["mutant"]), each["killer"]) for each in lines if not each["found"]]
@@ -337,7 +337,7 @@ def _missed_in(path: Path) -> list[tuple[Mutant, str]]:
 
 
 def _same_now(mutant: Mutant, mutants: Sequence[Mutant]) -> Mutant | None:
-    """The change among those of the present source that is the same, nearest by its number."""
+    """Return the same change in the present source, the nearest by number; None without one."""
     change = mutant.function, mutant.before, mutant.after
     same = [each for each in mutants if (each.function, each.before, each.after) == change]
     return min(same, key=lambda each: abs(each.number - mutant.number), default=None)

@@ -27,14 +27,14 @@ SHOWN = 90
 
 
 def look(number: int) -> tuple[int, tuple[int, str] | None, float]:
-    """(bug, its first seed and problem or None, seconds)."""
+    """Look for a planted bug; return (bug, its first seed and problem or None, seconds)."""
     began_s = time.monotonic()
     found = find(BUGS[number], simulate)
     return number, found, time.monotonic() - began_s
 
 
 def told(bug: Bug, found: tuple[int, str] | None, took_s: float) -> str:
-    """One line about one bug."""
+    """Return the line that is printed about one bug."""
     if found is None:
         return f"NOT FOUND  {bug.name} (seeds {bug.seeds.start} to {bug.seeds.stop - 1})"
     seed, problem = found
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     numbers = [number for number, bug in enumerate(BUGS) if asked.only in bug.name]
     missed = other = 0
-    # A planted bug stays in its process: each gets one of its own.
+    # A planted bug stays in its process, so each gets a process of its own.
     with multiprocessing.Pool(
         asked.processes, partial(logging.disable), maxtasksperchild=1
     ) as pool:

@@ -34,7 +34,7 @@ DOCS_PLOTS = ROOT / "docs" / "plots"
 
 
 class RecordedSweep(TypedDict):
-    """One figure of a sweep. points: for each combination its values, mean, low and high."""
+    """A recorded sweep of one figure. points: values, mean, low and high of each combination."""
 
     command: str
     commit: str
@@ -46,7 +46,7 @@ class RecordedSweep(TypedDict):
 
 
 def draw(name: str, recorded: RecordedSweep) -> str:
-    """A recorded sweep as SVG."""
+    """Return a recorded sweep as SVG."""
     figure = recorded["figure"]
     study = replace(_study(recorded["study"]), figures=(figure,))
     seeds = range(recorded["seeds"])
@@ -72,7 +72,7 @@ def _no_run(values: Values, seed: int) -> Figures:
 
 
 def draw_all(folder: Path) -> dict[str, str]:
-    """File name → SVG, of all that is recorded in a folder."""
+    """Return file name → SVG for everything recorded in a folder."""
     sweeps = json.loads((folder / "sweeps.json").read_text(encoding="utf-8"))
     known = json.loads((folder / "growth.json").read_text(encoding="utf-8"))
     return {

@@ -54,7 +54,7 @@ SHAPES = [
 
 
 class Steps:
-    """Says on standard error how far something is, ten times on the way."""
+    """Prints progress on standard error, ten times on the way."""
 
     def __init__(self, what: str, total: int) -> None:
         self._what, self._total, self._done, self._said = what, max(1, total), 0, 0
@@ -68,7 +68,7 @@ class Steps:
 
 
 class ReadAloud(FileJournal):
-    """A journal that says how much of it is read."""
+    """A journal that prints how much of it is read."""
 
     def __init__(self, folder: Path, records: int) -> None:
         super().__init__(RealDisk(folder))
@@ -81,19 +81,19 @@ class ReadAloud(FileJournal):
 
 
 def binder() -> BinderCore:
-    """A binder that lets all through: what it writes is what counts here."""
+    """Return a binder without filters, since only its journal is needed."""
     return BinderCore(TableStore(), lambda request: SUCCESS, tells_all=True, verify_first=len)
 
 
 def batches(pods: int) -> Iterator[list[tuple[str, str, PodFacts]]]:
-    """(uid, key, facts), batch by batch."""
+    """Yield (uid, key, facts) of the pods, batch by batch."""
     for start in range(0, pods, BATCH):
         numbers = range(start, min(start + BATCH, pods))
         yield [(f"uid-{n:07}", f"default/pod-{n:07}", SHAPES[n % len(SHAPES)]) for n in numbers]
 
 
 def write(folder: Path, nodes: int, pods: int, *, snapshot: bool) -> None:
-    """A journal of pods that were accepted, then bound."""
+    """Write a journal of pods that were accepted, then bound."""
     core, journal = binder(), FileJournal(RealDisk(folder))
     list(journal.recovered())
 
@@ -129,7 +129,7 @@ def write(folder: Path, nodes: int, pods: int, *, snapshot: bool) -> None:
 
 
 def recovered(folder: Path, records: int) -> dict[str, float]:
-    """Seconds until the actor knows all again, and how many pods it knows as bound."""
+    """Return the seconds of a recovery, and how many pods are bound after it."""
     plan = RunPlan(Settings(runtime="inline", journal=str(folder)))
     calibration = calibrate()
     collect_seldom()
@@ -148,14 +148,14 @@ def recovered(folder: Path, records: int) -> dict[str, float]:
 
 
 class Nobody:
-    """A directory of a run in which the binder is alone."""
+    """The directory of actors for a run with only a binder."""
 
     def find(self, name: str) -> Ref:
         raise ActorLostError(f"there is no actor {name}")
 
 
 def apart(work: object, *arguments: object, **named: object) -> object:
-    """A call in a process of its own."""
+    """Call a function in a process of its own."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(work, arguments, named)
 

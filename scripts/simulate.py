@@ -26,17 +26,17 @@ from tests.simulation.reached import gaps, told
 from tests.simulation.simulation import KINDS, Outcome, simulate, simulate_counted
 
 SHOWN = 5
-"""Problems that are shown of one seed."""
+"""Maximum number of problems that are shown for one seed."""
 
 
 def replay_of(seed: int, kinds: Iterable[str], among: str = "plain") -> str:
-    """The command that runs one seed again."""
+    """Return the command that runs one seed again."""
     variant = "" if among == "plain" else f" --among {among}"
     return f"scripts/simulate.py --start {seed} --seeds 1 --faults {','.join(kinds)}{variant}"
 
 
 def tell(outcome: Outcome, kinds: Sequence[str], among: str = "plain") -> None:
-    """What does not hold after one seed."""
+    """Print the problems of one seed."""
     print(f"seed {outcome.seed}: {len(outcome.problems)} problems")
     for problem in outcome.problems[:SHOWN]:
         print(f"  {problem}")
@@ -44,7 +44,7 @@ def tell(outcome: Outcome, kinds: Sequence[str], among: str = "plain") -> None:
 
 
 def figures(outcomes: Sequence[Outcome], real_s: float) -> list[str]:
-    """What a person wants to know of many runs."""
+    """Return the summary of many runs, as lines."""
     happened: Counter[str] = Counter()
     for each in outcomes:
         happened.update(each.happened)
@@ -63,7 +63,7 @@ def figures(outcomes: Sequence[Outcome], real_s: float) -> list[str]:
 
 
 def _one(seed: int, *, kinds: Sequence[str], among: str, counts: bool) -> Outcome:
-    """What came of one seed; an error in what follows a run is a problem of its own."""
+    """Run one seed; an error in the checks after the run is reported as a problem."""
     try:
         return (simulate_counted if counts else simulate)(seed, kinds, among=among)
     except Exception as failure:
@@ -80,7 +80,7 @@ def run(
     *,
     counts: bool = False,
 ) -> list[Outcome]:
-    """All seeds, side by side, told as they end."""
+    """Run all seeds in parallel; print problems as the runs end."""
     outcomes = []
     with multiprocessing.Pool(processes, initializer=logging.disable) as pool:
         one = partial(_one, kinds=kinds, among=among, counts=counts)

@@ -32,7 +32,7 @@ BODY_MAX_CHARS = 400
 async def replay(
     saved: SavedTranscript, receive: Callable[[bytes], Awaitable[bytes]]
 ) -> list[bytes]:
-    """Send the messages to a new actor, in their order and at their times; the replies.
+    """Send the messages to a new actor, in their order and at their times; return the replies.
 
     receive: of the new actor's Dispatcher. On a VirtualLoop it takes no time.
     """
@@ -40,14 +40,14 @@ async def replay(
     began_s = clock_s()
     for message in saved.messages:
         due_s = began_s + message.at_s - saved.messages[0].at_s
-        # Also where it is due now: the handler of the message before begins first.
+        # Also sleep if it is due now, so that the handler of the message before begins first.
         await asyncio.sleep(max(0.0, due_s - clock_s()))
         handling.append(asyncio.ensure_future(receive(message.data)))
     return await asyncio.gather(*handling)
 
 
 def lines_of(saved: SavedTranscript) -> Iterator[str]:
-    """The transcript as text."""
+    """Yield the transcript as lines of text."""
     yield f"{saved.actor}: {saved.error}"
     missing = saved.handled - len(saved.messages)
     yield f"{len(saved.messages)} messages" + (f", {missing} before them missing" * (missing > 0))
@@ -70,7 +70,7 @@ def _said(envelope: Envelope) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints a transcript; the exit status."""
+    """Print a transcript; return the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

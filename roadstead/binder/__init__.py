@@ -1,4 +1,4 @@
-"""BinderCore: the one writer of binds.
+"""The state machine of bound pods: the only writer of binds.
 
 States and events, as `scripts/diagrams.py` draws them from `binder.pods.TABLE`:
 
@@ -8,20 +8,21 @@ States and events, as `scripts/diagrams.py` draws them from `binder.pods.TABLE`:
     BOUND     ── evict, delete ──► DELETED   ↺ update
     DELETED   ── add ──► PENDING   ── load ──► BOUND   ↺ evict, delete
 
-`evict` and `delete` in DELETED: the event came twice. A DELETED pod that is added or loaded is as
-a new one.
+`evict` and `delete` in DELETED are repeated events. A DELETED pod that is added or loaded is
+treated as a new one.
 
 No arrow leads from one node to another or back to PENDING: a pod is bound at most once and never
-moves (I3). `unbind` is there to be refused.
+moves (I3). `unbind` exists only to be refused.
 
-A request is looked up by its token (same token, same answer; another request under it is an
-error), then: pod known, unbound, not deleted, lease epoch current, node known, and `verify`: all
-hard filters of that node on the binder's own tables, whatever version the decision was read at.
-An accepted bind counts at once, so that the next request is verified on top of it; it is journaled
-at once and acknowledged only after the flush (group commit: I8, I9). When the journal fails the
-binder halts: it acknowledges and commits nothing more, and says so.
+A request is looked up by its token: the same token gets the same answer, and a different request
+under it is an error. Then the binder checks that the pod is known, unbound and not deleted, that
+the lease epoch is current, that the node is known, and that `verify` passes: all hard filters of
+that node on the binder's own tables, whatever version the decision was based on. An accepted bind
+is counted immediately, so that the next request is verified on top of it. It is journaled
+immediately and acknowledged only after the flush (group commit: I8, I9). When the journal fails,
+the binder halts: it commits and acknowledges nothing more, and reports the failure.
 
-`Binder` (`roadstead.binder.binder`) is the core together with its filters, claims and journal.
+`Binder` (`roadstead.binder.binder`) combines the core with its filters, claims and journal.
 """
 
 from roadstead.binder.core import BinderCore

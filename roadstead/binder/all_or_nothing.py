@@ -1,8 +1,9 @@
-"""Binds that stand or fall together: gangs (I10), and transactions that are all or nothing.
+"""Groups of binds that are all-or-nothing: gangs (I10) and transactions.
 
-A scheduler sends them whole; what it read may be old, so that some no longer fit. Before anything
-is committed, the batch is tried out: each request on top of those before it. A group of which too
-few can be committed is taken out and the rest is tried again, since they may fit now.
+A scheduler sends a group in one batch, but it may have read an old state, so that some pods no
+longer fit. Before anything is committed, the batch is tried out, each request on top of those
+before it. A group of which too few can be committed is removed, and the rest is tried again, since
+more of it may fit now.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from roadstead.placements import Placements
 from roadstead.protocol.status import SUCCESS, Status, unschedulable
 
 Missing = Callable[[PodFacts], int]
-"""How many pods of a pod's gang must still be bound for it to be whole; 0 for a pod without one."""
+"""How many pods of a pod's gang must still be bound; 0 for a pod without a gang."""
 
 Refusal = tuple[RejectCause, Status]
 
 Forbids = Callable[[BindRequest, int], Refusal | None]
-"""Why a request cannot be committed on the placements as they are, with so many before it."""
+"""Why a request cannot be committed after so many others of its batch; None if it can."""
 
 _Group = GroupKey | str
 """A gang's key, or a transaction's name."""
@@ -36,9 +37,9 @@ def refused_groups(
     forbids: Forbids,
     missing: Missing,
 ) -> dict[str, Refusal]:
-    """Why requests of groups that would stay broken are refused, by token.
+    """Return, by token, refusals for the requests of groups that cannot be committed.
 
-    `placements` are as before afterwards.
+    `placements` are restored afterwards.
     """
     needs = _needs(requests, missing)
     refused: dict[str, Refusal] = {}
@@ -55,7 +56,7 @@ def refused_groups(
 
 
 def _needs(requests: Sequence[BindRequest], missing: Missing) -> dict[_Group, int]:
-    """How many of each group must be committed; groups that need none are left out."""
+    """Return how many pods of each group must be committed; omit groups that need none."""
     gangs = {key: missing(r.facts) for r in requests if (key := group_key(r.facts)) is not None}
     needs: dict[_Group, int] = {key: needed for key, needed in gangs.items() if needed}
     needs |= Counter(each.transaction for each in requests if each.transaction)
@@ -71,7 +72,7 @@ def _groups(request: BindRequest) -> tuple[_Group, ...]:
 def _tried(
     requests: Sequence[BindRequest], placements: Placements, forbids: Forbids
 ) -> tuple[Counter[_Group], dict[str, Refusal]]:
-    """How many pods of each group can be committed in this order, and why others cannot."""
+    """Return how many pods of each group can be committed in this order, and all refusals."""
     placed: dict[str, BindRequest] = {}
     forbidden: dict[str, Refusal] = {}
     over: set[str] = set()
@@ -79,7 +80,7 @@ def _tried(
         if request.transaction in over:
             continue
         if request.uid in placed:
-            # The same pod under another token: whichever comes first may have it.
+            # The same pod under another token: the first request wins.
             refusal: Refusal | None = (RejectCause.ALREADY_BOUND, SUCCESS)
         else:
             refusal = forbids(request, len(placed))
@@ -89,7 +90,7 @@ def _tried(
             continue
         forbidden[request.token] = refusal
         if request.transaction:
-            # What its others would have taken is there for the next at once.
+            # Free the resources of its other pods for the requests that follow.
             over.add(request.transaction)
             _lift(placed, placements, over)
     counts = Counter(group for request in placed.values() for group in _groups(request))
@@ -98,7 +99,7 @@ def _tried(
 
 
 def _lift(placed: dict[str, BindRequest], placements: Placements, transactions: set[str]) -> None:
-    """Takes back what was placed of these transactions, the last first."""
+    """Remove the placed pods of these transactions, the last one first."""
     for uid in [uid for uid, each in reversed(placed.items()) if each.transaction in transactions]:
         placements.lift(uid)
         del placed[uid]
@@ -107,7 +108,7 @@ def _lift(placed: dict[str, BindRequest], placements: Placements, transactions: 
 def _reasons(
     requests: Sequence[BindRequest], short: set[_Group], forbidden: dict[str, Refusal]
 ) -> dict[str, Refusal]:
-    """What each request of a broken group is told: its own refusal, or whose it shares."""
+    """Return a refusal for each request of a broken group: its own, or one that names another's."""
     culprit = {
         each.transaction: f"{each.key} of the same job was refused: {forbidden[each.token][0]}"
         for each in reversed(requests)

@@ -1,4 +1,4 @@
-"""What the binder answers to schedulers."""
+"""The binder's answers to schedulers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from roadstead.binder.pods import Bound, Decision, Rejected
 
 @dataclass(frozen=True, slots=True)
 class BindAnswer:
-    """What became of one token. cause: "" if it is bound. row_version: of the node's row."""
+    """The outcome of one token. cause: "" if the pod is bound. row_version: of the node's row."""
 
     token: str
     uid: str
@@ -24,9 +24,9 @@ class BindAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BindAnswers:
-    """As columns, what became of each token.
+    """The outcomes of tokens, as columns.
 
-    refused: (place, cause, reasons, version of the node's row) of those that are not bound.
+    refused: (index, cause, reasons, version of the node's row) of the requests that are not bound.
     """
 
     tokens: tuple[str, ...]
@@ -38,7 +38,7 @@ class BindAnswers:
 
     @property
     def answers(self) -> tuple[BindAnswer, ...]:
-        """One by one."""
+        """The outcomes as rows."""
         refused = {place: rest for place, *rest in self.refused}
         columns = zip(self.tokens, self.uids, self.nodes, self.lsns, self.versions, strict=True)
         return tuple(
@@ -48,7 +48,7 @@ class BindAnswers:
 
 
 def bind_answers(decisions: Mapping[str, Decision]) -> BindAnswers:
-    """Decisions by token, as columns."""
+    """Return decisions by token as columns."""
     found = decisions.values()
     return BindAnswers(
         tuple(decisions),

@@ -1,10 +1,10 @@
-"""Binder: BinderCore with its filters, its journal and what became of pods, in one object.
+"""Binder: BinderCore with its filters, its journal and the outcomes of pods, in one object.
 
     bind, add, delete … ──► BinderCore ──► effects ──► journal: append, flush
                                 ▲                             │
          acknowledged, listed ◄─┴── flushed, or halted ◄──────┘
 
-Synchronous, without a clock: what is returned is durable.
+Synchronous, without a clock: returned binds are durable.
 """
 
 from __future__ import annotations
@@ -50,15 +50,17 @@ _log = logging.getLogger("roadstead.binder")
 
 
 class Binder:
-    """Commits binds in order, as the one writer of its journal; the same call twice has one effect.
+    """Commits binds in order, as the only writer of its journal; repeated calls change nothing.
 
     store: empty, the table of authoritative counts. profiles: by scheduler name, over the classes
-    of that table. A journal that holds records is recovered from; an empty one begins with `run`.
-    revision: of a change of the cluster, see `roadstead.revisions`. Whoever changes something gets
-    BinderHaltedError where the journal fails, or failed before; `bind` leaves requests unanswered.
+    of that table. State is recovered from a journal that has records; `run` is written to an empty
+    one. revision: of a change of the cluster, see `roadstead.revisions`. Methods that change
+    something raise BinderHaltedError if the journal fails or has failed; `bind` then leaves
+    requests unanswered.
 
-    verifier: all hard filters; may be replaced by one that checks less. commits: marked by whoever
-    acknowledges binds. nodes_known, pods_known: revisions. batches: how many `bind` decided.
+    verifier: all hard filters; may be replaced by one that checks less. commits: marked by the
+    caller that acknowledges binds. nodes_known, pods_known: revisions. batches: how many batches
+    `bind` has decided.
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class Binder:
 
     @property
     def error(self) -> str:
-        """Why the binder has halted, and what is durable; "" where it has not."""
+        """Why the binder has halted, and which records are durable; "" if it has not."""
         halted = self.core.halted
         if halted is None:
             return ""
@@ -101,7 +103,7 @@ class Binder:
     # The cluster.
 
     def add_nodes(self, nodes: NodeList, revision: int = 0) -> None:
-        """Add nodes; update those that are known."""
+        """Add nodes; update known ones."""
         news = newer_nodes(nodes, revision, self.nodes_known)
         self._perform_durably(self.core.add_nodes(news, revision))
 
@@ -115,7 +117,7 @@ class Binder:
     def add_running(
         self, pods: Iterable[KeyedPod], node_names: Iterable[str], revision: int = 0
     ) -> None:
-        """Add pods that run already, each on its node: bound from the start."""
+        """Add pods that already run, each on its node: bound from the start."""
         news = [
             (uid, key, unnominated(facts), node_name)
             for (uid, key, facts), node_name in zip(pods, node_names, strict=True)
@@ -124,16 +126,16 @@ class Binder:
         self._perform_durably(self.core.load(news))
 
     def add_pending(self, pods: Sequence[KeyedPod], revision: int = 0) -> None:
-        """Add pods that may be bound from now on."""
+        """Add pending pods, which may be bound from now on."""
         places = self.pods_known.coming([uid for uid, _, _ in pods], revision)
         news = pods if places is None else [pods[place] for place in places]
         pending = [(uid, key, unnominated(facts)) for uid, key, facts in news]
         self._perform_durably(self.core.add_pods(pending, revision))
 
     def update_pods(self, pods: Sequence[KeyedPod], revision: int = 0) -> list[PodRecord]:
-        """Give pods other facts, bound or not; those of them that are here, as they are then.
+        """Update the facts of pods, bound or not; return the updated records of known pods.
 
-        Those that are gone stay so. The records are not to be changed.
+        Deleted pods stay deleted. The caller must not change the records.
         """
         records = self.core.records(uid for uid, _, _ in pods)
         here = {each.uid for each in records}
@@ -146,9 +148,9 @@ class Binder:
         return records
 
     def delete_pods(self, uids: Iterable[str], revision: int = 0) -> list[KeyedPod]:
-        """Delete pods, bound or not; those that are gone by now, or went before.
+        """Delete pods, bound or not; return those that are deleted now, or were before.
 
-        Pods that came again later than this revision are left alone.
+        Pods that were added again after this revision are kept.
         """
         known = [uid for uid in uids if self._state(uid) is not PodState.UNKNOWN]
         news = [uid for uid in known if self.pods_known.goes(uid, revision)]
@@ -160,11 +162,11 @@ class Binder:
     def bind(
         self, requests: Sequence[BindRequest], volumes: Sequence[BoundVolumes] = ()
     ) -> dict[str, Decision]:
-        """Decide a batch; decisions by token, in the order of the requests.
+        """Decide a batch; return decisions by token, in the order of the requests.
 
-        volumes: what claims of these attempts are bound to. Requests that the journal did not keep
-        have no decision. BindConflictError for a token that names another request than before;
-        JournalError for a snapshot that fails, after which the same batch may be sent again.
+        volumes: the bindings of these attempts' claims. Requests whose records the journal did not
+        keep have no decision. Raises BindConflictError for a token that was used for another
+        request, and JournalError if a snapshot fails; the same batch may then be sent again.
         """
         for owner, epoch in dict.fromkeys((each.owner, each.epoch) for each in requests):
             if self.core.current_epoch(owner) is None:
@@ -176,16 +178,16 @@ class Binder:
         return {each.token: found[each.token] for each in requests if each.token in found}
 
     def evict(self, uids: Sequence[str], preemptors: Sequence[str]) -> list[KeyedPod]:
-        """Evict pods, each for another one that is to have its room; those that are gone by now.
+        """Evict pods, each for a preemptor; return those that are deleted now.
 
-        Pods that are not bound yet, as their scheduler has still to ask for it, will never be.
+        Pods whose scheduler has not requested the bind yet can never be bound.
         """
         known = [uid for uid in uids if self._state(uid) is not PodState.UNKNOWN]
         self._perform_durably(self.core.evict(known, dict(zip(uids, preemptors, strict=True))))
         return self._gone(known)
 
     def resolve(self, uids: Iterable[str], tokens: Iterable[str]) -> tuple[str | None, ...]:
-        """As `standing`, for good: attempts that committed nothing by now never will."""
+        """As `standing`, but final: attempts that have committed nothing never will."""
         uids = tuple(uids)
         pairs = zip(uids, tokens, strict=True)
         void = (token for uid, token in pairs if not self._node_of(uid))
@@ -196,16 +198,16 @@ class Binder:
         """Refuse binds of a scheduler's epochs before this one, also after a recovery."""
         self._perform_durably(self.core.fence(owner, epoch))
 
-    # What is known.
+    # Queries.
 
     def standing(self, uids: Iterable[str]) -> tuple[str | None, ...]:
-        """The node of each pod: "" where it is pending, None where it is not there."""
+        """Return the node of each pod: "" if it is pending, None if it is unknown or deleted."""
         return tuple(self._node_of(uid) for uid in uids)
 
     def evicted(self) -> list[KeyedPod]:
-        """All pods that are gone, in the order in which they went.
+        """Return all deleted and evicted pods, in the order in which they were removed.
 
-        Of those that went too long ago only the name is known; nobody counts them any more.
+        For pods that were removed too long ago only the name is known; no placement counts them.
         """
         gone = self.outcomes.preempted
         return [(pod.uid, pod.key, self._facts_of(pod.uid, pod.key)) for pod in gone]
@@ -213,16 +215,16 @@ class Binder:
     # The end.
 
     def end_run(self, digest: str) -> None:
-        """Write that all is decided. digest: of the outcome; coming twice, the last one counts."""
+        """Record that all pods are decided. digest: of the outcome; of several, the last counts."""
         mark = RunMark(FINISHED, digest)
         self._perform_durably(self.journal.describe(mark, RecordKind.RUN))
 
     def end(self) -> None:
-        """End the journal and leave it to others: nothing is committed any more."""
+        """Write the end of the journal and release it: nothing is committed any more."""
         self.journal.end()
 
     def close(self) -> None:
-        """Leave the journal to others as it is."""
+        """Release the journal as it is."""
         self.journal.close()
 
     def _pods_aside(self) -> list[PodFacts]:
@@ -239,7 +241,7 @@ class Binder:
     def _checked(
         self, request: BindRequest, take: Callable[[str, PodFacts, NodeFacts], Status]
     ) -> Status:
-        """All hard filters, and the claims that are taken with the pod."""
+        """Run all hard filters, then `take`, which binds the pod's claims."""
         status = self.verifier.verify(request.facts, request.node_name)
         if not status.is_success or not request.facts.volumes:
             return status
@@ -247,7 +249,7 @@ class Binder:
         return take(request.token, request.facts, node)
 
     def _verify_first(self, requests: Sequence[BindRequest]) -> int:
-        # Claims are taken with each pod by itself.
+        # Claims are bound pod by pod, so the batch check ends at the first pod with volumes.
         requests = list(takewhile(lambda each: not each.facts.volumes, requests))
         if not requests:
             return 0
@@ -257,13 +259,13 @@ class Binder:
     # Effects.
 
     def _perform_durably(self, effects: Sequence[Effect]) -> None:
-        """BinderHaltedError where the journal fails: what is not durable is not answered."""
+        """Perform effects; raise BinderHaltedError if the journal fails, for nothing is durable."""
         self._perform(effects)
         if self.core.halted is not None:
             raise BinderHaltedError(f"binder: halted: {self.core.halted.reason}")
 
     def _perform(self, effects: Sequence[Effect]) -> dict[str, Decision]:
-        """Performs effects and those that follow from them; what is acknowledged, by token."""
+        """Perform effects and those that follow from them; return the decisions by token."""
         answers: dict[str, Decision] = {}
         listed = self.outcomes.bound
         waiting = deque(effects)
@@ -274,7 +276,7 @@ class Binder:
                 answers[token] = decision
                 if isinstance(decision, Bound):
                     uid, node_name, _, _ = decision
-                    # A token is answered as before, whatever became of its pod since.
+                    # A repeated token gets its first answer, even if its pod was deleted since.
                     if uid not in listed and self.core.is_bound_by(uid, token):
                         self.commits.note(uid)
                         listed[uid] = node_name
@@ -290,7 +292,7 @@ class Binder:
         try:
             self.journal.write(effect.records)
         except Exception as failure:
-            # Whatever it is: what is accepted and not in the journal may never be acknowledged.
+            # On any error: accepted binds that are not in the journal must not be acknowledged.
             if not isinstance(failure, JournalError):
                 told = {"error": type(failure).__name__, "text": str(failure)}
                 _log.info("journal failed", extra={"fields": told})

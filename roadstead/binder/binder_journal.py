@@ -1,4 +1,4 @@
-"""The binder's journal: what a new life recovers from it, and what is written beside the core's.
+"""The binder's journal: recovery, records that are not of the core, and snapshots.
 
 journal ──► recover ──► core, claims, outcomes, revisions
 subject, claims ──► describe ──► records, kept for the next snapshot (`told`)
@@ -28,16 +28,16 @@ from roadstead.revisions import Revisions
 from roadstead.storage import StorageChange
 
 SNAPSHOT_BYTES = 256 * 1024 * 1024
-"""How much may be written to the journal before what stands replaces it: bounds a recovery."""
+"""Bytes written to the journal after which a snapshot replaces them: bounds the recovery time."""
 
 _log = logging.getLogger("roadstead.binder")
 
 
 @dataclass(frozen=True, slots=True)
 class RunDescription:
-    """What a journal begins with.
+    """The first records of a journal.
 
-    profiles: as configured. digest: of the run's inputs; "" where nothing asks for it.
+    profiles: as configured. digest: of the run's inputs; "" if nothing needs it.
     """
 
     cluster: ClusterFacts
@@ -46,7 +46,7 @@ class RunDescription:
 
 
 class BinderJournal:
-    """One life's use of the journal. told: what the journal has that is not the core's."""
+    """The journal as one binder uses it. told: subjects in the journal that are not of the core."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class BinderJournal:
         self.told: tuple[Subject, ...] = ()
 
     def recover(self) -> bool:
-        """Recover what the journal holds; whether that is anything."""
+        """Recover the state from the journal; return whether it has any records."""
         if not isinstance(self._journal, FileJournal):
             return False
         runs = runs_of(self._journal.recovered_groups())
@@ -98,20 +98,19 @@ class BinderJournal:
             self._pods_known.learn((r.uid, r.epoch) for r in run if r.epoch)
 
     def describe(self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER) -> list[Effect]:
-        """Effects that write a subject to the journal; snapshots keep it."""
+        """Return the effects that write a subject to the journal; snapshots keep it."""
         self.told = (*self.told, subject)
         return self._core.describe(subject, kind)
 
     def begin(self, run: RunDescription) -> list[Effect]:
-        """Effects that write what a run is, in one group: a life that ends meanwhile leaves all of
-        it or nothing."""
+        """Return the effects that write the run's description in one group: all or nothing."""
         effects = [*self.describe(run.cluster), *self.describe(_rules_of(run.profiles))]
         if run.digest:
             effects += self.describe(RunMark(BEGUN, run.digest), RecordKind.RUN)
         return in_one_append(effects)
 
     def with_claims(self, effects: Sequence[Effect]) -> list[Effect]:
-        """Binds together with the claims that they bound: one record group, all or nothing."""
+        """Add the records of bound claims to those of their binds: one group, all or nothing."""
         effects = list(effects)
         for change in self._volumes.news():
             claims = BoundClaims(change.claims, change.volumes, change.removed)
@@ -119,14 +118,14 @@ class BinderJournal:
         return in_one_append(effects)
 
     def write(self, records: Records) -> None:
-        """Append records and flush. Whatever is raised, they may not be durable."""
+        """Append records and flush. If anything is raised, they may not be durable."""
         self._journal.append(records)
         self._journal.flush()
 
     def shorten(self) -> None:
-        """Take a snapshot of a journal that has grown; none after its journal has failed.
+        """Take a snapshot if the journal has grown enough; none after the journal has failed.
 
-        JournalError where that fails.
+        Raises JournalError if the snapshot fails.
         """
         journal = self._journal
         if self._core.halted is not None or not isinstance(journal, FileJournal):
@@ -135,17 +134,17 @@ class BinderJournal:
             journal.snapshot(standing(self._core, self.beside()))
 
     def beside(self) -> Beside:
-        """What a snapshot holds besides the core."""
+        """Return the contents of a snapshot that are not of the core."""
         nodes, pods = self._nodes_known.all(), self._pods_known.all()
         return Beside(dict(nodes), dict(pods), self._outcomes.preempted, self.told)
 
     def end(self) -> None:
-        """Write the end of the journal, and leave its folder to others."""
+        """Write the end of the journal, and release its folder."""
         if isinstance(self._journal, FileJournal):
             self._journal.end()
 
     def close(self) -> None:
-        """Leave the folder to others; what was not flushed may be lost."""
+        """Release the folder; records that were not flushed may be lost."""
         if isinstance(self._journal, FileJournal):
             self._journal.close()
 
@@ -155,7 +154,7 @@ def _change(bound: BoundClaims) -> StorageChange:
 
 
 def _rules_of(profiles: Iterable[ProfileConfig]) -> Rules:
-    """Which filters each profile holds its pods to."""
+    """Return the filters of each profile."""
     return Rules(
         tuple(
             (each.scheduler_name, tuple(ref.name for ref in each.at("filter"))) for each in profiles

@@ -28,9 +28,9 @@ from roadstead.protocol.errors import IllegalTransitionError
 
 
 class BinderStore:
-    """Nodes with the pods that are counted on them, and what the journal is told of the cluster.
+    """Nodes with the pods that are counted on them, and the journal records about the cluster.
 
-    pods: those that wait or are bound, and the last that were deleted. rows: the versions of nodes.
+    pods: pending and bound pods, and the last deleted ones. rows: the versions of nodes.
     """
 
     def __init__(
@@ -52,16 +52,16 @@ class BinderStore:
         return self.placements.version
 
     def pod(self, uid: str) -> tuple[str, PodFacts]:
-        """Key and facts of a pod that is here, or was lately. KeyError for any other."""
+        """Return key and facts of a pod, also of one deleted recently. KeyError for any other."""
         record = self.pods.find(uid)
         if record is None:
             raise KeyError(uid)
         return record.key, record.facts
 
     def standing(self, uid: str) -> tuple[PodState, str | None]:
-        """A pod's state and node, for who asks what became of a bind.
+        """Return a pod's state and node, for callers that need the outcome of a bind.
 
-        TENTATIVE is no answer yet: ask again after the flush.
+        TENTATIVE is not final: ask again after the flush.
         """
         record = self.pods.find(uid)
         if record is None:
@@ -74,19 +74,19 @@ class BinderStore:
         return record is not None and record.state is PodState.BOUND and record.token == token
 
     def records(self, uids: Iterable[str]) -> list[PodRecord]:
-        """Those of the pods that wait or are bound; not to be changed."""
+        """Return the records of those pods that are pending or bound; not to be changed."""
         here = self.pods.here
         return [here[uid] for uid in uids if uid in here]
 
     def add_node(self, facts: NodeFacts, revision: int = 0) -> list[Effect]:
-        """A node appears, and with it the pods bound to it before; a known one is updated.
+        """Add a node, and count the pods bound to it before; update a known one.
 
-        revision: for the journal, where it stands as epoch.
+        revision: for the journal, which stores it as epoch.
         """
         return self.update_node(facts, revision)
 
     def add_nodes(self, nodes: NodeList, revision: int = 0) -> list[Effect]:
-        """Nodes appear, as by `add_node` one after another; their records are one group."""
+        """Add nodes, as by `add_node` one after another; their records are one group."""
         self._check_running()
         effects: list[Effect] = []
         if self.placements.are_strangers(nodes):
@@ -100,7 +100,7 @@ class BinderStore:
         return in_one_append(effects)
 
     def update_node(self, facts: NodeFacts, revision: int = 0) -> list[Effect]:
-        """A node's own facts change; an unknown one is added."""
+        """Update a node's own facts; add an unknown node."""
         self._check_running()
         known = self.placements.nodes.get(facts.name, facts)
         self.placements.update_node(facts)
@@ -112,7 +112,7 @@ class BinderStore:
         return effects
 
     def remove_node(self, name: str, revision: int = 0) -> list[Effect]:
-        """A node disappears; its pods stay bound to it. Raises for a node that is not there."""
+        """Remove a node; its pods stay bound to it. IllegalTransitionError for an unknown node."""
         if name not in self.placements.nodes:
             raise IllegalTransitionError(f"binder: node {name}: remove is not allowed: not there")
         self._check_running()
@@ -120,7 +120,7 @@ class BinderStore:
         return self._tell(RecordKind.NODE_GONE, name, None, revision)
 
     def describe(self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER) -> list[Effect]:
-        """What the cluster has beside nodes and pods, rules of profiles, or of the run itself."""
+        """Journal other cluster objects, the rules of profiles, or a mark of the run."""
         return self._tell(kind, "", subject)
 
     def _tell(
@@ -132,7 +132,7 @@ class BinderStore:
         *,
         is_due: bool = False,
     ) -> list[Effect]:
-        """is_due: also where the journal is not told of all."""
+        """is_due: write the record even if this journal does not record the cluster."""
         self._check_running()
         if not (self._tells_all or is_due):
             return []
@@ -148,12 +148,12 @@ class BinderStore:
 
 
 def in_one_append(effects: Sequence[Effect]) -> list[Effect]:
-    """Effects with all that is to be journalled in one."""
+    """Return the effects with all their journal records in one append."""
     groups = [each.records for each in effects if isinstance(each, AppendJournal)]
     others = [each for each in effects if not isinstance(each, AppendJournal)]
     return [*others, *to_journal([record for group in groups for record in group])]
 
 
 def to_journal(journal: Sequence[JournalRecord]) -> list[Effect]:
-    """The effect that makes records durable; none for no records."""
+    """Return the effect that makes records durable; none for no records."""
     return [AppendJournal(tuple(journal))] if journal else []

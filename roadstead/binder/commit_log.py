@@ -1,4 +1,4 @@
-"""When binds were acknowledged: the binder notes them, whoever acknowledges says when."""
+"""When binds were acknowledged: the binder notes them, its caller marks the time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 
 class CommitLog:
-    """Commits of this life of a binder: a word for each pod, two for each batch."""
+    """The commits of one binder process: one list entry per pod, two per batch."""
 
     __slots__ = ("_ends", "_times", "_uids")
 
@@ -17,7 +17,7 @@ class CommitLog:
 
     @property
     def total(self) -> int:
-        """How many commits are marked."""
+        """Number of marked commits."""
         return self._ends[-1] if self._ends else 0
 
     def note(self, uid: str) -> None:
@@ -25,13 +25,13 @@ class CommitLog:
         self._uids.append(uid)
 
     def mark(self, now_s: float) -> None:
-        """Mark what was noted since the last mark: it is acknowledged at `now_s`."""
+        """Mark the commits noted since the last mark as acknowledged at `now_s`."""
         if len(self._uids) > self.total:
             self._ends.append(len(self._uids))
             self._times.append(now_s)
 
     def page(self, start: int, count: int) -> tuple[list[str], list[tuple[int, float]]]:
-        """Marked commits from a place on: UIDs, and (how many of them, when) in their order."""
+        """Return marked commits from an index on: UIDs, and (how many of them, when) in order."""
         stop = min(self.total, start + count)
         times: list[tuple[int, float]] = []
         place, batch = start, bisect_right(self._ends, start)

@@ -1,4 +1,4 @@
-"""Commits: from bind requests to accepted commits, one by one or a whole batch at once.
+"""Commits: from bind requests to accepted commits, one by one or for a whole batch.
 
     bind ──► all may be bound, but for the filters: how many of the first pass? ──► accept these
       │ no                                       ▲      │ the one behind them           │
@@ -6,8 +6,8 @@
       ▼                                                 ▼                               │
     one after another ──► known token? forbidden? filters? ── yes ──► accept ───────────┘
 
-The part of BinderCore that decides; what follows from the flush is in `roadstead.binder.core`.
-Whatever raises while a batch is decided, nothing of the batch stays (`roadstead.binder.undo`).
+The part of BinderCore that decides; `roadstead.binder.core` handles the flush. If anything raises
+while a batch is decided, the whole batch is undone (`roadstead.binder.undo`).
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ _NOT_PENDING = {
 _BIND = RecordKind.BIND
 
 LEAST_AHEAD = 32
-"""So many requests are verified together after one that did not pass, at the least."""
+"""After a request that did not pass, at least twice this many are verified together."""
 
 MOST_SINGLY = 64
-"""So many are decided one by one, at the most, where few pass together."""
+"""At most this many are decided one by one before verifying together is tried again."""
 
 
 @dataclass(slots=True)
 class _Decided:
-    """What came of the requests of a batch: answers, and records of those that are accepted."""
+    """The outcome of a batch: answers, and the records of accepted requests."""
 
     answers: list[Effect] = field(default_factory=list)
     journal: list[JournalRecord] = field(default_factory=list)
@@ -71,7 +71,7 @@ class _Decided:
 
 
 class Commits(BinderStore):
-    """What was asked for, under which tokens and epochs, and what became of it."""
+    """Bind requests with their tokens, epochs and outcomes."""
 
     def __init__(
         self,
@@ -93,15 +93,15 @@ class Commits(BinderStore):
         self._tokens = TokenMemory(self.settings.max_tokens)
         self._voided: OrderedDict[str, None] = OrderedDict()
         self._unflushed: Unflushed = deque()
-        """Numbers of records, whom they tell of, and for a commit its token."""
+        """(record number, pod; token of a commit, effect of a release, or None)."""
 
     def bind(self, requests: Sequence[BindRequest]) -> list[Effect]:
         """Decide requests in order, each on top of all before it, flushed or not.
 
-        Effects: refusals and answers given before at once; accepted ones as one AppendJournal,
-        acknowledged by `flushed`. A request that waits for its flush already has no effect.
-        Raises BindConflictError for a token that names another request, and whatever `verify`
-        raises; nothing is changed then.
+        Refusals and repeated answers are effects of this call. Accepted requests are one
+        AppendJournal, acknowledged by `flushed`. A request that already waits for its flush has no
+        effect. Raises BindConflictError for a token that was used for another request, and any
+        error of `verify`; nothing is changed then.
         """
         start = self._batch_start(requests)
         try:
@@ -133,7 +133,7 @@ class Commits(BinderStore):
     def _decide(
         self, requests: Sequence[BindRequest], histories: dict[str, History]
     ) -> list[Effect]:
-        """histories: gets those of the pods that are accepted, as they were."""
+        """histories: receives the histories of accepted pods as they were before."""
         decided = _Decided()
         records = self._all_pending(requests)
         if records is not None:
@@ -152,10 +152,12 @@ class Commits(BinderStore):
         histories: dict[str, History],
         decided: _Decided,
     ) -> None:
-        """As one after another, of pods that wait: as many as pass together at once.
+        """Decide requests of pending pods as one after another; runs that pass are one step.
 
-        Where few pass together, more are taken singly before it is tried again.
+        If few pass together, more are decided singly before the next try.
         """
+        # Most batches of several schedulers contain a conflict. Verified pod by pod, a hard spread
+        # over three zones at 50,000 nodes took 0.8 ms of the binder's time per pod.
         start, ahead, singly = 0, len(requests), 1
         while start < len(requests):
             coming = requests[start : start + ahead]
@@ -163,7 +165,7 @@ class Commits(BinderStore):
                 of_passing = records[start : start + passing]
                 decided.journal += self._accept_all(coming[:passing], of_passing, histories)
                 start += passing
-            # What is verified in vain stays about as much as what passes.
+            # Requests that are verified in vain stay about as many as those that pass.
             ahead = 2 * max(passing, LEAST_AHEAD)
             if passing == len(coming):
                 continue
@@ -177,7 +179,7 @@ class Commits(BinderStore):
         self._epochs[owner] = max(epoch, self._epochs.get(owner, epoch))
 
     def current_epoch(self, owner: str) -> int | None:
-        """The newest epoch seen of an owner; None for one that is not known."""
+        """Return the newest epoch seen of an owner; None for an unknown owner."""
         return self._epochs.get(owner)
 
     def _check_tokens(self, requests: Sequence[BindRequest]) -> None:
@@ -192,14 +194,14 @@ class Commits(BinderStore):
                 raise conflict(request, f"{record.key} on {record.node_name}")
 
     def _all_pending(self, requests: Sequence[BindRequest]) -> list[PodRecord] | None:
-        """The records of a batch in which each may be bound, but for the filters; else None."""
+        """Return the pods' records if only the filters could refuse a request; else None."""
         if self.halted is not None or self.settings.checks_versions:
             return None
         if len(self._unflushed) + len(requests) > self.settings.max_unflushed:
             return None
         known, epochs = self.pods.here, self._epochs
         found: list[PodRecord] = []
-        # Facts that came with a message are copies; of a class there is one.
+        # Facts in a message are copies, one per class: each pair is compared only once.
         same: set[tuple[int, int]] = set()
         for request in requests:
             record = known.get(request.uid)
@@ -222,7 +224,7 @@ class Commits(BinderStore):
         return found if are_current and len(dict(asking)) == len(asking) else None
 
     def _are_new(self, requests: Sequence[BindRequest]) -> bool:
-        """Whether each is for another pod, under a token that never came."""
+        """Whether each request is for a different pod, under a token never seen before."""
         tokens, count = {each.token for each in requests}, len(requests)
         if len(tokens) < count or len({each.uid for each in requests}) < count:
             return False
@@ -234,12 +236,12 @@ class Commits(BinderStore):
         records: Sequence[PodRecord],
         histories: dict[str, History],
     ) -> list[JournalRecord]:
-        """As `_accept` for one after another."""
+        """Accept requests as `_accept` would one after another."""
         for owner, epoch in {(each.owner, each.epoch) for each in requests}:
             self.advance_epoch(owner, epoch)
         version = self.version
         uids, facts = [each.uid for each in records], [each.facts for each in records]
-        # What is kept is what is kept already, and not the copies that came with the requests.
+        # The binder's own objects are stored, not the equal copies in the requests.
         names = self.placements.settle_all(uids, [each.node_name for each in requests], facts)
         assert self.version == version + len(requests), "a pod on a known node is not counted"
         return self._accepted(requests, records, names, version, histories)
@@ -252,7 +254,7 @@ class Commits(BinderStore):
         version: int,
         histories: dict[str, History],
     ) -> list[JournalRecord]:
-        """What is kept and told of commits to nodes that follow a version of the state."""
+        """Update the records of placed pods; return journal records. version: before these pods."""
         journal, lsn = [], self.last_lsn
         histories.update((each.uid, each.history) for each in records)
         self.pods.go_all(records, PodEvent.ACCEPT)
@@ -282,7 +284,7 @@ class Commits(BinderStore):
         return journal
 
     def _refused_groups(self, requests: Sequence[BindRequest]) -> dict[str, Refusal]:
-        """Requests of gangs of which too few fit, and of transactions of which not all do."""
+        """Return refusals of gangs of which too few pods fit, and of transactions not all fit."""
         if all(r.facts.pod_group is None and not r.transaction for r in requests):
             return {}
 
@@ -297,7 +299,7 @@ class Commits(BinderStore):
         return refused
 
     def _is_decided(self, request: BindRequest) -> bool:
-        """Whether this very request was answered before, or waits for its flush."""
+        """Whether the same request was answered before, or waits for its flush."""
         record = self.pods.here.get(request.uid)
         is_bound = record is not None and record.token == request.token
         return is_bound or self._tokens.get(request) is not None
@@ -312,7 +314,7 @@ class Commits(BinderStore):
             return Acknowledge(request.token, request.owner, known.decision)
         record = self.pods.here.get(request.uid)
         if record is not None and record.token == request.token and record.bound is not None:
-            # The token is forgotten, the pod is not: it is bound by this very request.
+            # The token is forgotten, but the pod's record shows that this request bound it.
             return Acknowledge(request.token, request.owner, record.bound)
         refusal = refusal or self._forbidding(request, record, self._verify)
         if refusal is None:
@@ -322,25 +324,27 @@ class Commits(BinderStore):
         row_version = self.rows.of(request.node_name)
         rejected = Rejected(request.uid, cause, self.version, status, row_version)
         if cause is not RejectCause.HALTED:
-            # Final also where it says nothing of the pod (BUSY): the sender acts on it at once, and
-            # a copy of the request that is still on its way must not be committed then.
+            # Final even if the cause is not the pod (BUSY): the sender acts on the refusal at once,
+            # and a delayed copy of the request must not be committed afterwards.
             self._tokens.put(request, rejected)
         return Acknowledge(request.token, request.owner, rejected)
 
     def _forbidding(
         self, request: BindRequest, record: PodRecord | None, verify: Verify
     ) -> Refusal | None:
-        """The first thing that forbids this commit, in the order of the design; None for none."""
+        """Return the first reason that forbids this commit, in a fixed order; None if allowed."""
         if self.halted is not None:
             return RejectCause.HALTED, SUCCESS
         if len(self._unflushed) >= self.settings.max_unflushed:
             return RejectCause.BUSY, SUCCESS
         if request.token in self._voided:
+            # The binder has answered that this attempt is not committed, and that is final (I6).
             return RejectCause.EXPIRED, SUCCESS
         if record is None or record.state is not PodState.PENDING:
             state = self.pods.state_of(request.uid)
             return _NOT_PENDING.get(state, RejectCause.UNKNOWN_POD), SUCCESS
         if request.epoch < self._epochs.get(request.owner, request.epoch):
+            # A replaced scheduler may still send requests; its successor has a higher epoch (I8).
             return RejectCause.STALE_EPOCH, SUCCESS
         self.advance_epoch(request.owner, request.epoch)
         if request.node_name not in self.placements.nodes:
@@ -349,7 +353,7 @@ class Commits(BinderStore):
             news = f"the node changed with record {self.rows.of(request.node_name)}"
             return RejectCause.VERSION, unschedulable(f"{news}, {request.read_version} was read")
         if request.facts is not record.facts and request.facts != record.facts:
-            # The cache counts the pod as it was; it is decided, and assumed, again.
+            # The cache counts the pod's old facts, so it must be decided and assumed again.
             return RejectCause.CHANGED, unschedulable("the pod was updated after it was read")
         status = verify(request)
         return None if status.is_success else (RejectCause.CONSTRAINT, status)

@@ -1,4 +1,4 @@
-"""BinderCore: the one writer. What it commits is bound; what it did not commit is not.
+"""BinderCore, the only writer of binds: a pod is bound if and only if this core committed it.
 
 States, arrows and rules: the diagram in `roadstead.binder`.
 """
@@ -35,19 +35,19 @@ class BinderCore(Commits):
     """Commits binds in order over its own, authoritative node store, which starts empty.
 
     verify: all hard filters of one node, run on that store. next_lsn: the number of the first
-    record, one after the last of the journal. tells_all: journal also what binds are bound to,
-    nodes and accepted pods, so that the journal alone shows whether they were right. missing: what
-    gangs need to be whole. fits: as `verify`, to try a batch out. undo: undoes what `fits` changed,
-    and what `verify` did for a batch that comes to nothing. verify_first: how many of
-    the first would be let through one after another, as far as that is found quickly. rows: the
-    versions of nodes.
+    record, one after the last of the journal. tells_all: also journal nodes, accepted pods and the
+    cluster, so that the journal alone suffices to check every bind. missing: how many pods of a
+    gang must still be bound. fits: as `verify`, to try out a batch. undo: reverts the changes of
+    `fits`, and those of `verify` for a batch that fails. verify_first: how many of the first
+    requests would pass one after another, as far as that is found quickly. rows: the versions of
+    nodes.
     """
 
     def flushed(self, lsn: int) -> list[Effect]:
-        """The journal is durable up to `lsn`: what waited for that is acknowledged, in order.
+        """Acknowledge, in order, the commits that the journal has made durable up to `lsn`.
 
-        Told twice, nothing happens; after a halt neither. Raises IllegalTransitionError for
-        records that were never appended.
+        Does nothing when repeated or after a halt. Raises IllegalTransitionError for records that
+        were never appended.
         """
         if lsn > self.last_lsn:
             raise IllegalTransitionError(
@@ -72,17 +72,17 @@ class BinderCore(Commits):
         return effects
 
     def flush_failed(self, reason: str) -> list[Effect]:
-        """The journal failed: stop for good. Nothing is acknowledged or committed any more."""
+        """Halt after a journal failure: nothing is acknowledged or committed any more."""
         if self.halted is None:
             unanswered = self._tokens.unanswered()
             self.halted = Halted(reason, self.flushed_lsn, self.last_lsn, unanswered)
         return [self.halted]
 
     def add_pods(self, pods: Iterable[KeyedPod], revision: int = 0) -> list[Effect]:
-        """Pods that may be bound; a copy of what is known changes nothing.
+        """Add pods that may be bound; a repeated message changes nothing.
 
-        A pending pod with other facts is updated, durably: a queue that is replaced is filled from
-        here. revision: for the journal, where it stands as epoch.
+        A pending pod with other facts is updated, durably, because a new queue is restored from
+        the binder. revision: for the journal, which stores it as epoch.
         """
         self._check_running()
         fresh: dict[str, PodRecord] = {}
@@ -101,10 +101,10 @@ class BinderCore(Commits):
         return to_journal([*numbered, *self._updated(list(updated.values()), revision)])
 
     def load(self, pods: Sequence[tuple[str, str, PodFacts, str]]) -> list[Effect]:
-        """Pods (uid, key, facts, node) that the cluster shows bound; told twice, nothing changes.
+        """Add pods (uid, key, facts, node) that run already; a repeated call changes nothing.
 
-        They are counted without a check: they run. Raises IllegalTransitionError, with nothing
-        changed, for a pod that is bound elsewhere (I3).
+        They are counted without a check, because they run. Raises IllegalTransitionError, with
+        nothing changed, for a pod that is bound to another node (I3).
         """
         self._check_running()
         nodes: dict[str, str] = {}
@@ -117,11 +117,11 @@ class BinderCore(Commits):
         return to_journal(journal)
 
     def update_pods(self, pods: Iterable[tuple[str, PodFacts]], revision: int = 0) -> list[Effect]:
-        """Pods (uid, facts), each once, have other facts, durably; as before, nothing changes.
+        """Update the facts of pods (uid, facts), each listed once, durably; skip equal facts.
 
-        Those that are bound are counted anew without a check: they run. revision: for the journal,
-        where it stands as epoch. Raises IllegalTransitionError, with nothing changed, for pods that
-        are not here.
+        Bound pods are recounted without a check, because they run. revision: for the journal, which
+        stores it as epoch. Raises IllegalTransitionError, with nothing changed, for unknown or
+        deleted pods.
         """
         self._check_running()
         told = [(self._known(uid, PodEvent.UPDATE), facts) for uid, facts in pods]
@@ -130,8 +130,10 @@ class BinderCore(Commits):
     def _updated(
         self, news: Sequence[tuple[PodRecord, PodFacts]], revision: int
     ) -> list[JournalRecord]:
-        """Other facts for pods; the records that tell of it, which for a bound one are due always:
-        its bind or load stands in any journal."""
+        """Update pods and return their records.
+
+        A bound pod always gets one, because every journal has its bind or load.
+        """
         self.pods.go_all([record for record, _ in news], PodEvent.UPDATE)
         journal: list[JournalRecord] = []
         for record, facts in news:
@@ -146,20 +148,20 @@ class BinderCore(Commits):
         return journal
 
     def delete(self, uids: Iterable[str], revision: int = 0) -> list[Effect]:
-        """Pods are gone from the cluster; `Released` follows their flush. Told twice: nothing.
+        """Delete pods; `Released` follows their flush. A repeated call changes nothing.
 
-        revision: for the journal, where it stands as epoch.
+        revision: for the journal, which stores it as epoch.
 
-        Raises IllegalTransitionError, with nothing changed, for a pod that was never there.
+        Raises IllegalTransitionError, with nothing changed, for a pod that was never added.
         """
         return self._release(uids, PodEvent.DELETE, RecordKind.DELETE, revision=revision)
 
     def evict(
         self, uids: Iterable[str], preemptors: Mapping[str, str] = NO_PREEMPTORS
     ) -> list[Effect]:
-        """Take pods from the cluster, bound or not (preemption); as `delete`.
+        """Evict pods, bound or not (preemption); as `delete`.
 
-        preemptors: for whom, by UID.
+        preemptors: by the victim's UID.
         """
         return self._release(uids, PodEvent.EVICT, RecordKind.EVICT, preemptors)
 
@@ -168,7 +170,7 @@ class BinderCore(Commits):
         raise self.pods.illegal(uid, PodEvent.UNBIND, "a pod is bound at most once")
 
     def void(self, tokens: Iterable[str]) -> list[Effect]:
-        """Under these tokens nothing is committed any more; once flushed, that is final (I6)."""
+        """Refuse every later commit under these tokens; final once flushed (I6)."""
         self._check_running()
         journal: list[JournalRecord] = []
         for token in tokens:
@@ -180,9 +182,9 @@ class BinderCore(Commits):
         return to_journal(journal)
 
     def fence(self, owner: str, epoch: int) -> list[Effect]:
-        """Requests of an owner's epochs before `epoch` are refused; once flushed, that is final.
+        """Refuse requests of an owner's epochs before `epoch`; final once flushed.
 
-        Journaled by itself: until the new epoch binds something, no other record says so.
+        It has a record of its own because no other record has the new epoch until its first bind.
         """
         self._check_running()
         known = self.current_epoch(owner)
@@ -204,7 +206,7 @@ class BinderCore(Commits):
         check_invariants(self)
 
     def _known(self, uid: str, event: PodEvent) -> PodRecord:
-        """The record of a pod to which `event` may happen; raises where it may not."""
+        """Return the pod's record; raise IllegalTransitionError if `event` is not allowed."""
         record = self.pods.known(uid, event, "never added")
         TABLE.follow(uid, record.state, event, record.history)
         return record

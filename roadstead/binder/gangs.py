@@ -1,4 +1,4 @@
-"""What gangs need at the commit; that they get all of it or nothing, is in `together`."""
+"""How many pods a gang still needs at the commit; `all_or_nothing` enforces it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from roadstead.nodes.table import NodeTable
 
 
 class GangNeeds:
-    """What gangs need, from the cluster's PodGroups and the pods, counted on the binder's table.
+    """The needs of gangs, from the cluster's PodGroups and pods, counted on the binder's table.
 
-    aside: pods that are bound to nodes that have gone.
+    aside: pods that are bound to removed nodes.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class GangNeeds:
         self._table = table
 
     def missing(self, pod: PodFacts) -> int:
-        """How many of its gang must still be bound; 0 where its profile heeds no gangs."""
+        """Return how many pods of its gang must still be bound; 0 if its profile has no gangs."""
         key = group_key(pod)
         if key is None or pod.pod_group is None or pod.scheduler_name not in self._heeding:
             return 0
@@ -45,8 +45,8 @@ class GangNeeds:
             for info, count in self._table.class_counts.items()
             if group_key(info.facts) == key
         )
-        # They stay bound, and schedulers count them, too.
+        # Pods of removed nodes stay bound, and schedulers count them, too.
         bound += sum(group_key(facts) == key for facts in self._aside())
-        # Members that ran from the start may not be on a node that is known here.
+        # Members that ran from the start may be on nodes that the binder does not know.
         ran = group.running if group is not None else 0
         return max(0, needed - max(bound, ran))

@@ -1,4 +1,4 @@
-"""PodOutcomes: what became of pods at the binder, in the order in which it became durable."""
+"""PodOutcomes: bound and removed pods, in the order in which that became durable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from roadstead.binder.pods import Released
 
 @dataclass(frozen=True, slots=True)
 class GonePod:
-    """A pod that was deleted, or evicted for `preemptor`, from a node ("" for one that waited)."""
+    """A pod that was deleted, or evicted for `preemptor`, from a node ("" if it was not bound)."""
 
     uid: str
     key: str
@@ -18,15 +18,18 @@ class GonePod:
 
 
 class PodOutcomes:
-    """bound: pod UID → node, in commit order, of pods that a run bound and that are still there.
-    preempted: pods that are gone, in the order in which they went."""
+    """The outcomes of pods that are bound or removed.
+
+    bound: pod UID → node, in commit order, of pods that the run bound and that still exist.
+    preempted: evicted and deleted pods, in the order of their removal.
+    """
 
     def __init__(self) -> None:
         self.bound: dict[str, str] = {}
         self.preempted: list[GonePod] = []
 
     def released(self, effect: Released) -> None:
-        """A pod is gone for good; if it was bound, it is not any more."""
+        """Record that a pod is removed; it is no longer listed as bound."""
         self.bound.pop(effect.uid, None)
         gone = GonePod(effect.uid, effect.key, effect.node_name, effect.preemptor)
         self.preempted.append(gone)

@@ -1,4 +1,4 @@
-"""What the binder is asked, what it keeps, and what it answers."""
+"""The binder's states, events, requests, answers and records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from roadstead.transitions import History, TransitionTable
 
 
 class PodState(StrEnum):
-    """TENTATIVE: accepted, its record not flushed yet. TENTATIVE and BOUND pods are counted."""
+    """States of a pod at the binder; TENTATIVE and BOUND pods are counted on their nodes.
+
+    TENTATIVE: accepted, its record not flushed yet.
+    """
 
     UNKNOWN = "unknown"
     PENDING = "pending"
@@ -25,7 +28,7 @@ class PodState(StrEnum):
 
 
 class PodEvent(StrEnum):
-    """UNBIND and MOVE are named so that they can be refused: no state allows them (I3)."""
+    """Events of a pod; UNBIND and MOVE exist only to be refused: no state allows them (I3)."""
 
     ADD = "add"
     LOAD = "load"
@@ -69,7 +72,7 @@ HERE = COUNTED | {_S.PENDING}
 
 
 class BindConflictError(RoadsteadError):
-    """A token came again with another request: its sender is broken. Nothing was changed."""
+    """A token was used again for another request: a bug of the sender. Nothing was changed."""
 
 
 class BinderHaltedError(RoadsteadError):
@@ -77,11 +80,11 @@ class BinderHaltedError(RoadsteadError):
 
 
 class BindRequest(NamedTuple):
-    """A scheduler asks for a commit.
+    """A scheduler's request for a commit.
 
-    token: names the attempt, unique. owner, epoch: who asks, under which lease epoch.
+    token: the unique name of the attempt. owner, epoch: the scheduler and its lease epoch.
     read_version: the version of the node's row that the decision was made on. transaction: the
-    name of what it is part of, all or nothing; "" for a request that stands by itself.
+    name of the all-or-nothing group that it is part of; "" for none.
     """
 
     token: str
@@ -95,7 +98,7 @@ class BindRequest(NamedTuple):
     transaction: str = ""
 
     def is_same(self, other: BindRequest) -> bool:
-        """The same request, if perhaps sent anew with a fresher version."""
+        """Whether the other is the same request, possibly resent with a newer read_version."""
         return (
             (self.token, self.uid, self.key, self.node_name, self.owner, self.epoch)
             == (other.token, other.uid, other.key, other.node_name, other.owner, other.epoch)
@@ -111,17 +114,17 @@ Verify = Callable[[BindRequest], Status]
 
 
 VerifyFirst = Callable[[Sequence[BindRequest]], int]
-"""How many of the first requests `Verify` would let through, each on top of those before it.
+"""How many of the first requests `Verify` would pass, each on top of those before it.
 
-As many as are found quickly: `Verify` must be asked about the one behind them.
+It may return fewer: the request after them need not be refused, `Verify` decides on it.
 """
 
 
 class RejectCause(StrEnum):
     """Why a bind is refused.
 
-    CONSTRAINT and VERSION are matters of the node, TRANSACTION of another pod of the same job.
-    EXPIRED: `void` said that the attempt is over. CHANGED: the pod was updated since it was read.
+    CONSTRAINT and VERSION concern the node, TRANSACTION another pod of the same job. EXPIRED: the
+    token was voided (`void`). CHANGED: the pod was updated since it was read.
     """
 
     HALTED = "halted"
@@ -139,7 +142,7 @@ class RejectCause(StrEnum):
 
 
 class Bound(NamedTuple):
-    """Committed and durable: record `lsn`, state `version`."""
+    """A bind that is committed and durable: record `lsn`, state `version`."""
 
     uid: str
     node_name: str
@@ -149,8 +152,11 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Not committed; `version` is the state to refresh to before another try, `row_version` that
-    of the node's row, where commits check versions."""
+    """A bind that is not committed.
+
+    version: the state to refresh to before another try. row_version: that of the node's row, if
+    commits check versions.
+    """
 
     uid: str
     cause: RejectCause
@@ -164,7 +170,7 @@ Decision = Bound | Rejected
 
 @dataclass(frozen=True, slots=True)
 class AppendJournal:
-    """Effect: append these records, then flush, then tell the core `flushed(last_lsn)`."""
+    """Effect: append these records, then flush, then call the core's `flushed(last_lsn)`."""
 
     records: tuple[JournalRecord, ...]
 
@@ -174,7 +180,7 @@ class AppendJournal:
 
 
 class Acknowledge(NamedTuple):
-    """Effect: tell the owner of a token what became of it."""
+    """Effect: send the decision to the owner of a token."""
 
     token: str
     owner: str
@@ -183,9 +189,9 @@ class Acknowledge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Effect: a pod is gone, durably; `node_name` is "" where it was not bound.
+    """Effect: a pod is removed, durably; `node_name` is "" if it was not bound.
 
-    preemptor: for whom it was evicted, if for anybody.
+    preemptor: the key of the pod for which it was evicted; "" if there is none.
     """
 
     uid: str
@@ -197,7 +203,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class Halted:
-    """Effect: report that the binder stopped; these tokens will not be answered by it."""
+    """Effect: report that the binder halted; it will not answer these tokens."""
 
     reason: str
     flushed_lsn: int
@@ -210,9 +216,9 @@ Effect = AppendJournal | Acknowledge | Released | Halted
 
 @dataclass(frozen=True, slots=True)
 class BinderSettings:
-    """Bounds. Within `max_tokens` a repeated token gets its first answer, whatever it was.
+    """Bounds of the binder's state. Within `max_tokens` a repeated token gets its first answer.
 
-    checks_versions: what goes to a node that others changed since it was read is refused.
+    checks_versions: refuse binds to a node that others changed since it was read.
     """
 
     max_unflushed: int = 100_000
@@ -223,8 +229,10 @@ class BinderSettings:
 
 @dataclass(slots=True, eq=False)
 class PodRecord:
-    """The binder's own record. node_name, token, owner, epoch, lsn and version are written
-    once, by accept or load."""
+    """The binder's record of a pod.
+
+    node_name, token, owner, epoch, lsn and version are written once, by accept or load.
+    """
 
     uid: str
     key: str
@@ -240,5 +248,5 @@ class PodRecord:
 
     @property
     def bound(self) -> Bound | None:
-        """What was answered to the attempt that bound it; None where none did."""
+        """The answer to the attempt that bound the pod; None if no attempt did."""
         return Bound(self.uid, self.node_name, self.lsn, self.version) if self.token else None

@@ -1,11 +1,11 @@
-"""The binder's state from its journal, and as the records of a snapshot.
+"""Recovery of the binder's state from its journal, and the records of a snapshot.
 
-    journal ─► recover(core, runs) ─► the core that had seen these records flushed, and no more
+    journal ─► recover(core, runs) ─► the core as after the flush of the last record
     core ─► standing(core) ─► records from which `recover` makes the same core
 
-A pod that was accepted and not bound is pending again; one that was bound is bound, and its token
-gets the answer that it got. What was refused is forgotten: the same token may be decided anew.
-Runs of accepted pods and of binds are taken together, so that a million of them take seconds.
+A pod that was accepted and not bound is pending again. A bound pod is bound, and its token gets its
+first answer again. Refusals are forgotten: the same token may be decided anew. Runs of accepted
+pods and of binds are applied in batches, so that a million of them take seconds.
 """
 
 from __future__ import annotations
@@ -54,8 +54,10 @@ _KIND_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What is known beside a core. nodes, pods: the last revision by name and UID, of those that
-    are here or gone. gone: pods, oldest first. told: subjects that are not the core's, in order.
+    """The contents of a snapshot that are not of the core.
+
+    nodes, pods: the last revision by name and UID, also of removed ones. gone: removed pods, oldest
+    first. told: subjects that are not of the core, in order.
     """
 
     nodes: Mapping[str, int] = field(default_factory=dict)
@@ -69,8 +71,10 @@ NOTHING_BESIDE = Beside()
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What stood in a journal. told: subjects that are not of the core, in order. bound: pod UID →
-    node, in commit order, of pods that were bound under a token and are still there.
+    """The contents of a journal that are not of the core.
+
+    records: how many it had. told: subjects that are not of the core, in order. bound: pod UID →
+    node, in commit order, of pods that were bound under a token and still exist.
     """
 
     records: int
@@ -79,18 +83,18 @@ class Recovered:
 
 
 Run = tuple[RecordKind, RecordColumns]
-"""Records of one kind that follow one another."""
+"""Consecutive records of one kind."""
 
 
 def runs_of(groups: Iterable[Records]) -> Iterator[Run]:
-    """Groups of records as runs."""
+    """Return groups of records as runs."""
     return chain.from_iterable(RecordColumns.of(group).runs() for group in groups)
 
 
 def recover(core: BinderCore, runs: Iterable[Run], last_lsn: int = 0) -> Recovered:
-    """Brings a fresh core to where the records leave it; its lsn goes on after the last.
+    """Apply all records to a fresh core; its next record follows the last one.
 
-    last_lsn: the last of the journal, where that is more than the records show (a snapshot).
+    last_lsn: the last one of the journal, if that is beyond the records (a snapshot). Raises
     JournalError for records that contradict each other.
     """
     assert core.last_lsn == 0, "only a fresh binder is recovered"
@@ -103,7 +107,10 @@ def recover(core: BinderCore, runs: Iterable[Run], last_lsn: int = 0) -> Recover
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Nothing of what is read is garbage: looking for some takes most of the time."""
+    """Disable garbage collection: none of the recovered objects is garbage.
+
+    Otherwise the collector takes most of the time.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -114,11 +121,11 @@ def _no_collection() -> Iterator[None]:
 
 
 def standing(core: BinderCore, beside: Beside = NOTHING_BESIDE) -> Iterator[JournalRecord]:
-    """What stands now, as records for a snapshot: all that `recover` and the checker need.
+    """Return the current state as records for a snapshot: all that `recover` and the checker need.
 
-    A bound pod is a LOAD that keeps token, owner and epoch of its bind, and the facts that were
-    asked for under that token; an ADD behind it tells of facts that it has since, and of its
-    revision. So do the records of who is gone.
+    A bound pod is a LOAD with the token, owner and epoch of its bind, and with the facts requested
+    under that token. An ADD after it has the pod's current facts, if they changed, and its
+    revision. The records of removed pods have their revisions, too.
     """
     for subject in beside.told:
         yield JournalRecord(0, _KIND_OF[type(subject)], "", "", "", subject=subject)
@@ -164,7 +171,7 @@ def _standing_pod(core: BinderCore, pod: PodRecord, revision: int) -> Iterator[J
 
 
 class _Replay:
-    """Takes runs of records of one kind into a core."""
+    """Applies runs of records to a core."""
 
     def __init__(self, core: BinderCore) -> None:
         self._core = core
@@ -188,7 +195,7 @@ class _Replay:
         }
 
     def take(self, kind: RecordKind, run: RecordColumns) -> None:
-        # Whoever is told of twice is told of one after another.
+        # If a pod occurs twice in a run, the records are applied one by one.
         is_once = len(set(run.uids)) == len(run)
         parts = (run,) if is_once else (run[n : n + 1] for n in range(len(run)))
         try:
@@ -219,7 +226,7 @@ class _Replay:
     def _add(self, run: RecordColumns) -> None:
         pods, come = self._pods(run)
         if len(come) < len(pods):
-            # Told of again where it is, with other facts: these are what it has now, bound or not.
+            # An ADD of a known pod at its place is an update: its current facts, bound or not.
             updated = [
                 (place, pod)
                 for place, (pod, node_name) in enumerate(zip(pods, run.nodes, strict=True))
@@ -237,21 +244,21 @@ class _Replay:
             pod.facts = facts[place]
             if pod.state in COUNTED:
                 core.placements.replace(pod.uid, pod.node_name, pod.facts)
-                # Of a snapshot's records the row's version stands beside the bind.
+                # In a snapshot (lsn 0) the record of the bind has the row's version.
                 if run.lsns[place]:
                     core.rows.changed(pod.node_name, run.lsns[place])
 
     def _place(self, run: RecordColumns) -> None:
-        """Binds or loads."""
+        """Apply binds or loads."""
         core = self._core
         pods, come = self._pods(run)
         events = [PodEvent.LOAD]
         if run.kinds[0] is RecordKind.BIND:
-            # A journal may not tell of accepted pods.
+            # Some journals have no records of accepted pods.
             core.pods.go_all(come, PodEvent.ADD)
             events = [PodEvent.ACCEPT, PodEvent.FLUSH]
         core.pods.go_all(pods, *events)
-        # What is kept is what is kept already, and not the copies that came with the records.
+        # The binder's own objects are stored, not the equal copies in the records.
         uids, facts, before = [pod.uid for pod in pods], _told(run.facts), core.version
         names = core.placements.settle_all(uids, run.nodes, facts)
         versions = self._versions(before, run.nodes)
@@ -267,7 +274,7 @@ class _Replay:
         self._owned(run)
 
     def _versions(self, before: int, nodes: Sequence[str]) -> Sequence[int]:
-        """The state's version as each pod came to its node; one that is not known added none."""
+        """Return the state's version after each pod; a pod on an unknown node adds none."""
         placements = self._core.placements
         if placements.version == before + len(nodes):
             return range(before + 1, placements.version + 1)
@@ -275,7 +282,7 @@ class _Replay:
         return list(accumulate((name not in away for name in nodes), initial=before))[1:]
 
     def _pods(self, run: RecordColumns) -> tuple[list[PodRecord], list[PodRecord]]:
-        """The binder's records of the pods that a run tells of, and those of them that are new."""
+        """Return the binder's records of a run's pods, and those of them that are new."""
         known = list(map(self._core.pods.here.get, run.uids))
         columns = zip(known, run.uids, run.keys, _told(run.facts), strict=True)
         pods = come = [pod or PodRecord(uid, key, facts) for pod, uid, key, facts in columns]
@@ -303,7 +310,7 @@ class _Replay:
             event = PodEvent.EVICT if record.kind is RecordKind.EVICT else PodEvent.DELETE
             pod = core.pods.find(record.uid)
             if pod is None:
-                # A snapshot tells who is gone, not what it was.
+                # A snapshot has the names of removed pods, not their facts.
                 namespace, _, _ = record.key.partition("/")
                 pod = PodRecord(record.uid, record.key, record.facts or PodFacts(namespace))
                 core.pods.go(pod, PodEvent.ADD)
@@ -323,7 +330,7 @@ class _Replay:
 
     def _nodes_gone(self, run: RecordColumns) -> None:
         for record in run:
-            # A snapshot tells of nodes that had gone before it.
+            # A snapshot also has records of nodes that were removed before it.
             if record.lsn or record.node_name in self._core.placements.nodes:
                 self._core.placements.remove_node(record.node_name)
 

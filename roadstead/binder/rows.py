@@ -1,9 +1,9 @@
-"""When each node last changed, and by whom: what a decision that read it earlier missed.
+"""When each node last changed and by whom, to find decisions that were based on an older state.
 
 The version of a node's row is the number of the record (LSN) that changed it last: it only grows,
-also over a recovery, and means the same to binder, cache, workers and schedulers. A scheduler knows
-its own binds before they are committed, hence they are never news to it: of each row the last
-change is kept, and the last one by somebody else than whoever made that.
+also over a recovery, and is the same at binder, cache, workers and schedulers. A scheduler knows
+its own binds before they are committed, so its decisions never miss them: for each row, the last
+change is kept, and the last one by another owner.
 
 Upstream: none; coarse-grained conflict detection of Omega (Schwarzkopf et al., EuroSys 2013, 5.2).
 """
@@ -14,7 +14,7 @@ _UNCHANGED = (0, "", 0)
 
 
 class RowVersions:
-    """Versions of rows by node name; 0 for a node that nothing has changed yet."""
+    """Versions of rows by node name; 0 for a node that has not changed yet."""
 
     __slots__ = ("_rows",)
 
@@ -22,25 +22,25 @@ class RowVersions:
         self._rows: dict[str, tuple[int, str, int]] = {}
 
     def changed(self, node_name: str, version: int, owner: str = "") -> None:
-        """A record changed the row, for a scheduler or for nobody ("")."""
+        """Note a change of a row by a record. owner: the scheduler that bound; "" for none."""
         last, last_owner, other = self._rows.get(node_name, _UNCHANGED)
         if not owner or owner != last_owner:
             other = last
         self._rows[node_name] = version, owner, other
 
     def row(self, node_name: str) -> tuple[int, str, int] | None:
-        """What is known of a row, to be handed to `restore`."""
+        """Return the state of a row for `restore`."""
         return self._rows.get(node_name)
 
     def restore(self, node_name: str, row: tuple[int, str, int] | None) -> None:
-        """A row is as it was when `row` was returned."""
+        """Restore a row to the state that `row` returned."""
         if row is None:
             self._rows.pop(node_name, None)
         else:
             self._rows[node_name] = row
 
     def of(self, node_name: str) -> int:
-        """The version of a row."""
+        """Return the version of a row."""
         return self._rows.get(node_name, _UNCHANGED)[0]
 
     def missed(self, node_name: str, owner: str, read_version: int) -> bool:

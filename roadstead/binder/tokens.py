@@ -20,10 +20,11 @@ class Remembered(NamedTuple):
 class TokenMemory:
     """The last `max_tokens` requests; those that wait for their flush are never forgotten.
 
-    `forget_oldest` holds them to that number, once a batch is decided.
+    `forget_oldest` enforces that number after each batch.
 
-    Forgetting is safe: a bound pod knows its token, and whoever is fenced meanwhile is refused by
-    its epoch. Only a refusal may turn out otherwise when its token comes after that many others.
+    Forgetting is safe: the record of a bound pod has its token, and the requests of a fenced
+    scheduler are refused by their epoch. Only a refusal may change when its token is repeated after
+    that many others.
     """
 
     def __init__(self, max_tokens: int) -> None:
@@ -35,11 +36,11 @@ class TokenMemory:
         return len(self._requests)
 
     def knows_any(self, tokens: Iterable[str]) -> bool:
-        """Whether one of these tokens came before."""
+        """Whether one of these tokens is remembered."""
         return not self._requests.keys().isdisjoint(tokens)
 
     def get(self, request: BindRequest) -> Remembered | None:
-        """What is remembered of this request; BindConflictError if its token names another."""
+        """Return this request as remembered; BindConflictError if its token names another."""
         known = self._requests.get(request.token)
         if known is None:
             return None
@@ -48,30 +49,30 @@ class TokenMemory:
         return Remembered(known, self._decisions.get(request.token))
 
     def facts_of(self, token: str) -> PodFacts | None:
-        """The pod as it was when it was asked for under a token; None for one that is forgotten."""
+        """Return the pod's facts in the request of a token; None for a forgotten token."""
         known = self._requests.get(token)
         return None if known is None else known.facts
 
     def put(self, request: BindRequest, decision: Decision) -> None:
-        """A request that is answered; of all, it is forgotten last."""
+        """Add an answered request; it is forgotten last."""
         self._requests[request.token] = request
-        # A journal may have a token twice: its pod was deleted, forgotten, and came again.
+        # A journal may have a token twice: its pod was deleted, forgotten, and added again.
         self._requests.move_to_end(request.token)
         self._decisions[request.token] = decision
 
     def wait(self, requests: Iterable[BindRequest]) -> None:
-        """Requests that are to be answered after a flush."""
+        """Add requests that will be answered after a flush."""
         self._requests.update((each.token, each) for each in requests)
 
     def answer(self, token: str, decision: Decision) -> None:
-        """The flush came: what waited is answered."""
+        """Record the answer to a request that waited for its flush."""
         self._decisions[token] = decision
 
     def unanswered(self) -> tuple[str, ...]:
         return tuple(token for token in self._requests if token not in self._decisions)
 
     def keep_first(self, count: int) -> None:
-        """Drop all that came after the first `count` requests."""
+        """Drop all but the first `count` requests."""
         while len(self._requests) > count:
             token, _ = self._requests.popitem()
             self._decisions.pop(token, None)
@@ -86,7 +87,7 @@ class TokenMemory:
 
 
 def conflict(request: BindRequest, earlier: str) -> BindConflictError:
-    """The error for a token that comes again with another request."""
+    """Return the error for a token that was used again for another request."""
     return BindConflictError(
         f"binder: token {request.token} of {request.owner}: asks for {request.key} on "
         f"{request.node_name}, asked before for {earlier}"

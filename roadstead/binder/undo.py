@@ -1,9 +1,9 @@
-"""All or nothing: the binder's state when a batch began, and the way back to it.
+"""The binder's state at the start of a batch, and its restoration after an error.
 
-Commits of a batch are verified on top of one another, so they count before it is known that all of
-the batch can be decided. Where something raises before its records are handed out, nothing of it
-may stay: a pod that is accepted and not journaled would leave a gap in the numbers of records, and
-the next commit would end the run.
+Commits of a batch are verified on top of one another, so they are counted before the whole batch is
+decided. If something raises before the records are returned, the whole batch must be undone: a pod
+that is accepted and not journaled would leave a gap in the numbers of records, and the next commit
+would end the run.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _Row = tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class BatchStart:
-    """What a batch may change, as it was. histories: of the pods that it accepted, by UID.
+    """All that a batch may change, as before. histories: of the pods that it accepted, by UID.
 
-    rows: of the nodes it asks for, where commits note their versions.
+    rows: of the requested nodes, if commits check versions.
     """
 
     last_lsn: int
@@ -43,7 +43,7 @@ class BatchStart:
         records: Mapping[str, PodRecord],
         placements: Placements,
     ) -> None:
-        """Bring the pods that the batch accepted or placed back to PENDING, on no node."""
+        """Reset the pods that the batch accepted or placed to PENDING, on no node."""
         for uid in dict.fromkeys(request.uid for request in requests):
             record = records.get(uid)
             if record is None:
@@ -58,7 +58,7 @@ class BatchStart:
         placements.version = self.version
 
     def shorten(self, unflushed: Unflushed, tokens: TokenMemory, rows: RowVersions) -> None:
-        """Drop what the batch added."""
+        """Drop the batch's entries, and restore its rows."""
         while len(unflushed) > self.unflushed:
             unflushed.pop()
         tokens.keep_first(self.tokens)

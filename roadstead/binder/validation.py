@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def check_invariants(core: Commits) -> None:
-    """Raises AssertionError where the binder's records, placements and tokens do not agree."""
+    """Raise AssertionError if the binder's records, placements and tokens do not agree."""
     core.placements.validate()
     core.pods.validate()
     _check_records(core)

@@ -1,13 +1,13 @@
 """Verifier: all hard filters of one pod for one node, on the binder's own table.
 
-    verify ──► something is known of the class ──► a quick yes ──► Success
+    verify ──► results are cached for the class ──► the quick check passes ──► Success
                         │ no                            │ no
                         └───────────────────────────────┴──► PreFilter, Filter over the one row
 
-What a scheduler decided on may be old; what is committed is checked here, against authoritative
-counts. PreFilter looks at the whole table, and filters at a view of the one row. Of a class that
-comes again, what NODE facts say is kept for all rows, and PreFilter's outcome as long as no pod
-came or went that it may depend on.
+A scheduler may have decided on an old state; every commit is checked here, against authoritative
+counts. PreFilter reads the whole table, filters read a view of the one row. For a class that
+recurs, the results of filters that read NODE facts are cached for all rows, and PreFilter's outcome
+as long as no pod was added or removed that it may depend on.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from roadstead.nodes.table import NodeTable, Rows, Table
 from roadstead.protocol.status import SUCCESS, Code, Status
 
 WORTHWHILE = 3
-"""Pods of a class after which what NODE facts say is found for all rows at once."""
+"""Pods of a class after which the filters that read NODE facts run once for all rows."""
 
 PODS_PER_SHAPE = 8
-"""Where a batch has so many pods for each of its kinds, it is worthwhile for the rare ones, too."""
+"""With so many pods for each shape of a batch, that pays off for rare shapes, too."""
 
 MAX_KNOWN = 4096
-"""Classes of which something is kept; the one found longest ago is dropped."""
+"""Maximum number of cached results; the oldest is dropped."""
 
 
 @dataclass(slots=True)
 class _Known:
-    """What was found of a class.
+    """Cached results of a class or shape.
 
-    live: filters beyond NODE facts that are not skipped; passes: bool[row], what the others said,
-    once that was found. whole: until when PreFilter's outcome holds. alone: until when it holds at
-    least as far as plugins need it that do not look at the table themselves.
+    live: see `_live`. passes: bool[row], the rows that pass the filters that read NODE facts, once
+    computed. whole: the validity of PreFilter's outcome. alone: its validity for the plugins that
+    do not read the table themselves. times: how many pods used it.
     """
 
     outcome: PreFilterOutcome
@@ -57,22 +57,22 @@ class _Known:
     times: int = 0
 
     def names(self, node_name: str) -> bool:
-        """Whether PreFilter leaves a node in."""
+        """Whether PreFilter's result includes a node."""
         return self.outcome.node_names is None or node_name in self.outcome.node_names
 
 
 class Verifier:
-    """Runs PreFilter and Filter for single nodes; PreFilter once per kind, until it changes.
+    """Runs PreFilter and Filter for single nodes; PreFilter once per shape, until it changes.
 
-    What is known is kept by kind; by class where plugins may say something else of others.
+    Results are cached by shape; by class if plugins may answer differently for classes of a shape.
     """
 
     def __init__(self, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
         self._table = table
         self._profiles = profiles
         self._known: dict[Hashable, _Known] = {}
-        # By profile: what PreFilter and Filter say across nodes, and for what of it there is no
-        # quick yes.
+        # By profile: plugins whose PreFilter or Filter looks across nodes, and those of them that
+        # have no quick check (`admits`).
         self._filtering = {name: _filtering(each) for name, each in profiles.items()}
         self._unadmitted = {
             name: [plugin for plugin in plugins if not _admits_alone(plugin)]
@@ -80,7 +80,7 @@ class Verifier:
         }
 
     def verify(self, facts: PodFacts, node_name: str) -> Status:
-        """Success, or the first refusal. KeyError for an unknown node or profile."""
+        """Return Success, or the first refusal. KeyError for an unknown node or profile."""
         profile = self._profiles[facts.scheduler_name]
         info = self._table.classes.info(facts)
         row = self._table.row_of(node_name)
@@ -97,10 +97,10 @@ class Verifier:
         return _filtered(profile, info, known.outcome.state, self._table.view(np.array([row])))
 
     def verify_first(self, pods: Sequence[PodFacts], node_names: Sequence[str]) -> int:
-        """How many of the first pods `verify` would let to their nodes, on top of those before.
+        """Return how many of the first pods `verify` would pass, each on top of those before.
 
-        As many as are found quickly: `verify` must be asked about the pod behind them. KeyError as
-        `verify`.
+        It may return fewer: the pod after them need not be refused, `verify` decides on it. Raises
+        KeyError as `verify`.
         """
         if len(pods) == 1:
             # Columns of one row cost ten times what the row does.
@@ -132,7 +132,7 @@ class Verifier:
         return number
 
     def _known_of_all(self, info: PodClass, pods: int, worthwhile: int) -> _Known | None:
-        """What is known of a class, for all rows, if there are pods enough to find it out."""
+        """Return the results of a class for all rows; compute them only for enough pods."""
         profile = self._profiles[info.facts.scheduler_name]
         known = self._known.get(_key_of(info, profile))
         if known is None or not self._holds(known, profile, info, alone=True):
@@ -145,7 +145,7 @@ class Verifier:
         return known
 
     def _is_open(self, known: _Known, info: PodClass, coming: Collection[PodClass]) -> bool:
-        """Whether all nodes that pass are open to a class, also when others have come."""
+        """Whether all passing nodes stay feasible for a class when the other pods are added."""
         if known.outcome.node_names is not None or not known.outcome.status.is_success:
             return False
         profile = self._profiles[info.facts.scheduler_name]
@@ -153,7 +153,7 @@ class Verifier:
         return not any(known.alone.is_changed_by(each, profile, plugins, info) for each in coming)
 
     def _admits(self, known: _Known, profile: Profile, info: PodClass, row: int) -> bool:
-        """A quick yes, from what is known of the class; a no says nothing."""
+        """Whether the quick check passes, from cached results; False does not mean refused."""
         known.times += 1
         if known.passes is None:
             if known.times < WORTHWHILE:
@@ -164,7 +164,7 @@ class Verifier:
         return bool(known.passes[row]) and all(admitted)
 
     def _pre_filtered(self, profile: Profile, info: PodClass) -> _Known:
-        """PreFilter's outcome, kept while what it depends on stays what it was."""
+        """Return PreFilter's outcome, cached until something that it depends on changes."""
         key = _key_of(info, profile)
         known = self._known.get(key)
         has_failed = known is not None and known.outcome.status.code is Code.ERROR
@@ -181,7 +181,7 @@ class Verifier:
         known = _Known(outcome, Validity(inputs, changes), Validity(inputs, changes))
         known.live = _live(profile, outcome.state)
         if before is not None and has_inputs:
-            # Of NODE facts nothing changed.
+            # NODE facts did not change, so the rows that pass are still valid.
             known.times, known.passes = before.times, before.passes
         self._known.pop(key, None)
         self._known[key] = known
@@ -190,7 +190,7 @@ class Verifier:
         return known
 
     def _holds(self, known: _Known, profile: Profile, info: PodClass, *, alone: bool) -> bool:
-        """Whether PreFilter would say the same, or with `alone` what is needed of it."""
+        """Whether PreFilter's outcome is valid; with `alone`, the part that quick checks need."""
         validity, plugins = (
             (known.alone, self._unadmitted) if alone else (known.whole, self._filtering)
         )
@@ -200,24 +200,27 @@ class Verifier:
 
 
 def _key_of(info: PodClass, profile: Profile) -> Hashable:
-    """Equal for pods of which the same is known."""
+    """Return a key that is equal for pods with the same results."""
     return (profile.scheduler_name, info.shape) if profile.has_shape(info) else info
 
 
 def _filtering(profile: Profile) -> list[Plugin]:
-    """Plugins whose PreFilter or Filter looks across nodes."""
+    """Return the plugins whose PreFilter or Filter looks across nodes."""
     filters = {*profile.filter, *profile.pre_filter}
     return [plugin for plugin in profile.cross_node if plugin in filters]
 
 
 def _admits_alone(plugin: Plugin) -> bool:
-    """Whether a filter that looks across nodes gives a quick yes, for which it looks by itself."""
+    """Whether a plugin looks across nodes and has a quick check that reads the table itself."""
     overrides = getattr(type(plugin), "admits", FilterPlugin.admits) is not FilterPlugin.admits
     return overrides and plugin.reads is Reads.CLUSTER
 
 
 def _live(profile: Profile, state: CycleState) -> tuple[FilterPlugin, ...]:
-    """Filters that a quick yes must ask: beyond NODE facts, and at work."""
+    """Return the filters whose `admits` the quick check calls: those beyond NODE facts.
+
+    Skipped ones are left out, unless they read the table themselves.
+    """
     return tuple(
         plugin
         for plugin in profile.filter
@@ -227,7 +230,7 @@ def _live(profile: Profile, state: CycleState) -> tuple[FilterPlugin, ...]:
 
 
 def _standing(profile: Profile, info: PodClass, state: CycleState, table: NodeTable) -> Bools:
-    """Which rows pass all filters that read NODE facts: bool[row]."""
+    """Return which rows pass all filters that read NODE facts: bool[row]."""
     passes: Bools = np.ones(len(table), dtype=np.bool_)
     for plugin in profile.filter:
         if plugin.reads is Reads.NODE and plugin.name not in state.skipped:
@@ -238,7 +241,7 @@ def _standing(profile: Profile, info: PodClass, state: CycleState, table: NodeTa
 
 
 def _first_outside(passes: Bools | None, rows: Rows, places: list[int], otherwise: int) -> int:
-    """The first of some places whose row does not pass."""
+    """Return the first of some indices whose row does not pass; `otherwise` if all pass."""
     if passes is None:
         return places[0]
     passing = passes[rows[places]]

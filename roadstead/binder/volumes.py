@@ -1,4 +1,4 @@
-"""Volumes of pods on their way: the binder's part; `roadstead/cache/volumes.py` says the whole."""
+"""The binder's check of claims and volumes; `roadstead/cache/volumes.py` explains the protocol."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TAKEN = unschedulable("the volumes of its claims are taken")
 
 
 class BinderVolumes:
-    """What is bound for good. log: every change that commits made, in order."""
+    """Claims and volumes as committed. log: every change by a commit, in order."""
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self._profiles = profiles
@@ -26,23 +26,23 @@ class BinderVolumes:
         self._known = 0
 
     def begin(self, asked: Sequence[BoundVolumes]) -> None:
-        """A batch comes: the bindings of its attempts."""
+        """Begin a batch. asked: the bindings of its attempts."""
         self._asked = {each.token: each.bindings for each in asked}
         self._undos.clear()
         self._known = len(self.log)
 
     def news(self) -> Sequence[StorageChange]:
-        """What commits changed since the batch began."""
+        """Return the changes of commits since the batch began."""
         return self.log[self._known :]
 
     def take(self, changes: Sequence[StorageChange]) -> None:
-        """Changes of earlier commits, as the journal has them."""
+        """Apply changes of earlier commits, from the journal."""
         self.log += changes
         for change in changes:
             self._ledger.storage.apply(change)
 
     def try_out(self, token: str, pod: PodFacts, node: NodeFacts) -> Status:
-        """As `commit`, until `undo`; nothing enters the log."""
+        """Bind claims as `commit`, until `undo`; nothing is added to the log."""
         if not self._profiles[pod.scheduler_name].binds_volumes:
             return SUCCESS
         undos = self._ledger.try_out(self._asked.get(token, ()), pod, node)
@@ -52,15 +52,15 @@ class BinderVolumes:
         return SUCCESS
 
     def undo(self) -> None:
-        """All that was tried out or committed since the batch began is as before."""
+        """Undo everything that was tried out or committed since the batch began."""
         while self._undos:
             self._ledger.storage.apply(self._undos.pop())
         del self.log[self._known :]
 
     def commit(self, token: str, pod: PodFacts, node: NodeFacts) -> Status:
-        """Binds a pod's claims together with the pod, all or none.
+        """Bind a pod's claims together with the pod, all or none.
 
-        Refused where a claim or a volume is taken meanwhile, or a claim would stay unbound.
+        Refused if a claim or volume was bound otherwise meanwhile, or a claim would stay unbound.
         """
         asked = self._asked.get(token, ())
         claims = self._ledger.storage.claims

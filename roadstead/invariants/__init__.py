@@ -1,17 +1,17 @@
-"""An independent look at what was committed: one journal in, violations of I1-I12 out.
+"""An independent checker of commits: reads a journal, reports violations of the invariants.
 
     world.py      the cluster as the records so far describe it
-    node_rules.py what one node must allow: resources, ports, taints, affinity (I1, I2)
+    node_rules.py rules of single nodes: resources, ports, taints, affinity (I1, I2)
     spread.py     hard topology spread (I2)
     affinity.py   required affinity and anti-affinity of pods, in both directions (I2)
     storage.py, volume_limits.py    volumes that are bound: affinity, zone, limits (I1, I2)
     claim_binding.py                claims that are bound together with a pod (I2)
     lives.py      pods, tokens and owners over the whole journal (I3, I4, I5, I6, I8)
-    evictions.py  who may drive whom out (I2), and budgets
-    order.py      pods that overtake their like (I11)
-    checker.py    walks the records in commit order
+    evictions.py  which pods may be evicted for which (I2), and budgets
+    order.py      pods that overtake equal ones (I11)
+    checker.py    applies the records in commit order
 
-Written to be obvious, not fast, and from the rules, not from the plugins: it shares nothing with
-what decides but the facts of pods and nodes. What is checked where, and what is not:
-`docs/invariants.md`.
+Written to be obvious, not fast, and from the rules, not from the plugins: it shares only the facts
+of pods and nodes and the journal's reader with the packages that decide. `docs/invariants.md` says
+what is checked where, and what is not.
 """

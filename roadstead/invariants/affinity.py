@@ -10,7 +10,10 @@ from roadstead.invariants.world import World, selects, value
 
 
 def lonely(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
-    """I2: near what each required term asks for; or the first of its kind, which none is near."""
+    """I2: each required affinity term matches a pod in the node's domain.
+
+    As upstream, a pod that matches its own terms needs no other while no pod matches them.
+    """
     terms = pod.pod_affinity
     if not terms:
         return
@@ -35,7 +38,7 @@ def lonely(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
 
 
 def crowded(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
-    """I2: nothing near that a required anti-affinity term of the pod, or of the other, excludes."""
+    """I2: no required anti-affinity between the pod and one in the node's domain, either way."""
     for there, other in world.running() if pod.pod_anti_affinity else ():
         for term in pod.pod_anti_affinity:
             if _same_place(there, node, term) and _means(world, term, other):
@@ -54,10 +57,10 @@ def _same_place(one: NodeFacts, other: NodeFacts, term: PodAffinityTerm) -> bool
 
 
 def _means(world: World, term: PodAffinityTerm, other: PodFacts) -> bool:
-    """Whether a term of the pod that is bound means another pod.
+    """Whether a term of the pod to be bound selects another pod.
 
-    Upstream finds the namespaces of such a term by their labels, and then asks it without any: one
-    that no labels meet (NotIn, DoesNotExist) means every namespace.
+    Upstream resolves the namespace selector of such a term to names, and then matches it against
+    empty labels: a selector that matches those (NotIn, DoesNotExist) selects every namespace.
     """
     if selects(term.namespace_selector, {}):
         return selects(term.selector, dict(other.labels))

@@ -1,9 +1,9 @@
-"""The checker: every record of a journal in commit order, held against the rules.
+"""The checker: every record of a journal, checked against the rules in commit order.
 
 Which invariant is checked where: `docs/invariants.md`.
 
-A bind is checked on the cluster as the records before it describe it. Which rules a pod is under
-follows from the filters of its profile; a journal that does not say is held to all of them.
+A bind is checked on the cluster as the records before it describe it. A pod is checked against the
+rules of its profile's filters; if the journal does not name them, against all rules.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ RULES: tuple[tuple[str, str, Rule], ...] = (
     ("I2", "InterPodAffinity", affinity.lonely),
     ("I2", "InterPodAffinity", affinity.crowded),
 )
-"""(invariant, the filter plugin that stands for it, the rule)."""
+"""(invariant, the filter plugin that enforces the rule, the rule)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What does not hold. lsn: the record that broke it, 0 for what shows only at the end."""
+    """A violated invariant. lsn: of the record that violates it, 0 if found only at the end."""
 
     lsn: int
     invariant: str
@@ -56,10 +56,10 @@ class Violation:
 
 @dataclass(slots=True)
 class Checked:
-    """What came of a journal. records: by kind. binds_checked: binds held against the rules.
+    """The result for a journal. records: by kind. binds_checked: binds checked against the rules.
 
-    counts: what is worth knowing and breaks no rule by itself: `evictions`, those `beyond_budget`,
-    `preemptors_waiting` at the end, `claims_bound`, binds by which an equal pod was `overtaken`.
+    counts, which violate no rule: `evictions`, those `beyond_budget`, `preemptors_waiting` at the
+    end, `claims_bound`, binds by which an equal pod was `overtaken`.
     """
 
     records: Counter[str] = field(default_factory=Counter)
@@ -69,7 +69,7 @@ class Checked:
 
 
 class Checker:
-    """Takes records in order; `finish` says what came of them."""
+    """Applies records in order; `finish` returns the result."""
 
     def __init__(self) -> None:
         self.world = World()
@@ -84,22 +84,22 @@ class Checker:
         self._last_lsn = 0
 
     def take(self, record: JournalRecord) -> None:
-        """One record."""
+        """Apply and check one record."""
         self.result.records[record.kind.value] += 1
         if record.kind not in (RecordKind.BIND, RecordKind.STORAGE):
             self._note_all(self._claims.flush())
         _TAKE[record.kind](self, record)
-        # Records of a snapshot stand under the lsn of their commit, or 0 where there was none.
+        # Records of a snapshot have the lsn of their commit, or 0 if there was none.
         if 0 < record.lsn <= self._last_lsn and record.kind is not RecordKind.LOAD:
             self._broken(record, "I7", f"record {record.lsn} comes after {self._last_lsn}")
         self._last_lsn = max(self._last_lsn, record.lsn)
 
     def finish(self) -> Checked:
-        """After the last record: gangs are bound whole or not at all."""
+        """Check, after the last record, that gangs are all-or-nothing; return the result."""
         self._note_all(self._claims.flush())
         for key, bound in sorted(self._bound_in_group.items()):
             least = self._least.get(key, bound)
-            # Of pods that were gone before a snapshot nobody knows whose they were.
+            # The groups of pods that were removed before a snapshot are unknown.
             missing = least - bound - (self._gone_before if key in self._kept_groups else 0)
             if missing > 0:
                 name = "/".join(key)
@@ -150,7 +150,7 @@ class Checker:
         if not record.node_name:
             self._order.wait(record.uid, record.facts)
         elif not found:
-            # It runs: what it has now is counted, and nobody was asked.
+            # It runs, so its new facts are counted without a check.
             self._take_off(record.uid, record.node_name)
             self.world.put(record.uid, record.node_name, record.facts)
             self._claims.storage.put(record.uid, record.node_name, record.facts)
@@ -242,7 +242,7 @@ _TAKE: dict[RecordKind, Callable[[Checker, JournalRecord], None]] = {
 
 
 def check(records: Iterable[JournalRecord]) -> Checked:
-    """What came of all records of a journal."""
+    """Return the result for all records of a journal."""
     checker = Checker()
     for record in records:
         checker.take(record)

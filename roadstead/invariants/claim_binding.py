@@ -1,7 +1,7 @@
-"""Pods that were bound with claims: the claims that waited for them are bound in the same commit.
+"""Pods with claims: claims that wait for a pod are bound in the pod's commit.
 
-A commit writes its binds first, then a record for each claim that they bound. So what is held
-against the rules for volumes is kept until the last record of the commit is there.
+A commit writes its binds first, then a record for each claim that they bound. So the rules for
+volumes are checked after the last record of the commit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STORAGE_RULES: tuple[tuple[str, str, StorageRule], ...] = (
     ("I1", "NodeVolumeLimits", too_many_volumes),
     ("I2", "VolumeZone", another_zone),
 )
-"""As `checker.RULES`, on the storage as it was before the pod's own claims were bound."""
+"""As `checker.RULES`, on the storage before the pod's own claims were bound."""
 
 Broken = tuple[JournalRecord, str, str]
 """(record, invariant, text)."""
@@ -52,7 +52,7 @@ class ClaimBinding:
     def bind(
         self, record: JournalRecord, node: NodeFacts, filters: tuple[str, ...] | None
     ) -> Iterator[Broken]:
-        """A pod is bound; if that begins another commit, what the one before broke."""
+        """Add a bind; if it begins another commit, yield the violations of the one before."""
         if self._changes:
             yield from self.flush()
         facts = record.facts
@@ -60,7 +60,7 @@ class ClaimBinding:
             self._binds.append((record, node, filters))
 
     def change(self, record: JournalRecord) -> Iterator[Broken]:
-        """Claims are bound. In a snapshot (no number of its own) they are as they were before."""
+        """Add bound claims; those of a snapshot (lsn 0) are applied without a check."""
         if record.lsn:
             self._changes.append(record)
         else:
@@ -68,7 +68,7 @@ class ClaimBinding:
         yield from ()
 
     def flush(self) -> Iterator[Broken]:
-        """No more records of this commit follow."""
+        """Check the commit, of which no more records follow."""
         binds, changes = self._binds, self._changes
         self._binds, self._changes = [], []
         for record, node, filters in binds:
@@ -88,7 +88,7 @@ class ClaimBinding:
     def _bind_claims(
         self, record: JournalRecord, node: NodeFacts, changes: list[JournalRecord]
     ) -> Iterator[Broken]:
-        """The changes of a pod's own claims; they leave the list and enter the storage."""
+        """Check the changes of a pod's own claims; move them from the list to the storage."""
         assert record.facts is not None
         waiting = {
             key: claim
@@ -115,7 +115,7 @@ def _of(record: JournalRecord) -> BoundClaims:
 def wrong_with(
     storage: Storage, claim: ClaimFacts, change: BoundClaims, node: NodeFacts
 ) -> Iterator[str]:
-    """What forbids that an unbound claim gets the volume of a change on a node."""
+    """Yield why an unbound claim must not be bound to the volume of a change on a node."""
     if len(change.claims) != 1 or len(change.volumes) != 1 or change.removed:
         yield f"claim {claim.key}: not one claim with one volume"
         return
@@ -138,7 +138,7 @@ def wrong_with(
 def _unlike(
     storage: Storage, claim: ClaimFacts, volume: VolumeFacts, node: NodeFacts
 ) -> Iterator[str]:
-    """The volume is what the claim asks for."""
+    """Yield how the volume differs from the claim's request."""
     least = claim.requested_bytes or 0
     for what, has, wanted in (
         ("class", volume.storage_class, claim.storage_class),
@@ -154,7 +154,7 @@ def _unlike(
 def _taken(
     storage: Storage, claim: ClaimFacts, volume: VolumeFacts, node: NodeFacts
 ) -> Iterator[str]:
-    """A volume that was there was free, or said that it is the claim's already."""
+    """Yield why an existing volume was not free, unless it was reserved for the claim."""
     before = storage.volumes.get(volume.name)
     if before is None:
         return
@@ -181,7 +181,7 @@ def _taken(
 def _unmakable(
     storage: Storage, claim: ClaimFacts, volume: VolumeFacts, node: NodeFacts
 ) -> Iterator[str]:
-    """A volume that was not there was made: by the class's provisioner, where it may."""
+    """Yield why a new volume could not have been made by the provisioner of the claim's class."""
     if volume.name in storage.volumes:
         return
     found = storage.classes.get(claim.storage_class)

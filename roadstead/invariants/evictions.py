@@ -1,4 +1,4 @@
-"""Evictions: whom a pod may drive out, and what came of it."""
+"""Evictions: which pods may be evicted for which, and counts of them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from roadstead.invariants.world import selects
 
 @dataclass(slots=True)
 class Evictions:
-    """Pods by key, since an eviction names its preemptor so.
+    """Pods by key, because the record of an eviction has the preemptor's key.
 
-    Budgets are counted, not enforced: upstream goes beyond one where no other victims would do, and
-    the journal does not say which others there were. Nor does a preemptor that waits at the end
-    break a rule: a pod of higher priority may have taken the room.
+    Evictions beyond a budget are counted, not reported: upstream allows them if no other victims
+    suffice, and the journal does not record the alternatives. Nor does a preemptor that waits at
+    the end violate a rule: a pod of higher priority may have used the room.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -26,19 +26,19 @@ class Evictions:
     _preemptors: set[str] = field(default_factory=set)
 
     def begin(self, budgets: tuple[DisruptionBudget, ...]) -> None:
-        """The budgets of a cluster."""
+        """Set the budgets of the cluster."""
         self._budgets = [(each, each.disruptions_allowed) for each in budgets]
 
     def know(self, uid: str, key: str, facts: PodFacts) -> None:
-        """A pod that may be a preemptor, as it is now."""
+        """Add or update a pod that may be a preemptor."""
         self._pods.setdefault(key, {})[uid] = facts
 
     def evict(self, key: str, victim: PodFacts, preemptor: str) -> Iterator[str]:
-        """I2: who drives a pod out has a higher priority, and may drive out at all."""
+        """I2: the preemptor has a higher priority, and its policy allows preemption."""
         self.counts["evictions"] += 1
         if self._is_beyond(key, victim):
             self.counts["beyond_budget"] += 1
-        # Another pod of the same name may be there by now.
+        # There may be several pods of this name, one after another.
         known = list(self._pods.get(preemptor, {}).values())
         if not preemptor or not known:
             return
@@ -50,12 +50,12 @@ class Evictions:
             yield f"evicted for {preemptor}, which preempts never"
 
     def finish(self, waiting: set[str]) -> None:
-        """waiting: UIDs of the pods that wait at the end."""
+        """Count the preemptors that wait at the end. waiting: UIDs of all pods that do."""
         unhelped = [key for key in self._preemptors if waiting & self._pods[key].keys()]
         self.counts["preemptors_waiting"] = len(unhelped)
 
     def _is_beyond(self, key: str, victim: PodFacts) -> bool:
-        """Whether a budget that the victim counts for allowed no more; each is charged."""
+        """Whether a budget that covers the victim was used up; charge each such budget."""
         name, is_beyond = key.partition("/")[2], False
         for place, (budget, left) in enumerate(self._budgets):
             selector = budget.selector

@@ -1,4 +1,4 @@
-"""Pods, tokens and owners over a whole journal: each pod is in one place, what is over is over."""
+"""Pods, tokens and owners over a whole journal: one place per pod, nothing after its end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PENDING, GONE = "", None
 
 @dataclass(slots=True)
 class Lives:
-    """Where every pod is: on a node (its name), pending (""), or gone (None)."""
+    """The place of every pod: a node's name, "" if pending, None if deleted or evicted."""
 
     places: dict[str, str | None] = field(default_factory=dict)
     _ever_bound: set[str] = field(default_factory=set)
@@ -27,11 +27,11 @@ class Lives:
         return uid in self._ever_bound
 
     def waiting(self) -> set[str]:
-        """Pods that are accepted and not bound."""
+        """Return the pods that are accepted and not bound."""
         return {uid for uid, place in self.places.items() if place == PENDING}
 
     def add(self, record: JournalRecord) -> Iterator[Broken]:
-        """A pod is accepted, or updated: while it waits, or on its node."""
+        """Apply the acceptance of a pod, or an update while it is pending or on its node."""
         self._knows_accepted |= not record.node_name
         place = self.places.get(record.uid)
         if place and place != record.node_name:
@@ -42,7 +42,7 @@ class Lives:
             self.places[record.uid] = PENDING
 
     def load(self, record: JournalRecord) -> Iterator[Broken]:
-        """A pod runs already, or was bound before a snapshot."""
+        """Apply a pod that ran already, or was bound before a snapshot."""
         place = self.places.get(record.uid)
         if place and place != record.node_name:
             yield "I3", f"it is on {place} already"
@@ -50,7 +50,7 @@ class Lives:
         self._put(record)
 
     def bind(self, record: JournalRecord) -> Iterator[Broken]:
-        """A pod is bound: once in its life, after it was accepted and while it waits."""
+        """Apply a bind: at most one per pod, and only of an accepted pod that is pending."""
         uid = record.uid
         if uid in self._ever_bound:
             yield "I3", "it was bound before"
@@ -61,7 +61,7 @@ class Lives:
         self._put(record)
 
     def release(self, record: JournalRecord) -> Iterator[Broken]:
-        """A pod is deleted or evicted, from where it is."""
+        """Apply a deletion or eviction: only at the place where the pod is."""
         place = self.places.get(record.uid)
         is_there = place is not None
         was_bound = record.kind is RecordKind.EVICT and record.node_name
@@ -80,14 +80,14 @@ class Lives:
 
 @dataclass(slots=True)
 class Attempts:
-    """Tokens and epochs: one token is for one pod, and what was ended commits nothing."""
+    """Tokens and epochs: one pod per token; void tokens and old epochs commit nothing."""
 
     _tokens: dict[str, str] = field(default_factory=dict)
     _voided: set[str] = field(default_factory=set)
     _epochs: dict[str, int] = field(default_factory=dict)
 
     def mark(self, record: JournalRecord) -> None:
-        """An owner is fenced, or a token is void."""
+        """Apply the epoch of an owner, or a void token."""
         assert isinstance(record.subject, RunMark), f"record {record.lsn} has no mark"
         if record.subject.what == EPOCH:
             self._see(record.owner, record.epoch)
@@ -95,7 +95,7 @@ class Attempts:
             self._voided.add(record.token)
 
     def commit(self, record: JournalRecord) -> Iterator[Broken]:
-        """I8 and I6: a BIND, or the LOAD that stands for it in a snapshot."""
+        """I8 and I6: check a BIND, or the LOAD that replaces it in a snapshot."""
         token, owner = record.token, record.owner
         if not token:
             return

@@ -1,4 +1,4 @@
-"""What a single node must allow for a pod to be bound to it, rule by rule."""
+"""Rules that concern only the pod's node and its pods, except `claim_shared`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
 def overfull(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
-    """I1: no resource, and no more pods, than the node has to give."""
+    """I1: requests and number of pods are within what the node can allocate."""
     there = world.on(node.name)
     if len(there) + 1 > node.allocatable_pods:
         yield f"{len(there) + 1} pods on a node for {node.allocatable_pods}"
@@ -31,7 +31,7 @@ def overfull(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
 
 
 def port_taken(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
-    """I1: a port of the node is held once."""
+    """I1: no two pods of a node use the same host port."""
     for other in world.on(node.name):
         for theirs in other.host_ports:
             for mine in pod.host_ports:
@@ -57,7 +57,7 @@ def tainted(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
 
 
 def tolerates(pod: PodFacts, taint: Taint) -> bool:
-    """Whether any toleration of the pod is for this taint."""
+    """Whether any toleration of the pod matches this taint."""
     for each in pod.tolerations:
         effect = each.effect in ("", taint.effect)
         key = each.key in ("", taint.key)
@@ -73,7 +73,7 @@ def unwanted(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
 
 
 def wants(pod: PodFacts, node: NodeFacts) -> bool:
-    """Node selector, and at least one required node affinity term."""
+    """Whether the node matches the node selector and at least one required node affinity term."""
     labels = dict(node.labels)
     if any(labels.get(key) != wanted for key, wanted in pod.node_selector):
         return False
@@ -90,7 +90,7 @@ def _fits(term: NodeSelectorTerm, labels: dict[str, str], name: str) -> bool:
 
 
 def claim_shared(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
-    """A claim for one pod alone is used by one pod in the whole cluster."""
+    """I2: a ReadWriteOncePod claim is used by one pod in the whole cluster."""
     alone = {
         (claim.namespace, claim.name)
         for claim in world.cluster.storage.claims
@@ -116,11 +116,11 @@ _DISKS = {
     "iscsi": "iqn",
     "rbd": "image",
 }
-"""In-tree volumes that two pods of a node must not share, and what names each."""
+"""In-tree volumes that two pods of a node must not share, and the field that identifies each."""
 
 
 def disk_shared(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
-    """I2: a disk is on a node once, unless all read it only; one of EBS is never shared."""
+    """I2: two pods of a node share a disk only if both mount it read-only; EBS disks never."""
     for other in world.on(node.name):
         for theirs in other.volumes:
             for mine in pod.volumes:
@@ -138,6 +138,6 @@ def _same_disk(one: Volume, other: Volume) -> bool:
         return False
     if one.kind != "rbd":
         return True
-    # Monitors are a list: one part of the source for each.
+    # The source has one entry for each monitor of the list.
     shared = {m for m in one.source if m[0] == "monitors"} & set(other.source)
     return bool(shared) and of_one.get("pool", "") == of_other.get("pool", "")

@@ -1,4 +1,4 @@
-"""Order among pods that ask for the same, as far as a journal shows it."""
+"""Order among pods with equal facts, as far as a journal shows it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Waiting = dict[int, OrderedDict[str, None]]
 
 @dataclass(slots=True)
 class Order:
-    """Pods that wait, those that differ in nothing but their priority together.
+    """Pending pods, grouped by facts without the priority.
 
-    A pod that is bound while an equal one of higher priority, or of the same and accepted earlier,
-    waits has overtaken it. That breaks no rule by itself: the other one may have been tried where
-    there was no room yet, or be in the hands of another scheduler. So it is counted.
+    A pod overtakes an equal one if it is bound while the other waits and has a higher priority, or
+    the same and was accepted earlier. That violates no rule by itself, so it is only counted: the
+    other one may have been tried before there was room, or be leased to another scheduler.
     """
 
     overtaken: int = 0
@@ -27,7 +27,7 @@ class Order:
     _classes: dict[int, tuple[PodFacts, Waiting]] = field(default_factory=dict)
 
     def wait(self, uid: str, facts: PodFacts) -> None:
-        """A pod waits from now on; one that has other facts by now starts behind its like."""
+        """Add a pending pod; one with new facts goes to the end of its new group."""
         group = self._group(facts)
         if self._where.get(uid) is group and self._priority[uid] == facts.priority:
             return
@@ -36,7 +36,7 @@ class Order:
         group.setdefault(facts.priority, OrderedDict())[uid] = None
 
     def bind(self, uid: str) -> None:
-        """A pod is bound."""
+        """Remove a pod that is bound; count it if it overtakes another."""
         group = self._where.get(uid)
         if group is not None:
             own = self._priority[uid]
@@ -46,13 +46,13 @@ class Order:
         self.leave(uid)
 
     def leave(self, uid: str) -> None:
-        """A pod waits no more."""
+        """Remove a pod that no longer waits."""
         group = self._where.pop(uid, None)
         if group is not None:
             del group[self._priority.pop(uid)][uid]
 
     def _group(self, facts: PodFacts) -> Waiting:
-        # Of equal facts a journal's reader makes one object: nothing is hashed twice.
+        # The journal's reader returns one object for equal facts, so each is hashed only once.
         known = self._classes.get(id(facts))
         if known is None:
             group = self._alike.setdefault(replace(facts, priority=0), {})

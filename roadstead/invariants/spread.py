@@ -1,4 +1,4 @@
-"""Hard topology spread, counted anew from every pod there is."""
+"""Hard topology spread, counted again over all pods for each bind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roadstead.invariants.world import World, selects, value
 
 
 def uneven(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
-    """I2: count of the domain, plus the pod itself, minus the least count, is at most maxSkew."""
+    """I2: the domain's count, plus the pod itself, minus the least count, is at most maxSkew."""
     hard = [each for each in pod.spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
     labels = dict(pod.labels)
     for each in hard:

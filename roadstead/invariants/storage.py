@@ -1,4 +1,4 @@
-"""Volumes and claims at one moment of a journal; the rules for volumes that are bound already."""
+"""Volumes and claims at one point of a journal, and the rules for volumes bound before the pod."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Storage:
     users: dict[str, dict[str, PodFacts]] = field(default_factory=dict)
 
     def begin(self, facts: StorageFacts) -> None:
-        """The storage that a cluster is said to have."""
+        """Set the storage of the cluster."""
         self.claims = {each.key: each for each in facts.claims}
         self.volumes = {each.name: each for each in facts.volumes}
         self.classes = {each.name: each for each in facts.classes}
@@ -51,24 +51,24 @@ class Storage:
         self.capacities, self.attachments = facts.capacities, facts.attachments
 
     def change(self, change: BoundClaims) -> None:
-        """Claims and volumes as a record has them."""
+        """Apply the claims and volumes of a record."""
         self.claims.update((each.key, each) for each in change.claims)
-        # In this order: a volume that a record both removes and has is there.
+        # In this order: a volume that a record both removes and has exists afterwards.
         for name in change.removed:
             self.volumes.pop(name, None)
         self.volumes.update((each.name, each) for each in change.volumes)
 
     def put(self, uid: str, node_name: str, facts: PodFacts) -> None:
-        """A pod is on a node."""
+        """Add a pod to a node."""
         if facts.volumes:
             self.users.setdefault(node_name, {})[uid] = facts
 
     def remove(self, uid: str, node_name: str) -> None:
-        """A pod has left a node."""
+        """Remove a pod from a node."""
         self.users.get(node_name, {}).pop(uid, None)
 
     def claims_of(self, pod: PodFacts) -> Iterator[tuple[Volume, str, ClaimFacts | None]]:
-        """(volume, key of its claim, the claim) of a pod's volumes that stand for claims."""
+        """Yield (volume, key of its claim, the claim) of a pod's volumes that refer to claims."""
         for volume in pod.volumes:
             if volume.kind in (CLAIM, EPHEMERAL):
                 key = f"{pod.namespace}/{dict(volume.source).get('claimName', '')}"
@@ -81,7 +81,7 @@ class Storage:
 
 
 def reaches(terms: NodeTerms, node: NodeFacts) -> bool:
-    """Whether a node has the labels that a volume asks for; upstream looks at labels alone."""
+    """Whether a node has the labels that a volume requires; upstream reads only labels."""
     labels = dict(node.labels)
     return terms is None or any(
         not term.error
@@ -92,7 +92,7 @@ def reaches(terms: NodeTerms, node: NodeFacts) -> bool:
 
 
 def unusable_claim(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
-    """I2: each claim is there and usable; the node reaches the volume of each bound one."""
+    """I2: each claim exists and is usable; the node can reach the volume of each bound one."""
     for volume, key, claim in storage.claims_of(pod):
         if claim is None:
             yield f"claim {key} is not there"
@@ -124,7 +124,7 @@ def _unreached(storage: Storage, claim: ClaimFacts, node: NodeFacts) -> Iterator
 
 
 def another_zone(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
-    """I2: a volume with zone or region labels is used where the node, if it has any, has those."""
+    """I2: a node with zone or region labels has those of the volume."""
     for volume, key, claim in storage.claims_of(pod):
         if volume.kind != CLAIM:
             continue

@@ -1,4 +1,4 @@
-"""How many volumes of a CSI driver a node takes."""
+"""The limit of a node on the volumes of a CSI driver."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from roadstead.facts.storage import ClaimFacts, CsiNodeFacts, VolumeFacts
 from roadstead.invariants.storage import CLAIM, EPHEMERAL, Storage, is_of_another
 
 Attached = tuple[str, str]
-"""(driver, the volume's name there)."""
+"""(driver, the volume's handle)."""
 
 
 def too_many_volumes(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
-    """I1: no new volume on a node that has as many of the driver as it takes; each counts once."""
+    """I1: new volumes do not exceed the node's limit for their driver; each volume counts once."""
     csi_node = storage.csi_nodes.get(node.name)
     if csi_node is None:
         return
     there: set[Attached] = set()
     for other in storage.users.get(node.name, {}).values():
         there |= set(_attached(storage, other, csi_node))
-    # As upstream: what is attached and used by no pod of the node counts twice if it is used now.
+    # As upstream: a volume that is attached, but used by no pod of the node, counts twice when the
+    # new pod uses it.
     new = set(_attached(storage, pod, csi_node)) - there
     for each in storage.attachments:
         volume = storage.volumes.get(each.volume_name)
@@ -44,7 +45,7 @@ def too_many_volumes(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterat
 
 
 def _attached(storage: Storage, pod: PodFacts, node: CsiNodeFacts) -> Iterator[Attached]:
-    """The volumes of a pod, up to the first that cannot be translated or is another object's."""
+    """Yield a pod's volumes, up to the first that cannot be translated or is another object's."""
     for volume in pod.volumes:
         if volume.kind in PLUGIN_OF:
             plugin = PLUGIN_OF[volume.kind]
@@ -70,7 +71,7 @@ def _of_claim(storage: Storage, claim: ClaimFacts, node: CsiNodeFacts) -> Iterat
             if driver and handle:
                 yield driver, handle
         return
-    # A claim without a volume counts for the driver that would make one, under its own name.
+    # A claim without a volume counts for the driver that would make one, under the claim's key.
     found = storage.classes.get(claim.storage_class)
     if found is None or not found.provisioner:
         return

@@ -1,4 +1,4 @@
-"""The cluster at one moment of a journal: nodes, and which pods are on them."""
+"""The cluster at one point of a journal: nodes and their pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roadstead.facts.selectors import LabelSelector, Requirement, parse_int64
 
 @dataclass(slots=True)
 class World:
-    """nodes by name; pods: node name → uid → facts, also of nodes that are gone.
+    """Nodes and pods. nodes: by name. pods: node name → uid → facts, also of removed nodes.
 
     excluding: uid → node name, of the pods that have anti-affinity terms: they are few.
     """
@@ -24,17 +24,17 @@ class World:
     excluding: dict[str, str] = field(default_factory=dict)
 
     def on(self, node_name: str) -> list[PodFacts]:
-        """The pods of one node."""
+        """Return the pods of one node."""
         return list(self.pods.get(node_name, {}).values())
 
     def running(self) -> Iterator[tuple[NodeFacts, PodFacts]]:
-        """Every pod on a node that is there."""
+        """Yield every pod on a node that exists."""
         for name, node in self.nodes.items():
             for facts in self.pods.get(name, {}).values():
                 yield node, facts
 
     def running_that_exclude(self) -> Iterator[tuple[NodeFacts, PodFacts]]:
-        """Those of them that have anti-affinity terms."""
+        """Yield those of them that have anti-affinity terms."""
         for uid, name in self.excluding.items():
             if name in self.nodes:
                 yield self.nodes[name], self.pods[name][uid]
@@ -55,7 +55,7 @@ class World:
 
 
 def value(node: NodeFacts, key: str) -> str | None:
-    """A label of a node; None where it has none of this key."""
+    """Return the value of a node's label; None if it has no such label."""
     return dict(node.labels).get(key)
 
 

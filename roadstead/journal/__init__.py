@@ -1,15 +1,15 @@
-"""The journal: what the binder committed, in order, as a promise that survives the process.
+"""The journal: the binder's commits in order, durable beyond its process.
 
-records.py   the seam: records, their kinds, and what `append` and `flush` promise
+records.py   the interface: records, their kinds, and the guarantees of `append` and `flush`
 columns.py   a group of records, field by field
-fields.py    the names of fields that a file was written with, and facts of today's from them
+fields.py    the fields that a file was written with, and conversion to this release's facts
 frames.py    groups of records and marks as bytes, in a chain, and how they are found in a file
 headers.py   segment and snapshot files: their names and headers
-segments.py  reading segments and snapshots back, and what is wrong with them
-writing.py   a file as it is written, frame by frame
+segments.py  reading of segments and snapshots, and detection of damage
+writing.py   writing of a file, frame by frame
 files.py     FileJournal: appends, flushes, rotates, takes snapshots
-disk.py      what the journal needs of a file system, so that a simulated one fits
-format_1.py  frames of the format before
+disk.py      the file system calls of the journal, which a simulated disk can replace
+format_1.py  frames of the previous format
 """
 
 from roadstead.journal.columns import RecordColumns

@@ -1,7 +1,6 @@
-"""Records as columns: a group as it is written and read, in which a record is made when asked for.
+"""A group of records as columns, as it is written and read; records are created on access.
 
-A million records are read and taken over column by column; whoever goes through them one by one
-sees records.
+A million records are read and applied column by column; iteration yields single records.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from roadstead.journal.records import JournalRecord, RecordKind, Subject
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordColumns(Sequence[JournalRecord]):
-    """The fields of `JournalRecord`, a column each, all of one length."""
+    """One column for each field of `JournalRecord`, all of equal length."""
 
     lsns: Sequence[int]
     kinds: Sequence[RecordKind]
@@ -32,7 +31,7 @@ class RecordColumns(Sequence[JournalRecord]):
 
     @classmethod
     def of(cls, records: Sequence[JournalRecord]) -> RecordColumns:
-        """The columns of some records."""
+        """Return the columns of some records."""
         if isinstance(records, RecordColumns):
             return records
         if not records:
@@ -65,7 +64,7 @@ class RecordColumns(Sequence[JournalRecord]):
         return next(iter(self[place : place + 1 or None]))
 
     def runs(self) -> Iterator[tuple[RecordKind, RecordColumns]]:
-        """Records of one kind that follow one another."""
+        """Yield runs of consecutive records of one kind."""
         start = 0
         for kind, alike in groupby(self.kinds):
             stop = start + len(list(alike))

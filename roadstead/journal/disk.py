@@ -1,4 +1,4 @@
-"""What the journal needs of a file system; the real one, and room for a simulated one."""
+"""The journal's interface to a file system, and its implementation on the real one."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ REWRITE_BYTES = 1 << 20
 
 
 class DiskFile(Protocol):
-    """A file that is written at its end. All methods raise OSError when they fail."""
+    """A file that is only appended to. All methods raise OSError when they fail."""
 
     def write(self, data: Buffer) -> int:
-        """The beginning of the data, or all of it, at the end: how many bytes; not durable yet."""
+        """Append all or the first part of the data; return how many bytes. Not durable yet."""
         ...
 
     def sync(self) -> None:
-        """Returns when all that was written is durable."""
+        """Return when all written data is durable."""
         ...
 
     def size(self) -> int:
-        """How many bytes the system shows."""
+        """Return the size in bytes as the system reports it."""
         ...
 
     def close(self) -> None: ...
@@ -36,50 +36,50 @@ class Disk(Protocol):
 
     @property
     def place(self) -> str:
-        """Where it is, for messages."""
+        """The folder's path, for messages."""
         ...
 
     def names(self) -> list[str]:
-        """Files in the folder, sorted."""
+        """Return the names of the files in the folder, sorted."""
         ...
 
     def read(self, name: str) -> bytes: ...
 
     def create(self, name: str) -> DiskFile:
-        """A new, empty file. FileExistsError if the name is taken."""
+        """Create an empty file. FileExistsError if the name exists."""
         ...
 
     def extend(self, name: str) -> DiskFile:
-        """A file that is there, to be written at its end."""
+        """Open an existing file for appending."""
         ...
 
     def cut(self, name: str, size_bytes: int) -> None:
-        """Shortens a file, durably."""
+        """Shorten a file, durably."""
         ...
 
     def rewrite(self, name: str, offset: int) -> None:
-        """Writes what a file has from an offset on in its place again, to be made durable."""
+        """Write a file's bytes from an offset on again in place, so that a sync covers them."""
         ...
 
     def rename(self, name: str, to: str) -> None:
-        """Gives a file another name, in place of what had it, durably."""
+        """Rename a file, durably; a file that has the new name is replaced."""
         ...
 
     def remove(self, name: str) -> None: ...
 
     def sync_names(self) -> None:
-        """Returns when files that were created or removed stay so."""
+        """Return when created and removed names are durable."""
         ...
 
     def lock(self) -> None:
-        """Takes the folder for this process. JournalError if another one has it."""
+        """Lock the folder for this process. JournalError if another process has locked it."""
         ...
 
     def unlock(self) -> None: ...
 
 
 class RealFile:
-    """A file of the operating system, written without a buffer of our own."""
+    """A file of the operating system, written without a buffer in the process."""
 
     def __init__(self, path: Path, *, is_new: bool = True) -> None:
         new = os.O_CREAT | os.O_EXCL if is_new else 0
@@ -99,7 +99,7 @@ class RealFile:
 
 
 class RealDisk:
-    """A folder of the operating system, made if it is not there."""
+    """A folder of the operating system, created if it does not exist."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -177,7 +177,7 @@ class RealDisk:
 
 
 def _sync(fd: int) -> None:
-    """Data and size, and through the drive's own cache where the system can ask for that."""
+    """Sync data and size, also through the drive's cache on systems that can request it."""
     if hasattr(fcntl, "F_FULLFSYNC"):
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
     else:

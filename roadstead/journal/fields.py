@@ -1,12 +1,12 @@
-"""The shape of what a journal's file holds: record kinds, classes of facts, names of their fields.
+"""The schema of a journal file: record kinds, classes of facts, names of their fields.
 
-Facts are written as lists of their fields, in the order of their class. Each file says which
-classes and fields it was written with, so that a later release, whose classes have more fields,
-reads them: a field that the file lacks has its default. A field, class or record kind that this
-release does not know is refused by name: what is left out could be a constraint.
+Facts are written as lists of their fields, in the order of their class. Each file names the classes
+and fields that it was written with, so that a later release, whose classes have more fields, can
+read it: a field that the file lacks has its default. A field, class or record kind that this
+release does not know is refused by name, because an omitted one could be a constraint.
 
-A new field therefore needs the default that means what its absence meant, and a field whose
-meaning changes needs another name.
+A new field therefore needs a default that means the same as its absence, and a field whose meaning
+changes needs another name.
 """
 
 from __future__ import annotations
@@ -35,12 +35,15 @@ _Adapter = Callable[[object], object]
 
 
 class FieldsError(RoadsteadError):
-    """A file holds fields, facts or records that this release does not know, or lacks others."""
+    """A file has fields, facts or records that this release does not know, or lacks a field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """kinds: of records, facts: classes of facts, both by number. classes: names of fields."""
+    """The schema of a file.
+
+    kinds: of records; facts: classes of facts, both by number. classes: names of fields.
+    """
 
     kinds: tuple[str, ...]
     facts: tuple[str, ...]
@@ -51,13 +54,13 @@ class Fields:
 
     @classmethod
     def decode(cls, data: bytes) -> Fields:
-        """CodecError where the bytes are none."""
+        """Decode a schema. CodecError if the bytes are not one."""
         return from_wire(cls, unpack(data, _LIMITS))
 
 
 @cache
 def present_fields() -> Fields:
-    """What this release writes."""
+    """Return the schema that this release writes."""
     classes: dict[str, tuple[str, ...]] = {}
     todo: list[object] = list(FACTS)
     while todo:
@@ -75,7 +78,7 @@ def present_fields() -> Fields:
 
 
 class FactsBuilder:
-    """Makes facts of this release from the lists of a file. FieldsError where it cannot.
+    """Builds facts of this release from the lists of a file. FieldsError if it cannot.
 
     kinds: the record kinds of the file, by number.
     """
@@ -92,14 +95,14 @@ class FactsBuilder:
         return len(self._facts)
 
     def build(self, number: int, data: object) -> Facts:
-        """Facts of the class with that number; the codec's error where the data is not of it."""
+        """Build facts of the class with that number; the codec's error if the data does not fit."""
         adapt = self._adapters[number]
         return from_wire(self._facts[number], data if adapt is None else adapt(data))
 
 
 @cache
 def builder_of(written: Fields) -> FactsBuilder:
-    """FieldsError where this release cannot read what the file holds."""
+    """Return the builder for a schema. FieldsError if this release cannot read it."""
     return FactsBuilder(written)
 
 
@@ -111,7 +114,7 @@ def _all_known(what: str, names: tuple[str, ...], known: Mapping[str, object]) -
 
 
 def _adapter(kind: object, written: Mapping[str, tuple[str, ...]]) -> _Adapter | None:
-    """Turns data as written into data of today's classes; None where it is that already."""
+    """Return a function from data as written to data of this release's classes; None if equal."""
     arguments = get_args(kind)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _class_adapter(kind, written)
@@ -128,7 +131,7 @@ def _adapter(kind: object, written: Mapping[str, tuple[str, ...]]) -> _Adapter |
 
 
 def _adapted(parts: list[_Adapter | None]) -> _Adapter:
-    """Adapts each element of a list by its own adapter; what is no such list stays as it is."""
+    """Adapt each element of a list by its own adapter; return any other data unchanged."""
 
     def adapt(data: object) -> object:
         if not isinstance(data, list) or len(data) != len(parts):
@@ -164,7 +167,7 @@ def _class_adapter(cls: type, written: Mapping[str, tuple[str, ...]]) -> _Adapte
 
 
 def _default(cls: type, name: str) -> object:
-    """A field's default, as data. FieldsError where it has none."""
+    """Return a field's default, as data. FieldsError if it has none."""
     field = next(each for each in dataclasses.fields(cls) if each.name == name)
     value: object
     if field.default is not dataclasses.MISSING:

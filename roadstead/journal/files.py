@@ -1,14 +1,14 @@
-"""FileJournal: records in files, durable when `flush` returns, read back when it is opened.
+"""FileJournal: records in files, durable when `flush` returns, read when it is opened.
 
     open ─► read snapshot and segments ─► cut a torn tail ─► new segment, new epoch ─► append, flush
                                                                       ▲                      │
                                                                       └── segment is full ◄──┤
                                                      older files go ◄──── snapshot ◄─────────┘
 
-Each opening begins a segment of its own, under an epoch one higher than any before: what an old
-writer may still hold never mixes with what follows. A segment gets its name when its header is
-durable, and only then the one before it says that it goes on there. The first failure to write or
-flush is the last: what the system kept of it is unknown, so everything after it is refused.
+Each opening begins a new segment, under an epoch one higher than any before, so that late writes of
+an old writer never mix with new records. A segment is renamed to its name when its header is
+durable; only then the segment before it is marked as continued. After the first failure to write or
+flush, everything is refused, because it is unknown what the system has kept.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ SNAPSHOT_FRAME_RECORDS = 4096
 class FileJournal:
     """A journal in a folder. Read all of `recovered()` before the first `append`.
 
-    tail: what was cut when it was opened. grown_bytes: written by this process since it opened the
-    journal or took a snapshot.
+    tail: the bytes that were cut when it was opened. grown_bytes: written by this process since it
+    opened the journal or took a snapshot.
 
-    Raises JournalError where the folder is in use, damaged, or cannot be written.
+    Raises JournalError if the folder is in use, damaged, or cannot be written.
     """
 
     def __init__(self, disk: Disk, *, segment_bytes: int = SEGMENT_BYTES) -> None:
@@ -58,21 +58,21 @@ class FileJournal:
         disk.lock()
 
     def recovered(self) -> Iterator[JournalRecord]:
-        """What earlier runs committed: the snapshot as LOADs, then every record since.
+        """Yield the records of earlier processes: those of the snapshot, then every later one.
 
-        When it is exhausted the journal is open for appending.
+        When it is exhausted, the journal is open for appending.
         """
         return chain.from_iterable(self.recovered_groups())
 
     def recovered_groups(self) -> Iterator[Records]:
-        """The same, in the groups in which it was written."""
+        """As `recovered`, in the groups in which the records were written."""
         reader = Reader(self._disk)
         yield from reader.groups()
         self.last_lsn = self.durable_lsn = reader.last_lsn
         self.tail = reader.tail
         self.epoch = reader.epoch + 1
         try:
-            # Where nothing is left of a file, the segment that is begun next takes its name.
+            # A file of which nothing is left is replaced by the next segment, of the same name.
             if self.tail is not None and self.tail.offset:
                 self._disk.cut(self.tail.name, self.tail.offset)
             self._follow(reader)
@@ -81,14 +81,14 @@ class FileJournal:
         self._is_open = True
 
     def _follow(self, reader: Reader) -> None:
-        """Begins the segment that follows what was read."""
+        """Begin the segment that follows the records read."""
         former, last = ([None, None, *reader.ends])[-2:]
         before = 0
         if last is not None and last.header.format == 1:
             self._sync_old(last)
             former = None
         elif last is not None and last.is_empty:
-            # The new one takes its name and its place.
+            # The new segment replaces the empty one.
             self._number, before = last.header.number - 1, last.header.before
         elif last is not None:
             former, self._number, before = last, last.header.number, last.digest
@@ -97,7 +97,7 @@ class FileJournal:
         self._begin_segment(before, is_continued=former is not None and former.is_continued)
 
     def _sync_old(self, end: SegmentEnd) -> None:
-        """What a process wrote that was killed is durable only now."""
+        """Make a segment of format 1 durable: its writer may have been killed before a sync."""
         self._disk.rewrite(end.name, 0)
         file = self._disk.extend(end.name)
         try:
@@ -106,11 +106,11 @@ class FileJournal:
             file.close()
 
     def _reopened(self, end: SegmentEnd) -> FrameFile:
-        """A segment of an earlier process, durable as far as it was read."""
+        """Open a segment of an earlier process and make the part that was read durable."""
         if end.rest is not None:
             self._disk.cut(end.name, end.size_bytes)
-        # A sync that failed leaves bytes that are read and that no later sync writes: they count as
-        # written. What no frame vouches for may be such.
+        # After a failed sync the system may count bytes as written that are not on disk; a later
+        # sync does not write them. So bytes that no frame confirms as durable are written again.
         self._disk.rewrite(end.name, end.vouched_bytes)
         file = self._disk.extend(end.name)
         reopened = FrameFile(file, end.header.segment, end.digest, end.size_bytes)
@@ -118,10 +118,10 @@ class FileJournal:
         return reopened
 
     def _begin_segment(self, before: int | None = None, *, is_continued: bool = False) -> None:
-        """A segment that follows the present one, or from a digest."""
+        """Begin a segment that follows the present one, or continues from a digest."""
         former = self._file
         if former is not None:
-            # What the new one follows from must be durable before it.
+            # The former segment must be durable before the new one, whose header has its digest.
             former.sync()
             before = former.digest if before is None else before
         file = FrameFile.begun(
@@ -136,6 +136,7 @@ class FileJournal:
         name = segment_name(self.last_lsn + 1)
         self._disk.rename(NEW_SEGMENT, name)
         if former is not None:
+            # A former segment without records had the same name: the renaming has replaced it.
             if name != self._name and not is_continued:
                 former.put(FrameKind.CONTINUED, self.last_lsn + 1)
                 former.sync()
@@ -143,7 +144,7 @@ class FileJournal:
         self._file, self._name, self._number = file, name, self._number + 1
 
     def append(self, records: Records) -> int:
-        """Takes records in order; the lsn of the last one ever taken."""
+        """Append records in order; return the lsn of the last record of the journal."""
         self._check()
         for expected, record in enumerate(records, self.last_lsn + 1):
             if record.lsn != expected:
@@ -154,7 +155,8 @@ class FileJournal:
             for start in range(0, len(records), MAX_FRAME_RECORDS):
                 self._write(records[start : start + MAX_FRAME_RECORDS])
         except Exception as failure:
-            # A frame that was not written may have left its facts in the table of the file.
+            # A frame that was not written may have added its facts to the file's table, so that
+            # later frames would refer to undefined facts.
             raise self._failed("cannot be written", failure) from failure
         return self.last_lsn
 
@@ -169,7 +171,7 @@ class FileJournal:
         self.last_lsn = records[-1].lsn
 
     def flush(self) -> None:
-        """Returns when all that was appended is durable."""
+        """Return when all appended records are durable."""
         self._check()
         if self.durable_lsn == self.last_lsn:
             return
@@ -179,16 +181,16 @@ class FileJournal:
             raise self._failed("cannot be flushed", failure) from failure
 
     def _sync(self) -> None:
-        """Makes all durable, then says so in the file: whoever reads it knows what was promised."""
+        """Make all records durable, then write a FLUSHED frame, so that readers know it."""
         assert self._file is not None
         self._file.sync()
         self._file.put(FrameKind.FLUSHED, self.last_lsn + 1)
         self.durable_lsn = self.last_lsn
 
     def snapshot(self, standing: Iterable[JournalRecord]) -> None:
-        """Replaces all that is durable by what stands now: records of kind LOAD, each once.
+        """Replace all durable records by those of the current state.
 
-        Afterwards older segments and snapshots are removed; a failure before that leaves them.
+        Afterwards older segments and snapshots are removed; a failure before that keeps them.
         """
         self.flush()
         try:
@@ -230,9 +232,9 @@ class FileJournal:
         self._disk.sync_names()
 
     def end(self) -> None:
-        """Writes how many records there are and with which digest, and gives the folder free.
+        """Write the number of records and their digest, and release the folder.
 
-        JournalError where that fails; the folder is free all the same.
+        Raises JournalError if that fails; the folder is released all the same.
         """
         try:
             self.flush()
@@ -245,7 +247,7 @@ class FileJournal:
             self.close()
 
     def close(self) -> None:
-        """Gives the folder free; what was not flushed may be lost."""
+        """Release the folder; records that were not flushed may be lost."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,8 +1,8 @@
-"""Format 1, of releases before the frames of a journal were a chain: it is read, never written.
+"""Format 1, before the frames of a journal formed a chain: it is read, never written.
 
     mark │ length u32 │ crc32 u32 │ first lsn u64 │ records u32 │ durable lsn u64 │ body
 
-Its files do not say which fields they were written with, only a checksum of them.
+Its files do not name the fields that they were written with; they have only a checksum of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HEAD_BYTES = _HEAD.size + _CHECKED.size
 
 
 def frame_at(data: memoryview, offset: int) -> Frame | None:
-    """The whole frame that begins at `offset`; None if there is none."""
+    """Return the whole frame that begins at `offset`; None if there is none."""
     start = offset + HEAD_BYTES
     if start > len(data):
         return None
@@ -38,7 +38,7 @@ def frame_at(data: memoryview, offset: int) -> Frame | None:
 
 
 def fields_of(checksum: int) -> Fields | None:
-    """The fields that a file of format 1 was written with; None where this release cannot tell."""
+    """Return the fields of a file of format 1; None if this release does not know its checksum."""
     return _FIELDS if checksum == _CHECKSUM else None
 
 

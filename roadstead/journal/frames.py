@@ -1,20 +1,20 @@
-"""Frames: what the files of a journal consist of, and how frames are found again in them.
+"""Frames: the units of a journal file, how they are encoded and found in a file.
 
     mark │ length u32 │ crc32 u32 │ kind u8 │ segment u32 │ first lsn u64 │ records u32
          │ digest before u64 │ durable bytes u64 │ body
 
-The checksum covers all that follows it. A group of records is one frame, written and found whole or
-not at all, which is how it is acknowledged. The frames of a journal are a chain: each says which
-digest the frames before it have, so that one that is missing, or was written elsewhere, is noticed.
-`durable bytes` says how much of the file had been flushed when the frame was written. After each
-flush a frame of its own says so: a broken frame that a later one vouches for is rotten, one behind
-all that was vouched for may have been torn when the machine stopped.
+The checksum covers all bytes after it. A group of records is one frame, which is read whole or not
+at all, as it is acknowledged. The frames of a journal form a chain: each has the digest of the
+frames before it, so that a frame that is missing, or was written elsewhere, is detected. `durable
+bytes` is how much of the file had been flushed when the frame was written. After each flush a
+FLUSHED frame records that. So a broken frame that a later one confirms as durable is damage; a
+broken frame after all confirmed bytes may have been torn when the machine stopped.
 
-    FIELDS      the first frame of a file: the shape of its records (fields.py)
+    FIELDS      the first frame of a file: the schema of its records (fields.py)
     RECORDS     a group of records
-    FLUSHED     all before it is durable
-    CLOSED      the writer ended in order: so many records were written, with this digest
-    CONTINUED   another segment follows, which is there: this one gets no more
+    FLUSHED     everything before it is durable
+    CLOSED      the writer ended in order: the number of records, and their digest
+    CONTINUED   the next segment exists: nothing more is written to this one
 
 The body of RECORDS holds columns, so that a million records are read in seconds: kinds as bytes,
 names as lists, owners once, and facts once per file (`FactsTable`).
@@ -54,7 +54,7 @@ Named = TypeVar("Named")
 
 
 class FrameError(RoadsteadError):
-    """Bytes are no frame, or a frame whose body makes no sense."""
+    """A frame's body cannot be decoded."""
 
 
 class FrameKind(IntEnum):
@@ -70,10 +70,10 @@ _FRAME_KINDS = frozenset(FrameKind)
 
 @dataclass(slots=True)
 class FactsTable:
-    """Facts by number, in the order in which a file first names them.
+    """Facts by number, in the order in which a file defines them.
 
-    builder: makes them from what the file holds. known: facts that other files named, so that those
-    that are equal are one object.
+    builder: builds them from the file's data. known: facts of other files, so that equal facts are
+    one object.
     """
 
     builder: FactsBuilder = field(default_factory=lambda: builder_of(present_fields()))
@@ -82,7 +82,7 @@ class FactsTable:
     known: dict[Facts, Facts] = field(default_factory=dict)
 
     def number(self, facts: Facts | None, news: list[tuple[int, bytes]]) -> int:
-        """The number of facts; what is new goes to `news` with its kind."""
+        """Return the number of facts; append new facts to `news` as (class number, bytes)."""
         if facts is None:
             return NO_FACTS
         found = self.numbers.get(facts)
@@ -93,7 +93,7 @@ class FactsTable:
         return found
 
     def learn(self, kind: int, data: bytes) -> None:
-        """Facts that a frame defines. FrameError, or the codec's error, where they are none."""
+        """Add facts that a frame defines. FrameError, or the codec's error, if they are invalid."""
         if not 0 <= kind < len(self.builder):
             raise FrameError("a frame defines facts of no known kind")
         facts = self.builder.build(kind, unpack(data, _LIMITS, typed=True))
@@ -104,8 +104,8 @@ class FactsTable:
 class _Body:
     """The columns of a frame.
 
-    lsns: empty where they follow one another. uids: "" where the uid is the key. owners: (owner,
-    epoch).
+    lsns: empty if they are consecutive. uids: "" if the uid is the key. owners: (owner, epoch).
+    owner, facts: numbers in `owners` and in the file's `FactsTable`.
     """
 
     lsns: tuple[int, ...]
@@ -122,7 +122,10 @@ class _Body:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a journal a frame belongs. segment: see `Header`. before: the digest up to it."""
+    """A frame's position in a journal. segment: see `Header`. before: the digest up to it.
+
+    durable_bytes: how much of the file had been flushed.
+    """
 
     segment: int
     before: int
@@ -131,9 +134,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame as it is in a file. end: the offset behind it; after: the digest with it.
+    """A frame as read from a file. end: the offset after it; after: the digest including it.
 
-    place: None in format 1, whose frames say in durable_lsn what was durable.
+    place: None in format 1, whose frames have the last durable record in durable_lsn.
     """
 
     offset: int
@@ -151,7 +154,7 @@ class Frame:
         return self.first_lsn + self.count - 1
 
     def vouches_for(self, offset: int, lsn: int, segment: int) -> bool:
-        """Whether it says that what is at an offset of its file, or a record, was durable."""
+        """Whether it confirms that an offset of its file (in format 1: a record) was durable."""
         if self.place is None:
             return self.durable_lsn >= lsn
         return self.place.segment == segment and self.place.durable_bytes > offset
@@ -160,7 +163,7 @@ class Frame:
 def frame(
     kind: FrameKind, first_lsn: int, count: int, place: Place, body: bytes = b""
 ) -> tuple[bytes, int]:
-    """A frame's bytes, and the digest with it."""
+    """Return a frame's bytes, and the digest including it."""
     at = (place.segment, first_lsn, count, place.before, place.durable_bytes)
     checked = _CHECKED.pack(kind, *at) + body
     crc = zlib.crc32(checked)
@@ -173,12 +176,12 @@ def _digest(before: int, crc: int) -> int:
 
 
 def first_digest(header: Header) -> int:
-    """The digest with which the frames of a file begin."""
+    """Return the digest before the first frame of a file."""
     return _digest(header.before, header.segment)
 
 
 def body_of(records: Sequence[JournalRecord], table: FactsTable) -> bytes:
-    """The body of a frame of records; new facts enter the table."""
+    """Return the body of a frame of records; add new facts to the table."""
     news: list[tuple[int, bytes]] = []
     first = records[0].lsn
     lsns = tuple(each.lsn for each in records)
@@ -199,7 +202,7 @@ def body_of(records: Sequence[JournalRecord], table: FactsTable) -> bytes:
 
 
 def frame_at(data: memoryview, offset: int) -> Frame | None:
-    """The whole frame that begins at `offset`; None if there is none."""
+    """Return the whole frame that begins at `offset`; None if there is none."""
     start = offset + HEAD_BYTES
     if start > len(data):
         return None
@@ -223,7 +226,7 @@ def next_frame(
     at: Callable[[memoryview, int], Frame | None] = frame_at,
     mark: bytes = MARK,
 ) -> Frame | None:
-    """The first whole frame at or behind `offset`, past whatever is before it."""
+    """Return the first whole frame at or after `offset`, skipping any other bytes."""
     raw = bytes(data[offset:])
     place = raw.find(mark)
     while place >= 0:
@@ -235,9 +238,9 @@ def next_frame(
 
 
 def decode(frame: Frame, table: FactsTable) -> RecordColumns:
-    """The records of a frame, which must be read in the order of its file.
+    """Return the records of a frame; frames must be decoded in the order of their file.
 
-    Raises FrameError, or the codec's error, where the body makes no sense.
+    Raises FrameError, or the codec's error, if the body is invalid.
     """
     body = from_wire(_Body, unpack(bytes(frame.body), _LIMITS, typed=True))
     for new in body.new_facts:
@@ -274,7 +277,7 @@ def _all_in(numbers: set[int], low: int, end: int) -> bool:
 
 
 def _named(numbers: Sequence[int], named: Mapping[int, Named]) -> list[Named]:
-    """What each number names; most columns name one thing throughout."""
+    """Return the value of each number; most columns have one value throughout."""
     things = list(named.values())
     if all(each is things[0] for each in things):
         return things[:1] * len(numbers)

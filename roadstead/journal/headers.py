@@ -1,15 +1,16 @@
 """Files of a journal: their names and headers.
 
     journal-<first lsn>.segment     records from that lsn on, in frames
-    snapshot-<lsn>.snapshot         what stood after that lsn, as records of kind LOAD, in frames
+    snapshot-<lsn>.snapshot         the state after that lsn, as records in frames
 
     magic │ format u32 │ epoch u64 │ first lsn u64 │ fields u32 │ crc32 u32 │   as in format 1
     number u64 │ digest before u64 │ crc32 u32                                  since format 2
 
-A segment's header says which segment of the journal it is and with which digest the one before it
-ends; a snapshot's, during which segment it was taken and which digest the journal had then. A
-segment that is missing, or that belongs to another journal or another place, does not fit.
-The first 36 bytes stay as they are, so that any release refuses a newer format by its number.
+A segment's header has the segment's number in the journal and the digest at the end of the segment
+before it. A snapshot's header has the number of the segment during which it was taken, and the
+digest of the journal then. So a segment that is missing, or that belongs to another journal or
+position, is detected. The first 36 bytes never change, so that any release refuses a newer format
+by its number.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from roadstead.journal.disk import Disk
 
 MAGIC = b"RSJOURN1"
 FORMAT = 2
-"""What this release writes; it reads format 1, too."""
+"""The format that this release writes; it reads format 1, too."""
 
 _PREFIX = struct.Struct("<8sIQQI")
 FORMAT_1_HEADER_BYTES = _PREFIX.size + 4
@@ -32,17 +33,18 @@ HEADER_BYTES = FORMAT_1_HEADER_BYTES + _CHAINED.size + 4
 _SEGMENT = re.compile(r"journal-(\d{20})\.segment")
 _SNAPSHOT = re.compile(r"snapshot-(\d{20})\.snapshot")
 FINISHED = "finished"
-"""The file beside the journal of a run whose output is written."""
+"""The file next to the journal of a run whose output is written."""
 
 NEW_SEGMENT, NEW_SNAPSHOT = "segment.new", "snapshot.new"
-"""Files that are not whole yet: they get their name when they are."""
+"""Names of files that are not complete yet; complete files are renamed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
     """The first bytes of a file. fields: the checksum of the names of fields.
 
-    number, before: of format 2, see above; of a newer format only the parts of format 1 are known.
+    number, before: segment and digest, see above (format 2). Of a newer format only the parts of
+    format 1 are known.
     """
 
     epoch: int
@@ -58,7 +60,7 @@ class Header:
 
     @property
     def segment(self) -> int:
-        """What the file's frames name it by: no other file's."""
+        """The file's identifier in its frames: a checksum of the header."""
         return zlib.crc32(self.encode())
 
     def encode(self) -> bytes:
@@ -69,7 +71,7 @@ class Header:
 
 
 def header_of(data: memoryview) -> Header | None:
-    """The header with which a file begins; None where it does not."""
+    """Return the header of a file; None if it does not begin with one."""
     if len(data) < FORMAT_1_HEADER_BYTES or bytes(data[: len(MAGIC)]) != MAGIC:
         return None
     _, version, epoch, first_lsn, fields = _PREFIX.unpack_from(data)
@@ -97,9 +99,10 @@ def snapshot_name(lsn: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The files of a journal, in order. snapshot: the newest whole one, "" for none.
+    """The files of a journal, in order. snapshot: the newest one, "" for none.
 
-    segments: (name, first lsn)."""
+    segments: (name, first lsn).
+    """
 
     snapshot: str
     snapshot_lsn: int
@@ -107,7 +110,7 @@ class Found:
 
 
 def find(disk: Disk) -> Found:
-    """What files are there. Segments that end before the snapshot are left out."""
+    """Return the journal's files, without segments that end before the snapshot."""
     names = disk.names()
     snapshots = sorted(int(found[1]) for name in names if (found := _SNAPSHOT.fullmatch(name)))
     firsts = sorted(int(found[1]) for name in names if (found := _SEGMENT.fullmatch(name)))

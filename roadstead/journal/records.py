@@ -1,8 +1,8 @@
-"""The seam of the journal: records in commit order, and the promise of `flush`.
+"""The interface of the journal: records in commit order, and the guarantee of `flush`.
 
 The binder numbers its records (`lsn`, from 1, without gaps); a journal keeps them in that order.
-What `flush` returned for is durable, and only then acknowledged (I9). `NullJournal` only counts
-records; a journal of files fits the same seam.
+When `flush` returns, they are durable, and only then they are acknowledged (I9). `NullJournal` only
+counts records; `FileJournal` (`files.py`) writes them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from roadstead.protocol.errors import RoadsteadError
 
 
 class JournalError(RoadsteadError):
-    """The journal cannot take or keep records; what was not flushed may be lost."""
+    """The journal cannot be read, written or kept; records that were not flushed may be lost."""
 
 
 class RecordKind(StrEnum):
-    """LOAD: a pod runs already. ADD: a pod was accepted and may be bound. NODE, NODE_GONE, CLUSTER
-    and STORAGE (claims that commits bound) tell of what pods are bound to, so that the journal
-    alone shows whether a bind was right. RUN: who writes, and how far it is.
+    """Kinds of records.
+
+    LOAD: a pod runs already. ADD: a pod was accepted, or its facts were updated. NODE, NODE_GONE,
+    CLUSTER and STORAGE (claims that commits bound) describe the cluster, so that the journal alone
+    suffices to check a bind. RUN: marks of the run and its schedulers, see `RunMark`.
     """
 
     LOAD = "load"
@@ -46,14 +48,16 @@ Subject = NodeFacts | ClusterFacts | Rules | RunMark | BoundClaims
 
 
 class JournalRecord(NamedTuple):
-    """One committed change. token, owner and epoch are those of a BIND; the owner of an
-    EVICT is the pod that gets the room; the epoch of ADD, DELETE, NODE and NODE_GONE counts the
-    changes of whoever told of them.
+    """One committed change.
 
-    facts: with what the pod was counted, for LOAD, BIND and ADD, so that a reader of the journal
-    alone can check every constraint again. subject: the node of NODE; cluster or rules of CLUSTER;
-    the mark of RUN; the change of STORAGE. A snapshot's LOADs keep what the BIND said, and what in
-    it has no number of its own has the lsn 0.
+    token, owner, epoch: those of a BIND. The owner of an EVICT is the key of the preemptor. The
+    epoch of ADD, DELETE, NODE and NODE_GONE is the sender's revision (`roadstead.revisions`).
+    facts: of the pod, for LOAD, BIND and ADD, so that a reader of the journal alone can check every
+    constraint again. subject: the node of NODE; cluster or rules of CLUSTER; the mark of RUN; the
+    change of STORAGE.
+
+    A snapshot's LOADs have token, owner and epoch of the BIND. Its records of changes without a
+    number of their own have the lsn 0.
     """
 
     lsn: int
@@ -72,19 +76,19 @@ Records = Sequence[JournalRecord]
 
 
 class Journal(Protocol):
-    """Where the binder's records go. Both methods raise JournalError when they fail."""
+    """The destination of the binder's records. Both methods raise JournalError when they fail."""
 
     def append(self, records: Sequence[JournalRecord]) -> int:
-        """Take records in order; the lsn of the last one ever taken."""
+        """Append records in order; return the lsn of the last record of the journal."""
         ...
 
     def flush(self) -> None:
-        """Return when all that was appended is durable."""
+        """Return when all appended records are durable."""
         ...
 
 
 class NullJournal:
-    """Keeps nothing: for runs whose result is a report."""
+    """A journal that stores nothing, for runs whose only result is a report."""
 
     def __init__(self) -> None:
         self.last_lsn = 0
@@ -99,4 +103,4 @@ class NullJournal:
         return self.last_lsn
 
     def flush(self) -> None:
-        """Nothing to do: nothing is kept."""
+        """Do nothing, since nothing is stored."""

@@ -1,15 +1,15 @@
-"""Reading a journal back: its snapshot and segments in order, and what is wrong with them.
+"""Reading of a journal: its snapshot and segments in order, and detection of damage.
 
-What a reader finds decides what is done:
+Each finding, and its result:
 
-    nothing but whole frames                          read
-    a broken frame in the last segment, behind all
-    that a frame vouches for                          torn: cut, it was never acknowledged
-    a broken frame before one that vouches for it     damaged: refused, with file and offset
+    only whole frames                                 read
+    a broken frame in the last segment, after all
+    bytes that a frame confirms as durable            torn: cut, it was never acknowledged
+    a broken frame that a later one confirms          damaged: refused, with file and offset
     a broken frame in any file but the last           damaged
     a frame, segment or snapshot that does not
-    follow from what is before it, or a segment that
-    another one says is there                         damaged
+    follow the one before it, or a missing segment
+    that another one refers to                        damaged
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from roadstead.protocol.codec import CodecError
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Bytes of a file, from an offset to its end, that are not read, and all files behind it.
+    """Bytes of a file, from an offset to its end, that are not read, and all later files.
 
-    lsn: the first record that is left out. was_durable: something vouches for what was there; where
-    nothing does, it was never acknowledged unless the machine lost what it had promised to keep.
+    lsn: the first record that is left out. was_durable: something confirms that the bytes were
+    durable; otherwise they were never acknowledged, unless the machine lost synced data.
     """
 
     name: str
@@ -68,7 +68,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The end of a journal whose writer ended in order: how many records, with which digest."""
+    """The end of a journal whose writer ended in order: number of records, and digest."""
 
     records: int
     digest: int
@@ -76,9 +76,9 @@ class Closed:
 
 @dataclass(slots=True)
 class SegmentEnd:
-    """A segment up to where it was read. is_continued: it says that another one follows.
+    """A segment up to where it was read. is_continued: it is marked as continued in another one.
 
-    vouched_bytes: of the beginning, which its frames say were durable.
+    vouched_bytes: how many of its first bytes its frames confirm as durable. rest: unread bytes.
     """
 
     name: str
@@ -102,12 +102,12 @@ class _DamagedError(Exception):
 
 
 class Reader:
-    """Reads a journal's records in order, and says what is wrong with it.
+    """Reads a journal's records in order, and detects damage.
 
-    After all records were read: `last_lsn`, `epoch` (the newest of a writer), `tail` (what is to be
-    cut), `closed` (the end, where its writer ended in order), `ends` (of the segments).
+    After all records were read: `last_lsn`, `epoch` (the newest of a writer), `tail` (bytes to be
+    cut), `closed` (the end, if its writer ended in order), `ends` (of the segments).
 
-    stops_at_damage: what is read ends there, and `damage` says where. Otherwise damage raises
+    stops_at_damage: reading ends at damage, and `damage` has its position. Otherwise damage raises
     JournalError with file and offset, as does a journal that this release cannot read.
     """
 
@@ -124,11 +124,11 @@ class Reader:
         self._facts: dict[Facts, Facts] = {}
 
     def records(self) -> Iterator[JournalRecord]:
-        """The snapshot's records, each under the lsn of its commit, then those since."""
+        """Yield the snapshot's records, each with the lsn of its commit (or 0), then later ones."""
         return chain.from_iterable(self.groups())
 
     def groups(self) -> Iterator[Records]:
-        """The same, in the groups in which they were written."""
+        """As `records`, in the groups in which they were written."""
         found = find(self._disk)
         try:
             if found.snapshot:
@@ -206,7 +206,7 @@ class Reader:
             end.size_bytes = frame.end
 
     def _mark(self, frame: Frame, end: SegmentEnd) -> None:
-        """What a frame says of the journal's end. A next segment follows from what is before it."""
+        """Note what a frame says about the end. The next segment's digest excludes CONTINUED."""
         end.vouched_bytes = frame.place.durable_bytes if frame.place is not None else 0
         if frame.kind is FrameKind.CONTINUED:
             end.is_continued = True
@@ -216,7 +216,7 @@ class Reader:
         self.closed = Closed(frame.first_lsn - 1, frame.after) if is_closed else None
 
     def _news(self, group: RecordColumns) -> Iterator[Records]:
-        """Those records of a group that the snapshot does not cover."""
+        """Yield the records of a group that the snapshot does not cover."""
         if group.lsns[0] <= self.last_lsn:
             group = group[sum(lsn <= self.last_lsn for lsn in group.lsns) :]
         if group:
@@ -224,30 +224,30 @@ class Reader:
             self.last_lsn = group.lsns[-1]
 
     def _without_header(self, name: str, data: memoryview, is_last: bool) -> None:
-        """A file of format 1 that was torn when it was made; every other one is damaged."""
+        """Accept a file without a header if it is a torn file of format 1; else it is damaged."""
         before = self.ends[-1].header if self.ends else self._snapshot_header
         follows_1 = before is None or before.format == 1
         is_next = is_last and name == segment_name(self.last_lsn + 1)
         if is_next and follows_1 and len(data) <= FORMAT_1_HEADER_BYTES:
-            # Nothing was written to it before its header was durable.
+            # Records were written only after the header was durable, so none is lost.
             self.tail = LeftOut(name, 0, len(data), self.last_lsn + 1, "a torn header", False)
             return
         raise self._damaged(name, 0, data, "its header is not that of a journal")
 
     def _check_rest(self, header: Header) -> None:
-        """Whether a segment follows from the former one as far as that could be read."""
+        """Raise unless a segment follows the former one up to where that could be read."""
         former = self.ends[-1] if self.ends else None
         if former is not None and former.rest is not None and header.before != former.digest:
             raise _DamagedError(former.rest)
 
     def _check_place(self, name: str, data: memoryview, header: Header) -> None:
-        """Whether a segment is the one that follows what was read."""
+        """Raise unless a segment is the next one after those read."""
         snapshot, former = self._snapshot_header, self.ends[-1] if self.ends else None
         if former is not None and former.header.format != 1:
             number, before = former.header.number + 1, former.digest
         elif former is None and snapshot is not None and snapshot.format != 1:
             if header.number == snapshot.number:
-                # The segment during which it was taken: what is before that is gone.
+                # The snapshot was taken during this segment; the segments before it are removed.
                 return
             number, before = snapshot.number + 1, snapshot.before
         else:
@@ -260,18 +260,19 @@ class Reader:
             raise self._damaged(name, 0, data, why)
 
     def _broken(self, data: memoryview, end: SegmentEnd, is_last: bool) -> None:
-        """No frame that follows: a torn tail, or damage."""
+        """Decide whether bytes that are no valid next frame are a torn tail or damage."""
         offset, segment = end.size_bytes, end.header.segment
         rest = self._left_out(end.name, offset, data, "another segment follows")
         if not is_last and end.header.format == 1:
             raise _DamagedError(rest)
         if not is_last:
-            # At the end of a segment that goes on elsewhere a torn frame says only that it does.
+            # A torn CONTINUED at the end of a segment with a successor loses nothing. Whether it is
+            # one shows the digest in the successor's header (`_check_rest`).
             end.rest = rest
             return
         layout = format_1 if end.header.format == 1 else frames
         at = (layout.frame_at, layout.MARK)
-        # A whole frame may stand there that belongs elsewhere: what was before it is gone.
+        # A whole frame may be here that does not follow: the frames before it are missing.
         behind = next_frame(data, offset, *at)
         while behind is not None:
             if behind.vouches_for(offset, end.next_lsn, segment):
@@ -283,7 +284,7 @@ class Reader:
         self.tail = self._left_out(end.name, offset, data, "a torn end", was_durable=False)
 
     def _check_end(self) -> None:
-        """Whether a segment is missing that must be there."""
+        """Raise if a segment that must exist is missing."""
         end, snapshot = self.ends[-1] if self.ends else None, self._snapshot_header
         if end is None and snapshot is not None and snapshot.format != 1:
             first_lsn = self.last_lsn + 1
@@ -313,7 +314,7 @@ class Reader:
             raise self._damaged(end.name, frame.offset, data, str(failure)) from None
 
     def _header(self, name: str, data: memoryview, first_lsn: int) -> Header | None:
-        """The header of a file, if it has one; refused where it is not this file's."""
+        """Return the header of a file, None if it has none; raise if it is that of another file."""
         header = header_of(data)
         if header is None:
             return None
@@ -330,7 +331,7 @@ class Reader:
         return header
 
     def _table_1(self, name: str, header: Header) -> FactsTable | None:
-        """The facts of a file of format 1, which does not say what it was written with."""
+        """Return the facts table of a file of format 1, which does not name its fields."""
         if header.format != 1:
             return None
         fields = format_1.fields_of(header.fields)
@@ -374,7 +375,7 @@ def _decoded_fields(frame: Frame) -> Fields | None:
 
 
 def _frame_at(data: memoryview, end: SegmentEnd) -> Frame | None:
-    """The frame that follows what was read of a file; None where there is none, or another."""
+    """Return the next frame of a file; None if there is none, or one that does not follow."""
     if end.header.format == 1:
         return format_1.frame_at(data, end.size_bytes)
     frame = frames.frame_at(data, end.size_bytes)
@@ -385,7 +386,7 @@ def _frame_at(data: memoryview, end: SegmentEnd) -> Frame | None:
 
 
 def is_closed(disk: Disk) -> bool:
-    """Whether the last segment ends with the word of a writer that ended in order."""
+    """Whether the last segment ends with a CLOSED frame: its writer ended in order."""
     segments = find(disk).segments
     if not segments:
         return False

@@ -1,4 +1,4 @@
-"""A file of the journal as it is written: frame by frame, each following from those before it."""
+"""Writing of a journal file: frame by frame, each with the digest of those before it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from roadstead.journal.records import Records
 
 
 class FrameFile:
-    """A file with its header, and where its next frame belongs. All methods raise OSError.
+    """A file with its header, and the position of its next frame. All methods may raise OSError.
 
     size_bytes: written so far; durable_bytes: of these, synced; grown_bytes: since its header and
     fields. digest: of all frames so far.
@@ -37,7 +37,7 @@ class FrameFile:
 
     @classmethod
     def begun(cls, disk: Disk, name: str, *, epoch: int, first_lsn: int, **place: int) -> FrameFile:
-        """A new file with its header and the fields of its facts; what had the name is removed.
+        """Create a file with its header and the fields of its facts; replace an existing one.
 
         place: number and before, see `Header`.
         """
@@ -56,18 +56,18 @@ class FrameFile:
         return self.size_bytes - self._began_bytes
 
     def put(self, kind: FrameKind, first_lsn: int, count: int = 0, body: bytes = b"") -> None:
-        """One frame, at the end; not durable yet."""
+        """Append a frame; not durable yet."""
         place = Place(self._segment, self.digest, self.durable_bytes)
         data, digest = frame(kind, first_lsn, count, place, body)
         if len(data) > MAX_FRAME_BYTES:
-            # No reader would take it for a frame.
+            # Readers reject longer frames.
             why = f"{count} records take {len(data)} bytes, more than {MAX_FRAME_BYTES}"
             raise OSError(errno.EFBIG, why)
         self._write(data)
         self.digest = digest
 
     def records(self, records: Records) -> None:
-        """A group of records as one frame."""
+        """Append a group of records as one frame."""
         body = body_of(records, self._table)
         self.put(FrameKind.RECORDS, records[0].lsn, len(records), body)
 
@@ -81,7 +81,7 @@ class FrameFile:
             view = view[taken:]
 
     def sync(self) -> None:
-        """Return when all that was written is durable, and is there."""
+        """Return when all written bytes are durable; check that the file has them."""
         if self.durable_bytes == self.size_bytes:
             return
         self._file.sync()

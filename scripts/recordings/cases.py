@@ -34,7 +34,7 @@ _HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerC
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One recorded file. `document` is the whole of it; the rest is what it says of the cluster.
+    """One recorded file: `document` is all of it, the other fields are the cluster in it.
 
     bound: (node name, pod) of the pods that run. pending: the pods to be decided, in order.
     nominated: pods that wait and are nominated to a node.
@@ -50,7 +50,7 @@ class Case:
     config: SchedulerConfig
 
     def profiles(self, classes: PodClasses) -> dict[str, Profile]:
-        """The profiles of the case's configuration, built for one process."""
+        """Build the profiles of the case's configuration for one process."""
         handle = Handle(classes, self.cluster)
         registry = in_tree_registry()
         return {
@@ -59,7 +59,7 @@ class Case:
 
 
 def find_files(paths: Iterable[Path]) -> list[Path]:
-    """All recorded files under the given files and folders, sorted. InputError for a bad path."""
+    """Return all recorded files under files and folders, sorted. InputError for a bad path."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -72,7 +72,7 @@ def find_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def read_document(path: Path) -> Json:
-    """The document of a recorded file. InputError if it is none."""
+    """Return the document of a recorded file. InputError if it has none."""
     try:
         with gzip.open(path) as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -87,7 +87,7 @@ def read_document(path: Path) -> Json:
 
 
 def compile_case(path: Path, document: Json) -> Case:
-    """A case of static, profiles, preemption or sequence, compiled. InputError if it is wrong."""
+    """Compile a case of static, profiles, preemption or sequence. InputError if it is invalid."""
     source = path.name
     manifests = mapping(document.get("objects"))
     config = document.get("config")
@@ -118,7 +118,7 @@ def compile_case(path: Path, document: Json) -> Case:
 
 
 def storage_of(manifests: Mapping[str, object], source: str) -> StorageFacts:
-    """The storage objects of a recording, compiled."""
+    """Compile the storage objects of a recording."""
     return compile_storage(
         volumes=_models(objects.PersistentVolume, manifests, "persistentVolumes", source),
         claims=_models(objects.PersistentVolumeClaim, manifests, "persistentVolumeClaims", source),
@@ -135,7 +135,7 @@ def compile_node_manifest(manifest: object, source: str) -> NodeFacts:
 
 
 def _listed(nodes: Iterable[objects.Node]) -> tuple[NodeFacts, ...]:
-    """Nodes as the API server lists them, which is how a cache first sees them."""
+    """Return nodes in the order in which the API server lists them and a cache first adds them."""
     facts = (compile_node(node) for node in nodes)
     return tuple(sorted(facts, key=lambda each: each.name.encode()))
 
@@ -158,5 +158,5 @@ def _model(kind: type[T], manifest: object, source: str) -> T:
 
 
 def mapping(value: object) -> Mapping[str, object]:
-    """A JSON object, or an empty one where there is none."""
+    """Return a JSON object, or an empty one if the value is none."""
     return value if isinstance(value, dict) else {}

@@ -27,7 +27,7 @@ OK, DIFFERENT, WRONG_USE = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; 0 if every decision was compared and matches, 1 if not, 2 for wrong use."""
+    """Run the command; return 0 if all decisions were compared and match, else 1; 2 for misuse."""
     options = _parser().parse_args(arguments)
     try:
         files = find_files([Path(each) for each in options.paths_of_cases])
@@ -93,7 +93,7 @@ def _positive(text: str) -> int:
 
 
 def _answers(files: list[Path], path_names: Sequence[str], jobs: int) -> Iterator[list[Answer]]:
-    """Each file's answers, in the order of the files, whichever process they came from."""
+    """Yield each file's answers, in the order of the files, from any number of processes."""
     if jobs == 1:
         yield from map(partial(run_file, path_names=path_names), files)
         return
@@ -102,7 +102,7 @@ def _answers(files: list[Path], path_names: Sequence[str], jobs: int) -> Iterato
 
 
 def _progress(out: TextIO, done: int, total: int, name: str) -> None:
-    """One line that moves on a terminal; elsewhere a line now and then."""
+    """Write progress: on a terminal one line that is updated, elsewhere an occasional line."""
     if out.isatty():
         end = "\n" if done == total else ""
         out.write(f"\r\x1b[K{done}/{total} {name}{end}")

@@ -7,14 +7,14 @@ from scripts.recordings.result import Json, differing, differs
 
 _APART = frozenset({"filter", "filterStatuses", "message", "postFilter"})
 _ONLY_WHERE_RECORDED = ("scores", "candidates")
-"""The preemption suite leaves out scores, all others the candidates of preemption."""
+"""The preemption suite does not record scores, the others no candidates of preemption."""
 
 
 def differences(ours: Json, expected: Json) -> list[str]:
-    """`field: ours is not theirs` for each field that differs.
+    """Return `field: ours is not theirs` for each field that differs.
 
-    Where our answer says that PostFilter is not supported yet, what PostFilter would have said is
-    left out: its own field, and the end of the message.
+    If our answer reports that PostFilter is not supported yet, PostFilter's result is not compared:
+    its own field, and the end of the message.
     """
     found = differing(_plain(ours, expected), _plain(expected, expected))
     if _resolved(ours) != _resolved(expected):
@@ -23,7 +23,7 @@ def differences(ours: Json, expected: Json) -> list[str]:
 
 
 def waits_for_post_filter(ours: Json) -> str:
-    """What PostFilter would have needed, or ""."""
+    """Return the missing part that PostFilter needs, or ""."""
     return str(mapping(ours.get("postFilter")).get("unsupported", ""))
 
 
@@ -37,7 +37,7 @@ def _where_recorded(entry: Json, recorded: Json) -> Json:
 
 
 def refusal_differences(ours: Json, expected: Json) -> list[str]:
-    """How the message and PostFilter's answer differ."""
+    """Return how the message and PostFilter's answer differ."""
     our_message, message = str(ours.get("message", "")), str(expected.get("message", ""))
     if waits_for_post_filter(ours):
         if bool(our_message) == bool(message) and message.startswith(our_message):
@@ -47,13 +47,13 @@ def refusal_differences(ours: Json, expected: Json) -> list[str]:
     answer = dict(mapping(expected.get("postFilter")))
     our_answer = _where_recorded(dict(mapping(ours.get("postFilter"))), answer)
     if answer.get("exhaustive") is False:
-        # The recorded choice was random; that there was one is all that is told.
+        # The recorded choice was random: only its status can be compared.
         answer, our_answer = ({"status": each.get("status")} for each in (answer, our_answer))
     return found + [f"postFilter.{each}" for each in differing(our_answer, answer)]
 
 
 def _resolved(entry: Json) -> list[object] | None:
-    """Per node 0, -1, or the status itself: the numbering of statuses is free."""
+    """Return 0, -1 or the status of each node, because the numbering of statuses is arbitrary."""
     codes = entry.get("filter")
     if not isinstance(codes, list):
         return None

@@ -14,7 +14,7 @@ from scripts.recordings.result import Json, differing
 
 
 def check_config(case: Json) -> tuple[Json, list[str]]:
-    """Our answer for a recorded configuration, and how it differs."""
+    """Return our answer for a recorded configuration, and how it differs."""
     text = case["input"]
     assert isinstance(text, str)
     try:
@@ -30,7 +30,7 @@ def check_config(case: Json) -> tuple[Json, list[str]]:
 
 
 def _unnamed(refused: ConfigError, case: Json) -> list[str]:
-    """Fields that upstream's refusal names and ours does not."""
+    """Return a difference if upstream's refusal names fields that ours does not."""
     errors = case["errors"]
     assert isinstance(errors, list)
     fields = {problem.field for problem in refused.problems}
@@ -40,7 +40,7 @@ def _unnamed(refused: ConfigError, case: Json) -> list[str]:
 
 
 def _upstream_fields(text: str) -> set[str]:
-    """The field paths a decode error of Go names, as far as it names any."""
+    """Return the field paths that a decode error of Go names."""
     prefix = re.search(r"decoding \.(\S+?): ", text)
     inside = f"{prefix[1]}.args." if prefix else ""
     fields = {inside + field for field in re.findall(r'unknown field "([^"]+)"', text)}
@@ -50,5 +50,5 @@ def _upstream_fields(text: str) -> set[str]:
 
 
 def _short(field: str) -> str:
-    """Without indices, which Go leaves out of a struct's path, and without a column."""
+    """Remove indices, which Go omits from a struct's path, and columns from a field path."""
     return re.sub(r"\[\d+\]|, column \d+", "", field)

@@ -10,11 +10,11 @@ from scripts.recordings.suites import Answer
 
 
 def write_answers(folder: Path, answers: list[Answer]) -> list[Path]:
-    """Writes what came of one recorded file; the files written.
+    """Write our answers for one recorded file; return the files written.
 
-    `folder`/suite/file holds the first path's answer: the recording's suite, name and nodes, and
-    our decisions where it has its own. An answer of a further path gets a file of its own, with the
-    path in its name, only where it says something else.
+    `folder`/suite/file has the first path's answer: the recording's suite, name and nodes, and our
+    decisions in place of the recorded ones. The answer of another path gets a file of its own, with
+    the path in its name, only if it differs.
     """
     written: list[Path] = []
     for answer in answers:

@@ -30,17 +30,17 @@ _CLOSED = "EOF"
 
 @dataclass(slots=True)
 class Script:
-    """The calls recorded of one pod, and those that were made."""
+    """The recorded calls of one pod, and those that were made."""
 
     recorded: Sequence[Json] = ()
     made: list[Json] = field(default_factory=list)
 
     def begin(self, recorded: Sequence[Json]) -> None:
-        """Another pod, or the same once more."""
+        """Start a new attempt with these recorded calls."""
         self.recorded, self.made = recorded, []
 
     def answer(self, extender: int, url: str, verb: str, body: bytes) -> tuple[int, bytes]:
-        """What was answered to the call that comes next; TransportError where there is none."""
+        """Return the recorded answer to the next call; TransportError if it has none."""
         call: Json = {"extender": extender, "url": url, "verb": verb}
         place = len(self.made)
         self.made.append(call | {"request": _shortened(json.loads(body))})
@@ -58,7 +58,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class RecordedTransport:
-    """One extender of a recording."""
+    """The transport of one extender in a recording."""
 
     script: Script
     extender: int
@@ -81,13 +81,13 @@ class ExtendedReplay:
             for i, config in enumerate(configs)
             for url in [config.url_prefix.rstrip("/")]
         ]
-        # As upstream has built them: ignorable ones last.
+        # In upstream's order: ignorable extenders last.
         self._built = sorted(self._each, key=lambda each: each.is_ignorable)
         self._extenders = Extenders(self._each)
         self.path = fleet_of(case, path_name, NodeSearch(extenders=self._extenders))
 
     def run(self) -> Result:
-        """Every recorded attempt, decided and explained."""
+        """Decide and explain every recorded attempt."""
         expected = self._case.document["expected"]
         assert isinstance(expected, list)
         result = Result(decisions=len(expected))
@@ -124,11 +124,11 @@ class ExtendedReplay:
         return ours, found
 
     def _named(self, entry: Json) -> Json:
-        """What is compared on this path, which may not name the best nodes."""
+        """Remove the best nodes from an entry if this path does not name them."""
         return {k: v for k, v in entry.items() if k != "best" or self.path.names_best}
 
     def _made(self) -> list[Json]:
-        """The calls; concurrent ones upstream are recorded by extender, as they are made here."""
+        """Return the calls as made: by extender, as upstream's concurrent ones are recorded."""
         return list(self._script.made)
 
     def _outcome(self, decision: Decision, entry: Json) -> Json:
@@ -152,7 +152,7 @@ class ExtendedReplay:
         return fields
 
     def _bound(self, identity: PodIdentity, pod: PodInCycle, node_name: str) -> Json:
-        """Who binds the pod, as a scheduler has it bound."""
+        """Bind the pod as a scheduler does; return which extender did it, or the scheduler."""
         before = len(self._script.made)
         try:
             is_bound = self._extenders.bind(identity, pod.info.facts, node_name)
@@ -162,14 +162,14 @@ class ExtendedReplay:
         return {"binder": self._last_asked() if is_bound else SCHEDULER}
 
     def _last_asked(self) -> int:
-        """The place of the extender that was called last."""
+        """Return the index of the extender that was called last."""
         last = self._script.made[-1]["extender"]
         assert isinstance(last, int)
         return self._built.index(self._each[last])
 
 
 def _explained(explanation: Explanation, entry: Json) -> Json:
-    """What is recorded of nodes: the totals of several, or the statuses where there is none."""
+    """Return the recorded fields of nodes: totals of several, or statuses if none is feasible."""
     if "error" in entry:
         return {}
     if "message" in entry:
@@ -194,7 +194,7 @@ def _explained(explanation: Explanation, entry: Json) -> Json:
 
 
 def _status(status: Status) -> Json:
-    """As recorded: upstream notes what extenders say in no plugin's name."""
+    """Return a status as recorded: upstream gives those of extenders no plugin's name."""
     fields: Json = {"code": status.code.upstream_name, "reasons": sorted(status.reasons)}
     if status.plugin and status.plugin != EXTENDER:
         fields["plugin"] = status.plugin
@@ -202,7 +202,7 @@ def _status(status: Status) -> Json:
 
 
 def _joined(entry: Json) -> Json:
-    """As in other suites, what plugins of PostFilter say is one reason."""
+    """Join the reasons of PostFilter's plugins into one, as in other suites."""
     answer = _mapping(entry.get("postFilter"))
     status = _mapping(answer.get("status"))
     if "reasons" not in status:
@@ -212,7 +212,7 @@ def _joined(entry: Json) -> Json:
 
 
 def _lengthened(response: object) -> object:
-    """A reply as it was sent: a list of nodes is recorded by their names."""
+    """Return a response as it was sent; in the recording, nodes are replaced by their names."""
     if not isinstance(response, dict) or not isinstance(response.get("Nodes"), dict):
         return response
     items = [{"metadata": {"name": name}} for name in listed(response["Nodes"]["items"] or [])]
@@ -224,7 +224,7 @@ def _asked(call: Json) -> Json:
 
 
 def _shortened(payload: Json) -> Json:
-    """A request as it is recorded: pods by their keys, nodes by their names."""
+    """Return a request as it is recorded: pods as their keys, nodes as their names."""
     short = dict(payload)
     if "Pod" in short:
         short["Pod"] = _key(_mapping(short["Pod"]))

@@ -21,7 +21,7 @@ _ANSWERS = ("match", "string", "score", "error")
 
 
 def check_labels(case: Json) -> tuple[Json, list[str]]:
-    """Our answer for a recorded question of any kind, and how it differs."""
+    """Return our answer for a recorded case of any type, and how it differs."""
     expected = {key: case[key] for key in _ANSWERS if key in case}
     answers = list(_ANSWERS_OF_KIND[str(case["kind"])](case))
     asked = {key: value for key, value in case.items() if key not in _ANSWERS}
@@ -31,7 +31,7 @@ def check_labels(case: Json) -> tuple[Json, list[str]]:
 
 
 def _label_selector(case: Json) -> list[Json]:
-    """One answer, or several where upstream's depends on the random order of a map."""
+    """Return one answer, or several if upstream's depends on the random order of a map."""
     manifest, labels = case["selector"], _labels(case)
     whole = _of_label_selector(manifest, labels)
     pairs = mapping(mapping(manifest).get("matchLabels")).items() if "error" in whole else ()
@@ -50,7 +50,7 @@ def _of_label_selector(manifest: object, labels: Mapping[str, str]) -> Json:
 
 
 def label_selector_string(manifest: objects.LabelSelector | None) -> str:
-    """The canonical string that upstream's `Selector.String()` prints."""
+    """Return the canonical string that upstream's `Selector.String()` prints."""
     if manifest is None:
         return ""
     parts = [(key, f"{key}={value}") for key, value in sorted(manifest.match_labels.items())]

@@ -10,7 +10,7 @@ from scripts.recordings.result import Json, differing
 
 
 def check_node_order(case: Json) -> tuple[Json, list[str]]:
-    """Our order after a case's operations and a last snapshot, and how it differs."""
+    """Return our order after a case's operations and a last snapshot, and how it differs."""
     ops = case["ops"]
     assert isinstance(ops, list)
     tree, order = NodeTree(), NodeOrder()

@@ -9,14 +9,14 @@ _NOT_COMPARED = frozenset({"approxFloat64"})
 
 
 def check_quantity(case: Json) -> tuple[Json, list[str]]:
-    """Our reading of a text, and how it differs."""
+    """Return our parsed quantity of a text, and how it differs."""
     text = case["in"]
     assert isinstance(text, str)
     ours: Json = {"in": text}
     try:
         quantity = parse_quantity(text)
     except QuantityError as error:
-        # A quantity that is none has no sign upstream, and says 0.
+        # Upstream records the sign 0 for a text that is not a quantity.
         ours |= {"ok": False, "error": str(error), "sign": 0}
     else:
         ours |= {
@@ -31,7 +31,7 @@ def check_quantity(case: Json) -> tuple[Json, list[str]]:
 
 
 def check_arithmetic(case: Json) -> tuple[Json, list[str]]:
-    """Our comparison, sum and difference of two texts, and how they differ."""
+    """Return our comparison, sum and difference of two texts, and how they differ."""
     left, right = parse_quantity(str(case["a"])), parse_quantity(str(case["b"]))
     ours: Json = {
         "a": case["a"],

@@ -39,13 +39,13 @@ Check = Callable[[Json], tuple[Json, list[str]]]
 T = TypeVar("T", bound=objects.ApiObject)
 
 UNTOLD = "Condition", "Annotation", "GeneratedResourceClaim"
-"""How the labels of events end that are of nothing a decision looks at."""
+"""Suffixes of the labels of events that concern nothing a decision reads."""
 
 _FINE_UPDATES = tuple(each for each in ActionType if each in ActionType.UPDATE)
 
 
 def hint_check(file: Path, document: Json) -> Check:
-    """Our hints, asked with the objects of a recording in the listers."""
+    """Return a check of our queueing hints, with a recording's objects in the listers."""
     cluster = compile_case(file, document).cluster
     registered = _registered(cluster)
 
@@ -59,7 +59,7 @@ def hint_check(file: Path, document: Json) -> Check:
 
 
 def events_check(file: Path, document: Json) -> Check:
-    """What our plugins register."""
+    """Return a check of the events that our plugins register."""
     registered = _registered(ClusterFacts())
 
     def check(case: Json) -> tuple[Json, list[str]]:
@@ -71,7 +71,10 @@ def events_check(file: Path, document: Json) -> Check:
 
 
 def check_classification(case: Json) -> tuple[Json, list[str]]:
-    """The fine-grained events of an update, but for those that leave no trace in facts."""
+    """Return our fine-grained events of an update, and how they differ.
+
+    Recorded events of changes that are not in the facts are not compared.
+    """
     recorded = cast("list[str]", case["events"] or [])
     wanted = [each for each in recorded if not each.endswith(UNTOLD)]
     if case["kind"] == "Pod":
@@ -146,4 +149,4 @@ _KINDS: Mapping[
     EventResource.CSI_STORAGE_CAPACITY: (objects.CSIStorageCapacity, _of(compile_capacity)),
     EventResource.VOLUME_ATTACHMENT: (objects.VolumeAttachment, _of(compile_attachment)),
 }
-"""The kind of manifest of a resource, and how it becomes facts."""
+"""The manifest class of a resource, and its compilation to facts."""

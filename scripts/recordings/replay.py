@@ -14,7 +14,7 @@ from roadstead.protocol.errors import UnsupportedError
 from scripts.recordings.cases import Case
 from scripts.recordings.compare import differences, refusal_differences, waits_for_post_filter
 from scripts.recordings.result import Json, Result, differing, listed
-from scripts.recordings.sampling import SampledReplay, watched_narrower
+from scripts.recordings.sampling import SampledReplay, watched_search
 from scripts.recordings.sequence import STEPS, Replay
 
 EXPECTED = "expected"
@@ -22,8 +22,8 @@ _APART = ("message", "postFilter")
 
 
 def replay(case: Case, path_name: str) -> Result:
-    """A case of any of the decision suites; a decision that raises is one that differs."""
-    node_search = watched_narrower(case)
+    """Replay a case of any decision suite; a decision that raises counts as a difference."""
+    node_search = watched_search(case)
     path = fleet_of(case, path_name, node_search)
     if STEPS not in case.document:
         return _replay_each(case, path)
@@ -33,7 +33,7 @@ def replay(case: Case, path_name: str) -> Result:
 
 
 def fleet_of(case: Case, path_name: str, node_search: NodeSearch | None = None) -> DecisionPath:
-    """The nodes of a case on a path, with the pods that run and those that are nominated."""
+    """Open a path with a case's nodes, running pods and nominated pods."""
     path = open_path(path_name, case.profiles, node_search)
     path.add_nodes(case.nodes)
     for node_name, (identity, facts) in case.bound:
@@ -49,7 +49,7 @@ def _replay_each(case: Case, path: DecisionPath) -> Result:
     result = Result(decisions=len(expected))
     for (identity, facts), entry in zip(case.pending, expected, strict=True):
         if facts.nominated_node_name:
-            # The queue knows of its own nomination, too, which does not count for the pod itself.
+            # The queue also has the pod's own nomination, which is ignored for the pod itself.
             path.nominate(facts.nominated_node_name, facts)
         where = f"{case.path.name} {identity.key}"
         try:
@@ -78,7 +78,7 @@ def _replay_one(
 
 
 def _decided_otherwise(path: DecisionPath, pod: PodInCycle, entry: Json) -> list[str]:
-    """Schedules the pod for real, compares what came of it, and forgets it again."""
+    """Schedule the pod, compare the decision, and forget it again."""
     decision = path.decide([pod])[0]
     if decision.node_name is not None:
         path.forget(pod, decision.node_name)
@@ -92,7 +92,7 @@ def _decided_otherwise(path: DecisionPath, pod: PodInCycle, entry: Json) -> list
 
 
 def _fields_of(decision: Decision, profile: Profile) -> Json:
-    """A decision, in the fields of a recorded entry as far as it has them."""
+    """Return a decision in the fields of a recorded entry."""
     if decision.error:
         return {"cycleError": decision.error, "feasible": decision.feasible}
     if decision.diagnosis is None:
@@ -112,11 +112,11 @@ def _fields_of(decision: Decision, profile: Profile) -> Json:
 
 
 def _to_be_decided(entry: Json) -> Json:
-    """What must come of a pod, after what is recorded of its nodes.
+    """Return the expected decision for a pod from the recorded results of its nodes.
 
-    The recordings score a pod also where only one node is feasible, and call it an error if that
-    fails; upstream takes the node before it scores. They list all feasible nodes also where the
-    nominated one takes the pod; upstream looks at no other one, and scores none.
+    The recordings score a pod even if only one node is feasible, and record an error if that fails;
+    upstream chooses the node before it scores. They list all feasible nodes even if the nominated
+    one is chosen; upstream evaluates no other one, and scores none.
     """
     feasible, best = listed(entry["feasible"]), listed(entry["best"])
     if entry.get("nominatedFits"):
@@ -137,5 +137,5 @@ def _to_be_decided(entry: Json) -> Json:
 
 
 def failed(failure: Exception) -> str:
-    """What a decision that raised is told as."""
+    """Return the text for a decision that raised."""
     return f"failed: {type(failure).__name__}: {failure}"

@@ -12,7 +12,7 @@ MAX_SHOWN_CHARS = 400
 
 
 class Report:
-    """Adds answers up by suite and path, in the order in which they first came."""
+    """Adds up answers by suite and path, in the order of their first answer."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], tuple[list[Answer], Result]] = {}
@@ -29,14 +29,14 @@ class Report:
 
     @property
     def unsupported(self) -> int:
-        """Decisions that were not, or not wholly, compared."""
+        """Number of decisions that were not, or not completely, compared."""
         left = (
             total.unsupported.total() + total.partly.total() for _, total in self._rows.values()
         )
         return sum(left)
 
     def lines(self, shown: int) -> list[str]:
-        """The table, and under it at most `shown` mismatches of each of its lines."""
+        """Return the table, and below it at most `shown` mismatches of each of its lines."""
         rows = [COLUMNS, *(self._row(*key) for key in self._rows)]
         return [*_aligned(rows), "", *self._notes(), *self._differences(shown), self._verdict()]
 
@@ -52,7 +52,7 @@ class Report:
         return (suite, path_name, *(f"{count:,}" for count in counts))
 
     def _notes(self) -> Iterable[str]:
-        """What is missing, once for all paths of which the same is true."""
+        """Yield what is missing, with all paths to which it applies."""
         paths_of: dict[tuple[str, str], list[str]] = {}
         for (suite, path_name), (_, total) in self._rows.items():
             for note in notes_on(total):
@@ -79,7 +79,7 @@ class Report:
 
 
 def notes_on(total: Result) -> Iterable[str]:
-    """What is missing, most often first."""
+    """Yield what is missing, the most frequent first."""
     for what, count in total.unsupported.most_common():
         yield f"{count:,} not supported yet: {what}"
     for what, count in total.partly.most_common():
@@ -87,7 +87,7 @@ def notes_on(total: Result) -> Iterable[str]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns of text: names to the left, numbers to the right."""
+    """Return rows with aligned columns: names left, numbers right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -15,19 +15,19 @@ Json = dict[str, object]
 
 
 def listed(value: object) -> list[Any]:
-    """A list of a recording."""
+    """Return a value of a recording that must be a list."""
     assert isinstance(value, list)
     return value
 
 
 @dataclass(slots=True)
 class Result:
-    """What came of recorded decisions on one path.
+    """The result of recorded decisions on one path.
 
-    decisions: how many the recordings hold. compared: how many were held against ours.
-    mismatches: "where: what differs; …", one for each decision that differs. unsupported: decisions
-    that need what is not there yet, by what they need; partly: decisions compared but for
-    PostFilter. ours: our own answers by the key under which the recording holds its own.
+    decisions: how many the recordings have. compared: how many were compared with ours.
+    mismatches: "where: what differs; …", one for each decision that differs. unsupported: number of
+    decisions that need something not implemented yet, by its name; partly: those compared except
+    for PostFilter. ours: our answers, by the recording's keys.
     """
 
     decisions: int = 0
@@ -38,7 +38,7 @@ class Result:
     ours: dict[str, list[Json]] = field(default_factory=dict)
 
     def compare(self, where: str, key: str, ours: Json, differences: Iterable[str]) -> None:
-        """One decision was compared."""
+        """Count a compared decision."""
         self.compared += 1
         self.ours.setdefault(key, []).append(ours)
         found = "; ".join(differences)
@@ -46,13 +46,13 @@ class Result:
             self.mismatches.append(f"{where}: {found}")
 
     def lack(self, what: str, key: str, field: str = "", **named: object) -> None:
-        """One decision needs what is not there yet, because of a field of what is decided."""
+        """Count a decision that needs something not implemented yet, because of a pod's field."""
         self.unsupported[what] += 1
         text = f"{what}: {field}" if field else what
         self.ours.setdefault(key, []).append({**named, "unsupported": text})
 
     def add(self, other: Result) -> None:
-        """Counts and mismatches of another case; the answers stay with their case."""
+        """Add counts and mismatches of another case, but not its answers."""
         self.decisions += other.decisions
         self.compared += other.compared
         self.mismatches += other.mismatches
@@ -60,13 +60,13 @@ class Result:
         self.partly += other.partly
 
     def validate(self) -> None:
-        """Asserts that every decision was either compared or counted with what it needs."""
+        """Assert that every decision was counted either as compared or as unsupported."""
         told = self.compared + self.unsupported.total()
         assert told == self.decisions, f"{told} of {self.decisions} decisions are accounted for"
 
 
 def differing(ours: Json, theirs: Json) -> list[str]:
-    """`field: ours is not theirs` for each field of two flat answers that differs."""
+    """Return `field: ours is not theirs` for each field of two flat answers that differs."""
     return [
         differs(name, ours.get(name), theirs.get(name))
         for name in sorted(ours.keys() | theirs.keys())
@@ -75,7 +75,10 @@ def differing(ours: Json, theirs: Json) -> list[str]:
 
 
 def differs(name: str, ours: object, theirs: object) -> str:
-    """Both sides of a field that differs; of equally shaped parts only the first that does."""
+    """Return both values of a field; of lists and objects, only the first differing part.
+
+    Lists of different lengths and objects with different keys are returned whole.
+    """
     parts: list[tuple[str, object, object]] = []
     if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         pairs = enumerate(zip(ours, theirs, strict=True))

@@ -26,9 +26,9 @@ _FNV_OFFSET, _FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How the nodes of one pod were searched. order: all nodes; visited: the feasible ones found.
+    """The node search of one pod. order: all nodes; visited: the feasible ones found.
 
-    start, next_start: where this search began, and where the next one does.
+    start, next_start: the index where this search began, and where the next one will.
     evaluated: how many nodes were visited, feasible or not.
     """
 
@@ -39,8 +39,8 @@ class Search:
     visited: tuple[str, ...]
 
 
-class WatchedNarrower(NodeSearch):
-    """A node_search that remembers the last search of each pod."""
+class WatchedSearch(NodeSearch):
+    """A NodeSearch that records the last search of each pod."""
 
     def __init__(self, shares: Mapping[str, int]) -> None:
         super().__init__(shares)
@@ -63,19 +63,19 @@ class WatchedNarrower(NodeSearch):
         return result
 
 
-def watched_narrower(case: Case) -> WatchedNarrower | None:
-    """What samples the nodes of a recording; None where all are scored."""
+def watched_search(case: Case) -> WatchedSearch | None:
+    """Return the node search of a recording that samples nodes; None if it does not."""
     share = case.document.get(PERCENTAGE)
     if share is None:
         return None
     assert isinstance(share, int)
-    return WatchedNarrower({each.scheduler_name: share for each in case.config.profiles})
+    return WatchedSearch({each.scheduler_name: share for each in case.config.profiles})
 
 
 class SampledReplay(Replay):
-    """A sequence of samples; after a mismatch the next one starts where the recording's does."""
+    """A sequence with sampling; after each batch, the start is set to the recorded one."""
 
-    def __init__(self, case: Case, path: DecisionPath, node_search: WatchedNarrower) -> None:
+    def __init__(self, case: Case, path: DecisionPath, node_search: WatchedSearch) -> None:
         super().__init__(case, path)
         self._node_search = node_search
         self._order: list[object] = []
@@ -97,7 +97,7 @@ class SampledReplay(Replay):
             if "best" in ours:
                 ours["best"] = listed(ours["best"])[:MAX_BEST]
             return self._named(ours | _search_fields(search)), self._named(theirs)
-        # The kernel searched: of a batch the end is known, and of each pod what is in its decision.
+        # The kernel searched: only the decisions and the batch's next start are known.
         if key in self._next_starts:
             ours["next"] = self._next_starts[key]
         del ours["best"]
@@ -119,7 +119,7 @@ class SampledReplay(Replay):
 
 
 def _search_fields(search: Search) -> Json:
-    """A search in the form of a recorded step."""
+    """Return a search in the form of a recorded step."""
     fields: Json = {
         "order": list(search.order),
         "start": search.start,
@@ -133,7 +133,7 @@ def _search_fields(search: Search) -> Json:
 
 
 def digest_of(names: Sequence[str]) -> str:
-    """64-bit FNV-1a over names, each followed by a newline, in hexadecimal."""
+    """Return 64-bit FNV-1a over names, each followed by a newline, in hexadecimal."""
     value = _FNV_OFFSET
     for byte in "".join(f"{name}\n" for name in names).encode():
         value = (value ^ byte) * _FNV_PRIME % 2**64

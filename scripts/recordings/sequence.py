@@ -24,7 +24,7 @@ MAX_BATCH = 256
 
 
 class Replay:
-    """One sequence on its way. `batch` is how many pods are decided at once where possible."""
+    """The replay of one sequence. _batch: how many pods are decided in one batch if possible."""
 
     def __init__(self, case: Case, path: DecisionPath) -> None:
         self._case, self._path = case, path
@@ -61,19 +61,19 @@ class Replay:
         self.result.ours.setdefault(STEPS, []).append({})
 
     def _schedule(self, at: int) -> int:
-        """Decides pods from `at` on; how many operations that settled."""
+        """Decide pods from `at` on; return how many operations are done."""
         pods = self._next_pods(at)
         try:
             decisions = self._decide(pods)
         except UnsupportedError as missing:
-            # Nothing was decided: smaller batches find out whose fault it is.
+            # Nothing was decided: smaller batches isolate the unsupported pod.
             self._batch = max(1, len(pods) // 2)
             if len(pods) > 1:
                 return 0
             self.result.lack(missing.plugin, STEPS, missing.field)
             self._bind_as_recorded(pods[0], self._steps[at])
             return 1
-        # A batch that ended early would have ended there again: what was asked of it is wasted.
+        # The next batch probably ends early, too: pods requested beyond its end are wasted work.
         self._batch = min(MAX_BATCH, 2 * len(decisions))
         for place, decision in enumerate(decisions):
             if self._compare(at + place, decision):
@@ -95,10 +95,10 @@ class Replay:
         return self._path.decide(pods)
 
     def _step(self, at: int, decision: Decision) -> tuple[Json, Json]:
-        """Our step and the recorded one, as far as the two can be compared.
+        """Return our step and the recorded one, reduced to comparable fields.
 
-        The recordings score a pod also where only one node is feasible, and call it an error if
-        that fails; upstream takes the node before it scores. Which one it is, is not recorded.
+        The recordings score a pod even if only one node is feasible, and record an error if that
+        fails; upstream chooses the node before it scores. The node's name is not recorded.
         """
         recorded = self._steps[at]
         if "error" in recorded and recorded["feasible"] == 1 and decision.node_name is not None:
@@ -107,13 +107,13 @@ class Replay:
         return self._named(step_of(decision, profile)), self._named(recorded)
 
     def _named(self, step: Json) -> Json:
-        """A step without the best nodes where this path names none."""
+        """Remove the best nodes from a step if this path does not name them."""
         if self._path.names_best:
             return step
         return {field: value for field, value in step.items() if field != "best"}
 
     def _compare(self, at: int, decision: Decision) -> bool:
-        """Compares a step; whether the pod ended elsewhere than recorded."""
+        """Compare a step; return whether the chosen node is not the recorded one."""
         step = self._steps[at]
         try:
             ours, theirs = self._step(at, decision)
@@ -141,7 +141,7 @@ class Replay:
 
 
 def step_of(decision: Decision, profile: Profile | None) -> Json:
-    """A decision in the form of a recorded step; profile: whose PostFilter adds to the message."""
+    """Return a decision as a recorded step. profile: its PostFilter adds to the message."""
     if decision.error:
         return {"feasible": decision.feasible, "bestSize": 0, "error": decision.error}
     if decision.node_name is None:

@@ -30,13 +30,13 @@ AFTER_FAILURE = "not reached after a failure"
 
 @dataclass(frozen=True, slots=True)
 class OfDocument:
-    """A check that needs to know of the whole recording."""
+    """A check that needs the whole recording."""
 
     open: Callable[[Path, Json], Check]
 
 
 def check_sampling(case: Json) -> tuple[Json, list[str]]:
-    """Our number of nodes to find, and how it differs."""
+    """Return our number of nodes to find, and how it differs."""
     nodes, percentage = case["numAllNodes"], case["percentage"]
     assert isinstance(nodes, int)
     assert isinstance(percentage, int)
@@ -52,12 +52,12 @@ CHECKS: Mapping[str, Mapping[str, Check | OfDocument]] = {
     "queueing": {"cases": OfDocument(hint_check), "classification": check_classification},
     "queueing-events": {"registered": OfDocument(events_check)},
 }
-"""Per suite and list: how an element is compared."""
+"""The check of an element, by suite and list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of one recorded file on one path. `header`: what names the recording."""
+    """The result of one recorded file on one path. header: its suite, name and nodes."""
 
     file: Path
     suite: str
@@ -67,7 +67,7 @@ class Answer:
 
 
 def run_file(file: Path, path_names: Sequence[str]) -> list[Answer]:
-    """A recorded file on each path, or once where nothing is scheduled; never raises."""
+    """Replay a recorded file on each path, or once if nothing is scheduled; never raises."""
     try:
         document = read_document(file)
         suite = suite_of(file, document)
@@ -79,7 +79,7 @@ def run_file(file: Path, path_names: Sequence[str]) -> list[Answer]:
 
 
 def suite_of(file: Path, document: Json) -> str:
-    """The suite a recording belongs to; openb's are sequences of their own. InputError if none."""
+    """Return the suite of a recording; "openb" for sequences of openb. InputError if unknown."""
     if "steps" in document and document.get("workload") == "openb":
         return "openb"
     suite = str(document.get("suite"))
@@ -115,7 +115,7 @@ def _check(file: Path, document: Json, checks: Mapping[str, Check | OfDocument])
 
 
 def _elements(document: Json, key: str) -> list[Json]:
-    """The decisions of a list, or of an object that names them."""
+    """Return the decisions of a list, or of an object whose keys are their names."""
     found = document[key]
     assert isinstance(found, list | dict)
     if isinstance(found, dict):
@@ -124,7 +124,7 @@ def _elements(document: Json, key: str) -> list[Json]:
 
 
 def decisions_in(document: Json, suite: str) -> int:
-    """How many decisions a recording holds, as far as it can be read."""
+    """Return how many decisions a recording has, as far as it can be read."""
     keys: Iterable[str] = CHECKS.get(suite, (EXPECTED, "ops"))
     found = [document.get(key) or () for key in keys]
     return sum(
