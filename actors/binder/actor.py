@@ -26,12 +26,12 @@ from roadstead.actors.messages.recovery import (
     Attempts,
     NodesPage,
     Owner,
+    PodNodes,
     PodsGone,
     Revised,
     StandingPage,
     StorageLog,
     Uids,
-    Words,
 )
 from roadstead.actors.seam import NOTHING, Directory, Nothing
 from roadstead.binder import BindRequest
@@ -125,16 +125,16 @@ class BinderActor:
         """Return pods that exist, in the order in which they were added, page by page."""
         return self._answers.pods_page(ask)
 
-    async def standing(self, ask: Uids) -> Words:
+    async def standing(self, ask: Uids) -> PodNodes:
         """Return the node of each pod; "" if it is pending, None if it is unknown."""
-        return Words(self.binder.standing(ask.uids))
+        return PodNodes(self.binder.standing(ask.uids))
 
-    async def resolve(self, ask: Attempts) -> Words:
+    async def resolve(self, ask: Attempts) -> PodNodes:
         """Resolve attempts and answer like `standing`; uncommitted attempts never commit later.
 
         BinderHaltedError if that could not be made durable.
         """
-        return Words(self.binder.resolve(ask.uids, ask.tokens))
+        return PodNodes(self.binder.resolve(ask.uids, ask.tokens))
 
     async def fence_owner(self, owner: Owner) -> Nothing:
         """Refuse binds of a scheduler's earlier incarnations, also after a recovery.

@@ -63,7 +63,7 @@ class Attempts:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class PodNodes:
     """Binder → caller: node of each requested pod; "" if it is pending, None if it is unknown."""
 
     nodes: tuple[str | None, ...]
@@ -159,8 +159,8 @@ class Nominated:
 
 NODES_PAGE = method("nodes_page", PageAsk, NodesPage)
 STANDING_PAGE = method("standing_page", PageAsk, StandingPage)
-STANDING = method("standing", Uids, Words)
-RESOLVE = method("resolve", Attempts, Words)
+STANDING = method("standing", Uids, PodNodes)
+RESOLVE = method("resolve", Attempts, PodNodes)
 FENCE_OWNER = method("fence_owner", Owner, Nothing)
 STORAGE_LOG = method("storage_log", Nothing, StorageLog)
 TAKE_STORAGE = method("take_storage", StorageLog, Nothing)

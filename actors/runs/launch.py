@@ -25,7 +25,7 @@ from roadstead.actors.runs.journals import (
 )
 from roadstead.actors.runs.profiling import Profiler
 from roadstead.actors.runs.session import RunSession
-from roadstead.actors.runtime.garbage import seldom_collected
+from roadstead.actors.runtime.gc_tuning import seldom_collected
 from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, RunFailedError, Runtime

@@ -15,7 +15,7 @@ from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import BindBatch, PodBatch
 from roadstead.actors.names import BINDER, SCHEDULER
 from roadstead.actors.runs.client import Client
-from roadstead.actors.runtime.living import Life
+from roadstead.actors.runtime.reconnecting import Life
 from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.runtime.simulated_network import Network
 from roadstead.actors.seam import NOTHING, Directory, Factory, Nothing, Runtime, clock_s, method

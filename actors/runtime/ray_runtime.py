@@ -26,7 +26,7 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayError
 
 from roadstead.actors.logs import open_log
 from roadstead.actors.runtime.dispatch import Dispatcher
-from roadstead.actors.runtime.garbage import collect_seldom
+from roadstead.actors.runtime.gc_tuning import collect_seldom
 from roadstead.actors.runtime.ray_folder import make_folder, remove_folder
 from roadstead.actors.runtime.ray_node import OwnPaths, end_by_force, lean_node, let_go, servers
 from roadstead.actors.seam import (

@@ -32,7 +32,7 @@ from roadstead.actors.names import (
     follower_names,
 )
 from roadstead.actors.queue.actor import QueueActor
-from roadstead.actors.runtime.living import Life, LivingRef
+from roadstead.actors.runtime.reconnecting import Life, ReconnectingRef
 from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.seam import (
     NOTHING,
@@ -79,7 +79,7 @@ class ActorGoneError(RunFailedError):
         self.name = name
 
 
-class _RunRef(LivingRef):
+class _RunRef(ReconnectingRef):
     """A Ref for callers that are no actors; it notes which schedulers received RUN."""
 
     def __init__(self, name: str, supervisor: Supervisor) -> None:

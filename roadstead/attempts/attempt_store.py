@@ -21,7 +21,7 @@ from roadstead.attempts.pods import (
 from roadstead.cycle.batch import PodInCycle
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.profile import Profile
-from roadstead.framework.waiting import WaitingPod, Word
+from roadstead.framework.waiting import PermitDecision, WaitingPod
 from roadstead.lazyheap import LazyHeap
 from roadstead.pod_store import PodStore, forget_oldest
 
@@ -74,13 +74,13 @@ class AttemptStore:
             if (found := self.find_waiting(uid)) is not None:
                 yield found
 
-    def waiting_for(self, word: Word) -> tuple[str, ...]:
+    def waiting_for(self, word: PermitDecision) -> tuple[str, ...]:
         """Return the UIDs of a plugin's decision: one, or those of all waiting pods it selects."""
         if word.chosen is None:
             return (word.uid,)
         return tuple(each.pod.uid for each in self._chosen(word, PodState.WAITING))
 
-    def coming(self, word: Word) -> tuple[PodRecord, ...]:
+    def coming(self, word: PermitDecision) -> tuple[PodRecord, ...]:
         """Return the pods on their way to Permit that a plugin's decision selects."""
         return tuple(self._chosen(word, PodState.ASSUMING))
 
@@ -90,7 +90,7 @@ class AttemptStore:
             if record.state is PodState.ASSUMING and record.refusal is None:
                 yield record.trial.facts
 
-    def _chosen(self, word: Word, state: PodState) -> Iterator[PodRecord]:
+    def _chosen(self, word: PermitDecision, state: PodState) -> Iterator[PodRecord]:
         chosen = word.chosen
         if chosen is None:
             return

@@ -28,8 +28,8 @@ from roadstead.framework.tie_break import Chooser
 from roadstead.framework.victims import DryRun, Tried
 from roadstead.kernel.admitted import KernelClass
 from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.keeper import KernelKeeper
 from roadstead.kernel.kernel import Decided, Kernel
+from roadstead.kernel.kernel_cache import KernelCache
 from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
@@ -106,7 +106,7 @@ class BatchRun:
         *,
         name_best: bool = False,
         accelerator: Accelerator | None = None,
-        kernels: KernelKeeper | None = None,
+        kernels: KernelCache | None = None,
     ) -> None:
         self.table = table
         self._classes = classes
@@ -160,7 +160,7 @@ class BatchRun:
             return self._kernel
         classes = kernel_classes(self._classes)
         may_keep = self._kernels is not None and len(classes) == len(self._classes)
-        kernels = self._kernels if self._kernels is not None and may_keep else KernelKeeper()
+        kernels = self._kernels if self._kernels is not None and may_keep else KernelCache()
         self._kernel = kernels.take(code, self.table, classes, self._chooser)
         return self._kernel
 

@@ -19,8 +19,8 @@ from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, Decision, PodInCycle
 from roadstead.cycle.node_search import NodeSearch, OrderedNodes
 from roadstead.framework.tie_break import Chooser
-from roadstead.kernel.keeper import KernelKeeper
 from roadstead.kernel.kernel import Decided, Kernel, Sampling
+from roadstead.kernel.kernel_cache import KernelCache
 from roadstead.nodes.table import NodeTable
 
 
@@ -37,7 +37,7 @@ class SampledBatch(BatchRun):
         *,
         name_best: bool = False,
         accelerator: Accelerator | None = None,
-        kernels: KernelKeeper | None = None,
+        kernels: KernelCache | None = None,
     ) -> None:
         super().__init__(
             table,

@@ -32,8 +32,8 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.scoring import NO_PRE_SCORE
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.framework.validity import Inputs, Validity, inputs_of
-from roadstead.kernel.keeper import KernelKeeper
 from roadstead.kernel.kernel import Kernel
+from roadstead.kernel.kernel_cache import KernelCache
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
@@ -87,7 +87,7 @@ class TableCycle:
         self._sharers = sharers
         self._held: ClassMemory[_Held] = ClassMemory(sharers)
         self._models: ClassMemory[_Held] = ClassMemory(sharers)
-        self._kernels = KernelKeeper()
+        self._kernels = KernelCache()
         self._searched_runs: ClassMemory[ClassRun] = ClassMemory(sharers)
         self._alone: Alone | None = None
         self._order = OrderedNodesOf()

@@ -33,7 +33,7 @@ Chosen = Callable[[PodFacts], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class PermitDecision:
     """A plugin's decision about a pod; reason: None allows it, as far as this plugin is concerned.
 
     chosen: in place of a UID, selects pods by facts, including those that have a node but have not
@@ -60,7 +60,7 @@ class WaitingPods:
         self._find: Find = _find_none
         self._each: Each = tuple
         self._coming: Coming = tuple
-        self._words: list[Word] = []
+        self._words: list[PermitDecision] = []
 
     def show(self, find: Find, each: Each, coming: Coming = tuple) -> None:
         """Connect a core's functions: one waiting pod by UID, and all of them in order of arrival.
@@ -82,20 +82,20 @@ class WaitingPods:
 
     def allow(self, uid: str, plugin: str) -> None:
         """Record that `plugin` allows a pod; ignored if the pod does not wait for the plugin."""
-        self._words.append(Word(uid, plugin))
+        self._words.append(PermitDecision(uid, plugin))
 
     def reject(self, uid: str, plugin: str, reason: str) -> None:
         """Record that `plugin` refuses a pod; ignored if the pod does not wait."""
-        self._words.append(Word(uid, plugin, reason))
+        self._words.append(PermitDecision(uid, plugin, reason))
 
     def reject_where(self, chosen: Chosen, plugin: str, reason: str) -> None:
         """Record that `plugin` refuses the chosen pods that wait or are on their way to Permit.
 
         They are chosen at the end of the current call, when all its decisions are known.
         """
-        self._words.append(Word("", plugin, reason, chosen))
+        self._words.append(PermitDecision("", plugin, reason, chosen))
 
-    def take(self) -> list[Word]:
+    def take(self) -> list[PermitDecision]:
         """Remove and return the recorded decisions, in order."""
         words, self._words = self._words, []
         return words

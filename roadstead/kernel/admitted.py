@@ -13,7 +13,7 @@ from roadstead.framework.pre_filtering import PreFilterOutcome
 from roadstead.framework.scoring import NO_PRE_SCORE, PreScoreOutcome
 from roadstead.kernel.cover import why_not
 from roadstead.kernel.lowering.lowerings import RowLowering
-from roadstead.kernel.stills import Still, key_of, still_of
+from roadstead.kernel.static_scores import StaticScores, key_of, static_scores_of
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 
@@ -56,7 +56,7 @@ class Model:
 
     index: int
     first: KernelClass
-    still: Still
+    still: StaticScores
     known: Hashable
     lowered: RowLowering
 
@@ -72,13 +72,13 @@ class Admitted(NamedTuple):
 class Admission:
     """The classes that are covered, and why others are not. admitted, why_not: by signature.
 
-    stills: the static scores of covered classes, without duplicates. models: in order of `index`.
+    static: the static scores of covered classes, without duplicates. models: in order of `index`.
     """
 
     def __init__(self, table: NodeTable, classes: Mapping[Hashable, KernelClass]) -> None:
         self.admitted: dict[Hashable, Admitted] = {}
         self.why_not: dict[Hashable, str] = {}
-        self.stills: dict[Hashable, Still] = {}
+        self.static: dict[Hashable, StaticScores] = {}
         self.models: list[Model] = []
         found: dict[int, Model | str] = {}
         for signature, each in classes.items():
@@ -103,10 +103,10 @@ class Admission:
             if why := why_not(evaluation):
                 return why
             key = key_of(evaluation)
-            still = self.stills[key] if key in self.stills else still_of(evaluation)
+            still = self.static[key] if key in self.static else static_scores_of(evaluation)
             if isinstance(still, str):
                 return still
-            self.stills[key] = still
+            self.static[key] = still
             known = evaluation.profile.known_state(evaluation.pod)
             return Model(len(self.models), each, still, known, RowLowering(evaluation))
         except PluginFailure:

@@ -66,8 +66,8 @@ class Numbers(NamedTuple):
 class Totals(NamedTuple):
     """Totals of classes over rows, and counts of them.
 
-    passes, still, group_at: bool, int32, int32[fixed, place], static scores (`stills.py`): filters
-    passed, sum of weight * score, normalization group; group: int32[fixed, row].
+    passes, still, group_at: bool, int32, int32[fixed, place], static scores (`static_scores.py`):
+    filters passed, sum of weight * score, normalization group; group: int32[fixed, row].
     total: int32[class, place]. top, tied: int32[class, bucket], the highest total of a bucket and
     the number of rows with it; high, many: int32[class, bucket / GROUP], the same of GROUP buckets.
     alive: int64[class, group], number of feasible rows. norm: int32[class, group], the normalized

@@ -43,14 +43,15 @@ class _Layout:
     """The cells of a relation.
 
     fixed: index of the static scores that group the rows. own: bool[slot], the lines in which each
-    row is its own domain. cell_of, still_of: int64[row], its cell with and without these lines.
+    row is its own domain. cell_of, fixed_cell_of: int64[row], its cell with and without these
+    lines.
     """
 
     related: int
     fixed: int
     own: Bools
     cell_of: I64
-    still_of: I64
+    fixed_cell_of: I64
 
 
 class CellPlan:
@@ -103,14 +104,14 @@ def _layout(relations: Relations, related: int, fixed: int, group: I32) -> _Layo
     }
     for axis in sorted(others):
         codes = _joined(codes, relations.axes[axis].astype(np.int64), most)
-    codes = still_of = _joined(codes, np.zeros(len(group), np.int64), most)
+    codes = fixed_cell_of = _joined(codes, np.zeros(len(group), np.int64), most)
     for line, is_own in zip(lines, own.tolist(), strict=True):
         if is_own:
             codes = _joined(codes, relations.axes[relations.axis[line]] >= 0, most)
             codes = _joined(codes, _on_rows(relations, line), most)
-    if codes is None or still_of is None:
+    if codes is None or fixed_cell_of is None:
         return None
-    return _Layout(related, fixed, own, codes, still_of)
+    return _Layout(related, fixed, own, codes, fixed_cell_of)
 
 
 def _is_own(relations: Relations, line: int) -> bool:
@@ -163,7 +164,7 @@ def _laid_out(
         one[each.cell_of] = np.arange(len(row_at))
         made.relation[place], made.size[place] = each.related, size
         made.of_place[place] = each.cell_of[row_at]
-        made.still[place, :size] = each.still_of[one]
+        made.still[place, :size] = each.fixed_cell_of[one]
         made.scored[place, :size] = relations.masks[relations.keys[each.related], one]
         made.group[place, :size] = group[each.fixed, one]
         for slot, is_own in enumerate(each.own.tolist()):

@@ -28,7 +28,7 @@ from roadstead.kernel.lowering.lowerings import lay_out_specs
 from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.kernel.start import CompiledCode
-from roadstead.kernel.stills import Still, normalized
+from roadstead.kernel.static_scores import StaticScores, normalized
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
@@ -106,23 +106,25 @@ class Kernel:
         self._admitted, self._why = admission.admitted, admission.why_not
         self._covered = list(self._admitted.values())
         if self._covered:
-            self._lay_out(list(admission.stills.values()), admission.models, chooser)
+            self._lay_out(list(admission.static.values()), admission.models, chooser)
             numbers = self._mirror.numbers
             self._listing = Listing(code, len(self._covered), numbers, self._totals)
 
-    def _lay_out(self, stills: Sequence[Still], models: Sequence[Model], chooser: Chooser) -> None:
+    def _lay_out(
+        self, static: Sequence[StaticScores], models: Sequence[Model], chooser: Chooser
+    ) -> None:
         table = self._table
         lowered = [each.model.lowered for each in self._covered]
         infos = [each.each.pod for each in self._covered]
         profiles = [each.each.evaluation.profile for each in self._covered]
         affected = affected_by(profiles, infos)
-        places = {id(still): place for place, still in enumerate(stills)}
+        places = {id(still): place for place, still in enumerate(static)}
         fixed = [places[id(model.still)] for model in models]
         model_of = np.array([each.model.index for each in self._covered], dtype=np.int64)
         fixed_of = np.array(fixed, dtype=np.int64)[model_of]
         self._specs, blocked = lay_out_specs(lowered, infos, affected, fixed_of, model_of)
         self._mirror = Mirror(table, chooser, blocked)
-        self._totals = empty_totals(len(infos), stills, len(models), self._mirror.numbers.row_at)
+        self._totals = empty_totals(len(infos), static, len(models), self._mirror.numbers.row_at)
         groups = self._totals.alive.shape[1]
         related = [each.first.evaluation for each in models]
         found = relate(related, table, fixed, groups)

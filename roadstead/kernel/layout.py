@@ -10,28 +10,28 @@ from roadstead.framework.plugin import ON_NONE, Effect
 from roadstead.framework.profile import Profile, concern, effects_of
 from roadstead.kernel.arrays import BUCKETS, GROUP, Totals
 from roadstead.kernel.lowering.lowerings import is_counted
-from roadstead.kernel.stills import Still
+from roadstead.kernel.static_scores import StaticScores
 from roadstead.nodes.columns import Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.view import Rows
 
 
-def empty_totals(classes: int, stills: Sequence[Still], models: int, row_at: Rows) -> Totals:
+def empty_totals(classes: int, static: Sequence[StaticScores], models: int, row_at: Rows) -> Totals:
     """Return totals of classes, none of them computed. row_at: int64[place], see `Numbers`."""
     rows = len(row_at)
-    groups = max((still.raw.shape[1] for still in stills), default=1)
+    groups = max((still.raw.shape[1] for still in static), default=1)
     return Totals(
-        passes=np.array([still.passes[row_at] for still in stills], dtype=np.bool_).reshape(
-            len(stills), rows
+        passes=np.array([still.passes[row_at] for still in static], dtype=np.bool_).reshape(
+            len(static), rows
         ),
-        still=np.array([still.fixed[row_at] for still in stills], dtype=np.int32).reshape(
-            len(stills), rows
+        still=np.array([still.fixed[row_at] for still in static], dtype=np.int32).reshape(
+            len(static), rows
         ),
-        group_at=np.array([still.group[row_at] for still in stills], dtype=np.int32).reshape(
-            len(stills), rows
+        group_at=np.array([still.group[row_at] for still in static], dtype=np.int32).reshape(
+            len(static), rows
         ),
-        group=np.array([still.group for still in stills], dtype=np.int32).reshape(
-            len(stills), rows
+        group=np.array([still.group for still in static], dtype=np.int32).reshape(
+            len(static), rows
         ),
         total=np.empty((classes, rows), dtype=np.int32),
         top=np.empty((classes, BUCKETS), dtype=np.int32),

@@ -23,7 +23,7 @@ from roadstead.kernel.lowering.lowerings import Specs, lay_out_specs
 from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.relation_arrays import Relations
 from roadstead.kernel.relation_layout import relate, with_classes
-from roadstead.kernel.stills import Still
+from roadstead.kernel.static_scores import StaticScores
 from roadstead.nodes.columns import I32, I64
 from roadstead.nodes.table import NodeTable
 
@@ -181,7 +181,7 @@ def _nothing() -> tuple[Numbers, Specs, Totals, Log]:
     specs, blocked = lay_out_specs([], [], np.zeros((1, 1), np.bool_), one, one)
     numbers = Mirror(NodeTable(), Chooser(TieBreak()), blocked).numbers
     narrow, groups = np.zeros(0, np.int32), np.zeros((0, 1), np.int64)
-    still = Still(narrow.astype(np.bool_), narrow, narrow, groups, ())
+    still = StaticScores(narrow.astype(np.bool_), narrow, narrow, groups, ())
     totals = empty_totals(1, [still], 1, numbers.row_at)
     log = Log(
         none, np.zeros(0, np.uint64), none, none, none, none, none, one,

@@ -3,7 +3,7 @@ import pytest
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import BindBatch, Evict, PageAsk, RunningPods, node_batch
 from roadstead.actors.messages.changes import NodeNames
-from roadstead.actors.messages.recovery import Attempts, Owner, PodsGone, Uids, Words
+from roadstead.actors.messages.recovery import Attempts, Owner, PodNodes, PodsGone, Uids
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
 from roadstead.binder.verification import Verifier
@@ -249,7 +249,7 @@ async def test_a_journal_that_has_grown_is_replaced_by_what_stands(monkeypatch):
     again = BinderActor(plan_of(), NOBODY, FileJournal(disk))
     assert (await again.nodes_page(ALL)).total == 2
     words = await again.standing(Uids(tuple(f"uid-{name}" for name in names)))
-    assert words == Words(("n1",) * len(names))
+    assert words == PodNodes(("n1",) * len(names))
 
 
 async def test_a_journal_that_has_not_grown_is_left_as_it_is():
@@ -319,7 +319,7 @@ async def test_attempts_that_committed_nothing_by_the_binders_word_never_will():
 
     words = await binder.resolve(Attempts(("uid-a", "uid-b", "uid-c"), tokens))
 
-    assert words == Words(("n1", "", None))
+    assert words == PodNodes(("n1", "", None))
     assert await causes(binder, "b") == ["expired"]
     assert await causes(binder, "b", attempt=2) == [""]
 

@@ -8,7 +8,7 @@ import pytest
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import BindBatch, Evict, PageAsk, RunningPods, node_batch
 from roadstead.actors.messages.changes import NodeNames
-from roadstead.actors.messages.recovery import PodsGone, Uids, Words
+from roadstead.actors.messages.recovery import PodNodes, PodsGone, Uids
 from roadstead.actors.seam import NOTHING
 from roadstead.binder.pods import BinderHaltedError
 from roadstead.cache.volumes import CacheVolumes
@@ -111,7 +111,7 @@ async def test_the_next_life_commits_behind_the_records_of_the_last_one():
         assert world.binder.core.last_lsn == world.binder.core.flushed_lsn == last.core.last_lsn
 
     words = await world.binder.standing(Uids(("uid-a", "uid-b", "uid-c")))
-    assert words == Words(("n1", "n1", "n1"))
+    assert words == PodNodes(("n1", "n1", "n1"))
     assert world.binder.core.current_epoch("scheduler-0") == 3
 
 

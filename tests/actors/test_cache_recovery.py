@@ -15,10 +15,10 @@ from roadstead.actors.messages.recovery import (
     Attempts,
     Owner,
     OwnerEnds,
+    PodNodes,
     PodsGone,
     Restream,
     StorageLog,
-    Words,
 )
 from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.seam import NOTHING, DeadlineError
@@ -44,7 +44,7 @@ class World:
         self.cache = CacheActor(self.plan, Fakes(self.scheduler, self.binder, self.queue))
 
     def word(self, ask):
-        return Words(tuple(self.said.get(uid) for uid in ask.uids))
+        return PodNodes(tuple(self.said.get(uid) for uid in ask.uids))
 
     async def assuming(self, *names, epoch=1, facts=None):
         await self.cache.add_nodes(node_batch((node("n1"), node("n2"))))

@@ -19,7 +19,7 @@ from roadstead.actors.messages import (
     pod_batch,
 )
 from roadstead.actors.messages.changes import ClusterChanges, NodeNames
-from roadstead.actors.messages.recovery import Owner, OwnerEnds, PodsGone, Restream, Words
+from roadstead.actors.messages.recovery import Owner, OwnerEnds, PodNodes, PodsGone, Restream
 from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.cache import PodState
 from roadstead.facts.cluster import ClusterFacts
@@ -182,7 +182,7 @@ async def test_the_binders_word_on_an_attempt_decides_what_becomes_of_its_claims
     monkeypatch.setattr(cache_recovery, "clock_s", lambda: 1e12)
     world = await World().with_nodes()
     await world.assume("p", facts=using("c"))
-    world.binder.answers["resolve"] = Words((node_name,))
+    world.binder.answers["resolve"] = PodNodes((node_name,))
 
     await world.cache.recovery.expire()
     await turns()
@@ -201,7 +201,7 @@ async def test_a_word_of_the_binder_on_an_attempt_that_ended_meanwhile_changes_n
     async def word(ask):
         await world.settle(forget=[("uid-forgotten", "t-forgotten"), ("uid-again", "t-again")])
         await world.assume("again", token="later")
-        return Words((None,) * len(ask.uids))
+        return PodNodes((None,) * len(ask.uids))
 
     world.binder.answers["resolve"] = word
     await world.cache.recovery.expire()

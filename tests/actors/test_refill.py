@@ -8,10 +8,10 @@ from roadstead.actors.messages.recovery import (
     Nominated,
     Owner,
     OwnerEnds,
+    PodNodes,
     PodsGone,
     StandingPage,
     Uids,
-    Words,
 )
 from roadstead.actors.seam import NOTHING, DeadlineError, RunFailedError
 from roadstead.actors.supervisor.replacing import TRIES, Refill
@@ -105,7 +105,7 @@ async def test_a_run_ends_in_words_where_a_new_queue_has_no_room_for_accepted_po
 async def test_what_earlier_lives_did_to_new_actors_before_their_fence_is_ended():
     nobody, page = Nominated(batch_of(), ()), StandingPage(batch_of("a"), ("",), 1)
     new = {"standing_page": page, "submit": Submitted(1, ()), "restored": NOTHING}
-    new |= {"bound": BoundPage((), (), 1), "standing": Words((None,))}
+    new |= {"bound": BoundPage((), (), 1), "standing": PodNodes((None,))}
     again, refs = refill(nobody, nobody, **new)
     # Late messages of an earlier life came between the start of queue and cache and their fences.
     refs["cache"].answers["assumed_by"] = refs["queue"].answers["leased_to"] = Uids(("uid-a",))

@@ -1,6 +1,6 @@
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.framework.members import GroupMembers
-from roadstead.framework.waiting import WaitingPod, WaitingPods, Word
+from roadstead.framework.waiting import PermitDecision, WaitingPod, WaitingPods
 from tests.builders import pod
 
 GANG = pod(pod_group=GroupMembership("a"))
@@ -32,9 +32,9 @@ def test_what_is_said_is_taken_once_and_in_order():
     waiting.reject_where(bool, "C", "none of you")
 
     assert waiting.take() == [
-        Word("u1", "A"),
-        Word("u2", "B", "no"),
-        Word("", "C", "none of you", bool),
+        PermitDecision("u1", "A"),
+        PermitDecision("u2", "B", "no"),
+        PermitDecision("", "C", "none of you", bool),
     ]
     assert waiting.take() == []
 

@@ -14,7 +14,7 @@ from roadstead.framework.guarded import guard
 from roadstead.framework.plugin import Handle, Reads, ScorePlugin
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
-from roadstead.kernel import keeper
+from roadstead.kernel import kernel_cache
 from roadstead.kernel.admitted import KernelClass
 from roadstead.kernel.arrays import BUCKETS
 from roadstead.kernel.coverage import Coverage
@@ -286,8 +286,10 @@ def test_buckets_are_found_by_their_places(draw):
 
 def test_a_kept_kernel_carries_on_only_classes_that_came_again(monkeypatch):
     made = []
-    monkeypatch.setattr(keeper, "Kernel", lambda *given, **_: made.append(given[2]) or Remembers())
-    keeps, table, chooser = keeper.KernelKeeper(), table_of(node("n1")), Chooser(TieBreak())
+    monkeypatch.setattr(
+        kernel_cache, "Kernel", lambda *given, **_: made.append(given[2]) or Remembers()
+    )
+    keeps, table, chooser = kernel_cache.KernelCache(), table_of(node("n1")), Chooser(TieBreak())
     often, once, late = (KernelClass(each, pod(), None, None) for each in ("often", "once", "late"))
 
     for batch in ({"a": often, "b": once}, {"a": often, "c": late}, {"d": once}):

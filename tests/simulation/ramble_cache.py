@@ -29,12 +29,12 @@ from roadstead.actors.messages.recovery import (
     STORAGE_LOG,
     Owner,
     OwnerEnds,
+    PodNodes,
     PodsGone,
     Restream,
     Revised,
     StorageLog,
     Uids,
-    Words,
 )
 from roadstead.actors.names import BINDER
 from roadstead.actors.seam import NOBODY, NOTHING
@@ -102,7 +102,7 @@ class _Other:
         if method is APPLY:
             return Applied(is_asked=self._ramble.draw.random() < 0.5)
         if method is RESOLVE:
-            return Words(self._ramble.words(message.uids))
+            return PodNodes(self._ramble.words(message.uids))
         return StorageLog(self._ramble.log()) if method is STORAGE_LOG else NOTHING
 
 

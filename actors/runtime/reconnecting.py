@@ -22,7 +22,7 @@ FIND_AGAIN_S = 0.05
 """Pause between two lookups of an actor that is being replaced."""
 
 
-class LivingRef:
+class ReconnectingRef:
     """A Ref to the current incarnation of an actor; for messages that may be received twice.
 
     If an incarnation ends without answering, the message is sent to the next one, even though the
@@ -54,14 +54,14 @@ class LivingRef:
 
 
 @dataclass(frozen=True, slots=True)
-class LivingDirectory:
+class ReconnectingDirectory:
     """The directory of one incarnation of an actor."""
 
     directory: Directory
     stamp: Stamp
 
     def find(self, name: str, stamp: Stamp | None = None) -> Ref:
-        return LivingRef(name, lambda: self.directory.find(name, stamp or self.stamp))
+        return ReconnectingRef(name, lambda: self.directory.find(name, stamp or self.stamp))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,4 +73,4 @@ class Life:
     epoch: int
 
     def __call__(self, directory: Directory) -> object:
-        return self.build(LivingDirectory(directory, Stamp(self.name, self.epoch)))
+        return self.build(ReconnectingDirectory(directory, Stamp(self.name, self.epoch)))

@@ -1,7 +1,7 @@
 import numpy as np
 
 from roadstead.framework.scoring import NO_PRE_SCORE
-from roadstead.kernel.stills import normalized, still_of
+from roadstead.kernel.static_scores import normalized, static_scores_of
 from tests.builders import evaluated, node, pod, profile_of, table_of
 
 POINTS = {
@@ -14,7 +14,7 @@ POINTS = {
 def test_what_a_class_skips_is_kept_when_it_is_filtered_again():
     table = table_of(node("n1"), node("n2"))
     evaluation = evaluated(profile_of(POINTS, classes=table.classes), pod(), table)
-    still = still_of(evaluation)
+    still = static_scores_of(evaluation)
     alive = np.ones(still.raw.shape[1], dtype=np.bool_)
     before = normalized(evaluation, still, alive)
     assert [each.plugin.name for each in still.normalizing] == ["TaintToleration"]

@@ -2,7 +2,7 @@
 
 import gc
 
-from roadstead.actors.runtime.garbage import THRESHOLDS, seldom_collected
+from roadstead.actors.runtime.gc_tuning import THRESHOLDS, seldom_collected
 
 
 def test_thresholds_are_as_before_once_the_run_is_over() -> None:

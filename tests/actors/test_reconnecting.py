@@ -5,7 +5,7 @@ import pytest
 from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.messages.process import FENCE, Fences
 from roadstead.actors.runtime.inline import InlineRuntime
-from roadstead.actors.runtime.living import Life
+from roadstead.actors.runtime.reconnecting import Life
 from roadstead.actors.seam import NOTHING, ActorLostError, FencedError, Stamp
 from roadstead.protocol.codec import Limits
 from tests.actors.world import GENEROUS_S

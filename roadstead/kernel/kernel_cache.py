@@ -1,4 +1,4 @@
-"""KernelKeeper: a cache of one kernel, used by batch after batch over the same table."""
+"""KernelCache: a cache of one kernel, used by batch after batch over the same table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_KEPT = 512
 """Maximum number of classes of earlier batches in a new kernel; with more it has none of them."""
 
 
-class KernelKeeper:
+class KernelCache:
     """Keep the last kernel. A class is unchanged as long as its inputs are the same objects."""
 
     def __init__(self) -> None:

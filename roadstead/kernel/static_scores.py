@@ -23,7 +23,7 @@ MAX_GROUPS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Still:
+class StaticScores:
     """Static scores of a class.
 
     passes: bool[row]. fixed: int32[row], sum of weight * score of plugins that do not normalize.
@@ -48,7 +48,7 @@ def key_of(evaluation: Evaluation) -> Hashable:
     return tuple(parts)
 
 
-def still_of(evaluation: Evaluation) -> Still | str:
+def static_scores_of(evaluation: Evaluation) -> StaticScores | str:
     """Return the static scores of a class, or why it is not covered."""
     passes: Bools = evaluation.fixed()[0] == PASSED
     fixed: I64 = np.zeros(len(passes), dtype=np.int64)
@@ -66,7 +66,7 @@ def still_of(evaluation: Evaluation) -> Still | str:
     group, values = _grouped(keys, len(passes))
     if values.shape[1] > MAX_GROUPS:
         return "too many groups"
-    return Still(passes, fixed.astype(np.int32), group, values, tuple(normalizing))
+    return StaticScores(passes, fixed.astype(np.int32), group, values, tuple(normalizing))
 
 
 def _scoring(evaluation: Evaluation) -> list[tuple[int, WeightedScore]]:
@@ -91,7 +91,7 @@ def _grouped(keys: list[I64], rows: int) -> tuple[I32, I64]:
     return group.reshape(-1).astype(np.int32), values
 
 
-def normalized(evaluation: Evaluation, still: Still, alive: Bools) -> I32 | None:
+def normalized(evaluation: Evaluation, still: StaticScores, alive: Bools) -> I32 | None:
     """Return the sum of weight * normalized score of each group: int32[group].
 
     alive: bool[group], whether it has a feasible row. None if a plugin fails, or its score is out
