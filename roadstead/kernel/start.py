@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -134,7 +136,9 @@ def _is_kept(modules: Sequence[Path]) -> bool:
 def _cache_nowhere() -> None:
     from numba.core import config
 
-    os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="roadstead-numba-")
+    folder = tempfile.mkdtemp(prefix="roadstead-numba-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["NUMBA_CACHE_DIR"] = folder
     cast(Callable[[], None], config.reload_config)()
 
 

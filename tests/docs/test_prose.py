@@ -1,0 +1,75 @@
+"""Idioms that stop a reader stay rare in docstrings, comments and pages; the glossary is short."""
+
+import ast
+import io
+import re
+import tokenize
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PRODUCT = ("actors", "protocol", "config", "roadstead")
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/**/*.md")
+MOST_TERMS = 40
+
+# Most uses per 1,000 words: (words, in docstrings and comments, in pages).
+BUDGETS = {
+    "tell": (r"tells?|told|telling", 0.2, 0.1),
+    "stand": (r"stands?|stood|standing", 0.2, 0.1),
+    "go on": (r"go(?:es|ne)? on", 0.05, 0.05),
+    "come": (r"comes?|came|coming", 0.35, 0.2),
+    "say": (r"says?|said", 0.25, 0.25),
+    "look at": (r"looks? at|looked at", 0.05, 0.05),
+    "hear": (r"hears?|heard", 0.05, 0.07),
+    "settle": (r"settles?|settled", 0.15, 0.05),
+    "beside": (r"beside", 0.1, 1.0),
+    "whatever": (r"whatever|whoever", 0.15, 0.3),
+    "nobody": (r"nobody|somebody", 0.05, 0.1),
+    "kind": (r"kinds?", 0.95, 0.4),
+}
+
+
+def _docstrings(tree):
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for each in body if isinstance(body, list) else []:
+            if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
+                yield str(each.value.value)
+
+
+@cache
+def _of_code():
+    texts = []
+    for path in (path for top in PRODUCT for path in sorted((ROOT / top).rglob("*.py"))):
+        source = path.read_text()
+        texts += _docstrings(ast.parse(source))
+        tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+        texts += [token.string for token in tokens if token.type == tokenize.COMMENT]
+    return "\n".join(texts)
+
+
+@cache
+def _of_pages():
+    return "\n".join(path.read_text() for each in PAGES for path in sorted(ROOT.glob(each)))
+
+
+def per_thousand(pattern, text):
+    words = len(re.findall(r"[A-Za-z']+", text))
+    return 1000 * len(re.findall(rf"\b(?:{pattern})\b", text, re.IGNORECASE)) / words
+
+
+@pytest.mark.parametrize("idiom", BUDGETS)
+def test_an_idiom_is_used_no_more_often_than_its_budget(idiom):
+    pattern, in_code, in_pages = BUDGETS[idiom]
+
+    assert per_thousand(pattern, _of_code()) <= in_code, f'"{idiom}" in docstrings and comments'
+    assert per_thousand(pattern, _of_pages()) <= in_pages, f'"{idiom}" in README and docs'
+
+
+def test_the_glossary_is_short_and_in_order():
+    rows = re.findall(r"^\| (?!term|-)(.*?) \|", (ROOT / "docs/GLOSSARY.md").read_text(), re.M)
+
+    assert 20 < len(rows) <= MOST_TERMS
+    assert rows == sorted(rows)
