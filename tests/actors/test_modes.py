@@ -170,10 +170,8 @@ def test_what_a_running_pod_elsewhere_forbids_is_heeded_by_every_partition(kerne
 
 async def test_where_the_queue_lends_to_nobody_in_time_the_scheduler_asks_again():
     world = World(["a"])
-    leases = [DeadlineError("late")]
-    leases = world.lease
-
-    world.queue.answers["lease"] = lambda ask: leases.pop() if leases else leases(ask)
+    late, lease = [DeadlineError("late")], world.lease
+    world.queue.answers["lease"] = lambda ask: late.pop() if late else lease(ask)
     async with world:
         assert [each.done for each in await world.reports()] == [("uid-a",)]
 
