@@ -74,15 +74,15 @@ class AttemptStore:
             if (found := self.find_waiting(uid)) is not None:
                 yield found
 
-    def waiting_for(self, word: PermitDecision) -> tuple[str, ...]:
+    def waiting_for(self, permit: PermitDecision) -> tuple[str, ...]:
         """Return the UIDs of a plugin's decision: one, or those of all waiting pods it selects."""
-        if word.chosen is None:
-            return (word.uid,)
-        return tuple(each.pod.uid for each in self._chosen(word, PodState.WAITING))
+        if permit.chosen is None:
+            return (permit.uid,)
+        return tuple(each.pod.uid for each in self._chosen(permit, PodState.WAITING))
 
-    def coming(self, word: PermitDecision) -> tuple[PodRecord, ...]:
+    def coming(self, permit: PermitDecision) -> tuple[PodRecord, ...]:
         """Return the pods on their way to Permit that a plugin's decision selects."""
-        return tuple(self._chosen(word, PodState.ASSUMING))
+        return tuple(self._chosen(permit, PodState.ASSUMING))
 
     def all_coming(self) -> Iterator[PodFacts]:
         """Iterate over the facts of pods on their way to Permit, without those refused already."""
@@ -90,8 +90,8 @@ class AttemptStore:
             if record.state is PodState.ASSUMING and record.refusal is None:
                 yield record.trial.facts
 
-    def _chosen(self, word: PermitDecision, state: PodState) -> Iterator[PodRecord]:
-        chosen = word.chosen
+    def _chosen(self, permit: PermitDecision, state: PodState) -> Iterator[PodRecord]:
+        chosen = permit.chosen
         if chosen is None:
             return
         for record in self.attempts.values():

@@ -301,15 +301,15 @@ class AttemptsCore(Outcomes):
         permitted before the pods that waited for it, but its decision counted on their placements,
         and the binder runs the filters again.
         """
-        while words := [word for room in self._rooms for word in room.take()]:
-            for word in words:
-                if word.reason is None:
-                    self._allow(word.uid, word.plugin, out)
+        while permits := [permit for room in self._rooms for permit in room.take()]:
+            for permit in permits:
+                if permit.reason is None:
+                    self._allow(permit.uid, permit.plugin, out)
                     continue
-                status = refused_by(word.plugin, word.reason)
-                for record in self._store.coming(word):
+                status = refused_by(permit.plugin, permit.reason)
+                for record in self._store.coming(permit):
                     record.refusal = record.refusal or status
-                for uid in self._store.waiting_for(word):
+                for uid in self._store.waiting_for(permit):
                     self._reject(uid, status, out)
         if len(out.bind) > 1:
             out.bind.sort(key=self._store.order)

@@ -178,23 +178,23 @@ class CacheCore(CacheStore):
             asks.append(AskBinder(record.uid, record.key, record.token, record.node_name))
         return asks
 
-    def resolve(self, words: Iterable[BinderAnswer]) -> CacheAnswer:
+    def resolve(self, answers: Iterable[BinderAnswer]) -> CacheAnswer:
         """Apply the binder's answers to `expire`: confirm a bound pod, expire any other.
 
         Refused, with nothing changed: an answer on a pod or an attempt that is no longer ASKED.
         """
         deltas: list[Delta] = []
         refused: list[Refusal] = []
-        for word in words:
-            record = self.pods.here.get(word.uid)
-            if record is None or record.state is not PodState.ASKED or record.token != word.token:
-                status = unresolvable(f"{word.uid}: the binder was not asked about this attempt")
-                refused.append(Refusal(word.uid, status))
-            elif word.node_name is None:
+        for answer in answers:
+            record = self.pods.here.get(answer.uid)
+            if record is None or record.state is not PodState.ASKED or record.token != answer.token:
+                status = unresolvable(f"{answer.uid}: the binder was not asked about this attempt")
+                refused.append(Refusal(answer.uid, status))
+            elif answer.node_name is None:
                 self._go(record, PodEvent.EXPIRE)
-                deltas += self.placements.lift(word.uid)
+                deltas += self.placements.lift(answer.uid)
             else:
-                deltas += self._added(record, PodEvent.ADD, word.node_name, record.facts)
+                deltas += self._added(record, PodEvent.ADD, answer.node_name, record.facts)
         return CacheAnswer(tuple(deltas), tuple(refused))
 
     def add_node(self, facts: NodeFacts) -> list[Delta]:

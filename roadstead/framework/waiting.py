@@ -54,13 +54,13 @@ Coming = Callable[[], Iterable[PodFacts]]
 class WaitingPods:
     """The waiting pods of one process; none until a core is connected by `show`."""
 
-    __slots__ = ("_coming", "_each", "_find", "_words")
+    __slots__ = ("_coming", "_decisions", "_each", "_find")
 
     def __init__(self) -> None:
         self._find: Find = _find_none
         self._each: Each = tuple
         self._coming: Coming = tuple
-        self._words: list[PermitDecision] = []
+        self._decisions: list[PermitDecision] = []
 
     def show(self, find: Find, each: Each, coming: Coming = tuple) -> None:
         """Connect a core's functions: one waiting pod by UID, and all of them in order of arrival.
@@ -82,23 +82,23 @@ class WaitingPods:
 
     def allow(self, uid: str, plugin: str) -> None:
         """Record that `plugin` allows a pod; ignored if the pod does not wait for the plugin."""
-        self._words.append(PermitDecision(uid, plugin))
+        self._decisions.append(PermitDecision(uid, plugin))
 
     def reject(self, uid: str, plugin: str, reason: str) -> None:
         """Record that `plugin` refuses a pod; ignored if the pod does not wait."""
-        self._words.append(PermitDecision(uid, plugin, reason))
+        self._decisions.append(PermitDecision(uid, plugin, reason))
 
     def reject_where(self, chosen: Chosen, plugin: str, reason: str) -> None:
         """Record that `plugin` refuses the chosen pods that wait or are on their way to Permit.
 
         They are chosen at the end of the current call, when all its decisions are known.
         """
-        self._words.append(PermitDecision("", plugin, reason, chosen))
+        self._decisions.append(PermitDecision("", plugin, reason, chosen))
 
     def take(self) -> list[PermitDecision]:
         """Remove and return the recorded decisions, in order."""
-        words, self._words = self._words, []
-        return words
+        decisions, self._decisions = self._decisions, []
+        return decisions
 
 
 def _find_none(uid: str) -> WaitingPod | None:
