@@ -32,8 +32,8 @@ def main() -> None:
 
 def _end_at_once(status: int) -> None:
     """End the process without waiting for threads that start or shut down Ray; Ray ends too."""
-    if "roadstead.actors.runtime.ray_runtime" in sys.modules:
-        from roadstead.actors.runtime.ray_runtime import RaySession
+    if "roadstead.actors.runtime.ray_session" in sys.modules:
+        from roadstead.actors.runtime.ray_session import RaySession
 
         RaySession.abandon()
     for stream in (sys.stdout, sys.stderr):

@@ -156,8 +156,16 @@ Factory = Callable[[Directory], object]
 """Builder of an actor, called in the process where it runs."""
 
 
+Announce = Callable[[str], None]
+"""Receiver of messages for the user."""
+
+
 class Runtime(Directory, Protocol):
     """Start, look up and end actors."""
+
+    def report_to(self, announce: Announce) -> None:
+        """Send messages for the user, as on what a start waits for, to this function."""
+        ...
 
     async def start(
         self, groups: Mapping[str, Mapping[str, Factory]], *, timeout_s: float

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
+
+from roadstead.config.part import Part
 
 Mode = Literal["exact", "shared", "partitioned"]
 Kind = Literal["batch", "service"]
@@ -25,14 +27,6 @@ Contradiction = tuple[str, object, str]
 """(field, its value, the rule that it breaks together with other fields)."""
 
 ThinkingSeconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
-
-
-class Part(BaseModel):
-    """Base of a part of Roadstead's settings: strict, frozen, no unknown field."""
-
-    model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True
-    )
 
 
 class KindTime(Part):
@@ -58,7 +52,7 @@ class DecisionTime(Part):
     service: KindTime = KindTime()
     """Of jobs whose pods have the label `roadstead.io/kind: service`."""
 
-    profiles: dict[str, Kind] = {}
+    profiles: dict[str, Kind] = Field(default={})
     """The kind of a profile's jobs whose pods have no such label."""
 
     @property

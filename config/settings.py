@@ -17,7 +17,6 @@ from roadstead.config.concurrency import (
     Contradiction,
     DecisionTime,
     Mode,
-    Part,
     Schedulers,
     ThinkingSeconds,
     most_in_a_profile,
@@ -30,16 +29,10 @@ from roadstead.config.concurrency import (
 )
 from roadstead.config.errors import ConfigError
 from roadstead.config.files import read_bytes
+from roadstead.config.part import Part, path_of
+from roadstead.config.ray import RayOptions
 
 SETTINGS_FILE: Final = "roadstead.yaml"
-
-
-def _path(value: object) -> object:
-    if value is None or isinstance(value, Path):
-        return value
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise ValueError("must be a path")
-    return Path(value)
 
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
@@ -93,6 +86,9 @@ class Settings(Part):
 
     runtime: Literal["ray", "inline"] = "ray"
     """`ray`: actors in processes of a Ray cluster. `inline`: the same actors in this process."""
+
+    ray: RayOptions = RayOptions()
+    """Which Ray is used, and where on it the processes run."""
 
     workers: int = Field(default=0, ge=0, le=1024)
     """Processes that score for the schedulers: each asks users' plugins about new kinds of pods on
@@ -153,7 +149,7 @@ class Settings(Part):
     kernel: bool = True
     """Large batches are decided by compiled code, where it covers their pods; same result."""
 
-    journal: Annotated[Path | None, BeforeValidator(_path)] = None
+    journal: Annotated[Path | None, BeforeValidator(path_of)] = None
     """Folder of the binder's journal. Without one, binds live as long as the run."""
 
     deadlines: Deadlines = Deadlines()

@@ -190,6 +190,7 @@ async def _with_watched(
     except _SYMPTOMS as failure:
         close_logs()
         raise RunFailedError(str(failure)) from failure
+    runtime.report_to(lambda text: progress(Progress(note=text)))
     supervisor = supervise(runtime, plan)
     with interrupting_by(_cancelling()):
         return await _carry_out(supervisor, plan, progress, work, started)
@@ -288,6 +289,8 @@ def open_runtime(plan: RunPlan) -> Runtime:
 
     return RayRuntime(
         processes=processes(settings),
+        options=settings.ray,
+        journal=None if settings.journal is None else settings.journal.resolve(),
         limits=plan.limits,
         log_dir=plan.log_dir,
         start_s=settings.deadlines.start_s,

@@ -16,6 +16,7 @@ from roadstead.actors.seam import (
     NOBODY,
     A,
     ActorLostError,
+    Announce,
     Factory,
     Method,
     Q,
@@ -133,6 +134,9 @@ class InlineRuntime:
         if actor is None:
             raise ActorLostError(f"there is no actor {name}")
         return InlineRef(actor, self._limits, stamp)
+
+    def report_to(self, announce: Announce) -> None:
+        """Send nothing: actors of this process start without waiting for anything."""
 
     def lost(self) -> str:
         """Return "": there is no process but this one."""

@@ -1,38 +1,46 @@
 """The Ray runtime: each process with its actors is one Ray actor.
 
-Unless an address is given, a local Ray is started on loopback, without its monitors and dashboard,
-and shut down after the run. Every call in which Ray could wait forever has a deadline here.
+By default a local Ray is started on loopback, without its monitors and dashboard, and shut down
+after the run. On a Ray that is joined, each process reserves CPUs on a node that is chosen and
+checked before (`ray_cluster.py`), and nodes are watched. Every call in which Ray could wait forever
+has a deadline here.
 """
 
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextlib
-import logging
 import os
 import secrets
-import threading
-from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from subprocess import Popen
-from typing import ClassVar, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 import ray
 from ray.actor import ActorHandle
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from roadstead.actors.logs import open_log
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.runtime.gc_tuning import collect_seldom
-from roadstead.actors.runtime.ray_folder import make_folder, remove_folder
-from roadstead.actors.runtime.ray_node import OwnPaths, end_by_force, lean_node, let_go, servers
+from roadstead.actors.runtime.ray_cluster import RayCluster, runtime_env_in
+from roadstead.actors.runtime.ray_heartbeats import BEAT_S, Heartbeats
+from roadstead.actors.runtime.ray_session import (
+    OBJECT_STORE_BYTES,
+    SYSTEM,
+    RayBorrowed,
+    RaySession,
+    first_line,
+)
+from roadstead.actors.runtime.ray_target import target_of
 from roadstead.actors.seam import (
     NOBODY,
     A,
     ActorLostError,
+    Announce,
     Directory,
     Factory,
     Failure,
@@ -45,39 +53,16 @@ from roadstead.actors.seam import (
     late,
     open_reply,
 )
+from roadstead.config.ray import RayOptions
 from roadstead.protocol.codec import Limits
 from roadstead.protocol.errors import InputError
 
 T = TypeVar("T")
 
-START_S, LEAVE_S = 120.0, 30.0
-"""Deadlines for the start of Ray, and for its shutdown at the end of the process."""
-
-LOCAL = "local"
-"""The address that makes `ray.init` start a new Ray, even if one runs on this machine already."""
-
-OBJECT_STORE_BYTES = 128 * 1024 * 1024
 _MAX_PENDING_CALLS = 10_000
 
-SYSTEM = {
-    # Nothing reads the task events of our local Ray. Every call would be reported to its servers,
-    # and a shutdown waits for the reports: 15 s if the servers have ended.
-    "task_events_report_interval_ms": 0,
-    "enable_metrics_collection": False,
-    # Otherwise `ray.init` holds the GIL until the first processes have registered: forever if one
-    # of them ends or hangs while it starts, and then no deadline in this process could fire.
-    "prestart_worker_first_driver": False,
-    # After this time Ray ends a process that has not registered and starts another. With START_S
-    # here, one process that crashes while it starts would end the run.
-    "worker_register_timeout_seconds": 30,
-    # Ray's workers run at niceness 15 by default: on a busy machine a run then takes twenty times
-    # as long.
-    "worker_niceness": 0,
-    # A batch of 2,048 pods exceeds the 100 kB that Ray sends inside a call by default. Longer
-    # messages use the object store, which doubles the time of the call on both sides.
-    "max_direct_call_object_size": 4 * 1024 * 1024,
-}
-"""Ray's own settings for a local Ray (docs/decisions/0009)."""
+START_S = 120.0
+"""Deadline for the start of Ray."""
 
 NAME_S = 0.05
 
@@ -116,24 +101,29 @@ class RayHost:
 
 @dataclass(frozen=True, slots=True)
 class RayRef:
-    """A Ref to an actor in a Ray process."""
+    """A Ref to an actor in a Ray process.
+
+    host_lost: returns how the actor's node was lost, "" while it answers; None if nobody watches.
+    """
 
     name: str
     handle: ActorHandle
     limits: Limits
     stamp: Stamp = NOBODY
+    host_lost: Callable[[], str] | None = None
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
         data = self.stamp.envelope(method.name, message)
         try:
             async with asyncio.timeout(timeout_s):
-                reply = await _told(partial(self.handle.receive.remote, self.name, data))
+                call = _told(partial(self.handle.receive.remote, self.name, data))
+                reply = await _while_host(self.host_lost, self.name, call)
         except TimeoutError:
             raise late(self.name, method.name, timeout_s) from None
         except RayActorError as lost:
-            raise ActorLostError(f"{self.name} is gone: {_first_line(lost)}") from None
+            raise ActorLostError(f"{self.name} is gone: {first_line(lost)}") from None
         except RayError as failure:
-            raise ActorLostError(f"{self.name} cannot be reached: {_first_line(failure)}") from None
+            raise ActorLostError(f"{self.name} cannot be reached: {first_line(failure)}") from None
         return open_reply(self.name, method, reply, self.limits)
 
 
@@ -148,7 +138,7 @@ class RayDirectory:
     limits: Limits
     hosts: Mapping[str, str]
 
-    def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
+    def find(self, name: str, stamp: Stamp = NOBODY) -> RayRef:
         """Return a Ref to a running actor. ActorLostError if there is none of this name."""
         try:
             handle = ray.get_actor(self.hosts.get(name, name), namespace=self.namespace)
@@ -157,114 +147,8 @@ class RayDirectory:
         return RayRef(name, handle, self.limits, stamp)
 
 
-class RaySession:
-    """One connection to Ray: a thread starts or joins it, waits, and shuts it down.
-
-    One thread does both because Ray's processes die with the thread that started them. The shutdown
-    runs in the background, so that the result of a run is not delayed by it. The end of the process
-    and the next session wait for it.
-    """
-
-    _last: ClassVar[threading.Thread | None] = None
-    _folders: ClassVar[set[str]] = set()
-
-    def __init__(self, timeout_s: float, **options: object) -> None:
-        """Return when Ray has started. options: of `ray.init`.
-
-        DeadlineError if that takes longer than `timeout_s`, ActorLostError if Ray cannot start.
-        """
-        if RaySession._last is not None:
-            RaySession._last.join(timeout_s)
-        self._options = {"address": LOCAL} | options
-        self._joined: Future[None] = Future()
-        self._leave = threading.Event()
-        self._by_force = False
-        self._folder = ""
-        self._servers: dict[str, Popen[bytes]] = {}
-        atexit.register(self._end)
-        RaySession._last = threading.Thread(target=self._live, name="ray-session", daemon=True)
-        RaySession._last.start()
-        try:
-            self._joined.result(timeout_s)
-        except TimeoutError:
-            self.leave()
-            raise late("Ray", "its start", timeout_s) from None
-        except Exception as failure:
-            raise ActorLostError(f"Ray did not start: {_first_line(failure)}") from failure
-
-    def _live(self) -> None:
-        try:
-            self._stay()
-        finally:
-            # A registered callback would keep the ended session, and the frames of its failure.
-            atexit.unregister(self._end)
-
-    def _stay(self) -> None:
-        # No usage statistics are sent.
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        logging.getLogger("ray").setLevel(logging.ERROR)
-        try:
-            self._init()
-        except BaseException as failure:
-            self._joined.set_exception(failure)
-            return
-        self._servers = servers()
-        self._joined.set_result(None)
-        self._leave.wait()
-        if self._by_force:
-            end_by_force()
-        let_go()
-        ray.shutdown()
-        if self._folder and not self._by_force:
-            remove_folder(self._folder)
-        self._folders.discard(self._folder)
-
-    def _init(self) -> None:
-        options = self._options
-        if options["address"] == LOCAL:
-            # The token is in no file: only child processes of this one get it.
-            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-            self._folder = make_folder()
-            self._folders.add(self._folder)
-            # A subfolder, because Ray makes the folder that it is given accessible to every user.
-            options = options | {"_temp_dir": f"{self._folder}/ray"}
-        with lean_node(self._folder):
-            ray.init(
-                logging_level=logging.ERROR,
-                log_to_driver=False,
-                configure_logging=False,
-                job_config=OwnPaths(),
-                **options,
-            )
-
-    def leave(self, *, by_force: bool = False) -> None:
-        """Begin to shut Ray down; returns at once. by_force: kill its processes first."""
-        self._by_force = by_force
-        self._leave.set()
-
-    @classmethod
-    def abandon(cls) -> None:
-        """Kill the Ray that this process started and remove its folders; the process ends next."""
-        end_by_force()
-        for folder in tuple(cls._folders):
-            remove_folder(folder)
-
-    def lost(self) -> str:
-        """Return which server of a Ray that was started here ended, and how; "" if none did."""
-        for kind, process in self._servers.items():
-            if (status := process.poll()) is not None:
-                how = f"killed by signal {-status}" if status < 0 else f"exit status {status}"
-                return f"Ray's {kind} (process {process.pid}) ended: {how}"
-        return ""
-
-    def _end(self) -> None:
-        self.leave()
-        if RaySession._last is not None:
-            RaySession._last.join(LEAVE_S)
-
-
 class RayRuntime:
-    """Runtime of actors on a local or a given Ray."""
+    """Runtime of actors on a Ray of its own, or on one that it joins."""
 
     def __init__(
         self,
@@ -272,29 +156,48 @@ class RayRuntime:
         processes: int,
         limits: Limits,
         log_dir: str = "",
-        address: str | None = None,
+        options: RayOptions | None = None,
+        journal: Path | None = None,
         start_s: float = START_S,
     ) -> None:
-        """processes: how many will be started, so that Ray starts them in parallel."""
+        """processes: how many will be started, so that a local Ray starts them in parallel.
+        journal: folder of the binder's journal, which its node must see.
+        """
         self._log_dir = log_dir
         self._limits = limits
         self._namespace = f"roadstead-{secrets.token_hex(6)}"
         self._hosts: dict[str, str] = {}
         self._handles: dict[str, ActorHandle] = {}
+        self._cluster: RayCluster | None = None
+        self._heartbeats: Heartbeats | None = None
+        self._announce: Announce = _say_nothing
         self.pids: dict[str, int] = {}
-        local: dict[str, object] = {
-            "num_cpus": max(1, processes),
-            "include_dashboard": False,
-            "object_store_memory": OBJECT_STORE_BYTES,
-            "_node_ip_address": "127.0.0.1",
-            "_system_config": SYSTEM,
-        }
-        self._ray = RaySession(
-            start_s,
-            address=address or LOCAL,
-            namespace=self._namespace,
-            **(local if address is None else {}),
-        )
+        options = options or RayOptions()
+        target = target_of(options, is_initialized=ray.is_initialized(), environ=os.environ)
+        self._ray: RaySession | RayBorrowed
+        if target.is_local:
+            local: dict[str, object] = {
+                "num_cpus": max(1, processes),
+                "include_dashboard": False,
+                "object_store_memory": OBJECT_STORE_BYTES,
+                "_node_ip_address": "127.0.0.1",
+                "_system_config": SYSTEM,
+            }
+            self._ray = RaySession(target, start_s, namespace=self._namespace, **local)
+            return
+        if target.address:
+            environment = runtime_env_in(options)
+            self._ray = RaySession(
+                target, start_s, namespace=self._namespace, runtime_env=environment
+            )
+        else:
+            self._ray = RayBorrowed()
+        self._cluster = RayCluster(options, journal)
+        self._heartbeats = Heartbeats(self._cluster.head)
+
+    def report_to(self, announce: Announce) -> None:
+        """Send messages for the user, as on what a start waits for, to this function."""
+        self._announce = announce
 
     async def start(
         self, groups: Mapping[str, Mapping[str, Factory]], *, timeout_s: float
@@ -305,16 +208,17 @@ class RayRuntime:
         """
         for host, builds in groups.items():
             self._hosts |= dict.fromkeys(builds, host)
+        placed = await self._place(list(groups), timeout_s)
         directory = RayDirectory(self._namespace, self._limits, dict(self._hosts))
         remote = ray.remote(RayHost)
         for host, builds in groups.items():
             options = {
                 "name": host,
                 "namespace": self._namespace,
-                "num_cpus": 0,
                 "max_restarts": 0,
                 "max_task_retries": 0,
                 "max_pending_calls": _MAX_PENDING_CALLS,
+                **placed[host],
             }
             begin = partial(
                 remote.options(**options).remote,
@@ -322,23 +226,51 @@ class RayRuntime:
             )
             self._handles[host] = await _once_free(host, begin, timeout_s)
         await asyncio.gather(*(self._await_ready(host, timeout_s) for host in groups))
-        return {name: directory.find(name) for builds in groups.values() for name in builds}
+        return {name: self.find(name) for builds in groups.values() for name in builds}
+
+    async def _place(self, processes: list[str], timeout_s: float) -> dict[str, dict[str, object]]:
+        """Return the options of Ray that put each process on its node."""
+        if self._cluster is None or self._heartbeats is None:
+            return {host: {"num_cpus": 0} for host in processes}
+        nodes = await self._cluster.place(
+            processes, self._heartbeats.lost, timeout_s, self._announce
+        )
+        self._heartbeats.watch({node.id: (node.address, node.port) for node in nodes.values()})
+        self._heartbeats.start()
+        self._announce(self._cluster.summary())
+        return {
+            host: {
+                "num_cpus": self._cluster.options.cpus_per_process,
+                "scheduling_strategy": NodeAffinitySchedulingStrategy(node.id, soft=False),
+            }
+            for host, node in nodes.items()
+        }
+
+    def _host_lost(self, host: str) -> str:
+        """Return how the node of a process was lost; "" while it answers."""
+        if self._cluster is None or self._heartbeats is None:
+            return ""
+        return self._cluster.loss_of(host, self._heartbeats.lost)
 
     async def _await_ready(self, host: str, timeout_s: float) -> None:
         try:
             async with asyncio.timeout(timeout_s):
-                answer = await _told(self._handles[host].ready.remote)
+                ready = _told(self._handles[host].ready.remote)
+                answer = await _while_host(partial(self._host_lost, host), host, ready)
         except TimeoutError:
             raise late(host, "its start", timeout_s) from None
         except RayError as failure:
-            raise ActorLostError(f"{host} did not start: {_first_line(failure)}") from None
+            raise ActorLostError(f"{host} did not start: {first_line(failure)}") from None
         if isinstance(answer, Failure):
             raise failure_in(host, answer)
         self.pids[host] = answer
 
     def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
         """Return a Ref to a running actor."""
-        return RayDirectory(self._namespace, self._limits, self._hosts).find(name, stamp)
+        found = RayDirectory(self._namespace, self._limits, self._hosts).find(name, stamp)
+        if self._cluster is None:
+            return found
+        return replace(found, host_lost=partial(self._host_lost, self._hosts.get(name, name)))
 
     async def kill(self, name: str) -> None:
         """Kill an actor's process; it may still answer until Ray has done so."""
@@ -346,10 +278,16 @@ class RayRuntime:
 
     def lost(self) -> str:
         """Return which part of Ray itself ended, and how; "" while all runs."""
+        if self._heartbeats is not None and self._cluster is not None:
+            if self._heartbeats.is_head_lost:
+                return f"Ray's head at {self._cluster.head_text} does not answer any more"
+            return ""
         return self._ray.lost()
 
     async def stop(self) -> None:
         """End all actors of the run, and shut Ray down in the background."""
+        if self._heartbeats is not None:
+            self._heartbeats.stop()
         if self.lost():
             # An ordered shutdown would wait for the server that ended.
             self._handles.clear()
@@ -360,6 +298,29 @@ class RayRuntime:
                 ray.kill(handle, no_restart=True)
         self._handles.clear()
         self._ray.leave()
+
+
+async def _while_host(
+    host_lost: Callable[[], str] | None, name: str, reply: Coroutine[object, object, T]
+) -> T:
+    """Return the reply of an actor. ActorLostError as soon as its node is lost.
+
+    Ray itself would wait for the reply until its own check of the node fails, after 16 s.
+    """
+    if host_lost is None:
+        return await reply
+    asked = asyncio.ensure_future(reply)
+    try:
+        while not (await asyncio.wait({asked}, timeout=BEAT_S))[0]:
+            if why := host_lost():
+                raise ActorLostError(f"{name} is gone: {why}")
+        return await asked
+    finally:
+        asked.cancel()
+
+
+def _say_nothing(_: str) -> None:
+    """Ignore a message for the user: nobody asked for them."""
 
 
 async def _told(call: Callable[[], Awaitable[T]]) -> T:
@@ -382,8 +343,3 @@ async def _once_free(host: str, begin: Callable[[], ActorHandle], timeout_s: flo
                     await asyncio.sleep(NAME_S)
     except TimeoutError:
         raise late(host, "its start", timeout_s) from None
-
-
-def _first_line(failure: BaseException) -> str:
-    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
-    return lines[0] if lines else type(failure).__name__

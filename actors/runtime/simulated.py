@@ -19,6 +19,7 @@ from roadstead.actors.seam import (
     NOBODY,
     A,
     ActorLostError,
+    Announce,
     Factory,
     Method,
     Q,
@@ -222,6 +223,9 @@ class SimulatedRuntime:
     def _late_s(self) -> float:
         """Return the delay of a timer that is set now: by the faults for an actor, else 0."""
         return self.network.late_s() if _life.get() is not None else 0.0
+
+    def report_to(self, announce: Announce) -> None:
+        """Send nothing: actors of this process start without waiting for anything."""
 
     def lost(self) -> str:
         """Return "": only actors fail here, not the runtime."""

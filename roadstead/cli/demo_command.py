@@ -52,7 +52,8 @@ def demo_command(
 
     Nodes with and without GPUs, and pods of mixed shapes with the statistics of a production GPU
     cluster, are generated from the seed; nothing is downloaded. A local Ray is started for the run
-    and stopped afterwards; with --runtime inline, all actors run in this process.
+    and stopped afterwards; --ray-address joins a Ray cluster, and with --runtime inline all actors
+    run in this process.
 
     \b
     Examples:

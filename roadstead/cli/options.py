@@ -54,6 +54,7 @@ class PlanOptions:
     """Options of a run; None means the value of the settings file, or the default."""
 
     runtime: str | None = None
+    ray_address: str | None = None
     shards: int | None = None
     seed: int | None = None
     schedulers: int | dict[str, int] | None = None
@@ -74,7 +75,7 @@ class PlanOptions:
 
     def or_inline(self) -> PlanOptions:
         """Use the inline runtime unless another one was requested."""
-        if self.runtime is not None or self.settings is not None:
+        if self.runtime or self.ray_address or self.settings is not None:
             return self
         return replace(self, runtime="inline")
 
@@ -85,13 +86,20 @@ class PlanOptions:
             *("score_nodes", "journal"),
         )
         given = {name: getattr(self, name) for name in names}
+        given["ray.address"] = self.ray_address
         return given | ({"journal": None} if self.journal == NO_JOURNAL else {})
 
 
 _RUNTIME = click.option(
     "--runtime",
     type=click.Choice(["ray", "inline"]),
-    help="ray: actors in processes of a local Ray (the default). inline: all in this process.",
+    help="ray: actors in processes of Ray (the default). inline: all in this process.",
+)
+_RAY_ADDRESS = click.option(
+    "--ray-address",
+    metavar="ADDRESS",
+    help="Ray to run on: HOST:PORT is the head of a Ray cluster, auto the Ray of this machine, "
+    "local one that is started for the run [default: $RAY_ADDRESS, else local].",
 )
 _SHARDS = click.option(
     "--shards",
@@ -217,8 +225,13 @@ _SETTINGS_OPTIONS = (
     ),
 )
 
-demo_plan_parameters = (_RUNTIME, _SEED, _LOG)
-plan_parameters = (*config_parameters, _RUNTIME, _SHARDS, _SEED, *_SETTINGS_OPTIONS, _LOG)
+demo_plan_parameters = (_RUNTIME, _RAY_ADDRESS, _SEED, _LOG)
+plan_parameters = (
+    *config_parameters,
+    *(_RUNTIME, _RAY_ADDRESS, _SHARDS, _SEED),
+    *_SETTINGS_OPTIONS,
+    _LOG,
+)
 
 output_option = click.option(
     "--output",

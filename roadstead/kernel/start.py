@@ -96,6 +96,13 @@ def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
     return found
 
 
+def is_compiled() -> bool:
+    """Whether machine code of this release is cached here. ImportError without numba."""
+    from roadstead.kernel import compiled
+
+    return _is_kept(_sources(Path(compiled.__file__).parent))
+
+
 def _code_of(compiled: ModuleType) -> CompiledCode:
     return CompiledCode(compiled.run, compiled.build, compiled.renormalize, compiled.list_best)
 

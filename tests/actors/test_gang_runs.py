@@ -8,7 +8,7 @@ import pytest
 
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runtime.ray_runtime import RaySession
+from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.config.settings import Settings
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership, PodIdentity

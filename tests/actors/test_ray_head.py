@@ -66,7 +66,9 @@ from ray.cluster_utils import Cluster
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from roadstead.actors.runs import launch
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runtime.ray_runtime import RayRuntime, RaySession
+from roadstead.actors.runtime.ray_runtime import RayRuntime
+from roadstead.actors.runtime.ray_session import RaySession
+from roadstead.config.ray import RayOptions
 from roadstead.config.settings import Settings
 from roadstead.run import RunPlan
 from tests.actors.test_replacing import fleet, prove
@@ -83,6 +85,7 @@ other = cluster.add_node(**like)
 # An actor that is to be on a node which nobody knows of yet is put on another one.
 cluster.wait_for_nodes()
 opened, lost = [], []
+joined = RayOptions(address=cluster.address, cpus_per_process=0)
 
 # Left to itself, Ray may put all that asks for no processor on one node.
 turns = cycle((cluster.head_node.node_id, other.node_id))
@@ -95,7 +98,7 @@ def in_turn(self, **how):
 ActorClass.options = in_turn
 
 def opening(plan):
-    opened.append(RayRuntime(processes=7, limits=plan.limits, address=cluster.address))
+    opened.append(RayRuntime(processes=7, limits=plan.limits, options=joined))
     return opened[0]
 
 def on_the_other():

@@ -7,16 +7,18 @@ import sys
 import pytest
 from ray._private import worker
 
-from roadstead.actors.runtime import ray_runtime
+from roadstead.actors.runtime import ray_session
 from roadstead.actors.runtime.ray_node import let_go
-from roadstead.actors.runtime.ray_runtime import RayRuntime, RaySession
+from roadstead.actors.runtime.ray_runtime import RayRuntime
+from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.protocol.codec import Limits
 from tests.actors.test_ray_faults import ROOT
 
 LETS_GO = """
 import time
 import ray
-from roadstead.actors.runtime.ray_runtime import RayRuntime, RaySession
+from roadstead.actors.runtime.ray_runtime import RayRuntime
+from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.protocol.codec import Limits
 
 runtime = RayRuntime(processes=1, limits=Limits(max_bytes=1_000_000))
@@ -101,11 +103,11 @@ def test_a_ray_that_was_started_here_tells_which_of_its_servers_ended(monkeypatc
     servers = dict(zip(("gcs_server", "raylet"), map(Ended, statuses), strict=True))
     forced = []
     monkeypatch.setattr(RaySession, "_last", None)
-    monkeypatch.setattr(ray_runtime, "servers", lambda: servers)
-    monkeypatch.setattr(ray_runtime, "end_by_force", lambda: forced.append(True))
-    monkeypatch.setattr(ray_runtime, "let_go", lambda: None)
-    monkeypatch.setattr(ray_runtime.ray, "init", lambda **options: None)
-    monkeypatch.setattr(ray_runtime.ray, "shutdown", lambda: None)
+    monkeypatch.setattr(ray_session, "servers", lambda: servers)
+    monkeypatch.setattr(ray_session, "end_by_force", lambda: forced.append(True))
+    monkeypatch.setattr(ray_session, "let_go", lambda: None)
+    monkeypatch.setattr(ray_session.ray, "init", lambda **options: None)
+    monkeypatch.setattr(ray_session.ray, "shutdown", lambda: None)
 
     runtime = RayRuntime(processes=1, limits=Limits(max_bytes=1_000_000))
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runtime.ray_runtime import RaySession
+from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.config.settings import Settings
 from roadstead.facts.pod import Owner
 from roadstead.invariants.checker import check

@@ -6,7 +6,7 @@ import pytest
 import ray
 
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runtime.ray_runtime import RaySession
+from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.run import RunPlan

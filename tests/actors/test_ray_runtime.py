@@ -7,13 +7,14 @@ import time
 from functools import partial
 
 import pytest
-import ray
 
 from roadstead.actors.messages import BOUND, STATUS, ActorStatus, BoundPage, PageAsk
 from roadstead.actors.runs import launch
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runtime import ray_runtime
-from roadstead.actors.runtime.ray_runtime import RayRuntime, RaySession
+from roadstead.actors.runtime import ray_session
+from roadstead.actors.runtime.ray_runtime import RayRuntime
+from roadstead.actors.runtime.ray_session import RaySession
+from roadstead.actors.runtime.ray_target import RayTarget
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError, RunFailedError
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
@@ -24,6 +25,8 @@ from tests.actors.world import GENEROUS_S, inputs_of
 pytestmark = pytest.mark.ray
 
 LIMITS = Limits(max_bytes=1_000_000)
+
+OWN = RayTarget("local", "by the test")
 
 
 def fleet(nodes=20, pods=300):
@@ -42,25 +45,13 @@ def left():
         assert not RaySession._last.is_alive()
 
 
-class Lent:
-    """Stands for a RaySession where Ray is there already, and stays."""
-
-    def __init__(self, timeout_s, **options):
-        assert ray.is_initialized()
-
-    def leave(self):
-        pass
-
-    def lost(self):
-        return ""
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def _one_ray():
-    """One Ray for all tests of this module."""
+    """One Ray for all tests of this module: initialized by this process, so that runs use it."""
     session = RaySession(
+        OWN,
         120.0,
-        num_cpus=4,
+        num_cpus=16,
         include_dashboard=False,
         object_store_memory=100 << 20,
         _node_ip_address="127.0.0.1",
@@ -68,11 +59,6 @@ def _one_ray():
     yield
     session.leave()
     left()
-
-
-@pytest.fixture(autouse=True)
-def _lent(monkeypatch, _one_ray):
-    monkeypatch.setattr(ray_runtime, "RaySession", Lent)
 
 
 @pytest.fixture
@@ -218,18 +204,17 @@ def test_a_worker_that_is_killed_costs_no_pod(monkeypatch):
 
 @pytest.fixture
 def _no_session_yet(monkeypatch):
-    monkeypatch.setattr(ray_runtime, "RaySession", RaySession)
     monkeypatch.setattr(RaySession, "_last", None)
 
 
 @pytest.mark.usefixtures("_no_session_yet")
 def test_a_ray_that_does_not_come_up_in_time_is_an_error(monkeypatch):
     enough = threading.Event()
-    monkeypatch.setattr(ray_runtime.ray, "init", lambda **options: enough.wait(GENEROUS_S))
-    monkeypatch.setattr(ray_runtime.ray, "shutdown", lambda: None)
+    monkeypatch.setattr(ray_session.ray, "init", lambda **options: enough.wait(GENEROUS_S))
+    monkeypatch.setattr(ray_session.ray, "shutdown", lambda: None)
 
     with pytest.raises(DeadlineError, match="Ray did not answer its start"):
-        RaySession(0.01)
+        RaySession(OWN, 0.01)
     enough.set()
 
 
@@ -238,10 +223,10 @@ def test_a_ray_that_cannot_start_says_why_in_a_line(monkeypatch):
     def refuse(**options):
         raise ValueError("no such address\nand much more")
 
-    monkeypatch.setattr(ray_runtime.ray, "init", refuse)
+    monkeypatch.setattr(ray_session.ray, "init", refuse)
 
     with pytest.raises(ActorLostError, match=r"^Ray did not start: no such address$"):
-        RaySession(GENEROUS_S)
+        RaySession(OWN, GENEROUS_S)
 
 
 @pytest.mark.usefixtures("_no_session_yet")
@@ -249,7 +234,7 @@ def test_sessions_that_failed_are_not_kept_till_the_process_ends(monkeypatch):
     def refuse(**options):
         raise ValueError("no such address")
 
-    monkeypatch.setattr(ray_runtime.ray, "init", refuse)
+    monkeypatch.setattr(ray_session.ray, "init", refuse)
 
     def kept():
         gc.collect()
@@ -258,7 +243,7 @@ def test_sessions_that_failed_are_not_kept_till_the_process_ends(monkeypatch):
     before = kept()
     for _ in range(5):
         with pytest.raises(ActorLostError):
-            RaySession(GENEROUS_S)
+            RaySession(OWN, GENEROUS_S)
         left()
 
     # The frames of the last failure may still be somebody's.

@@ -6,8 +6,9 @@ from functools import partial
 import pytest
 
 from roadstead.actors.messages import STATUS
-from roadstead.actors.runtime import ray_child, ray_node, ray_runtime
-from roadstead.actors.runtime.ray_runtime import RayRuntime, RaySession
+from roadstead.actors.runtime import ray_child, ray_node, ray_runtime, ray_session
+from roadstead.actors.runtime.ray_runtime import RayRuntime
+from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.actors.seam import NOTHING
 from roadstead.protocol.codec import Limits
 from tests.actors.test_ray_runtime import Speaker
@@ -46,8 +47,8 @@ async def test_an_actor_whose_process_fails_as_it_starts_gets_another(monkeypatc
     program.write_text(CHILD.format(mark=str(mark), child=child, fault=fault))
     monkeypatch.setattr(ray_node, "CHILD", str(program))
     # Shorter, so that the test is.
-    assert ray_runtime.SYSTEM["worker_register_timeout_seconds"] * 2 < ray_runtime.START_S
-    monkeypatch.setitem(ray_runtime.SYSTEM, "worker_register_timeout_seconds", 5)
+    assert ray_session.SYSTEM["worker_register_timeout_seconds"] * 2 < ray_runtime.START_S
+    monkeypatch.setitem(ray_session.SYSTEM, "worker_register_timeout_seconds", 5)
     runtime = RayRuntime(processes=1, limits=Limits())
 
     refs = await runtime.start(

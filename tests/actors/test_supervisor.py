@@ -30,6 +30,9 @@ class Runtime:
         self.gone = ""
         self.killed = []
 
+    def report_to(self, announce):
+        pass
+
     def lost(self):
         return self.gone
 

@@ -8,7 +8,8 @@ import textwrap
 import pytest
 
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runtime.ray_runtime import RayHost, RaySession
+from roadstead.actors.runtime.ray_runtime import RayHost
+from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.actors.seam import Failure
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet

@@ -1,0 +1,57 @@
+"""The check that a Ray node answers: what is installed there, and which folders it sees.
+
+Ray sends this module's functions by value, because a node without Roadstead has to answer, too: so
+the module imports nothing of Roadstead's at its top, and returns plain values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+FIELDS = ("host", "python", "error", "version", "digest", "folder", "kernel", "has_nonce", "clock")
+
+
+def probe(nonce_path: str) -> dict[str, str]:
+    """Return what this process finds on its node, as texts under `FIELDS`.
+
+    nonce_path: file that shows that this node sees the folder of the journal; "" without one.
+    error: of the import of Roadstead's actors; "" if all is there.
+    """
+    found = dict.fromkeys(FIELDS, "")
+    found |= {"host": platform.node(), "python": ".".join(map(str, sys.version_info[:2]))}
+    found["clock"] = repr(time.time())
+    if nonce_path and os.path.exists(nonce_path):
+        found["has_nonce"] = "yes"
+    try:
+        importlib.import_module("roadstead.actors.supervisor.supervisor")
+        package = importlib.import_module("roadstead")
+        kernel = importlib.import_module("roadstead.kernel.start")
+    except Exception as failure:
+        found["error"] = f"{type(failure).__name__}: {failure}"
+        return found
+    folder = Path(str(package.__file__)).parent
+    found |= {"version": package.__version__, "folder": str(folder), "digest": digest_of(folder)}
+    try:
+        found["kernel"] = "compiled" if kernel.is_compiled() else "not compiled yet"
+    except Exception as failure:
+        found["kernel"] = f"cannot be loaded: {failure}"
+    return found
+
+
+def digest_of(folder: Path) -> str:
+    """Return a digest of a package's modules: their paths and contents, links followed."""
+    digest = hashlib.sha256()
+    for here, folders, names in os.walk(folder, followlinks=True):
+        folders.sort()
+        for name in sorted(names):
+            if name.endswith((".py", ".yaml")):
+                path = Path(here, name)
+                digest.update(str(path.relative_to(folder)).encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,108 @@
+"""Heartbeats of the nodes that a run uses: a thread that connects to their raylets.
+
+Ray notices a lost node after some 16 s; connecting shows it in 2 s. Raylets are asked, not actors:
+an actor that computes or compiles does not answer for seconds, although its node is well. A raylet
+that is paused still accepts connections, and its actors go on working, so its node is not lost.
+"""
+
+from __future__ import annotations
+
+import errno
+import selectors
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+
+Address = tuple[str, int]
+
+HEAD = "head"
+"""Key of the head's server among the nodes' ids, which are hexadecimal."""
+
+BEAT_S, CONNECT_S = 0.3, 0.4
+"""Pause between two connections to each node, and the deadline of each."""
+
+LOST_BEATS = 3
+"""Connections in a row that fail until a node counts as lost, for the rest of the run: 1 s if its
+raylet ended, 2.1 s if the machine is gone. Beats are counted, not seconds, because this process may
+be stopped for a while, too."""
+
+HEAD_LOST_BEATS = 60
+"""The same for the head's server: 18 to 42 s. Actors work without it meanwhile, and it may be
+restarted. Ray ends this process 60 s after the head was lost, without a message."""
+
+PENDING = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
+
+
+def connected(addresses: Mapping[str, Address], timeout_s: float) -> set[str]:
+    """Return which of the addresses, by key, accept a connection within the time."""
+    found: set[str] = set()
+    links: dict[int, socket.socket] = {}
+    with selectors.DefaultSelector() as waiting, ExitStack() as opened:
+        for key, address in addresses.items():
+            family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+            link = opened.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            link.setblocking(False)
+            if link.connect_ex(address) in PENDING:
+                links[link.fileno()] = link
+                waiting.register(link, selectors.EVENT_WRITE, key)
+        until_s = time.monotonic() + timeout_s
+        while waiting.get_map() and (left_s := until_s - time.monotonic()) > 0:
+            for entry, _ in waiting.select(left_s):
+                if links[entry.fd].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
+                    found.add(entry.data)
+                waiting.unregister(entry.fileobj)
+    return found
+
+
+class Heartbeats:
+    """The nodes that answer, and those that are lost."""
+
+    def __init__(
+        self,
+        head: Address | None,
+        connect: Callable[[Mapping[str, Address], float], set[str]] = connected,
+    ) -> None:
+        """head: address of the head's server; None if it is not watched."""
+        self._head = head
+        self._connect = connect
+        self._watched: dict[str, Address] = {}
+        self._misses: Counter[str] = Counter()
+        self._ends = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.lost: frozenset[str] = frozenset()
+        self.is_head_lost = False
+
+    def watch(self, nodes: Mapping[str, Address]) -> None:
+        """Watch these nodes, too."""
+        self._watched = {**self._watched, **nodes}
+
+    def start(self) -> None:
+        """Start the thread that connects; a second call does nothing."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._live, name="ray-heartbeats", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._ends.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _live(self) -> None:
+        while not self._ends.wait(BEAT_S):
+            self.beat()
+
+    def beat(self) -> None:
+        """Connect to all watched nodes once, and record which of them are lost."""
+        watched = {key: each for key, each in self._watched.items() if key not in self.lost}
+        if self._head is not None:
+            watched[HEAD] = self._head
+        answering = self._connect(watched, CONNECT_S)
+        for key in watched:
+            self._misses[key] = 0 if key in answering else self._misses[key] + 1
+        lost = {key for key in watched if key != HEAD and self._misses[key] >= LOST_BEATS}
+        self.lost = self.lost | lost
+        self.is_head_lost = self._misses[HEAD] >= HEAD_LOST_BEATS

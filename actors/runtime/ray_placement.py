@@ -1,0 +1,155 @@
+"""Placement of a run's processes on the nodes of a Ray cluster that the run joins.
+
+Ray gives no guarantee for actors that reserve nothing: it may put all of them on one node, even on
+a head without CPUs. So each process reserves CPUs, and its node is chosen here: control on one
+node, schedulers and workers spread over all of them (docs/decisions/0047).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from roadstead.actors.names import BINDER, CACHE, CONTROL, QUEUE, SCHEDULER
+from roadstead.config.ray import Role
+
+EPSILON = 1e-9
+"""CPUs: Ray counts in parts of 1/10,000, and sums of such parts are not exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class RayNode:
+    """A node of a Ray cluster. port: of its raylet."""
+
+    id: str
+    name: str
+    address: str
+    port: int
+    cpus: float
+    free_cpus: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.address})"
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Why processes cannot be placed now. wanted: CPUs of all of them."""
+
+    why: str
+    wanted: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Rules for the nodes of each process.
+
+    cpus: that each reserves. labels: that the nodes of a role must have. control_on: ids of the
+    nodes whose disk holds the journal; None without a journal. near: id of the driver's node.
+    """
+
+    cpus: float = 1.0
+    labels: Mapping[Role, Mapping[str, str]] = field(default_factory=dict)
+    control_on: frozenset[str] | None = None
+    near: str = ""
+
+
+def role_of(process: str) -> Role:
+    """Return the role of a process by its name."""
+    if process in (CONTROL, QUEUE, CACHE, BINDER):
+        return "control"
+    return "scheduler" if process.startswith(SCHEDULER) else "worker"
+
+
+def place(
+    processes: Sequence[str],
+    nodes: Iterable[RayNode],
+    rules: Rules,
+    taken: Mapping[str, str],
+) -> dict[str, RayNode] | Shortage:
+    """Return the node of each process, or why there is none for one of them.
+
+    taken: process → id of its node, for the processes that run already; schedulers and workers are
+    spread with these counted.
+    """
+    free = {node.id: node.free_cpus for node in nodes}
+    by_id = {node.id: node for node in nodes}
+    found: dict[str, RayNode] = {}
+    control = [name for name in processes if role_of(name) == "control"]
+    if control:
+        node = _control_node(len(control) * rules.cpus, by_id, free, rules, taken)
+        if isinstance(node, str):
+            return Shortage(node, len(processes) * rules.cpus)
+        found |= dict.fromkeys(control, node)
+        free[node.id] -= len(control) * rules.cpus
+    count = Counter((role_of(name), node_id) for name, node_id in taken.items())
+    for name in processes:
+        role = role_of(name)
+        if role == "control":
+            continue
+        fits = _fitting(role, rules.cpus, by_id, free, rules)
+        if isinstance(fits, str):
+            return Shortage(fits, len(processes) * rules.cpus)
+        node = min(fits, key=lambda each: (count[role, each.id], -free[each.id], each.name))
+        found[name] = node
+        free[node.id] -= rules.cpus
+        count[role, node.id] += 1
+    return found
+
+
+def _control_node(
+    cpus: float,
+    nodes: Mapping[str, RayNode],
+    free: Mapping[str, float],
+    rules: Rules,
+    taken: Mapping[str, str],
+) -> RayNode | str:
+    """Return the node of queue, cache and binder, or why there is none.
+
+    They stay together. By preference: where one of them runs, the driver's node, most free CPUs.
+    """
+    allowed = nodes
+    if rules.control_on is not None:
+        allowed = {key: nodes[key] for key in nodes if key in rules.control_on}
+        if not allowed:
+            return "no node of the cluster that is left has the folder of the journal"
+    fits = _fitting("control", cpus, allowed, free, rules)
+    if isinstance(fits, str):
+        return fits
+    beside = {node_id for name, node_id in taken.items() if role_of(name) == "control"}
+
+    def rank(node: RayNode) -> tuple[bool, bool, float, str]:
+        return node.id not in beside, node.id != rules.near, -free[node.id], node.name
+
+    return min(fits, key=rank)
+
+
+def _fitting(
+    role: Role,
+    cpus: float,
+    nodes: Mapping[str, RayNode],
+    free: Mapping[str, float],
+    rules: Rules,
+) -> list[RayNode] | str:
+    """Return the nodes that one process, or all of control, can run on; else why there is none."""
+    labels = rules.labels.get(role, {})
+    labelled = [
+        node
+        for node in nodes.values()
+        if all(node.labels.get(key) == value for key, value in labels.items())
+    ]
+    if not labelled:
+        wanted = ", ".join(f"{key}={value}" for key, value in labels.items())
+        return f"no node has the labels that the {role} needs ({wanted})"
+    fits = [node for node in labelled if free[node.id] >= cpus - EPSILON]
+    if fits:
+        return fits
+    most = max(labelled, key=lambda node: free[node.id])
+    return (
+        f"the {role} wants {cpus:g} CPU{'' if cpus == 1 else 's'} on one node, and the most that "
+        f"is free is {max(0.0, free[most.id]):g} on {most}; in all "
+        f"{sum(max(0.0, free[node.id]) for node in labelled):g} of "
+        f"{sum(node.cpus for node in labelled):g} CPUs are free"
+    )

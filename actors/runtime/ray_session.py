@@ -1,0 +1,186 @@
+"""Sessions of Ray in this process: a Ray of its own, or one that it joins."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import secrets
+import threading
+from concurrent.futures import Future
+from subprocess import Popen
+from typing import ClassVar
+
+import ray
+
+from roadstead.actors.runtime.ray_folder import make_folder, remove_folder
+from roadstead.actors.runtime.ray_node import OwnPaths, end_by_force, lean_node, let_go, servers
+from roadstead.actors.runtime.ray_target import RayTarget, own_environment
+from roadstead.actors.seam import ActorLostError, late
+
+LEAVE_S = 30.0
+"""Deadline for the shutdown of Ray at the end of the process."""
+
+OBJECT_STORE_BYTES = 128 * 1024 * 1024
+
+SYSTEM = {
+    # Nothing reads the task events of our local Ray. Every call would be reported to its servers,
+    # and a shutdown waits for the reports: 15 s if the servers have ended.
+    "task_events_report_interval_ms": 0,
+    "enable_metrics_collection": False,
+    # Otherwise `ray.init` holds the GIL until the first processes have registered: forever if one
+    # of them ends or hangs while it starts, and then no deadline in this process could fire.
+    "prestart_worker_first_driver": False,
+    # After this time Ray ends a process that has not registered and starts another. With START_S
+    # here, one process that crashes while it starts would end the run.
+    "worker_register_timeout_seconds": 30,
+    # Ray's workers run at niceness 15 by default: on a busy machine a run then takes twenty times
+    # as long.
+    "worker_niceness": 0,
+    # A batch of 2,048 pods exceeds the 100 kB that Ray sends inside a call by default. Longer
+    # messages use the object store, which doubles the time of the call on both sides.
+    "max_direct_call_object_size": 4 * 1024 * 1024,
+}
+"""Ray's own settings for a local Ray (docs/decisions/0009)."""
+
+_token: list[str] = []
+"""Token of the local Rays of this process: Ray reads it once for all of them."""
+
+
+class RaySession:
+    """One connection to Ray: a thread starts or joins it, waits, and shuts it down.
+
+    One thread does both because Ray's processes die with the thread that started them. The shutdown
+    runs in the background, so that the result of a run is not delayed by it. The end of the process
+    and the next session wait for it.
+    """
+
+    _last: ClassVar[threading.Thread | None] = None
+    _folders: ClassVar[set[str]] = set()
+
+    def __init__(self, target: RayTarget, timeout_s: float, **options: object) -> None:
+        """Return when Ray has started or is joined. options: of `ray.init`.
+
+        DeadlineError if that takes longer than `timeout_s`, ActorLostError if Ray cannot start.
+        """
+        if RaySession._last is not None:
+            RaySession._last.join(timeout_s)
+        self._target = target
+        self._options = options
+        self._joined: Future[None] = Future()
+        self._leave = threading.Event()
+        self._by_force = False
+        self._folder = ""
+        self._servers: dict[str, Popen[bytes]] = {}
+        atexit.register(self._end)
+        RaySession._last = threading.Thread(target=self._live, name="ray-session", daemon=True)
+        RaySession._last.start()
+        what = "Ray" if target.is_local else f"Ray at {target.address} ({target.why})"
+        try:
+            self._joined.result(timeout_s)
+        except TimeoutError:
+            self.leave()
+            raise late(what, "its start", timeout_s) from None
+        except Exception as failure:
+            did = "did not start" if target.is_local else "cannot be joined"
+            raise ActorLostError(f"{what} {did}: {first_line(failure)}") from failure
+
+    def _live(self) -> None:
+        try:
+            if self._target.is_local:
+                with own_environment():
+                    self._stay()
+            else:
+                self._stay()
+        finally:
+            # A registered callback would keep the ended session, and the frames of its failure.
+            atexit.unregister(self._end)
+
+    def _stay(self) -> None:
+        # No usage statistics are sent.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        try:
+            self._start() if self._target.is_local else self._join()
+        except BaseException as failure:
+            self._joined.set_exception(failure)
+            return
+        self._servers = servers()
+        self._joined.set_result(None)
+        self._leave.wait()
+        if self._by_force:
+            end_by_force()
+        let_go()
+        ray.shutdown()
+        if self._folder and not self._by_force:
+            remove_folder(self._folder)
+        self._folders.discard(self._folder)
+
+    def _start(self) -> None:
+        """Start a Ray of this process's own."""
+        # The token is in no file: only child processes of this one get it.
+        if not _token:
+            _token.append(os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32))
+        os.environ["RAY_AUTH_TOKEN"] = _token[0]
+        self._folder = make_folder()
+        self._folders.add(self._folder)
+        with lean_node(self._folder):
+            # A subfolder, because Ray makes the folder that it is given accessible to every user.
+            self._init(_temp_dir=f"{self._folder}/ray")
+
+    def _join(self) -> None:
+        """Join a Ray that runs already, by its own rules: its tokens, its logs, its isolation."""
+        self._init()
+
+    def _init(self, **options: object) -> None:
+        ray.init(
+            address=self._target.address,
+            logging_level=logging.ERROR,
+            log_to_driver=False,
+            configure_logging=False,
+            job_config=OwnPaths(),
+            **self._options,
+            **options,
+        )
+
+    def leave(self, *, by_force: bool = False) -> None:
+        """Begin to shut Ray down; returns at once. by_force: kill its processes first."""
+        self._by_force = by_force
+        self._leave.set()
+
+    @classmethod
+    def abandon(cls) -> None:
+        """Kill the Ray that this process started and remove its folders; the process ends next."""
+        end_by_force()
+        for folder in tuple(cls._folders):
+            remove_folder(folder)
+
+    def lost(self) -> str:
+        """Return which server of a Ray that was started here ended, and how; "" if none did."""
+        for kind, process in self._servers.items():
+            if (status := process.poll()) is not None:
+                how = f"killed by signal {-status}" if status < 0 else f"exit status {status}"
+                return f"Ray's {kind} (process {process.pid}) ended: {how}"
+        return ""
+
+    def _end(self) -> None:
+        self.leave()
+        if RaySession._last is not None:
+            RaySession._last.join(LEAVE_S)
+
+
+class RayBorrowed:
+    """The Ray that this process has initialized before the run: used, and left up."""
+
+    def leave(self, *, by_force: bool = False) -> None:
+        """Leave Ray as it is."""
+
+    def lost(self) -> str:
+        """Return ""; the caller's Ray is watched by its heartbeats alone."""
+        return ""
+
+
+def first_line(failure: BaseException) -> str:
+    """Return the first line of an error's text that is not empty; its kind if there is none."""
+    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
+    return lines[0] if lines else type(failure).__name__

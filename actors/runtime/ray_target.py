@@ -1,0 +1,75 @@
+"""Which Ray a run uses: its own, one that this process has initialized, or one that it joins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from roadstead.config.ray import LOCAL, RayOptions, check_address
+from roadstead.protocol.errors import InputError
+
+ADDRESS = "RAY_ADDRESS"
+
+JOB_VARIABLES = (
+    ADDRESS,
+    "RAY_JOB_CONFIG_JSON_ENV_VAR",
+    "RAY_OVERRIDE_JOB_RUNTIME_ENV",
+    "RAY_RUNTIME_ENV_HOOK",
+    "RAY_NAMESPACE",
+)
+"""Variables that a Ray job inherits. A Ray that is started with them waits for the job's runtime
+environment, which its agents do not have."""
+
+TOKEN_VARIABLES = ("RAY_AUTH_TOKEN", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH")
+"""Variables that `ray.init` sets or reads for a local Ray; a cluster has other tokens, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RayTarget:
+    """The Ray of a run. address: "" for one that this process has initialized already."""
+
+    address: str
+    why: str
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the run starts and ends this Ray itself."""
+        return self.address == LOCAL
+
+
+def target_of(
+    options: RayOptions, *, is_initialized: bool, environ: Mapping[str, str]
+) -> RayTarget:
+    """Return the Ray that a run uses. InputError if RAY_ADDRESS cannot be joined."""
+    if options.address is not None:
+        return RayTarget(options.address, "ray.address")
+    if is_initialized:
+        return RayTarget("", "initialized by this process")
+    address = environ.get(ADDRESS, "")
+    if not address:
+        return RayTarget(LOCAL, "by default")
+    try:
+        return RayTarget(check_address(address), ADDRESS)
+    except ValueError as failure:
+        raise InputError(str(failure), source=ADDRESS, value=address) from failure
+
+
+@contextmanager
+def own_environment(
+    environ: MutableMapping[str, str] | None = None,
+) -> Iterator[None]:
+    """Remove the variables of a Ray job, and restore these and Ray's tokens after the block."""
+    environ = os.environ if environ is None else environ
+    before = {name: environ.get(name) for name in (*JOB_VARIABLES, *TOKEN_VARIABLES)}
+    for name in JOB_VARIABLES:
+        environ.pop(name, None)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                environ.pop(name, None)
+            else:
+                environ[name] = value

@@ -1,0 +1,56 @@
+"""Settings of Ray: which Ray a run uses, and where on a Ray cluster its processes run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from roadstead.config.part import Part, path_of
+
+Role = Literal["control", "scheduler", "worker"]
+
+LOCAL: Final = "local"
+AUTO: Final = "auto"
+
+_CLIENT, _DASHBOARD = "ray://", ("http://", "https://")
+
+
+def check_address(address: str) -> str:
+    """Return the address of a Ray. ValueError for one that a run cannot join, with the remedy."""
+    if address.startswith(_CLIENT):
+        raise ValueError(
+            "is an address of Ray Client, which a run cannot use: run the command on a node of "
+            "the cluster with HOST:PORT or auto, or submit it with `ray job submit`"
+        )
+    if address.startswith(_DASHBOARD):
+        raise ValueError(
+            "is an address of Ray's dashboard, which takes jobs (`ray job submit`): a run needs "
+            "the HOST:PORT of the head, auto, or local"
+        )
+    host, colon, port = address.rpartition(":")
+    is_given = address in (LOCAL, AUTO) or (host and colon and port.isdecimal())
+    if not is_given or "\0" in address or any(each.isspace() for each in address):
+        raise ValueError("must be local, auto, or the HOST:PORT of the head of a Ray cluster")
+    return address
+
+
+class RayOptions(Part):
+    """Which Ray a run uses. All fields but `address` apply to a Ray that the run joins."""
+
+    address: Annotated[str, AfterValidator(check_address)] | None = None
+    """`local`: a Ray of the run's own, on this machine. `auto`: the Ray that runs on this machine.
+    HOST:PORT: the head of a Ray cluster. By default the Ray that this process has initialized, else
+    the one that RAY_ADDRESS names, else `local`."""
+
+    cpus_per_process: float = Field(default=1.0, ge=0, le=1024, allow_inf_nan=False)
+    """CPUs of the Ray cluster that each process of the run reserves."""
+
+    labels: dict[Role, dict[str, str]] = Field(default={})
+    """Labels that a Ray node must have to run the processes of a role (control, scheduler,
+    worker)."""
+
+    runtime_env: Annotated[Path | None, BeforeValidator(path_of)] = None
+    """File with Ray's runtime environment for the processes of the run, as written by `roadstead
+    cluster pack`."""

@@ -1,0 +1,93 @@
+"""Lost nodes are those that refuse several connections in a row."""
+
+import socket
+
+import pytest
+
+from roadstead.actors.runtime.ray_heartbeats import (
+    HEAD_LOST_BEATS,
+    LOST_BEATS,
+    Heartbeats,
+    connected,
+)
+
+A, B, HEAD = ("10.0.0.1", 1), ("10.0.0.2", 2), ("10.0.0.1", 6379)
+
+
+class Answers:
+    """A network in which some addresses answer."""
+
+    def __init__(self, *keys):
+        self.keys = set(keys)
+
+    def __call__(self, addresses, timeout_s):
+        return self.keys & addresses.keys()
+
+
+@pytest.fixture
+def network():
+    return Answers("a", "b", "head")
+
+
+@pytest.fixture
+def heartbeats(network):
+    found = Heartbeats(HEAD, network)
+    found.watch({"a": A, "b": B})
+    return found
+
+
+def beat(heartbeats, times):
+    for _ in range(times):
+        heartbeats.beat()
+
+
+def test_a_node_is_lost_after_several_connections_that_failed(heartbeats, network):
+    beat(heartbeats, 10)
+    network.keys.discard("b")
+
+    beat(heartbeats, LOST_BEATS - 1)
+    assert heartbeats.lost == frozenset()
+    heartbeats.beat()
+    assert heartbeats.lost == {"b"}
+
+
+def test_a_node_that_answers_in_between_is_not_lost(heartbeats, network):
+    for _ in range(5):
+        network.keys.discard("b")
+        beat(heartbeats, LOST_BEATS - 1)
+        network.keys.add("b")
+        heartbeats.beat()
+
+    assert heartbeats.lost == frozenset()
+
+
+def test_a_lost_node_stays_lost(heartbeats, network):
+    network.keys.discard("b")
+    beat(heartbeats, LOST_BEATS)
+    network.keys.add("b")
+
+    beat(heartbeats, 10)
+
+    assert heartbeats.lost == {"b"}
+
+
+def test_the_head_may_be_restarted(heartbeats, network):
+    network.keys.discard("head")
+    beat(heartbeats, HEAD_LOST_BEATS - 1)
+    assert not heartbeats.is_head_lost
+    heartbeats.beat()
+    assert heartbeats.is_head_lost
+
+    network.keys.add("head")
+    heartbeats.beat()
+
+    assert not heartbeats.is_head_lost
+    assert heartbeats.lost == frozenset()
+
+
+def test_a_connection_shows_which_addresses_accept():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        addresses = {"up": server.getsockname(), "down": closed.getsockname()}
+
+        assert connected(addresses, 5.0) == {"up"}

@@ -1,0 +1,104 @@
+"""Which node of a Ray cluster each process of a run gets, and why there is none."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.actors.runtime.ray_placement import RayNode, Rules, Shortage, place
+
+NAMES = ["control", "scheduler-0", "scheduler-1", "worker-0", "worker-1"]
+
+
+def node(name, free=4.0, cpus=4.0, **labels):
+    return RayNode(f"id-{name}", name, f"10.0.0.{name[-1]}", 7000, cpus, free, labels)
+
+
+def names(placed):
+    return {process: each.name for process, each in placed.items()}
+
+
+def test_control_is_near_the_driver_and_the_others_are_spread():
+    nodes = [node("h1"), node("h2"), node("h3")]
+
+    placed = place(NAMES, nodes, Rules(near="id-h2"), {})
+
+    assert names(placed)["control"] == "h2"
+    assert {names(placed)["scheduler-0"], names(placed)["scheduler-1"]} == {"h1", "h3"}
+    assert names(placed)["worker-0"] != names(placed)["worker-1"]
+
+
+def test_control_in_three_processes_stays_on_one_node():
+    placed = place(["queue", "cache", "binder"], [node("h1", free=2.0), node("h2")], Rules(), {})
+
+    assert set(names(placed).values()) == {"h2"}
+
+
+def test_control_goes_where_the_rest_of_control_runs():
+    nodes = [node("h1"), node("h2", free=1.0)]
+
+    placed = place(["binder"], nodes, Rules(near="id-h1"), {"queue": "id-h2", "cache": "id-h2"})
+
+    assert names(placed) == {"binder": "h2"}
+
+
+def test_a_replaced_worker_avoids_the_node_of_the_other_worker():
+    nodes = [node("h1", free=3.0), node("h2", free=4.0)]
+
+    placed = place(["worker-1"], nodes, Rules(), {"worker-0": "id-h2"})
+
+    assert names(placed) == {"worker-1": "h1"}
+
+
+def test_labels_choose_the_nodes_of_a_role():
+    nodes = [node("h1"), node("h2", zone="a")]
+
+    placed = place(NAMES, nodes, Rules(cpus=0.5, labels={"scheduler": {"zone": "a"}}), {})
+
+    assert names(placed)["scheduler-0"] == names(placed)["scheduler-1"] == "h2"
+
+
+def test_a_label_that_no_node_has_is_named():
+    placed = place(["worker-0"], [node("h1")], Rules(labels={"worker": {"zone": "a"}}), {})
+
+    assert placed == Shortage("no node has the labels that the worker needs (zone=a)", 1.0)
+
+
+def test_too_few_cpus_are_counted_for_the_reader():
+    placed = place(NAMES, [node("h1", free=1.0), node("h2", free=0.5)], Rules(), {})
+
+    assert placed == Shortage(
+        "the scheduler wants 1 CPU on one node, and the most that is free is 0.5 on h2 (10.0.0.2);"
+        " in all 0.5 of 8 CPUs are free",
+        5.0,
+    )
+
+
+def test_the_binder_needs_a_node_with_the_journal():
+    rules = Rules(control_on=frozenset({"id-h2"}))
+
+    assert names(place(["control"], [node("h1"), node("h2")], rules, {})) == {"control": "h2"}
+    lost = place(["control"], [node("h1")], rules, {})
+    assert lost == Shortage("no node of the cluster that is left has the folder of the journal", 1)
+
+
+@given(
+    st.lists(st.integers(0, 16), min_size=1, max_size=6),
+    st.integers(1, 6),
+    st.integers(0, 6),
+    st.sampled_from([0.0, 0.5, 1.0, 2.0]),
+)
+def test_no_node_gets_more_than_is_free_and_no_process_is_left_out(free, schedulers, workers, cpus):
+    nodes = [node(f"h{i}", free=float(many), cpus=16.0) for i, many in enumerate(free)]
+    processes = [
+        "control",
+        *(f"scheduler-{i}" for i in range(schedulers)),
+        *(f"worker-{i}" for i in range(workers)),
+    ]
+
+    placed = place(processes, nodes, Rules(cpus), {})
+
+    if isinstance(placed, Shortage):
+        assert sum(int(many / cpus) for many in free) < len(processes)
+        return
+    assert placed.keys() == set(processes)
+    for each in nodes:
+        assert sum(cpus for on in placed.values() if on.id == each.id) <= each.free_cpus + 1e-6
