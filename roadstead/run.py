@@ -31,6 +31,7 @@ from roadstead.plugins.in_tree import in_tree_classes, in_tree_registry
 from roadstead.protocol.codec import Limits
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.concurrency import Concurrency
+from roadstead.report.ray_nodes import CheckedNode
 from roadstead.report.result import PendingPod, Placement, PreemptedPod
 
 if TYPE_CHECKING:
@@ -258,4 +259,8 @@ class Launcher(Protocol):
         profiles: bool = False,
     ) -> Benched:
         """Execute a benchmark's script and measure it. timeout_s: how long to wait for pods."""
+        ...
+
+    def check_cluster(self, settings: Settings) -> tuple[str, tuple[CheckedNode, ...]]:
+        """Check each node of a Ray cluster; return the address of its head, and the results."""
         ...

@@ -40,6 +40,7 @@ from roadstead.interruption import interrupting_by
 from roadstead.journal import JournalError
 from roadstead.kernel.apart import let_finish
 from roadstead.lab.trial import LabSetup, Trial
+from roadstead.report.ray_nodes import CheckedNode
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan, check_schedulers
 
 T = TypeVar("T")
@@ -160,6 +161,15 @@ class ActorLauncher:
         benched = _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
         mark_finished(plan)
         return benched
+
+    def check_cluster(self, settings: Settings) -> tuple[str, tuple[CheckedNode, ...]]:
+        """Check each node of a Ray cluster. RunFailedError if it cannot be joined."""
+        from roadstead.actors.runs.cluster_check import check_cluster
+
+        try:
+            return _run(check_cluster(settings))
+        except _SYMPTOMS as failure:
+            raise RunFailedError(str(failure)) from failure
 
 
 async def _with_actors(

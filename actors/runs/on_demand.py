@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from roadstead.cycle.explain import Explained, Explanation
     from roadstead.facts.pod import Pod
     from roadstead.lab.trial import LabSetup, Trial
+    from roadstead.report.ray_nodes import CheckedNode
 
 Tell = Callable[[Progress], None]
 
@@ -85,3 +86,7 @@ class OnDemandLauncher:
     ) -> Benched:
         """See `ActorLauncher`."""
         return self.actors().bench(script, plan, progress, timeout_s=timeout_s, profiles=profiles)
+
+    def check_cluster(self, settings: Settings) -> tuple[str, tuple[CheckedNode, ...]]:
+        """See `ActorLauncher`."""
+        return self.actors().check_cluster(settings)

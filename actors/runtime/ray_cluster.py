@@ -21,10 +21,8 @@ from roadstead.actors.runtime.node_probe import digest_of, probe
 from roadstead.actors.runtime.ray_heartbeats import Address
 from roadstead.actors.runtime.ray_placement import RayNode, Rules, Shortage, place
 from roadstead.actors.seam import ActorLostError, Announce, DeadlineError, clock_s
-from roadstead.config.files import read_bytes
 from roadstead.config.ray import RayOptions
-from roadstead.config.reader import read_document
-from roadstead.protocol.errors import InputError
+from roadstead.report.ray_nodes import CheckedNode
 from roadstead.version import __version__
 
 LOOK_S = 1.0
@@ -33,9 +31,6 @@ LOOK_S = 1.0
 PROBE_S = 60.0
 """Deadline of the check of one node. A node that makes a runtime environment first needs longer
 than one that only starts a process."""
-
-CLOCKS_S = 5.0
-"""Difference of clocks from which a check of a node says so; no decision depends on clocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +44,23 @@ class NodeReport:
     @property
     def has_journal(self) -> bool:
         return bool(self.found.get("has_nonce"))
+
+    def checked(self, *, has_folder: bool, now_s: float) -> CheckedNode:
+        """Return the report for users. has_folder: whether a journal was looked for."""
+        node, found = self.node, self.found
+        return CheckedNode(
+            node.name,
+            node.address,
+            node.cpus,
+            node.free_cpus,
+            dict(node.labels),
+            python=found.get("python", ""),
+            version=found.get("version", ""),
+            kernel=found.get("kernel", ""),
+            sees_journal=self.has_journal if has_folder and found else None,
+            clock_s=float(found["clock"]) - now_s if found else 0.0,
+            problem=self.problem,
+        )
 
 
 class RayCluster:
@@ -161,17 +173,6 @@ class RayCluster:
             load = f"{node.free_cpus:g} of {node.cpus:g} CPUs free before"
             parts.append(f"{', '.join(names)} on {node.name} ({node.address}, {load})")
         return f"Ray at {self.head_text}: {'; '.join(parts)}"
-
-
-def runtime_env_in(options: RayOptions) -> dict[str, object] | None:
-    """Return the runtime environment that the options name; InputError if it cannot be read."""
-    path = options.runtime_env
-    if path is None:
-        return None
-    document = read_document(read_bytes(path), source=str(path))
-    if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
-        raise InputError("must be a mapping, Ray's runtime environment", source=str(path))
-    return document
 
 
 def alive_nodes() -> list[RayNode]:

@@ -26,7 +26,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from roadstead.actors.logs import open_log
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.runtime.gc_tuning import collect_seldom
-from roadstead.actors.runtime.ray_cluster import RayCluster, runtime_env_in
+from roadstead.actors.runtime.ray_cluster import RayCluster
 from roadstead.actors.runtime.ray_heartbeats import BEAT_S, Heartbeats
 from roadstead.actors.runtime.ray_session import (
     OBJECT_STORE_BYTES,
@@ -34,6 +34,7 @@ from roadstead.actors.runtime.ray_session import (
     RayBorrowed,
     RaySession,
     first_line,
+    open_session,
 )
 from roadstead.actors.runtime.ray_target import target_of
 from roadstead.actors.seam import (
@@ -185,13 +186,7 @@ class RayRuntime:
             }
             self._ray = RaySession(target, start_s, namespace=self._namespace, **local)
             return
-        if target.address:
-            environment = runtime_env_in(options)
-            self._ray = RaySession(
-                target, start_s, namespace=self._namespace, runtime_env=environment
-            )
-        else:
-            self._ray = RayBorrowed()
+        self._ray = open_session(target, options, start_s, self._namespace)
         self._cluster = RayCluster(options, journal)
         self._heartbeats = Heartbeats(self._cluster.head)
 

@@ -14,9 +14,17 @@ from typing import ClassVar
 import ray
 
 from roadstead.actors.runtime.ray_folder import make_folder, remove_folder
+from roadstead.actors.runtime.ray_heartbeats import connected
 from roadstead.actors.runtime.ray_node import OwnPaths, end_by_force, lean_node, let_go, servers
 from roadstead.actors.runtime.ray_target import RayTarget, own_environment
 from roadstead.actors.seam import ActorLostError, late
+from roadstead.config.files import read_bytes
+from roadstead.config.ray import RayOptions
+from roadstead.config.reader import read_document
+from roadstead.protocol.errors import InputError
+
+CONNECT_S = 5.0
+"""Deadline for a first connection to the head of a cluster."""
 
 LEAVE_S = 30.0
 """Deadline for the shutdown of Ray at the end of the process."""
@@ -130,6 +138,10 @@ class RaySession:
 
     def _join(self) -> None:
         """Join a Ray that runs already, by its own rules: its tokens, its logs, its isolation."""
+        host, colon, port = self._target.address.rpartition(":")
+        # Otherwise Ray tries for two minutes, and writes its attempts on standard error.
+        if colon and not connected({"": (host, int(port))}, CONNECT_S):
+            raise ConnectionError(f"nothing accepts connections there within {CONNECT_S:g} s")
         self._init()
 
     def _init(self, **options: object) -> None:
@@ -178,6 +190,28 @@ class RayBorrowed:
     def lost(self) -> str:
         """Return ""; the caller's Ray is watched by its heartbeats alone."""
         return ""
+
+
+def open_session(
+    target: RayTarget, options: RayOptions, timeout_s: float, namespace: str
+) -> RaySession | RayBorrowed:
+    """Join the Ray of a target that is not local. Errors as for `RaySession`, InputError for a
+    runtime environment that cannot be read."""
+    if not target.address:
+        return RayBorrowed()
+    environment = runtime_env_in(options)
+    return RaySession(target, timeout_s, namespace=namespace, runtime_env=environment)
+
+
+def runtime_env_in(options: RayOptions) -> dict[str, object] | None:
+    """Return the runtime environment that the options name; InputError if it cannot be read."""
+    path = options.runtime_env
+    if path is None:
+        return None
+    document = read_document(read_bytes(path), source=str(path))
+    if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
+        raise InputError("must be a mapping, Ray's runtime environment", source=str(path))
+    return document
 
 
 def first_line(failure: BaseException) -> str:

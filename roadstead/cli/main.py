@@ -39,6 +39,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
         "stress": ("stress_command", "stress_command", "Measure the cost of conflicts."),
         "config": ("config_command", "config_command", "Print the configuration in effect."),
         "plugin": ("plugin.command", "plugin_group", "Write, test and list plugins."),
+        "cluster": ("cluster_command", "cluster_group", "Prepare and check a Ray cluster."),
     }
 )
 

@@ -95,7 +95,7 @@ _RUNTIME = click.option(
     type=click.Choice(["ray", "inline"]),
     help="ray: actors in processes of Ray (the default). inline: all in this process.",
 )
-_RAY_ADDRESS = click.option(
+ray_address_option = click.option(
     "--ray-address",
     metavar="ADDRESS",
     help="Ray to run on: HOST:PORT is the head of a Ray cluster, auto the Ray of this machine, "
@@ -225,10 +225,10 @@ _SETTINGS_OPTIONS = (
     ),
 )
 
-demo_plan_parameters = (_RUNTIME, _RAY_ADDRESS, _SEED, _LOG)
+demo_plan_parameters = (_RUNTIME, ray_address_option, _SEED, _LOG)
 plan_parameters = (
     *config_parameters,
-    *(_RUNTIME, _RAY_ADDRESS, _SHARDS, _SEED),
+    *(_RUNTIME, ray_address_option, _SHARDS, _SEED),
     *_SETTINGS_OPTIONS,
     _LOG,
 )

@@ -1,0 +1,158 @@
+"""A runtime environment of Ray with this Roadstead: a wheel, and the packages that it needs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+import roadstead
+from roadstead.protocol.errors import InputError
+from roadstead.version import __version__
+
+NAME: Final = "roadstead"
+WHEEL: Final = f"{NAME}-{__version__}-py3-none-any.whl"
+DIST_INFO: Final = f"{NAME}-{__version__}.dist-info"
+
+SHIPPED: Final = (".py", ".yaml", ".typed")
+"""Endings of the package's files."""
+
+ON_NODES: Final = frozenset({"ray"})
+"""Packages that the nodes of a Ray cluster have: a second Ray would break the first."""
+
+EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+"""Time of all files in the wheel, so that the same files give the same bytes."""
+
+_REQUIREMENT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The files that were written. packages: NAME==VERSION, without Ray."""
+
+    environment: Path
+    wheel: Path
+    modules: int
+    size_bytes: int
+    packages: tuple[str, ...]
+
+
+def pack(
+    output: Path,
+    *,
+    plugin_files: Sequence[Path] = (),
+    with_packages: bool = True,
+    is_replaced: bool = False,
+) -> Packed:
+    """Write the runtime environment to `output`, and the wheel into the same folder.
+
+    plugin_files: modules of users, which become top-level modules. InputError if a file exists and
+    is not to be replaced, or cannot be read or written.
+    """
+    wheel = output.resolve().parent / WHEEL
+    for path in (output, wheel):
+        if path.exists() and not is_replaced:
+            raise InputError("exists already: use --force to replace it", source=str(path))
+    packages = tuple(pinned(NAME)) if with_packages else ()
+    files = dict(_package_files()) | dict(_plugin_files(plugin_files))
+    environment: dict[str, object] = {"py_modules": [str(wheel)]}
+    if packages:
+        environment["pip"] = {"packages": list(packages), "pip_check": False}
+    try:
+        wheel.parent.mkdir(parents=True, exist_ok=True)
+        _write_wheel(wheel, files)
+        output.write_text(yaml.safe_dump(environment, sort_keys=False))
+    except OSError as failure:
+        raise InputError(
+            f"cannot be written: {failure.strerror}", source=str(failure.filename or output)
+        ) from failure
+    return Packed(output, wheel, len(files), wheel.stat().st_size, packages)
+
+
+def pinned(name: str) -> Iterator[str]:
+    """Yield NAME==VERSION of the packages that a package needs here, those they need included.
+
+    Requirements of extras, and packages that are not installed (for other systems), are left out.
+    """
+    seen, queue = {name, *ON_NODES}, [name]
+    found: dict[str, str] = {}
+    while queue:
+        try:
+            requirements = distribution(queue.pop()).requires or []
+        except PackageNotFoundError:
+            continue
+        for requirement in requirements:
+            match = _REQUIREMENT.match(requirement)
+            if match is None or "extra ==" in requirement:
+                continue
+            needed = re.sub(r"[-_.]+", "-", match[0]).lower()
+            if needed in seen:
+                continue
+            seen.add(needed)
+            queue.append(needed)
+            try:
+                found[needed] = distribution(needed).version
+            except PackageNotFoundError:
+                continue
+    for each in sorted(found):
+        yield f"{each}=={found[each]}"
+
+
+def _package_files() -> Iterator[tuple[str, bytes]]:
+    """Yield path in the wheel and contents of the package's files, links followed."""
+    folder = Path(str(roadstead.__file__)).parent
+    for here, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = sorted(each for each in folders if each != "__pycache__")
+        for name in sorted(names):
+            if name.endswith(SHIPPED):
+                path = Path(here, name)
+                inside = Path(NAME) / path.relative_to(folder)
+                yield inside.as_posix(), path.read_bytes()
+
+
+def _plugin_files(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
+    for path in paths:
+        if path.suffix != ".py" or not path.stem.isidentifier() or path.stem == NAME:
+            rule = "must be a Python module (NAME.py) with a name of its own"
+            raise InputError(rule, source="--plugin-file", value=str(path))
+        try:
+            yield path.name, path.read_bytes()
+        except OSError as failure:
+            raise InputError(f"cannot be read: {failure.strerror}", source=str(path)) from failure
+
+
+def _write_wheel(path: Path, files: dict[str, bytes]) -> None:
+    """Write a wheel (PEP 427) with these files; the metadata says what the package needs."""
+    metadata = distribution(NAME).read_text("METADATA") or (
+        f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {__version__}\n"
+    )
+    scripts = distribution(NAME).read_text("entry_points.txt") or ""
+    about = "Wheel-Version: 1.0\nGenerator: roadstead\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    everything = {
+        **files,
+        f"{DIST_INFO}/METADATA": metadata.encode(),
+        f"{DIST_INFO}/WHEEL": about.encode(),
+        f"{DIST_INFO}/entry_points.txt": scripts.encode(),
+    }
+    records = [f"{name},{_digest(data)},{len(data)}\n" for name, data in everything.items()]
+    everything[f"{DIST_INFO}/RECORD"] = "".join([*records, f"{DIST_INFO}/RECORD,,\n"]).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in everything.items():
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, data)
+
+
+def _digest(data: bytes) -> str:
+    text = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    return f"sha256={text}"
