@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.transitions import Event, Moved, State, Subject, TransitionTable
+from roadstead.transitions import Event, Moved, State, Stateful, TransitionTable
 
-RecordT = TypeVar("RecordT", bound=Subject[Any])
+RecordT = TypeVar("RecordT", bound=Stateful[Any])
 Value = TypeVar("Value")
 
 

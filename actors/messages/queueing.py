@@ -81,7 +81,7 @@ class LeaseReport:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueState:
+class QueueStatus:
     """Queue → client: number of pods in each part of the queue."""
 
     active: int
@@ -104,5 +104,5 @@ SUBMIT = method("submit", PodBatch, Submitted)
 LEASE = method("lease", LeaseAsk, Leased)
 RENEW = method("renew", Renew, Renewed)
 REPORT = method("report", LeaseReport, Nothing)
-QUEUE_STATE = method("queue_state", Nothing, QueueState)
+QUEUE_STATE = method("queue_state", Nothing, QueueStatus)
 PENDING = method("pending", PageAsk, PendingPage)

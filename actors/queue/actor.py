@@ -15,7 +15,7 @@ from roadstead.actors.messages import (
     PageAsk,
     PendingPage,
     PodBatch,
-    QueueState,
+    QueueStatus,
     Renew,
     Renewed,
     Submitted,
@@ -183,9 +183,9 @@ class QueueActor:
         self._wake()
         return NOTHING
 
-    async def queue_state(self, _: Nothing) -> QueueState:
+    async def queue_state(self, _: Nothing) -> QueueStatus:
         counts = self.core.counts()
-        return QueueState(
+        return QueueStatus(
             active=counts.active,
             backoff=counts.backoff,
             unschedulable=counts.unschedulable,

@@ -23,14 +23,14 @@ from roadstead.binder.pods import (
     Acknowledge,
     AppendJournal,
     BinderHaltedError,
+    BinderRecord,
     BinderSettings,
+    BinderState,
     BindRequest,
     Bound,
     Decision,
     Effect,
     KeyedPod,
-    PodRecord,
-    PodState,
     Released,
 )
 from roadstead.binder.verification import Verifier
@@ -132,7 +132,7 @@ class Binder:
         pending = [(uid, key, unnominated(facts)) for uid, key, facts in news]
         self._perform_durably(self.core.add_pods(pending, revision))
 
-    def update_pods(self, pods: Sequence[KeyedPod], revision: int = 0) -> list[PodRecord]:
+    def update_pods(self, pods: Sequence[KeyedPod], revision: int = 0) -> list[BinderRecord]:
         """Update the facts of pods, bound or not; return the updated records of known pods.
 
         Deleted pods stay deleted. The caller must not change the records.
@@ -152,7 +152,7 @@ class Binder:
 
         Pods that were added again after this revision are kept.
         """
-        known = [uid for uid in uids if self._state(uid) is not PodState.UNKNOWN]
+        known = [uid for uid in uids if self._state(uid) is not BinderState.UNKNOWN]
         news = [uid for uid in known if self.pods_known.goes(uid, revision)]
         self._perform_durably(self.core.delete(news, revision))
         return self._gone(known)
@@ -182,7 +182,7 @@ class Binder:
 
         Pods whose scheduler has not requested the bind yet can never be bound.
         """
-        known = [uid for uid in uids if self._state(uid) is not PodState.UNKNOWN]
+        known = [uid for uid in uids if self._state(uid) is not BinderState.UNKNOWN]
         self._perform_durably(self.core.evict(known, dict(zip(uids, preemptors, strict=True))))
         return self._gone(known)
 
@@ -301,18 +301,18 @@ class Binder:
 
     # Pods.
 
-    def _state(self, uid: str) -> PodState:
+    def _state(self, uid: str) -> BinderState:
         return self.core.standing(uid)[0]
 
     def _node_of(self, uid: str) -> str | None:
         state, node_name = self.core.standing(uid)
-        return "" if state is PodState.PENDING else node_name
+        return "" if state is BinderState.PENDING else node_name
 
     def _gone(self, uids: Iterable[str]) -> list[KeyedPod]:
-        away = (uid for uid in uids if self._state(uid) is PodState.DELETED)
+        away = (uid for uid in uids if self._state(uid) is BinderState.DELETED)
         return [(uid, *self.core.pod(uid)) for uid in away]
 
     def _facts_of(self, uid: str, key: str) -> PodFacts:
-        if self._state(uid) is PodState.UNKNOWN:
+        if self._state(uid) is BinderState.UNKNOWN:
             return PodFacts(namespace=key.partition("/")[0])
         return self.core.pod(uid)[1]

@@ -9,13 +9,13 @@ from roadstead.binder.pods import (
     HERE,
     TABLE,
     AppendJournal,
+    BinderEvent,
     BinderHaltedError,
+    BinderRecord,
     BinderSettings,
+    BinderState,
     Effect,
     Halted,
-    PodEvent,
-    PodRecord,
-    PodState,
 )
 from roadstead.binder.rows import RowVersions
 from roadstead.facts.node import NodeFacts
@@ -37,8 +37,8 @@ class BinderStore:
         self, store: NodeStore, settings: BinderSettings, next_lsn: int, *, tells_all: bool
     ) -> None:
         self.settings = settings
-        self.pods: PodStore[PodRecord, PodState, PodEvent] = PodStore(
-            TABLE, PodState.UNKNOWN, HERE, {PodState.DELETED}, settings.max_gone_remembered
+        self.pods: PodStore[BinderRecord, BinderState, BinderEvent] = PodStore(
+            TABLE, BinderState.UNKNOWN, HERE, {BinderState.DELETED}, settings.max_gone_remembered
         )
         self.placements = Placements(store)
         self.rows = RowVersions()
@@ -58,22 +58,22 @@ class BinderStore:
             raise KeyError(uid)
         return record.key, record.facts
 
-    def standing(self, uid: str) -> tuple[PodState, str | None]:
+    def standing(self, uid: str) -> tuple[BinderState, str | None]:
         """Return a pod's state and node, for callers that need the outcome of a bind.
 
         TENTATIVE is not final: ask again after the flush.
         """
         record = self.pods.find(uid)
         if record is None:
-            return PodState.UNKNOWN, None
+            return BinderState.UNKNOWN, None
         return record.state, record.node_name if record.state in COUNTED else None
 
     def is_bound_by(self, uid: str, token: str) -> bool:
         """Whether a pod is bound, and by the request of this token."""
         record = self.pods.here.get(uid)
-        return record is not None and record.state is PodState.BOUND and record.token == token
+        return record is not None and record.state is BinderState.BOUND and record.token == token
 
-    def records(self, uids: Iterable[str]) -> list[PodRecord]:
+    def records(self, uids: Iterable[str]) -> list[BinderRecord]:
         """Return the records of those pods that are pending or bound; not to be changed."""
         here = self.pods.here
         return [here[uid] for uid in uids if uid in here]

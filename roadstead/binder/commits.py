@@ -16,16 +16,16 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from roadstead.binder.all_or_nothing import Missing, Refusal, refused_groups
+from roadstead.binder.all_or_nothing import BindRefusal, Missing, refused_groups
 from roadstead.binder.binder_store import BinderStore, to_journal
 from roadstead.binder.pods import (
     Acknowledge,
+    BinderEvent,
+    BinderRecord,
     BinderSettings,
+    BinderState,
     BindRequest,
     Effect,
-    PodEvent,
-    PodRecord,
-    PodState,
     RejectCause,
     Rejected,
     Verify,
@@ -39,9 +39,9 @@ from roadstead.protocol.status import SUCCESS, unschedulable
 from roadstead.transitions import History
 
 _NOT_PENDING = {
-    PodState.TENTATIVE: RejectCause.ALREADY_BOUND,
-    PodState.BOUND: RejectCause.ALREADY_BOUND,
-    PodState.DELETED: RejectCause.DELETED,
+    BinderState.TENTATIVE: RejectCause.ALREADY_BOUND,
+    BinderState.BOUND: RejectCause.ALREADY_BOUND,
+    BinderState.DELETED: RejectCause.DELETED,
 }
 
 _BIND = RecordKind.BIND
@@ -147,7 +147,7 @@ class Commits(BinderStore):
     def _bind_pending(
         self,
         requests: Sequence[BindRequest],
-        records: Sequence[PodRecord],
+        records: Sequence[BinderRecord],
         histories: dict[str, History],
     ) -> list[Effect]:
         """Decide requests of pending pods as one after another; runs that pass are one step.
@@ -193,19 +193,19 @@ class Commits(BinderStore):
             if record and record.token == request.token and record.node_name != request.node_name:
                 raise conflict(request, f"{record.key} on {record.node_name}")
 
-    def _all_pending(self, requests: Sequence[BindRequest]) -> list[PodRecord] | None:
+    def _all_pending(self, requests: Sequence[BindRequest]) -> list[BinderRecord] | None:
         """Return the pods' records if only the filters could refuse a request; else None."""
         if self.halted is not None or self.settings.checks_versions:
             return None
         if len(self._unflushed) + len(requests) > self.settings.max_unflushed:
             return None
         known, epochs = self.pods.here, self._epochs
-        found: list[PodRecord] = []
+        found: list[BinderRecord] = []
         # Facts in a message are copies, one per class: each pair is compared only once.
         same: set[tuple[int, int]] = set()
         for request in requests:
             record = known.get(request.uid)
-            if record is None or record.state is not PodState.PENDING:
+            if record is None or record.state is not BinderState.PENDING:
                 return None
             facts, told = record.facts, request.facts
             if told is not facts and (id(told), id(facts)) not in same:
@@ -233,7 +233,7 @@ class Commits(BinderStore):
     def _accept_all(
         self,
         requests: Sequence[BindRequest],
-        records: Sequence[PodRecord],
+        records: Sequence[BinderRecord],
         histories: dict[str, History],
     ) -> list[JournalRecord]:
         """Accept requests as `_accept` would one after another."""
@@ -249,7 +249,7 @@ class Commits(BinderStore):
     def _accepted(
         self,
         requests: Sequence[BindRequest],
-        records: Sequence[PodRecord],
+        records: Sequence[BinderRecord],
         names: Sequence[str],
         version: int,
         histories: dict[str, History],
@@ -257,7 +257,7 @@ class Commits(BinderStore):
         """Update the records of placed pods; return journal records. version: before these pods."""
         journal, lsn = [], self.last_lsn
         histories.update((each.uid, each.history) for each in records)
-        self.pods.go_all(records, PodEvent.ACCEPT)
+        self.pods.go_all(records, BinderEvent.ACCEPT)
         for request, record, node_name in zip(requests, records, names, strict=True):
             version, lsn = version + 1, lsn + 1
             token, _, _, _, _, owner, epoch, _, _ = request
@@ -283,12 +283,12 @@ class Commits(BinderStore):
         self.last_lsn = lsn
         return journal
 
-    def _refused_groups(self, requests: Sequence[BindRequest]) -> dict[str, Refusal]:
+    def _refused_groups(self, requests: Sequence[BindRequest]) -> dict[str, BindRefusal]:
         """Return refusals of gangs of which too few pods fit, and of transactions not all fit."""
         if all(r.facts.pod_group is None and not r.transaction for r in requests):
             return {}
 
-        def forbids(request: BindRequest, placed: int) -> Refusal | None:
+        def forbids(request: BindRequest, placed: int) -> BindRefusal | None:
             if len(self._unflushed) + placed >= self.settings.max_unflushed:
                 return RejectCause.BUSY, SUCCESS
             return self._forbidding(request, self.pods.here.get(request.uid), self._fits)
@@ -305,7 +305,7 @@ class Commits(BinderStore):
         return is_bound or self._tokens.get(request) is not None
 
     def _bind_one(
-        self, request: BindRequest, refusal: Refusal | None, histories: dict[str, History]
+        self, request: BindRequest, refusal: BindRefusal | None, histories: dict[str, History]
     ) -> Acknowledge | JournalRecord | None:
         known = self._tokens.get(request)
         if known is not None:
@@ -330,8 +330,8 @@ class Commits(BinderStore):
         return Acknowledge(request.token, request.owner, rejected)
 
     def _forbidding(
-        self, request: BindRequest, record: PodRecord | None, verify: Verify
-    ) -> Refusal | None:
+        self, request: BindRequest, record: BinderRecord | None, verify: Verify
+    ) -> BindRefusal | None:
         """Return the first reason that forbids this commit, in a fixed order; None if allowed."""
         if self.halted is not None:
             return RejectCause.HALTED, SUCCESS
@@ -340,7 +340,7 @@ class Commits(BinderStore):
         if request.token in self._voided:
             # The binder has answered that this attempt is not committed, and that is final (I6).
             return RejectCause.EXPIRED, SUCCESS
-        if record is None or record.state is not PodState.PENDING:
+        if record is None or record.state is not BinderState.PENDING:
             state = self.pods.state_of(request.uid)
             return _NOT_PENDING.get(state, RejectCause.UNKNOWN_POD), SUCCESS
         if request.epoch < self._epochs.get(request.owner, request.epoch):
@@ -364,7 +364,7 @@ class Commits(BinderStore):
         return self.rows.missed(request.node_name, request.owner, request.read_version)
 
     def _accept(
-        self, request: BindRequest, record: PodRecord, histories: dict[str, History]
+        self, request: BindRequest, record: BinderRecord, histories: dict[str, History]
     ) -> JournalRecord:
         self.placements.place(record.uid, request.node_name, record.facts)
         names = (request.node_name,)

@@ -13,13 +13,13 @@ from roadstead.binder.pods import (
     COUNTED,
     TABLE,
     Acknowledge,
+    BinderEvent,
+    BinderRecord,
+    BinderState,
     Bound,
     Effect,
     Halted,
     KeyedPod,
-    PodEvent,
-    PodRecord,
-    PodState,
     Released,
 )
 from roadstead.binder.validation import check_invariants
@@ -59,8 +59,8 @@ class BinderCore(Commits):
         durable = []
         while self._unflushed and self._unflushed[0][0] <= lsn:
             durable.append(self._unflushed.popleft())
-        tentative = [each for _, each, _ in durable if each.state is PodState.TENTATIVE]
-        self.pods.go_all(tentative, PodEvent.FLUSH)
+        tentative = [each for _, each, _ in durable if each.state is BinderState.TENTATIVE]
+        self.pods.go_all(tentative, BinderEvent.FLUSH)
         for _, record, what in durable:
             if isinstance(what, str):
                 bound = Bound(record.uid, record.node_name, record.lsn, record.version)
@@ -85,18 +85,18 @@ class BinderCore(Commits):
         the binder. revision: for the journal, which stores it as epoch.
         """
         self._check_running()
-        fresh: dict[str, PodRecord] = {}
-        updated: dict[str, tuple[PodRecord, PodFacts]] = {}
+        fresh: dict[str, BinderRecord] = {}
+        updated: dict[str, tuple[BinderRecord, PodFacts]] = {}
         for uid, key, facts in pods:
             known = self.pods.here.get(uid)
             if known is None:
                 if uid not in fresh:
-                    fresh[uid] = PodRecord(uid, key, facts)
-            elif known.state is PodState.PENDING and known.facts != facts:
+                    fresh[uid] = BinderRecord(uid, key, facts)
+            elif known.state is BinderState.PENDING and known.facts != facts:
                 updated[uid] = known, facts
         records = list(fresh.values())
         self.pods.continue_stories(records)
-        self.pods.go_all(records, PodEvent.ADD)
+        self.pods.go_all(records, BinderEvent.ADD)
         numbered = self._number_all(records, RecordKind.ADD, revision) if self._tells_all else []
         return to_journal([*numbered, *self._updated(list(updated.values()), revision)])
 
@@ -112,7 +112,7 @@ class BinderCore(Commits):
             bound_on = self.placements.node_of(uid) or nodes.setdefault(uid, node_name)
             if bound_on != node_name:
                 why = f"it is on {bound_on}, not on {node_name}"
-                raise self.pods.illegal(uid, PodEvent.MOVE, why)
+                raise self.pods.illegal(uid, BinderEvent.MOVE, why)
         journal = [self._load_one(*pod) for pod in pods if self.placements.node_of(pod[0]) is None]
         return to_journal(journal)
 
@@ -124,17 +124,17 @@ class BinderCore(Commits):
         deleted pods.
         """
         self._check_running()
-        told = [(self._known(uid, PodEvent.UPDATE), facts) for uid, facts in pods]
+        told = [(self._known(uid, BinderEvent.UPDATE), facts) for uid, facts in pods]
         return to_journal(self._updated([e for e in told if e[0].facts != e[1]], revision))
 
     def _updated(
-        self, news: Sequence[tuple[PodRecord, PodFacts]], revision: int
+        self, news: Sequence[tuple[BinderRecord, PodFacts]], revision: int
     ) -> list[JournalRecord]:
         """Update pods and return their records.
 
         A bound pod always gets one, because every journal has its bind or load.
         """
-        self.pods.go_all([record for record, _ in news], PodEvent.UPDATE)
+        self.pods.go_all([record for record, _ in news], BinderEvent.UPDATE)
         journal: list[JournalRecord] = []
         for record, facts in news:
             record.facts = facts
@@ -154,7 +154,7 @@ class BinderCore(Commits):
 
         Raises IllegalTransitionError, with nothing changed, for a pod that was never added.
         """
-        return self._release(uids, PodEvent.DELETE, RecordKind.DELETE, revision=revision)
+        return self._release(uids, BinderEvent.DELETE, RecordKind.DELETE, revision=revision)
 
     def evict(
         self, uids: Iterable[str], preemptors: Mapping[str, str] = NO_PREEMPTORS
@@ -163,11 +163,11 @@ class BinderCore(Commits):
 
         preemptors: by the victim's UID.
         """
-        return self._release(uids, PodEvent.EVICT, RecordKind.EVICT, preemptors)
+        return self._release(uids, BinderEvent.EVICT, RecordKind.EVICT, preemptors)
 
     def unbind(self, uid: str) -> None:
         """Always raises IllegalTransitionError: a bound pod is never unbound, only deleted (I3)."""
-        raise self.pods.illegal(uid, PodEvent.UNBIND, "a pod is bound at most once")
+        raise self.pods.illegal(uid, BinderEvent.UNBIND, "a pod is bound at most once")
 
     def void(self, tokens: Iterable[str]) -> list[Effect]:
         """Refuse every later commit under these tokens; final once flushed (I6)."""
@@ -205,7 +205,7 @@ class BinderCore(Commits):
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
         check_invariants(self)
 
-    def _known(self, uid: str, event: PodEvent) -> PodRecord:
+    def _known(self, uid: str, event: BinderEvent) -> BinderRecord:
         """Return the pod's record; raise IllegalTransitionError if `event` is not allowed."""
         record = self.pods.known(uid, event, "never added")
         TABLE.follow(uid, record.state, event, record.history)
@@ -214,9 +214,9 @@ class BinderCore(Commits):
     def _load_one(self, uid: str, key: str, facts: PodFacts, node_name: str) -> JournalRecord:
         record = self.pods.here.get(uid)
         if record is None:
-            record = PodRecord(uid, key, facts)
+            record = BinderRecord(uid, key, facts)
             self.pods.continue_stories((record,))
-        self.pods.go(record, PodEvent.LOAD)
+        self.pods.go(record, BinderEvent.LOAD)
         record.node_name, record.facts = node_name, facts
         self.placements.place(uid, node_name, facts)
         entry = self._number(record, RecordKind.LOAD)
@@ -227,7 +227,7 @@ class BinderCore(Commits):
     def _release(
         self,
         uids: Iterable[str],
-        event: PodEvent,
+        event: BinderEvent,
         kind: RecordKind,
         preemptors: Mapping[str, str] = NO_PREEMPTORS,
         revision: int = 0,
@@ -236,7 +236,7 @@ class BinderCore(Commits):
         records = [self._known(uid, event) for uid in dict.fromkeys(uids)]
         journal: list[JournalRecord] = []
         for record in records:
-            if record.state is PodState.DELETED:
+            if record.state is BinderState.DELETED:
                 continue
             was_counted = record.state in COUNTED
             if was_counted:
@@ -253,12 +253,12 @@ class BinderCore(Commits):
         return to_journal(journal)
 
     def _number_all(
-        self, records: Iterable[PodRecord], kind: RecordKind, revision: int
+        self, records: Iterable[BinderRecord], kind: RecordKind, revision: int
     ) -> list[JournalRecord]:
         numbered = [self._number(record, kind) for record in records]
         return [each._replace(epoch=revision) for each in numbered] if revision else numbered
 
-    def _number(self, record: PodRecord, kind: RecordKind) -> JournalRecord:
+    def _number(self, record: BinderRecord, kind: RecordKind) -> JournalRecord:
         self.last_lsn += 1
         of_pod = (self.last_lsn, kind, record.uid, record.key, record.node_name)
         tells_facts = kind in (RecordKind.LOAD, RecordKind.ADD)

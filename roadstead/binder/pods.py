@@ -14,7 +14,7 @@ from roadstead.protocol.status import SUCCESS, Status
 from roadstead.transitions import History, TransitionTable
 
 
-class PodState(StrEnum):
+class BinderState(StrEnum):
     """States of a pod at the binder; TENTATIVE and BOUND pods are counted on their nodes.
 
     TENTATIVE: accepted, its record not flushed yet.
@@ -27,7 +27,7 @@ class PodState(StrEnum):
     DELETED = "deleted"
 
 
-class PodEvent(StrEnum):
+class BinderEvent(StrEnum):
     """Events of a pod; UNBIND and MOVE exist only to be refused: no state allows them (I3)."""
 
     ADD = "add"
@@ -41,9 +41,9 @@ class PodEvent(StrEnum):
     MOVE = "move"
 
 
-_S, _E = PodState, PodEvent
+_S, _E = BinderState, BinderEvent
 
-TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
+TABLE: TransitionTable[BinderState, BinderEvent] = TransitionTable(
     "binder",
     {
         (_S.UNKNOWN, _E.ADD): _S.PENDING,
@@ -228,7 +228,7 @@ class BinderSettings:
 
 
 @dataclass(slots=True, eq=False)
-class PodRecord:
+class BinderRecord:
     """The binder's record of a pod.
 
     node_name, token, owner, epoch, lsn and version are written once, by accept or load.
@@ -237,7 +237,7 @@ class PodRecord:
     uid: str
     key: str
     facts: PodFacts
-    state: PodState = PodState.UNKNOWN
+    state: BinderState = BinderState.UNKNOWN
     node_name: str = ""
     token: str = ""
     owner: str = ""

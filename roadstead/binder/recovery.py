@@ -24,9 +24,9 @@ from roadstead.binder.outcomes import GonePod
 from roadstead.binder.pods import (
     COUNTED,
     HERE,
+    BinderEvent,
+    BinderRecord,
     BindRequest,
-    PodEvent,
-    PodRecord,
 )
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
@@ -158,7 +158,7 @@ def _gone_pods(core: BinderCore, beside: Beside) -> Iterator[JournalRecord]:
         yield JournalRecord(0, kind, *who, owner=pod.preemptor, epoch=revision)
 
 
-def _standing_pod(core: BinderCore, pod: PodRecord, revision: int) -> Iterator[JournalRecord]:
+def _standing_pod(core: BinderCore, pod: BinderRecord, revision: int) -> Iterator[JournalRecord]:
     who = (pod.uid, pod.key, pod.node_name)
     if pod.state not in COUNTED:
         yield JournalRecord(pod.lsn, RecordKind.ADD, *who, epoch=revision, facts=pod.facts)
@@ -235,11 +235,11 @@ class _Replay:
             self._update(updated, run)
             places = {place for place, _ in updated}
             pods = [pod for place, pod in enumerate(pods) if place not in places]
-        self._core.pods.go_all(pods, PodEvent.ADD)
+        self._core.pods.go_all(pods, BinderEvent.ADD)
 
-    def _update(self, updated: Sequence[tuple[int, PodRecord]], run: RecordColumns) -> None:
+    def _update(self, updated: Sequence[tuple[int, BinderRecord]], run: RecordColumns) -> None:
         core, facts = self._core, _told(run.facts)
-        core.pods.go_all([pod for _, pod in updated], PodEvent.UPDATE)
+        core.pods.go_all([pod for _, pod in updated], BinderEvent.UPDATE)
         for place, pod in updated:
             pod.facts = facts[place]
             if pod.state in COUNTED:
@@ -252,11 +252,11 @@ class _Replay:
         """Apply binds or loads."""
         core = self._core
         pods, come = self._pods(run)
-        events = [PodEvent.LOAD]
+        events = [BinderEvent.LOAD]
         if run.kinds[0] is RecordKind.BIND:
             # Some journals have no records of accepted pods.
-            core.pods.go_all(come, PodEvent.ADD)
-            events = [PodEvent.ACCEPT, PodEvent.FLUSH]
+            core.pods.go_all(come, BinderEvent.ADD)
+            events = [BinderEvent.ACCEPT, BinderEvent.FLUSH]
         core.pods.go_all(pods, *events)
         # The binder's own objects are stored, not the equal copies in the records.
         uids, facts, before = [pod.uid for pod in pods], _told(run.facts), core.version
@@ -281,11 +281,11 @@ class _Replay:
         away = placements.store.missing(nodes)
         return list(accumulate((name not in away for name in nodes), initial=before))[1:]
 
-    def _pods(self, run: RecordColumns) -> tuple[list[PodRecord], list[PodRecord]]:
+    def _pods(self, run: RecordColumns) -> tuple[list[BinderRecord], list[BinderRecord]]:
         """Return the binder's records of a run's pods, and those of them that are new."""
         known = list(map(self._core.pods.here.get, run.uids))
         columns = zip(known, run.uids, run.keys, _told(run.facts), strict=True)
-        pods = come = [pod or PodRecord(uid, key, facts) for pod, uid, key, facts in columns]
+        pods = come = [pod or BinderRecord(uid, key, facts) for pod, uid, key, facts in columns]
         if any(known):
             come = [pod for pod, before in zip(pods, known, strict=True) if before is None]
         self._core.pods.continue_stories(come)
@@ -307,14 +307,14 @@ class _Replay:
     def _release(self, run: RecordColumns) -> None:
         core = self._core
         for record in run:
-            event = PodEvent.EVICT if record.kind is RecordKind.EVICT else PodEvent.DELETE
+            event = BinderEvent.EVICT if record.kind is RecordKind.EVICT else BinderEvent.DELETE
             pod = core.pods.find(record.uid)
             if pod is None:
                 # A snapshot has the names of removed pods, not their facts.
                 namespace, _, _ = record.key.partition("/")
-                pod = PodRecord(record.uid, record.key, record.facts or PodFacts(namespace))
-                core.pods.go(pod, PodEvent.ADD)
-                event = PodEvent.DELETE
+                pod = BinderRecord(record.uid, record.key, record.facts or PodFacts(namespace))
+                core.pods.go(pod, BinderEvent.ADD)
+                event = BinderEvent.DELETE
             if pod.state in COUNTED:
                 core.placements.lift(pod.uid)
                 self._bound.pop(pod.uid, None)

@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from roadstead.binder.pods import BindRequest, PodRecord, PodState, Released
+from roadstead.binder.pods import BinderRecord, BinderState, BindRequest, Released
 from roadstead.binder.rows import RowVersions
 from roadstead.binder.tokens import TokenMemory
 from roadstead.placements import Placements
 from roadstead.transitions import History
 
-Unflushed = deque[tuple[int, PodRecord, str | Released | None]]
+Unflushed = deque[tuple[int, BinderRecord, str | Released | None]]
 _Row = tuple[int, str, int]
 
 
@@ -40,7 +40,7 @@ class BatchStart:
     def forget_accepted(
         self,
         requests: Iterable[BindRequest],
-        records: Mapping[str, PodRecord],
+        records: Mapping[str, BinderRecord],
         placements: Placements,
     ) -> None:
         """Reset the pods that the batch accepted or placed to PENDING, on no node."""
@@ -50,10 +50,10 @@ class BatchStart:
                 continue
             history = self.histories.get(uid)
             if history is not None:
-                record.state, record.history = PodState.PENDING, history
+                record.state, record.history = BinderState.PENDING, history
                 record.node_name = record.token = record.owner = ""
                 record.epoch = record.lsn = record.version = 0
-            if record.state is PodState.PENDING and placements.node_of(uid) is not None:
+            if record.state is BinderState.PENDING and placements.node_of(uid) is not None:
                 placements.lift(uid)
         placements.version = self.version
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from roadstead.cache.attempt_ends import AttemptEnds
 from roadstead.cache.changes import Changes
-from roadstead.cache.pods import AskBinder, Assumption, BinderAnswer, Placement, PodState
+from roadstead.cache.pods import AskBinder, Assumption, BinderAnswer, CacheState, PodOnNode
 from roadstead.cache.row_versions import RowVersion
 from roadstead.cache.state import ClusterState
 from roadstead.facts.node import NodeFacts
@@ -105,7 +105,7 @@ class SchedulerCache:
     ) -> None:
         """Count pods that run on nodes. started_s: start times by UID (seconds since 1970)."""
         placements = [
-            Placement(identity.uid, identity.key, unnominated(facts), node)
+            PodOnNode(identity.uid, identity.key, unnominated(facts), node)
             for (identity, facts), node in zip(pods, nodes, strict=True)
             if self.state.pods_known.comes(identity.uid, revision)
         ]
@@ -193,7 +193,7 @@ class SchedulerCache:
         # A pod that was evicted before its confirmation is not counted again.
         self._core.confirm_assumed(confirm)
         for uid in confirm:
-            self._volumes.ledger.confirm(uid)
+            self._volumes.assumed_claims.confirm(uid)
         # Skip versions of removed nodes: they must be sent if the node is added again.
         here = (each for each in rows if each[0] in self._core.placements.nodes)
         self._changes.send_versions(self.state.versions.take(here))
@@ -210,7 +210,7 @@ class SchedulerCache:
 
         preempts: for each pod, whether there are victims. gone: UIDs of the evicted victims.
         """
-        here = [uid for uid in gone if self._core.state_of(uid) is not PodState.INITIAL]
+        here = [uid for uid in gone if self._core.state_of(uid) is not CacheState.INITIAL]
         deltas = self._core.remove_pods(here)
         for (identity, facts), node, makes_room in zip(pods, nodes, preempts, strict=True):
             if self.state.pods_known.is_gone(identity.uid):

@@ -98,7 +98,7 @@ def _checked(journal: Path, output: Path | None) -> _Found:
         for group in reader.groups():
             bound.take(group)
             for record in group:
-                checker.take(record)
+                checker.apply(record)
     except JournalError as unreadable:
         raise InputError(str(unreadable)) from unreadable
     result = checker.finish()

@@ -21,7 +21,7 @@ from roadstead.journal.frames import MAX_FRAME_RECORDS, FrameKind
 from roadstead.journal.headers import (
     NEW_SEGMENT,
     NEW_SNAPSHOT,
-    find,
+    find_files,
     segment_name,
     snapshot_name,
 )
@@ -224,7 +224,7 @@ class FileJournal:
         self._disk.rename(NEW_SNAPSHOT, snapshot_name(self.last_lsn))
 
     def _remove_old(self) -> None:
-        found = find(self._disk)
+        found = find_files(self._disk)
         keep = {found.snapshot, *(name for name, _ in found.segments)}
         for name in self._disk.names():
             if name.endswith((".segment", ".snapshot")) and name not in keep:

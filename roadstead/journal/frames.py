@@ -121,7 +121,7 @@ class _Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FramePosition:
     """A frame's position in a journal. segment: see `Header`. before: the digest up to it.
 
     durable_bytes: how much of the file had been flushed.
@@ -145,7 +145,7 @@ class Frame:
     first_lsn: int
     count: int
     body: memoryview
-    place: Place | None = None
+    place: FramePosition | None = None
     after: int = 0
     durable_lsn: int = 0
 
@@ -161,7 +161,7 @@ class Frame:
 
 
 def frame(
-    kind: FrameKind, first_lsn: int, count: int, place: Place, body: bytes = b""
+    kind: FrameKind, first_lsn: int, count: int, place: FramePosition, body: bytes = b""
 ) -> tuple[bytes, int]:
     """Return a frame's bytes, and the digest including it."""
     at = (place.segment, first_lsn, count, place.before, place.durable_bytes)
@@ -216,7 +216,7 @@ def frame_at(data: memoryview, offset: int) -> Frame | None:
     segment, first_lsn, count, before, durable_bytes = at
     if kind not in _FRAME_KINDS:
         return None
-    place, after = Place(segment, before, durable_bytes), _digest(before, crc)
+    place, after = FramePosition(segment, before, durable_bytes), _digest(before, crc)
     return Frame(offset, end, FrameKind(kind), first_lsn, count, data[start:end], place, after)
 
 

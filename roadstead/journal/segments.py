@@ -34,9 +34,9 @@ from roadstead.journal.frames import (
 from roadstead.journal.headers import (
     FORMAT,
     FORMAT_1_HEADER_BYTES,
-    Found,
     Header,
-    find,
+    JournalFiles,
+    find_files,
     header_of,
     segment_name,
 )
@@ -129,7 +129,7 @@ class Reader:
 
     def groups(self) -> Iterator[Records]:
         """As `records`, in the groups in which they were written."""
-        found = find(self._disk)
+        found = find_files(self._disk)
         try:
             if found.snapshot:
                 yield from self._snapshot(found)
@@ -144,7 +144,7 @@ class Reader:
                 raise JournalError(f"journal {self._disk.place}: {text}") from None
             self.damage = damaged.left_out
 
-    def _snapshot(self, found: Found) -> Iterator[Records]:
+    def _snapshot(self, found: JournalFiles) -> Iterator[Records]:
         name, data = found.snapshot, self._read(found.snapshot)
         header = self._header(name, data, found.snapshot_lsn)
         if header is None:
@@ -387,7 +387,7 @@ def _frame_at(data: memoryview, end: SegmentEnd) -> Frame | None:
 
 def is_closed(disk: Disk) -> bool:
     """Whether the last segment ends with a CLOSED frame: its writer ended in order."""
-    segments = find(disk).segments
+    segments = find_files(disk).segments
     if not segments:
         return False
     data = memoryview(disk.read(segments[-1][0]))

@@ -29,7 +29,7 @@ Backoff grows with the number of consecutive errors, or else of rejections; conf
 leases do not count. It ends at the end of a window (`QueueSettings.backoff_window_s`). While ACTIVE
 is empty, pods in BACKOFF are leased if a plugin rejected them; pods whose attempt failed always
 wait until their backoff ends. `EventRules` decide which events help which pods (for clusters:
-`roadstead.queue.rules`), once for each class of pods (`roadstead.queue.requeueing`).
+`roadstead.queue.event_rules`), once for each class of pods (`roadstead.queue.requeueing`).
 
 Follows pkg/scheduler/backend/queue (scheduling_queue.go, active_queue.go, backoff_queue.go) of 1.34
 with SchedulerQueueingHints and SchedulerPopFromBackoffQ on. Leases and the maximum number of pods
@@ -44,12 +44,12 @@ from roadstead.queue.pods import (
     Gate,
     LeaseAnswer,
     LeaseBatch,
-    PodEvent,
-    PodState,
     QueueCounts,
     QueuedPod,
+    QueueEvent,
     QueueSettings,
     QueueSort,
+    QueueState,
     Requeue,
     RequeueReason,
     admit_all,
@@ -68,12 +68,12 @@ __all__ = [
     "Hint",
     "LeaseAnswer",
     "LeaseBatch",
-    "PodEvent",
-    "PodState",
     "QueueCore",
     "QueueCounts",
+    "QueueEvent",
     "QueueSettings",
     "QueueSort",
+    "QueueState",
     "QueuedPod",
     "Requeue",
     "RequeueReason",

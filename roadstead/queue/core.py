@@ -10,10 +10,10 @@ from typing import Generic
 
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulable
+from roadstead.queue.containers import Entries, Lease
 from roadstead.queue.hints import EventRules
 from roadstead.queue.lease_order import LeaseOrder
 from roadstead.queue.nominator import Nominator
-from roadstead.queue.places import Entries, Lease
 from roadstead.queue.pods import (
     AddResult,
     EndedLease,
@@ -22,12 +22,12 @@ from roadstead.queue.pods import (
     LeaseAnswer,
     LeaseBatch,
     PodEntry,
-    PodEvent,
-    PodState,
     QueueCounts,
     QueuedPod,
+    QueueEvent,
     QueueSettings,
     QueueSort,
+    QueueState,
     Requeue,
     RequeueReason,
     admit_all,
@@ -39,9 +39,9 @@ from roadstead.queue.requeueing import Requeueing
 Among = Callable[[PodIdentity, PodFacts], bool]
 
 _REPORTED = {
-    RequeueReason.CONFLICT: PodEvent.CONFLICT,
-    RequeueReason.UNSCHEDULABLE: PodEvent.REJECT,
-    RequeueReason.ERROR: PodEvent.FAIL,
+    RequeueReason.CONFLICT: QueueEvent.CONFLICT,
+    RequeueReason.UNSCHEDULABLE: QueueEvent.REJECT,
+    RequeueReason.ERROR: QueueEvent.FAIL,
 }
 
 
@@ -140,9 +140,9 @@ class QueueCore(Generic[EventT]):
         lease = self._lease(lease_id)
         if lease is None:
             return LeaseAnswer(stale=tuple(uids))
-        todo, answer = self._store.sort_out(lease, [(uid, PodEvent.FINISH) for uid in uids])
-        self._store.go_all(todo, PodEvent.FINISH)
-        lease.closed |= dict.fromkeys(answer.applied, PodEvent.FINISH)
+        todo, answer = self._store.sort_out(lease, [(uid, QueueEvent.FINISH) for uid in uids])
+        self._store.go_all(todo, QueueEvent.FINISH)
+        lease.closed |= dict.fromkeys(answer.applied, QueueEvent.FINISH)
         return answer
 
     def requeue(self, lease_id: int, pods: Sequence[Requeue], now_s: float) -> LeaseAnswer:
@@ -210,8 +210,8 @@ class QueueCore(Generic[EventT]):
         for uid in uids:
             entry = store.pods.find(uid)
             if entry is not None:
-                gone += [] if entry.state is PodState.DONE else [uid]
-                store.go(entry, PodEvent.DELETE)
+                gone += [] if entry.state is QueueState.DONE else [uid]
+                store.go(entry, QueueEvent.DELETE)
         return tuple(gone)
 
     def assigned(self, uids: Iterable[str]) -> tuple[str, ...]:
@@ -219,7 +219,7 @@ class QueueCore(Generic[EventT]):
         gone: list[str] = []
         for uid in uids:
             if (entry := self._store.pods.here.get(uid)) is not None:
-                self._store.go(entry, PodEvent.ASSIGN)
+                self._store.go(entry, QueueEvent.ASSIGN)
                 gone.append(uid)
         return tuple(gone)
 
@@ -246,11 +246,11 @@ class QueueCore(Generic[EventT]):
         moved: list[str] = []
         for uid in uids:
             entry = self._store.pods.here.get(uid)
-            if entry is None or entry.state is PodState.ACTIVE:
+            if entry is None or entry.state is QueueState.ACTIVE:
                 continue
-            if entry.state is PodState.IN_FLIGHT:
+            if entry.state is QueueState.IN_FLIGHT:
                 self._requeueing.remember(entry, [None])
-            elif self._requeueing.enter(entry, PodEvent.ACTIVATE, now_s) is PodState.ACTIVE:
+            elif self._requeueing.enter(entry, QueueEvent.ACTIVATE, now_s) is QueueState.ACTIVE:
                 moved.append(uid)
         return tuple(moved)
 
@@ -259,7 +259,7 @@ class QueueCore(Generic[EventT]):
         count = 0
         backoff = self._store.backoff
         while (entry := backoff.first()) is not None and entry.backoff_until_s <= now_s:
-            self._requeueing.enter(entry, PodEvent.ACTIVATE, now_s)
+            self._requeueing.enter(entry, QueueEvent.ACTIVATE, now_s)
             count += 1
         return count
 
@@ -311,7 +311,7 @@ class QueueCore(Generic[EventT]):
             times.append(parked.timestamp_s + self.settings.unschedulable_max_s)
         return min(times, default=None)
 
-    def state_of(self, uid: str) -> PodState:
+    def state_of(self, uid: str) -> QueueState:
         """Return a pod's state; NEW for an unknown or forgotten pod."""
         return self._store.pods.state_of(uid)
 
@@ -327,11 +327,11 @@ class QueueCore(Generic[EventT]):
     def rejected_by(self, uid: str) -> tuple[str, ...]:
         """Return the plugins that rejected a pod of unschedulablePods; () for any other pod."""
         entry = self._store.pods.here.get(uid)
-        if entry is None or entry.state is not PodState.UNSCHEDULABLE:
+        if entry is None or entry.state is not QueueState.UNSCHEDULABLE:
             return ()
         return entry.rejected_by
 
-    def pods(self, state: PodState) -> tuple[QueuedPod, ...]:
+    def pods(self, state: QueueState) -> tuple[QueuedPod, ...]:
         """Return the pods in one state, in the order in which they would leave it."""
         return tuple(entry.view() for entry in self._store.entries(state))
 
@@ -376,7 +376,7 @@ class QueueCore(Generic[EventT]):
             entry.attempts += 1
             entry.rejected_by = entry.pending = ()
             entry.own_events = ()
-        self._store.go_all(entries, PodEvent.LEASE)
+        self._store.go_all(entries, QueueEvent.LEASE)
         return [entry.view() for entry in entries]
 
     def _update(
@@ -397,5 +397,5 @@ class QueueCore(Generic[EventT]):
     def _end(self, lease: Lease[EventT], now_s: float) -> EndedLease:
         uids = tuple(lease.open)
         for entry in list(lease.open.values()):
-            self._requeueing.enter(entry, PodEvent.EXPIRE, now_s)
+            self._requeueing.enter(entry, QueueEvent.EXPIRE, now_s)
         return EndedLease(lease.lease_id, lease.owner, lease.epoch, uids)

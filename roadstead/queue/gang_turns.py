@@ -18,7 +18,7 @@ from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.framework.hint_map import SeenEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.queue.core import QueueCore
-from roadstead.queue.pods import PodState, QueuedPod
+from roadstead.queue.pods import QueuedPod, QueueState
 
 
 class GangTurns:
@@ -61,7 +61,7 @@ class GangTurns:
         return not (
             counts.active
             or counts.backoff
-            or any(group_key(pod.facts) for pod in self._core.pods(PodState.IN_FLIGHT))
+            or any(group_key(pod.facts) for pod in self._core.pods(QueueState.IN_FLIGHT))
         )
 
     def _round(self) -> list[GroupKey]:

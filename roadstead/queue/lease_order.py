@@ -15,8 +15,8 @@ from itertools import islice
 from typing import Generic
 
 from roadstead.facts.pod_groups import GroupKey, group_key
-from roadstead.queue.places import Entries
-from roadstead.queue.pods import EventT, PodEntry, PodState
+from roadstead.queue.containers import Entries
+from roadstead.queue.pods import EventT, PodEntry, QueueState
 from roadstead.queue.queue_store import QueueStore
 
 
@@ -52,7 +52,7 @@ class LeaseOrder(Generic[EventT]):
         finally:
             for entry in sorted(held, key=lambda each: each.entered, reverse=True):
                 self._store.heap_of(entry).release(entry)
-                if entry.state is PodState.ACTIVE:
+                if entry.state is QueueState.ACTIVE:
                     self._store.active.order_of(entry).back(entry, self._max_passed)
             self._store.active.forget_gone()
 
@@ -62,7 +62,7 @@ class LeaseOrder(Generic[EventT]):
         first = next(firsts, None)
         if first is None:
             return []
-        if first.state is PodState.ACTIVE and not first.attempts:
+        if first.state is QueueState.ACTIVE and not first.attempts:
             return [first, *islice(_alike(first, firsts), most - 1)]
         if not self._is_retry(first):
             return [first]
@@ -84,7 +84,7 @@ class LeaseOrder(Generic[EventT]):
 
         (A pod leased from backoffQ bypasses none, because activeQ is empty then.)
         """
-        return entry.attempts > 0 and entry.state is PodState.ACTIVE
+        return entry.attempts > 0 and entry.state is QueueState.ACTIVE
 
     def _groups_elsewhere(self, owner: str) -> set[GroupKey]:
         """Return the gangs with pods that are leased to other schedulers."""

@@ -16,7 +16,7 @@ from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.framework.hint_map import SeenEvent
 from roadstead.queue.core import QueueCore
 from roadstead.queue.events import PodEvents
-from roadstead.queue.pods import PodState, Requeue
+from roadstead.queue.pods import QueueState, Requeue
 from roadstead.queue.reports import GivenBack
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ class QueueNominations:
         )
 
     def _is_leased(self, uid: str) -> bool:
-        return self._core.state_of(uid) is PodState.IN_FLIGHT
+        return self._core.state_of(uid) is QueueState.IN_FLIGHT
 
 
 def sent(pods: Sequence[Pod], nodes: Sequence[str]) -> QueueSteps[float]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Generic
 
 from roadstead.facts.pod import PodFacts
-from roadstead.queue.pods import EventT, PodEntry, PodState
+from roadstead.queue.pods import EventT, PodEntry, QueueState
 
 MAX_FACTS_KNOWN = 4096
 
@@ -60,7 +60,7 @@ class Nominator(Generic[EventT]):
             for entry in entries
             if entry is not None
             and entry.facts.nominated_node_name
-            and entry.state is not PodState.GATED
+            and entry.state is not QueueState.GATED
         ]
         return sorted(named, key=lambda entry: entry.seq)
 

@@ -17,7 +17,7 @@ EventT = TypeVar("EventT")
 """A cluster event; the queue passes it to hints and never reads it."""
 
 
-class PodState(StrEnum):
+class QueueState(StrEnum):
     """State of a pod. NEW, DONE and DELETED pods are not in the queue; DONE ones are remembered."""
 
     NEW = "new"
@@ -30,7 +30,7 @@ class PodState(StrEnum):
     DELETED = "deleted"
 
 
-class PodEvent(StrEnum):
+class QueueEvent(StrEnum):
     """Event of a pod; its next state is in `roadstead.queue.queue_store.TABLE`."""
 
     ADD = "add"
@@ -200,7 +200,7 @@ class PodEntry(Generic[EventT]):
 
     unschedulable_count, consecutive_errors: determine the backoff (upstream's QueuedPodInfo).
     own_events: events of this pod alone, while it is in flight; None stands for "any event".
-    entered, passes_before: see `roadstead.queue.places.Order`.
+    entered, passes_before: see `roadstead.queue.containers.EntryOrder`.
     """
 
     uid: str
@@ -208,7 +208,7 @@ class PodEntry(Generic[EventT]):
     facts: PodFacts
     seq: int
     timestamp_s: float
-    state: PodState = PodState.NEW
+    state: QueueState = QueueState.NEW
     initial_attempt_s: float | None = None
     attempts: int = 0
     draw: int = 1

@@ -12,13 +12,13 @@ from typing import Generic
 from roadstead.facts.pod import PodFacts
 from roadstead.lazyheap import LazyHeap, SortKey
 from roadstead.pod_store import PodStore
-from roadstead.queue.places import (
+from roadstead.queue.containers import (
     ActiveQ,
     BackoffQ,
     Entries,
     InFlight,
     Lease,
-    Place,
+    PodContainer,
     PodHeap,
     PodsByReason,
 )
@@ -27,20 +27,20 @@ from roadstead.queue.pods import (
     EventT,
     LeaseAnswer,
     PodEntry,
-    PodEvent,
-    PodState,
     QueueCounts,
+    QueueEvent,
     QueueSettings,
     QueueSort,
+    QueueState,
 )
 from roadstead.queue.profile_heaps import ProfileHeaps
 from roadstead.transitions import TransitionTable
 
-_S, _E = PodState, PodEvent
+_S, _E = QueueState, QueueEvent
 
 LIVING = (_S.ACTIVE, _S.BACKOFF, _S.UNSCHEDULABLE, _S.GATED, _S.IN_FLIGHT)
 
-TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
+TABLE: TransitionTable[QueueState, QueueEvent] = TransitionTable(
     "queue",
     {
         (_S.NEW, _E.ADD): _S.ACTIVE,
@@ -92,7 +92,7 @@ class QueueStore(Generic[EventT]):
     def __init__(self, sort: QueueSort, any_of: AnyOf[EventT], settings: QueueSettings) -> None:
         self.max_pods = settings.max_pods
         # Done pods are remembered, so that a late copy of an `add` does not add them again.
-        self.pods: PodStore[PodEntry[EventT], PodState, PodEvent] = PodStore(
+        self.pods: PodStore[PodEntry[EventT], QueueState, QueueEvent] = PodStore(
             TABLE, _S.NEW, LIVING, {_S.DONE}, settings.max_done_remembered
         )
         rank: Rank[EventT] = Rank(sort)
@@ -102,7 +102,7 @@ class QueueStore(Generic[EventT]):
         self.unschedulable: PodsByReason[EventT] = PodsByReason(lambda pod: (pod.timestamp_s,))
         self.gated: PodsByReason[EventT] = PodsByReason(lambda pod: (pod.timestamp_s,))
         self.in_flight: InFlight[EventT] = InFlight(settings.max_in_flight_events, any_of)
-        self._places: dict[PodState, Place[EventT]] = {
+        self._containers: dict[QueueState, PodContainer[EventT]] = {
             _S.ACTIVE: self.active,
             _S.BACKOFF: self.backoff,
             _S.UNSCHEDULABLE: self.unschedulable,
@@ -110,34 +110,34 @@ class QueueStore(Generic[EventT]):
             _S.IN_FLIGHT: self.in_flight,
         }
 
-    def go(self, entry: PodEntry[EventT], event: PodEvent) -> PodState:
+    def go(self, entry: PodEntry[EventT], event: QueueEvent) -> QueueState:
         """Apply an event to a pod: move it to the place of its next state, and return the state."""
         self.go_all((entry,), event)
         return entry.state
 
-    def go_all(self, entries: Entries[EventT], event: PodEvent) -> None:
+    def go_all(self, entries: Entries[EventT], event: QueueEvent) -> None:
         """Apply an event to distinct pods; if it is illegal, raise with nothing changed."""
         for moved in self.pods.go_all(entries, event):
-            if moved.was in self._places:
-                self._places[moved.was].take(moved.among(entries))
-            if moved.to in self._places:
-                self._places[moved.to].put(moved.among(entries))
+            if moved.was in self._containers:
+                self._containers[moved.was].take(moved.among(entries))
+            if moved.to in self._containers:
+                self._containers[moved.to].put(moved.among(entries))
 
-    def stay(self, entry: PodEntry[EventT], event: PodEvent) -> None:
+    def stay(self, entry: PodEntry[EventT], event: QueueEvent) -> None:
         """Apply an event that keeps the state; the pod also keeps its position in its place."""
         arrow = TABLE.follow(entry.uid, entry.state, event, entry.history)
         assert arrow.target is entry.state, f"{event} does not lead back to {entry.state}"
         entry.history = arrow.extend(entry.history)
 
     def sort_out(
-        self, lease: Lease[EventT], reports: Iterable[tuple[str, PodEvent]]
+        self, lease: Lease[EventT], reports: Iterable[tuple[str, QueueEvent]]
     ) -> tuple[list[PodEntry[EventT]], LeaseAnswer]:
         """Return the pods of a report to change, and the answer; nothing changes here.
 
         IllegalTransitionError for a pod that was never in the lease, or for which an earlier report
         had a different event.
         """
-        todo: dict[str, PodEvent] = {}
+        todo: dict[str, QueueEvent] = {}
         duplicates: list[str] = []
         stale: list[str] = []
         for uid, event in reports:
@@ -158,7 +158,7 @@ class QueueStore(Generic[EventT]):
         answer = LeaseAnswer(tuple(todo), tuple(duplicates), tuple(stale))
         return [lease.open[uid] for uid in todo], answer
 
-    def entries(self, state: PodState) -> list[PodEntry[EventT]]:
+    def entries(self, state: QueueState) -> list[PodEntry[EventT]]:
         """Return the pods in one state, in the order of their place; in flight: by arrival."""
         if state is _S.IN_FLIGHT:
             return sorted(self.in_flight, key=lambda entry: entry.seq)
@@ -166,7 +166,7 @@ class QueueStore(Generic[EventT]):
             return list(self.pods.ended.values())
         if state is _S.BACKOFF:
             return self.backoff.ordered()
-        place = self._places.get(state)
+        place = self._containers.get(state)
         return place.heap.ordered() if isinstance(place, PodHeap) else []
 
     def counts(self) -> QueueCounts:
@@ -182,13 +182,13 @@ class QueueStore(Generic[EventT]):
 
     def validate(self) -> None:
         """Check that every accepted pod is in exactly one place, that of its state (I4)."""
-        self._validate_places()
+        self._validate_containers()
         self._validate_leases()
         self.pods.validate()
         counts = self.counts()
         assert counts.living == len(self.pods.here) <= self.max_pods, counts
 
-    def _validate_places(self) -> None:
+    def _validate_containers(self) -> None:
         seen: set[str] = set()
         for state in LIVING:
             for entry in self.entries(state):

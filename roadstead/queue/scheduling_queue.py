@@ -24,17 +24,17 @@ from roadstead.framework.profile import Profile
 from roadstead.protocol.errors import cut_short
 from roadstead.protocol.status import Status, unresolvable
 from roadstead.queue.core import Among, QueueCore
+from roadstead.queue.event_rules import event_rules
 from roadstead.queue.events import PodEvents, node_events, pod_events
 from roadstead.queue.gang_turns import GangTurns
 from roadstead.queue.gangs import Gangs
 from roadstead.queue.nominations import QueueNominations, QueueSteps
-from roadstead.queue.pods import AddResult, LeaseBatch, PodState, QueueSettings, RequeueReason
+from roadstead.queue.pods import AddResult, LeaseBatch, QueueSettings, QueueState, RequeueReason
 from roadstead.queue.reports import GivenBack, NodeChange, PendingNote, PodChange
 from roadstead.queue.retries import Retries
-from roadstead.queue.rules import rules_of
 from roadstead.revisions import Revisions
 
-WAITING = (PodState.ACTIVE, PodState.BACKOFF, PodState.UNSCHEDULABLE, PodState.GATED)
+WAITING = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED)
 
 MAX_WAKES = 10
 """Number of reports of failed attempts that wake other pods before a pod is bound; see `_free`."""
@@ -58,7 +58,7 @@ class SchedulingQueue:
         self.hints = HintMap(profiles, cluster)
         self.core: QueueCore[SeenEvent] = QueueCore(
             gate=self.gate,
-            rules=rules_of(self.hints),
+            rules=event_rules(self.hints),
             sort=next(iter(profiles.values())).queue_sort.sort_key,
             settings=settings,
         )
@@ -301,7 +301,7 @@ class SchedulingQueue:
         return [
             self._notes.get(pod.identity.uid)
             or PendingNote(pod.identity.uid, pod.identity.key, "has not been tried yet", (), ())
-            for state in (*WAITING, PodState.IN_FLIGHT)
+            for state in (*WAITING, QueueState.IN_FLIGHT)
             for pod in self.core.pods(state)
         ]
 

@@ -20,7 +20,7 @@ from roadstead.config.settings import Bounds, Deadlines
 from roadstead.facts.pod import GroupMembership, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.queue import PodState
+from roadstead.queue import QueueState
 from roadstead.queue.reports import GivenBack, NodeChange, PendingNote
 from roadstead.queue.retries import MAX_CONFLICTS, MAX_FAILURES
 from roadstead.queue.scheduling_queue import MAX_WAKES
@@ -137,7 +137,7 @@ async def test_a_lease_waits_for_pods_whose_backoff_passes(clock):
     await queue.submit(batch_of("a"))
     first = await leased(queue)
     await queue.report(report_of(first.lease_id, back=[back("a", "error")]))
-    assert queue.core.state_of("uid-a") is PodState.BACKOFF
+    assert queue.core.state_of("uid-a") is QueueState.BACKOFF
 
     waiting = asyncio.create_task(leased(queue, wait_s=GENEROUS_S))
     await turns()
@@ -250,11 +250,11 @@ async def parked(queue, facts, plugin="NodeResourcesFit"):
     await queue.submit(batch_of("a", facts=facts))
     lease = await leased(queue, max_pods=1)
     await queue.report(report_of(lease.lease_id, back=[back("a", "unschedulable", plugin)]))
-    assert queue.core.state_of("uid-a") is PodState.UNSCHEDULABLE
+    assert queue.core.state_of("uid-a") is QueueState.UNSCHEDULABLE
 
 
 def is_parked(queue):
-    return queue.core.state_of("uid-a") is PodState.UNSCHEDULABLE
+    return queue.core.state_of("uid-a") is QueueState.UNSCHEDULABLE
 
 
 IS_WEB = LabelSelector((Requirement("app", "In", ("web",)),))
@@ -303,7 +303,7 @@ async def test_an_evicted_pod_leaves_the_queue_and_wakes_those_who_lack_room():
     await queue.report(LeaseReport(lease.lease_id, (), (), (note_on("victim"),), victim))
 
     assert not is_parked(queue)
-    assert queue.core.state_of("uid-victim") is PodState.NEW
+    assert queue.core.state_of("uid-victim") is QueueState.NEW
     assert "victim" not in await told(queue)
 
 
@@ -347,7 +347,7 @@ async def test_a_pod_that_is_given_up_after_it_was_assumed_wakes_those_who_lack_
     await gives_up(queue)
 
     assert not is_parked(queue)
-    assert queue.core.state_of("uid-b") is PodState.UNSCHEDULABLE
+    assert queue.core.state_of("uid-b") is QueueState.UNSCHEDULABLE
 
 
 @pytest.mark.parametrize(
@@ -604,7 +604,7 @@ async def test_a_pod_that_failed_too_often_is_parked(clock):
             await queue.report(report_of(lease.lease_id, back=[again]))
         clock.now_s += LONG_S / 10
 
-    assert queue.core.state_of("uid-a") is PodState.UNSCHEDULABLE
+    assert queue.core.state_of("uid-a") is QueueState.UNSCHEDULABLE
 
 
 async def leased_again(queue, name):
@@ -646,7 +646,7 @@ async def test_the_plugin_that_said_pending_lets_its_pod_back_without_backoff():
 
     await queue.observe(ClusterChanges(nodes=(NodeChange(None, node()),)))
 
-    assert queue.core.state_of("uid-a") is PodState.ACTIVE
+    assert queue.core.state_of("uid-a") is QueueState.ACTIVE
 
 
 async def test_an_event_while_a_pod_is_in_flight_is_heeded_when_it_comes_back():
@@ -658,7 +658,7 @@ async def test_an_event_while_a_pod_is_in_flight_is_heeded_when_it_comes_back():
     given_back = [back("a", "unschedulable", "NodeResourcesFit")]
     await queue.report(report_of(lease.lease_id, back=given_back))
 
-    assert queue.core.state_of("uid-a") is PodState.BACKOFF
+    assert queue.core.state_of("uid-a") is QueueState.BACKOFF
     assert await names(queue) == ("a",)
 
 
@@ -743,7 +743,7 @@ async def test_a_pod_that_fails_again_and_again_is_left_pending(given_back, cloc
             clock.now_s += LONG_S
             lease = await leased(queue, max_pods=1)
 
-    assert states == [*[PodState.BACKOFF] * (MAX_FAILURES - 1), PodState.UNSCHEDULABLE]
+    assert states == [*[QueueState.BACKOFF] * (MAX_FAILURES - 1), QueueState.UNSCHEDULABLE]
     assert (await told(queue))["a"] == "broke"
 
 
@@ -759,7 +759,7 @@ async def test_a_pod_that_met_no_nodes_again_and_again_is_woken_by_one(comes_in_
         await queue.report(report_of(lease.lease_id, back=[back("a", "unschedulable")]))
         clock.now_s += LONG_S
     if not comes_in_flight:
-        assert queue.core.state_of("uid-a") is PodState.UNSCHEDULABLE
+        assert queue.core.state_of("uid-a") is QueueState.UNSCHEDULABLE
         await queue.observe(comes)
 
     assert (await leased(queue)).pods.uids == ("uid-a",)
@@ -817,7 +817,7 @@ async def test_a_bind_that_is_reported_after_its_lease_ended_takes_the_pod_from_
 
     await queue.report(LeaseReport(first.lease_id, ("uid-a",), (), ()))
 
-    assert queue.core.state_of("uid-a") is PodState.DONE
+    assert queue.core.state_of("uid-a") is QueueState.DONE
     assert not (await leased(queue)).lease_id
 
 
@@ -833,8 +833,8 @@ async def test_a_bind_of_a_scheduler_that_ended_is_found_though_its_lease_had_en
     await queue.owner_ends(OwnerEnds(owner, lease.uids, ("n1", "")))
 
     assert lease.uids == ("uid-a", "uid-b") == again.pods.uids
-    assert queue.core.state_of("uid-a") is PodState.DONE
-    assert queue.core.state_of("uid-b") is PodState.IN_FLIGHT
+    assert queue.core.state_of("uid-a") is QueueState.DONE
+    assert queue.core.state_of("uid-b") is QueueState.IN_FLIGHT
     assert (await queue.leased_to(owner)).uids == ()
 
 
@@ -864,4 +864,4 @@ async def test_a_pod_that_loses_races_without_end_backs_off():
         await queue.report(report)
         states.append(queue.core.state_of("uid-a"))
 
-    assert states == [PodState.ACTIVE] * MAX_CONFLICTS + [PodState.BACKOFF]
+    assert states == [QueueState.ACTIVE] * MAX_CONFLICTS + [QueueState.BACKOFF]

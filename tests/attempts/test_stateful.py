@@ -18,7 +18,7 @@ from roadstead.attempts.effects import (
     Report,
     Requeue,
 )
-from roadstead.attempts.pods import RESERVED, BindAnswer, BindOutcome, PodState
+from roadstead.attempts.pods import RESERVED, AttemptState, BindAnswer, BindOutcome
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SKIP, error, unschedulable
 from tests.attempts.core_world import WAIT, World
@@ -218,7 +218,7 @@ class CoreMachine(RuleBasedStateMachine):
         token = f"s/1/{number}"
         record = self.world.core._store.attempts.get(token)
         # An answer out of nowhere is caught where it cannot be; elsewhere it would be believed.
-        if record is None or record.state not in (PodState.BINDING, PodState.ASKED):
+        if record is None or record.state not in (AttemptState.BINDING, AttemptState.ASKED):
             answer = BindAnswer(token, outcome, "n9")
             self.do(lambda w: w.core.bind_answered([answer]))
 

@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from roadstead.binder import BinderCore, BinderSettings, BindRequest, Bound
-from roadstead.binder.pods import PodRecord
+from roadstead.binder.pods import BinderRecord
 from roadstead.binder.tokens import TokenMemory
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
@@ -98,7 +98,7 @@ def plain():
 
 
 def picture(core):
-    names = [each.name for each in fields(PodRecord)]
+    names = [each.name for each in fields(BinderRecord)]
     table = core.placements.store.table
     return (
         [tuple(getattr(pod, name) for name in names) for pod in core.pods.here.values()],

@@ -14,7 +14,7 @@ from roadstead.facts.run_mark import BEGUN, FINISHED, RunMark
 from roadstead.journal import JournalError, NullJournal
 from roadstead.journal.files import FileJournal
 from roadstead.placements import TableStore
-from roadstead.storage import StorageState, VolumeLedger
+from roadstead.storage import AssumedClaims, StorageState
 from roadstead.storage.news import BoundVolumes
 from tests.builders import node, pod
 from tests.journal.memory_journal import MemoryJournal
@@ -100,7 +100,7 @@ def test_commits_have_the_time_at_which_they_are_marked():
 def test_claims_are_written_in_one_group_with_the_bind():
     facts, journal = using("c"), Groups(SimulatedDisk())
     binder = binder_of("a", facts=facts, journal=journal)
-    reserved = VolumeLedger(StorageState(CLAIMS)).assume("uid-a", facts, N1)
+    reserved = AssumedClaims(StorageState(CLAIMS)).assume("uid-a", facts, N1)
 
     binder.bind([ask("a", facts=facts)], [BoundVolumes("t/a/1", reserved.bindings)])
 

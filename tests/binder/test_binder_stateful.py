@@ -13,9 +13,9 @@ from roadstead.binder import (
     BinderCore,
     BinderHaltedError,
     BinderSettings,
+    BinderState,
     BindRequest,
     Bound,
-    PodState,
     Released,
     TableStore,
 )
@@ -178,7 +178,7 @@ class BinderMachine(RuleBasedStateMachine):
         assert on_node == {
             uid: one.node_name
             for uid, one in self.core.pods.here.items()
-            if one.state in (PodState.TENTATIVE, PodState.BOUND)
+            if one.state in (BinderState.TENTATIVE, BinderState.BOUND)
         }
 
     def teardown(self) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.binder import BindConflictError, BinderCore, BinderSettings, BindRequest, TableStore
-from roadstead.binder.pods import PodRecord
+from roadstead.binder.pods import BinderRecord
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import GroupMembership, PodFacts
@@ -79,7 +79,7 @@ class Cores:
 
 
 def pods_of(core):
-    names = [each.name for each in fields(PodRecord)]
+    names = [each.name for each in fields(BinderRecord)]
     return [tuple(getattr(pod, name) for name in names) for pod in core.pods.here.values()]
 
 

@@ -7,9 +7,9 @@ from roadstead.binder import (
     BindConflictError,
     BinderCore,
     BinderHaltedError,
+    BinderState,
     BindRequest,
     Bound,
-    PodState,
     Rejected,
     TableStore,
 )
@@ -121,7 +121,7 @@ def test_one_pod_that_may_not_be_evicted_leaves_all_as_they_are():
     with pytest.raises(IllegalTransitionError, match='"uid-never": evict is not allowed'):
         core.evict(["uid-a", "uid-never"])
 
-    assert core.standing("uid-a") == (PodState.BOUND, "n1")
+    assert core.standing("uid-a") == (BinderState.BOUND, "n1")
     assert core.last_lsn == before
     core.validate()
 
@@ -163,7 +163,7 @@ def test_a_pod_that_comes_back_after_its_end_is_not_gone_any_more():
     core.add_pods([("uid-b", "default/b", SMALL)])
 
     core.validate()
-    assert core.standing("uid-a") == (PodState.BOUND, "n1")
+    assert core.standing("uid-a") == (BinderState.BOUND, "n1")
     with pytest.raises(IllegalTransitionError, match="delete→deleted, load→bound"):
         core.unbind("uid-a")
 

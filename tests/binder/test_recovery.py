@@ -10,9 +10,9 @@ from roadstead.binder import (
     AppendJournal,
     BinderCore,
     BinderSettings,
+    BinderState,
     BindRequest,
     Bound,
-    PodState,
 )
 from roadstead.binder.recovery import Beside, recover, runs_of, standing
 from roadstead.facts.bound_claims import BoundClaims
@@ -113,14 +113,14 @@ class CrashMachine(RuleBasedStateMachine):
     def evict_or_delete(self, chosen):
         for uid in chosen:
             state, _ = self.core.standing(uid)
-            if state is PodState.BOUND:
+            if state is BinderState.BOUND:
                 self.do(self.core.evict([uid]))
-            elif state is PodState.PENDING:
+            elif state is BinderState.PENDING:
                 self.do(self.core.delete([uid]))
 
     @rule(uid=uids, node=st.sampled_from(NODES))
     def load(self, uid, node):
-        if self.core.standing(uid)[0] is not PodState.BOUND:
+        if self.core.standing(uid)[0] is not BinderState.BOUND:
             self.do(self.core.load([(uid, uid, FACTS[1], node)]))
 
     @rule()
@@ -172,7 +172,7 @@ class CrashMachine(RuleBasedStateMachine):
     @invariant()
     def what_was_acknowledged_stands(self):
         for decision in getattr(self, "acknowledged", {}).values():
-            assert self.core.standing(decision.uid)[0] is not PodState.UNKNOWN
+            assert self.core.standing(decision.uid)[0] is not BinderState.UNKNOWN
 
     def teardown(self):
         if hasattr(self, "disk"):
@@ -186,7 +186,7 @@ def without_versions(seen):
     slim = {
         uid: (*one[:-1], one[-1] and (one[-1].node_name, one[-1].lsn)) for uid, one in pods.items()
     }
-    pending = [uid for uid in order if pods[uid][0] is PodState.PENDING]
+    pending = [uid for uid in order if pods[uid][0] is BinderState.PENDING]
     return slim, pending, *rest
 
 
@@ -238,7 +238,7 @@ def test_a_pod_that_was_accepted_again_has_its_last_facts():
     core, _ = told(add(1, "a"), later, add(3, "b"))
 
     assert core.pods.here["a"].facts == FACTS[1]
-    assert core.standing("a") == (PodState.PENDING, None)
+    assert core.standing("a") == (BinderState.PENDING, None)
 
 
 def test_a_bound_pod_that_was_updated_is_counted_as_it_is_now():
@@ -269,7 +269,7 @@ def test_a_bound_pod_that_was_updated_is_counted_as_it_is_now():
 def test_a_journal_without_accepted_pods_is_read_as_well():
     core, _ = told(has_node(1), bind(2, "a"))
 
-    assert core.standing("a") == (PodState.BOUND, "n1")
+    assert core.standing("a") == (BinderState.BOUND, "n1")
 
 
 def test_records_that_contradict_each_other_are_refused_with_their_numbers():
@@ -353,9 +353,9 @@ def test_records_of_many_kinds_in_one_group_are_taken_in_their_order():
 
     assert result.records == 4
     assert {uid: each.state for uid, each in core.pods.here.items()} == {
-        "u1": PodState.BOUND,
-        "u2": PodState.PENDING,
-        "u4": PodState.PENDING,
+        "u1": BinderState.BOUND,
+        "u2": BinderState.PENDING,
+        "u4": BinderState.PENDING,
     }
 
 

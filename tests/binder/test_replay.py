@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from roadstead.binder import AppendJournal, BinderCore, BinderSettings, PodState, TableStore
+from roadstead.binder import AppendJournal, BinderCore, BinderSettings, BinderState, TableStore
 from roadstead.binder.recovery import Beside, GonePod, recover, runs_of, standing
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
@@ -227,7 +227,7 @@ def test_a_pod_that_was_loaded_after_it_had_gone_is_there_again():
 
     core, _ = recovered_from([has_node(1), add(2, "a"), gone, back])
 
-    assert core.standing("a") == (PodState.BOUND, "n1")
+    assert core.standing("a") == (BinderState.BOUND, "n1")
     assert core.pod("a") == ("a", FACTS[1])
 
 

@@ -6,8 +6,8 @@ from roadstead.binder import (
     Acknowledge,
     AppendJournal,
     BinderHaltedError,
+    BinderState,
     Bound,
-    PodState,
     RejectCause,
 )
 from roadstead.binder.recovery import recover, runs_of, standing
@@ -37,7 +37,7 @@ def test_a_bind_that_comes_after_its_token_is_void_is_refused():
     core.flushed(records_of(core.void(["token-a"]))[-1].lsn)
 
     assert decided(core, ask("a")).cause is RejectCause.EXPIRED
-    assert core.standing("uid-a") == (PodState.PENDING, None)
+    assert core.standing("uid-a") == (BinderState.PENDING, None)
     core.validate()
 
 

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.facts.pod import GroupMembership, PodIdentity
-from roadstead.queue import PodState, QueueCore, QueueSettings, Requeue, RequeueReason
-from roadstead.queue import places as places_module
+from roadstead.queue import QueueCore, QueueSettings, QueueState, Requeue, RequeueReason, containers
 from tests.builders import pod
 
 BOUND = 5
@@ -174,11 +173,11 @@ def test_pods_that_back_off_wait_for_their_gang_too():
     back = Requeue("b", RequeueReason.UNSCHEDULABLE, ("P",))
     world.core.requeue(world.leases["b"], [back], 0.0)
     world.core.move([object()], 0.0)
-    assert world.core.state_of("b") is PodState.BACKOFF
+    assert world.core.state_of("b") is QueueState.BACKOFF
 
     assert world.lease(owner="two") == []
     assert world.lease(owner="one") == ["b"]
-    assert world.core.state_of("b") is PodState.IN_FLIGHT
+    assert world.core.state_of("b") is QueueState.IN_FLIGHT
 
 
 def test_who_was_looked_past_keeps_its_place():
@@ -210,7 +209,7 @@ def test_who_was_lent_is_not_kept_in_the_list_of_who_came_when():
 
 
 def test_the_list_of_who_came_when_stays_small(monkeypatch):
-    monkeypatch.setattr(places_module, "SLACK", 4)
+    monkeypatch.setattr(containers, "SLACK", 4)
     world = World().add("waits")
     for _ in range(50):
         world.add("loser")
@@ -222,7 +221,7 @@ def test_the_list_of_who_came_when_stays_small(monkeypatch):
 
 
 def test_the_list_of_who_came_when_stays_small_behind_one_that_waits(monkeypatch):
-    monkeypatch.setattr(places_module, "SLACK", 4)
+    monkeypatch.setattr(containers, "SLACK", 4)
     world = World().add("waits")
     for number in range(50):
         world.add(f"p{number}", priority=1)
@@ -243,7 +242,7 @@ def test_no_pod_is_passed_more_often_than_it_may_be(steps):
         elif what == "t":
             gang = GANG if priority == 2 else {}
             world.add(name, priority=priority, **gang)
-        elif world.core.state_of(name) is PodState.IN_FLIGHT:
+        elif world.core.state_of(name) is QueueState.IN_FLIGHT:
             world.back(name)
         world.core.validate()
         assert all(order_in(world).passed(each) <= BOUND for each in world.core._store.active.heap)

@@ -3,15 +3,15 @@
 from collections import Counter
 
 from roadstead.actors.names import BINDER, CACHE, QUEUE
-from roadstead.binder import PodState as BinderState
-from roadstead.cache import PodState as CacheState
+from roadstead.binder import BinderState
+from roadstead.cache import CacheState
 from roadstead.facts.pod_groups import group_key
 from roadstead.invariants.checker import RULES, check
 from roadstead.invariants.world import World
 from roadstead.journal import RecordKind
 from roadstead.journal.segments import Reader
 from roadstead.placements import TableStore
-from roadstead.queue import PodState as QueueState
+from roadstead.queue import QueueState
 from roadstead.queue.retries import FAILS_AGAIN
 from tests.peculiar_plugins import BINDING
 from tests.simulation.filters import UsersFilters
@@ -78,7 +78,7 @@ def _of_cores(actors):
                 validate()
         except AssertionError as broken:
             yield f"{name}: {broken}"
-        if name == CACHE and (open_claims := actor.state.volumes.ledger._open):
+        if name == CACHE and (open_claims := actor.state.volumes.assumed_claims._open):
             yield f"{name}: claims are still held open: {sorted(open_claims)}"
         error = getattr(actor, "failure", None)
         if error is not None:
@@ -286,5 +286,5 @@ class _Room:
                 self._world.put(uid, name, facts)
                 placed.append((uid, name))
         for uid, name in placed:
-            self._world.take(uid, name)
+            self._world.remove(uid, name)
         return [name for _, name in placed]

@@ -45,7 +45,7 @@ from roadstead.revisions import Revisions
 from roadstead.scheduler import preempting
 from roadstead.scheduler.needs import NominatePods
 from roadstead.scheduler.performing import Performer
-from roadstead.storage.ledger import VolumeLedger
+from roadstead.storage.assumed_claims import AssumedClaims
 
 NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
 
@@ -349,7 +349,7 @@ def ports_are_never_taken(put):
 
 @bug(kinds=NETWORK, found=8)
 def claims_of_a_forgotten_pod_stay_bound(put):
-    put(VolumeLedger, "forget", lambda self, uid: ())
+    put(AssumedClaims, "forget", lambda self, uid: ())
 
 
 @bug(found=0)

@@ -13,10 +13,10 @@ Order is that of the core, where it promises one. It promises none among pods th
 
 from collections import Counter
 
-from roadstead.queue import LIVING, PodState
+from roadstead.queue import LIVING, QueueState
 from tests.simulation.queue_moves import AFTER_BACKOFF, FINISHED, REPORTED, Lease, Moves, Pod
 
-_S = PodState
+_S = QueueState
 
 
 class QueueModel(Moves):

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from roadstead.facts.pod_groups import group_key
-from roadstead.queue import PodState, RequeueReason
+from roadstead.queue import QueueState, RequeueReason
 
-_S = PodState
+_S = QueueState
 
 OWN_EVENTS = 64
 """Of more events that concern one pod in flight alone it is only known that there were some."""
@@ -54,7 +54,7 @@ class Pod:
     facts: object
     seq: int
     timestamp_s: float
-    state: PodState = _S.NEW
+    state: QueueState = _S.NEW
     initial_attempt_s: float | None = None
     attempts: int = 0
     draw: int = 1

@@ -370,7 +370,7 @@ class _Ramble:
             if each.cause:
                 self._volumes.forget([each.uid])
             else:
-                self._volumes.ledger.confirm(each.uid)
+                self._volumes.assumed_claims.confirm(each.uid)
 
     def _again(self):
         """A batch of before, of which each asks for another node, or under a later epoch."""

@@ -12,7 +12,7 @@ from itertools import takewhile
 from types import SimpleNamespace
 
 from roadstead.actors.scheduler.held_nodes import HeldNodes
-from roadstead.cache import CacheCore, CacheSettings, Placement
+from roadstead.cache import CacheCore, CacheSettings, PodOnNode
 from roadstead.cache.pods import Assumption
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.facts.pod import PodIdentity, unnominated
@@ -237,7 +237,7 @@ class _Ramble:
         who = self._pick()
         if self._cache.node_of(who.uid) is None:
             facts = unnominated(self._facts[who])
-            placed = Placement(who.uid, f"default/{who.uid}", facts, self._host().name)
+            placed = PodOnNode(who.uid, f"default/{who.uid}", facts, self._host().name)
             self._late += self._cache.confirm([placed])
 
     def _end(self):

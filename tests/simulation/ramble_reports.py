@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.queue import PodState, RequeueReason
+from roadstead.queue import QueueState, RequeueReason
 from roadstead.queue.reports import GivenBack, NodeChange, PendingNote, PodChange
 from roadstead.run_parts import build_queue
 from tests.simulation.shadow_queue import shadow_of
@@ -124,7 +124,7 @@ class _Ramble:
         self._do("leave", self._some(self._pods, 1), self._now_s, self._next_revision())
 
     def _were_bound(self):
-        new = [e for e in self._pods if self.queue.core.state_of(e[0].uid) is PodState.NEW]
+        new = [e for e in self._pods if self.queue.core.state_of(e[0].uid) is QueueState.NEW]
         of_gangs = [(who, facts) for who, facts in new if facts.pod_group is not None]
         self._do("were_bound", self._some(of_gangs, 0, 1), self._now_s, self._next_revision())
 

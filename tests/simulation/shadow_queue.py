@@ -13,7 +13,7 @@ from roadstead.facts.pod_groups import group_key
 from roadstead.framework.events import ActionType, Change, ClusterEvent, EventResource
 from roadstead.framework.hint_map import SeenEvent
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.queue import LIVING, PodState
+from roadstead.queue import LIVING, QueueState
 from tests.simulation.queue_model import QueueModel
 from tests.simulation.queue_moves import ContradictedError, Rules
 
@@ -67,8 +67,8 @@ def _all_ended(leases):
 
 def _totals(pods):
     """How many pods came, were done, and were deleted, by the store of pods."""
-    deleted = pods.ended_as(PodState.DELETED) + pods.ends[PodState.DONE, PodState.DELETED]
-    return pods.begun, pods.ended_as(PodState.DONE), deleted
+    deleted = pods.ended_as(QueueState.DELETED) + pods.ends[QueueState.DONE, QueueState.DELETED]
+    return pods.begun, pods.ended_as(QueueState.DONE), deleted
 
 
 def _by_uid(pods):
@@ -205,7 +205,7 @@ class ShadowQueue:
             self._differ(name, f"{uid} has", f"as it should {wrong}")
         # The same object is compared at once from here on.
         pod.facts = entry.facts
-        if pod.state is PodState.IN_FLIGHT:
+        if pod.state is QueueState.IN_FLIGHT:
             here = entry.lease_id, [*entry.own_events]
             if here != (pod.lease_id, pod.own_events):
                 self._differ(name, f"{uid} in flight has {here}", (pod.lease_id, pod.own_events))
@@ -217,7 +217,7 @@ class ShadowQueue:
         core, model = self._core, self._model
         for uid in model.pods:
             self._compare_pod(when, uid)
-        for state in (*LIVING, PodState.DONE):
+        for state in (*LIVING, QueueState.DONE):
             here, should = tuple(map(tuple, core.pods(state))), model.in_line(state)
             if here != should:
                 names = [[identity.name for identity, *_ in pods] for pods in (here, should)]

@@ -11,7 +11,7 @@ from roadstead.facts.pod_groups import group_key
 from roadstead.framework.events import EventResource
 from roadstead.framework.hint_map import WITHOUT_NODES
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.queue import PodState, Requeue, RequeueReason
+from roadstead.queue import QueueState, Requeue, RequeueReason
 from roadstead.queue.reports import PendingNote
 from roadstead.queue.retries import FAILS_AGAIN
 
@@ -23,8 +23,8 @@ WAKES = 10
 """How often pods that give up wake others while none is bound; after that gangs take turns."""
 
 STATES = (
-    *(PodState.ACTIVE, PodState.BACKOFF, PodState.UNSCHEDULABLE, PodState.GATED),
-    PodState.IN_FLIGHT,
+    *(QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED),
+    QueueState.IN_FLIGHT,
 )
 HEARD = ("add", "update", "done", "requeue", "delete", "assigned", "activate", "tick")
 """Calls that the core gets, of which something is compared or noted."""
@@ -327,10 +327,10 @@ class ShadowReports:
             named = {
                 pod.identity.uid: (pod.identity, pod.facts)
                 for pod in self._core.nominations()
-                if state_of(pod.identity.uid) is not PodState.IN_FLIGHT
+                if state_of(pod.identity.uid) is not QueueState.IN_FLIGHT
             }
             nodes = [facts.nominated_node_name for _, facts in named.values()]
-            rest = [u for u in uids if u not in named and state_of(u) is not PodState.IN_FLIGHT]
+            rest = [u for u in uids if u not in named and state_of(u) is not QueueState.IN_FLIGHT]
             wanted = [*named.values()], nodes, rest
             self._same("nominated", ([*told.pods], [*told.nodes], [*told.none]), wanted)
             return told
@@ -404,7 +404,7 @@ class _Gangs:
         None: some gang is being tried, or nothing was freed.
         """
         counts = self._core.counts()
-        leased = (group_key(pod.facts) for pod in self._core.pods(PodState.IN_FLIGHT))
+        leased = (group_key(pod.facts) for pod in self._core.pods(QueueState.IN_FLIGHT))
         if counts.active or counts.backoff or any(leased):
             return None
         if not (self._freed or self._next or self._turn):

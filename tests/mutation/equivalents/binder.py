@@ -102,7 +102,7 @@ SAME: tuple[Same, ...] = (
             ("Commits._all_pending", "if not self._are_new(requests): ...", "if True: ..."),
             (
                 "Commits._all_pending",
-                "if record is None or record.state is not PodState.PENDING: ...",
+                "if record is None or record.state is not BinderState.PENDING: ...",
                 "if True: ...",
             ),
             (

@@ -24,6 +24,6 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cache/pods.py",
         "overwritten when the pod gets a deadline, and read of no other pod",
-        (("PodRecord", "0.0", "1.0"),),
+        (("CacheRecord", "0.0", "1.0"),),
     ),
 )

@@ -64,7 +64,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/queue/lease_order.py",
         "a pod that backs off is in no order; what is noted of it is overwritten later",
-        (("LeaseOrder.picks", "if entry.state is PodState.ACTIVE: ...", "if True: ..."),),
+        (("LeaseOrder.picks", "if entry.state is QueueState.ACTIVE: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/queue/nominator.py",
@@ -82,22 +82,22 @@ SAME: tuple[Same, ...] = (
         (("Nominator.note", "if node_name: ...", "if True: ..."),),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "a limit on what is kept of pods that left",
         (("", "1024", "1025"),),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "numbers of arrival are only compared with each other",
         (("ActiveQ.__init__", "1", "2"),),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "where both are equal there is nothing to drop",
         (("InFlight._prune", "oldest > self._log_first", "oldest >= self._log_first"),),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "where no lease is left, none has a number of an event",
         (
             ("InFlight._prune", "self._log_first += len(self._log)", "pass"),
@@ -109,7 +109,7 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "how many entries of pods that left are kept",
         (
             (
@@ -120,7 +120,7 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "pods that left are dropped from the list at once",
         (
             (
@@ -131,7 +131,7 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "pods that left are dropped from the list one pod earlier",
         (
             (
@@ -142,7 +142,7 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "how soon pods that left are dropped from the list",
         (("Order.came", "2 * len(self._heap) + SLACK", "2 * len(self._heap) - SLACK"),),
     ),

@@ -14,7 +14,7 @@ from typing import Generic, Protocol
 
 from roadstead.facts.pod import PodFacts
 from roadstead.lazyheap import LazyHeap, SortKey
-from roadstead.queue.pods import AnyOf, EventT, PodEntry, PodEvent, PodState
+from roadstead.queue.pods import AnyOf, EventT, PodEntry, QueueEvent, QueueState
 
 WaitReason = tuple[str, tuple[str, ...], tuple[str, ...], int]
 """(gating plugin, rejecting plugins, pending plugins, id of the facts)."""
@@ -22,14 +22,14 @@ WaitReason = tuple[str, tuple[str, ...], tuple[str, ...], int]
 _LEASE_ID = attrgetter("lease_id")
 
 SLACK = 1024
-"""`Order` is rebuilt when it has more than twice the pods of the heap plus this number."""
+"""`EntryOrder` is rebuilt when it has more than twice the pods of the heap plus this number."""
 
 
 Entries = Sequence[PodEntry[EventT]]
 """Distinct pods that are added or removed in one call."""
 
 
-class Place(Protocol[EventT]):
+class PodContainer(Protocol[EventT]):
     """Container of the pods in one state."""
 
     def put(self, entries: Entries[EventT]) -> None: ...
@@ -38,7 +38,7 @@ class Place(Protocol[EventT]):
 
 
 class PodHeap(Generic[EventT]):
-    """Place ordered by a key."""
+    """PodContainer ordered by a key."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class PodHeap(Generic[EventT]):
         self.heap.put(entry.uid, self._key(entry), entry.seq, entry)
 
 
-class Order(Generic[EventT]):
+class EntryOrder(Generic[EventT]):
     """Pods of activeQ in the order in which they entered it, with counts of bypasses.
 
     passes: number of leases of retried pods while another pod had waited longer. numbers: shared by
@@ -86,7 +86,7 @@ class Order(Generic[EventT]):
 
     def _is_here(self, entered: int, entry: PodEntry[EventT]) -> bool:
         # A pod that was deleted and added again has a new entry under the same UID in the heap.
-        is_last = entry.entered == entered and entry.state is PodState.ACTIVE
+        is_last = entry.entered == entered and entry.state is QueueState.ACTIVE
         return is_last and entry.uid in self._heap
 
     def longest(self) -> PodEntry[EventT] | None:
@@ -119,15 +119,15 @@ class ActiveQ(PodHeap[EventT]):
     ) -> None:
         super().__init__(key, heap)
         self._by_profile = by_profile
-        self._orders: dict[str, Order[EventT]] = {}
+        self._orders: dict[str, EntryOrder[EventT]] = {}
         self._numbers = count(1)
 
-    def order_of(self, entry: PodEntry[EventT]) -> Order[EventT]:
+    def order_of(self, entry: PodEntry[EventT]) -> EntryOrder[EventT]:
         """Return the order that contains a pod: that of its profile, if leases are by profile."""
         profile = entry.facts.scheduler_name if self._by_profile else ""
         found = self._orders.get(profile)
         if found is None:
-            found = self._orders[profile] = Order(self.heap, self._numbers)
+            found = self._orders[profile] = EntryOrder(self.heap, self._numbers)
         return found
 
     def put(self, entries: Entries[EventT]) -> None:
@@ -231,7 +231,7 @@ class Lease(Generic[EventT]):
     deadline_s: float
     first_event: int
     open: dict[str, PodEntry[EventT]] = field(default_factory=dict)
-    closed: dict[str, PodEvent | None] = field(default_factory=dict)
+    closed: dict[str, QueueEvent | None] = field(default_factory=dict)
 
 
 class InFlight(Generic[EventT]):
