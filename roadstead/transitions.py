@@ -102,7 +102,7 @@ class Moved(NamedTuple, Generic[State]):
     start: int
     stop: int
 
-    def among(self, subjects: Sequence[StatefulT]) -> Sequence[StatefulT]:
+    def select(self, subjects: Sequence[StatefulT]) -> Sequence[StatefulT]:
         """Return the subjects of this move, given all subjects."""
         is_all = self.stop - self.start == len(subjects)
         return subjects if is_all else subjects[self.start : self.stop]

@@ -18,7 +18,7 @@ class BinderCounts(NamedTuple):
 
 
 def counts_of(core: BinderCore) -> BinderCounts:
-    states = [record.state for record in core.pods.here.values()]
+    states = [record.state for record in core.pods.present.values()]
     return BinderCounts(
         nodes=len(core.placements.nodes),
         pending=states.count(BinderState.PENDING),

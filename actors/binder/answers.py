@@ -40,7 +40,7 @@ class BinderAnswers:
 
     def pods_page(self, ask: PageAsk) -> StandingPage:
         """Return pods that exist, in the order in which they were added."""
-        pods = self._binder.core.pods.here
+        pods = self._binder.core.pods.present
         page = list(islice(pods.values(), ask.start, ask.start + ask.count))
         return page_of(page, len(pods), self._binder.pods_known.latest)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from roadstead.actors.messages.common import PageAsk
 from roadstead.actors.messages.pods import NO_PODS, PodBatch
 from roadstead.actors.seam import Nothing, method
-from roadstead.queue.reports import GivenBack, PendingNote
+from roadstead.queue.reports import PendingNote, ReturnedPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class LeaseReport:
 
     lease_id: int
     done: tuple[str, ...]
-    given_back: tuple[GivenBack, ...]
+    given_back: tuple[ReturnedPod, ...]
     notes: tuple[PendingNote, ...]
     gone: PodBatch = NO_PODS
 

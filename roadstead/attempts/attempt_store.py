@@ -62,7 +62,7 @@ class AttemptStore:
 
     def find_waiting(self, uid: str) -> WaitingPod | None:
         """Return a pod in WAITING, as plugins see it; None for any other."""
-        record = self.pods.here.get(uid)
+        record = self.pods.present.get(uid)
         if record is None or record.state is not AttemptState.WAITING:
             return None
         identity, facts, node_name = record.target
@@ -70,7 +70,7 @@ class AttemptStore:
 
     def all_waiting(self) -> Iterator[WaitingPod]:
         """Iterate over the pods in WAITING, in order of lease."""
-        for uid in self.pods.here:
+        for uid in self.pods.present:
             if (found := self.find_waiting(uid)) is not None:
                 yield found
 
@@ -117,19 +117,19 @@ class AttemptStore:
 
         Raises IllegalTransitionError, with nothing changed.
         """
-        for moved in self.pods.go_all(records, *events):
+        for moved in self.pods.apply_all(records, *events):
             if moved.to is not moved.was:
-                self._take(moved.among(records), moved.was)
-                self._put(moved.among(records), moved.was, moved.to)
+                self._take(moved.select(records), moved.was)
+                self._put(moved.select(records), moved.was, moved.to)
 
     def let_go(self, record: AttemptRecord, plugin: str) -> None:
         """End a pod's wait for one plugin; it still waits for others."""
-        self.waiting.take(record.uid)
+        self.waiting.remove(record.uid)
         del record.waits[plugin]
         self._wait(record)
 
     def counts(self) -> CycleCounts:
-        states = Counter(record.state for record in self.pods.here.values())
+        states = Counter(record.state for record in self.pods.present.values())
         return CycleCounts(
             leased=states[AttemptState.LEASED],
             assuming=states[AttemptState.ASSUMING],
@@ -142,7 +142,7 @@ class AttemptStore:
     def validate(self) -> None:
         """Check that every pod has one state and is in the collections of that state."""
         self.pods.validate()
-        live = self.pods.here
+        live = self.pods.present
         for uid, record in live.items():
             assert record.state in LIVE, f"{uid} is live and {record.state}"
             assert (uid in self.undecided) == (record.state is AttemptState.LEASED), (
@@ -181,7 +181,7 @@ class AttemptStore:
                 del self.undecided[record.uid]
         elif was is AttemptState.WAITING:
             for record in records:
-                self.waiting.take(record.uid)
+                self.waiting.remove(record.uid)
                 record.waits = {}
 
     def _put(self, records: Sequence[AttemptRecord], was: AttemptState, to: AttemptState) -> None:

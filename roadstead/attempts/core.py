@@ -108,7 +108,7 @@ class AttemptsCore(Outcomes):
                     coming[pod.uid] = self._store.new(pod, profile, lease_id)
             elif lease_id > known.lease_id:
                 self._lease_again(pod, profile, lease_id, known, out)
-        self._store.pods.continue_stories(coming.values())
+        self._store.pods.inherit_histories(coming.values())
         self._store.go_all(list(coming.values()), AttemptEvent.LEASE)
         return self._effects(out)
 
@@ -266,7 +266,7 @@ class AttemptsCore(Outcomes):
     @property
     def idle(self) -> bool:
         """Whether no pod is between lease and end."""
-        return not self._store.pods.here
+        return not self._store.pods.present
 
     def state_of(self, uid: str) -> AttemptState:
         """Return the state of a pod; NEW for an unknown or forgotten one."""
@@ -318,7 +318,7 @@ class AttemptsCore(Outcomes):
         return out.effects()
 
     def _allow(self, uid: str, plugin: str, out: Outbox) -> None:
-        record = self._store.pods.here.get(uid)
+        record = self._store.pods.present.get(uid)
         if record is not None and plugin in record.waits:
             if len(record.waits) == 1:
                 self._permitted(record, out)
@@ -326,7 +326,7 @@ class AttemptsCore(Outcomes):
                 self._store.let_go(record, plugin)
 
     def _reject(self, uid: str, status: Status, out: Outbox) -> None:
-        record = self._store.pods.here.get(uid)
+        record = self._store.pods.present.get(uid)
         if record is not None and record.state is AttemptState.WAITING:
             self._refused(record, status, out)
 

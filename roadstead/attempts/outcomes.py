@@ -35,7 +35,7 @@ class Outcomes:
         if decision.error:
             return failed(decision.error)
         assert decision.diagnosis is not None, f"{decision.pod.key}: no node and no reason"
-        profile = self._store.pods.here[decision.pod.uid].profile
+        profile = self._store.pods.present[decision.pod.uid].profile
         return no_node(profile, decision.pod, decision.diagnosis, decision.post_filter)
 
     def _place(

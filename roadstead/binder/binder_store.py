@@ -70,12 +70,12 @@ class BinderStore:
 
     def is_bound_by(self, uid: str, token: str) -> bool:
         """Whether a pod is bound, and by the request of this token."""
-        record = self.pods.here.get(uid)
+        record = self.pods.present.get(uid)
         return record is not None and record.state is BinderState.BOUND and record.token == token
 
     def records(self, uids: Iterable[str]) -> list[BinderRecord]:
         """Return the records of those pods that are pending or bound; not to be changed."""
-        here = self.pods.here
+        here = self.pods.present
         return [here[uid] for uid in uids if uid in here]
 
     def add_node(self, facts: NodeFacts, revision: int = 0) -> list[Effect]:

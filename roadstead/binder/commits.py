@@ -126,7 +126,7 @@ class Commits(BinderStore):
 
     def _take_back(self, start: BatchStart, requests: Sequence[BindRequest]) -> None:
         self._undo()
-        start.forget_accepted(requests, self.pods.here, self.placements)
+        start.forget_accepted(requests, self.pods.present, self.placements)
         start.shorten(self._unflushed, self._tokens, self.rows)
         self.last_lsn, self._epochs = start.last_lsn, dict(start.epochs)
 
@@ -189,7 +189,7 @@ class Commits(BinderStore):
             first = in_batch.setdefault(request.token, request)
             if not first.is_same(request):
                 raise conflict(request, f"{first.key} on {first.node_name}")
-            record = self.pods.here.get(request.uid)
+            record = self.pods.present.get(request.uid)
             if record and record.token == request.token and record.node_name != request.node_name:
                 raise conflict(request, f"{record.key} on {record.node_name}")
 
@@ -199,7 +199,7 @@ class Commits(BinderStore):
             return None
         if len(self._unflushed) + len(requests) > self.settings.max_unflushed:
             return None
-        known, epochs = self.pods.here, self._epochs
+        known, epochs = self.pods.present, self._epochs
         found: list[BinderRecord] = []
         # Facts in a message are copies, one per class: each pair is compared only once.
         same: set[tuple[int, int]] = set()
@@ -257,7 +257,7 @@ class Commits(BinderStore):
         """Update the records of placed pods; return journal records. version: before these pods."""
         journal, lsn = [], self.last_lsn
         histories.update((each.uid, each.history) for each in records)
-        self.pods.go_all(records, BinderEvent.ACCEPT)
+        self.pods.apply_all(records, BinderEvent.ACCEPT)
         for request, record, node_name in zip(requests, records, names, strict=True):
             version, lsn = version + 1, lsn + 1
             token, _, _, _, _, owner, epoch, _, _ = request
@@ -291,7 +291,7 @@ class Commits(BinderStore):
         def forbids(request: BindRequest, placed: int) -> BindRefusal | None:
             if len(self._unflushed) + placed >= self.settings.max_unflushed:
                 return RejectCause.BUSY, SUCCESS
-            return self._forbidding(request, self.pods.here.get(request.uid), self._fits)
+            return self._forbidding(request, self.pods.present.get(request.uid), self._fits)
 
         undecided = [each for each in requests if not self._is_decided(each)]
         refused = refused_groups(undecided, self.placements, forbids, self._missing)
@@ -300,7 +300,7 @@ class Commits(BinderStore):
 
     def _is_decided(self, request: BindRequest) -> bool:
         """Whether the same request was answered before, or waits for its flush."""
-        record = self.pods.here.get(request.uid)
+        record = self.pods.present.get(request.uid)
         is_bound = record is not None and record.token == request.token
         return is_bound or self._tokens.get(request) is not None
 
@@ -312,7 +312,7 @@ class Commits(BinderStore):
             if known.decision is None:
                 return None
             return Acknowledge(request.token, request.owner, known.decision)
-        record = self.pods.here.get(request.uid)
+        record = self.pods.present.get(request.uid)
         if record is not None and record.token == request.token and record.bound is not None:
             # The token is forgotten, but the pod's record shows that this request bound it.
             return Acknowledge(request.token, request.owner, record.bound)

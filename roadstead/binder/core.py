@@ -60,7 +60,7 @@ class BinderCore(Commits):
         while self._unflushed and self._unflushed[0][0] <= lsn:
             durable.append(self._unflushed.popleft())
         tentative = [each for _, each, _ in durable if each.state is BinderState.TENTATIVE]
-        self.pods.go_all(tentative, BinderEvent.FLUSH)
+        self.pods.apply_all(tentative, BinderEvent.FLUSH)
         for _, record, what in durable:
             if isinstance(what, str):
                 bound = Bound(record.uid, record.node_name, record.lsn, record.version)
@@ -88,15 +88,15 @@ class BinderCore(Commits):
         fresh: dict[str, BinderRecord] = {}
         updated: dict[str, tuple[BinderRecord, PodFacts]] = {}
         for uid, key, facts in pods:
-            known = self.pods.here.get(uid)
+            known = self.pods.present.get(uid)
             if known is None:
                 if uid not in fresh:
                     fresh[uid] = BinderRecord(uid, key, facts)
             elif known.state is BinderState.PENDING and known.facts != facts:
                 updated[uid] = known, facts
         records = list(fresh.values())
-        self.pods.continue_stories(records)
-        self.pods.go_all(records, BinderEvent.ADD)
+        self.pods.inherit_histories(records)
+        self.pods.apply_all(records, BinderEvent.ADD)
         numbered = self._number_all(records, RecordKind.ADD, revision) if self._tells_all else []
         return to_journal([*numbered, *self._updated(list(updated.values()), revision)])
 
@@ -134,7 +134,7 @@ class BinderCore(Commits):
 
         A bound pod always gets one, because every journal has its bind or load.
         """
-        self.pods.go_all([record for record, _ in news], BinderEvent.UPDATE)
+        self.pods.apply_all([record for record, _ in news], BinderEvent.UPDATE)
         journal: list[JournalRecord] = []
         for record, facts in news:
             record.facts = facts
@@ -212,11 +212,11 @@ class BinderCore(Commits):
         return record
 
     def _load_one(self, uid: str, key: str, facts: PodFacts, node_name: str) -> JournalRecord:
-        record = self.pods.here.get(uid)
+        record = self.pods.present.get(uid)
         if record is None:
             record = BinderRecord(uid, key, facts)
-            self.pods.continue_stories((record,))
-        self.pods.go(record, BinderEvent.LOAD)
+            self.pods.inherit_histories((record,))
+        self.pods.apply(record, BinderEvent.LOAD)
         record.node_name, record.facts = node_name, facts
         self.placements.place(uid, node_name, facts)
         entry = self._number(record, RecordKind.LOAD)
@@ -241,7 +241,7 @@ class BinderCore(Commits):
             was_counted = record.state in COUNTED
             if was_counted:
                 self.placements.lift(record.uid)
-            self.pods.go(record, event)
+            self.pods.apply(record, event)
             preemptor = preemptors.get(record.uid, "")
             entry = self._number(record, kind)._replace(owner=preemptor, epoch=revision)
             if was_counted:

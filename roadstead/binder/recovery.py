@@ -142,13 +142,13 @@ def standing(core: BinderCore, beside: Beside = NOTHING_BESIDE) -> Iterator[Jour
         )
     for token in core._voided:
         yield JournalRecord(0, RecordKind.RUN, "", "", "", token, subject=RunMark(VOID))
-    for pod in sorted(core.pods.here.values(), key=attrgetter("lsn")):
+    for pod in sorted(core.pods.present.values(), key=attrgetter("lsn")):
         yield from _standing_pod(core, pod, beside.pods.get(pod.uid, 0))
     yield from _gone_pods(core, beside)
 
 
 def _gone_pods(core: BinderCore, beside: Beside) -> Iterator[JournalRecord]:
-    here, ended = core.pods.here, core.pods.ended
+    here, ended = core.pods.present, core.pods.ended
     told = {pod.uid: pod for pod in beside.gone if pod.uid not in here}
     more = [GonePod(uid, e.key, "", "") for uid, e in ended.items() if uid not in told]
     for pod in (*told.values(), *more):
@@ -235,11 +235,11 @@ class _Replay:
             self._update(updated, run)
             places = {place for place, _ in updated}
             pods = [pod for place, pod in enumerate(pods) if place not in places]
-        self._core.pods.go_all(pods, BinderEvent.ADD)
+        self._core.pods.apply_all(pods, BinderEvent.ADD)
 
     def _update(self, updated: Sequence[tuple[int, BinderRecord]], run: RecordColumns) -> None:
         core, facts = self._core, _told(run.facts)
-        core.pods.go_all([pod for _, pod in updated], BinderEvent.UPDATE)
+        core.pods.apply_all([pod for _, pod in updated], BinderEvent.UPDATE)
         for place, pod in updated:
             pod.facts = facts[place]
             if pod.state in COUNTED:
@@ -255,9 +255,9 @@ class _Replay:
         events = [BinderEvent.LOAD]
         if run.kinds[0] is RecordKind.BIND:
             # Some journals have no records of accepted pods.
-            core.pods.go_all(come, BinderEvent.ADD)
+            core.pods.apply_all(come, BinderEvent.ADD)
             events = [BinderEvent.ACCEPT, BinderEvent.FLUSH]
-        core.pods.go_all(pods, *events)
+        core.pods.apply_all(pods, *events)
         # The binder's own objects are stored, not the equal copies in the records.
         uids, facts, before = [pod.uid for pod in pods], _told(run.facts), core.version
         names = core.placements.settle_all(uids, run.nodes, facts)
@@ -283,12 +283,12 @@ class _Replay:
 
     def _pods(self, run: RecordColumns) -> tuple[list[BinderRecord], list[BinderRecord]]:
         """Return the binder's records of a run's pods, and those of them that are new."""
-        known = list(map(self._core.pods.here.get, run.uids))
+        known = list(map(self._core.pods.present.get, run.uids))
         columns = zip(known, run.uids, run.keys, _told(run.facts), strict=True)
         pods = come = [pod or BinderRecord(uid, key, facts) for pod, uid, key, facts in columns]
         if any(known):
             come = [pod for pod, before in zip(pods, known, strict=True) if before is None]
-        self._core.pods.continue_stories(come)
+        self._core.pods.inherit_histories(come)
         return pods, come
 
     def _owned(self, run: RecordColumns) -> None:
@@ -313,13 +313,13 @@ class _Replay:
                 # A snapshot has the names of removed pods, not their facts.
                 namespace, _, _ = record.key.partition("/")
                 pod = BinderRecord(record.uid, record.key, record.facts or PodFacts(namespace))
-                core.pods.go(pod, BinderEvent.ADD)
+                core.pods.apply(pod, BinderEvent.ADD)
                 event = BinderEvent.DELETE
             if pod.state in COUNTED:
                 core.placements.lift(pod.uid)
                 self._bound.pop(pod.uid, None)
                 core.rows.changed(pod.node_name, record.lsn)
-            core.pods.go(pod, event)
+            core.pods.apply(pod, event)
 
     def _nodes(self, run: RecordColumns) -> None:
         for record in run:

@@ -25,7 +25,7 @@ def check_invariants(core: Commits) -> None:
 
 def _check_records(core: Commits) -> None:
     waiting = {lsn for lsn, _, _ in core._unflushed}
-    here = core.pods.here
+    here = core.pods.present
     for uid, record in here.items():
         if record.state in COUNTED:
             assert core.placements.node_of(uid) == record.node_name, f"{uid} is elsewhere"

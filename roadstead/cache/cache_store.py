@@ -65,16 +65,16 @@ class CacheStore:
 
     def unconfirmed(self) -> list[CacheRecord]:
         """Return the unconfirmed pods in the order of their assumption; do not change them."""
-        return [record for record in self.pods.here.values() if record.state in UNCONFIRMED]
+        return [record for record in self.pods.present.values() if record.state in UNCONFIRMED]
 
     def placement_of(self, uid: str) -> PodOnNode:
         """Return the placement of a counted pod. KeyError for a pod that is not counted."""
-        record = self.pods.here[uid]
+        record = self.pods.present[uid]
         return PodOnNode(uid, record.key, record.facts, record.node_name)
 
     def counts(self) -> CacheCounts:
         unconfirmed = len(self._deadlines)
-        here = self.pods.here
+        here = self.pods.present
         asked = sum(here[uid].state is CacheState.ASKED for uid in self._deadlines)
         return CacheCounts(
             nodes=len(self.placements.nodes),

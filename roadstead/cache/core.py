@@ -45,7 +45,7 @@ class CacheCore(CacheStore):
         deltas: list[Delta] = []
         refused: list[RefusedItem] = []
         news: dict[str, CacheRecord] = {}
-        here, ended = self.pods.here, self.pods.ended
+        here, ended = self.pods.present, self.pods.ended
         for item in batch:
             uid = item.uid
             if uid in news:
@@ -75,11 +75,11 @@ class CacheCore(CacheStore):
         refused: list[RefusedItem] = []
         for uid, token in batch:
             self._over(uid, token)
-            record = self.pods.here.get(uid)
+            record = self.pods.present.get(uid)
             if record is None:
                 continue
             if record.state in UNCONFIRMED and record.token == token:
-                self._go(record, CacheEvent.FORGET)
+                self._apply(record, CacheEvent.FORGET)
                 deltas += self.placements.lift(uid)
             else:
                 refused.append(self._refuse(record, CacheEvent.FORGET))
@@ -93,14 +93,14 @@ class CacheCore(CacheStore):
         refused: list[RefusedItem] = []
         finished: dict[str, CacheRecord] = {}
         for uid, token in batch:
-            record = self.pods.here.get(uid)
+            record = self.pods.present.get(uid)
             if record is None or record.state is CacheState.ADDED:
                 continue
             if record.token == token:
                 finished[uid] = record
             else:
                 refused.append(self._refuse(record, CacheEvent.FINISH_BINDING))
-        self._go_all(
+        self._apply_all(
             list(finished.values()), CacheEvent.FINISH_BINDING, now_s + self.settings.bind_s
         )
         return CacheAnswer(refused=tuple(refused))
@@ -125,8 +125,8 @@ class CacheCore(CacheStore):
 
     def confirm_assumed(self, uids: Iterable[str]) -> None:
         """Add assumed pods on the nodes where they are counted; ignore other pods."""
-        records = (self.pods.here.get(uid) for uid in dict.fromkeys(uids))
-        self._go_all(
+        records = (self.pods.present.get(uid) for uid in dict.fromkeys(uids))
+        self._apply_all(
             [r for r in records if r is not None and r.state in UNCONFIRMED], CacheEvent.ADD
         )
 
@@ -152,7 +152,7 @@ class CacheCore(CacheStore):
             was_counted = record.state in COUNTED
             if record.token:
                 self._over(record.uid, record.token)
-            self._go(record, CacheEvent.REMOVE)
+            self._apply(record, CacheEvent.REMOVE)
             deltas += self.placements.lift(record.uid) if was_counted else []
         return deltas
 
@@ -178,7 +178,7 @@ class CacheCore(CacheStore):
         """Return commands to ask the binder about assumptions past their deadline (I6)."""
         asks: list[AskBinder] = []
         while (record := self._deadlines.first()) is not None and record.deadline_s <= now_s:
-            self._go(record, CacheEvent.ASK, now_s + self.settings.ask_again_s)
+            self._apply(record, CacheEvent.ASK, now_s + self.settings.ask_again_s)
             asks.append(AskBinder(record.uid, record.key, record.token, record.node_name))
         return asks
 
@@ -190,7 +190,7 @@ class CacheCore(CacheStore):
         deltas: list[Delta] = []
         refused: list[RefusedItem] = []
         for answer in answers:
-            record = self.pods.here.get(answer.uid)
+            record = self.pods.present.get(answer.uid)
             if (
                 record is None
                 or record.state is not CacheState.ASKED
@@ -199,7 +199,7 @@ class CacheCore(CacheStore):
                 status = unresolvable(f"{answer.uid}: the binder was not asked about this attempt")
                 refused.append(RefusedItem(answer.uid, status))
             elif answer.node_name is None:
-                self._go(record, CacheEvent.EXPIRE)
+                self._apply(record, CacheEvent.EXPIRE)
                 deltas += self.placements.lift(answer.uid)
             else:
                 deltas += self._added(record, CacheEvent.ADD, answer.node_name, record.facts)
@@ -234,7 +234,7 @@ class CacheCore(CacheStore):
         fresh = CacheCore(store, self.settings)
         for facts in self.placements.nodes.values():
             fresh.add_node(facts)
-        for record in self.pods.here.values():
+        for record in self.pods.present.values():
             copy = CacheRecord(record.uid, record.key, record.facts, record.node_name, record.token)
             copy.state, copy.history = record.state, record.history
             fresh.pods.restore([copy])
@@ -250,7 +250,7 @@ class CacheCore(CacheStore):
         differ.
         """
         found = self.placements.compare(other.placements)
-        here, there = self.pods.here, other.pods.here
+        here, there = self.pods.present, other.pods.present
         for uid in sorted(here.keys() & there.keys()):
             ours, theirs = here[uid].state, there[uid].state
             if ours is not theirs:
@@ -261,7 +261,7 @@ class CacheCore(CacheStore):
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
         self.placements.validate()
         self.pods.validate()
-        here = self.pods.here
+        here = self.pods.present
         for uid, record in here.items():
             assert self.placements.node_of(uid) == record.node_name, f"{uid} is elsewhere"
             assert self.placements.facts_of(uid) == record.facts, f"{uid} has other facts"
@@ -271,19 +271,19 @@ class CacheCore(CacheStore):
         trials = sum(record.state in UNCONFIRMED for record in here.values())
         assert len(self._deadlines) == trials, "a deadline is kept for nobody"
 
-    def _go(self, record: CacheRecord, event: CacheEvent, deadline_s: float = 0.0) -> None:
-        self._go_all((record,), event, deadline_s)
+    def _apply(self, record: CacheRecord, event: CacheEvent, deadline_s: float = 0.0) -> None:
+        self._apply_all((record,), event, deadline_s)
 
-    def _go_all(
+    def _apply_all(
         self, records: Sequence[CacheRecord], event: CacheEvent, deadline_s: float = 0.0
     ) -> None:
         """Apply an event to records, and update deadlines, but not placements."""
         begun: list[CacheRecord] = []
-        for moved in self.pods.go_all(records, event):
+        for moved in self.pods.apply_all(records, event):
             if moved.was in UNCONFIRMED:
-                self._deadlines.take(moved.among(records))
+                self._deadlines.remove(moved.select(records))
             if moved.to in UNCONFIRMED:
-                begun += moved.among(records)
+                begun += moved.select(records)
         self._deadlines.put(begun, deadline_s)
 
     def _over(self, uid: str, token: str) -> None:
@@ -295,8 +295,8 @@ class CacheCore(CacheStore):
     def _count(self, pods: Iterable[CacheRecord], now_s: float) -> list[Delta]:
         """Assume pods that were checked by `assume`."""
         records = list(pods)
-        self.pods.continue_stories(records)
-        self._go_all(records, CacheEvent.ASSUME, now_s + self.settings.assume_s)
+        self.pods.inherit_histories(records)
+        self._apply_all(records, CacheEvent.ASSUME, now_s + self.settings.assume_s)
         uids, nodes = [each.uid for each in records], [each.node_name for each in records]
         return self.placements.place_all(uids, nodes, [each.facts for each in records])
 
@@ -304,7 +304,7 @@ class CacheCore(CacheStore):
         self, record: CacheRecord, event: CacheEvent, node_name: str, facts: PodFacts
     ) -> list[Delta]:
         was_counted = record.state in COUNTED
-        self._go(record, event)
+        self._apply(record, event)
         record.node_name, record.facts = node_name, facts
         place = self.placements.replace if was_counted else self.placements.place
         return place(record.uid, node_name, facts)
@@ -313,7 +313,7 @@ class CacheCore(CacheStore):
         """Raise if an added pod would move to another node (I3), also within one batch."""
         nodes: dict[str, str] = {}
         for item in batch:
-            record = self.pods.here.get(item.uid)
+            record = self.pods.present.get(item.uid)
             added = record is not None and record.state is CacheState.ADDED
             node_name = record.node_name if record is not None and added else item.node_name
             node_name = nodes.setdefault(item.uid, node_name)

@@ -1,7 +1,7 @@
 """Deadlines of assumptions: a heap of groups of records with lazy deletion.
 
     put(records, deadline) ──► first() ──► the record whose deadline is first
-          take(records): deletes their tickets; records are dropped when their group is the first
+          remove(records): deletes their tickets; records are dropped when their group is the first
 
 The records of one `put` are one group. Most assumptions end long before their deadline, so adding
 and removing a record only writes and deletes its ticket.
@@ -45,7 +45,7 @@ class AssumeDeadlines:
         self._ticket_of.update(dict.fromkeys([each.uid for each in records], self._tickets))
         heapq.heappush(self._groups, (deadline_s, self._tickets, deque(records)))
 
-    def take(self, records: Sequence[CacheRecord]) -> None:
+    def remove(self, records: Sequence[CacheRecord]) -> None:
         """Remove the deadlines of records. KeyError if one has none."""
         for record in records:
             del self._ticket_of[record.uid]

@@ -196,7 +196,7 @@ class SchedulerCache:
             self._volumes.assumed_claims.confirm(uid)
         # Skip versions of removed nodes: they must be sent if the node is added again.
         here = (each for each in rows if each[0] in self._core.placements.nodes)
-        self._changes.send_versions(self.state.versions.take(here))
+        self._changes.send_versions(self.state.versions.record(here))
         return freed
 
     def nominate(

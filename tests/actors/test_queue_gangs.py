@@ -7,7 +7,7 @@ from roadstead.actors.messages.recovery import Owner, OwnerEnds
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.facts.pod import GroupMembership
 from roadstead.queue import QueueState
-from roadstead.queue.reports import GivenBack
+from roadstead.queue.reports import ReturnedPod
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import pod
 from tests.simulation.scenarios import GANGS as CONFIG
@@ -30,7 +30,7 @@ async def report(queue, lease, *, done=(), back=()):
 
 
 def gave_up(name, plugin="Coscheduling"):
-    return GivenBack(f"uid-{name}", "unschedulable", (plugin,))
+    return ReturnedPod(f"uid-{name}", "unschedulable", (plugin,))
 
 
 async def test_with_a_lease_comes_how_many_of_its_gangs_are_bound():

@@ -54,7 +54,7 @@ def _quick_looks(monkeypatch):
 @pytest.fixture
 def _nobody_is_woken(monkeypatch):
     """Every pod is tried once: what a retry finds depends on when its backoff ends."""
-    monkeypatch.setattr(scheduling_queue.SchedulingQueue, "_happened", lambda *_, **__: None)
+    monkeypatch.setattr(scheduling_queue.SchedulingQueue, "_handle_events", lambda *_, **__: None)
 
 
 def run(inputs, **how):

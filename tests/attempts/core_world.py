@@ -155,7 +155,7 @@ class World:
     def picture(self):
         """All that the core knows, to be compared before and after."""
         store = self.core._store
-        kept = [store.pods.here, store.pods.ended, store.attempts, store.ended_attempts]
+        kept = [store.pods.present, store.pods.ended, store.attempts, store.ended_attempts]
         pods = [{name: picture_of(record) for name, record in each.items()} for each in kept]
         return pods, list(store.undecided), self.core.counts(), next_deadline_s(self.core)
 

@@ -7,12 +7,12 @@ from tests.attempts.core_world import World
 
 
 def live(world):
-    return world.core._store.pods.here["u1"]
+    return world.core._store.pods.present["u1"]
 
 
 def under_another_name(world):
     store = world.core._store
-    store.pods.here["u9"] = store.pods.here.pop("u1")
+    store.pods.present["u9"] = store.pods.present.pop("u1")
 
 
 def ended_and_live(world):
@@ -32,7 +32,7 @@ def undecided_twice(world):
 
 
 def waits_without_deadline(world):
-    world.core._store.waiting.take("u1")
+    world.core._store.waiting.remove("u1")
 
 
 def waits_for_nobody(world):
@@ -98,7 +98,7 @@ def test_validate_finds_two_pods_with_one_token():
     world = World()
     world.lease("u1", "u2")
     world.place("u1", "u2")
-    first, second = world.core._store.pods.here.values()
+    first, second = world.core._store.pods.present.values()
     second.attempt = first.attempt
     world.core._store.attempts = {"s/1/1": second}
     with pytest.raises(AssertionError, match="two pods have one token"):

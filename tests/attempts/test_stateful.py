@@ -258,18 +258,18 @@ class CoreMachine(RuleBasedStateMachine):
     @invariant()
     def lent_pods_are_live_and_live_pods_are_lent(self):
         leased = {uid for uid, place in self.cluster.queue.items() if isinstance(place, int)}
-        assert leased == set(self.world.core._store.pods.here)
+        assert leased == set(self.world.core._store.pods.present)
 
     @invariant()
     def what_is_reserved_is_counted_and_only_attempts_can_be_counted(self):
-        live = self.world.core._store.pods.here
+        live = self.world.core._store.pods.present
         for uid, record in live.items():
             if record.state in RESERVED:
                 assert self.cluster.counted.get(uid) == record.trial.token
 
     @invariant()
     def reserve_and_unreserve_are_called_in_turns(self):
-        for uid, record in self.world.core._store.pods.here.items():
+        for uid, record in self.world.core._store.pods.present.items():
             calls = [
                 line.split()[0]
                 for line in self.world.log

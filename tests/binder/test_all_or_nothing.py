@@ -101,12 +101,12 @@ def picture(core):
     names = [each.name for each in fields(BinderRecord)]
     table = core.placements.store.table
     return (
-        [tuple(getattr(pod, name) for name in names) for pod in core.pods.here.values()],
+        [tuple(getattr(pod, name) for name in names) for pod in core.pods.present.values()],
         counts_of(core),
         (core.last_lsn, core.flushed_lsn, core.version, core.halted),
         {owner: core.current_epoch(owner) for owner in ("s", "s0", "s1", "new", "other")},
         {name: core.rows.row(name) for name in core.placements.nodes},
-        {pod.uid: core.placements.node_of(pod.uid) for pod in core.pods.here.values()},
+        {pod.uid: core.placements.node_of(pod.uid) for pod in core.pods.present.values()},
         {name: table.row_facts(name) for name in core.placements.nodes},
     )
 

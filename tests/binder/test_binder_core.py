@@ -471,12 +471,12 @@ def test_counts_tell_what_is_where():
     ("damage", "message"),
     [
         (
-            lambda core: setattr(core.pods.here["uid-b"], "state", BinderState.DELETED),
+            lambda core: setattr(core.pods.present["uid-b"], "state", BinderState.DELETED),
             "uid-b is here as deleted",
         ),
-        (lambda core: setattr(core.pods.here["uid-a"], "node_name", "n2"), "is elsewhere"),
-        (lambda core: setattr(core.pods.here["uid-a"], "facts", LARGE), "has other facts"),
-        (lambda core: setattr(core.pods.here["uid-a"], "lsn", 9), "waits for nothing"),
+        (lambda core: setattr(core.pods.present["uid-a"], "node_name", "n2"), "is elsewhere"),
+        (lambda core: setattr(core.pods.present["uid-a"], "facts", LARGE), "has other facts"),
+        (lambda core: setattr(core.pods.present["uid-a"], "lsn", 9), "waits for nothing"),
         (lambda core: core.placements.place("uid-z", "n1", SMALL), "counted and not bound"),
         (lambda core: core.pods.ended.update({"uid-a": None}), "here and ended"),
         (lambda core: core._unflushed.append(core._unflushed[0]), "out of order"),

@@ -93,7 +93,7 @@ def test_event_outside_the_table_raises_and_changes_nothing(state, event):
     record = core.pods.find("u1") or BinderRecord("u1", "default/a", FACTS)
     before = picture(core)
     with pytest.raises(IllegalTransitionError, match=f'"u1": {event.value} is not allowed in'):
-        core.pods.go(record, event)
+        core.pods.apply(record, event)
     assert picture(core) == before
 
 

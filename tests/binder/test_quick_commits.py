@@ -80,7 +80,7 @@ class Cores:
 
 def pods_of(core):
     names = [each.name for each in fields(BinderRecord)]
-    return [tuple(getattr(pod, name) for name in names) for pod in core.pods.here.values()]
+    return [tuple(getattr(pod, name) for name in names) for pod in core.pods.present.values()]
 
 
 def request(uid, node="n0", token="", owner="s0", epoch=1, facts=None, transaction="", read=99):

@@ -110,7 +110,7 @@ def test_pods_that_are_loaded_wait_for_their_flush():
     core.flushed(2)
 
     assert counts_of(core).unflushed == 1
-    assert [each.lsn for each in core.pods.here.values()] == [1, 2, 3]
+    assert [each.lsn for each in core.pods.present.values()] == [1, 2, 3]
 
 
 def test_one_pod_that_may_not_be_evicted_leaves_all_as_they_are():

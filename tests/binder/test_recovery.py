@@ -48,7 +48,7 @@ def picture(core):
     """All that later decisions rest on."""
     pods = {
         uid: (each.state, each.key, each.facts, each.node_name, each.token, each.lsn, each.bound)
-        for uid, each in core.pods.here.items()
+        for uid, each in core.pods.present.items()
     }
     rows = {name: core.placements.store.table.row_facts(name) for name in core.placements.nodes}
     placed = {uid: core.placements.node_of(uid) for uid in pods}
@@ -93,7 +93,7 @@ class CrashMachine(RuleBasedStateMachine):
 
     def asked(self, uid, node, epoch):
         self.tokens += 1
-        facts = self.core.pods.here[uid].facts if uid in self.core.pods.here else FACTS[0]
+        facts = self.core.pods.present[uid].facts if uid in self.core.pods.present else FACTS[0]
         request = BindRequest(f"t{self.tokens}", uid, uid, node, facts, "s", epoch)
         self.requests[request.token] = request
         return request
@@ -155,7 +155,7 @@ class CrashMachine(RuleBasedStateMachine):
     @invariant()
     def tokens_of_bound_pods_answer_as_before(self):
         for token, decision in getattr(self, "acknowledged", {}).items():
-            record = self.core.pods.here.get(decision.uid)
+            record = self.core.pods.present.get(decision.uid)
             if record is None or record.token != token:
                 continue
             before = self.core.last_lsn
@@ -230,14 +230,14 @@ def test_an_owner_of_an_old_epoch_stays_fenced():
 def test_pods_are_pending_in_the_order_in_which_they_came():
     core, _ = told(add(1, "z"), add(2, "a"), add(3, "m"))
 
-    assert list(core.pods.here) == ["z", "a", "m"]
+    assert list(core.pods.present) == ["z", "a", "m"]
 
 
 def test_a_pod_that_was_accepted_again_has_its_last_facts():
     later = add(2, "a")._replace(facts=FACTS[1])
     core, _ = told(add(1, "a"), later, add(3, "b"))
 
-    assert core.pods.here["a"].facts == FACTS[1]
+    assert core.pods.present["a"].facts == FACTS[1]
     assert core.standing("a") == (BinderState.PENDING, None)
 
 
@@ -258,7 +258,7 @@ def test_a_bound_pod_that_was_updated_is_counted_as_it_is_now():
         core = new_core()
         recover(core, runs_of([source]), live.last_lsn)
         core.validate()
-        assert core.pods.here["a"].facts == FACTS[1]
+        assert core.pods.present["a"].facts == FACTS[1]
         assert core.placements.facts_of("a") == FACTS[1]
         # What was asked for under the token is known as it was.
         (again,) = core.bind([request])
@@ -352,7 +352,7 @@ def test_records_of_many_kinds_in_one_group_are_taken_in_their_order():
     core, result = told(*(add(lsn, f"u{lsn}") for lsn in (1, 2)), bind(3, "u1"), add(4, "u4"))
 
     assert result.records == 4
-    assert {uid: each.state for uid, each in core.pods.here.items()} == {
+    assert {uid: each.state for uid, each in core.pods.present.items()} == {
         "u1": BinderState.BOUND,
         "u2": BinderState.PENDING,
         "u4": BinderState.PENDING,
@@ -434,7 +434,7 @@ def test_a_snapshot_leaves_nothing_out_that_a_later_decision_rests_on():
     (same,) = again.bind([first])
     assert (same.decision.node_name, same.decision.lsn) == (
         "n1",
-        next(iter(core.pods.here.values())).lsn,
+        next(iter(core.pods.present.values())).lsn,
     )
 
 

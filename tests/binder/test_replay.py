@@ -131,7 +131,7 @@ def test_a_pod_that_ran_before_has_no_owner_and_changed_no_row():
     assert core.current_epoch("s") == 1
     assert core.rows.row("n1") == (6, "s", 0)
     assert core.rows.row("n2") is None
-    assert next(iter(core.pods.here.values())).bound is None
+    assert next(iter(core.pods.present.values())).bound is None
 
 
 def test_those_that_were_bound_and_are_still_there_are_told_in_the_order_of_their_binds():
@@ -167,7 +167,7 @@ def test_a_bind_to_a_node_that_has_gone_makes_no_version():
     core, _ = recovered_from(records)
 
     assert core.version == live.version
-    assert [each.node_name for each in core.pods.here.values()] == ["n9", "n1"]
+    assert [each.node_name for each in core.pods.present.values()] == ["n9", "n1"]
 
 
 def test_of_pods_that_come_back_together_those_on_nodes_that_have_gone_make_no_version():
@@ -176,7 +176,7 @@ def test_of_pods_that_come_back_together_those_on_nodes_that_have_gone_make_no_v
 
     core, _ = recovered_from([has_node(1)], loads)
 
-    assert [each.bound.version for each in core.pods.here.values()] == [2, 2, 3]
+    assert [each.bound.version for each in core.pods.present.values()] == [2, 2, 3]
     assert core.version == 3
 
 

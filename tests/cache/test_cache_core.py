@@ -436,7 +436,7 @@ class TestCompare:
 
 
 def assumed_of(core):
-    return core.pods.here["uid-a"]
+    return core.pods.present["uid-a"]
 
 
 def stranger():
@@ -447,13 +447,13 @@ def stranger():
     ("damage", "message"),
     [
         (
-            lambda core: setattr(core.pods.here["uid-a"], "state", CacheState.DELETED),
+            lambda core: setattr(core.pods.present["uid-a"], "state", CacheState.DELETED),
             "uid-a is here as deleted",
         ),
-        (lambda core: setattr(core.pods.here["uid-a"], "node_name", "n2"), "is elsewhere"),
-        (lambda core: setattr(core.pods.here["uid-a"], "facts", LARGE), "has other facts"),
+        (lambda core: setattr(core.pods.present["uid-a"], "node_name", "n2"), "is elsewhere"),
+        (lambda core: setattr(core.pods.present["uid-a"], "facts", LARGE), "has other facts"),
         (
-            lambda core: core._deadlines.take([core.pods.here["uid-a"]]),
+            lambda core: core._deadlines.remove([core.pods.present["uid-a"]]),
             "deadline and state disagree",
         ),
         (lambda core: core.placements.place("uid-z", "n1", SMALL), "counted and not known"),

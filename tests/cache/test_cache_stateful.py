@@ -52,7 +52,7 @@ def rows(store: TableStore) -> dict[str, object]:
 
 
 def picture(core: CacheCore) -> object:
-    pods = {uid: (record.state, record.history) for uid, record in core.pods.here.items()}
+    pods = {uid: (record.state, record.history) for uid, record in core.pods.present.items()}
     return (
         pods,
         list(core.pods.ended),

@@ -94,7 +94,7 @@ def test_event_outside_the_table_raises_and_changes_nothing(state, event):
     record = core.pods.find("u1") or CacheRecord("u1", "default/a", FACTS, "n1")
     before = picture(core)
     with pytest.raises(IllegalTransitionError, match=f'"u1": {event.value} is not allowed in'):
-        core._go(record, event)
+        core._apply(record, event)
     assert picture(core) == before
 
 

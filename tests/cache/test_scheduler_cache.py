@@ -117,7 +117,7 @@ def test_pods_of_a_removed_node_are_returned_and_its_partition_and_version_are_g
 
     assert aside == pods_of("p")
     assert world.news() == ["remove_pod uid-p", "remove_node n1"]
-    assert world.state.versions.among(["n1", "n2"]) == [("n2", 4)]
+    assert world.state.versions.of(["n1", "n2"]) == [("n2", 4)]
     assert sum(world.state.partitioning.sizes) == 1
     with pytest.raises(KeyError):
         world.state.partitioning.partition_of("n1")

@@ -33,7 +33,7 @@ def test_without_settings_durations_and_bounds_are_those_that_are_documented():
 
     bounds = core.settings
     assert (bounds.max_pods, bounds.max_done_remembered) == (2_000_000, 65_536)
-    assert (bounds.max_in_flight_events, bounds.max_passed) == (10_000, 10_000)
+    assert (bounds.max_in_flight_events, bounds.max_bypasses) == (10_000, 10_000)
     assert not bounds.by_profile
 
 

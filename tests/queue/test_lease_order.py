@@ -16,7 +16,7 @@ class World:
     """A queue whose bound is small; leases of one pod by one scheduler unless told otherwise."""
 
     def __init__(self, **settings):
-        self.core = QueueCore(settings=QueueSettings(max_passed=BOUND, **settings))
+        self.core = QueueCore(settings=QueueSettings(max_bypasses=BOUND, **settings))
         self.leases = {}
 
     def add(self, *names, **facts):
@@ -123,7 +123,7 @@ def test_a_pod_that_waits_longest_itself_passes_nobody():
         world.back("loser")
     world.add("late")
 
-    assert order_in(world).passes == 0
+    assert order_in(world).bypasses == 0
     assert world.lease() == ["loser"]
 
 
@@ -186,7 +186,7 @@ def test_who_was_looked_past_keeps_its_place():
     for _ in range(3):
         assert world.lease(owner="two") in (["plain"], [])
 
-    assert order_in(world).longest().uid == "b"
+    assert order_in(world).oldest().uid == "b"
     assert world.lease(3, owner="one") == ["b", "c"]
 
 
@@ -245,12 +245,14 @@ def test_no_pod_is_passed_more_often_than_it_may_be(steps):
         elif world.core.state_of(name) is QueueState.IN_FLIGHT:
             world.back(name)
         world.core.validate()
-        assert all(order_in(world).passed(each) <= BOUND for each in world.core._store.active.heap)
+        assert all(
+            order_in(world).bypasses_of(each) <= BOUND for each in world.core._store.active.heap
+        )
 
 
 def test_a_broken_bound_is_found():
     world = World().add("a")
-    order_in(world).passes = BOUND + 1
+    order_in(world).bypasses = BOUND + 1
 
     with pytest.raises(AssertionError, match="a was passed 6 times"):
         world.core.validate()

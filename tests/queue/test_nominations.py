@@ -162,26 +162,26 @@ def test_a_gated_pods_nomination_holds_nothing_until_the_pod_is_queued():
     world = World()
     world.add("a", nominated_node_name="n1", scheduling_gates=("hold",))
     assert world.core.nominated("n1") == ()
-    assert uids(world.core.take_cleared()) == ["a"]
-    assert world.core.take_released() == []
+    assert uids(world.core.pop_cleared()) == ["a"]
+    assert world.core.pop_released() == []
 
     world.add("a", nominated_node_name="n1")
 
     assert world.core.state_of("a") is QueueState.ACTIVE
     assert world.core.nominated("n1") == ("a",)
-    assert uids(world.core.take_released()) == ["a"]
-    assert world.core.take_cleared() == world.core.take_released() == []
+    assert uids(world.core.pop_released()) == ["a"]
+    assert world.core.pop_cleared() == world.core.pop_released() == []
 
 
 def test_a_gated_pod_that_is_sent_again_with_a_nomination_still_holds_nothing():
     world = World()
     world.add("a", scheduling_gates=("hold",))
-    assert world.core.take_cleared() == []
+    assert world.core.pop_cleared() == []
 
     world.add("a", nominated_node_name="n1", scheduling_gates=("hold",))
 
     assert world.core.nominated("n1") == ()
-    assert uids(world.core.take_cleared()) == ["a"]
+    assert uids(world.core.pop_cleared()) == ["a"]
 
 
 def test_a_nominated_pod_that_comes_back_to_a_shut_gate_holds_nothing():
@@ -195,5 +195,5 @@ def test_a_nominated_pod_that_comes_back_to_a_shut_gate_holds_nothing():
 
     assert world.core.state_of("a") is QueueState.GATED
     assert world.core.nominated("n1") == ()
-    assert uids(world.core.take_cleared()) == ["a"]
+    assert uids(world.core.pop_cleared()) == ["a"]
     world.core.validate()

@@ -151,7 +151,7 @@ class TestBeingDeleted:
 
         assert core.lease("s", 1, 1, 3.0).pods == ()
         core.delete(["uid-a"])
-        assert core.counts().living == 0
+        assert core.counts().queued == 0
         core.validate()
 
 
@@ -174,7 +174,7 @@ class TestAdding:
         assert result.accepted == ("uid-b",)
         assert result.refused == ("uid-c", "uid-d")
         assert result.status.message == "the queue is full: it holds 2 pods"
-        assert core.counts().living == 2
+        assert core.counts().queued == 2
 
     def test_pods_in_flight_count_for_the_bound_and_done_ones_do_not(self):
         core = queue_of("a", max_pods=1)
@@ -187,7 +187,7 @@ class TestAdding:
         core = queue_of("a")
         core.done(core.lease("s", 1, 1, 0.0).lease_id, ["uid-a"])
         assert core.add([(pod("a"), PLAIN)], 1.0).done == ("uid-a",)
-        assert core.counts().living == 0
+        assert core.counts().queued == 0
 
     def test_bound_pods_are_forgotten_after_a_bound_and_on_delete(self):
         core = queue_of("a", "b", "c", max_done_remembered=2)
@@ -480,7 +480,7 @@ class TestHints:
 
     def test_event_moves_only_pods_among_the_chosen(self):
         core = parked("a", "b")
-        chosen = core.move([FIT], 5.0, among=lambda identity, facts: identity.name == "b")
+        chosen = core.move([FIT], 5.0, predicate=lambda identity, facts: identity.name == "b")
         assert chosen == ("uid-b",)
         assert core.state_of("uid-a") is QueueState.UNSCHEDULABLE
 
@@ -620,7 +620,7 @@ class TestEventsInFlight:
         lease = core.lease("s", 1, 1, 0.0)
         for number in range(100):
             core.update(pod("a"), PodFacts(priority=number), 0.5, [TAINT])
-        assert len(core._store.pods.here["uid-a"].own_events) <= 64
+        assert len(core._store.pods.present["uid-a"].own_events) <= 64
         core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
         assert core.state_of("uid-a") is QueueState.BACKOFF
 
@@ -680,7 +680,7 @@ class TestUpdatesAndDeletes:
         everyone = [f"uid-{name}" for name in ("active", "flying", "waiting", "late", "gated")]
         gone = getattr(core, leave)([*everyone, "uid-unknown", "uid-active"])
         assert sorted(gone) == sorted(everyone)
-        assert core.counts().living == core.counts().leases == 0
+        assert core.counts().queued == core.counts().leases == 0
         core.validate()
 
 
@@ -709,23 +709,23 @@ class TestGates:
 
     def test_event_that_the_gating_plugin_ignores_does_not_ask_the_gate(self):
         core = queue_of("a", facts=self.SHUT)
-        history = core._store.pods.here["uid-a"].history
+        history = core._store.pods.present["uid-a"].history
         core.move([FIT], 1.0)
-        assert core._store.pods.here["uid-a"].history == history
+        assert core._store.pods.present["uid-a"].history == history
 
     def test_event_that_only_another_plugin_waits_for_does_not_ask_the_gate(self):
         core = self.parked_and_shut(registered=lambda plugin, event: plugin == event)
-        history = core._store.pods.here["uid-a"].history
+        history = core._store.pods.present["uid-a"].history
         assert core.pods(QueueState.GATED)[0].rejected_by == (FIT, GATES)
         core.move([FIT], 6.0)
-        assert core._store.pods.here["uid-a"].history == history
+        assert core._store.pods.present["uid-a"].history == history
 
     def test_event_that_the_gating_plugin_registered_lets_any_rejecting_plugin_speak(self):
         core = self.parked_and_shut(registered=lambda plugin, event: plugin == GATES)
-        history = core._store.pods.here["uid-a"].history
+        history = core._store.pods.present["uid-a"].history
         core.move([FIT], 6.0)
         assert core.state_of("uid-a") is QueueState.GATED
-        assert core._store.pods.here["uid-a"].history == (*history, "gate→gated")
+        assert core._store.pods.present["uid-a"].history == (*history, "gate→gated")
 
     def test_pod_that_leaves_its_backoff_passed_the_gate_on_the_way_in(self):
         core = queue_of("a")
@@ -857,14 +857,14 @@ class TestValidate:
     @pytest.mark.parametrize(
         ("damage", "message"),
         [
-            (lambda store: store.pods.here.popitem(), "is not known"),
-            (lambda store: store.active.heap.take("uid-a"), "in no place"),
+            (lambda store: store.pods.present.popitem(), "is not known"),
+            (lambda store: store.active.heap.remove("uid-a"), "in no place"),
             (
-                lambda store: store.backoff.put([store.pods.here["uid-a"]]),
+                lambda store: store.backoff.put([store.pods.present["uid-a"]]),
                 "is in two places",
             ),
             (
-                lambda store: setattr(store.pods.here["uid-a"], "state", QueueState.GATED),
+                lambda store: setattr(store.pods.present["uid-a"], "state", QueueState.GATED),
                 "says gated",
             ),
             (

@@ -10,7 +10,7 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SUCCESS, Code, Status
 from roadstead.queue import (
-    LIVING,
+    QUEUED,
     EventRules,
     QueueCore,
     QueueSettings,
@@ -57,7 +57,7 @@ def new_queue() -> QueueCore[str]:
 
 
 def picture(core: QueueCore[str]) -> object:
-    histories = {uid: entry.history for uid, entry in core._store.pods.here.items()}
+    histories = {uid: entry.history for uid, entry in core._store.pods.present.items()}
     return (
         [core.pods(state) for state in QueueState],
         histories,
@@ -137,7 +137,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(chosen=uids)
     def assigned(self, chosen) -> None:
         self.do(lambda core: core.assigned(chosen))
-        assert not any(self.core.state_of(uid) in LIVING for uid in chosen)
+        assert not any(self.core.state_of(uid) in QUEUED for uid in chosen)
 
     @rule(event=events)
     def move(self, event) -> None:

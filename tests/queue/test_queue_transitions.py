@@ -8,7 +8,7 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SUCCESS, Status, unschedulable
 from roadstead.queue import (
-    LIVING,
+    QUEUED,
     TABLE,
     QueueCore,
     QueueEvent,
@@ -73,7 +73,7 @@ def rejected_and_backing_off() -> QueueCore[str]:
 
 def entry_of(core: QueueCore[str], state: QueueState):
     store = core._store
-    entry = store.pods.here.get(POD.uid) or store.pods.ended[POD.uid]
+    entry = store.pods.present.get(POD.uid) or store.pods.ended[POD.uid]
     if state in (QueueState.NEW, QueueState.DELETED):
         entry.state = state
     return entry
@@ -81,7 +81,7 @@ def entry_of(core: QueueCore[str], state: QueueState):
 
 def picture(core: QueueCore[str]) -> object:
     pods = {state: core.pods(state) for state in QueueState}
-    histories = {uid: entry.history for uid, entry in core._store.pods.here.items()}
+    histories = {uid: entry.history for uid, entry in core._store.pods.present.items()}
     closed = {n: dict(lease.closed) for n, lease in core._store.in_flight.leases.items()}
     return pods, histories, closed, core.counts(), core.next_wakeup_s()
 
@@ -96,7 +96,7 @@ def test_every_event_is_used_by_some_arrow():
 
 
 def test_every_living_pod_can_be_updated_assigned_and_deleted():
-    for state in LIVING:
+    for state in QUEUED:
         for event in (QueueEvent.UPDATE, QueueEvent.ASSIGN, QueueEvent.DELETE):
             assert TABLE.allows(state, event)
 
@@ -107,7 +107,7 @@ def test_event_outside_the_table_raises_and_changes_nothing(state, event):
     entry = entry_of(core, state)
     before = picture(core)
     with pytest.raises(IllegalTransitionError, match=f"{event.value} is not allowed in state"):
-        core._store.go(entry, event)
+        core._store.apply(entry, event)
     assert picture(core) == before
 
 
@@ -128,7 +128,7 @@ def test_arrow_of_the_table_leads_to_its_target(state, event, target):
     else:
         entry = entry_of(core, state)
         entry.rejected_by = ("NodeResourcesFit",)
-        core._store.go(entry, event)
+        core._store.apply(entry, event)
     assert core.state_of(POD.uid) is (QueueState.NEW if target is QueueState.DELETED else target)
     core.validate()
 

@@ -469,7 +469,7 @@ def a_new_queue_hears_of_no_member_that_is_bound(put):
 
 @bug(kinds=(*NETWORK, "crash", "changes"), found=10)
 def who_gave_up_is_not_tried_again_with_the_gang(put):
-    put(Gangs, "gather", lambda self, gangs, now_s: None)
+    put(Gangs, "activate_gangs", lambda self, gangs, now_s: None)
 
 
 @bug(kinds=(*NETWORK, "crash", "changes"), found=0)

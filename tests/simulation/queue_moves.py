@@ -310,7 +310,7 @@ class Moves:
             if self.is_retry(pod) and any(each.came < pod.came for each in peers):
                 self.passes(pod, found)
         for pod in held:
-            pod.passed = min(pod.passed, self.settings.max_passed)
+            pod.passed = min(pod.passed, self.settings.max_bypasses)
         return found
 
     @staticmethod
@@ -323,7 +323,7 @@ class Moves:
         if self.is_retry(first):
             peers = [pod for pod in line if self.turn_of(pod) == self.turn_of(first)]
             longest = min(peers, key=lambda pod: pod.came)
-            if longest.passed >= self.settings.max_passed:
+            if longest.passed >= self.settings.max_bypasses:
                 return longest
         return first
 
@@ -345,7 +345,7 @@ class Moves:
             (stale if known is None else before).append(uid)
         return new, tuple(before), tuple(stale)
 
-    def give_back(self, pod, report, seen, now_s):
+    def return_leased(self, pod, report, seen, now_s):
         """AddUnschedulableIfNotPresent. seen: the events since the pod was leased."""
         if report.reason is not RequeueReason.UNSCHEDULABLE:
             pod.draw += 1

@@ -195,7 +195,7 @@ class _Ramble:
         bound = BoundPods()
         for group in Reader(self._disk).groups():
             bound.take(group)
-        here = self._core.pods.here.values()
+        here = self._core.pods.present.values()
         pods = (each for each in here if each.bound is not None and each.token)
         if bound.pods != (wanted := {pod.uid: (pod.key, pod.node_name) for pod in pods}):
             self._problems.append(f"by its journal {bound.pods} are bound, not {wanted}")

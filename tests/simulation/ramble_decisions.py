@@ -230,7 +230,7 @@ class _Ramble:
         known = self._cache.placements
         placed = {
             uid: (known.facts_of(uid), self._cache.node_of(uid), self._cache.key_of(uid))
-            for uid in self._cache.pods.here
+            for uid in self._cache.pods.present
         }
         named = {uid: one for uid, one in known.nominated.items() if one[0] in known.nodes}
         judge.see(placed, named)
@@ -246,7 +246,7 @@ class _Ramble:
         }
         there = {
             uid: self._cache.node_of(uid)
-            for uid in self._cache.pods.here
+            for uid in self._cache.pods.present
             if self._cache.node_of(uid) in known.nodes
         }
         if here != there or set(table.node_names()) != set(known.nodes):
@@ -290,7 +290,7 @@ class _Ramble:
 
     def _some_running(self):
         uids = [
-            each for each in self._cache.pods.here if self._cache.state_of(each).value == "added"
+            each for each in self._cache.pods.present if self._cache.state_of(each).value == "added"
         ]
         return self._draw.choice(uids) if uids else None
 

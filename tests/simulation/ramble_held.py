@@ -195,7 +195,7 @@ class _Ramble:
         here = {each.uid: name for name in table.node_names() for each in table.residents.on(name)}
         there = {
             uid: self._cache.node_of(uid)
-            for uid in self._cache.pods.here
+            for uid in self._cache.pods.present
             if self._cache.node_of(uid) in known.nodes
         }
         if not here == there == self._told:
@@ -313,7 +313,7 @@ class _Ramble:
             self._leaving |= dict.fromkeys(uids, name)
             self._facts[who] = replace(self._facts[who], nominated_node_name=name)
         if is_shown and self._draw.random() < 0.8 and self._cache.node_of(who.uid) is None:
-            self._late += self._cache.remove_pods(self._cache.pods.here.keys() & uids)
+            self._late += self._cache.remove_pods(self._cache.pods.present.keys() & uids)
             self._late += self._cache.nominate(who.uid, name, unnominated(self._facts[who]))
 
     def _pod(self, who):

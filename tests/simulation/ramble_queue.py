@@ -56,7 +56,7 @@ def _settings(draw):
         unschedulable_max_s=draw.choice((4.0, 20.0)),
         max_in_flight_events=draw.choice((1, 3, 1000)),
         max_done_remembered=draw.choice((0, 1, 2, 1000)),
-        max_passed=draw.choice((1, 2, 10)),
+        max_bypasses=draw.choice((1, 2, 10)),
         by_profile=draw.random() < 0.4,
     )
 
@@ -252,9 +252,9 @@ class _Ramble:
             self._do("renew", self._draw.choice(self._leases)[0], self._now_s)
 
     def _ask(self):
-        self._do(self._draw.choice(("take_cleared", "take_released", "next_wakeup_s")))
+        self._do(self._draw.choice(("pop_cleared", "pop_released", "next_wakeup_s")))
         uids = self._uids()
-        self._do("known_among", uids)
+        self._do("known_uids", uids)
         for uid in uids:
             for name in ("state_of", "facts_of", "rejected_by"):
                 self._do(name, uid)

@@ -80,10 +80,10 @@ def _differing(core, before):
     beyond = {k: e for k, e in core._epochs.items() if e > before._epochs.get(k, -1)}
     if beyond:
         yield "epochs", beyond, before._epochs
-    if core.pods.here.keys() != before.pods.here.keys():
-        yield "pods", sorted(core.pods.here), sorted(before.pods.here)
-    for uid in core.pods.here.keys() & before.pods.here.keys():
-        here, there = _told(core.pods.here[uid]), _told(before.pods.here[uid])
+    if core.pods.present.keys() != before.pods.present.keys():
+        yield "pods", sorted(core.pods.present), sorted(before.pods.present)
+    for uid in core.pods.present.keys() & before.pods.present.keys():
+        here, there = _told(core.pods.present[uid]), _told(before.pods.present[uid])
         if here != there:
             yield uid, here, there
 

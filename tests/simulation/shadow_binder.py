@@ -203,7 +203,7 @@ class ShadowBinder(PlainBinder):
 
     def _compare_pods(self, name):
         core = self._core
-        here, gone = core.pods.here, core.pods.ended
+        here, gone = core.pods.present, core.pods.ended
         if here.keys() != self.pods.keys() or list(gone) != list(self.gone):
             self._wrong(f"after {name}: pods are {short(set(here), set(self.pods))}")
         for uid, pod in (*self.pods.items(), *self.gone.items()):

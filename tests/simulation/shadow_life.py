@@ -85,7 +85,7 @@ class ShadowLife:
         last_lsn = self._journal.found.last_lsn
         self._same("recovered", (core.last_lsn, core.flushed_lsn), (last_lsn, last_lsn))
         self._same_facts("nodes", core.placements.nodes.items(), found.nodes.items())
-        pods = {uid: pod.facts for uid, pod in core.pods.here.items()}
+        pods = {uid: pod.facts for uid, pod in core.pods.present.items()}
         wanted = {uid: pod.facts for uid, pod in found.pods.items()}
         self._same_facts("pods", pods.items(), wanted.items())
         self._same("told", [self._raw(each) for each in self._product.journal.told], found.told)
@@ -99,7 +99,7 @@ class ShadowLife:
             self._wrong(f"tokens: {short(tokens, recent)}")
         self._same_revisions(records)
         for uid, step in ((u, STEPS[p.came_by]) for u, p in found.pods.items() if p.came_by):
-            history = core.pods.here[uid].history
+            history = core.pods.present[uid].history
             if len(history) < HISTORY_MAX_STEPS and step not in history:
                 self._wrong(f"{uid} is bound, by {history}")
         self._same_versions(records, found)
@@ -139,8 +139,8 @@ class ShadowLife:
             return
         core = self._actor.core
         bound = [uid for uid, pod in found.pods.items() if pod.state in COUNTED and pod.token]
-        bound.sort(key=lambda uid: core.pods.here[uid].lsn)
-        versions = [core.pods.here[uid].version for uid in bound]
+        bound.sort(key=lambda uid: core.pods.present[uid].lsn)
+        versions = [core.pods.present[uid].version for uid in bound]
         if versions != sorted(set(versions)) or max(versions, default=0) > core.version:
             self._wrong(f"pods that were recovered have the versions {versions}")
 

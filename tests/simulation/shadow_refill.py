@@ -265,7 +265,7 @@ class ShadowRefill:
                 },
             ),
             ("nominations", named, {u: one for u, one in cache.named.items() if one[0] in here}),
-            ("versions", versions, dict(known.among(here))),
+            ("versions", versions, dict(known.of(here))),
             ("changes", len(order), sum(map(len, (changes, nodes, pods, named, versions)))),
         ):
             self._same(f"{what} that a new life gets", told, wanted)

@@ -29,8 +29,17 @@ STATES = (
 HEARD = ("add", "update", "done", "requeue", "delete", "assigned", "activate", "tick")
 """Calls that the core gets, of which something is compared or noted."""
 FOLLOWED = (
-    *("submit", "leave", "were_bound", "lease", "report", "owner_ends", "leased_to", "gather"),
-    *("go_on", "pending"),
+    *(
+        "submit",
+        "remove_deleted",
+        "add_bound",
+        "lease",
+        "report",
+        "end_owner",
+        "leased_to",
+        "activate_gangs",
+    ),
+    *("begin_gang_turn", "pending"),
 )
 
 
@@ -55,7 +64,7 @@ class ShadowReports:
             setattr(self._core, name, self._heard(name, getattr(self._core, name)))
         for name in FOLLOWED:
             setattr(queue, name, getattr(self, f"_{name}")(getattr(queue, name)))
-        queue._happened = self._heard("happened", queue._happened)
+        queue._handle_events = self._heard("happened", queue._handle_events)
         queue.nominations.nominated = self._nominated(queue.nominations.nominated)
         queue.nominations.note_stale = self._note_stale(queue.nominations.note_stale)
 
@@ -122,7 +131,7 @@ class ShadowReports:
         told = {(each.event.resource, each.change.own) for each in events}
         self._same("an update", told, {(EventResource.UNSCHEDULABLE_POD, True)})
 
-    def _were_bound(self, original):
+    def _add_bound(self, original):
         def were_bound(pods, now_s, revision=0):
             known = self._queue.pods_known
             self._gangs.come(each for each in pods if revision >= known.of(each[0].uid))
@@ -130,7 +139,7 @@ class ShadowReports:
 
         return were_bound
 
-    def _leave(self, original):
+    def _remove_deleted(self, original):
         def leave(pods, now_s, revision=0):
             pods, known = list(pods), self._queue.pods_known
             uids = [who.uid for who, _ in pods]
@@ -251,7 +260,7 @@ class ShadowReports:
         if uids:
             self._activated.append((list(uids), bool(moved)))
 
-    def _gather(self, original):
+    def _activate_gangs(self, original):
         def gather(gangs, now_s):
             gangs = list(gangs)
             wanted = [uids for key in gangs if (uids := self._gangs.gave_up(key))]
@@ -261,7 +270,7 @@ class ShadowReports:
 
         return gather
 
-    def _go_on(self, original):
+    def _begin_gang_turn(self, original):
         def go_on(now_s):
             turns = self._gangs.turns()
             self._activated.clear()
@@ -285,7 +294,7 @@ class ShadowReports:
 
         return leased_to
 
-    def _owner_ends(self, original):
+    def _end_owner(self, original):
         def owner_ends(owner, epoch, node_of, now_s):
             leased = self._core.leased_to(owner, epoch)
             bound = [uid for uid, node in node_of.items() if node]

@@ -157,7 +157,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/queue/requeueing.py",
         "a pod that no plugin rejected backs off either way, by another step of its history",
-        (("Requeueing.give_back", "if not entry.rejected_by: ...", "if False: ..."),),
+        (("Requeueing.return_leased", "if not entry.rejected_by: ...", "if False: ..."),),
     ),
     Same(
         "roadstead/queue/nominator.py",
