@@ -92,16 +92,18 @@ def _tried(
         if request.transaction:
             # Free the resources of its other pods for the requests that follow.
             over.add(request.transaction)
-            _lift(placed, placements, over)
+            _remove_placed(placed, placements, over)
     counts = Counter(group for request in placed.values() for group in _groups(request))
-    _lift(placed, placements, {each.transaction for each in placed.values()})
+    _remove_placed(placed, placements, {each.transaction for each in placed.values()})
     return counts, forbidden
 
 
-def _lift(placed: dict[str, BindRequest], placements: Placements, transactions: set[str]) -> None:
+def _remove_placed(
+    placed: dict[str, BindRequest], placements: Placements, transactions: set[str]
+) -> None:
     """Remove the placed pods of these transactions, the last one first."""
     for uid in [uid for uid, each in reversed(placed.items()) if each.transaction in transactions]:
-        placements.lift(uid)
+        placements.remove_pod(uid)
         del placed[uid]
 
 

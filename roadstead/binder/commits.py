@@ -20,12 +20,12 @@ from roadstead.binder.all_or_nothing import BindRefusal, Missing, refused_groups
 from roadstead.binder.binder_store import BinderStore, to_journal
 from roadstead.binder.pods import (
     Acknowledge,
+    BinderCommand,
     BinderEvent,
     BinderRecord,
     BinderSettings,
     BinderState,
     BindRequest,
-    Effect,
     RejectCause,
     Rejected,
     Verify,
@@ -57,7 +57,7 @@ MOST_SINGLY = 64
 class _Decided:
     """The outcome of a batch: answers, and the records of accepted requests."""
 
-    answers: list[Effect] = field(default_factory=list)
+    answers: list[BinderCommand] = field(default_factory=list)
     journal: list[JournalRecord] = field(default_factory=list)
 
     def add(self, outcome: Acknowledge | JournalRecord | None) -> None:
@@ -66,7 +66,7 @@ class _Decided:
         elif outcome is not None:
             self.answers.append(outcome)
 
-    def effects(self) -> list[Effect]:
+    def effects(self) -> list[BinderCommand]:
         return [*self.answers, *to_journal(self.journal)]
 
 
@@ -80,13 +80,13 @@ class Commits(BinderStore):
         settings: BinderSettings | None = None,
         next_lsn: int = 1,
         *,
-        tells_all: bool = False,
+        journals_all: bool = False,
         missing: Missing = lambda _: 0,
         fits: Verify | None = None,
         undo: Callable[[], None] = lambda: None,
         verify_first: VerifyFirst = lambda _: 0,
     ) -> None:
-        super().__init__(store, settings or BinderSettings(), next_lsn, tells_all=tells_all)
+        super().__init__(store, settings or BinderSettings(), next_lsn, journals_all=journals_all)
         self._verify, self._verify_first = verify, verify_first
         self._missing, self._fits, self._undo = missing, fits or verify, undo
         self._epochs: dict[str, int] = {}
@@ -95,7 +95,7 @@ class Commits(BinderStore):
         self._unflushed: Unflushed = deque()
         """(record number, pod; token of a commit, effect of a release, or None)."""
 
-    def bind(self, requests: Sequence[BindRequest]) -> list[Effect]:
+    def bind(self, requests: Sequence[BindRequest]) -> list[BinderCommand]:
         """Decide requests in order, each on top of all before it, flushed or not.
 
         Refusals and repeated answers are effects of this call. Accepted requests are one
@@ -107,7 +107,7 @@ class Commits(BinderStore):
         try:
             effects = self._decide(requests, start.histories)
         except BaseException:
-            self._take_back(start, requests)
+            self._undo_batch(start, requests)
             raise
         self._tokens.forget_oldest()
         return effects
@@ -124,15 +124,15 @@ class Commits(BinderStore):
             histories={},
         )
 
-    def _take_back(self, start: BatchStart, requests: Sequence[BindRequest]) -> None:
+    def _undo_batch(self, start: BatchStart, requests: Sequence[BindRequest]) -> None:
         self._undo()
-        start.forget_accepted(requests, self.pods.present, self.placements)
-        start.shorten(self._unflushed, self._tokens, self.rows)
+        start.reset_accepted(requests, self.pods.present, self.placements)
+        start.truncate(self._unflushed, self._tokens, self.rows)
         self.last_lsn, self._epochs = start.last_lsn, dict(start.epochs)
 
     def _decide(
         self, requests: Sequence[BindRequest], histories: dict[str, History]
-    ) -> list[Effect]:
+    ) -> list[BinderCommand]:
         """histories: receives the histories of accepted pods as they were before."""
         records = self._all_pending(requests)
         if records is not None:
@@ -149,7 +149,7 @@ class Commits(BinderStore):
         requests: Sequence[BindRequest],
         records: Sequence[BinderRecord],
         histories: dict[str, History],
-    ) -> list[Effect]:
+    ) -> list[BinderCommand]:
         """Decide requests of pending pods as one after another; runs that pass are one step.
 
         If few pass together, more are decided singly before the next try.
@@ -207,11 +207,11 @@ class Commits(BinderStore):
             record = known.get(request.uid)
             if record is None or record.state is not BinderState.PENDING:
                 return None
-            facts, told = record.facts, request.facts
-            if told is not facts and (id(told), id(facts)) not in same:
-                if told != facts:
+            facts, requested = record.facts, request.facts
+            if requested is not facts and (id(requested), id(facts)) not in same:
+                if requested != facts:
                     return None
-                same.add((id(told), id(facts)))
+                same.add((id(requested), id(facts)))
             if request.transaction or facts.pod_group is not None:
                 return None
             found.append(record)
@@ -242,7 +242,7 @@ class Commits(BinderStore):
         version = self.version
         uids, facts = [each.uid for each in records], [each.facts for each in records]
         # The binder's own objects are stored, not the equal copies in the requests.
-        names = self.placements.settle_all(uids, [each.node_name for each in requests], facts)
+        names = self.placements.bulk_place(uids, [each.node_name for each in requests], facts)
         assert self.version == version + len(requests), "a pod on a known node is not counted"
         return self._accepted(requests, records, names, version, histories)
 
@@ -264,7 +264,7 @@ class Commits(BinderStore):
             record.node_name, record.token, record.lsn = node_name, token, lsn
             record.owner, record.epoch, record.version = owner, epoch, version
             self._unflushed.append((lsn, record, token))
-            told = (
+            fields = (
                 lsn,
                 _BIND,
                 record.uid,
@@ -275,7 +275,7 @@ class Commits(BinderStore):
                 epoch,
                 record.facts,
             )
-            journal.append(JournalRecord(*told))
+            journal.append(JournalRecord(*fields))
         self._tokens.wait(requests)
         if self.settings.checks_versions:
             for record in records:

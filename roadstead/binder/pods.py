@@ -170,7 +170,7 @@ Decision = Bound | Rejected
 
 @dataclass(frozen=True, slots=True)
 class AppendJournal:
-    """Effect: append these records, then flush, then call the core's `flushed(last_lsn)`."""
+    """Command: append these records, then flush, then call the core's `flushed(last_lsn)`."""
 
     records: tuple[JournalRecord, ...]
 
@@ -180,7 +180,7 @@ class AppendJournal:
 
 
 class Acknowledge(NamedTuple):
-    """Effect: send the decision to the owner of a token."""
+    """Command: send the decision to the owner of a token."""
 
     token: str
     owner: str
@@ -189,7 +189,7 @@ class Acknowledge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Effect: a pod is removed, durably; `node_name` is "" if it was not bound.
+    """Command: a pod is removed, durably; `node_name` is "" if it was not bound.
 
     preemptor: the key of the pod for which it was evicted; "" if there is none.
     """
@@ -203,7 +203,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class Halted:
-    """Effect: report that the binder halted; it will not answer these tokens."""
+    """Command: report that the binder halted; it will not answer these tokens."""
 
     reason: str
     flushed_lsn: int
@@ -211,7 +211,7 @@ class Halted:
     unanswered: tuple[str, ...]
 
 
-Effect = AppendJournal | Acknowledge | Released | Halted
+BinderCommand = AppendJournal | Acknowledge | Released | Halted
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class BatchStart:
     rows: Mapping[str, _Row | None]
     histories: dict[str, History]
 
-    def forget_accepted(
+    def reset_accepted(
         self,
         requests: Iterable[BindRequest],
         records: Mapping[str, BinderRecord],
@@ -54,13 +54,13 @@ class BatchStart:
                 record.node_name = record.token = record.owner = ""
                 record.epoch = record.lsn = record.version = 0
             if record.state is BinderState.PENDING and placements.node_of(uid) is not None:
-                placements.lift(uid)
+                placements.remove_pod(uid)
         placements.version = self.version
 
-    def shorten(self, unflushed: Unflushed, tokens: TokenMemory, rows: RowVersions) -> None:
+    def truncate(self, unflushed: Unflushed, tokens: TokenMemory, rows: RowVersions) -> None:
         """Drop the batch's entries, and restore its rows."""
         while len(unflushed) > self.unflushed:
             unflushed.pop()
-        tokens.keep_first(self.tokens)
+        tokens.truncate(self.tokens)
         for node_name, row in self.rows.items():
             rows.restore(node_name, row)

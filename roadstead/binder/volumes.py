@@ -35,7 +35,7 @@ class BinderVolumes:
         """Return the changes of commits since the batch began."""
         return self.log[self._known :]
 
-    def take(self, changes: Sequence[StorageChange]) -> None:
+    def apply(self, changes: Sequence[StorageChange]) -> None:
         """Apply changes of earlier commits, from the journal."""
         self.log += changes
         for change in changes:

@@ -74,13 +74,13 @@ class CacheCore(CacheStore):
         deltas: list[Delta] = []
         refused: list[RefusedItem] = []
         for uid, token in batch:
-            self._over(uid, token)
+            self._remember_ended(uid, token)
             record = self.pods.present.get(uid)
             if record is None:
                 continue
             if record.state in UNCONFIRMED and record.token == token:
                 self._apply(record, CacheEvent.FORGET)
-                deltas += self.placements.lift(uid)
+                deltas += self.placements.remove_pod(uid)
             else:
                 refused.append(self._refuse(record, CacheEvent.FORGET))
         return CacheAnswer(tuple(deltas), tuple(refused))
@@ -151,9 +151,9 @@ class CacheCore(CacheStore):
         for record in records:
             was_counted = record.state in COUNTED
             if record.token:
-                self._over(record.uid, record.token)
+                self._remember_ended(record.uid, record.token)
             self._apply(record, CacheEvent.REMOVE)
-            deltas += self.placements.lift(record.uid) if was_counted else []
+            deltas += self.placements.remove_pod(record.uid) if was_counted else []
         return deltas
 
     def nominate(
@@ -200,7 +200,7 @@ class CacheCore(CacheStore):
                 refused.append(RefusedItem(answer.uid, status))
             elif answer.node_name is None:
                 self._apply(record, CacheEvent.EXPIRE)
-                deltas += self.placements.lift(answer.uid)
+                deltas += self.placements.remove_pod(answer.uid)
             else:
                 deltas += self._added(record, CacheEvent.ADD, answer.node_name, record.facts)
         return CacheAnswer(tuple(deltas), tuple(refused))
@@ -210,8 +210,8 @@ class CacheCore(CacheStore):
         return self.placements.add_node(facts)
 
     def add_nodes(self, nodes: NodeList) -> bool:
-        """Add nodes in one step if all are new (`are_strangers`); return whether they were."""
-        if not self.placements.are_strangers(nodes):
+        """Add nodes in one step if all are new (`are_unknown`); return whether they were."""
+        if not self.placements.are_unknown(nodes):
             return False
         self.placements.add_nodes(nodes)
         return True
@@ -268,8 +268,8 @@ class CacheCore(CacheStore):
             unconfirmed = record.state in UNCONFIRMED
             assert (uid in self._deadlines) == unconfirmed, f"{uid}: deadline and state disagree"
         assert len(self.placements) == len(here), "a pod is counted and not known"
-        trials = sum(record.state in UNCONFIRMED for record in here.values())
-        assert len(self._deadlines) == trials, "a deadline is kept for nobody"
+        count = sum(record.state in UNCONFIRMED for record in here.values())
+        assert len(self._deadlines) == count, "a deadline is kept for nobody"
 
     def _apply(self, record: CacheRecord, event: CacheEvent, deadline_s: float = 0.0) -> None:
         self._apply_all((record,), event, deadline_s)
@@ -286,7 +286,7 @@ class CacheCore(CacheStore):
                 begun += moved.select(records)
         self._deadlines.put(begun, deadline_s)
 
-    def _over(self, uid: str, token: str) -> None:
+    def _remember_ended(self, uid: str, token: str) -> None:
         """Remember an ended attempt: a late copy of its assumption may still be received."""
         self._forgotten[uid, token] = None
         if len(self._forgotten) > self.settings.max_gone_remembered:

@@ -47,7 +47,7 @@ class CacheVolumes:
         for uid in uids:
             self.log += self.assumed_claims.forget(uid)
 
-    def take(self, changes: Sequence[StorageChange]) -> None:
+    def apply(self, changes: Sequence[StorageChange]) -> None:
         """Apply changes by commits from before this cache was created."""
         self.log += changes
         for change in changes:

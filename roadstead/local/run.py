@@ -219,7 +219,9 @@ class LocalRun:
             outcome = self.cache.assume(assumed, self.now_s, bind_next=need.bind_next)
             refused, bound = outcome.refused, outcome.bound
         elif isinstance(need, SettlePods):
-            freed = self.cache.settle(need.forget, need.finish, need.confirm, need.rows, self.now_s)
+            freed = self.cache.finish_attempts(
+                need.forget, need.finish, need.confirm, need.rows, self.now_s
+            )
             if freed:
                 self._driven(self.queue.observe((), freed, (), self.now_s))
         else:

@@ -106,7 +106,7 @@ class SchedulingQueue:
 
     def _news(self, pods: Sequence[Pod], revision: int) -> Sequence[Pod]:
         """Return the pods that were not removed by a newer revision."""
-        places = self.pods_known.coming([identity.uid for identity, _ in pods], revision)
+        places = self.pods_known.apply_additions([identity.uid for identity, _ in pods], revision)
         return pods if places is None else [pods[place] for place in places]
 
     def _note_gated(self, pods: Sequence[Pod], classes: Mapping[int, PodFacts]) -> None:
@@ -125,7 +125,9 @@ class SchedulingQueue:
     def remove_deleted(self, pods: Iterable[Pod], now_s: float, revision: int = 0) -> None:
         """Remove deleted pods; the resources that they used may help other pods."""
         pods = list(pods)
-        uids = list(self.pods_known.leaves([identity.uid for identity, _ in pods], revision))
+        uids = list(
+            self.pods_known.apply_removals([identity.uid for identity, _ in pods], revision)
+        )
         self.core.delete(uids)
         for uid in uids:
             self._members.remove(uid)

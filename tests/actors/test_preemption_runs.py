@@ -66,7 +66,7 @@ def assert_all_agree(inputs, outcome, actors):
     assert bound.keys() | pending | (preempted - ran) == asked
     assert not bound.keys() & pending
     assert not preempted & (bound.keys() | pending)
-    assert all(cache.node_of(uid) is binder.standing(uid)[1] is None for uid in preempted)
+    assert all(cache.node_of(uid) is binder.pod_status(uid)[1] is None for uid in preempted)
     assert {uid: cache.node_of(uid) for uid in bound} == bound
     assert cache.placements.nominated.keys() <= pending
     truth = lines(binder.placements.store.table)

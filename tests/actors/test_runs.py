@@ -83,8 +83,8 @@ def assert_all_agree(inputs, outcome, actors):
     assert not bound.keys() & pending
     assert {uid for uid in accepted if queue.state_of(uid) is QueueState.DONE} == bound.keys()
     assert {uid: cache.node_of(uid) for uid in bound} == bound
-    assert {uid: binder.standing(uid)[1] for uid in bound} == bound
-    assert all(binder.standing(uid)[1] is cache.node_of(uid) is None for uid in pending)
+    assert {uid: binder.pod_status(uid)[1] for uid in bound} == bound
+    assert all(binder.pod_status(uid)[1] is cache.node_of(uid) is None for uid in pending)
     assert cache.counts().assumed == 0
     assert all(each.core.idle for each in schedulers)
     truth = lines(binder.placements.store.table)

@@ -55,7 +55,7 @@ def core_of(hooks=None, **settings):
         TableStore(),
         hooks.verify,
         BinderSettings(checks_versions=not hooks.is_quick, **settings),
-        tells_all=True,
+        journals_all=True,
         missing=hooks.missing,
         fits=hooks.fits,
         verify_first=hooks.verify_first,

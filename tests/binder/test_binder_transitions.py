@@ -45,7 +45,7 @@ def pod_in(state: BinderState) -> BinderCore:
         core.flushed(core.last_lsn)
     if state is BinderState.DELETED:
         core.delete(["u1"])
-    assert core.standing("u1")[0] is state
+    assert core.pod_status("u1")[0] is state
     return core
 
 
@@ -82,7 +82,7 @@ def picture(core: BinderCore) -> object:
 def test_arrow_of_the_table_leads_to_its_target(state, event, target):
     core = pod_in(state)
     send(core, event)
-    assert core.standing("u1")[0] is target
+    assert core.pod_status("u1")[0] is target
     core.validate()
     core.placements.store.table.validate()
 
@@ -163,7 +163,7 @@ def test_flush_of_records_that_were_never_appended_raises():
     core = pod_in(BinderState.TENTATIVE)
     with pytest.raises(IllegalTransitionError, match=r"flushed\(2\) .* the last record is 1"):
         core.flushed(2)
-    assert core.standing("u1")[0] is BinderState.TENTATIVE
+    assert core.pod_status("u1")[0] is BinderState.TENTATIVE
 
 
 def test_load_within_one_batch_never_puts_a_pod_on_two_nodes():

@@ -39,7 +39,7 @@ class Cores:
             missing=lambda facts: 2 if facts.pod_group else 0,
             fits=lambda _: SUCCESS,
             verify_first=lambda asked: len(asked) if is_quick else 0,
-            tells_all=True,
+            journals_all=True,
         )
         core.add_nodes(NodeList.of([NodeFacts("n0"), NodeFacts("n1")]))
         core.add_pods([(name, name, FACTS.get(name, PLAIN)) for name in PODS])

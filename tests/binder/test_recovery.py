@@ -14,7 +14,7 @@ from roadstead.binder import (
     BindRequest,
     Bound,
 )
-from roadstead.binder.recovery import Beside, recover, runs_of, standing
+from roadstead.binder.recovery import SnapshotExtras, recover, runs_of, snapshot_records
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
@@ -41,7 +41,7 @@ def new_core():
         count = store.table.row_facts(request.node_name)["pod_count"]
         return SUCCESS if count < PODS_PER_NODE else unschedulable("Too many pods")
 
-    return BinderCore(store, verify, tells_all=True)
+    return BinderCore(store, verify, journals_all=True)
 
 
 def picture(core):
@@ -57,7 +57,7 @@ def picture(core):
 
 def recovered(disk):
     core, journal = new_core(), FileJournal(disk)
-    told = recover(core, runs_of(journal.recovered_groups()), journal.last_lsn).told
+    told = recover(core, runs_of(journal.recovered_groups()), journal.last_lsn).subjects
     core.last_lsn = core.flushed_lsn = journal.last_lsn
     return core, journal, told
 
@@ -112,7 +112,7 @@ class CrashMachine(RuleBasedStateMachine):
     @rule(chosen=st.lists(uids, max_size=2))
     def evict_or_delete(self, chosen):
         for uid in chosen:
-            state, _ = self.core.standing(uid)
+            state, _ = self.core.pod_status(uid)
             if state is BinderState.BOUND:
                 self.do(self.core.evict([uid]))
             elif state is BinderState.PENDING:
@@ -120,7 +120,7 @@ class CrashMachine(RuleBasedStateMachine):
 
     @rule(uid=uids, node=st.sampled_from(NODES))
     def load(self, uid, node):
-        if self.core.standing(uid)[0] is not BinderState.BOUND:
+        if self.core.pod_status(uid)[0] is not BinderState.BOUND:
             self.do(self.core.load([(uid, uid, FACTS[1], node)]))
 
     @rule()
@@ -131,7 +131,7 @@ class CrashMachine(RuleBasedStateMachine):
 
     @rule()
     def snapshot(self):
-        self.journal.snapshot(standing(self.core))
+        self.journal.snapshot(snapshot_records(self.core))
 
     @rule()
     def crash(self):
@@ -172,7 +172,7 @@ class CrashMachine(RuleBasedStateMachine):
     @invariant()
     def what_was_acknowledged_stands(self):
         for decision in getattr(self, "acknowledged", {}).values():
-            assert self.core.standing(decision.uid)[0] is not BinderState.UNKNOWN
+            assert self.core.pod_status(decision.uid)[0] is not BinderState.UNKNOWN
 
     def teardown(self):
         if hasattr(self, "disk"):
@@ -238,7 +238,7 @@ def test_a_pod_that_was_accepted_again_has_its_last_facts():
     core, _ = told(add(1, "a"), later, add(3, "b"))
 
     assert core.pods.present["a"].facts == FACTS[1]
-    assert core.standing("a") == (BinderState.PENDING, None)
+    assert core.pod_status("a") == (BinderState.PENDING, None)
 
 
 def test_a_bound_pod_that_was_updated_is_counted_as_it_is_now():
@@ -254,7 +254,7 @@ def test_a_bound_pod_that_was_updated_is_counted_as_it_is_now():
     )
     live.flushed(live.last_lsn)
 
-    for source in ([has_node(1), add(2, "a"), *records], [*standing(live)]):
+    for source in ([has_node(1), add(2, "a"), *records], [*snapshot_records(live)]):
         core = new_core()
         recover(core, runs_of([source]), live.last_lsn)
         core.validate()
@@ -269,7 +269,7 @@ def test_a_bound_pod_that_was_updated_is_counted_as_it_is_now():
 def test_a_journal_without_accepted_pods_is_read_as_well():
     core, _ = told(has_node(1), bind(2, "a"))
 
-    assert core.standing("a") == (BinderState.BOUND, "n1")
+    assert core.pod_status("a") == (BinderState.BOUND, "n1")
 
 
 def test_records_that_contradict_each_other_are_refused_with_their_numbers():
@@ -342,10 +342,13 @@ def test_what_is_not_of_the_core_is_handed_on_in_order_and_stands_in_a_snapshot(
         for lsn, (kind, subject) in enumerate(zip(kinds, subjects, strict=True), 1)
     ]
 
-    found = recover(core, runs_of([records])).told
+    found = recover(core, runs_of([records])).subjects
 
     assert found == subjects
-    assert tuple(each.subject for each in standing(core, Beside(told=found))) == subjects
+    assert (
+        tuple(each.subject for each in snapshot_records(core, SnapshotExtras(subjects=found)))
+        == subjects
+    )
 
 
 def test_records_of_many_kinds_in_one_group_are_taken_in_their_order():
@@ -361,7 +364,7 @@ def test_records_of_many_kinds_in_one_group_are_taken_in_their_order():
 
 def versioned():
     settings = BinderSettings(checks_versions=True)
-    return BinderCore(TableStore(), lambda _: SUCCESS, settings, tells_all=True)
+    return BinderCore(TableStore(), lambda _: SUCCESS, settings, journals_all=True)
 
 
 def test_versions_of_rows_are_those_of_before_and_so_is_who_missed_what():
@@ -415,7 +418,7 @@ def test_a_snapshot_leaves_nothing_out_that_a_later_decision_rests_on():
     do(core.delete(["gone"]))
     do(core.void(["t-late"]))
     core.advance_epoch("idle", 5)
-    journal.snapshot(standing(core))
+    journal.snapshot(snapshot_records(core))
     disk.crash()
 
     again, *_ = recovered(disk)

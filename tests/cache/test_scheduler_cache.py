@@ -68,7 +68,9 @@ class World:
 
     def settle(self, *, forget=(), finish=(), confirm=(), rows=(), now_s=0.0):
         forget, finish = ([assumption(n)[::4] for n in some] for some in (forget, finish))
-        return self.cache.settle(forget, finish, [f"uid-{n}" for n in confirm], rows, now_s)
+        return self.cache.finish_attempts(
+            forget, finish, [f"uid-{n}" for n in confirm], rows, now_s
+        )
 
     def remove(self, *names, revision=1):
         self.cache.remove_pods([f"uid-{name}" for name in names], revision)

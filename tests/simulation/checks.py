@@ -141,7 +141,7 @@ def _of_pods(scenario, actors, records, kept):
         yield f"{sorted(kept)} are kept by their client, and the queue has room for {room}"
     for identity, _ in scenario.pods:
         waits = queue.state_of(identity.uid) in QUEUED
-        state, _ = binder.standing(identity.uid)
+        state, _ = binder.pod_status(identity.uid)
         if state is BinderState.PENDING and not waits and identity.uid not in kept:
             yield f"I4: {identity.uid} is pending, the queue has it as {_queued(queue, identity)}"
         if state is not BinderState.PENDING and waits:
@@ -157,7 +157,7 @@ def _of_gangs(scenario, actors):
     members, binder = actors[QUEUE].queue._members, actors[BINDER].core
     bound = Counter()
     for identity, facts in scenario.pods:
-        state, _ = binder.standing(identity.uid)
+        state, _ = binder.pod_status(identity.uid)
         if facts.pod_group is not None and state is BinderState.BOUND:
             bound[group_key(facts)] += 1
     for key in dict.fromkeys((*members.groups(), *bound)):
@@ -237,7 +237,7 @@ def _facts_now(scenario, actors):
     """uid → facts: those that came last, or with which a pod was bound before."""
     binder, now = actors[BINDER].core, {}
     for uid, said in scenario.facts_said.items():
-        state, record = binder.standing(uid)[0], binder.pods.present.get(uid)
+        state, record = binder.pod_status(uid)[0], binder.pods.present.get(uid)
         is_bound = state is BinderState.BOUND and record.facts in said
         now[uid] = record.facts if is_bound else said[-1]
     return now

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.binder import BinderCore
-from roadstead.binder.recovery import recover, runs_of, standing
+from roadstead.binder.recovery import recover, runs_of, snapshot_records
 from roadstead.journal.segments import Reader
 from roadstead.placements import TableStore
 from roadstead.protocol.status import SUCCESS
@@ -41,9 +41,9 @@ def problems_of(plan, disk, limits, core):
         for name, here, there in _differing(actor.core, core):
             problems.append(f"recovered from {what}: {name} is {here}, not {there}")
         actor.core.validate()
-        beside.append(actor.binder.journal.beside())
+        beside.append(actor.binder.journal.snapshot_extras())
         if what == "its journal":
-            journal.snapshot(standing(actor.core, actor.binder.journal.beside()))
+            journal.snapshot(snapshot_records(actor.core, actor.binder.journal.snapshot_extras()))
         journal.close()
     before, after = beside
     for name in ("nodes", "pods", "gone", "told"):
@@ -55,7 +55,7 @@ def problems_of(plan, disk, limits, core):
 
 def _of_records(records, settings):
     """A core made of the records alone: how many there were, and which was the last."""
-    core = BinderCore(TableStore(), lambda request: SUCCESS, settings, tells_all=True)
+    core = BinderCore(TableStore(), lambda request: SUCCESS, settings, journals_all=True)
     gc.enable()
     found = recover(core, runs_of([records]) if records else [])
     if not gc.isenabled():

@@ -17,8 +17,8 @@ SAME: tuple[Same, ...] = (
         "roadstead/cache/deadlines.py",
         "numbers of tickets are only compared with each other",
         (
-            ("Deadlines.__init__", "0", "1"),
-            ("Deadlines.put", "1", "2"),
+            ("AssumeDeadlines.__init__", "0", "1"),
+            ("AssumeDeadlines.put", "1", "2"),
         ),
     ),
     Same(

@@ -37,7 +37,7 @@ SAME: tuple[Same, ...] = (
         "where no pod is unschedulable, none of a gang gave up",
         (
             (
-                "Gangs.gather",
+                "Gangs.activate_gangs",
                 "if not gangs or not self._core.counts().unschedulable: ...",
                 "if False: ...",
             ),
@@ -113,7 +113,7 @@ SAME: tuple[Same, ...] = (
         "how many entries of pods that left are kept",
         (
             (
-                "Order.came",
+                "EntryOrder.append",
                 "if len(self._entries) > 2 * len(self._heap) + SLACK: ...",
                 "if False: ...",
             ),
@@ -124,7 +124,7 @@ SAME: tuple[Same, ...] = (
         "pods that left are dropped from the list at once",
         (
             (
-                "Order.came",
+                "EntryOrder.append",
                 "if len(self._entries) > 2 * len(self._heap) + SLACK: ...",
                 "if True: ...",
             ),
@@ -135,7 +135,7 @@ SAME: tuple[Same, ...] = (
         "pods that left are dropped from the list one pod earlier",
         (
             (
-                "Order.came",
+                "EntryOrder.append",
                 "len(self._entries) > 2 * len(self._heap) + SLACK",
                 "len(self._entries) >= 2 * len(self._heap) + SLACK",
             ),
@@ -144,7 +144,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/queue/containers.py",
         "how soon pods that left are dropped from the list",
-        (("Order.came", "2 * len(self._heap) + SLACK", "2 * len(self._heap) - SLACK"),),
+        (("EntryOrder.append", "2 * len(self._heap) + SLACK", "2 * len(self._heap) - SLACK"),),
     ),
     Same(
         "roadstead/queue/pods.py",
