@@ -34,112 +34,112 @@ class LazyHeap(Generic[Item]):
     """Named items; `first` returns the one with the smallest (key, seq)."""
 
     def __init__(self) -> None:
-        self._lines: dict[SortKey, deque[_Entry]] = {}
+        self._buckets: dict[SortKey, deque[_Entry]] = {}
         self._keys: list[SortKey] = []
         self._entries = 0
-        self._living: dict[str, tuple[int, Item]] = {}
+        self._items: dict[str, tuple[int, Item]] = {}
         self._next_ticket = 0
 
     def __len__(self) -> int:
-        return len(self._living)
+        return len(self._items)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._living
+        return name in self._items
 
     def __iter__(self) -> Iterator[Item]:
         """Iterate over the items in the order in which they were added (not by key)."""
-        return (item for _, item in self._living.values())
+        return (item for _, item in self._items.values())
 
     def put(self, name: str, key: SortKey, seq: int, item: Item) -> None:
         """Add an item; its name must be new."""
-        assert name not in self._living, f"{name} is in the heap already"
+        assert name not in self._items, f"{name} is in the heap already"
         ticket = self._next_ticket
         self._next_ticket = ticket + 1
-        self._living[name] = (ticket, item)
+        self._items[name] = (ticket, item)
         self._entries += 1
         entry = (seq, ticket, name)
-        line = self._lines.get(key)
-        if line is None:
-            self._lines[key] = deque((entry,))
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            self._buckets[key] = deque((entry,))
             heapq.heappush(self._keys, key)
-        elif not line or line[-1] < entry:
-            line.append(entry)
-        elif entry < line[0]:
-            line.appendleft(entry)
+        elif not bucket or bucket[-1] < entry:
+            bucket.append(entry)
+        elif entry < bucket[0]:
+            bucket.appendleft(entry)
         else:
-            insort(line, entry)
+            insort(bucket, entry)
 
-    def put_line(self, key: SortKey, items: Sequence[tuple[str, int, Item]]) -> None:
+    def put_all(self, key: SortKey, items: Sequence[tuple[str, int, Item]]) -> None:
         """Add items (name, seq, item) of one key; their names must be new."""
         if len(items) < FEW_ITEMS:
             for name, seq, item in items:
                 self.put(name, key, seq, item)
             return
-        length, first = len(self._living), self._next_ticket
-        self._living |= {
-            name: (ticket, item) for ticket, (name, _, item) in enumerate(items, first)
-        }
-        assert len(self._living) == length + len(items), "some are in the heap already"
+        length, first = len(self._items), self._next_ticket
+        self._items |= {name: (ticket, item) for ticket, (name, _, item) in enumerate(items, first)}
+        assert len(self._items) == length + len(items), "some are in the heap already"
         self._next_ticket += len(items)
         self._entries += len(items)
         entries = sorted((seq, ticket, name) for ticket, (name, seq, _) in enumerate(items, first))
-        line = self._lines.get(key)
-        if line is None:
-            self._lines[key] = deque(entries)
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            self._buckets[key] = deque(entries)
             heapq.heappush(self._keys, key)
-        elif not line or line[-1] < entries[0]:
-            line.extend(entries)
+        elif not bucket or bucket[-1] < entries[0]:
+            bucket.extend(entries)
         else:
-            self._lines[key] = deque(heapq.merge(line, entries))
+            self._buckets[key] = deque(heapq.merge(bucket, entries))
 
-    def take(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """Remove an item. KeyError if it is missing."""
-        self.take_all((name,))
+        self.remove_all((name,))
 
-    def take_all(self, names: Iterable[str]) -> None:
+    def remove_all(self, names: Iterable[str]) -> None:
         """Remove items. KeyError if one is missing."""
         for name in names:
-            del self._living[name]
-        dead = self._entries - len(self._living)
-        if dead > COMPACT_MIN_ENTRIES and dead > len(self._living):
+            del self._items[name]
+        dead = self._entries - len(self._items)
+        if dead > COMPACT_MIN_ENTRIES and dead > len(self._items):
             self._compact()
 
     def first(self) -> Item | None:
         """Return the item with the smallest (key, seq) without removing it; None when empty."""
-        line = self._top()
-        return None if line is None else self._living[line[0][2]][1]
+        bucket = self._top()
+        return None if bucket is None else self._items[bucket[0][2]][1]
 
     def firsts(self) -> Iterator[Item]:
         """Iterate over the items with the smallest key, in order; the heap must not change."""
-        return (self._living[e[2]][1] for e in self._top() or () if self._lives(e))
+        return (self._items[e[2]][1] for e in self._top() or () if self._is_alive(e))
 
     def ordered(self) -> list[Item]:
         """Return all items in order. It sorts all keys, so it is for reports and tests."""
-        lines = (self._lines[key] for key in sorted(self._lines))
-        return [self._living[e[2]][1] for line in lines for e in line if self._lives(e)]
+        buckets = (self._buckets[key] for key in sorted(self._buckets))
+        return [self._items[e[2]][1] for bucket in buckets for e in bucket if self._is_alive(e)]
 
     def _top(self) -> deque[_Entry] | None:
         """Return the deque of the smallest key, after dropping dead entries at its head."""
-        living = self._living
+        items = self._items
         while self._keys:
-            line = self._lines[self._keys[0]]
-            while line:
-                _, ticket, name = line[0]
-                found = living.get(name)
+            bucket = self._buckets[self._keys[0]]
+            while bucket:
+                _, ticket, name = bucket[0]
+                found = items.get(name)
                 if found is not None and found[0] == ticket:
-                    return line
-                line.popleft()
+                    return bucket
+                bucket.popleft()
                 self._entries -= 1
-            del self._lines[heapq.heappop(self._keys)]
+            del self._buckets[heapq.heappop(self._keys)]
         return None
 
-    def _lives(self, entry: _Entry) -> bool:
-        living = self._living.get(entry[2])
-        return living is not None and living[0] == entry[1]
+    def _is_alive(self, entry: _Entry) -> bool:
+        item = self._items.get(entry[2])
+        return item is not None and item[0] == entry[1]
 
     def _compact(self) -> None:
-        lines = {key: deque(filter(self._lives, line)) for key, line in self._lines.items()}
-        self._lines = {key: line for key, line in lines.items() if line}
-        self._keys = list(self._lines)
+        buckets = {
+            key: deque(filter(self._is_alive, bucket)) for key, bucket in self._buckets.items()
+        }
+        self._buckets = {key: bucket for key, bucket in buckets.items() if bucket}
+        self._keys = list(self._buckets)
         heapq.heapify(self._keys)
-        self._entries = len(self._living)
+        self._entries = len(self._items)

@@ -170,7 +170,7 @@ class Placements:
             deltas += [self._count(facts.name, uid, pod) for uid, pod in aside]
         return deltas + self._nominated_to(facts.name, DeltaKind.NOMINATE)
 
-    def are_strangers(self, nodes: NodeList) -> bool:
+    def are_unknown(self, nodes: NodeList) -> bool:
         """Whether all these nodes are new and distinct, without pods aside or nominations."""
         names = set(nodes.names)
         if len(names) != len(nodes) or not self.nodes.keys().isdisjoint(names):
@@ -179,7 +179,7 @@ class Placements:
         return wanted.isdisjoint(names) and not (self.aside and any(map(self._pods.on, names)))
 
     def add_nodes(self, nodes: NodeList) -> None:
-        """Add new nodes (`are_strangers`) as `add_node` does, but return no deltas."""
+        """Add new nodes (`are_unknown`) as `add_node` does, but return no deltas."""
         self.store.add_nodes(nodes)
         self.version += len(nodes)
 
@@ -220,15 +220,15 @@ class Placements:
         if len(uids) < FEW_PODS or self.nominated:
             return [delta for pod in pods for delta in self.place(*pod)]
         version, kind = self.version, DeltaKind.ADD_POD
-        strangers = self.store.missing(node_names)
-        self._place_all(uids, node_names, facts, strangers)
-        counted = pods if not strangers else (pod for pod in pods if pod[1] not in strangers)
+        missing = self.store.missing(node_names)
+        self._place_all(uids, node_names, facts, missing)
+        counted = pods if not missing else (pod for pod in pods if pod[1] not in missing)
         return [
             Delta(number, kind, name, uid, pod)
             for number, (uid, name, pod) in enumerate(counted, version + 1)
         ]
 
-    def settle_all(
+    def bulk_place(
         self, uids: Sequence[str], node_names: Sequence[str], facts: Sequence[PodFacts]
     ) -> Sequence[str]:
         """Place pods as `place_all` does, without deltas; return the store's own names."""
@@ -243,14 +243,14 @@ class Placements:
         uids: Sequence[str],
         node_names: Sequence[str],
         facts: Sequence[PodFacts],
-        strangers: set[str],
+        missing: set[str],
     ) -> Sequence[str]:
-        """Place pods while there are no nominations. strangers: unknown nodes, not counted."""
+        """Place pods while there are no nominations. missing: unknown nodes, not counted."""
         node_of, length = self._node_of, len(self._node_of)
         for uid in node_of.keys() & uids:
             raise AssertionError(f"{uid} is placed on {node_of[uid]} already")
-        if strangers:
-            known = [place for place, name in enumerate(node_names) if name not in strangers]
+        if missing:
+            known = [place for place, name in enumerate(node_names) if name not in missing]
             count = len(known)
             self.store.add_pods([node_names[n] for n in known], [facts[n] for n in known])
         else:
@@ -289,7 +289,7 @@ class Placements:
         ]
         return [delta for uid in lower for delta in self.withdraw(uid)]
 
-    def lift(self, uid: str) -> list[Delta]:
+    def remove_pod(self, uid: str) -> list[Delta]:
         """Remove a placed pod from its node."""
         node_name, facts = self._pods.pop(uid), self._facts_of.pop(uid)
         return [self._discount(node_name, uid, facts)] if node_name in self.nodes else []
@@ -299,7 +299,7 @@ class Placements:
         before = self.facts_of(uid)
         if self._node_of[uid] == node_name and (before is facts or before == facts):
             return []
-        return self.lift(uid) + self.place(uid, node_name, facts)
+        return self.remove_pod(uid) + self.place(uid, node_name, facts)
 
     def snapshot(self) -> list[Delta]:
         """Return the whole store as deltas of the current version, to start a copy from."""

@@ -1,9 +1,9 @@
 """PodStore: a core's pods by UID, and the only way to change their states.
 
-    unknown ──► here ──► ended ──► forgotten: the oldest beyond `max_ended`
+    unknown ──► present ──► ended ──► forgotten: the oldest beyond `max_ended`
 
 Queue, cache, binder and attempts each have a store with their own transition table. They update
-their other structures (heaps, deadlines, placements) from the moves that `go_all` returns.
+their other structures (heaps, deadlines, placements) from the moves that `apply_all` returns.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.transitions import Event, Moved, State, Subject, TransitionTable
+from roadstead.transitions import Event, Moved, State, Stateful, TransitionTable
 
-RecordT = TypeVar("RecordT", bound=Subject[Any])
+RecordT = TypeVar("RecordT", bound=Stateful[Any])
 Value = TypeVar("Value")
 
 
 class PodStore(Generic[RecordT, State, Event]):
-    """Records of the present pods (`here`), and of the last `max_ended` that ended (`ended`).
+    """Records of the present pods (`present`), and of the last `max_ended` that ended (`ended`).
 
-    unknown: the state of a pod without a record. here_in, ended_in: the states of present and of
+    unknown: the state of a pod without a record. present_in, ended_in: the states of present and of
     ended pods; in any other state a pod is forgotten. begun: number of pods that became present.
-    ends: number of moves, by (old state, new state), to a state outside `here_in`.
+    ends: number of moves, by (old state, new state), to a state outside `present_in`.
     """
 
     def __init__(
         self,
         table: TransitionTable[State, Event],
         unknown: State,
-        here_in: Collection[State],
+        present_in: Collection[State],
         ended_in: Collection[State],
         max_ended: int,
     ) -> None:
@@ -39,20 +39,20 @@ class PodStore(Generic[RecordT, State, Event]):
         self.begun = 0
         self.ends: defaultdict[tuple[State, State], int] = defaultdict(int)
         self._table, self._unknown = table, unknown
-        self._here_in, self._ended_in = frozenset(here_in), frozenset(ended_in)
-        self._here: dict[str, RecordT] = {}
+        self._present_in, self._ended_in = frozenset(present_in), frozenset(ended_in)
+        self._present: dict[str, RecordT] = {}
         self._ended: OrderedDict[str, RecordT] = OrderedDict()
         # Attributes, since a property would cost a call for each pod. Only the store changes them.
-        self.here: Mapping[str, RecordT] = self._here
+        self.present: Mapping[str, RecordT] = self._present
         self.ended: Mapping[str, RecordT] = self._ended
 
     def find(self, uid: str) -> RecordT | None:
         """Return the record of a present or recently ended pod; None for any other."""
-        return self._here.get(uid) or self._ended.get(uid)
+        return self._present.get(uid) or self._ended.get(uid)
 
     def known(self, uid: str, event: Event, why: str = "") -> RecordT:
         """Return the record as `find` does; raises IllegalTransitionError instead of None."""
-        record = self._here.get(uid) or self._ended.get(uid)
+        record = self._present.get(uid) or self._ended.get(uid)
         if record is None:
             raise self.illegal(uid, event, why)
         return record
@@ -68,7 +68,7 @@ class PodStore(Generic[RecordT, State, Event]):
         state, history = (record.state, record.history) if record else (self._unknown, ())
         return self._table.illegal(uid, state, event, history, why)
 
-    def continue_stories(self, records: Iterable[RecordT]) -> None:
+    def inherit_histories(self, records: Iterable[RecordT]) -> None:
         """Let new records start with the state and history of an ended pod of the same UID."""
         ended = self._ended
         for record in records if ended else ():
@@ -76,60 +76,60 @@ class PodStore(Generic[RecordT, State, Event]):
             if before is not None:
                 record.state, record.history = before.state, before.history
 
-    def go(self, record: RecordT, event: Event) -> None:
+    def apply(self, record: RecordT, event: Event) -> None:
         """Apply an event to a record. IllegalTransitionError, with nothing changed, if illegal."""
         arrow = self._table.follow(record.uid, record.state, event, record.history)
         was, record.state = record.state, arrow.target
         record.history = arrow.extend(record.history)
-        self._keep((record,), was, arrow.target)
+        self._file_by_state((record,), was, arrow.target)
 
-    def go_all(self, records: Sequence[RecordT], *events: Event) -> list[Moved[State]]:
+    def apply_all(self, records: Sequence[RecordT], *events: Event) -> list[Moved[State]]:
         """Apply events, one after another, to distinct records, and return the moves.
 
-        Errors as for `go`. Only the last state decides whether a record is present, ended or
+        Errors as for `apply`. Only the last state decides whether a record is present, ended or
         forgotten.
         """
         moves = self._table.walk(*events).move(records)
         for moved in moves:
-            self._keep(moved.among(records), moved.was, moved.to)
+            self._file_by_state(moved.select(records), moved.was, moved.to)
         return moves
 
     def restore(self, records: Iterable[RecordT]) -> None:
         """Add present records that were created elsewhere, as from a snapshot."""
         named = {record.uid: record for record in records}
-        self._here |= named
+        self._present |= named
         self.begun += len(named)
 
     def ended_as(self, state: State) -> int:
         """Return how often a present pod moved to `state`, one in which pods end."""
-        return sum(self.ends[was, state] for was in self._here_in)
+        return sum(self.ends[was, state] for was in self._present_in)
 
     def validate(self) -> None:
         """Check that each record is kept according to its state, and that none is lost."""
-        assert not self._ended.keys() & self._here.keys(), "a pod is here and ended"
+        assert not self._ended.keys() & self._present.keys(), "a pod is here and ended"
         assert len(self._ended) <= self.max_ended, "too many pods are remembered"
-        for uid, record in self._here.items():
+        for uid, record in self._present.items():
             assert record.uid == uid, f"{record.uid} under {uid}"
-            assert record.state in self._here_in, f"{uid} is here as {record.state}"
+            assert record.state in self._present_in, f"{uid} is here as {record.state}"
         for uid, record in self._ended.items():
             assert record.state in self._ended_in, f"{uid} ended as {record.state}"
-        ended = sum(count for (was, _), count in self.ends.items() if was in self._here_in)
-        counts = f"of {self.begun} pods {len(self._here)} are here and {ended} ended"
-        assert self.begun == len(self._here) + ended, counts
+        ended = sum(count for (was, _), count in self.ends.items() if was in self._present_in)
+        counts = f"of {self.begun} pods {len(self._present)} are here and {ended} ended"
+        assert self.begun == len(self._present) + ended, counts
 
-    def _keep(self, records: Sequence[RecordT], was: State, to: State) -> None:
+    def _file_by_state(self, records: Sequence[RecordT], was: State, to: State) -> None:
         """File records as present, ended or forgotten, according to their new state."""
-        if to in self._here_in:
-            if was not in self._here_in:
+        if to in self._present_in:
+            if was not in self._present_in:
                 named = {record.uid: record for record in records}
                 for uid in self._ended.keys() & named.keys():
                     del self._ended[uid]
-                self._here |= named
+                self._present |= named
                 self.begun += len(records)
             return
         self.ends[was, to] += len(records)
         for record in records:
-            self._here.pop(record.uid, None)
+            self._present.pop(record.uid, None)
         if to in self._ended_in:
             for record in records:
                 self._ended[record.uid] = record

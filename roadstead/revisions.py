@@ -34,7 +34,7 @@ class Revisions:
         """Whether the name was removed and not added again."""
         return name in self._gone
 
-    def comes(self, name: str, revision: int = 0) -> bool:
+    def apply_addition(self, name: str, revision: int = 0) -> bool:
         """Apply an addition or change as of a revision; return whether it is not outdated."""
         if revision < self.of(name):
             return False
@@ -42,15 +42,15 @@ class Revisions:
         self._gone.discard(name)
         return True
 
-    def coming(self, names: Sequence[str], revision: int = 0) -> list[int] | None:
-        """Apply additions as `comes` does; return indices of current ones, None for all."""
+    def apply_additions(self, names: Sequence[str], revision: int = 0) -> list[int] | None:
+        """Apply additions; return the indices of those that are not outdated, None for all."""
         # Without any recorded revision, no name can be outdated, and revision 0 records none.
         if revision == 0 and not self._gone and not self._last:
             return None
-        places = [place for place, name in enumerate(names) if self.comes(name, revision)]
+        places = [place for place, name in enumerate(names) if self.apply_addition(name, revision)]
         return None if len(places) == len(names) else places
 
-    def goes(self, name: str, revision: int = 0) -> bool:
+    def apply_removal(self, name: str, revision: int = 0) -> bool:
         """Apply a removal; return whether it is not outdated.
 
         After a removal without a revision, any message may add the name again.
@@ -64,24 +64,26 @@ class Revisions:
         self._gone.add(name)
         return True
 
-    def ends(self, name: str) -> None:
+    def apply_unsent_removal(self, name: str) -> None:
         """Apply a removal without a message (an eviction); earlier messages no longer apply."""
         if name not in self._gone:
             self._note(name, self.of(name) + 1)
             self._gone.add(name)
 
-    def leaves(self, names: Iterable[str], revision: int) -> list[str]:
+    def apply_removals(self, names: Iterable[str], revision: int) -> list[str]:
         """Apply removals; return the names that are removed, now or before.
 
-        Without a revision they count as removals without a message (`ends`).
+        Without a revision they count as removals without a message (`apply_unsent_removal`).
         """
         if revision:
-            return [name for name in names if self.goes(name, revision) or name in self._gone]
+            return [
+                name for name in names if self.apply_removal(name, revision) or name in self._gone
+            ]
         for name in (names := list(names)):
-            self.ends(name)
+            self.apply_unsent_removal(name)
         return names
 
-    def learn(self, revisions: Iterable[tuple[str, int]]) -> None:
+    def merge(self, revisions: Iterable[tuple[str, int]]) -> None:
         """Merge revisions of another instance."""
         for name, revision in revisions:
             self._note(name, max(revision, self.of(name)))
@@ -100,5 +102,5 @@ class Revisions:
 
 def newer_nodes(nodes: NodeList, revision: int, known: Revisions) -> NodeList:
     """Apply additions of nodes; return the nodes that are not outdated."""
-    places = known.coming(nodes.names, revision)
+    places = known.apply_additions(nodes.names, revision)
     return nodes if places is None else nodes.at(np.array(places, dtype=np.intp))

@@ -18,7 +18,7 @@ HISTORY_MAX_STEPS = 10
 
 State = TypeVar("State", bound=StrEnum)
 Event = TypeVar("Event", bound=StrEnum)
-SubjectT = TypeVar("SubjectT")
+StatefulT = TypeVar("StatefulT")
 
 HISTORIES_MAX = 4096
 """Extended histories that one arrow caches, so that a million subjects share a few tuples."""
@@ -84,7 +84,7 @@ class TransitionTable(Generic[State, Event]):
         )
 
 
-class Subject(Protocol[State]):
+class Stateful(Protocol[State]):
     """An object with a state; `uid` names it in errors."""
 
     state: State
@@ -102,7 +102,7 @@ class Moved(NamedTuple, Generic[State]):
     start: int
     stop: int
 
-    def among(self, subjects: Sequence[SubjectT]) -> Sequence[SubjectT]:
+    def select(self, subjects: Sequence[StatefulT]) -> Sequence[StatefulT]:
         """Return the subjects of this move, given all subjects."""
         is_all = self.stop - self.start == len(subjects)
         return subjects if is_all else subjects[self.start : self.stop]
@@ -131,7 +131,7 @@ class Walk(Generic[State, Event]):
         self._from, self._history, self._to = state, history, (target, story)
         return self._to
 
-    def move(self, subjects: Sequence[Subject[State]]) -> list[Moved[State]]:
+    def move(self, subjects: Sequence[Stateful[State]]) -> list[Moved[State]]:
         """Apply the events to distinct subjects; consecutive equal moves are returned as one.
 
         Raises as the table does, with nothing changed.

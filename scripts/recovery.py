@@ -35,7 +35,7 @@ from roadstead.actors.seam import ActorLostError, Ref  # noqa: E402
 from roadstead.bench.machine import commit_of, this_machine  # noqa: E402
 from roadstead.binder import AppendJournal, BinderCore  # noqa: E402
 from roadstead.binder.pods import BindRequest  # noqa: E402
-from roadstead.binder.recovery import standing  # noqa: E402
+from roadstead.binder.recovery import snapshot_records  # noqa: E402
 from roadstead.config.settings import Settings  # noqa: E402
 from roadstead.facts.node import NodeFacts  # noqa: E402
 from roadstead.facts.node_list import NodeList  # noqa: E402
@@ -82,7 +82,7 @@ class ReadAloud(FileJournal):
 
 def binder() -> BinderCore:
     """Return a binder without filters, since only its journal is needed."""
-    return BinderCore(TableStore(), lambda request: SUCCESS, tells_all=True, verify_first=len)
+    return BinderCore(TableStore(), lambda request: SUCCESS, journals_all=True, verify_first=len)
 
 
 def batches(pods: int) -> Iterator[list[tuple[str, str, PodFacts]]]:
@@ -125,7 +125,7 @@ def write(folder: Path, nodes: int, pods: int, *, snapshot: bool) -> None:
         )
     journal.flush()
     if snapshot:
-        journal.snapshot(standing(core))
+        journal.snapshot(snapshot_records(core))
 
 
 def recovered(folder: Path, records: int) -> dict[str, float]:

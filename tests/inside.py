@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from roadstead.attempts.core import AttemptsCore
 from roadstead.binder.core import BinderCore
-from roadstead.binder.pods import PodState
+from roadstead.binder.pods import BinderState
 from roadstead.cache.core import CacheCore
 
 
@@ -18,12 +18,12 @@ class BinderCounts(NamedTuple):
 
 
 def counts_of(core: BinderCore) -> BinderCounts:
-    states = [record.state for record in core.pods.here.values()]
+    states = [record.state for record in core.pods.present.values()]
     return BinderCounts(
         nodes=len(core.placements.nodes),
-        pending=states.count(PodState.PENDING),
-        tentative=states.count(PodState.TENTATIVE),
-        bound=states.count(PodState.BOUND),
+        pending=states.count(BinderState.PENDING),
+        tentative=states.count(BinderState.TENTATIVE),
+        bound=states.count(BinderState.BOUND),
         unflushed=len(core._unflushed),
         tokens=len(core._tokens),
     )

@@ -53,36 +53,36 @@ def store_of(*uids: str, max_ended: int = 9) -> PodStore[Pod, S, E]:
     store: PodStore[Pod, S, E] = PodStore(
         TABLE, S.UNKNOWN, (S.WAITS, S.RUNS), (S.ENDED, S.FAILED), max_ended
     )
-    store.go_all([Pod(uid) for uid in uids], E.COME)
+    store.apply_all([Pod(uid) for uid in uids], E.COME)
     return store
 
 
 def end(store: PodStore[Pod, S, E], *uids: str) -> None:
-    store.go_all([store.here[uid] for uid in uids], E.RUN, E.END)
+    store.apply_all([store.present[uid] for uid in uids], E.RUN, E.END)
     store.validate()
 
 
 def test_pods_are_here_in_the_order_in_which_they_came():
     store = store_of("b", "a", "c")
-    store.go(store.here["b"], E.RUN)
+    store.apply(store.present["b"], E.RUN)
 
-    assert list(store.here) == ["b", "a", "c"]
-    assert [pod.state for pod in store.here.values()] == [S.RUNS, S.WAITS, S.WAITS]
-    assert store.here["b"].history == ("come→waits", "run→runs")
+    assert list(store.present) == ["b", "a", "c"]
+    assert [pod.state for pod in store.present.values()] == [S.RUNS, S.WAITS, S.WAITS]
+    assert store.present["b"].history == ("come→waits", "run→runs")
     store.validate()
 
 
 def test_pods_that_stand_apart_are_told_of_by_where_they_went():
     store = store_of("a", "b")
-    store.go(store.here["a"], E.RUN)
+    store.apply(store.present["a"], E.RUN)
     end(store, "b")
-    a, b, new = store.here["a"], store.ended["b"], Pod("c")
+    a, b, new = store.present["a"], store.ended["b"], Pod("c")
 
-    assert store.go_all([new, b], E.COME) == [
+    assert store.apply_all([new, b], E.COME) == [
         Moved(S.UNKNOWN, S.WAITS, 0, 1),
         Moved(S.ENDED, S.WAITS, 1, 2),
     ]
-    assert list(store.here.items()) == [("a", a), ("c", new), ("b", b)]
+    assert list(store.present.items()) == [("a", a), ("c", new), ("b", b)]
     assert not store.ended
     store.validate()
 
@@ -90,7 +90,7 @@ def test_pods_that_stand_apart_are_told_of_by_where_they_went():
 def test_a_pod_that_ends_is_known_until_others_ended_after_it():
     store = store_of("a", "b", "c", max_ended=2)
     end(store, "a", "b")
-    assert (list(store.here), list(store.ended)) == (["c"], ["a", "b"])
+    assert (list(store.present), list(store.ended)) == (["c"], ["a", "b"])
 
     end(store, "c")
     assert list(store.ended) == ["b", "c"]
@@ -114,7 +114,7 @@ def test_without_a_memory_nobody_who_ended_is_known():
 def test_who_ended_keeps_the_place_in_the_memory_when_it_ends_otherwise():
     store = store_of("a", "b")
     end(store, "a", "b")
-    store.go(store.ended["a"], E.FAIL)
+    store.apply(store.ended["a"], E.FAIL)
 
     assert [(uid, pod.state) for uid, pod in store.ended.items()] == [
         ("a", S.FAILED),
@@ -125,9 +125,9 @@ def test_who_ended_keeps_the_place_in_the_memory_when_it_ends_otherwise():
 
 def test_who_was_forgotten_meanwhile_is_remembered_as_the_last():
     store = store_of("a", "b", max_ended=1)
-    pod = store.here["a"]
+    pod = store.present["a"]
     end(store, "a", "b")
-    store.go(pod, E.FAIL)
+    store.apply(pod, E.FAIL)
 
     assert list(store.ended) == ["a"]
 
@@ -137,11 +137,11 @@ def test_in_a_state_that_is_neither_a_pod_is_not_known(has_ended):
     store = store_of("a", "b")
     if has_ended:
         end(store, "a")
-    store.go(store.known("a", E.FORGET), E.FORGET)
+    store.apply(store.known("a", E.FORGET), E.FORGET)
 
     assert store.find("a") is None
     assert store.state_of("a") is S.UNKNOWN
-    assert list(store.here) == ["b"]
+    assert list(store.present) == ["b"]
     store.validate()
 
 
@@ -149,10 +149,10 @@ def test_a_pod_that_comes_again_goes_on_with_its_story():
     store = store_of("a")
     end(store, "a")
     again, new = Pod("a"), Pod("b")
-    store.continue_stories([again, new])
+    store.inherit_histories([again, new])
     assert (again.state, new.state, new.history) == (S.ENDED, S.UNKNOWN, ())
 
-    store.go_all([again, new], E.COME)
+    store.apply_all([again, new], E.COME)
     assert again.history == ("come→waits", "run→runs", "end→ended", "come→waits")
     assert store.find("a") is again
     assert not store.ended
@@ -161,27 +161,27 @@ def test_a_pod_that_comes_again_goes_on_with_its_story():
 
 def test_nothing_is_continued_where_nobody_ended():
     new = Pod("a")
-    store_of("a").continue_stories([new])
+    store_of("a").inherit_histories([new])
 
     assert (new.state, new.history) == (S.UNKNOWN, ())
 
 
 def test_where_one_may_not_go_nobody_goes():
     store = store_of("a", "b")
-    a, b = store.here.values()
-    store.go(b, E.RUN)
+    a, b = store.present.values()
+    store.apply(b, E.RUN)
 
     with pytest.raises(IllegalTransitionError, match="run is not allowed in state runs"):
-        store.go_all([a, b], E.RUN)
+        store.apply_all([a, b], E.RUN)
     with pytest.raises(IllegalTransitionError, match="end is not allowed in state waits"):
-        store.go(a, E.END)
+        store.apply(a, E.END)
     assert (a.state, a.history) == (S.WAITS, ("come→waits",))
     store.validate()
 
 
 def test_an_error_tells_what_is_known_of_the_pod():
     store = store_of("a")
-    assert store.known("a", E.END) is store.here["a"]
+    assert store.known("a", E.END) is store.present["a"]
 
     text = 'test: "z": end is not allowed in state unknown (never came); before it: nothing'
     with pytest.raises(IllegalTransitionError) as raised:
@@ -194,9 +194,9 @@ def test_an_error_tells_what_is_known_of_the_pod():
 def test_counts_tell_how_many_came_and_how_they_ended():
     store = store_of("a", "b", "c", "d")
     end(store, "a", "b")
-    store.go_all([store.ended["a"]], E.FAIL)
-    store.go_all([store.ended["b"], store.here["c"]], E.FORGET)
-    store.go_all([Pod("a")], E.COME)
+    store.apply_all([store.ended["a"]], E.FAIL)
+    store.apply_all([store.ended["b"], store.present["c"]], E.FORGET)
+    store.apply_all([Pod("a")], E.COME)
 
     assert store.begun == 5
     assert [store.ended_as(state) for state in (S.ENDED, S.FAILED, S.FORGOTTEN)] == [2, 0, 1]
@@ -208,7 +208,7 @@ def test_records_of_another_store_are_here_as_they_were():
     store = store_of("a")
     store.restore([Pod("b", S.RUNS), Pod("c", S.WAITS)])
 
-    assert list(store.here) == ["a", "b", "c"]
+    assert list(store.present) == ["a", "b", "c"]
     assert store.begun == 3
     store.validate()
 
@@ -216,12 +216,12 @@ def test_records_of_another_store_are_here_as_they_were():
 @pytest.mark.parametrize(
     ("damage", "text"),
     [
-        (lambda store: store.here.popitem(), "of 2 pods 0 are here and 1 ended"),
+        (lambda store: store.present.popitem(), "of 2 pods 0 are here and 1 ended"),
         (lambda store: setattr(store, "begun", 7), "of 7 pods 1 are here and 1 ended"),
-        (lambda store: store.ended.update(a=store.here["a"]), "a pod is here and ended"),
+        (lambda store: store.ended.update(a=store.present["a"]), "a pod is here and ended"),
         (lambda store: setattr(store, "max_ended", 0), "too many pods are remembered"),
-        (lambda store: store.here.update(z=store.here.pop("a")), "a under z"),
-        (lambda store: setattr(store.here["a"], "state", S.FAILED), "a is here as failed"),
+        (lambda store: store.present.update(z=store.present.pop("a")), "a under z"),
+        (lambda store: setattr(store.present["a"], "state", S.FAILED), "a is here as failed"),
         (lambda store: setattr(store.ended["b"], "state", S.RUNS), "b ended as runs"),
     ],
 )

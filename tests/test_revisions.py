@@ -9,61 +9,61 @@ from roadstead.revisions import Revisions
 
 def test_a_late_copy_of_what_came_before_a_removal_is_no_news():
     known = Revisions()
-    assert known.comes("n1")
-    assert known.goes("n1", 1)
+    assert known.apply_addition("n1")
+    assert known.apply_removal("n1", 1)
 
-    assert not known.comes("n1", 0)
+    assert not known.apply_addition("n1", 0)
     assert known.is_gone("n1")
 
 
 def test_a_name_comes_again_as_of_its_removal_and_a_late_copy_of_that_is_no_news():
     known = Revisions()
-    known.goes("n1", 1)
+    known.apply_removal("n1", 1)
 
-    assert known.comes("n1", 1)
-    assert not known.goes("n1", 1)
+    assert known.apply_addition("n1", 1)
+    assert not known.apply_removal("n1", 1)
     assert not known.is_gone("n1")
 
 
 def test_senders_that_do_not_count_are_heeded():
     known = Revisions()
-    known.comes("n1")
+    known.apply_addition("n1")
 
-    assert known.goes("n1")
-    assert known.comes("n1")
+    assert known.apply_removal("n1")
+    assert known.apply_addition("n1")
     assert known.all() == ()
 
 
 def test_what_ended_by_our_own_doing_comes_no_more_by_what_came_before():
     known = Revisions()
-    known.comes("p", 3)
+    known.apply_addition("p", 3)
 
-    known.ends("p")
-    known.ends("p")
+    known.apply_unsent_removal("p")
+    known.apply_unsent_removal("p")
 
     assert known.of("p") == 4
-    assert not known.comes("p", 3)
-    assert known.comes("p", 4)
+    assert not known.apply_addition("p", 3)
+    assert known.apply_addition("p", 4)
 
 
 def test_removals_name_who_is_gone_also_when_told_twice():
     known = Revisions()
-    known.comes("back", 0)
-    assert known.leaves(["a", "back"], 1) == ["a", "back"]
-    known.comes("back", 1)
+    known.apply_addition("back", 0)
+    assert known.apply_removals(["a", "back"], 1) == ["a", "back"]
+    known.apply_addition("back", 1)
 
-    assert known.leaves(["a", "back"], 1) == ["a"]
-    assert known.leaves(["b"], 0) == ["b"]
+    assert known.apply_removals(["a", "back"], 1) == ["a"]
+    assert known.apply_removals(["b"], 0) == ["b"]
     assert known.is_gone("b")
 
 
 def test_what_another_one_knew_is_known():
     known, other = Revisions(), Revisions()
-    known.goes("n1", 5)
-    other.comes("n1", 7)
+    known.apply_removal("n1", 5)
+    other.apply_addition("n1", 7)
 
-    other.learn(known.all())
-    known.learn([("n1", 6), ("n2", 2)])
+    other.merge(known.all())
+    known.merge([("n1", 6), ("n2", 2)])
 
     assert (known.of("n1"), known.of("n2"), known.latest) == (6, 2, 6)
     assert other.of("n1") == 7
@@ -74,7 +74,7 @@ def test_only_so_many_are_remembered(monkeypatch):
     known = Revisions()
 
     for number in range(1, 4):
-        known.goes(f"n{number}", number)
+        known.apply_removal(f"n{number}", number)
 
     assert known.all() == (("n2", 2), ("n3", 3))
     assert not known.is_gone("n1")
@@ -84,7 +84,7 @@ def test_only_so_many_are_remembered(monkeypatch):
 def test_copies_in_any_order_end_as_the_last_of_a_counting_sender(order, again):
     # Even steps add, odd ones remove; a removal counts one more.
     steps = [
-        ("comes", (step + 1) // 2) if step % 2 == 0 else ("goes", (step + 1) // 2)
+        ("apply_addition", (step + 1) // 2) if step % 2 == 0 else ("apply_removal", (step + 1) // 2)
         for step in range(6)
     ]
     known = Revisions()
@@ -100,13 +100,13 @@ def test_copies_in_any_order_end_as_the_last_of_a_counting_sender(order, again):
 def test_of_many_names_all_are_news_where_nothing_was_ever_counted():
     known = Revisions()
 
-    assert known.coming(["n1", "n2"]) is None
-    assert known.coming(["n1", "n2"], 3) is None
+    assert known.apply_additions(["n1", "n2"]) is None
+    assert known.apply_additions(["n1", "n2"], 3) is None
 
 
 def test_of_many_names_those_are_news_that_are_not_older():
     known = Revisions()
-    known.goes("n1", 5)
+    known.apply_removal("n1", 5)
 
-    assert known.coming(["n1", "n2"], 4) == [1]
-    assert known.coming(["n1", "n2"], 5) is None
+    assert known.apply_additions(["n1", "n2"], 4) == [1]
+    assert known.apply_additions(["n1", "n2"], 5) is None

@@ -127,7 +127,7 @@ class BinderActor:
 
     async def standing(self, ask: Uids) -> PodNodes:
         """Return the node of each pod; "" if it is pending, None if it is unknown."""
-        return PodNodes(self.binder.standing(ask.uids))
+        return PodNodes(self.binder.bound_nodes(ask.uids))
 
     async def resolve(self, ask: Attempts) -> PodNodes:
         """Resolve attempts and answer like `standing`; uncommitted attempts never commit later.

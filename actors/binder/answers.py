@@ -17,7 +17,7 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.messages.recovery import NodesPage, Revised, StandingPage
 from roadstead.binder.binder import Binder
-from roadstead.binder.pods import COUNTED, KeyedPod, PodRecord
+from roadstead.binder.pods import COUNTED, BinderRecord, KeyedPod
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import identity_of
 
@@ -40,7 +40,7 @@ class BinderAnswers:
 
     def pods_page(self, ask: PageAsk) -> StandingPage:
         """Return pods that exist, in the order in which they were added."""
-        pods = self._binder.core.pods.here
+        pods = self._binder.core.pods.present
         page = list(islice(pods.values(), ask.start, ask.start + ask.count))
         return page_of(page, len(pods), self._binder.pods_known.latest)
 
@@ -63,7 +63,7 @@ class BinderAnswers:
         return CommitPage(tuple(uids), tuple(times), commits.total, time.monotonic())
 
 
-def page_of(page: Sequence[PodRecord], total: int, revision: int) -> StandingPage:
+def page_of(page: Sequence[BinderRecord], total: int, revision: int) -> StandingPage:
     """Return a page of pods with their nodes as a message."""
     batch = pod_batch((identity_of(pod.uid, pod.key), pod.facts) for pod in page)
     return StandingPage(

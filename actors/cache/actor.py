@@ -90,7 +90,9 @@ class CacheActor:
 
     async def settle(self, batch: Settle) -> Assumed:
         """Forget, finish or confirm assumptions."""
-        freed = self._cache.settle(batch.forget, batch.finish, batch.confirm, batch.rows, clock_s())
+        freed = self._cache.finish_attempts(
+            batch.forget, batch.finish, batch.confirm, batch.rows, clock_s()
+        )
         await self.room.report(freed)
         return self._answer((), batch.known_changes)
 

@@ -67,7 +67,7 @@ class ChangeEncoder:
     def everything(self, seq: int) -> list[DeltaBatch]:
         """Encode the whole cluster as batches, numbered so that `seq` is the last number."""
         deltas, changes = self._core.snapshot(), tuple(self._state.volumes.log)
-        rows = self._state.versions.among(self._core.placements.nodes)
+        rows = self._state.versions.of(self._core.placements.nodes)
         first_seq = seq - len(deltas) - len(changes) - len(rows) + 1
         parts = [storage_batch(first_seq, changes)]
         first_seq += len(changes)

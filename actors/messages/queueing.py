@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from roadstead.actors.messages.common import PageAsk
 from roadstead.actors.messages.pods import NO_PODS, PodBatch
 from roadstead.actors.seam import Nothing, method
-from roadstead.queue.reports import GivenBack, PendingNote
+from roadstead.queue.reports import PendingNote, ReturnedPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +75,13 @@ class LeaseReport:
 
     lease_id: int
     done: tuple[str, ...]
-    given_back: tuple[GivenBack, ...]
+    given_back: tuple[ReturnedPod, ...]
     notes: tuple[PendingNote, ...]
     gone: PodBatch = NO_PODS
 
 
 @dataclass(frozen=True, slots=True)
-class QueueState:
+class QueueStatus:
     """Queue → client: number of pods in each part of the queue."""
 
     active: int
@@ -104,5 +104,5 @@ SUBMIT = method("submit", PodBatch, Submitted)
 LEASE = method("lease", LeaseAsk, Leased)
 RENEW = method("renew", Renew, Renewed)
 REPORT = method("report", LeaseReport, Nothing)
-QUEUE_STATE = method("queue_state", Nothing, QueueState)
+QUEUE_STATE = method("queue_state", Nothing, QueueStatus)
 PENDING = method("pending", PageAsk, PendingPage)

@@ -15,7 +15,7 @@ from roadstead.actors.messages import (
     PageAsk,
     PendingPage,
     PodBatch,
-    QueueState,
+    QueueStatus,
     Renew,
     Renewed,
     Submitted,
@@ -92,7 +92,7 @@ class QueueActor:
     async def lease(self, ask: LeaseAsk) -> Leased:
         """Lease pods: at once if there are any, else when the first arrive or `wait_s` is over."""
         deadline_s = clock_s() + ask.wait_s
-        self.queue.gather(ask.gangs, clock_s())
+        self.queue.activate_gangs(ask.gangs, clock_s())
         while True:
             now_s = clock_s()
             batch = self.queue.lease(ask.owner, ask.epoch, ask.max_pods, now_s, ask.profile)
@@ -132,12 +132,12 @@ class QueueActor:
 
     def _wake(self) -> None:
         """Let waiting lease requests look again; also activates a gang whose turn it is."""
-        self.queue.go_on(clock_s())
+        self.queue.begin_gang_turn(clock_s())
         self._arrived.set()
 
     async def bound_members(self, batch: PodBatch) -> Nothing:
         """Count pods of gangs that were bound before this queue started."""
-        self.queue.were_bound(list(batch.pods()), clock_s(), batch.revision)
+        self.queue.add_bound(list(batch.pods()), clock_s(), batch.revision)
         return NOTHING
 
     async def nominated(self, ask: Uids) -> Nominated:
@@ -147,7 +147,7 @@ class QueueActor:
 
     async def leave(self, gone: PodBatch) -> Nothing:
         """Remove deleted pods."""
-        self.queue.leave(gone.pods(), clock_s(), gone.revision)
+        self.queue.remove_deleted(gone.pods(), clock_s(), gone.revision)
         self._wake()
         return NOTHING
 
@@ -179,13 +179,13 @@ class QueueActor:
     async def owner_ends(self, end: OwnerEnds) -> Nothing:
         """End a scheduler's earlier incarnations: remove bound and deleted pods, requeue others."""
         node_of, owner = dict(zip(end.uids, end.nodes, strict=True)), end.owner
-        await self._drive(self.queue.owner_ends(owner.name, owner.epoch, node_of, clock_s()))
+        await self._drive(self.queue.end_owner(owner.name, owner.epoch, node_of, clock_s()))
         self._wake()
         return NOTHING
 
-    async def queue_state(self, _: Nothing) -> QueueState:
+    async def queue_state(self, _: Nothing) -> QueueStatus:
         counts = self.core.counts()
-        return QueueState(
+        return QueueStatus(
             active=counts.active,
             backoff=counts.backoff,
             unschedulable=counts.unschedulable,

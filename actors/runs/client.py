@@ -23,7 +23,7 @@ from roadstead.actors.messages import (
     Nominations,
     PageAsk,
     PodBatch,
-    QueueState,
+    QueueStatus,
     RunEnds,
     RunningPods,
     node_batch,
@@ -206,7 +206,7 @@ class Client:
                 return
             await asyncio.sleep(LOOK_S)
 
-    async def _queue_state(self) -> QueueState:
+    async def _queue_state(self) -> QueueStatus:
         return await self._call(QUEUE, QUEUE_STATE, NOTHING)
 
     async def _collect(self, inputs: RunInputs, scheduling_s: float) -> RunOutcome:
@@ -269,7 +269,7 @@ def _missing(inputs: RunInputs, outcome: RunOutcome) -> set[str]:
     return {who.uid for who, _ in inputs.pending} - {each.uid for part in told for each in part}
 
 
-def _settled(state: QueueState) -> bool:
+def _settled(state: QueueStatus) -> bool:
     return not (state.active or state.backoff or state.in_flight)
 
 

@@ -147,7 +147,7 @@ def seen_in(disk: Disk) -> Seen:
     began_with, ended_with, last_epoch = "", "", 0
     for group in reader.groups():
         columns = RecordColumns.of(group)
-        bound.take(columns)
+        bound.apply(columns)
         last_epoch = max(last_epoch, *columns.epochs)
         for kind, run in columns.runs():
             if kind is not RecordKind.RUN:

@@ -25,7 +25,7 @@ from roadstead.actors.messages import (
     CommitPage,
     PageAsk,
     PodBatch,
-    QueueState,
+    QueueStatus,
     RunningPods,
     Submitted,
     node_batch,
@@ -139,7 +139,7 @@ class RunSession:
             await self.call(CACHE, GONE, PodsGone(gone.uids, gone.revision))
             await self.call(QUEUE, LEAVE, gone)
 
-    async def state(self) -> QueueState:
+    async def state(self) -> QueueStatus:
         """Return the number of pods in each part of the queue."""
         return await self.call(QUEUE, QUEUE_STATE, NOTHING)
 
@@ -172,6 +172,6 @@ def check_room(answer: Submitted, plan: RunPlan) -> None:
         )
 
 
-def is_settled(state: QueueState) -> bool:
+def is_settled(state: QueueStatus) -> bool:
     """Whether the queue is idle: pods move again only after an event."""
     return not (state.active or state.backoff or state.in_flight)

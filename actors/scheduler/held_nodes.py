@@ -108,7 +108,7 @@ class HeldNodes(TableFollower):
         if not self._checks_versions:
             return None
         placed = {each.node_name for each in decisions if each.node_name is not None}
-        return dict(self._versions.among(placed))
+        return dict(self._versions.of(placed))
 
     def _nodes_come(self, batch: DeltaBatch) -> None:
         if batch.partitions:
@@ -143,7 +143,7 @@ class HeldNodes(TableFollower):
         self.tentative.withdraw(uid, name, info)
 
     def _version_changes(self, name: str, version: int) -> None:
-        self._versions.take([(name, version)])
+        self._versions.record([(name, version)])
 
     def _node_goes(self, name: str) -> None:
         super()._node_goes(name)

@@ -12,11 +12,11 @@ from roadstead.attempts.pods import (
     TRYING,
     UNDER_WAY,
     Attempt,
+    AttemptEvent,
+    AttemptRecord,
+    AttemptState,
     BindOutcome,
     CycleCounts,
-    PodEvent,
-    PodRecord,
-    PodState,
 )
 from roadstead.cycle.batch import PodInCycle
 from roadstead.facts.pod import PodFacts
@@ -38,18 +38,18 @@ class AttemptStore:
         self._token_prefix = token_prefix
         self._last_attempt = 0
         self._last_seq = 0
-        self.pods: PodStore[PodRecord, PodState, PodEvent] = PodStore(
-            TABLE, PodState.NEW, UNDER_WAY, ENDED, max_remembered
+        self.pods: PodStore[AttemptRecord, AttemptState, AttemptEvent] = PodStore(
+            TABLE, AttemptState.NEW, UNDER_WAY, ENDED, max_remembered
         )
-        self.undecided: dict[str, PodRecord] = {}
-        self.attempts: dict[str, PodRecord] = {}
-        self.waiting: LazyHeap[PodRecord] = LazyHeap()
-        self.ended_attempts: OrderedDict[str, PodRecord] = OrderedDict()
+        self.undecided: dict[str, AttemptRecord] = {}
+        self.attempts: dict[str, AttemptRecord] = {}
+        self.waiting: LazyHeap[AttemptRecord] = LazyHeap()
+        self.ended_attempts: OrderedDict[str, AttemptRecord] = OrderedDict()
 
-    def new(self, pod: PodInCycle, profile: Profile, lease_id: int) -> PodRecord:
+    def new(self, pod: PodInCycle, profile: Profile, lease_id: int) -> AttemptRecord:
         """Return a new record, in state NEW."""
         self._last_seq += 1
-        return PodRecord(pod.uid, pod, profile, self._last_seq, lease_id)
+        return AttemptRecord(pod.uid, pod, profile, self._last_seq, lease_id)
 
     def next_tokens(self, count: int) -> list[str]:
         """Return tokens for attempts that were never issued before."""
@@ -62,15 +62,15 @@ class AttemptStore:
 
     def find_waiting(self, uid: str) -> WaitingPod | None:
         """Return a pod in WAITING, as plugins see it; None for any other."""
-        record = self.pods.here.get(uid)
-        if record is None or record.state is not PodState.WAITING:
+        record = self.pods.present.get(uid)
+        if record is None or record.state is not AttemptState.WAITING:
             return None
         identity, facts, node_name = record.target
         return WaitingPod(identity, facts, node_name, tuple(sorted(record.waits)))
 
     def all_waiting(self) -> Iterator[WaitingPod]:
         """Iterate over the pods in WAITING, in order of lease."""
-        for uid in self.pods.here:
+        for uid in self.pods.present:
             if (found := self.find_waiting(uid)) is not None:
                 yield found
 
@@ -78,19 +78,19 @@ class AttemptStore:
         """Return the UIDs of a plugin's decision: one, or those of all waiting pods it selects."""
         if permit.chosen is None:
             return (permit.uid,)
-        return tuple(each.pod.uid for each in self._chosen(permit, PodState.WAITING))
+        return tuple(each.pod.uid for each in self._chosen(permit, AttemptState.WAITING))
 
-    def coming(self, permit: PermitDecision) -> tuple[PodRecord, ...]:
+    def coming(self, permit: PermitDecision) -> tuple[AttemptRecord, ...]:
         """Return the pods on their way to Permit that a plugin's decision selects."""
-        return tuple(self._chosen(permit, PodState.ASSUMING))
+        return tuple(self._chosen(permit, AttemptState.ASSUMING))
 
     def all_coming(self) -> Iterator[PodFacts]:
         """Iterate over the facts of pods on their way to Permit, without those refused already."""
         for record in self.attempts.values():
-            if record.state is PodState.ASSUMING and record.refusal is None:
+            if record.state is AttemptState.ASSUMING and record.refusal is None:
                 yield record.trial.facts
 
-    def _chosen(self, permit: PermitDecision, state: PodState) -> Iterator[PodRecord]:
+    def _chosen(self, permit: PermitDecision, state: AttemptState) -> Iterator[AttemptRecord]:
         chosen = permit.chosen
         if chosen is None:
             return
@@ -98,55 +98,57 @@ class AttemptStore:
             if record.state is state and chosen(record.trial.facts):
                 yield record
 
-    def of_token(self, token: str, event: PodEvent) -> PodRecord | None:
+    def of_token(self, token: str, event: AttemptEvent) -> AttemptRecord | None:
         """Return the record of an attempt; None for an ended one that is not stored any more.
 
         Raises IllegalTransitionError for a token that was never issued.
         """
         record = self.attempts.get(token) or self.ended_attempts.get(token)
         if record is None and not self._was_given(token):
-            raise TABLE.illegal(token, PodState.NEW, event, (), "no attempt has this token")
+            raise TABLE.illegal(token, AttemptState.NEW, event, (), "no attempt has this token")
         return record
 
-    def go(self, record: PodRecord, event: PodEvent) -> None:
+    def go(self, record: AttemptRecord, event: AttemptEvent) -> None:
         """Change the state of a record, and the collections by state with it."""
         self.go_all((record,), event)
 
-    def go_all(self, records: Sequence[PodRecord], *events: PodEvent) -> None:
+    def go_all(self, records: Sequence[AttemptRecord], *events: AttemptEvent) -> None:
         """Make transitions of distinct records; intermediate states enter no collection.
 
         Raises IllegalTransitionError, with nothing changed.
         """
-        for moved in self.pods.go_all(records, *events):
+        for moved in self.pods.apply_all(records, *events):
             if moved.to is not moved.was:
-                self._take(moved.among(records), moved.was)
-                self._put(moved.among(records), moved.was, moved.to)
+                self._take(moved.select(records), moved.was)
+                self._put(moved.select(records), moved.was, moved.to)
 
-    def let_go(self, record: PodRecord, plugin: str) -> None:
+    def let_go(self, record: AttemptRecord, plugin: str) -> None:
         """End a pod's wait for one plugin; it still waits for others."""
-        self.waiting.take(record.uid)
+        self.waiting.remove(record.uid)
         del record.waits[plugin]
         self._wait(record)
 
     def counts(self) -> CycleCounts:
-        states = Counter(record.state for record in self.pods.here.values())
+        states = Counter(record.state for record in self.pods.present.values())
         return CycleCounts(
-            leased=states[PodState.LEASED],
-            assuming=states[PodState.ASSUMING],
-            waiting=states[PodState.WAITING],
-            binding=states[PodState.BINDING],
-            asked=states[PodState.ASKED],
-            bound_total=self.pods.ended_as(PodState.BOUND),
+            leased=states[AttemptState.LEASED],
+            assuming=states[AttemptState.ASSUMING],
+            waiting=states[AttemptState.WAITING],
+            binding=states[AttemptState.BINDING],
+            asked=states[AttemptState.ASKED],
+            bound_total=self.pods.ended_as(AttemptState.BOUND),
         )
 
     def validate(self) -> None:
         """Check that every pod has one state and is in the collections of that state."""
         self.pods.validate()
-        live = self.pods.here
+        live = self.pods.present
         for uid, record in live.items():
             assert record.state in LIVE, f"{uid} is live and {record.state}"
-            assert (uid in self.undecided) == (record.state is PodState.LEASED), f"{uid}: decided?"
-            waits = record.state is PodState.WAITING
+            assert (uid in self.undecided) == (record.state is AttemptState.LEASED), (
+                f"{uid}: decided?"
+            )
+            waits = record.state is AttemptState.WAITING
             assert (uid in self.waiting) == waits == bool(record.waits), f"{uid}: waiting?"
             assert record.answer is None, f"{uid} is live and answered"
         trying = [record for record in live.values() if record.state in TRYING]
@@ -163,7 +165,7 @@ class AttemptStore:
         assert len(self.ended_attempts) <= self.pods.max_ended, "too many attempts are remembered"
         for record in (*self.pods.ended.values(), *self.ended_attempts.values()):
             assert record.state in ENDED, f"{record.uid} ended as {record.state}"
-            if record.state is PodState.BOUND:
+            if record.state is AttemptState.BOUND:
                 bound = record.answer is not None and record.answer.outcome is BindOutcome.BOUND
                 assert bound, f"{record.uid} is bound, and the binder did not say so"
 
@@ -173,21 +175,21 @@ class AttemptStore:
         is_ours = token.startswith(self._token_prefix)
         return is_ours and is_number and 1 <= int(number) <= self._last_attempt
 
-    def _take(self, records: Sequence[PodRecord], was: PodState) -> None:
-        if was is PodState.LEASED:
+    def _take(self, records: Sequence[AttemptRecord], was: AttemptState) -> None:
+        if was is AttemptState.LEASED:
             for record in records:
                 del self.undecided[record.uid]
-        elif was is PodState.WAITING:
+        elif was is AttemptState.WAITING:
             for record in records:
-                self.waiting.take(record.uid)
+                self.waiting.remove(record.uid)
                 record.waits = {}
 
-    def _put(self, records: Sequence[PodRecord], was: PodState, to: PodState) -> None:
-        if to is PodState.LEASED:
+    def _put(self, records: Sequence[AttemptRecord], was: AttemptState, to: AttemptState) -> None:
+        if to is AttemptState.LEASED:
             self.undecided |= {record.uid: record for record in records}
-        elif to is PodState.ASSUMING:
+        elif to is AttemptState.ASSUMING:
             self.attempts |= {each.trial.token: each for each in records}
-        elif to is PodState.WAITING:
+        elif to is AttemptState.WAITING:
             for record in records:
                 self._wait(record)
         elif to in ENDED and was not in ENDED:
@@ -197,5 +199,5 @@ class AttemptStore:
             self.ended_attempts |= tried
             forget_oldest(self.ended_attempts, self.pods.max_ended)
 
-    def _wait(self, record: PodRecord) -> None:
+    def _wait(self, record: AttemptRecord) -> None:
         self.waiting.put(record.uid, (record.deadline_s,), record.seq, record)

@@ -52,12 +52,12 @@ from roadstead.attempts.pods import (
     ENDED_UNBOUND,
     TABLE,
     Attempt,
+    AttemptEvent,
+    AttemptRecord,
+    AttemptState,
     BindAnswer,
     BindOutcome,
     CycleCounts,
-    PodEvent,
-    PodRecord,
-    PodState,
     decision_key,
     event_of,
     is_answer,
@@ -100,7 +100,7 @@ class AttemptsCore(Outcomes):
         """
         profiles = [self._profiles[pod.info.facts.scheduler_name] for pod in pods]
         out = Outbox()
-        coming: dict[str, PodRecord] = {}
+        coming: dict[str, AttemptRecord] = {}
         for pod, profile in zip(pods, profiles, strict=True):
             known = self._store.pods.find(pod.uid)
             if known is None or known.state in ENDED_UNBOUND:
@@ -108,8 +108,8 @@ class AttemptsCore(Outcomes):
                     coming[pod.uid] = self._store.new(pod, profile, lease_id)
             elif lease_id > known.lease_id:
                 self._lease_again(pod, profile, lease_id, known, out)
-        self._store.pods.continue_stories(coming.values())
-        self._store.go_all(list(coming.values()), PodEvent.LEASE)
+        self._store.pods.inherit_histories(coming.values())
+        self._store.go_all(list(coming.values()), AttemptEvent.LEASE)
         return self._effects(out)
 
     def undecided(self, max_pods: int) -> tuple[PodInCycle, ...]:
@@ -158,20 +158,22 @@ class AttemptsCore(Outcomes):
         """
         answers = {**dict(refused), **dict.fromkeys(accepted, SUCCESS)}
         records = [
-            self._store.of_token(token, PodEvent.ACCEPT if status.is_success else PodEvent.REFUSE)
+            self._store.of_token(
+                token, AttemptEvent.ACCEPT if status.is_success else AttemptEvent.REFUSE
+            )
             for token, status in answers.items()
         ]
         out = Outbox()
-        plain: list[PodRecord] = []
+        plain: list[AttemptRecord] = []
         for record, status in zip(records, answers.values(), strict=True):
             if record is None:
                 continue
             # Without plugins to run, all such records make their transitions in one call.
-            if status is SUCCESS and record.is_plain and record.state is PodState.ASSUMING:
+            if status is SUCCESS and record.is_plain and record.state is AttemptState.ASSUMING:
                 plain.append(record)
             else:
                 self._assumed_one(record, status, now_s, out)
-        self._store.go_all(plain, PodEvent.ACCEPT, PodEvent.PERMIT, PodEvent.BIND)
+        self._store.go_all(plain, AttemptEvent.ACCEPT, AttemptEvent.PERMIT, AttemptEvent.BIND)
         out.bind += [record.trial for record in plain]
         return self._effects(out)
 
@@ -213,7 +215,7 @@ class AttemptsCore(Outcomes):
         issued, an attempt that was not sent to the binder, or an answer that differs from an
         earlier one (I8).
         """
-        todo: dict[str, tuple[PodRecord, BindAnswer]] = {}
+        todo: dict[str, tuple[AttemptRecord, BindAnswer]] = {}
         attempts = self._store.attempts
         for answer in answers:
             token = answer.token
@@ -222,14 +224,14 @@ class AttemptsCore(Outcomes):
             if record is not None and is_answer(record, answer, earlier and earlier[1]):
                 todo[token] = record, answer
         out = Outbox()
-        plain: list[PodRecord] = []
+        plain: list[AttemptRecord] = []
         for record, answer in todo.values():
             record.answer = answer
             if answer.outcome is BindOutcome.BOUND and record.is_plain:
                 plain.append(record)
             else:
                 self._answered_one(record, answer, out)
-        self._store.go_all(plain, PodEvent.COMMIT)
+        self._store.go_all(plain, AttemptEvent.COMMIT)
         out.confirm += [record.trial for record in plain]
         out.tell_done(plain)
         return self._effects(out)
@@ -240,12 +242,12 @@ class AttemptsCore(Outcomes):
         Assumptions stay. Effects: Assume again, or AskBinder; none if an answer arrived meanwhile.
         Raises IllegalTransitionError, with nothing changed, for a token that was never issued.
         """
-        records = [self._store.of_token(token, PodEvent.ASK) for token in dict.fromkeys(tokens)]
+        records = [self._store.of_token(token, AttemptEvent.ASK) for token in dict.fromkeys(tokens)]
         out = Outbox()
         for record in records:
-            if record is not None and TABLE.allows(record.state, PodEvent.ASK):
-                self._store.go(record, PodEvent.ASK)
-                box = out.assume if record.state is PodState.ASSUMING else out.ask
+            if record is not None and TABLE.allows(record.state, AttemptEvent.ASK):
+                self._store.go(record, AttemptEvent.ASK)
+                box = out.assume if record.state is AttemptState.ASSUMING else out.ask
                 box.append(record.trial)
         return out.effects()
 
@@ -254,9 +256,9 @@ class AttemptsCore(Outcomes):
         out = Outbox()
         for uid in uids:
             record = self._store.pods.find(uid)
-            if record is not None and TABLE.allows(record.state, PodEvent.DELETE):
-                was_bound = record.state is PodState.BOUND
-                self._end(record, PodEvent.DELETE, out, Verdict())
+            if record is not None and TABLE.allows(record.state, AttemptEvent.DELETE):
+                was_bound = record.state is AttemptState.BOUND
+                self._end(record, AttemptEvent.DELETE, out, Verdict())
                 if was_bound:
                     out.warn(record, steps.gone(record.profile, record.target))
         return self._effects(out)
@@ -264,9 +266,9 @@ class AttemptsCore(Outcomes):
     @property
     def idle(self) -> bool:
         """Whether no pod is between lease and end."""
-        return not self._store.pods.here
+        return not self._store.pods.present
 
-    def state_of(self, uid: str) -> PodState:
+    def state_of(self, uid: str) -> AttemptState:
         """Return the state of a pod; NEW for an unknown or forgotten one."""
         return self._store.pods.state_of(uid)
 
@@ -316,7 +318,7 @@ class AttemptsCore(Outcomes):
         return out.effects()
 
     def _allow(self, uid: str, plugin: str, out: Outbox) -> None:
-        record = self._store.pods.here.get(uid)
+        record = self._store.pods.present.get(uid)
         if record is not None and plugin in record.waits:
             if len(record.waits) == 1:
                 self._permitted(record, out)
@@ -324,19 +326,19 @@ class AttemptsCore(Outcomes):
                 self._store.let_go(record, plugin)
 
     def _reject(self, uid: str, status: Status, out: Outbox) -> None:
-        record = self._store.pods.here.get(uid)
-        if record is not None and record.state is PodState.WAITING:
+        record = self._store.pods.present.get(uid)
+        if record is not None and record.state is AttemptState.WAITING:
             self._refused(record, status, out)
 
     def _lease_again(
-        self, pod: PodInCycle, profile: Profile, lease_id: int, record: PodRecord, out: Outbox
+        self, pod: PodInCycle, profile: Profile, lease_id: int, record: AttemptRecord, out: Outbox
     ) -> None:
         """Continue a pod in its state under a newer lease."""
-        self._store.go(record, PodEvent.LEASE)
+        self._store.go(record, AttemptEvent.LEASE)
         record.lease_id = lease_id
-        if record.state is PodState.LEASED:
+        if record.state is AttemptState.LEASED:
             record.pod, record.profile = pod, profile
-        elif record.state is PodState.BOUND:
+        elif record.state is AttemptState.BOUND:
             out.tell_done([record])
 
     def _pass_over(self, decision: Decision, earlier: Decision | None) -> None:
@@ -346,7 +348,7 @@ class AttemptsCore(Outcomes):
         """
         pod, event = decision.pod, event_of(decision)
         record = self._store.pods.known(pod.uid, event)
-        is_late = record.state is PodState.GONE and record.decided is None
+        is_late = record.state is AttemptState.GONE and record.decided is None
         if is_late or pod.attempt < record.pod.attempt:
             return
         if decision_key(decision) == (record.decided if earlier is None else decision_key(earlier)):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from roadstead.attempts.pods import Attempt, PodRecord
+from roadstead.attempts.pods import Attempt, AttemptRecord
 from roadstead.cycle.batch import PodInCycle
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.victims import Victim
@@ -215,7 +215,7 @@ class Outbox:
     requeue: dict[int, list[RequeueItem]] = field(default_factory=dict)
     reports: list[PodReport] = field(default_factory=list)
 
-    def tell(self, record: PodRecord, verdict: Verdict) -> None:
+    def tell(self, record: AttemptRecord, verdict: Verdict) -> None:
         """Add the messages to queue and user about a pod whose attempt ended without a bind."""
         uid, reason = record.uid, verdict.reason
         if verdict.is_taken:
@@ -238,18 +238,18 @@ class Outbox:
         if reason is not RequeueReason.CONFLICT:
             self.reports.append(verdict.report(record.pod))
 
-    def _nominate(self, record: PodRecord, verdict: Verdict) -> None:
+    def _nominate(self, record: AttemptRecord, verdict: Verdict) -> None:
         pod, node_name = record.pod, verdict.nominated_node
         if node_name or (node_name == "" and pod.info.facts.nominated_node_name):
             facts, victims, plugin = pod.info.facts, verdict.victims, verdict.preempting_plugin
             self.nominate.append(Nomination(pod.uid, pod.key, facts, node_name, victims, plugin))
 
-    def tell_done(self, records: Iterable[PodRecord]) -> None:
+    def tell_done(self, records: Iterable[AttemptRecord]) -> None:
         """Add Done for bound pods, which leave the queue."""
         for record in records:
             self.done.setdefault(record.lease_id, []).append(record.uid)
 
-    def warn(self, record: PodRecord, texts: Iterable[str]) -> None:
+    def warn(self, record: AttemptRecord, texts: Iterable[str]) -> None:
         """Add warnings about plugins whose failure has no consequences for the pod."""
         uid, key = record.uid, record.pod.key
         self.reports += [PodReport(uid, key, ReportKind.WARNING, text) for text in texts]

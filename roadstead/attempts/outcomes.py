@@ -14,10 +14,10 @@ from roadstead.attempts.pods import (
     ENDED_UNBOUND,
     RESERVED,
     Attempt,
+    AttemptEvent,
+    AttemptRecord,
+    AttemptState,
     BindAnswer,
-    PodEvent,
-    PodRecord,
-    PodState,
     Wait,
 )
 from roadstead.attempts.verdicts import conflict, failed, no_node, refused_on_node
@@ -35,7 +35,7 @@ class Outcomes:
         if decision.error:
             return failed(decision.error)
         assert decision.diagnosis is not None, f"{decision.pod.key}: no node and no reason"
-        profile = self._store.pods.here[decision.pod.uid].profile
+        profile = self._store.pods.present[decision.pod.uid].profile
         return no_node(profile, decision.pod, decision.diagnosis, decision.post_filter)
 
     def _place(
@@ -51,20 +51,22 @@ class Outcomes:
             record.refusal, record.decided = None, (attempt, node_name, "")
             record.attempt = trial = Attempt(token, uid, key, node_name, info.facts, read)
             out.assume.append(trial)
-        self._store.go_all(records, PodEvent.PLACE)
+        self._store.go_all(records, AttemptEvent.PLACE)
 
-    def _assumed_one(self, record: PodRecord, status: Status, now_s: float, out: Outbox) -> None:
-        if record.state is PodState.ASSUMING:
+    def _assumed_one(
+        self, record: AttemptRecord, status: Status, now_s: float, out: Outbox
+    ) -> None:
+        if record.state is AttemptState.ASSUMING:
             if status.is_success:
                 self._reserve(record, now_s, out)
             else:
-                self._end(record, PodEvent.REFUSE, out, conflict(status.message))
+                self._end(record, AttemptEvent.REFUSE, out, conflict(status.message))
         elif status.is_success and record.state in ENDED_UNBOUND:
             # The cache counted a late or repeated request; Forget may be repeated.
             out.forget.append(record.trial)
 
-    def _reserve(self, record: PodRecord, now_s: float, out: Outbox) -> None:
-        self._store.go(record, PodEvent.ACCEPT)
+    def _reserve(self, record: AttemptRecord, now_s: float, out: Outbox) -> None:
+        self._store.go(record, AttemptEvent.ACCEPT)
         target = record.target
         waits: dict[str, float] = {}
         status = record.refusal or steps.reserve(record.profile, target)
@@ -76,47 +78,49 @@ class Outcomes:
             record.waits = {
                 plugin: Wait(wait_s, now_s + wait_s) for plugin, wait_s in waits.items()
             }
-            self._store.go(record, PodEvent.PARK)
+            self._store.go(record, AttemptEvent.PARK)
         else:
             self._permitted(record, out)
 
-    def _permitted(self, record: PodRecord, out: Outbox) -> None:
-        self._store.go(record, PodEvent.PERMIT)
+    def _permitted(self, record: AttemptRecord, out: Outbox) -> None:
+        self._store.go(record, AttemptEvent.PERMIT)
         status = steps.prepare(record.profile, record.target)
         if status.is_success:
-            self._store.go(record, PodEvent.BIND)
+            self._store.go(record, AttemptEvent.BIND)
             out.bind.append(record.trial)
         else:
-            self._end(record, PodEvent.FAIL, out, failed(status.message, status.plugin))
+            self._end(record, AttemptEvent.FAIL, out, failed(status.message, status.plugin))
 
-    def _refused(self, record: PodRecord, status: Status, out: Outbox) -> None:
+    def _refused(self, record: AttemptRecord, status: Status, out: Outbox) -> None:
         """End an attempt that Reserve or Permit refused."""
         if status.is_rejected:
-            self._end(record, PodEvent.REJECT, out, refused_on_node(status))
+            self._end(record, AttemptEvent.REJECT, out, refused_on_node(status))
         else:
-            self._end(record, PodEvent.FAIL, out, failed(status.message))
+            self._end(record, AttemptEvent.FAIL, out, failed(status.message))
 
-    def _answered_one(self, record: PodRecord, answer: BindAnswer, out: Outbox) -> None:
+    def _answered_one(self, record: AttemptRecord, answer: BindAnswer, out: Outbox) -> None:
         event = answer.event
-        if event is PodEvent.COMMIT:
+        if event is AttemptEvent.COMMIT:
             self._store.go(record, event)
             out.warn(record, steps.post_bind(record.profile, record.target))
             out.confirm.append(record.trial)
             out.tell_done([record])
-        elif event is PodEvent.REFUSE:
+        elif event is AttemptEvent.REFUSE:
             self._end(record, event, out, conflict(answer.message))
-        elif event is PodEvent.FAIL:
+        elif event is AttemptEvent.FAIL:
             self._end(record, event, out, failed(answer.message))
         else:
-            self._end(record, event, out, Verdict(is_taken=event is PodEvent.TAKE))
+            self._end(record, event, out, Verdict(is_taken=event is AttemptEvent.TAKE))
 
-    def _end(self, record: PodRecord, event: PodEvent, out: Outbox, verdict: Verdict) -> None:
+    def _end(
+        self, record: AttemptRecord, event: AttemptEvent, out: Outbox, verdict: Verdict
+    ) -> None:
         """End an attempt without a bind: Unreserve in reverse order, Forget, Requeue."""
         state = record.state
         self._store.go(record, event)
         if state in RESERVED:
             out.warn(record, steps.unreserve(record.profile, record.target))
         # The cache may have assumed a pod that is deleted before its answer arrives.
-        if state in RESERVED or (state is PodState.ASSUMING and event is PodEvent.DELETE):
+        if state in RESERVED or (state is AttemptState.ASSUMING and event is AttemptEvent.DELETE):
             out.forget.append(record.trial)
         out.tell(record, verdict)

@@ -14,7 +14,7 @@ from roadstead.protocol.status import Status
 from roadstead.transitions import History, TransitionTable
 
 
-class PodState(StrEnum):
+class AttemptState(StrEnum):
     """States of a leased pod; `roadstead.attempts.core` has a diagram of the machine."""
 
     NEW = "new"
@@ -32,7 +32,7 @@ class PodState(StrEnum):
     GONE = "gone"
 
 
-class PodEvent(StrEnum):
+class AttemptEvent(StrEnum):
     """Events of a leased pod; see the diagram in `roadstead.attempts.core`."""
 
     LEASE = "lease"
@@ -50,7 +50,7 @@ class PodEvent(StrEnum):
     DELETE = "delete"
 
 
-_S, _E = PodState, PodEvent
+_S, _E = AttemptState, AttemptEvent
 
 PASSING = frozenset({_S.ASSUMED, _S.PERMITTED})
 """States that a pod enters and leaves within one call."""
@@ -74,7 +74,7 @@ ENDED = frozenset({_S.BOUND, _S.UNSCHEDULABLE, _S.FAILED, _S.CONFLICT, _S.GONE})
 
 ENDED_UNBOUND = ENDED - {_S.BOUND}
 
-TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
+TABLE: TransitionTable[AttemptState, AttemptEvent] = TransitionTable(
     "cycle",
     {
         (_S.LEASED, _E.PLACE): _S.ASSUMING,
@@ -119,11 +119,11 @@ class BindOutcome(StrEnum):
     FAILED = "failed"
 
 
-def event_of(decision: Decision) -> PodEvent:
+def event_of(decision: Decision) -> AttemptEvent:
     """Return the event of a decision."""
     if decision.node_name is not None:
-        return PodEvent.PLACE
-    return PodEvent.FAIL if decision.error else PodEvent.REJECT
+        return AttemptEvent.PLACE
+    return AttemptEvent.FAIL if decision.error else AttemptEvent.REJECT
 
 
 def decision_key(decision: Decision) -> tuple[int, str | None, str]:
@@ -146,11 +146,11 @@ class Attempt(NamedTuple):
 
 
 _EVENT_OF = {
-    BindOutcome.BOUND: PodEvent.COMMIT,
-    BindOutcome.CONFLICT: PodEvent.REFUSE,
-    BindOutcome.TAKEN: PodEvent.TAKE,
-    BindOutcome.GONE: PodEvent.DELETE,
-    BindOutcome.FAILED: PodEvent.FAIL,
+    BindOutcome.BOUND: AttemptEvent.COMMIT,
+    BindOutcome.CONFLICT: AttemptEvent.REFUSE,
+    BindOutcome.TAKEN: AttemptEvent.TAKE,
+    BindOutcome.GONE: AttemptEvent.DELETE,
+    BindOutcome.FAILED: AttemptEvent.FAIL,
 }
 
 
@@ -163,7 +163,7 @@ class BindAnswer(NamedTuple):
     message: str = ""
 
     @property
-    def event(self) -> PodEvent:
+    def event(self) -> AttemptEvent:
         return _EVENT_OF[self.outcome]
 
 
@@ -192,7 +192,7 @@ class Wait:
 
 
 @dataclass(slots=True, eq=False)
-class PodRecord:
+class AttemptRecord:
     """The core's record of a pod from lease to end.
 
     seq: its number, unique. decided: (attempt number, node or None, error) of the applied decision.
@@ -205,7 +205,7 @@ class PodRecord:
     profile: Profile
     seq: int
     lease_id: int = 0
-    state: PodState = PodState.NEW
+    state: AttemptState = AttemptState.NEW
     history: History = ()
     decided: tuple[int, str | None, str] | None = None
     attempt: Attempt | None = None
@@ -237,14 +237,14 @@ class PodRecord:
         return min(wait.deadline_s for wait in self.waits.values())
 
 
-def is_answer(record: PodRecord, answer: BindAnswer, earlier: BindAnswer | None) -> bool:
+def is_answer(record: AttemptRecord, answer: BindAnswer, earlier: BindAnswer | None) -> bool:
     """Whether an answer of the binder is new; raises IllegalTransitionError if it is illegal."""
     before, why = earlier or record.answer, ""
     if before is not None:
         if (before.outcome, before.node_name) == (answer.outcome, answer.node_name):
             return False
         why = f"the binder said {before.outcome.value} {before.node_name} before"
-    elif record.state is PodState.GONE:
+    elif record.state is AttemptState.GONE:
         return False
     elif answer.outcome is BindOutcome.BOUND and answer.node_name != record.trial.node_name:
         why = f"bound to {answer.node_name}, sent to {record.trial.node_name}"

@@ -20,9 +20,9 @@ from roadstead.protocol.status import SUCCESS, Status, unschedulable
 Missing = Callable[[PodFacts], int]
 """How many pods of a pod's gang must still be bound; 0 for a pod without a gang."""
 
-Refusal = tuple[RejectCause, Status]
+BindRefusal = tuple[RejectCause, Status]
 
-Forbids = Callable[[BindRequest, int], Refusal | None]
+Forbids = Callable[[BindRequest, int], BindRefusal | None]
 """Why a request cannot be committed after so many others of its batch; None if it can."""
 
 _Group = GroupKey | str
@@ -36,13 +36,13 @@ def refused_groups(
     placements: Placements,
     forbids: Forbids,
     missing: Missing,
-) -> dict[str, Refusal]:
+) -> dict[str, BindRefusal]:
     """Return, by token, refusals for the requests of groups that cannot be committed.
 
     `placements` are restored afterwards.
     """
     needs = _needs(requests, missing)
-    refused: dict[str, Refusal] = {}
+    refused: dict[str, BindRefusal] = {}
     broken: set[_Group] = set()
     while len(broken) < len(needs):
         tried = [each for each in requests if not broken.intersection(_groups(each))]
@@ -71,17 +71,17 @@ def _groups(request: BindRequest) -> tuple[_Group, ...]:
 
 def _tried(
     requests: Sequence[BindRequest], placements: Placements, forbids: Forbids
-) -> tuple[Counter[_Group], dict[str, Refusal]]:
+) -> tuple[Counter[_Group], dict[str, BindRefusal]]:
     """Return how many pods of each group can be committed in this order, and all refusals."""
     placed: dict[str, BindRequest] = {}
-    forbidden: dict[str, Refusal] = {}
+    forbidden: dict[str, BindRefusal] = {}
     over: set[str] = set()
     for request in requests:
         if request.transaction in over:
             continue
         if request.uid in placed:
             # The same pod under another token: the first request wins.
-            refusal: Refusal | None = (RejectCause.ALREADY_BOUND, SUCCESS)
+            refusal: BindRefusal | None = (RejectCause.ALREADY_BOUND, SUCCESS)
         else:
             refusal = forbids(request, len(placed))
         if refusal is None:
@@ -92,29 +92,31 @@ def _tried(
         if request.transaction:
             # Free the resources of its other pods for the requests that follow.
             over.add(request.transaction)
-            _lift(placed, placements, over)
+            _remove_placed(placed, placements, over)
     counts = Counter(group for request in placed.values() for group in _groups(request))
-    _lift(placed, placements, {each.transaction for each in placed.values()})
+    _remove_placed(placed, placements, {each.transaction for each in placed.values()})
     return counts, forbidden
 
 
-def _lift(placed: dict[str, BindRequest], placements: Placements, transactions: set[str]) -> None:
+def _remove_placed(
+    placed: dict[str, BindRequest], placements: Placements, transactions: set[str]
+) -> None:
     """Remove the placed pods of these transactions, the last one first."""
     for uid in [uid for uid, each in reversed(placed.items()) if each.transaction in transactions]:
-        placements.lift(uid)
+        placements.remove_pod(uid)
         del placed[uid]
 
 
 def _reasons(
-    requests: Sequence[BindRequest], short: set[_Group], forbidden: dict[str, Refusal]
-) -> dict[str, Refusal]:
+    requests: Sequence[BindRequest], short: set[_Group], forbidden: dict[str, BindRefusal]
+) -> dict[str, BindRefusal]:
     """Return a refusal for each request of a broken group: its own, or one that names another's."""
     culprit = {
         each.transaction: f"{each.key} of the same job was refused: {forbidden[each.token][0]}"
         for each in reversed(requests)
         if each.token in forbidden and each.transaction in short
     }
-    reasons: dict[str, Refusal] = {}
+    reasons: dict[str, BindRefusal] = {}
     for each in requests:
         if each.token in forbidden and short.intersection(_groups(each)):
             reasons[each.token] = forbidden[each.token]

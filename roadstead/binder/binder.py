@@ -22,15 +22,15 @@ from roadstead.binder.outcomes import PodOutcomes
 from roadstead.binder.pods import (
     Acknowledge,
     AppendJournal,
+    BinderCommand,
     BinderHaltedError,
+    BinderRecord,
     BinderSettings,
+    BinderState,
     BindRequest,
     Bound,
     Decision,
-    Effect,
     KeyedPod,
-    PodRecord,
-    PodState,
     Released,
 )
 from roadstead.binder.verification import Verifier
@@ -77,7 +77,7 @@ class Binder:
             store,
             self._verify,
             settings,
-            tells_all=not isinstance(journal, NullJournal),
+            journals_all=not isinstance(journal, NullJournal),
             missing=GangNeeds(run.cluster, profiles, store.table, self._pods_aside).missing,
             fits=self._fits,
             undo=self.volumes.undo,
@@ -109,7 +109,7 @@ class Binder:
 
     def remove_nodes(self, names: Iterable[str], revision: int = 0) -> None:
         """Remove nodes; their pods stay bound to them."""
-        news = [name for name in names if self.nodes_known.goes(name, revision)]
+        news = [name for name in names if self.nodes_known.apply_removal(name, revision)]
         here = [name for name in news if name in self.core.placements.nodes]
         remove = self.core.remove_node
         self._perform_durably([effect for name in here for effect in remove(name, revision)])
@@ -121,18 +121,18 @@ class Binder:
         news = [
             (uid, key, unnominated(facts), node_name)
             for (uid, key, facts), node_name in zip(pods, node_names, strict=True)
-            if self.pods_known.comes(uid, revision)
+            if self.pods_known.apply_addition(uid, revision)
         ]
         self._perform_durably(self.core.load(news))
 
     def add_pending(self, pods: Sequence[KeyedPod], revision: int = 0) -> None:
         """Add pending pods, which may be bound from now on."""
-        places = self.pods_known.coming([uid for uid, _, _ in pods], revision)
+        places = self.pods_known.apply_additions([uid for uid, _, _ in pods], revision)
         news = pods if places is None else [pods[place] for place in places]
         pending = [(uid, key, unnominated(facts)) for uid, key, facts in news]
         self._perform_durably(self.core.add_pods(pending, revision))
 
-    def update_pods(self, pods: Sequence[KeyedPod], revision: int = 0) -> list[PodRecord]:
+    def update_pods(self, pods: Sequence[KeyedPod], revision: int = 0) -> list[BinderRecord]:
         """Update the facts of pods, bound or not; return the updated records of known pods.
 
         Deleted pods stay deleted. The caller must not change the records.
@@ -142,7 +142,7 @@ class Binder:
         changed = [
             (uid, unnominated(facts))
             for uid, _, facts in pods
-            if uid in here and self.pods_known.comes(uid, revision)
+            if uid in here and self.pods_known.apply_addition(uid, revision)
         ]
         self._perform_durably(self.core.update_pods(changed, revision))
         return records
@@ -152,8 +152,8 @@ class Binder:
 
         Pods that were added again after this revision are kept.
         """
-        known = [uid for uid in uids if self._state(uid) is not PodState.UNKNOWN]
-        news = [uid for uid in known if self.pods_known.goes(uid, revision)]
+        known = [uid for uid in uids if self._state(uid) is not BinderState.UNKNOWN]
+        news = [uid for uid in known if self.pods_known.apply_removal(uid, revision)]
         self._perform_durably(self.core.delete(news, revision))
         return self._gone(known)
 
@@ -173,7 +173,7 @@ class Binder:
                 self.core.advance_epoch(owner, epoch)
         self.volumes.begin(volumes)
         found = self._perform(self.journal.with_claims(self.core.bind(requests)))
-        self.journal.shorten()
+        self.journal.snapshot_if_grown()
         self.batches += 1
         return {each.token: found[each.token] for each in requests if each.token in found}
 
@@ -182,17 +182,17 @@ class Binder:
 
         Pods whose scheduler has not requested the bind yet can never be bound.
         """
-        known = [uid for uid in uids if self._state(uid) is not PodState.UNKNOWN]
+        known = [uid for uid in uids if self._state(uid) is not BinderState.UNKNOWN]
         self._perform_durably(self.core.evict(known, dict(zip(uids, preemptors, strict=True))))
         return self._gone(known)
 
     def resolve(self, uids: Iterable[str], tokens: Iterable[str]) -> tuple[str | None, ...]:
-        """As `standing`, but final: attempts that have committed nothing never will."""
+        """As `bound_nodes`, but final: attempts that have committed nothing never will."""
         uids = tuple(uids)
         pairs = zip(uids, tokens, strict=True)
         void = (token for uid, token in pairs if not self._node_of(uid))
         self._perform_durably(self.core.void(void))
-        return self.standing(uids)
+        return self.bound_nodes(uids)
 
     def fence(self, owner: str, epoch: int) -> None:
         """Refuse binds of a scheduler's epochs before this one, also after a recovery."""
@@ -200,7 +200,7 @@ class Binder:
 
     # Queries.
 
-    def standing(self, uids: Iterable[str]) -> tuple[str | None, ...]:
+    def bound_nodes(self, uids: Iterable[str]) -> tuple[str | None, ...]:
         """Return the node of each pod: "" if it is pending, None if it is unknown or deleted."""
         return tuple(self._node_of(uid) for uid in uids)
 
@@ -233,20 +233,20 @@ class Binder:
     # Verification.
 
     def _verify(self, request: BindRequest) -> Status:
-        return self._checked(request, self.volumes.commit)
+        return self._verify_with(request, self.volumes.commit)
 
     def _fits(self, request: BindRequest) -> Status:
-        return self._checked(request, self.volumes.try_out)
+        return self._verify_with(request, self.volumes.try_out)
 
-    def _checked(
-        self, request: BindRequest, take: Callable[[str, PodFacts, NodeFacts], Status]
+    def _verify_with(
+        self, request: BindRequest, bind_claims: Callable[[str, PodFacts, NodeFacts], Status]
     ) -> Status:
-        """Run all hard filters, then `take`, which binds the pod's claims."""
+        """Run all hard filters, then `bind_claims`, which binds the pod's claims."""
         status = self.verifier.verify(request.facts, request.node_name)
         if not status.is_success or not request.facts.volumes:
             return status
         node = self.core.placements.nodes[request.node_name]
-        return take(request.token, request.facts, node)
+        return bind_claims(request.token, request.facts, node)
 
     def _verify_first(self, requests: Sequence[BindRequest]) -> int:
         # Claims are bound pod by pod, so the batch check ends at the first pod with volumes.
@@ -258,13 +258,13 @@ class Binder:
 
     # Effects.
 
-    def _perform_durably(self, effects: Sequence[Effect]) -> None:
+    def _perform_durably(self, effects: Sequence[BinderCommand]) -> None:
         """Perform effects; raise BinderHaltedError if the journal fails, for nothing is durable."""
         self._perform(effects)
         if self.core.halted is not None:
             raise BinderHaltedError(f"binder: halted: {self.core.halted.reason}")
 
-    def _perform(self, effects: Sequence[Effect]) -> dict[str, Decision]:
+    def _perform(self, effects: Sequence[BinderCommand]) -> dict[str, Decision]:
         """Perform effects and those that follow from them; return the decisions by token."""
         answers: dict[str, Decision] = {}
         listed = self.outcomes.bound
@@ -284,35 +284,35 @@ class Binder:
                 waiting += self._write(effect)
             elif isinstance(effect, Released):
                 if effect.evicted:
-                    self.pods_known.ends(effect.uid)
+                    self.pods_known.apply_unsent_removal(effect.uid)
                 self.outcomes.released(effect)
         return answers
 
-    def _write(self, effect: AppendJournal) -> list[Effect]:
+    def _write(self, effect: AppendJournal) -> list[BinderCommand]:
         try:
             self.journal.write(effect.records)
         except Exception as failure:
             # On any error: accepted binds that are not in the journal must not be acknowledged.
             if not isinstance(failure, JournalError):
-                told = {"error": type(failure).__name__, "text": str(failure)}
-                _log.info("journal failed", extra={"fields": told})
+                fields = {"error": type(failure).__name__, "text": str(failure)}
+                _log.info("journal failed", extra={"fields": fields})
             return self.core.flush_failed(str(failure) or type(failure).__name__)
         return self.core.flushed(effect.last_lsn)
 
     # Pods.
 
-    def _state(self, uid: str) -> PodState:
-        return self.core.standing(uid)[0]
+    def _state(self, uid: str) -> BinderState:
+        return self.core.pod_status(uid)[0]
 
     def _node_of(self, uid: str) -> str | None:
-        state, node_name = self.core.standing(uid)
-        return "" if state is PodState.PENDING else node_name
+        state, node_name = self.core.pod_status(uid)
+        return "" if state is BinderState.PENDING else node_name
 
     def _gone(self, uids: Iterable[str]) -> list[KeyedPod]:
-        away = (uid for uid in uids if self._state(uid) is PodState.DELETED)
+        away = (uid for uid in uids if self._state(uid) is BinderState.DELETED)
         return [(uid, *self.core.pod(uid)) for uid in away]
 
     def _facts_of(self, uid: str, key: str) -> PodFacts:
-        if self._state(uid) is PodState.UNKNOWN:
+        if self._state(uid) is BinderState.UNKNOWN:
             return PodFacts(namespace=key.partition("/")[0])
         return self.core.pod(uid)[1]

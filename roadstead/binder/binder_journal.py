@@ -1,7 +1,7 @@
 """The binder's journal: recovery, records that are not of the core, and snapshots.
 
 journal ──► recover ──► core, claims, outcomes, revisions
-subject, claims ──► describe ──► records, kept for the next snapshot (`told`)
+subject, claims ──► describe ──► records, kept for the next snapshot (`subjects`)
 a journal that has grown ──► snapshot of all of it
 """
 
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from roadstead.binder.binder_store import in_one_append
 from roadstead.binder.core import BinderCore
 from roadstead.binder.outcomes import GonePod, PodOutcomes
-from roadstead.binder.pods import Effect
-from roadstead.binder.recovery import Beside, Run, recover, runs_of, standing
+from roadstead.binder.pods import BinderCommand
+from roadstead.binder.recovery import Run, SnapshotExtras, recover, runs_of, snapshot_records
 from roadstead.binder.volumes import BinderVolumes
 from roadstead.config.model import ProfileConfig
 from roadstead.facts.bound_claims import BoundClaims
@@ -46,7 +46,7 @@ class RunDescription:
 
 
 class BinderJournal:
-    """The journal as one binder uses it. told: subjects in the journal that are not of the core."""
+    """The journal as one binder uses it. subjects: those that are not of the core."""
 
     def __init__(
         self,
@@ -60,24 +60,26 @@ class BinderJournal:
         self._journal, self._core = journal, core
         self._volumes, self._outcomes = volumes, outcomes
         self._nodes_known, self._pods_known = nodes_known, pods_known
-        self.told: tuple[Subject, ...] = ()
+        self.subjects: tuple[Subject, ...] = ()
 
     def recover(self) -> bool:
         """Recover the state from the journal; return whether it has any records."""
         if not isinstance(self._journal, FileJournal):
             return False
         runs = runs_of(self._journal.recovered_groups())
-        found = recover(self._core, self._noted(runs))
+        found = recover(self._core, self._note_runs(runs))
         self._outcomes.bound.update(found.bound)
         self._core.last_lsn = self._core.flushed_lsn = self._journal.last_lsn
         if self._journal.tail is not None:
             left_out = str(self._journal.tail)
             _log.info("journal cut", extra={"fields": {"left_out": left_out}})
-        self.told = found.told
-        self._volumes.take([_change(each) for each in found.told if isinstance(each, BoundClaims)])
+        self.subjects = found.subjects
+        self._volumes.apply(
+            [_change(each) for each in found.subjects if isinstance(each, BoundClaims)]
+        )
         return found.records > 0
 
-    def _noted(self, runs: Iterable[Run]) -> Iterator[Run]:
+    def _note_runs(self, runs: Iterable[Run]) -> Iterator[Run]:
         for kind, run in runs:
             self._note_revisions(kind, run)
             if kind in (RecordKind.EVICT, RecordKind.DELETE):
@@ -88,28 +90,30 @@ class BinderJournal:
     def _note_revisions(self, kind: RecordKind, run: RecordColumns) -> None:
         if kind is RecordKind.EVICT:
             for uid, revision in zip(run.uids, run.epochs, strict=True):
-                if not (revision and self._pods_known.goes(uid, revision)):
-                    self._pods_known.ends(uid)
+                if not (revision and self._pods_known.apply_removal(uid, revision)):
+                    self._pods_known.apply_unsent_removal(uid)
         elif not any(run.epochs):
             return
         elif kind in (RecordKind.NODE, RecordKind.NODE_GONE):
-            self._nodes_known.learn((r.node_name, r.epoch) for r in run if r.epoch)
+            self._nodes_known.merge((r.node_name, r.epoch) for r in run if r.epoch)
         elif kind in (RecordKind.ADD, RecordKind.DELETE):
-            self._pods_known.learn((r.uid, r.epoch) for r in run if r.epoch)
+            self._pods_known.merge((r.uid, r.epoch) for r in run if r.epoch)
 
-    def describe(self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER) -> list[Effect]:
+    def describe(
+        self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER
+    ) -> list[BinderCommand]:
         """Return the effects that write a subject to the journal; snapshots keep it."""
-        self.told = (*self.told, subject)
+        self.subjects = (*self.subjects, subject)
         return self._core.describe(subject, kind)
 
-    def begin(self, run: RunDescription) -> list[Effect]:
+    def begin(self, run: RunDescription) -> list[BinderCommand]:
         """Return the effects that write the run's description in one group: all or nothing."""
-        effects = [*self.describe(run.cluster), *self.describe(_rules_of(run.profiles))]
+        effects = [*self.describe(run.cluster), *self.describe(_filter_rules(run.profiles))]
         if run.digest:
             effects += self.describe(RunMark(BEGUN, run.digest), RecordKind.RUN)
         return in_one_append(effects)
 
-    def with_claims(self, effects: Sequence[Effect]) -> list[Effect]:
+    def with_claims(self, effects: Sequence[BinderCommand]) -> list[BinderCommand]:
         """Add the records of bound claims to those of their binds: one group, all or nothing."""
         effects = list(effects)
         for change in self._volumes.news():
@@ -122,7 +126,7 @@ class BinderJournal:
         self._journal.append(records)
         self._journal.flush()
 
-    def shorten(self) -> None:
+    def snapshot_if_grown(self) -> None:
         """Take a snapshot if the journal has grown enough; none after the journal has failed.
 
         Raises JournalError if the snapshot fails.
@@ -131,12 +135,12 @@ class BinderJournal:
         if self._core.halted is not None or not isinstance(journal, FileJournal):
             return
         if journal.grown_bytes > SNAPSHOT_BYTES:
-            journal.snapshot(standing(self._core, self.beside()))
+            journal.snapshot(snapshot_records(self._core, self.snapshot_extras()))
 
-    def beside(self) -> Beside:
+    def snapshot_extras(self) -> SnapshotExtras:
         """Return the contents of a snapshot that are not of the core."""
         nodes, pods = self._nodes_known.all(), self._pods_known.all()
-        return Beside(dict(nodes), dict(pods), self._outcomes.preempted, self.told)
+        return SnapshotExtras(dict(nodes), dict(pods), self._outcomes.preempted, self.subjects)
 
     def end(self) -> None:
         """Write the end of the journal, and release its folder."""
@@ -153,7 +157,7 @@ def _change(bound: BoundClaims) -> StorageChange:
     return StorageChange(bound.claims, bound.volumes, bound.removed)
 
 
-def _rules_of(profiles: Iterable[ProfileConfig]) -> Rules:
+def _filter_rules(profiles: Iterable[ProfileConfig]) -> Rules:
     """Return the filters of each profile."""
     return Rules(
         tuple(

@@ -9,13 +9,13 @@ from roadstead.binder.pods import (
     HERE,
     TABLE,
     AppendJournal,
+    BinderCommand,
+    BinderEvent,
     BinderHaltedError,
+    BinderRecord,
     BinderSettings,
-    Effect,
+    BinderState,
     Halted,
-    PodEvent,
-    PodRecord,
-    PodState,
 )
 from roadstead.binder.rows import RowVersions
 from roadstead.facts.node import NodeFacts
@@ -34,17 +34,17 @@ class BinderStore:
     """
 
     def __init__(
-        self, store: NodeStore, settings: BinderSettings, next_lsn: int, *, tells_all: bool
+        self, store: NodeStore, settings: BinderSettings, next_lsn: int, *, journals_all: bool
     ) -> None:
         self.settings = settings
-        self.pods: PodStore[PodRecord, PodState, PodEvent] = PodStore(
-            TABLE, PodState.UNKNOWN, HERE, {PodState.DELETED}, settings.max_gone_remembered
+        self.pods: PodStore[BinderRecord, BinderState, BinderEvent] = PodStore(
+            TABLE, BinderState.UNKNOWN, HERE, {BinderState.DELETED}, settings.max_gone_remembered
         )
         self.placements = Placements(store)
         self.rows = RowVersions()
         self.halted: Halted | None = None
         self.flushed_lsn = self.last_lsn = next_lsn - 1
-        self._tells_all = tells_all
+        self._journals_all = journals_all
 
     @property
     def version(self) -> int:
@@ -58,72 +58,76 @@ class BinderStore:
             raise KeyError(uid)
         return record.key, record.facts
 
-    def standing(self, uid: str) -> tuple[PodState, str | None]:
+    def pod_status(self, uid: str) -> tuple[BinderState, str | None]:
         """Return a pod's state and node, for callers that need the outcome of a bind.
 
         TENTATIVE is not final: ask again after the flush.
         """
         record = self.pods.find(uid)
         if record is None:
-            return PodState.UNKNOWN, None
+            return BinderState.UNKNOWN, None
         return record.state, record.node_name if record.state in COUNTED else None
 
     def is_bound_by(self, uid: str, token: str) -> bool:
         """Whether a pod is bound, and by the request of this token."""
-        record = self.pods.here.get(uid)
-        return record is not None and record.state is PodState.BOUND and record.token == token
+        record = self.pods.present.get(uid)
+        return record is not None and record.state is BinderState.BOUND and record.token == token
 
-    def records(self, uids: Iterable[str]) -> list[PodRecord]:
+    def records(self, uids: Iterable[str]) -> list[BinderRecord]:
         """Return the records of those pods that are pending or bound; not to be changed."""
-        here = self.pods.here
+        here = self.pods.present
         return [here[uid] for uid in uids if uid in here]
 
-    def add_node(self, facts: NodeFacts, revision: int = 0) -> list[Effect]:
+    def add_node(self, facts: NodeFacts, revision: int = 0) -> list[BinderCommand]:
         """Add a node, and count the pods bound to it before; update a known one.
 
         revision: for the journal, which stores it as epoch.
         """
         return self.update_node(facts, revision)
 
-    def add_nodes(self, nodes: NodeList, revision: int = 0) -> list[Effect]:
+    def add_nodes(self, nodes: NodeList, revision: int = 0) -> list[BinderCommand]:
         """Add nodes, as by `add_node` one after another; their records are one group."""
         self._check_running()
-        effects: list[Effect] = []
-        if self.placements.are_strangers(nodes):
+        effects: list[BinderCommand] = []
+        if self.placements.are_unknown(nodes):
             self.placements.add_nodes(nodes)
-            if self._tells_all:
+            if self._journals_all:
                 for facts in nodes:
-                    effects += self._tell(RecordKind.NODE, facts.name, facts, revision)
+                    effects += self._journal_record(RecordKind.NODE, facts.name, facts, revision)
         else:
             for facts in nodes:
                 effects += self.add_node(facts, revision)
         return in_one_append(effects)
 
-    def update_node(self, facts: NodeFacts, revision: int = 0) -> list[Effect]:
+    def update_node(self, facts: NodeFacts, revision: int = 0) -> list[BinderCommand]:
         """Update a node's own facts; add an unknown node."""
         self._check_running()
         known = self.placements.nodes.get(facts.name, facts)
         self.placements.update_node(facts)
         is_other = facts != known
         # Versions need a number, and numbers a record, whether or not a journal is kept.
-        effects = self._tell(RecordKind.NODE, facts.name, facts, revision, is_due=is_other)
+        effects = self._journal_record(
+            RecordKind.NODE, facts.name, facts, revision, is_due=is_other
+        )
         if is_other:
             self.rows.changed(facts.name, self.last_lsn)
         return effects
 
-    def remove_node(self, name: str, revision: int = 0) -> list[Effect]:
+    def remove_node(self, name: str, revision: int = 0) -> list[BinderCommand]:
         """Remove a node; its pods stay bound to it. IllegalTransitionError for an unknown node."""
         if name not in self.placements.nodes:
             raise IllegalTransitionError(f"binder: node {name}: remove is not allowed: not there")
         self._check_running()
         self.placements.remove_node(name)
-        return self._tell(RecordKind.NODE_GONE, name, None, revision)
+        return self._journal_record(RecordKind.NODE_GONE, name, None, revision)
 
-    def describe(self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER) -> list[Effect]:
+    def describe(
+        self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER
+    ) -> list[BinderCommand]:
         """Journal other cluster objects, the rules of profiles, or a mark of the run."""
-        return self._tell(kind, "", subject)
+        return self._journal_record(kind, "", subject)
 
-    def _tell(
+    def _journal_record(
         self,
         kind: RecordKind,
         node_name: str,
@@ -131,10 +135,10 @@ class BinderStore:
         revision: int = 0,
         *,
         is_due: bool = False,
-    ) -> list[Effect]:
+    ) -> list[BinderCommand]:
         """is_due: write the record even if this journal does not record the cluster."""
         self._check_running()
-        if not (self._tells_all or is_due):
+        if not (self._journals_all or is_due):
             return []
         self.last_lsn += 1
         record = JournalRecord(
@@ -147,13 +151,13 @@ class BinderStore:
             raise BinderHaltedError(f"binder: halted: {self.halted.reason}")
 
 
-def in_one_append(effects: Sequence[Effect]) -> list[Effect]:
+def in_one_append(effects: Sequence[BinderCommand]) -> list[BinderCommand]:
     """Return the effects with all their journal records in one append."""
     groups = [each.records for each in effects if isinstance(each, AppendJournal)]
     others = [each for each in effects if not isinstance(each, AppendJournal)]
     return [*others, *to_journal([record for group in groups for record in group])]
 
 
-def to_journal(journal: Sequence[JournalRecord]) -> list[Effect]:
+def to_journal(journal: Sequence[JournalRecord]) -> list[BinderCommand]:
     """Return the effect that makes records durable; none for no records."""
     return [AppendJournal(tuple(journal))] if journal else []

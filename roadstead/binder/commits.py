@@ -16,16 +16,16 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from roadstead.binder.all_or_nothing import Missing, Refusal, refused_groups
+from roadstead.binder.all_or_nothing import BindRefusal, Missing, refused_groups
 from roadstead.binder.binder_store import BinderStore, to_journal
 from roadstead.binder.pods import (
     Acknowledge,
+    BinderCommand,
+    BinderEvent,
+    BinderRecord,
     BinderSettings,
+    BinderState,
     BindRequest,
-    Effect,
-    PodEvent,
-    PodRecord,
-    PodState,
     RejectCause,
     Rejected,
     Verify,
@@ -39,9 +39,9 @@ from roadstead.protocol.status import SUCCESS, unschedulable
 from roadstead.transitions import History
 
 _NOT_PENDING = {
-    PodState.TENTATIVE: RejectCause.ALREADY_BOUND,
-    PodState.BOUND: RejectCause.ALREADY_BOUND,
-    PodState.DELETED: RejectCause.DELETED,
+    BinderState.TENTATIVE: RejectCause.ALREADY_BOUND,
+    BinderState.BOUND: RejectCause.ALREADY_BOUND,
+    BinderState.DELETED: RejectCause.DELETED,
 }
 
 _BIND = RecordKind.BIND
@@ -57,7 +57,7 @@ MOST_SINGLY = 64
 class _Decided:
     """The outcome of a batch: answers, and the records of accepted requests."""
 
-    answers: list[Effect] = field(default_factory=list)
+    answers: list[BinderCommand] = field(default_factory=list)
     journal: list[JournalRecord] = field(default_factory=list)
 
     def add(self, outcome: Acknowledge | JournalRecord | None) -> None:
@@ -66,7 +66,7 @@ class _Decided:
         elif outcome is not None:
             self.answers.append(outcome)
 
-    def effects(self) -> list[Effect]:
+    def effects(self) -> list[BinderCommand]:
         return [*self.answers, *to_journal(self.journal)]
 
 
@@ -80,13 +80,13 @@ class Commits(BinderStore):
         settings: BinderSettings | None = None,
         next_lsn: int = 1,
         *,
-        tells_all: bool = False,
+        journals_all: bool = False,
         missing: Missing = lambda _: 0,
         fits: Verify | None = None,
         undo: Callable[[], None] = lambda: None,
         verify_first: VerifyFirst = lambda _: 0,
     ) -> None:
-        super().__init__(store, settings or BinderSettings(), next_lsn, tells_all=tells_all)
+        super().__init__(store, settings or BinderSettings(), next_lsn, journals_all=journals_all)
         self._verify, self._verify_first = verify, verify_first
         self._missing, self._fits, self._undo = missing, fits or verify, undo
         self._epochs: dict[str, int] = {}
@@ -95,7 +95,7 @@ class Commits(BinderStore):
         self._unflushed: Unflushed = deque()
         """(record number, pod; token of a commit, effect of a release, or None)."""
 
-    def bind(self, requests: Sequence[BindRequest]) -> list[Effect]:
+    def bind(self, requests: Sequence[BindRequest]) -> list[BinderCommand]:
         """Decide requests in order, each on top of all before it, flushed or not.
 
         Refusals and repeated answers are effects of this call. Accepted requests are one
@@ -107,7 +107,7 @@ class Commits(BinderStore):
         try:
             effects = self._decide(requests, start.histories)
         except BaseException:
-            self._take_back(start, requests)
+            self._undo_batch(start, requests)
             raise
         self._tokens.forget_oldest()
         return effects
@@ -124,15 +124,15 @@ class Commits(BinderStore):
             histories={},
         )
 
-    def _take_back(self, start: BatchStart, requests: Sequence[BindRequest]) -> None:
+    def _undo_batch(self, start: BatchStart, requests: Sequence[BindRequest]) -> None:
         self._undo()
-        start.forget_accepted(requests, self.pods.here, self.placements)
-        start.shorten(self._unflushed, self._tokens, self.rows)
+        start.reset_accepted(requests, self.pods.present, self.placements)
+        start.truncate(self._unflushed, self._tokens, self.rows)
         self.last_lsn, self._epochs = start.last_lsn, dict(start.epochs)
 
     def _decide(
         self, requests: Sequence[BindRequest], histories: dict[str, History]
-    ) -> list[Effect]:
+    ) -> list[BinderCommand]:
         """histories: receives the histories of accepted pods as they were before."""
         records = self._all_pending(requests)
         if records is not None:
@@ -147,9 +147,9 @@ class Commits(BinderStore):
     def _bind_pending(
         self,
         requests: Sequence[BindRequest],
-        records: Sequence[PodRecord],
+        records: Sequence[BinderRecord],
         histories: dict[str, History],
-    ) -> list[Effect]:
+    ) -> list[BinderCommand]:
         """Decide requests of pending pods as one after another; runs that pass are one step.
 
         If few pass together, more are decided singly before the next try.
@@ -189,29 +189,29 @@ class Commits(BinderStore):
             first = in_batch.setdefault(request.token, request)
             if not first.is_same(request):
                 raise conflict(request, f"{first.key} on {first.node_name}")
-            record = self.pods.here.get(request.uid)
+            record = self.pods.present.get(request.uid)
             if record and record.token == request.token and record.node_name != request.node_name:
                 raise conflict(request, f"{record.key} on {record.node_name}")
 
-    def _all_pending(self, requests: Sequence[BindRequest]) -> list[PodRecord] | None:
+    def _all_pending(self, requests: Sequence[BindRequest]) -> list[BinderRecord] | None:
         """Return the pods' records if only the filters could refuse a request; else None."""
         if self.halted is not None or self.settings.checks_versions:
             return None
         if len(self._unflushed) + len(requests) > self.settings.max_unflushed:
             return None
-        known, epochs = self.pods.here, self._epochs
-        found: list[PodRecord] = []
+        known, epochs = self.pods.present, self._epochs
+        found: list[BinderRecord] = []
         # Facts in a message are copies, one per class: each pair is compared only once.
         same: set[tuple[int, int]] = set()
         for request in requests:
             record = known.get(request.uid)
-            if record is None or record.state is not PodState.PENDING:
+            if record is None or record.state is not BinderState.PENDING:
                 return None
-            facts, told = record.facts, request.facts
-            if told is not facts and (id(told), id(facts)) not in same:
-                if told != facts:
+            facts, requested = record.facts, request.facts
+            if requested is not facts and (id(requested), id(facts)) not in same:
+                if requested != facts:
                     return None
-                same.add((id(told), id(facts)))
+                same.add((id(requested), id(facts)))
             if request.transaction or facts.pod_group is not None:
                 return None
             found.append(record)
@@ -233,7 +233,7 @@ class Commits(BinderStore):
     def _accept_all(
         self,
         requests: Sequence[BindRequest],
-        records: Sequence[PodRecord],
+        records: Sequence[BinderRecord],
         histories: dict[str, History],
     ) -> list[JournalRecord]:
         """Accept requests as `_accept` would one after another."""
@@ -242,14 +242,14 @@ class Commits(BinderStore):
         version = self.version
         uids, facts = [each.uid for each in records], [each.facts for each in records]
         # The binder's own objects are stored, not the equal copies in the requests.
-        names = self.placements.settle_all(uids, [each.node_name for each in requests], facts)
+        names = self.placements.bulk_place(uids, [each.node_name for each in requests], facts)
         assert self.version == version + len(requests), "a pod on a known node is not counted"
         return self._accepted(requests, records, names, version, histories)
 
     def _accepted(
         self,
         requests: Sequence[BindRequest],
-        records: Sequence[PodRecord],
+        records: Sequence[BinderRecord],
         names: Sequence[str],
         version: int,
         histories: dict[str, History],
@@ -257,14 +257,14 @@ class Commits(BinderStore):
         """Update the records of placed pods; return journal records. version: before these pods."""
         journal, lsn = [], self.last_lsn
         histories.update((each.uid, each.history) for each in records)
-        self.pods.go_all(records, PodEvent.ACCEPT)
+        self.pods.apply_all(records, BinderEvent.ACCEPT)
         for request, record, node_name in zip(requests, records, names, strict=True):
             version, lsn = version + 1, lsn + 1
             token, _, _, _, _, owner, epoch, _, _ = request
             record.node_name, record.token, record.lsn = node_name, token, lsn
             record.owner, record.epoch, record.version = owner, epoch, version
             self._unflushed.append((lsn, record, token))
-            told = (
+            fields = (
                 lsn,
                 _BIND,
                 record.uid,
@@ -275,7 +275,7 @@ class Commits(BinderStore):
                 epoch,
                 record.facts,
             )
-            journal.append(JournalRecord(*told))
+            journal.append(JournalRecord(*fields))
         self._tokens.wait(requests)
         if self.settings.checks_versions:
             for record in records:
@@ -283,15 +283,15 @@ class Commits(BinderStore):
         self.last_lsn = lsn
         return journal
 
-    def _refused_groups(self, requests: Sequence[BindRequest]) -> dict[str, Refusal]:
+    def _refused_groups(self, requests: Sequence[BindRequest]) -> dict[str, BindRefusal]:
         """Return refusals of gangs of which too few pods fit, and of transactions not all fit."""
         if all(r.facts.pod_group is None and not r.transaction for r in requests):
             return {}
 
-        def forbids(request: BindRequest, placed: int) -> Refusal | None:
+        def forbids(request: BindRequest, placed: int) -> BindRefusal | None:
             if len(self._unflushed) + placed >= self.settings.max_unflushed:
                 return RejectCause.BUSY, SUCCESS
-            return self._forbidding(request, self.pods.here.get(request.uid), self._fits)
+            return self._forbidding(request, self.pods.present.get(request.uid), self._fits)
 
         undecided = [each for each in requests if not self._is_decided(each)]
         refused = refused_groups(undecided, self.placements, forbids, self._missing)
@@ -300,19 +300,19 @@ class Commits(BinderStore):
 
     def _is_decided(self, request: BindRequest) -> bool:
         """Whether the same request was answered before, or waits for its flush."""
-        record = self.pods.here.get(request.uid)
+        record = self.pods.present.get(request.uid)
         is_bound = record is not None and record.token == request.token
         return is_bound or self._tokens.get(request) is not None
 
     def _bind_one(
-        self, request: BindRequest, refusal: Refusal | None, histories: dict[str, History]
+        self, request: BindRequest, refusal: BindRefusal | None, histories: dict[str, History]
     ) -> Acknowledge | JournalRecord | None:
         known = self._tokens.get(request)
         if known is not None:
             if known.decision is None:
                 return None
             return Acknowledge(request.token, request.owner, known.decision)
-        record = self.pods.here.get(request.uid)
+        record = self.pods.present.get(request.uid)
         if record is not None and record.token == request.token and record.bound is not None:
             # The token is forgotten, but the pod's record shows that this request bound it.
             return Acknowledge(request.token, request.owner, record.bound)
@@ -330,8 +330,8 @@ class Commits(BinderStore):
         return Acknowledge(request.token, request.owner, rejected)
 
     def _forbidding(
-        self, request: BindRequest, record: PodRecord | None, verify: Verify
-    ) -> Refusal | None:
+        self, request: BindRequest, record: BinderRecord | None, verify: Verify
+    ) -> BindRefusal | None:
         """Return the first reason that forbids this commit, in a fixed order; None if allowed."""
         if self.halted is not None:
             return RejectCause.HALTED, SUCCESS
@@ -340,7 +340,7 @@ class Commits(BinderStore):
         if request.token in self._voided:
             # The binder has answered that this attempt is not committed, and that is final (I6).
             return RejectCause.EXPIRED, SUCCESS
-        if record is None or record.state is not PodState.PENDING:
+        if record is None or record.state is not BinderState.PENDING:
             state = self.pods.state_of(request.uid)
             return _NOT_PENDING.get(state, RejectCause.UNKNOWN_POD), SUCCESS
         if request.epoch < self._epochs.get(request.owner, request.epoch):
@@ -364,7 +364,7 @@ class Commits(BinderStore):
         return self.rows.missed(request.node_name, request.owner, request.read_version)
 
     def _accept(
-        self, request: BindRequest, record: PodRecord, histories: dict[str, History]
+        self, request: BindRequest, record: BinderRecord, histories: dict[str, History]
     ) -> JournalRecord:
         self.placements.place(record.uid, request.node_name, record.facts)
         names = (request.node_name,)

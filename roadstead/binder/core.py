@@ -13,13 +13,13 @@ from roadstead.binder.pods import (
     COUNTED,
     TABLE,
     Acknowledge,
+    BinderCommand,
+    BinderEvent,
+    BinderRecord,
+    BinderState,
     Bound,
-    Effect,
     Halted,
     KeyedPod,
-    PodEvent,
-    PodRecord,
-    PodState,
     Released,
 )
 from roadstead.binder.validation import check_invariants
@@ -35,15 +35,15 @@ class BinderCore(Commits):
     """Commits binds in order over its own, authoritative node store, which starts empty.
 
     verify: all hard filters of one node, run on that store. next_lsn: the number of the first
-    record, one after the last of the journal. tells_all: also journal nodes, accepted pods and the
-    cluster, so that the journal alone suffices to check every bind. missing: how many pods of a
+    record, one after the last of the journal. journals_all: also journal nodes, accepted pods and
+    the cluster, so that the journal alone suffices to check every bind. missing: how many pods of a
     gang must still be bound. fits: as `verify`, to try out a batch. undo: reverts the changes of
     `fits`, and those of `verify` for a batch that fails. verify_first: how many of the first
     requests would pass one after another, as far as that is found quickly. rows: the versions of
     nodes.
     """
 
-    def flushed(self, lsn: int) -> list[Effect]:
+    def flushed(self, lsn: int) -> list[BinderCommand]:
         """Acknowledge, in order, the commits that the journal has made durable up to `lsn`.
 
         Does nothing when repeated or after a halt. Raises IllegalTransitionError for records that
@@ -53,14 +53,14 @@ class BinderCore(Commits):
             raise IllegalTransitionError(
                 f"binder: flushed({lsn}) is not allowed: the last record is {self.last_lsn}"
             )
-        effects: list[Effect] = []
+        effects: list[BinderCommand] = []
         if self.halted is not None:
             return effects
         durable = []
         while self._unflushed and self._unflushed[0][0] <= lsn:
             durable.append(self._unflushed.popleft())
-        tentative = [each for _, each, _ in durable if each.state is PodState.TENTATIVE]
-        self.pods.go_all(tentative, PodEvent.FLUSH)
+        tentative = [each for _, each, _ in durable if each.state is BinderState.TENTATIVE]
+        self.pods.apply_all(tentative, BinderEvent.FLUSH)
         for _, record, what in durable:
             if isinstance(what, str):
                 bound = Bound(record.uid, record.node_name, record.lsn, record.version)
@@ -71,36 +71,36 @@ class BinderCore(Commits):
         self.flushed_lsn = max(self.flushed_lsn, lsn)
         return effects
 
-    def flush_failed(self, reason: str) -> list[Effect]:
+    def flush_failed(self, reason: str) -> list[BinderCommand]:
         """Halt after a journal failure: nothing is acknowledged or committed any more."""
         if self.halted is None:
             unanswered = self._tokens.unanswered()
             self.halted = Halted(reason, self.flushed_lsn, self.last_lsn, unanswered)
         return [self.halted]
 
-    def add_pods(self, pods: Iterable[KeyedPod], revision: int = 0) -> list[Effect]:
+    def add_pods(self, pods: Iterable[KeyedPod], revision: int = 0) -> list[BinderCommand]:
         """Add pods that may be bound; a repeated message changes nothing.
 
         A pending pod with other facts is updated, durably, because a new queue is restored from
         the binder. revision: for the journal, which stores it as epoch.
         """
         self._check_running()
-        fresh: dict[str, PodRecord] = {}
-        updated: dict[str, tuple[PodRecord, PodFacts]] = {}
+        fresh: dict[str, BinderRecord] = {}
+        updated: dict[str, tuple[BinderRecord, PodFacts]] = {}
         for uid, key, facts in pods:
-            known = self.pods.here.get(uid)
+            known = self.pods.present.get(uid)
             if known is None:
                 if uid not in fresh:
-                    fresh[uid] = PodRecord(uid, key, facts)
-            elif known.state is PodState.PENDING and known.facts != facts:
+                    fresh[uid] = BinderRecord(uid, key, facts)
+            elif known.state is BinderState.PENDING and known.facts != facts:
                 updated[uid] = known, facts
         records = list(fresh.values())
-        self.pods.continue_stories(records)
-        self.pods.go_all(records, PodEvent.ADD)
-        numbered = self._number_all(records, RecordKind.ADD, revision) if self._tells_all else []
+        self.pods.inherit_histories(records)
+        self.pods.apply_all(records, BinderEvent.ADD)
+        numbered = self._number_all(records, RecordKind.ADD, revision) if self._journals_all else []
         return to_journal([*numbered, *self._updated(list(updated.values()), revision)])
 
-    def load(self, pods: Sequence[tuple[str, str, PodFacts, str]]) -> list[Effect]:
+    def load(self, pods: Sequence[tuple[str, str, PodFacts, str]]) -> list[BinderCommand]:
         """Add pods (uid, key, facts, node) that run already; a repeated call changes nothing.
 
         They are counted without a check, because they run. Raises IllegalTransitionError, with
@@ -112,11 +112,13 @@ class BinderCore(Commits):
             bound_on = self.placements.node_of(uid) or nodes.setdefault(uid, node_name)
             if bound_on != node_name:
                 why = f"it is on {bound_on}, not on {node_name}"
-                raise self.pods.illegal(uid, PodEvent.MOVE, why)
+                raise self.pods.illegal(uid, BinderEvent.MOVE, why)
         journal = [self._load_one(*pod) for pod in pods if self.placements.node_of(pod[0]) is None]
         return to_journal(journal)
 
-    def update_pods(self, pods: Iterable[tuple[str, PodFacts]], revision: int = 0) -> list[Effect]:
+    def update_pods(
+        self, pods: Iterable[tuple[str, PodFacts]], revision: int = 0
+    ) -> list[BinderCommand]:
         """Update the facts of pods (uid, facts), each listed once, durably; skip equal facts.
 
         Bound pods are recounted without a check, because they run. revision: for the journal, which
@@ -124,52 +126,52 @@ class BinderCore(Commits):
         deleted pods.
         """
         self._check_running()
-        told = [(self._known(uid, PodEvent.UPDATE), facts) for uid, facts in pods]
-        return to_journal(self._updated([e for e in told if e[0].facts != e[1]], revision))
+        known = [(self._known(uid, BinderEvent.UPDATE), facts) for uid, facts in pods]
+        return to_journal(self._updated([e for e in known if e[0].facts != e[1]], revision))
 
     def _updated(
-        self, news: Sequence[tuple[PodRecord, PodFacts]], revision: int
+        self, news: Sequence[tuple[BinderRecord, PodFacts]], revision: int
     ) -> list[JournalRecord]:
         """Update pods and return their records.
 
         A bound pod always gets one, because every journal has its bind or load.
         """
-        self.pods.go_all([record for record, _ in news], PodEvent.UPDATE)
+        self.pods.apply_all([record for record, _ in news], BinderEvent.UPDATE)
         journal: list[JournalRecord] = []
         for record, facts in news:
             record.facts = facts
             is_counted = record.state in COUNTED
             if is_counted:
                 self.placements.replace(record.uid, record.node_name, facts)
-            if is_counted or self._tells_all:
+            if is_counted or self._journals_all:
                 journal += self._number_all([record], RecordKind.ADD, revision)
             if is_counted:
                 self.rows.changed(record.node_name, self.last_lsn)
         return journal
 
-    def delete(self, uids: Iterable[str], revision: int = 0) -> list[Effect]:
+    def delete(self, uids: Iterable[str], revision: int = 0) -> list[BinderCommand]:
         """Delete pods; `Released` follows their flush. A repeated call changes nothing.
 
         revision: for the journal, which stores it as epoch.
 
         Raises IllegalTransitionError, with nothing changed, for a pod that was never added.
         """
-        return self._release(uids, PodEvent.DELETE, RecordKind.DELETE, revision=revision)
+        return self._release(uids, BinderEvent.DELETE, RecordKind.DELETE, revision=revision)
 
     def evict(
         self, uids: Iterable[str], preemptors: Mapping[str, str] = NO_PREEMPTORS
-    ) -> list[Effect]:
+    ) -> list[BinderCommand]:
         """Evict pods, bound or not (preemption); as `delete`.
 
         preemptors: by the victim's UID.
         """
-        return self._release(uids, PodEvent.EVICT, RecordKind.EVICT, preemptors)
+        return self._release(uids, BinderEvent.EVICT, RecordKind.EVICT, preemptors)
 
     def unbind(self, uid: str) -> None:
         """Always raises IllegalTransitionError: a bound pod is never unbound, only deleted (I3)."""
-        raise self.pods.illegal(uid, PodEvent.UNBIND, "a pod is bound at most once")
+        raise self.pods.illegal(uid, BinderEvent.UNBIND, "a pod is bound at most once")
 
-    def void(self, tokens: Iterable[str]) -> list[Effect]:
+    def void(self, tokens: Iterable[str]) -> list[BinderCommand]:
         """Refuse every later commit under these tokens; final once flushed (I6)."""
         self._check_running()
         journal: list[JournalRecord] = []
@@ -181,7 +183,7 @@ class BinderCore(Commits):
                 journal.append(JournalRecord(*of_nobody, token, subject=RunMark(VOID)))
         return to_journal(journal)
 
-    def fence(self, owner: str, epoch: int) -> list[Effect]:
+    def fence(self, owner: str, epoch: int) -> list[BinderCommand]:
         """Refuse requests of an owner's epochs before `epoch`; final once flushed.
 
         It has a record of its own because no other record has the new epoch until its first bind.
@@ -205,18 +207,18 @@ class BinderCore(Commits):
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
         check_invariants(self)
 
-    def _known(self, uid: str, event: PodEvent) -> PodRecord:
+    def _known(self, uid: str, event: BinderEvent) -> BinderRecord:
         """Return the pod's record; raise IllegalTransitionError if `event` is not allowed."""
         record = self.pods.known(uid, event, "never added")
         TABLE.follow(uid, record.state, event, record.history)
         return record
 
     def _load_one(self, uid: str, key: str, facts: PodFacts, node_name: str) -> JournalRecord:
-        record = self.pods.here.get(uid)
+        record = self.pods.present.get(uid)
         if record is None:
-            record = PodRecord(uid, key, facts)
-            self.pods.continue_stories((record,))
-        self.pods.go(record, PodEvent.LOAD)
+            record = BinderRecord(uid, key, facts)
+            self.pods.inherit_histories((record,))
+        self.pods.apply(record, BinderEvent.LOAD)
         record.node_name, record.facts = node_name, facts
         self.placements.place(uid, node_name, facts)
         entry = self._number(record, RecordKind.LOAD)
@@ -227,21 +229,21 @@ class BinderCore(Commits):
     def _release(
         self,
         uids: Iterable[str],
-        event: PodEvent,
+        event: BinderEvent,
         kind: RecordKind,
         preemptors: Mapping[str, str] = NO_PREEMPTORS,
         revision: int = 0,
-    ) -> list[Effect]:
+    ) -> list[BinderCommand]:
         self._check_running()
         records = [self._known(uid, event) for uid in dict.fromkeys(uids)]
         journal: list[JournalRecord] = []
         for record in records:
-            if record.state is PodState.DELETED:
+            if record.state is BinderState.DELETED:
                 continue
             was_counted = record.state in COUNTED
             if was_counted:
-                self.placements.lift(record.uid)
-            self.pods.go(record, event)
+                self.placements.remove_pod(record.uid)
+            self.pods.apply(record, event)
             preemptor = preemptors.get(record.uid, "")
             entry = self._number(record, kind)._replace(owner=preemptor, epoch=revision)
             if was_counted:
@@ -253,13 +255,13 @@ class BinderCore(Commits):
         return to_journal(journal)
 
     def _number_all(
-        self, records: Iterable[PodRecord], kind: RecordKind, revision: int
+        self, records: Iterable[BinderRecord], kind: RecordKind, revision: int
     ) -> list[JournalRecord]:
         numbered = [self._number(record, kind) for record in records]
         return [each._replace(epoch=revision) for each in numbered] if revision else numbered
 
-    def _number(self, record: PodRecord, kind: RecordKind) -> JournalRecord:
+    def _number(self, record: BinderRecord, kind: RecordKind) -> JournalRecord:
         self.last_lsn += 1
         of_pod = (self.last_lsn, kind, record.uid, record.key, record.node_name)
-        tells_facts = kind in (RecordKind.LOAD, RecordKind.ADD)
-        return JournalRecord(*of_pod, facts=record.facts if tells_facts else None)
+        has_facts = kind in (RecordKind.LOAD, RecordKind.ADD)
+        return JournalRecord(*of_pod, facts=record.facts if has_facts else None)

@@ -26,7 +26,7 @@ class GangNeeds:
     ) -> None:
         self._aside = aside
         self._groups: dict[GroupKey, PodGroup] = {each.key: each for each in cluster.pod_groups}
-        self._heeding = {
+        self._gang_profiles = {
             name
             for name, profile in profiles.items()
             if any(plugin.places_gangs for plugin in profile.permit)
@@ -36,7 +36,7 @@ class GangNeeds:
     def missing(self, pod: PodFacts) -> int:
         """Return how many pods of its gang must still be bound; 0 if its profile has no gangs."""
         key = group_key(pod)
-        if key is None or pod.pod_group is None or pod.scheduler_name not in self._heeding:
+        if key is None or pod.pod_group is None or pod.scheduler_name not in self._gang_profiles:
             return 0
         group = self._groups.get(key)
         needed = min_member(pod, group) or 0

@@ -14,7 +14,7 @@ from roadstead.protocol.status import SUCCESS, Status
 from roadstead.transitions import History, TransitionTable
 
 
-class PodState(StrEnum):
+class BinderState(StrEnum):
     """States of a pod at the binder; TENTATIVE and BOUND pods are counted on their nodes.
 
     TENTATIVE: accepted, its record not flushed yet.
@@ -27,7 +27,7 @@ class PodState(StrEnum):
     DELETED = "deleted"
 
 
-class PodEvent(StrEnum):
+class BinderEvent(StrEnum):
     """Events of a pod; UNBIND and MOVE exist only to be refused: no state allows them (I3)."""
 
     ADD = "add"
@@ -41,9 +41,9 @@ class PodEvent(StrEnum):
     MOVE = "move"
 
 
-_S, _E = PodState, PodEvent
+_S, _E = BinderState, BinderEvent
 
-TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
+TABLE: TransitionTable[BinderState, BinderEvent] = TransitionTable(
     "binder",
     {
         (_S.UNKNOWN, _E.ADD): _S.PENDING,
@@ -170,7 +170,7 @@ Decision = Bound | Rejected
 
 @dataclass(frozen=True, slots=True)
 class AppendJournal:
-    """Effect: append these records, then flush, then call the core's `flushed(last_lsn)`."""
+    """Command: append these records, then flush, then call the core's `flushed(last_lsn)`."""
 
     records: tuple[JournalRecord, ...]
 
@@ -180,7 +180,7 @@ class AppendJournal:
 
 
 class Acknowledge(NamedTuple):
-    """Effect: send the decision to the owner of a token."""
+    """Command: send the decision to the owner of a token."""
 
     token: str
     owner: str
@@ -189,7 +189,7 @@ class Acknowledge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Effect: a pod is removed, durably; `node_name` is "" if it was not bound.
+    """Command: a pod is removed, durably; `node_name` is "" if it was not bound.
 
     preemptor: the key of the pod for which it was evicted; "" if there is none.
     """
@@ -203,7 +203,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class Halted:
-    """Effect: report that the binder halted; it will not answer these tokens."""
+    """Command: report that the binder halted; it will not answer these tokens."""
 
     reason: str
     flushed_lsn: int
@@ -211,7 +211,7 @@ class Halted:
     unanswered: tuple[str, ...]
 
 
-Effect = AppendJournal | Acknowledge | Released | Halted
+BinderCommand = AppendJournal | Acknowledge | Released | Halted
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class BinderSettings:
 
 
 @dataclass(slots=True, eq=False)
-class PodRecord:
+class BinderRecord:
     """The binder's record of a pod.
 
     node_name, token, owner, epoch, lsn and version are written once, by accept or load.
@@ -237,7 +237,7 @@ class PodRecord:
     uid: str
     key: str
     facts: PodFacts
-    state: PodState = PodState.UNKNOWN
+    state: BinderState = BinderState.UNKNOWN
     node_name: str = ""
     token: str = ""
     owner: str = ""

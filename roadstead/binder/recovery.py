@@ -1,7 +1,7 @@
 """Recovery of the binder's state from its journal, and the records of a snapshot.
 
     journal ─► recover(core, runs) ─► the core as after the flush of the last record
-    core ─► standing(core) ─► records from which `recover` makes the same core
+    core ─► snapshot_records(core) ─► records from which `recover` makes the same core
 
 A pod that was accepted and not bound is pending again. A bound pod is bound, and its token gets its
 first answer again. Refusals are forgotten: the same token may be decided anew. Runs of accepted
@@ -24,9 +24,9 @@ from roadstead.binder.outcomes import GonePod
 from roadstead.binder.pods import (
     COUNTED,
     HERE,
+    BinderEvent,
+    BinderRecord,
     BindRequest,
-    PodEvent,
-    PodRecord,
 )
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
@@ -53,32 +53,32 @@ _KIND_OF = {
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SnapshotExtras:
     """The contents of a snapshot that are not of the core.
 
     nodes, pods: the last revision by name and UID, also of removed ones. gone: removed pods, oldest
-    first. told: subjects that are not of the core, in order.
+    first. subjects: those that are not of the core, in order.
     """
 
     nodes: Mapping[str, int] = field(default_factory=dict)
     pods: Mapping[str, int] = field(default_factory=dict)
     gone: Sequence[GonePod] = ()
-    told: Sequence[Subject] = ()
+    subjects: Sequence[Subject] = ()
 
 
-NOTHING_BESIDE = Beside()
+NO_EXTRAS = SnapshotExtras()
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """The contents of a journal that are not of the core.
 
-    records: how many it had. told: subjects that are not of the core, in order. bound: pod UID →
+    records: how many it had. subjects: those that are not of the core, in order. bound: pod UID →
     node, in commit order, of pods that were bound under a token and still exist.
     """
 
     records: int
-    told: tuple[Subject, ...]
+    subjects: tuple[Subject, ...]
     bound: Mapping[str, str]
 
 
@@ -101,7 +101,7 @@ def recover(core: BinderCore, runs: Iterable[Run], last_lsn: int = 0) -> Recover
     replay = _Replay(core)
     with _no_collection():
         for kind, run in runs:
-            replay.take(kind, run)
+            replay.apply(kind, run)
         return replay.finish(last_lsn)
 
 
@@ -120,20 +120,22 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def standing(core: BinderCore, beside: Beside = NOTHING_BESIDE) -> Iterator[JournalRecord]:
+def snapshot_records(
+    core: BinderCore, extras: SnapshotExtras = NO_EXTRAS
+) -> Iterator[JournalRecord]:
     """Return the current state as records for a snapshot: all that `recover` and the checker need.
 
     A bound pod is a LOAD with the token, owner and epoch of its bind, and with the facts requested
     under that token. An ADD after it has the pod's current facts, if they changed, and its
     revision. The records of removed pods have their revisions, too.
     """
-    for subject in beside.told:
+    for subject in extras.subjects:
         yield JournalRecord(0, _KIND_OF[type(subject)], "", "", "", subject=subject)
     nodes = core.placements.nodes
     for name, facts in nodes.items():
-        revision = beside.nodes.get(name, 0)
+        revision = extras.nodes.get(name, 0)
         yield JournalRecord(0, RecordKind.NODE, *(name,) * 3, epoch=revision, subject=facts)
-    for name, revision in beside.nodes.items():
+    for name, revision in extras.nodes.items():
         if name not in nodes:
             yield JournalRecord(0, RecordKind.NODE_GONE, *(name,) * 3, epoch=revision)
     for owner, epoch in core._epochs.items():
@@ -142,23 +144,23 @@ def standing(core: BinderCore, beside: Beside = NOTHING_BESIDE) -> Iterator[Jour
         )
     for token in core._voided:
         yield JournalRecord(0, RecordKind.RUN, "", "", "", token, subject=RunMark(VOID))
-    for pod in sorted(core.pods.here.values(), key=attrgetter("lsn")):
-        yield from _standing_pod(core, pod, beside.pods.get(pod.uid, 0))
-    yield from _gone_pods(core, beside)
+    for pod in sorted(core.pods.present.values(), key=attrgetter("lsn")):
+        yield from _pod_records(core, pod, extras.pods.get(pod.uid, 0))
+    yield from _gone_pods(core, extras)
 
 
-def _gone_pods(core: BinderCore, beside: Beside) -> Iterator[JournalRecord]:
-    here, ended = core.pods.here, core.pods.ended
-    told = {pod.uid: pod for pod in beside.gone if pod.uid not in here}
-    more = [GonePod(uid, e.key, "", "") for uid, e in ended.items() if uid not in told]
-    for pod in (*told.values(), *more):
+def _gone_pods(core: BinderCore, extras: SnapshotExtras) -> Iterator[JournalRecord]:
+    here, ended = core.pods.present, core.pods.ended
+    removed = {pod.uid: pod for pod in extras.gone if pod.uid not in here}
+    more = [GonePod(uid, e.key, "", "") for uid, e in ended.items() if uid not in removed]
+    for pod in (*removed.values(), *more):
         kind = RecordKind.EVICT if pod.preemptor else RecordKind.DELETE
         who = (pod.uid, pod.key, pod.node_name)
-        revision = beside.pods.get(pod.uid, 0)
+        revision = extras.pods.get(pod.uid, 0)
         yield JournalRecord(0, kind, *who, owner=pod.preemptor, epoch=revision)
 
 
-def _standing_pod(core: BinderCore, pod: PodRecord, revision: int) -> Iterator[JournalRecord]:
+def _pod_records(core: BinderCore, pod: BinderRecord, revision: int) -> Iterator[JournalRecord]:
     who = (pod.uid, pod.key, pod.node_name)
     if pod.state not in COUNTED:
         yield JournalRecord(pod.lsn, RecordKind.ADD, *who, epoch=revision, facts=pod.facts)
@@ -175,13 +177,13 @@ class _Replay:
 
     def __init__(self, core: BinderCore) -> None:
         self._core = core
-        self._told: list[Subject] = []
+        self._subjects: list[Subject] = []
         self._bound: dict[str, str] = {}
         self._count = 0
         self._last_lsn = 0
         self._binds: deque[RecordColumns] = deque()
         self._bind_count = 0
-        self._take: dict[RecordKind, Callable[[RecordColumns], None]] = {
+        self._handlers: dict[RecordKind, Callable[[RecordColumns], None]] = {
             RecordKind.ADD: self._add,
             RecordKind.BIND: self._place,
             RecordKind.LOAD: self._place,
@@ -189,18 +191,18 @@ class _Replay:
             RecordKind.DELETE: self._release,
             RecordKind.NODE: self._nodes,
             RecordKind.NODE_GONE: self._nodes_gone,
-            RecordKind.CLUSTER: self._tell,
-            RecordKind.RUN: self._tell,
-            RecordKind.STORAGE: self._tell,
+            RecordKind.CLUSTER: self._apply_subjects,
+            RecordKind.RUN: self._apply_subjects,
+            RecordKind.STORAGE: self._apply_subjects,
         }
 
-    def take(self, kind: RecordKind, run: RecordColumns) -> None:
+    def apply(self, kind: RecordKind, run: RecordColumns) -> None:
         # If a pod occurs twice in a run, the records are applied one by one.
         is_once = len(set(run.uids)) == len(run)
         parts = (run,) if is_once else (run[n : n + 1] for n in range(len(run)))
         try:
             for part in parts:
-                self._take[kind](part)
+                self._handlers[kind](part)
         except IllegalTransitionError as contradiction:
             raise JournalError(
                 f"journal: records {run.lsns[0]} to {run.lsns[-1]} do not follow from those before "
@@ -214,14 +216,14 @@ class _Replay:
         core.last_lsn = core.flushed_lsn = max(self._last_lsn, last_lsn)
         for run in self._binds:
             names = run.tokens, run.uids, run.keys, run.nodes
-            for row in zip(*names, _told(run.facts), run.owners, run.epochs, strict=True):
+            for row in zip(*names, _required(run.facts), run.owners, run.epochs, strict=True):
                 request = BindRequest(*row)
                 pod = core.pods.find(request.uid)
                 answer = pod.bound if pod is not None and pod.token == request.token else None
                 if answer is not None:
                     core._tokens.put(request, answer)
         core._tokens.forget_oldest()
-        return Recovered(self._count, tuple(self._told), self._bound)
+        return Recovered(self._count, tuple(self._subjects), self._bound)
 
     def _add(self, run: RecordColumns) -> None:
         pods, come = self._pods(run)
@@ -235,11 +237,11 @@ class _Replay:
             self._update(updated, run)
             places = {place for place, _ in updated}
             pods = [pod for place, pod in enumerate(pods) if place not in places]
-        self._core.pods.go_all(pods, PodEvent.ADD)
+        self._core.pods.apply_all(pods, BinderEvent.ADD)
 
-    def _update(self, updated: Sequence[tuple[int, PodRecord]], run: RecordColumns) -> None:
-        core, facts = self._core, _told(run.facts)
-        core.pods.go_all([pod for _, pod in updated], PodEvent.UPDATE)
+    def _update(self, updated: Sequence[tuple[int, BinderRecord]], run: RecordColumns) -> None:
+        core, facts = self._core, _required(run.facts)
+        core.pods.apply_all([pod for _, pod in updated], BinderEvent.UPDATE)
         for place, pod in updated:
             pod.facts = facts[place]
             if pod.state in COUNTED:
@@ -252,15 +254,15 @@ class _Replay:
         """Apply binds or loads."""
         core = self._core
         pods, come = self._pods(run)
-        events = [PodEvent.LOAD]
+        events = [BinderEvent.LOAD]
         if run.kinds[0] is RecordKind.BIND:
             # Some journals have no records of accepted pods.
-            core.pods.go_all(come, PodEvent.ADD)
-            events = [PodEvent.ACCEPT, PodEvent.FLUSH]
-        core.pods.go_all(pods, *events)
+            core.pods.apply_all(come, BinderEvent.ADD)
+            events = [BinderEvent.ACCEPT, BinderEvent.FLUSH]
+        core.pods.apply_all(pods, *events)
         # The binder's own objects are stored, not the equal copies in the records.
-        uids, facts, before = [pod.uid for pod in pods], _told(run.facts), core.version
-        names = core.placements.settle_all(uids, run.nodes, facts)
+        uids, facts, before = [pod.uid for pod in pods], _required(run.facts), core.version
+        names = core.placements.bulk_place(uids, run.nodes, facts)
         versions = self._versions(before, run.nodes)
         columns = (names, facts, run.lsns, run.tokens, run.owners, run.epochs)
         for pod, name, known, lsn, token, owner, epoch, version in zip(
@@ -281,14 +283,14 @@ class _Replay:
         away = placements.store.missing(nodes)
         return list(accumulate((name not in away for name in nodes), initial=before))[1:]
 
-    def _pods(self, run: RecordColumns) -> tuple[list[PodRecord], list[PodRecord]]:
+    def _pods(self, run: RecordColumns) -> tuple[list[BinderRecord], list[BinderRecord]]:
         """Return the binder's records of a run's pods, and those of them that are new."""
-        known = list(map(self._core.pods.here.get, run.uids))
-        columns = zip(known, run.uids, run.keys, _told(run.facts), strict=True)
-        pods = come = [pod or PodRecord(uid, key, facts) for pod, uid, key, facts in columns]
+        known = list(map(self._core.pods.present.get, run.uids))
+        columns = zip(known, run.uids, run.keys, _required(run.facts), strict=True)
+        pods = come = [pod or BinderRecord(uid, key, facts) for pod, uid, key, facts in columns]
         if any(known):
             come = [pod for pod, before in zip(pods, known, strict=True) if before is None]
-        self._core.pods.continue_stories(come)
+        self._core.pods.inherit_histories(come)
         return pods, come
 
     def _owned(self, run: RecordColumns) -> None:
@@ -307,19 +309,19 @@ class _Replay:
     def _release(self, run: RecordColumns) -> None:
         core = self._core
         for record in run:
-            event = PodEvent.EVICT if record.kind is RecordKind.EVICT else PodEvent.DELETE
+            event = BinderEvent.EVICT if record.kind is RecordKind.EVICT else BinderEvent.DELETE
             pod = core.pods.find(record.uid)
             if pod is None:
                 # A snapshot has the names of removed pods, not their facts.
                 namespace, _, _ = record.key.partition("/")
-                pod = PodRecord(record.uid, record.key, record.facts or PodFacts(namespace))
-                core.pods.go(pod, PodEvent.ADD)
-                event = PodEvent.DELETE
+                pod = BinderRecord(record.uid, record.key, record.facts or PodFacts(namespace))
+                core.pods.apply(pod, BinderEvent.ADD)
+                event = BinderEvent.DELETE
             if pod.state in COUNTED:
-                core.placements.lift(pod.uid)
+                core.placements.remove_pod(pod.uid)
                 self._bound.pop(pod.uid, None)
                 core.rows.changed(pod.node_name, record.lsn)
-            core.pods.go(pod, event)
+            core.pods.apply(pod, event)
 
     def _nodes(self, run: RecordColumns) -> None:
         for record in run:
@@ -334,7 +336,7 @@ class _Replay:
             if record.lsn or record.node_name in self._core.placements.nodes:
                 self._core.placements.remove_node(record.node_name)
 
-    def _tell(self, run: RecordColumns) -> None:
+    def _apply_subjects(self, run: RecordColumns) -> None:
         for record in run:
             subject = record.subject
             assert subject is not None, f"record {record.lsn} tells nothing"
@@ -343,9 +345,9 @@ class _Replay:
             elif isinstance(subject, RunMark) and subject.what == VOID:
                 self._core._note_void(record.token)
             else:
-                self._told.append(subject)
+                self._subjects.append(subject)
 
 
-def _told(facts: Sequence[PodFacts | None]) -> Sequence[PodFacts]:
+def _required(facts: Sequence[PodFacts | None]) -> Sequence[PodFacts]:
     assert all(facts), "a record of a pod has no facts"
     return cast("Sequence[PodFacts]", facts)

@@ -71,7 +71,7 @@ class TokenMemory:
     def unanswered(self) -> tuple[str, ...]:
         return tuple(token for token in self._requests if token not in self._decisions)
 
-    def keep_first(self, count: int) -> None:
+    def truncate(self, count: int) -> None:
         """Drop all but the first `count` requests."""
         while len(self._requests) > count:
             token, _ = self._requests.popitem()

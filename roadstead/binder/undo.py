@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from roadstead.binder.pods import BindRequest, PodRecord, PodState, Released
+from roadstead.binder.pods import BinderRecord, BinderState, BindRequest, Released
 from roadstead.binder.rows import RowVersions
 from roadstead.binder.tokens import TokenMemory
 from roadstead.placements import Placements
 from roadstead.transitions import History
 
-Unflushed = deque[tuple[int, PodRecord, str | Released | None]]
+Unflushed = deque[tuple[int, BinderRecord, str | Released | None]]
 _Row = tuple[int, str, int]
 
 
@@ -37,10 +37,10 @@ class BatchStart:
     rows: Mapping[str, _Row | None]
     histories: dict[str, History]
 
-    def forget_accepted(
+    def reset_accepted(
         self,
         requests: Iterable[BindRequest],
-        records: Mapping[str, PodRecord],
+        records: Mapping[str, BinderRecord],
         placements: Placements,
     ) -> None:
         """Reset the pods that the batch accepted or placed to PENDING, on no node."""
@@ -50,17 +50,17 @@ class BatchStart:
                 continue
             history = self.histories.get(uid)
             if history is not None:
-                record.state, record.history = PodState.PENDING, history
+                record.state, record.history = BinderState.PENDING, history
                 record.node_name = record.token = record.owner = ""
                 record.epoch = record.lsn = record.version = 0
-            if record.state is PodState.PENDING and placements.node_of(uid) is not None:
-                placements.lift(uid)
+            if record.state is BinderState.PENDING and placements.node_of(uid) is not None:
+                placements.remove_pod(uid)
         placements.version = self.version
 
-    def shorten(self, unflushed: Unflushed, tokens: TokenMemory, rows: RowVersions) -> None:
+    def truncate(self, unflushed: Unflushed, tokens: TokenMemory, rows: RowVersions) -> None:
         """Drop the batch's entries, and restore its rows."""
         while len(unflushed) > self.unflushed:
             unflushed.pop()
-        tokens.keep_first(self.tokens)
+        tokens.truncate(self.tokens)
         for node_name, row in self.rows.items():
             rows.restore(node_name, row)

@@ -41,18 +41,18 @@ MAX_KNOWN = 4096
 
 
 @dataclass(slots=True)
-class _Known:
+class _CachedResults:
     """Cached results of a class or shape.
 
-    live: see `_live`. passes: bool[row], the rows that pass the filters that read NODE facts, once
-    computed. whole: the validity of PreFilter's outcome. alone: its validity for the plugins that
-    do not read the table themselves. times: how many pods used it.
+    quick_filters: see `_quick_filters`. passes: bool[row], the rows that pass the filters that read
+    NODE facts, once computed. validity: of PreFilter's outcome. quick_validity: its validity for
+    the plugins that do not read the table themselves. times: how many pods used it.
     """
 
     outcome: PreFilterOutcome
-    whole: Validity
-    alone: Validity
-    live: tuple[FilterPlugin, ...] = ()
+    validity: Validity
+    quick_validity: Validity
+    quick_filters: tuple[FilterPlugin, ...] = ()
     passes: Bools | None = None
     times: int = 0
 
@@ -70,12 +70,12 @@ class Verifier:
     def __init__(self, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
         self._table = table
         self._profiles = profiles
-        self._known: dict[Hashable, _Known] = {}
+        self._known: dict[Hashable, _CachedResults] = {}
         # By profile: plugins whose PreFilter or Filter looks across nodes, and those of them that
         # have no quick check (`admits`).
         self._filtering = {name: _filtering(each) for name, each in profiles.items()}
         self._unadmitted = {
-            name: [plugin for plugin in plugins if not _admits_alone(plugin)]
+            name: [plugin for plugin in plugins if not _admits_from_table(plugin)]
             for name, plugins in self._filtering.items()
         }
 
@@ -85,7 +85,7 @@ class Verifier:
         info = self._table.classes.info(facts)
         row = self._table.row_of(node_name)
         known = self._known.get(_key_of(info, profile))
-        if known is not None and self._holds(known, profile, info, alone=True):
+        if known is not None and self._is_valid(known, profile, info, quick=True):
             passed = known.outcome.status.is_success and known.names(node_name)
             if passed and self._admits(known, profile, info, row):
                 return SUCCESS
@@ -113,73 +113,83 @@ class Verifier:
         for info in dict.fromkeys(infos):
             keys[info] = _key_of(info, self._profiles[info.facts.scheduler_name])
             first.setdefault(keys[info], info)
-        places_of: dict[Hashable, list[int]] = {key: [] for key in first}
+        positions_of: dict[Hashable, list[int]] = {key: [] for key in first}
         for place, info in enumerate(infos):
-            places_of[keys[info]].append(place)
+            positions_of[keys[info]].append(place)
         number, plugins = len(pods), dict[FilterPlugin, None]()
         worthwhile = WORTHWHILE if len(pods) < PODS_PER_SHAPE * len(first) else 1
         for key, info in first.items():
-            places = places_of[key]
-            known = self._known_of_all(info, len(places), worthwhile)
-            if known is None or not self._is_open(known, info, first.values()):
-                number = min(number, places[0])
+            positions = positions_of[key]
+            known = self._results_for_all_rows(info, len(positions), worthwhile)
+            if known is None or not self._stays_feasible(known, info, first.values()):
+                number = min(number, positions[0])
                 continue
-            number = min(number, _first_outside(known.passes, rows, places, number))
-            plugins.update(dict.fromkeys(known.live))
+            number = min(number, _first_not_passing(known.passes, rows, positions, number))
+            plugins.update(dict.fromkeys(known.quick_filters))
         for plugin in plugins:
             if number:
                 number = plugin.admits(infos[:number], table, rows[:number])
         return number
 
-    def _known_of_all(self, info: PodClass, pods: int, worthwhile: int) -> _Known | None:
+    def _results_for_all_rows(
+        self, info: PodClass, pods: int, worthwhile: int
+    ) -> _CachedResults | None:
         """Return the results of a class for all rows; compute them only for enough pods."""
         profile = self._profiles[info.facts.scheduler_name]
         known = self._known.get(_key_of(info, profile))
-        if known is None or not self._holds(known, profile, info, alone=True):
+        if known is None or not self._is_valid(known, profile, info, quick=True):
             if pods < worthwhile:
                 return None
             known = self._pre_filtered(profile, info)
         known.times += pods
         if known.passes is None and known.times >= worthwhile and known.outcome.status.is_success:
-            known.passes = _standing(profile, info, known.outcome.state, self._table)
+            known.passes = _static_mask(profile, info, known.outcome.state, self._table)
         return known
 
-    def _is_open(self, known: _Known, info: PodClass, coming: Collection[PodClass]) -> bool:
+    def _stays_feasible(
+        self, known: _CachedResults, info: PodClass, coming: Collection[PodClass]
+    ) -> bool:
         """Whether all passing nodes stay feasible for a class when the other pods are added."""
         if known.outcome.node_names is not None or not known.outcome.status.is_success:
             return False
         profile = self._profiles[info.facts.scheduler_name]
         plugins = self._unadmitted[profile.scheduler_name]
-        return not any(known.alone.is_changed_by(each, profile, plugins, info) for each in coming)
+        return not any(
+            known.quick_validity.is_changed_by(each, profile, plugins, info) for each in coming
+        )
 
-    def _admits(self, known: _Known, profile: Profile, info: PodClass, row: int) -> bool:
+    def _admits(self, known: _CachedResults, profile: Profile, info: PodClass, row: int) -> bool:
         """Whether the quick check passes, from cached results; False does not mean refused."""
         known.times += 1
         if known.passes is None:
             if known.times < WORTHWHILE:
                 return False
-            known.passes = _standing(profile, info, known.outcome.state, self._table)
+            known.passes = _static_mask(profile, info, known.outcome.state, self._table)
         rows = np.array([row], dtype=np.intp)
-        admitted = (plugin.admits((info,), self._table, rows) for plugin in known.live)
+        admitted = (plugin.admits((info,), self._table, rows) for plugin in known.quick_filters)
         return bool(known.passes[row]) and all(admitted)
 
-    def _pre_filtered(self, profile: Profile, info: PodClass) -> _Known:
+    def _pre_filtered(self, profile: Profile, info: PodClass) -> _CachedResults:
         """Return PreFilter's outcome, cached until something that it depends on changes."""
         key = _key_of(info, profile)
         known = self._known.get(key)
         has_failed = known is not None and known.outcome.status.code is Code.ERROR
-        if known is not None and not has_failed and self._holds(known, profile, info, alone=False):
+        if (
+            known is not None
+            and not has_failed
+            and self._is_valid(known, profile, info, quick=False)
+        ):
             return known
         inputs = inputs_of(self._table, profile, info)
         changes = self._table.columns.changes
         outcome = run_pre_filter(profile, info, self._table)
-        has_inputs = known is not None and known.whole.inputs == inputs
+        has_inputs = known is not None and known.validity.inputs == inputs
         if known is not None and has_inputs and outcome.is_same(known.outcome):
-            known.whole.changes = known.alone.changes = changes
+            known.validity.changes = known.quick_validity.changes = changes
             return known
         before = known
-        known = _Known(outcome, Validity(inputs, changes), Validity(inputs, changes))
-        known.live = _live(profile, outcome.state)
+        known = _CachedResults(outcome, Validity(inputs, changes), Validity(inputs, changes))
+        known.quick_filters = _quick_filters(profile, outcome.state)
         if before is not None and has_inputs:
             # NODE facts did not change, so the rows that pass are still valid.
             known.times, known.passes = before.times, before.passes
@@ -189,10 +199,12 @@ class Verifier:
             del self._known[next(iter(self._known))]
         return known
 
-    def _holds(self, known: _Known, profile: Profile, info: PodClass, *, alone: bool) -> bool:
-        """Whether PreFilter's outcome is valid; with `alone`, the part that quick checks need."""
+    def _is_valid(
+        self, known: _CachedResults, profile: Profile, info: PodClass, *, quick: bool
+    ) -> bool:
+        """Whether PreFilter's outcome is valid; with `quick`, the part that quick checks need."""
         validity, plugins = (
-            (known.alone, self._unadmitted) if alone else (known.whole, self._filtering)
+            (known.quick_validity, self._unadmitted) if quick else (known.validity, self._filtering)
         )
         if validity.inputs != inputs_of(self._table, profile, info):
             return False
@@ -210,13 +222,13 @@ def _filtering(profile: Profile) -> list[Plugin]:
     return [plugin for plugin in profile.cross_node if plugin in filters]
 
 
-def _admits_alone(plugin: Plugin) -> bool:
+def _admits_from_table(plugin: Plugin) -> bool:
     """Whether a plugin looks across nodes and has a quick check that reads the table itself."""
     overrides = getattr(type(plugin), "admits", FilterPlugin.admits) is not FilterPlugin.admits
     return overrides and plugin.reads is Reads.CLUSTER
 
 
-def _live(profile: Profile, state: CycleState) -> tuple[FilterPlugin, ...]:
+def _quick_filters(profile: Profile, state: CycleState) -> tuple[FilterPlugin, ...]:
     """Return the filters whose `admits` the quick check calls: those beyond NODE facts.
 
     Skipped ones are left out, unless they read the table themselves.
@@ -224,12 +236,12 @@ def _live(profile: Profile, state: CycleState) -> tuple[FilterPlugin, ...]:
     return tuple(
         plugin
         for plugin in profile.filter
-        if _admits_alone(plugin)
+        if _admits_from_table(plugin)
         or (plugin.reads is not Reads.NODE and plugin.name not in state.skipped)
     )
 
 
-def _standing(profile: Profile, info: PodClass, state: CycleState, table: NodeTable) -> Bools:
+def _static_mask(profile: Profile, info: PodClass, state: CycleState, table: NodeTable) -> Bools:
     """Return which rows pass all filters that read NODE facts: bool[row]."""
     passes: Bools = np.ones(len(table), dtype=np.bool_)
     for plugin in profile.filter:
@@ -240,12 +252,14 @@ def _standing(profile: Profile, info: PodClass, state: CycleState, table: NodeTa
     return passes
 
 
-def _first_outside(passes: Bools | None, rows: Rows, places: list[int], otherwise: int) -> int:
+def _first_not_passing(
+    passes: Bools | None, rows: Rows, positions: list[int], otherwise: int
+) -> int:
     """Return the first of some indices whose row does not pass; `otherwise` if all pass."""
     if passes is None:
-        return places[0]
-    passing = passes[rows[places]]
-    return otherwise if passing.all() else places[int(passing.argmin())]
+        return positions[0]
+    passing = passes[rows[positions]]
+    return otherwise if passing.all() else positions[int(passing.argmin())]
 
 
 def _filtered(profile: Profile, info: PodClass, state: CycleState, row: Table) -> Status:

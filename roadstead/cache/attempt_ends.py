@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from roadstead.cache.changes import Changes
-from roadstead.cache.pods import BinderAnswer, Placement
+from roadstead.cache.pods import BinderAnswer, PodOnNode
 from roadstead.cache.state import ClusterState
 from roadstead.facts.pod import Pod, identity_of
 
@@ -39,13 +39,13 @@ class AttemptEnds:
     def confirm(self, bound: Mapping[str, str]) -> None:
         """Add pods (uid → node) that are bound; their claims stay bound."""
         placements = [
-            Placement(known.uid, known.key, known.facts, node)
+            PodOnNode(known.uid, known.key, known.facts, node)
             for uid, node in bound.items()
             if (known := self._core.placement_of(uid))
         ]
         self._changes.send(self._core.confirm(placements))
         for uid in bound:
-            self._volumes.ledger.confirm(uid)
+            self._volumes.assumed_claims.confirm(uid)
 
     def resolve(self, answers: Sequence[BinderAnswer]) -> list[BinderAnswer]:
         """End attempts as the binder answered; return the answers that were not too late."""
@@ -58,7 +58,7 @@ class AttemptEnds:
             if each.node_name is None:
                 self._volumes.forget([each.uid])
             else:
-                self._volumes.ledger.confirm(each.uid)
+                self._volumes.assumed_claims.confirm(each.uid)
         self._changes.send_storage(self._volumes.log[known:])
         return applied
 
@@ -75,7 +75,7 @@ class AttemptEnds:
         core = self._core
         return [
             uid
-            for uid in self._volumes.ledger.holders()
+            for uid in self._volumes.assumed_claims.holders()
             if core.node_of(uid) is None and is_of_earlier_life(core.token_of(uid), owner, epoch)
         ]
 
@@ -85,8 +85,8 @@ class AttemptEnds:
         committed: keys of claims that commits bound.
         """
         for uid in uids:
-            if committed.issuperset(self._volumes.ledger.held(uid)):
-                self._volumes.ledger.confirm(uid)
+            if committed.issuperset(self._volumes.assumed_claims.keys_of(uid)):
+                self._volumes.assumed_claims.confirm(uid)
             else:
                 self.free([uid])
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from roadstead.cache.deadlines import Deadlines
+from roadstead.cache.deadlines import AssumeDeadlines
 from roadstead.cache.pods import (
     COUNTED,
     TABLE,
     UNCONFIRMED,
     CacheCounts,
+    CacheEvent,
+    CacheRecord,
     CacheSettings,
-    Placement,
-    PodEvent,
-    PodRecord,
-    PodState,
+    CacheState,
+    PodOnNode,
 )
 from roadstead.facts.pod import PodFacts
 from roadstead.placements import Delta, NodeStore, Placements
@@ -27,19 +27,19 @@ class CacheStore:
     def __init__(self, store: NodeStore, settings: CacheSettings | None = None) -> None:
         self.settings = settings or CacheSettings()
         self.placements = Placements(store)
-        ended = (PodState.EXPIRED, PodState.DELETED)
-        self.pods: PodStore[PodRecord, PodState, PodEvent] = PodStore(
-            TABLE, PodState.INITIAL, COUNTED, ended, self.settings.max_gone_remembered
+        ended = (CacheState.EXPIRED, CacheState.DELETED)
+        self.pods: PodStore[CacheRecord, CacheState, CacheEvent] = PodStore(
+            TABLE, CacheState.INITIAL, COUNTED, ended, self.settings.max_gone_remembered
         )
         self._forgotten: OrderedDict[tuple[str, str], None] = OrderedDict()
-        self._deadlines = Deadlines()
+        self._deadlines = AssumeDeadlines()
 
     @property
     def version(self) -> int:
         """The version of the last delta; it only increases (I7)."""
         return self.placements.version
 
-    def state_of(self, uid: str) -> PodState:
+    def state_of(self, uid: str) -> CacheState:
         """Return a pod's state; INITIAL for an unknown or forgotten pod."""
         return self.pods.state_of(uid)
 
@@ -63,19 +63,19 @@ class CacheStore:
             raise KeyError(uid)
         return record.facts
 
-    def unconfirmed(self) -> list[PodRecord]:
+    def unconfirmed(self) -> list[CacheRecord]:
         """Return the unconfirmed pods in the order of their assumption; do not change them."""
-        return [record for record in self.pods.here.values() if record.state in UNCONFIRMED]
+        return [record for record in self.pods.present.values() if record.state in UNCONFIRMED]
 
-    def placement_of(self, uid: str) -> Placement:
+    def placement_of(self, uid: str) -> PodOnNode:
         """Return the placement of a counted pod. KeyError for a pod that is not counted."""
-        record = self.pods.here[uid]
-        return Placement(uid, record.key, record.facts, record.node_name)
+        record = self.pods.present[uid]
+        return PodOnNode(uid, record.key, record.facts, record.node_name)
 
     def counts(self) -> CacheCounts:
         unconfirmed = len(self._deadlines)
-        here = self.pods.here
-        asked = sum(here[uid].state is PodState.ASKED for uid in self._deadlines)
+        here = self.pods.present
+        asked = sum(here[uid].state is CacheState.ASKED for uid in self._deadlines)
         return CacheCounts(
             nodes=len(self.placements.nodes),
             assumed=unconfirmed - asked,

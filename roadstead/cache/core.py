@@ -16,11 +16,11 @@ from roadstead.cache.pods import (
     Assumption,
     BinderAnswer,
     CacheAnswer,
-    Placement,
-    PodEvent,
-    PodRecord,
-    PodState,
-    Refusal,
+    CacheEvent,
+    CacheRecord,
+    CacheState,
+    PodOnNode,
+    RefusedItem,
 )
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
@@ -43,9 +43,9 @@ class CacheCore(CacheStore):
         nothing.
         """
         deltas: list[Delta] = []
-        refused: list[Refusal] = []
-        news: dict[str, PodRecord] = {}
-        here, ended = self.pods.here, self.pods.ended
+        refused: list[RefusedItem] = []
+        news: dict[str, CacheRecord] = {}
+        here, ended = self.pods.present, self.pods.ended
         for item in batch:
             uid = item.uid
             if uid in news:
@@ -55,13 +55,13 @@ class CacheCore(CacheStore):
             record = here.get(uid) or ended.get(uid)
             if record is not None and self._is_same(record, item):
                 continue
-            if record is not None and not TABLE.allows(record.state, PodEvent.ASSUME):
-                refused.append(self._refuse(record, PodEvent.ASSUME))
+            if record is not None and not TABLE.allows(record.state, CacheEvent.ASSUME):
+                refused.append(self._refuse(record, CacheEvent.ASSUME))
                 continue
             if self._forgotten and (uid, item.token) in self._forgotten:
-                refused.append(Refusal(uid, _OVER))
+                refused.append(RefusedItem(uid, _OVER))
                 continue
-            news[uid] = PodRecord(*item)
+            news[uid] = CacheRecord(*item)
         deltas += self._count(news.values(), now_s)
         return CacheAnswer(tuple(deltas), tuple(refused))
 
@@ -72,17 +72,17 @@ class CacheCore(CacheStore):
         another attempt.
         """
         deltas: list[Delta] = []
-        refused: list[Refusal] = []
+        refused: list[RefusedItem] = []
         for uid, token in batch:
-            self._over(uid, token)
-            record = self.pods.here.get(uid)
+            self._remember_ended(uid, token)
+            record = self.pods.present.get(uid)
             if record is None:
                 continue
             if record.state in UNCONFIRMED and record.token == token:
-                self._go(record, PodEvent.FORGET)
-                deltas += self.placements.lift(uid)
+                self._apply(record, CacheEvent.FORGET)
+                deltas += self.placements.remove_pod(uid)
             else:
-                refused.append(self._refuse(record, PodEvent.FORGET))
+                refused.append(self._refuse(record, CacheEvent.FORGET))
         return CacheAnswer(tuple(deltas), tuple(refused))
 
     def finish_binding(self, batch: Sequence[tuple[str, str]], now_s: float) -> CacheAnswer:
@@ -90,20 +90,22 @@ class CacheCore(CacheStore):
 
         Pods that are confirmed or not counted are ignored; pods of another attempt are refused.
         """
-        refused: list[Refusal] = []
-        finished: dict[str, PodRecord] = {}
+        refused: list[RefusedItem] = []
+        finished: dict[str, CacheRecord] = {}
         for uid, token in batch:
-            record = self.pods.here.get(uid)
-            if record is None or record.state is PodState.ADDED:
+            record = self.pods.present.get(uid)
+            if record is None or record.state is CacheState.ADDED:
                 continue
             if record.token == token:
                 finished[uid] = record
             else:
-                refused.append(self._refuse(record, PodEvent.FINISH_BINDING))
-        self._go_all(list(finished.values()), PodEvent.FINISH_BINDING, now_s + self.settings.bind_s)
+                refused.append(self._refuse(record, CacheEvent.FINISH_BINDING))
+        self._apply_all(
+            list(finished.values()), CacheEvent.FINISH_BINDING, now_s + self.settings.bind_s
+        )
         return CacheAnswer(refused=tuple(refused))
 
-    def confirm(self, batch: Sequence[Placement]) -> list[Delta]:
+    def confirm(self, batch: Sequence[PodOnNode]) -> list[Delta]:
         """Add pods that the cluster shows on nodes, wherever they were assumed.
 
         An equal placement changes nothing; different facts on the same node are an update.
@@ -114,17 +116,19 @@ class CacheCore(CacheStore):
         for item in batch:
             record = self.pods.find(item.uid)
             if record is None:
-                record = PodRecord(item.uid, item.key, item.facts, item.node_name)
-            if record.state is not PodState.ADDED:
-                deltas += self._added(record, PodEvent.ADD, item.node_name, item.facts)
+                record = CacheRecord(item.uid, item.key, item.facts, item.node_name)
+            if record.state is not CacheState.ADDED:
+                deltas += self._added(record, CacheEvent.ADD, item.node_name, item.facts)
             elif record.facts != item.facts:
-                deltas += self._added(record, PodEvent.UPDATE, item.node_name, item.facts)
+                deltas += self._added(record, CacheEvent.UPDATE, item.node_name, item.facts)
         return deltas
 
     def confirm_assumed(self, uids: Iterable[str]) -> None:
         """Add assumed pods on the nodes where they are counted; ignore other pods."""
-        records = (self.pods.here.get(uid) for uid in dict.fromkeys(uids))
-        self._go_all([r for r in records if r is not None and r.state in UNCONFIRMED], PodEvent.ADD)
+        records = (self.pods.present.get(uid) for uid in dict.fromkeys(uids))
+        self._apply_all(
+            [r for r in records if r is not None and r.state in UNCONFIRMED], CacheEvent.ADD
+        )
 
     def update_pod(self, uid: str, facts: PodFacts, node_name: str) -> list[Delta]:
         """Change a pod on a node; an assumed or expired pod is confirmed by that.
@@ -132,9 +136,9 @@ class CacheCore(CacheStore):
         Raises IllegalTransitionError, with nothing changed, for an unknown or deleted pod, and for
         an added pod on another node.
         """
-        record = self.pods.known(uid, PodEvent.UPDATE)
-        self._check_no_move([Placement(uid, record.key, facts, node_name)])
-        return self._added(record, PodEvent.UPDATE, node_name, facts)
+        record = self.pods.known(uid, CacheEvent.UPDATE)
+        self._check_no_move([PodOnNode(uid, record.key, facts, node_name)])
+        return self._added(record, CacheEvent.UPDATE, node_name, facts)
 
     def remove_pods(self, uids: Sequence[str]) -> list[Delta]:
         """Remove pods that were deleted, also assumed ones; removed pods stay removed.
@@ -142,14 +146,14 @@ class CacheCore(CacheStore):
         Raises IllegalTransitionError, with nothing changed, for an unknown pod.
         """
         # Look all pods up first: every known pod may be removed, so nothing raises after a change.
-        records = [self.pods.known(uid, PodEvent.REMOVE) for uid in dict.fromkeys(uids)]
+        records = [self.pods.known(uid, CacheEvent.REMOVE) for uid in dict.fromkeys(uids)]
         deltas: list[Delta] = []
         for record in records:
             was_counted = record.state in COUNTED
             if record.token:
-                self._over(record.uid, record.token)
-            self._go(record, PodEvent.REMOVE)
-            deltas += self.placements.lift(record.uid) if was_counted else []
+                self._remember_ended(record.uid, record.token)
+            self._apply(record, CacheEvent.REMOVE)
+            deltas += self.placements.remove_pod(record.uid) if was_counted else []
         return deltas
 
     def nominate(
@@ -174,7 +178,7 @@ class CacheCore(CacheStore):
         """Return commands to ask the binder about assumptions past their deadline (I6)."""
         asks: list[AskBinder] = []
         while (record := self._deadlines.first()) is not None and record.deadline_s <= now_s:
-            self._go(record, PodEvent.ASK, now_s + self.settings.ask_again_s)
+            self._apply(record, CacheEvent.ASK, now_s + self.settings.ask_again_s)
             asks.append(AskBinder(record.uid, record.key, record.token, record.node_name))
         return asks
 
@@ -184,17 +188,21 @@ class CacheCore(CacheStore):
         Refused, with nothing changed: an answer on a pod or an attempt that is no longer ASKED.
         """
         deltas: list[Delta] = []
-        refused: list[Refusal] = []
+        refused: list[RefusedItem] = []
         for answer in answers:
-            record = self.pods.here.get(answer.uid)
-            if record is None or record.state is not PodState.ASKED or record.token != answer.token:
+            record = self.pods.present.get(answer.uid)
+            if (
+                record is None
+                or record.state is not CacheState.ASKED
+                or record.token != answer.token
+            ):
                 status = unresolvable(f"{answer.uid}: the binder was not asked about this attempt")
-                refused.append(Refusal(answer.uid, status))
+                refused.append(RefusedItem(answer.uid, status))
             elif answer.node_name is None:
-                self._go(record, PodEvent.EXPIRE)
-                deltas += self.placements.lift(answer.uid)
+                self._apply(record, CacheEvent.EXPIRE)
+                deltas += self.placements.remove_pod(answer.uid)
             else:
-                deltas += self._added(record, PodEvent.ADD, answer.node_name, record.facts)
+                deltas += self._added(record, CacheEvent.ADD, answer.node_name, record.facts)
         return CacheAnswer(tuple(deltas), tuple(refused))
 
     def add_node(self, facts: NodeFacts) -> list[Delta]:
@@ -202,8 +210,8 @@ class CacheCore(CacheStore):
         return self.placements.add_node(facts)
 
     def add_nodes(self, nodes: NodeList) -> bool:
-        """Add nodes in one step if all are new (`are_strangers`); return whether they were."""
-        if not self.placements.are_strangers(nodes):
+        """Add nodes in one step if all are new (`are_unknown`); return whether they were."""
+        if not self.placements.are_unknown(nodes):
             return False
         self.placements.add_nodes(nodes)
         return True
@@ -226,8 +234,8 @@ class CacheCore(CacheStore):
         fresh = CacheCore(store, self.settings)
         for facts in self.placements.nodes.values():
             fresh.add_node(facts)
-        for record in self.pods.here.values():
-            copy = PodRecord(record.uid, record.key, record.facts, record.node_name, record.token)
+        for record in self.pods.present.values():
+            copy = CacheRecord(record.uid, record.key, record.facts, record.node_name, record.token)
             copy.state, copy.history = record.state, record.history
             fresh.pods.restore([copy])
             fresh.placements.place(copy.uid, copy.node_name, copy.facts)
@@ -242,7 +250,7 @@ class CacheCore(CacheStore):
         differ.
         """
         found = self.placements.compare(other.placements)
-        here, there = self.pods.here, other.pods.here
+        here, there = self.pods.present, other.pods.present
         for uid in sorted(here.keys() & there.keys()):
             ours, theirs = here[uid].state, there[uid].state
             if ours is not theirs:
@@ -253,75 +261,77 @@ class CacheCore(CacheStore):
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
         self.placements.validate()
         self.pods.validate()
-        here = self.pods.here
+        here = self.pods.present
         for uid, record in here.items():
             assert self.placements.node_of(uid) == record.node_name, f"{uid} is elsewhere"
             assert self.placements.facts_of(uid) == record.facts, f"{uid} has other facts"
             unconfirmed = record.state in UNCONFIRMED
             assert (uid in self._deadlines) == unconfirmed, f"{uid}: deadline and state disagree"
         assert len(self.placements) == len(here), "a pod is counted and not known"
-        trials = sum(record.state in UNCONFIRMED for record in here.values())
-        assert len(self._deadlines) == trials, "a deadline is kept for nobody"
+        count = sum(record.state in UNCONFIRMED for record in here.values())
+        assert len(self._deadlines) == count, "a deadline is kept for nobody"
 
-    def _go(self, record: PodRecord, event: PodEvent, deadline_s: float = 0.0) -> None:
-        self._go_all((record,), event, deadline_s)
+    def _apply(self, record: CacheRecord, event: CacheEvent, deadline_s: float = 0.0) -> None:
+        self._apply_all((record,), event, deadline_s)
 
-    def _go_all(
-        self, records: Sequence[PodRecord], event: PodEvent, deadline_s: float = 0.0
+    def _apply_all(
+        self, records: Sequence[CacheRecord], event: CacheEvent, deadline_s: float = 0.0
     ) -> None:
         """Apply an event to records, and update deadlines, but not placements."""
-        begun: list[PodRecord] = []
-        for moved in self.pods.go_all(records, event):
+        begun: list[CacheRecord] = []
+        for moved in self.pods.apply_all(records, event):
             if moved.was in UNCONFIRMED:
-                self._deadlines.take(moved.among(records))
+                self._deadlines.remove(moved.select(records))
             if moved.to in UNCONFIRMED:
-                begun += moved.among(records)
+                begun += moved.select(records)
         self._deadlines.put(begun, deadline_s)
 
-    def _over(self, uid: str, token: str) -> None:
+    def _remember_ended(self, uid: str, token: str) -> None:
         """Remember an ended attempt: a late copy of its assumption may still be received."""
         self._forgotten[uid, token] = None
         if len(self._forgotten) > self.settings.max_gone_remembered:
             self._forgotten.popitem(last=False)
 
-    def _count(self, pods: Iterable[PodRecord], now_s: float) -> list[Delta]:
+    def _count(self, pods: Iterable[CacheRecord], now_s: float) -> list[Delta]:
         """Assume pods that were checked by `assume`."""
         records = list(pods)
-        self.pods.continue_stories(records)
-        self._go_all(records, PodEvent.ASSUME, now_s + self.settings.assume_s)
+        self.pods.inherit_histories(records)
+        self._apply_all(records, CacheEvent.ASSUME, now_s + self.settings.assume_s)
         uids, nodes = [each.uid for each in records], [each.node_name for each in records]
         return self.placements.place_all(uids, nodes, [each.facts for each in records])
 
     def _added(
-        self, record: PodRecord, event: PodEvent, node_name: str, facts: PodFacts
+        self, record: CacheRecord, event: CacheEvent, node_name: str, facts: PodFacts
     ) -> list[Delta]:
         was_counted = record.state in COUNTED
-        self._go(record, event)
+        self._apply(record, event)
         record.node_name, record.facts = node_name, facts
         place = self.placements.replace if was_counted else self.placements.place
         return place(record.uid, node_name, facts)
 
-    def _check_no_move(self, batch: Sequence[Placement]) -> None:
+    def _check_no_move(self, batch: Sequence[PodOnNode]) -> None:
         """Raise if an added pod would move to another node (I3), also within one batch."""
         nodes: dict[str, str] = {}
         for item in batch:
-            record = self.pods.here.get(item.uid)
-            added = record is not None and record.state is PodState.ADDED
+            record = self.pods.present.get(item.uid)
+            added = record is not None and record.state is CacheState.ADDED
             node_name = record.node_name if record is not None and added else item.node_name
             node_name = nodes.setdefault(item.uid, node_name)
             if node_name != item.node_name:
-                state, history = (record.state, record.history) if record else (PodState.ADDED, ())
+                state, history = (
+                    (record.state, record.history) if record else (CacheState.ADDED, ())
+                )
                 why = f"it is on {node_name}, not on {item.node_name}"
-                raise TABLE.illegal(item.uid, state, PodEvent.ADD, history, why)
+                raise TABLE.illegal(item.uid, state, CacheEvent.ADD, history, why)
 
     @staticmethod
-    def _is_same(record: PodRecord, item: Assumption) -> bool:
+    def _is_same(record: CacheRecord, item: Assumption) -> bool:
         return (
             record.state in UNCONFIRMED
             and (record.token, record.node_name) == (item.token, item.node_name)
             and record.facts == item.facts
         )
 
-    def _refuse(self, record: PodRecord, event: PodEvent) -> Refusal:
+    def _refuse(self, record: CacheRecord, event: CacheEvent) -> RefusedItem:
         why = f"it is on {record.node_name} by {record.token or 'the cluster'}"
-        return Refusal(record.uid, unresolvable(str(self.pods.illegal(record.uid, event, why))))
+        return RefusedItem(record.uid, unresolvable(str(self.pods.illegal(record.uid, event, why))))

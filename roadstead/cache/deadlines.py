@@ -1,7 +1,7 @@
 """Deadlines of assumptions: a heap of groups of records with lazy deletion.
 
     put(records, deadline) ──► first() ──► the record whose deadline is first
-          take(records): deletes their tickets; records are dropped when their group is the first
+          remove(records): deletes their tickets; records are dropped when their group is the first
 
 The records of one `put` are one group. Most assumptions end long before their deadline, so adding
 and removing a record only writes and deletes its ticket.
@@ -13,12 +13,12 @@ import heapq
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from roadstead.cache.pods import PodRecord
+from roadstead.cache.pods import CacheRecord
 
-_Group = tuple[float, int, deque[PodRecord]]
+_Group = tuple[float, int, deque[CacheRecord]]
 
 
-class Deadlines:
+class AssumeDeadlines:
     """Records by deadline; those of one deadline in the order in which they were put."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Deadlines:
     def __iter__(self) -> Iterator[str]:
         return iter(self._ticket_of)
 
-    def put(self, records: Sequence[PodRecord], deadline_s: float) -> None:
+    def put(self, records: Sequence[CacheRecord], deadline_s: float) -> None:
         """Set the deadline of distinct records that have none."""
         if not records:
             return
@@ -45,13 +45,13 @@ class Deadlines:
         self._ticket_of.update(dict.fromkeys([each.uid for each in records], self._tickets))
         heapq.heappush(self._groups, (deadline_s, self._tickets, deque(records)))
 
-    def take(self, records: Sequence[PodRecord]) -> None:
+    def remove(self, records: Sequence[CacheRecord]) -> None:
         """Remove the deadlines of records. KeyError if one has none."""
         for record in records:
             del self._ticket_of[record.uid]
         self._drop_dead()
 
-    def first(self) -> PodRecord | None:
+    def first(self) -> CacheRecord | None:
         """Return the record with the first deadline without removing it; None if there is none."""
         return self._groups[0][2][0] if self._groups else None
 

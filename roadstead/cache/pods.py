@@ -12,7 +12,7 @@ from roadstead.protocol.status import Status
 from roadstead.transitions import History, TransitionTable
 
 
-class PodState(StrEnum):
+class CacheState(StrEnum):
     """State of a pod. ASSUMED, ASKED and ADDED pods are counted on their node; others are not."""
 
     INITIAL = "initial"
@@ -23,7 +23,7 @@ class PodState(StrEnum):
     DELETED = "deleted"
 
 
-class PodEvent(StrEnum):
+class CacheEvent(StrEnum):
     ASSUME = "assume"
     FORGET = "forget"
     FINISH_BINDING = "finish_binding"
@@ -34,9 +34,9 @@ class PodEvent(StrEnum):
     REMOVE = "remove"
 
 
-_S, _E = PodState, PodEvent
+_S, _E = CacheState, CacheEvent
 
-TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
+TABLE: TransitionTable[CacheState, CacheEvent] = TransitionTable(
     "cache",
     {
         (_S.INITIAL, _E.ASSUME): _S.ASSUMED,
@@ -95,7 +95,7 @@ class Assumption(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class PodOnNode:
     """A pod that the cluster shows on a node."""
 
     uid: str
@@ -124,7 +124,7 @@ class BinderAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedItem:
     """One item of a batch that was refused; nothing was changed for it."""
 
     uid: str
@@ -136,7 +136,7 @@ class CacheAnswer:
     """The deltas of the applied items, and the refused items."""
 
     deltas: tuple[Delta, ...] = ()
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[RefusedItem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class CacheCounts:
 
 
 @dataclass(slots=True, eq=False)
-class PodRecord:
+class CacheRecord:
     """The cache's record of a pod; while it is counted, facts and node are of its placement."""
 
     uid: str
@@ -157,6 +157,6 @@ class PodRecord:
     facts: PodFacts
     node_name: str
     token: str = ""
-    state: PodState = PodState.INITIAL
+    state: CacheState = CacheState.INITIAL
     deadline_s: float = 0.0
     history: History = ()

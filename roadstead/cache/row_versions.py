@@ -22,15 +22,15 @@ class KnownVersions:
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
 
-    def take(self, told: Iterable[RowVersion]) -> list[RowVersion]:
+    def record(self, versions: Iterable[RowVersion]) -> list[RowVersion]:
         """Record versions; return those that are newer than the known ones."""
         news = {}
-        for node_name, version in told:
+        for node_name, version in versions:
             if version > self._known.get(node_name, 0):
                 self._known[node_name] = news[node_name] = version
         return list(news.items())
 
-    def among(self, node_names: Iterable[str]) -> list[RowVersion]:
+    def of(self, node_names: Iterable[str]) -> list[RowVersion]:
         """Return the known versions of some nodes."""
         known = self._known
         return [(name, known[name]) for name in node_names if name in known]

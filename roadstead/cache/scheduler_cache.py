@@ -1,7 +1,7 @@
 """SchedulerCache: the cluster as schedulers see it: nodes, bound and assumed pods, claims.
 
     add, change, remove nodes, pods ──┐
-    assume ──► nominate ──► settle ───┼──► ClusterState ──► Changes: deltas, nodes, claims, versions
+    assume ──► nominate ──► finish ───┼──► ClusterState ──► Changes: deltas, nodes, claims, versions
     expire ──► (ask the binder) ──► resolve      └──► returned: pods whose resources are free again
 
 Pods that left their nodes without an action of their scheduler are returned; the caller reports
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from roadstead.cache.attempt_ends import AttemptEnds
 from roadstead.cache.changes import Changes
-from roadstead.cache.pods import AskBinder, Assumption, BinderAnswer, Placement, PodState
+from roadstead.cache.pods import AskBinder, Assumption, BinderAnswer, CacheState, PodOnNode
 from roadstead.cache.row_versions import RowVersion
 from roadstead.cache.state import ClusterState
 from roadstead.facts.node import NodeFacts
@@ -83,7 +83,7 @@ class SchedulerCache:
     def remove_nodes(self, names: Sequence[str], revision: int = 0) -> list[Pod]:
         """Remove nodes; their pods are kept aside and returned: they no longer block other pods."""
         state, core = self.state, self._core
-        news = [name for name in names if state.nodes_known.goes(name, revision)]
+        news = [name for name in names if state.nodes_known.apply_removal(name, revision)]
         here = [name for name in news if name in core.placements.nodes]
         deltas = [delta for name in here for delta in core.remove_node(name)]
         for name in here:
@@ -105,9 +105,9 @@ class SchedulerCache:
     ) -> None:
         """Count pods that run on nodes. started_s: start times by UID (seconds since 1970)."""
         placements = [
-            Placement(identity.uid, identity.key, unnominated(facts), node)
+            PodOnNode(identity.uid, identity.key, unnominated(facts), node)
             for (identity, facts), node in zip(pods, nodes, strict=True)
-            if self.state.pods_known.comes(identity.uid, revision)
+            if self.state.pods_known.apply_addition(identity.uid, revision)
         ]
         self.state.started_s.update(started_s or {})
         self._changes.send(self._core.confirm(placements))
@@ -117,13 +117,13 @@ class SchedulerCache:
         deltas: list[Delta] = []
         for (identity, facts), node_name in zip(pods, nodes, strict=True):
             is_there = self._core.node_of(identity.uid) == node_name
-            if is_there and self.state.pods_known.comes(identity.uid, revision):
+            if is_there and self.state.pods_known.apply_addition(identity.uid, revision):
                 deltas += self._core.update_pod(identity.uid, unnominated(facts), node_name)
         self._changes.send(deltas)
 
     def remove_pods(self, uids: Iterable[str], revision: int = 0) -> None:
         """Remove pods from the counts and the nominations."""
-        uids = self.state.pods_known.leaves(uids, revision)
+        uids = self.state.pods_known.apply_removals(uids, revision)
         here = [uid for uid in uids if self._core.node_of(uid) is not None]
         self._changes.send([*self._core.remove_pods(here), *self._core.withdraw(uids)])
 
@@ -135,7 +135,7 @@ class SchedulerCache:
         """Count pods on nodes ahead of their commits, and bind their claims.
 
         bind_next: the scheduler sends the assumed pods to the binder at once, so `finish` of
-        `settle` applies to them.
+        `finish_attempts` applies to them.
         """
         answer = self._core.assume(assumptions, now_s)
         self._changes.send(answer.deltas)
@@ -174,7 +174,7 @@ class SchedulerCache:
         self._changes.send_storage(self._volumes.log[known:])
         return bound, without
 
-    def settle(
+    def finish_attempts(
         self,
         forget: Sequence[tuple[str, str]],
         finish: Sequence[tuple[str, str]],
@@ -193,10 +193,10 @@ class SchedulerCache:
         # A pod that was evicted before its confirmation is not counted again.
         self._core.confirm_assumed(confirm)
         for uid in confirm:
-            self._volumes.ledger.confirm(uid)
+            self._volumes.assumed_claims.confirm(uid)
         # Skip versions of removed nodes: they must be sent if the node is added again.
         here = (each for each in rows if each[0] in self._core.placements.nodes)
-        self._changes.send_versions(self.state.versions.take(here))
+        self._changes.send_versions(self.state.versions.record(here))
         return freed
 
     def nominate(
@@ -210,7 +210,7 @@ class SchedulerCache:
 
         preempts: for each pod, whether there are victims. gone: UIDs of the evicted victims.
         """
-        here = [uid for uid in gone if self._core.state_of(uid) is not PodState.INITIAL]
+        here = [uid for uid in gone if self._core.state_of(uid) is not CacheState.INITIAL]
         deltas = self._core.remove_pods(here)
         for (identity, facts), node, makes_room in zip(pods, nodes, preempts, strict=True):
             if self.state.pods_known.is_gone(identity.uid):
@@ -264,15 +264,15 @@ class SchedulerCache:
     def load_storage(self, changes: Sequence[StorageChange]) -> None:
         """Apply changes of claims by commits from before this cache was created."""
         if not self._volumes.log:
-            self._volumes.take(changes)
+            self._volumes.apply(changes)
             self._changes.send_storage(changes)
 
     def learn_revisions(
         self, nodes: Iterable[tuple[str, int]], pods: Iterable[tuple[str, int]]
     ) -> None:
         """Merge revisions of nodes and pods, so that messages of lower revisions are ignored."""
-        self.state.nodes_known.learn(nodes)
-        self.state.pods_known.learn(pods)
+        self.state.nodes_known.merge(nodes)
+        self.state.pods_known.merge(pods)
 
     def differences(self) -> list[str]:
         """Return the differences from a cache rebuilt from this one's state, one line each."""

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.storage import StorageFacts
-from roadstead.storage import Binding, StorageChange, StorageState, VolumeLedger
+from roadstead.storage import AssumedClaims, Binding, StorageChange, StorageState
 from roadstead.storage.news import StorageNews
 
 
@@ -26,7 +26,7 @@ class CacheVolumes:
 
     def __init__(self, facts: StorageFacts, binding: Collection[str]) -> None:
         self.log: list[StorageChange] = []
-        self.ledger = VolumeLedger(StorageState(facts))
+        self.assumed_claims = AssumedClaims(StorageState(facts))
         self._binding = binding
 
     def assume(self, uid: str, pod: PodFacts, node: NodeFacts | None) -> tuple[Binding, ...] | None:
@@ -36,7 +36,7 @@ class CacheVolumes:
         """
         if not pod.volumes or pod.scheduler_name not in self._binding or node is None:
             return ()
-        reserved = self.ledger.assume(uid, pod, node)
+        reserved = self.assumed_claims.assume(uid, pod, node)
         if reserved is None:
             return None
         self.log += reserved.changes
@@ -45,13 +45,13 @@ class CacheVolumes:
     def forget(self, uids: Sequence[str]) -> None:
         """Undo the bindings of pods whose assumptions ended."""
         for uid in uids:
-            self.log += self.ledger.forget(uid)
+            self.log += self.assumed_claims.forget(uid)
 
-    def take(self, changes: Sequence[StorageChange]) -> None:
+    def apply(self, changes: Sequence[StorageChange]) -> None:
         """Apply changes by commits from before this cache was created."""
         self.log += changes
         for change in changes:
-            self.ledger.storage.apply(change)
+            self.assumed_claims.storage.apply(change)
 
     def news(self, known: int) -> StorageNews:
         """Return the changes after the first `known` ones."""

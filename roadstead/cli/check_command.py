@@ -96,9 +96,9 @@ def _checked(journal: Path, output: Path | None) -> _Found:
     reader, checker, bound = Reader(RealDisk(journal), stops_at_damage=True), Checker(), BoundPods()
     try:
         for group in reader.groups():
-            bound.take(group)
+            bound.apply(group)
             for record in group:
-                checker.take(record)
+                checker.apply(record)
     except JournalError as unreadable:
         raise InputError(str(unreadable)) from unreadable
     result = checker.finish()

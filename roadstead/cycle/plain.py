@@ -23,7 +23,7 @@ from roadstead.framework.victims import Tried
 from roadstead.nodes.snapshots import take_snapshot
 from roadstead.nodes.table import NodeTable
 from roadstead.preemption.dry_run import dry_run
-from roadstead.storage import VolumeLedger
+from roadstead.storage import AssumedClaims
 
 
 class PlainCycle:
@@ -47,7 +47,7 @@ class PlainCycle:
         self._node_search = node_search
         self._ordered_nodes = OrderedNodesOf()
         self._runs: dict[Hashable, ClassRun] = {}
-        self._volumes = VolumeLedger(next(iter(profiles.values())).storage)
+        self._volumes = AssumedClaims(next(iter(profiles.values())).storage)
 
     def decide(self, pod: PodInCycle) -> Decision:
         """Decide one pod, and place it on the table if a node is feasible.

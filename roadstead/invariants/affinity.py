@@ -9,7 +9,7 @@ from roadstead.facts.pod import PodAffinityTerm, PodFacts
 from roadstead.invariants.world import World, selects, value
 
 
-def lonely(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+def unmet_affinity(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     """I2: each required affinity term matches a pod in the node's domain.
 
     As upstream, a pod that matches its own terms needs no other while no pod matches them.
@@ -24,7 +24,7 @@ def lonely(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     friends = [
         (there, other)
         for there, other in world.running()
-        if all(_means(world, term, other) for term in terms)
+        if all(_selects_other(world, term, other) for term in terms)
     ]
     for term in terms:
         place = value(node, term.topology_key)
@@ -32,21 +32,21 @@ def lonely(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
             continue
         keys = [each.topology_key for each in terms]
         counted = [k for k in keys for there, _ in friends if value(there, k) is not None]
-        if counted or not all(_means(world, each, pod) for each in terms):
+        if counted or not all(_selects_other(world, each, pod) for each in terms):
             yield f"affinity over {term.topology_key}: no such pod is near"
             return
 
 
-def crowded(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+def violated_anti_affinity(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     """I2: no required anti-affinity between the pod and one in the node's domain, either way."""
     for there, other in world.running() if pod.pod_anti_affinity else ():
         for term in pod.pod_anti_affinity:
-            if _same_place(there, node, term) and _means(world, term, other):
+            if _same_place(there, node, term) and _selects_other(world, term, other):
                 yield f"anti-affinity over {term.topology_key}: such a pod is near"
                 return
     for there, other in world.running_that_exclude():
         for term in other.pod_anti_affinity:
-            if _same_place(there, node, term) and _meant(world, term, pod):
+            if _same_place(there, node, term) and _selects(world, term, pod):
                 yield f"a pod near excludes it over {term.topology_key}"
                 return
 
@@ -56,7 +56,7 @@ def _same_place(one: NodeFacts, other: NodeFacts, term: PodAffinityTerm) -> bool
     return place is not None and place == value(other, term.topology_key)
 
 
-def _means(world: World, term: PodAffinityTerm, other: PodFacts) -> bool:
+def _selects_other(world: World, term: PodAffinityTerm, other: PodFacts) -> bool:
     """Whether a term of the pod to be bound selects another pod.
 
     Upstream resolves the namespace selector of such a term to names, and then matches it against
@@ -64,10 +64,10 @@ def _means(world: World, term: PodAffinityTerm, other: PodFacts) -> bool:
     """
     if selects(term.namespace_selector, {}):
         return selects(term.selector, dict(other.labels))
-    return _meant(world, term, other)
+    return _selects(world, term, other)
 
 
-def _meant(world: World, term: PodAffinityTerm, pod: PodFacts) -> bool:
+def _selects(world: World, term: PodAffinityTerm, pod: PodFacts) -> bool:
     in_namespace = pod.namespace in term.namespaces or selects(
         term.namespace_selector, world.namespace_labels(pod.namespace)
     )

@@ -20,8 +20,8 @@ from roadstead.facts.rules import Rules
 from roadstead.invariants import affinity, node_rules, spread
 from roadstead.invariants.claim_binding import ClaimBinding
 from roadstead.invariants.evictions import Evictions
-from roadstead.invariants.lives import Attempts, Lives
-from roadstead.invariants.order import Order
+from roadstead.invariants.history import PodHistory, TokenHistory
+from roadstead.invariants.order import PendingOrder
 from roadstead.invariants.world import World
 from roadstead.journal.records import JournalRecord, RecordKind
 
@@ -29,16 +29,16 @@ Rule = Callable[[World, PodFacts, NodeFacts], Iterator[str]]
 
 RULES: tuple[tuple[str, str, Rule], ...] = (
     ("I1", "NodeResourcesFit", node_rules.overfull),
-    ("I1", "NodePorts", node_rules.port_taken),
-    ("I2", "NodeName", node_rules.another_name),
+    ("I1", "NodePorts", node_rules.port_in_use),
+    ("I2", "NodeName", node_rules.other_node_name),
     ("I2", "NodeUnschedulable", node_rules.unschedulable),
     ("I2", "TaintToleration", node_rules.tainted),
-    ("I2", "NodeAffinity", node_rules.unwanted),
+    ("I2", "NodeAffinity", node_rules.unmatched_node_affinity),
     ("I2", "VolumeRestrictions", node_rules.claim_shared),
     ("I2", "VolumeRestrictions", node_rules.disk_shared),
-    ("I2", "PodTopologySpread", spread.uneven),
-    ("I2", "InterPodAffinity", affinity.lonely),
-    ("I2", "InterPodAffinity", affinity.crowded),
+    ("I2", "PodTopologySpread", spread.exceeded_skew),
+    ("I2", "InterPodAffinity", affinity.unmet_affinity),
+    ("I2", "InterPodAffinity", affinity.violated_anti_affinity),
 )
 """(invariant, the filter plugin that enforces the rule, the rule)."""
 
@@ -75,23 +75,23 @@ class Checker:
         self.world = World()
         self.result = Checked()
         self._filters: dict[str, tuple[str, ...]] = {}
-        self._lives, self._attempts, self._order = Lives(), Attempts(), Order()
+        self._pods, self._tokens, self._order = PodHistory(), TokenHistory(), PendingOrder()
         self._claims, self._evictions = ClaimBinding(), Evictions()
         self._bound_in_group: Counter[GroupKey] = Counter()
         self._least: dict[GroupKey, int] = {}
-        self._kept_groups: set[GroupKey] = set()
+        self._snapshot_groups: set[GroupKey] = set()
         self._gone_before = 0
         self._last_lsn = 0
 
-    def take(self, record: JournalRecord) -> None:
+    def apply(self, record: JournalRecord) -> None:
         """Apply and check one record."""
         self.result.records[record.kind.value] += 1
         if record.kind not in (RecordKind.BIND, RecordKind.STORAGE):
             self._note_all(self._claims.flush())
-        _TAKE[record.kind](self, record)
+        _HANDLERS[record.kind](self, record)
         # Records of a snapshot have the lsn of their commit, or 0 if there was none.
         if 0 < record.lsn <= self._last_lsn and record.kind is not RecordKind.LOAD:
-            self._broken(record, "I7", f"record {record.lsn} comes after {self._last_lsn}")
+            self._report(record, "I7", f"record {record.lsn} comes after {self._last_lsn}")
         self._last_lsn = max(self._last_lsn, record.lsn)
 
     def finish(self) -> Checked:
@@ -100,27 +100,27 @@ class Checker:
         for key, bound in sorted(self._bound_in_group.items()):
             least = self._least.get(key, bound)
             # The groups of pods that were removed before a snapshot are unknown.
-            missing = least - bound - (self._gone_before if key in self._kept_groups else 0)
+            missing = least - bound - (self._gone_before if key in self._snapshot_groups else 0)
             if missing > 0:
                 name = "/".join(key)
                 text = f"{bound} of at least {least} pods of group {name} were bound"
                 self.result.violations.append(Violation(0, "I10", name, "", text))
-        self._evictions.finish(self._lives.waiting())
+        self._evictions.finish(self._pods.waiting())
         counts = {"overtaken": self._order.overtaken, "claims_bound": self._claims.bound}
         self.result.counts = +Counter(counts) + self._evictions.counts
         return self.result
 
-    def _broken(self, record: JournalRecord, invariant: str, text: str) -> None:
+    def _report(self, record: JournalRecord, invariant: str, text: str) -> None:
         found = Violation(record.lsn, invariant, record.key, record.node_name, text)
         self.result.violations.append(found)
 
     def _note(self, record: JournalRecord, found: Iterable[tuple[str, str]]) -> None:
         for invariant, text in found:
-            self._broken(record, invariant, text)
+            self._report(record, invariant, text)
 
     def _note_all(self, found: Iterable[tuple[JournalRecord, str, str]]) -> None:
         for record, invariant, text in found:
-            self._broken(record, invariant, text)
+            self._report(record, invariant, text)
 
     def _cluster(self, record: JournalRecord) -> None:
         if isinstance(record.subject, Rules):
@@ -142,49 +142,49 @@ class Checker:
         self.world.nodes.pop(record.node_name, None)
 
     def _add(self, record: JournalRecord) -> None:
-        found = list(self._lives.add(record))
+        found = list(self._pods.add(record))
         self._note(record, found)
         if record.facts is None:
             return
-        self._evictions.know(record.uid, record.key, record.facts)
+        self._evictions.record_pod(record.uid, record.key, record.facts)
         if not record.node_name:
             self._order.wait(record.uid, record.facts)
         elif not found:
             # It runs, so its new facts are counted without a check.
-            self._take_off(record.uid, record.node_name)
+            self._remove_pod(record.uid, record.node_name)
             self.world.put(record.uid, record.node_name, record.facts)
             self._claims.storage.put(record.uid, record.node_name, record.facts)
 
     def _load(self, record: JournalRecord) -> None:
-        is_first = not self._lives.was_bound(record.uid)
-        self._note(record, self._attempts.commit(record))
-        found = list(self._lives.load(record))
+        is_first = not self._pods.was_bound(record.uid)
+        self._note(record, self._tokens.commit(record))
+        found = list(self._pods.load(record))
         self._note(record, found)
         if not found:
             self._put(record, is_first=is_first)
 
     def _bind(self, record: JournalRecord) -> None:
-        is_first, before = not self._lives.was_bound(record.uid), self._lives.places.get(record.uid)
-        self._note(record, self._lives.bind(record))
-        self._note(record, self._attempts.commit(record))
+        is_first, before = not self._pods.was_bound(record.uid), self._pods.node_of.get(record.uid)
+        self._note(record, self._pods.bind(record))
+        self._note(record, self._tokens.commit(record))
         self._order.bind(record.uid)
-        self._hold_to_the_rules(record)
+        self._check_rules(record)
         if before:
-            self._take_off(record.uid, before)
+            self._remove_pod(record.uid, before)
         self._put(record, is_first=is_first)
 
-    def _hold_to_the_rules(self, record: JournalRecord) -> None:
+    def _check_rules(self, record: JournalRecord) -> None:
         facts, node = record.facts, self.world.nodes.get(record.node_name)
         assert facts is not None, f"record {record.lsn} has no facts"
         self.result.binds_checked += 1
         if node is None:
-            self._broken(record, "I2", "the node is not there")
+            self._report(record, "I2", "the node is not there")
             return
         filters = self._filters.get(facts.scheduler_name)
         for invariant, plugin, rule in RULES:
             if filters is None or plugin in filters:
                 for text in rule(self.world, facts, node):
-                    self._broken(record, invariant, text)
+                    self._report(record, invariant, text)
         self._note_all(self._claims.bind(record, node, filters))
 
     def _put(self, record: JournalRecord, *, is_first: bool) -> None:
@@ -193,11 +193,11 @@ class Checker:
         if group is not None and is_first:
             self._bound_in_group[group] += 1
             if record.kind is RecordKind.LOAD and record.token:
-                self._kept_groups.add(group)
+                self._snapshot_groups.add(group)
             membership = record.facts.pod_group
             if membership is not None and membership.min_member is not None:
                 self._least.setdefault(group, membership.min_member)
-        self._evictions.know(record.uid, record.key, record.facts)
+        self._evictions.record_pod(record.uid, record.key, record.facts)
         self.world.put(record.uid, record.node_name, record.facts)
         if record.kind is RecordKind.LOAD:
             self._order.leave(record.uid)
@@ -207,11 +207,11 @@ class Checker:
         self._note_all(self._claims.change(record))
 
     def _mark(self, record: JournalRecord) -> None:
-        self._attempts.mark(record)
+        self._tokens.mark(record)
 
     def _release(self, record: JournalRecord) -> None:
-        place = self._lives.places.get(record.uid)
-        self._note(record, self._lives.release(record))
+        place = self._pods.node_of.get(record.uid)
+        self._note(record, self._pods.release(record))
         self._order.leave(record.uid)
         self._gone_before += not record.lsn
         if not place:
@@ -219,15 +219,15 @@ class Checker:
         victim = self.world.pods[place][record.uid]
         if record.kind is RecordKind.EVICT:
             for text in self._evictions.evict(record.key, victim, record.owner):
-                self._broken(record, "I2", text)
-        self._take_off(record.uid, place)
+                self._report(record, "I2", text)
+        self._remove_pod(record.uid, place)
 
-    def _take_off(self, uid: str, node_name: str) -> None:
-        self.world.take(uid, node_name)
+    def _remove_pod(self, uid: str, node_name: str) -> None:
+        self.world.remove(uid, node_name)
         self._claims.storage.remove(uid, node_name)
 
 
-_TAKE: dict[RecordKind, Callable[[Checker, JournalRecord], None]] = {
+_HANDLERS: dict[RecordKind, Callable[[Checker, JournalRecord], None]] = {
     RecordKind.CLUSTER: Checker._cluster,
     RecordKind.NODE: Checker._node,
     RecordKind.NODE_GONE: Checker._node_gone,
@@ -245,5 +245,5 @@ def check(records: Iterable[JournalRecord]) -> Checked:
     """Return the result for all records of a journal."""
     checker = Checker()
     for record in records:
-        checker.take(record)
+        checker.apply(record)
     return checker.finish()

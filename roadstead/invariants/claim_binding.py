@@ -34,7 +34,7 @@ STORAGE_RULES: tuple[tuple[str, str, StorageRule], ...] = (
 )
 """As `checker.RULES`, on the storage before the pod's own claims were bound."""
 
-Broken = tuple[JournalRecord, str, str]
+RecordViolation = tuple[JournalRecord, str, str]
 """(record, invariant, text)."""
 
 
@@ -51,7 +51,7 @@ class ClaimBinding:
 
     def bind(
         self, record: JournalRecord, node: NodeFacts, filters: tuple[str, ...] | None
-    ) -> Iterator[Broken]:
+    ) -> Iterator[RecordViolation]:
         """Add a bind; if it begins another commit, yield the violations of the one before."""
         if self._changes:
             yield from self.flush()
@@ -59,7 +59,7 @@ class ClaimBinding:
         if facts is not None and facts.volumes:
             self._binds.append((record, node, filters))
 
-    def change(self, record: JournalRecord) -> Iterator[Broken]:
+    def change(self, record: JournalRecord) -> Iterator[RecordViolation]:
         """Add bound claims; those of a snapshot (lsn 0) are applied without a check."""
         if record.lsn:
             self._changes.append(record)
@@ -67,7 +67,7 @@ class ClaimBinding:
             self.storage.change(_of(record))
         yield from ()
 
-    def flush(self) -> Iterator[Broken]:
+    def flush(self) -> Iterator[RecordViolation]:
         """Check the commit, of which no more records follow."""
         binds, changes = self._binds, self._changes
         self._binds, self._changes = [], []
@@ -87,7 +87,7 @@ class ClaimBinding:
 
     def _bind_claims(
         self, record: JournalRecord, node: NodeFacts, changes: list[JournalRecord]
-    ) -> Iterator[Broken]:
+    ) -> Iterator[RecordViolation]:
         """Check the changes of a pod's own claims; move them from the list to the storage."""
         assert record.facts is not None
         waiting = {
@@ -100,7 +100,7 @@ class ClaimBinding:
             if not own:
                 yield record, "I2", f"claim {key} was not bound with the pod"
             for each in own:
-                for text in wrong_with(self.storage, claim, _of(each), node):
+                for text in binding_errors(self.storage, claim, _of(each), node):
                     yield each, "I2", text
                 self.storage.change(_of(each))
                 changes.remove(each)
@@ -112,7 +112,7 @@ def _of(record: JournalRecord) -> BoundClaims:
     return record.subject
 
 
-def wrong_with(
+def binding_errors(
     storage: Storage, claim: ClaimFacts, change: BoundClaims, node: NodeFacts
 ) -> Iterator[str]:
     """Yield why an unbound claim must not be bound to the volume of a change on a node."""
@@ -131,11 +131,11 @@ def wrong_with(
         yield f"claim {claim.key} is to be bound on node {claim.selected_node}"
     if not reaches(volume.node_terms, node):
         yield f"the node does not reach volume {volume.name} of claim {claim.key}"
-    for rule in (_unlike, _taken, _unmakable):
+    for rule in (_mismatches, _unavailable, _not_provisionable):
         yield from rule(storage, claim, volume, node)
 
 
-def _unlike(
+def _mismatches(
     storage: Storage, claim: ClaimFacts, volume: VolumeFacts, node: NodeFacts
 ) -> Iterator[str]:
     """Yield how the volume differs from the claim's request."""
@@ -151,7 +151,7 @@ def _unlike(
         yield f"volume {volume.name} has {volume.capacity_bytes} of {least} bytes"
 
 
-def _taken(
+def _unavailable(
     storage: Storage, claim: ClaimFacts, volume: VolumeFacts, node: NodeFacts
 ) -> Iterator[str]:
     """Yield why an existing volume was not free, unless it was reserved for the claim."""
@@ -178,7 +178,7 @@ def _taken(
         yield f"volume {volume.name} is not one that claim {claim.key} selects"
 
 
-def _unmakable(
+def _not_provisionable(
     storage: Storage, claim: ClaimFacts, volume: VolumeFacts, node: NodeFacts
 ) -> Iterator[str]:
     """Yield why a new volume could not have been made by the provisioner of the claim's class."""
@@ -201,11 +201,11 @@ def _unmakable(
         bool(term) and all(labels.get(key) in values for key, values in term) for term in terms
     ):
         yield f"class {found.name} makes no volumes for the node"
-    if not _has_room(storage, found, claim, labels):
+    if not _has_free_storage(storage, found, claim, labels):
         yield f"no storage of class {found.name} has room for claim {claim.key} near the node"
 
 
-def _has_room(
+def _has_free_storage(
     storage: Storage, found: StorageClassFacts, claim: ClaimFacts, labels: dict[str, str]
 ) -> bool:
     driver = storage.csi_drivers.get(found.provisioner)

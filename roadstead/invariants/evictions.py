@@ -29,7 +29,7 @@ class Evictions:
         """Set the budgets of the cluster."""
         self._budgets = [(each, each.disruptions_allowed) for each in budgets]
 
-    def know(self, uid: str, key: str, facts: PodFacts) -> None:
+    def record_pod(self, uid: str, key: str, facts: PodFacts) -> None:
         """Add or update a pod that may be a preemptor."""
         self._pods.setdefault(key, {})[uid] = facts
 

@@ -30,7 +30,7 @@ def overfull(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
             yield f"{resource}: {used} + {amount} of {offered.get(resource, 0)}"
 
 
-def port_taken(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+def port_in_use(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     """I1: no two pods of a node use the same host port."""
     for other in world.on(node.name):
         for theirs in other.host_ports:
@@ -40,7 +40,7 @@ def port_taken(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
                     yield f"port {mine.protocol} {mine.port} is taken"
 
 
-def another_name(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+def other_node_name(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     if pod.node_name and pod.node_name != node.name:
         yield f"the pod asks for node {pod.node_name}"
 
@@ -67,7 +67,7 @@ def tolerates(pod: PodFacts, taint: Taint) -> bool:
     return False
 
 
-def unwanted(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+def unmatched_node_affinity(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     if not wants(pod, node):
         yield "node selector or required node affinity"
 

@@ -12,7 +12,7 @@ Waiting = dict[int, OrderedDict[str, None]]
 
 
 @dataclass(slots=True)
-class Order:
+class PendingOrder:
     """Pending pods, grouped by facts without the priority.
 
     A pod overtakes an equal one if it is bound while the other waits and has a higher priority, or

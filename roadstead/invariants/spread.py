@@ -10,7 +10,7 @@ from roadstead.invariants.node_rules import tolerates, wants
 from roadstead.invariants.world import World, selects, value
 
 
-def uneven(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
+def exceeded_skew(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     """I2: the domain's count, plus the pod itself, minus the least count, is at most maxSkew."""
     hard = [each for each in pod.spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
     labels = dict(pod.labels)
@@ -41,7 +41,7 @@ def _counts(
             continue
         if constraint.node_affinity_policy == "Honor" and not wants(pod, node):
             continue
-        if constraint.node_taints_policy == "Honor" and not _endures(pod, node):
+        if constraint.node_taints_policy == "Honor" and not _tolerates_all(pod, node):
             continue
         domain = value(node, constraint.topology_key)
         assert domain is not None
@@ -56,7 +56,7 @@ def _counts(
     return counts
 
 
-def _endures(pod: PodFacts, node: NodeFacts) -> bool:
+def _tolerates_all(pod: PodFacts, node: NodeFacts) -> bool:
     return all(
         tolerates(pod, taint)
         for taint in node.taints

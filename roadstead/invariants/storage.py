@@ -25,7 +25,9 @@ from roadstead.invariants.world import meets, value
 CLAIM, EPHEMERAL = "persistentVolumeClaim", "ephemeral"
 _BETA = "failure-domain.beta.kubernetes.io/"
 _STABLE = "topology.kubernetes.io/"
-_PLACES = tuple(start + place for start in (_BETA, _STABLE) for place in ("zone", "region"))
+_TOPOLOGY_LABELS = tuple(
+    start + place for start in (_BETA, _STABLE) for place in ("zone", "region")
+)
 
 
 @dataclass(slots=True)
@@ -134,14 +136,14 @@ def another_zone(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterator[s
             found = storage.volumes.get(claim.volume_name)
             if found is None:
                 yield f"volume {claim.volume_name} of claim {key} is not there"
-            elif any(value(node, place) is not None for place in _PLACES):
+            elif any(value(node, place) is not None for place in _TOPOLOGY_LABELS):
                 yield from _elsewhere(found, node)
 
 
 def _elsewhere(volume: VolumeFacts, node: NodeFacts) -> Iterator[str]:
     for place, values in volume.labels:
         wanted = [each.strip() for each in values.split("__")]
-        if place not in _PLACES or not all(wanted):
+        if place not in _TOPOLOGY_LABELS or not all(wanted):
             continue
         has = value(node, place)
         if has is None and place.startswith(_BETA):

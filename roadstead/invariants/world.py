@@ -44,7 +44,7 @@ class World:
         if facts.pod_anti_affinity:
             self.excluding[uid] = node_name
 
-    def take(self, uid: str, node_name: str) -> None:
+    def remove(self, uid: str, node_name: str) -> None:
         self.pods.get(node_name, {}).pop(uid, None)
         self.excluding.pop(uid, None)
 

@@ -15,7 +15,7 @@ class BoundPods:
     def __init__(self) -> None:
         self.pods: dict[str, tuple[str, str]] = {}
 
-    def take(self, group: Records) -> None:
+    def apply(self, group: Records) -> None:
         """Apply the next records."""
         for kind, run in RecordColumns.of(group).runs():
             if kind in (RecordKind.BIND, RecordKind.LOAD):

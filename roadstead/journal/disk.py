@@ -35,7 +35,7 @@ class Disk(Protocol):
     """A folder of files. Names and contents are durable after `sync_names` and `sync`."""
 
     @property
-    def place(self) -> str:
+    def path(self) -> str:
         """The folder's path, for messages."""
         ...
 
@@ -110,7 +110,7 @@ class RealDisk:
             raise JournalError(f"journal {folder}: cannot be made: {failure.strerror}") from None
 
     @property
-    def place(self) -> str:
+    def path(self) -> str:
         return str(self._folder)
 
     def names(self) -> list[str]:
@@ -164,7 +164,7 @@ class RealDisk:
             holder = os.pread(fd, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(fd)
             raise JournalError(
-                f"journal {self.place}: in use by another process (pid {holder})"
+                f"journal {self.path}: in use by another process (pid {holder})"
             ) from None
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)

@@ -21,7 +21,7 @@ from roadstead.journal.frames import MAX_FRAME_RECORDS, FrameKind
 from roadstead.journal.headers import (
     NEW_SEGMENT,
     NEW_SNAPSHOT,
-    find,
+    find_files,
     segment_name,
     snapshot_name,
 )
@@ -107,11 +107,11 @@ class FileJournal:
 
     def _reopened(self, end: SegmentEnd) -> FrameFile:
         """Open a segment of an earlier process and make the part that was read durable."""
-        if end.rest is not None:
+        if end.unread is not None:
             self._disk.cut(end.name, end.size_bytes)
         # After a failed sync the system may count bytes as written that are not on disk; a later
         # sync does not write them. So bytes that no frame confirms as durable are written again.
-        self._disk.rewrite(end.name, end.vouched_bytes)
+        self._disk.rewrite(end.name, end.confirmed_bytes)
         file = self._disk.extend(end.name)
         reopened = FrameFile(file, end.header.segment, end.digest, end.size_bytes)
         reopened.sync()
@@ -187,21 +187,21 @@ class FileJournal:
         self._file.put(FrameKind.FLUSHED, self.last_lsn + 1)
         self.durable_lsn = self.last_lsn
 
-    def snapshot(self, standing: Iterable[JournalRecord]) -> None:
+    def snapshot(self, records: Iterable[JournalRecord]) -> None:
         """Replace all durable records by those of the current state.
 
         Afterwards older segments and snapshots are removed; a failure before that keeps them.
         """
         self.flush()
         try:
-            self._take_snapshot(standing)
+            self._write_snapshot(records)
             self._begin_segment()
             self._remove_old()
             self.grown_bytes = 0
         except OSError as failure:
             raise self._failed("cannot take a snapshot", failure) from failure
 
-    def _take_snapshot(self, standing: Iterable[JournalRecord]) -> None:
+    def _write_snapshot(self, records: Iterable[JournalRecord]) -> None:
         assert self._file is not None
         self._file.sync()
         file = FrameFile.begun(
@@ -213,7 +213,7 @@ class FileJournal:
             before=self._file.digest,
         )
         try:
-            count, rest = 0, iter(standing)
+            count, rest = 0, iter(records)
             while group := list(islice(rest, SNAPSHOT_FRAME_RECORDS)):
                 file.records(group)
                 count += len(group)
@@ -224,7 +224,7 @@ class FileJournal:
         self._disk.rename(NEW_SNAPSHOT, snapshot_name(self.last_lsn))
 
     def _remove_old(self) -> None:
-        found = find(self._disk)
+        found = find_files(self._disk)
         keep = {found.snapshot, *(name for name, _ in found.segments)}
         for name in self._disk.names():
             if name.endswith((".segment", ".snapshot")) and name not in keep:
@@ -258,9 +258,9 @@ class FileJournal:
         if self._failure:
             raise JournalError(self._failure)
         if not self._is_open:
-            raise JournalError(f"journal {self._disk.place}: is not open for appending")
+            raise JournalError(f"journal {self._disk.path}: is not open for appending")
 
     def _failed(self, what: str, failure: Exception) -> JournalError:
         why = (failure.strerror if isinstance(failure, OSError) else None) or str(failure)
-        self._failure = f"journal {self._disk.place}: {what}: {why}; nothing more is acknowledged"
+        self._failure = f"journal {self._disk.path}: {what}: {why}; nothing more is acknowledged"
         return JournalError(self._failure)

@@ -92,7 +92,7 @@ class FactsTable:
             news.append((FACTS.index(type(facts)), pack(to_wire(facts))))
         return found
 
-    def learn(self, kind: int, data: bytes) -> None:
+    def add(self, kind: int, data: bytes) -> None:
         """Add facts that a frame defines. FrameError, or the codec's error, if they are invalid."""
         if not 0 <= kind < len(self.builder):
             raise FrameError("a frame defines facts of no known kind")
@@ -121,7 +121,7 @@ class _Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FramePosition:
     """A frame's position in a journal. segment: see `Header`. before: the digest up to it.
 
     durable_bytes: how much of the file had been flushed.
@@ -136,7 +136,7 @@ class Place:
 class Frame:
     """A frame as read from a file. end: the offset after it; after: the digest including it.
 
-    place: None in format 1, whose frames have the last durable record in durable_lsn.
+    position: None in format 1, whose frames have the last durable record in durable_lsn.
     """
 
     offset: int
@@ -145,7 +145,7 @@ class Frame:
     first_lsn: int
     count: int
     body: memoryview
-    place: Place | None = None
+    position: FramePosition | None = None
     after: int = 0
     durable_lsn: int = 0
 
@@ -153,21 +153,21 @@ class Frame:
     def last_lsn(self) -> int:
         return self.first_lsn + self.count - 1
 
-    def vouches_for(self, offset: int, lsn: int, segment: int) -> bool:
+    def confirms(self, offset: int, lsn: int, segment: int) -> bool:
         """Whether it confirms that an offset of its file (in format 1: a record) was durable."""
-        if self.place is None:
+        if self.position is None:
             return self.durable_lsn >= lsn
-        return self.place.segment == segment and self.place.durable_bytes > offset
+        return self.position.segment == segment and self.position.durable_bytes > offset
 
 
 def frame(
-    kind: FrameKind, first_lsn: int, count: int, place: Place, body: bytes = b""
+    kind: FrameKind, first_lsn: int, count: int, position: FramePosition, body: bytes = b""
 ) -> tuple[bytes, int]:
     """Return a frame's bytes, and the digest including it."""
-    at = (place.segment, first_lsn, count, place.before, place.durable_bytes)
+    at = (position.segment, first_lsn, count, position.before, position.durable_bytes)
     checked = _CHECKED.pack(kind, *at) + body
     crc = zlib.crc32(checked)
-    return _HEAD.pack(MARK, len(body), crc) + checked, _digest(place.before, crc)
+    return _HEAD.pack(MARK, len(body), crc) + checked, _digest(position.before, crc)
 
 
 def _digest(before: int, crc: int) -> int:
@@ -216,8 +216,8 @@ def frame_at(data: memoryview, offset: int) -> Frame | None:
     segment, first_lsn, count, before, durable_bytes = at
     if kind not in _FRAME_KINDS:
         return None
-    place, after = Place(segment, before, durable_bytes), _digest(before, crc)
-    return Frame(offset, end, FrameKind(kind), first_lsn, count, data[start:end], place, after)
+    position, after = FramePosition(segment, before, durable_bytes), _digest(before, crc)
+    return Frame(offset, end, FrameKind(kind), first_lsn, count, data[start:end], position, after)
 
 
 def next_frame(
@@ -244,7 +244,7 @@ def decode(frame: Frame, table: FactsTable) -> RecordColumns:
     """
     body = from_wire(_Body, unpack(bytes(frame.body), _LIMITS, typed=True))
     for new in body.new_facts:
-        table.learn(*new)
+        table.add(*new)
     lsns = body.lsns or range(frame.first_lsn, frame.first_lsn + frame.count)
     columns = (lsns, body.uids, body.keys, body.nodes, body.tokens, body.owner, body.facts)
     if any(len(column) != frame.count for column in (body.kinds, *columns)):

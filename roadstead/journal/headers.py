@@ -98,7 +98,7 @@ def snapshot_name(lsn: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class JournalFiles:
     """The files of a journal, in order. snapshot: the newest one, "" for none.
 
     segments: (name, first lsn).
@@ -109,7 +109,7 @@ class Found:
     segments: tuple[tuple[str, int], ...]
 
 
-def find(disk: Disk) -> Found:
+def find_files(disk: Disk) -> JournalFiles:
     """Return the journal's files, without segments that end before the snapshot."""
     names = disk.names()
     snapshots = sorted(int(found[1]) for name in names if (found := _SNAPSHOT.fullmatch(name)))
@@ -118,4 +118,4 @@ def find(disk: Disk) -> Found:
     before = [first for first in firsts if first <= lsn + 1]
     kept = [first for first in firsts if not before or first >= before[-1]]
     segments = tuple((segment_name(first), first) for first in kept)
-    return Found(snapshot_name(lsn) if snapshots else "", lsn, segments)
+    return JournalFiles(snapshot_name(lsn) if snapshots else "", lsn, segments)

@@ -34,9 +34,9 @@ from roadstead.journal.frames import (
 from roadstead.journal.headers import (
     FORMAT,
     FORMAT_1_HEADER_BYTES,
-    Found,
     Header,
-    find,
+    JournalFiles,
+    find_files,
     header_of,
     segment_name,
 )
@@ -78,7 +78,8 @@ class Closed:
 class SegmentEnd:
     """A segment up to where it was read. is_continued: it is marked as continued in another one.
 
-    vouched_bytes: how many of its first bytes its frames confirm as durable. rest: unread bytes.
+    confirmed_bytes: how many of its first bytes its frames confirm as durable. unread: the bytes
+    after it.
     """
 
     name: str
@@ -87,8 +88,8 @@ class SegmentEnd:
     digest: int
     next_lsn: int
     is_continued: bool = False
-    vouched_bytes: int = 0
-    rest: LeftOut | None = None
+    confirmed_bytes: int = 0
+    unread: LeftOut | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -129,7 +130,7 @@ class Reader:
 
     def groups(self) -> Iterator[Records]:
         """As `records`, in the groups in which they were written."""
-        found = find(self._disk)
+        found = find_files(self._disk)
         try:
             if found.snapshot:
                 yield from self._snapshot(found)
@@ -141,10 +142,10 @@ class Reader:
                 left_out = damaged.left_out
                 where = f"{left_out.name}: damaged at offset {left_out.offset}"
                 text = f"{where}: {left_out.why}; nothing was changed"
-                raise JournalError(f"journal {self._disk.place}: {text}") from None
+                raise JournalError(f"journal {self._disk.path}: {text}") from None
             self.damage = damaged.left_out
 
-    def _snapshot(self, found: Found) -> Iterator[Records]:
+    def _snapshot(self, found: JournalFiles) -> Iterator[Records]:
         name, data = found.snapshot, self._read(found.snapshot)
         header = self._header(name, data, found.snapshot_lsn)
         if header is None:
@@ -177,12 +178,12 @@ class Reader:
         if header is None:
             self._without_header(name, data, is_last)
             return
-        self._check_rest(header)
+        self._check_unread(header)
         if first_lsn > self.last_lsn + 1:
             gone = f"records {self.last_lsn + 1} to {first_lsn - 1} are gone"
             raise self._damaged(name, 0, data, gone)
         if header.format != 1:
-            self._check_place(name, data, header)
+            self._check_position(name, data, header)
         self.closed = None
         end = SegmentEnd(name, header, header.size_bytes, first_digest(header), first_lsn)
         self.ends.append(end)
@@ -207,12 +208,12 @@ class Reader:
 
     def _mark(self, frame: Frame, end: SegmentEnd) -> None:
         """Note what a frame says about the end. The next segment's digest excludes CONTINUED."""
-        end.vouched_bytes = frame.place.durable_bytes if frame.place is not None else 0
+        end.confirmed_bytes = frame.position.durable_bytes if frame.position is not None else 0
         if frame.kind is FrameKind.CONTINUED:
             end.is_continued = True
             return
         end.digest = frame.after
-        is_closed = frame.kind is FrameKind.CLOSED and frame.place is not None
+        is_closed = frame.kind is FrameKind.CLOSED and frame.position is not None
         self.closed = Closed(frame.first_lsn - 1, frame.after) if is_closed else None
 
     def _news(self, group: RecordColumns) -> Iterator[Records]:
@@ -234,13 +235,13 @@ class Reader:
             return
         raise self._damaged(name, 0, data, "its header is not that of a journal")
 
-    def _check_rest(self, header: Header) -> None:
+    def _check_unread(self, header: Header) -> None:
         """Raise unless a segment follows the former one up to where that could be read."""
         former = self.ends[-1] if self.ends else None
-        if former is not None and former.rest is not None and header.before != former.digest:
-            raise _DamagedError(former.rest)
+        if former is not None and former.unread is not None and header.before != former.digest:
+            raise _DamagedError(former.unread)
 
-    def _check_place(self, name: str, data: memoryview, header: Header) -> None:
+    def _check_position(self, name: str, data: memoryview, header: Header) -> None:
         """Raise unless a segment is the next one after those read."""
         snapshot, former = self._snapshot_header, self.ends[-1] if self.ends else None
         if former is not None and former.header.format != 1:
@@ -267,15 +268,15 @@ class Reader:
             raise _DamagedError(rest)
         if not is_last:
             # A torn CONTINUED at the end of a segment with a successor loses nothing. Whether it is
-            # one shows the digest in the successor's header (`_check_rest`).
-            end.rest = rest
+            # one shows the digest in the successor's header (`_check_unread`).
+            end.unread = rest
             return
         layout = format_1 if end.header.format == 1 else frames
         at = (layout.frame_at, layout.MARK)
         # A whole frame may be here that does not follow: the frames before it are missing.
         behind = next_frame(data, offset, *at)
         while behind is not None:
-            if behind.vouches_for(offset, end.next_lsn, segment):
+            if behind.confirms(offset, end.next_lsn, segment):
                 why = f"record {end.next_lsn} was durable: a frame behind it says so"
                 if end.header.format != 1:
                     why = f"what was there was durable: the frame at offset {behind.offset} says so"
@@ -300,7 +301,7 @@ class Reader:
             return memoryview(self._disk.read(name))
         except OSError as failure:
             raise JournalError(
-                f"journal {self._disk.place}: {name}: cannot be read: {failure.strerror}"
+                f"journal {self._disk.path}: {name}: cannot be read: {failure.strerror}"
             ) from failure
 
     def _decoded(
@@ -352,7 +353,7 @@ class Reader:
             raise self._unreadable(name, f"written by another release: {unknown}") from None
 
     def _unreadable(self, name: str, why: str) -> JournalError:
-        return JournalError(f"journal {self._disk.place}: {name}: {why}; nothing was changed")
+        return JournalError(f"journal {self._disk.path}: {name}: {why}; nothing was changed")
 
     def _damaged(self, name: str, offset: int, data: memoryview, why: str) -> _DamagedError:
         return _DamagedError(self._left_out(name, offset, data, why))
@@ -379,15 +380,15 @@ def _frame_at(data: memoryview, end: SegmentEnd) -> Frame | None:
     if end.header.format == 1:
         return format_1.frame_at(data, end.size_bytes)
     frame = frames.frame_at(data, end.size_bytes)
-    if frame is None or frame.place is None:
+    if frame is None or frame.position is None:
         return None
-    follows = (frame.place.segment, frame.place.before) == (end.header.segment, end.digest)
+    follows = (frame.position.segment, frame.position.before) == (end.header.segment, end.digest)
     return frame if follows else None
 
 
 def is_closed(disk: Disk) -> bool:
     """Whether the last segment ends with a CLOSED frame: its writer ended in order."""
-    segments = find(disk).segments
+    segments = find_files(disk).segments
     if not segments:
         return False
     data = memoryview(disk.read(segments[-1][0]))

@@ -11,7 +11,7 @@ from roadstead.journal.frames import (
     MAX_FRAME_BYTES,
     FactsTable,
     FrameKind,
-    Place,
+    FramePosition,
     body_of,
     first_digest,
     frame,
@@ -57,8 +57,8 @@ class FrameFile:
 
     def put(self, kind: FrameKind, first_lsn: int, count: int = 0, body: bytes = b"") -> None:
         """Append a frame; not durable yet."""
-        place = Place(self._segment, self.digest, self.durable_bytes)
-        data, digest = frame(kind, first_lsn, count, place, body)
+        position = FramePosition(self._segment, self.digest, self.durable_bytes)
+        data, digest = frame(kind, first_lsn, count, position, body)
         if len(data) > MAX_FRAME_BYTES:
             # Readers reject longer frames.
             why = f"{count} records take {len(data)} bytes, more than {MAX_FRAME_BYTES}"

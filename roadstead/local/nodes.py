@@ -43,7 +43,7 @@ class LocalNodes:
         if not self._checks_versions:
             return None
         placed = {each.node_name for each in decisions if each.node_name is not None}
-        return dict(self._versions.among(placed))
+        return dict(self._versions.of(placed))
 
     # The changes of the cache.
 
@@ -102,4 +102,4 @@ class LocalNodes:
 
     def send_versions(self, rows: Sequence[RowVersion]) -> None:
         """Store new versions of rows."""
-        self._versions.take(rows)
+        self._versions.record(rows)

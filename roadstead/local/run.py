@@ -125,7 +125,7 @@ class LocalRun:
         """Delete pods, bound or not; waiting pods that this may help are requeued."""
         gone = [(identity_of(uid, key), of) for uid, key, of in self.binder.delete_pods(uids)]
         self.cache.remove_pods(uids)
-        self.queue.leave(gone, self.now_s)
+        self.queue.remove_deleted(gone, self.now_s)
 
     def submit(self, pods: Sequence[Pod]) -> tuple[str, ...]:
         """Submit pods to the queue; return the UIDs of those for which it has no room."""
@@ -144,7 +144,7 @@ class LocalRun:
     def step(self) -> BatchDone | None:
         """Lease pods, or decide one batch and apply its consequences; None after a lease."""
         self._has_leased = False
-        self.queue.go_on(self.now_s)
+        self.queue.begin_gang_turn(self.now_s)
         return drive(self.scheduler.step(self.now_s), self._met)
 
     # Results.
@@ -191,11 +191,11 @@ class LocalRun:
             return self.queue.renew(need.lease_ids, self.now_s)
         about = need.lease_id, need.done, need.given_back, need.notes, need.gone
         self._driven(self.queue.report(*about, self.now_s))
-        self.queue.go_on(self.now_s)
+        self.queue.begin_gang_turn(self.now_s)
         return None
 
     def _leased(self, need: AskLease) -> LeasedPods:
-        self.queue.gather(need.gangs, self.now_s)
+        self.queue.activate_gangs(need.gangs, self.now_s)
         asked = need.max_pods, self.now_s, need.profile
         batch = self.queue.lease(OWNER, EPOCH, *asked)
         self._has_leased = bool(batch.pods)
@@ -219,7 +219,9 @@ class LocalRun:
             outcome = self.cache.assume(assumed, self.now_s, bind_next=need.bind_next)
             refused, bound = outcome.refused, outcome.bound
         elif isinstance(need, SettlePods):
-            freed = self.cache.settle(need.forget, need.finish, need.confirm, need.rows, self.now_s)
+            freed = self.cache.finish_attempts(
+                need.forget, need.finish, need.confirm, need.rows, self.now_s
+            )
             if freed:
                 self._driven(self.queue.observe((), freed, (), self.now_s))
         else:

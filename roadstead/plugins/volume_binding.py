@@ -9,7 +9,7 @@ Filter; the status has all reasons of a node:
 Score is used only with the feature gate StorageCapacityScoring, which is off: PreScore skips.
 
 Upstream's Reserve assumes volumes for the waiting claims. Here the cache does this when it assumes
-the pod (see `roadstead.storage.ledger`), and Filter reads the result.
+the pod (see `roadstead.storage.assumed_claims`), and Filter reads the result.
 
 Upstream: pkg/scheduler/framework/plugins/volumebinding/{volume_binding,binder}.go.
 """

@@ -19,24 +19,25 @@ States and events, as `scripts/diagrams.py` draws them from `queue.queue_store.T
 NEW, DONE and DELETED pods are not in the queue; the last DONE pods are remembered. `gate` in GATED:
 PreEnqueue ran again and still refuses the pod.
 
-Only `QueueStore.go` and `go_all` change states, by `queue_store.TABLE`; `QueueCore` chooses the
-event. PreEnqueue runs whenever a pod enters ACTIVE or BACKOFF, except between these two. A pod that
-is being deleted is gated without PreEnqueue, at the latest when it is leased. The nomination of a
-gated pod is not in effect. `conflict` and `expire` keep timestamp and arrival number, so the pod
-returns to the head of activeQ: before every pod that it preceded, never before a higher priority.
+Only `QueueStore.apply` and `apply_all` change states, by `queue_store.TABLE`; `QueueCore` chooses
+the event. PreEnqueue runs whenever a pod enters ACTIVE or BACKOFF, except between these two. A pod
+that is being deleted is gated without PreEnqueue, at the latest when it is leased. The nomination
+of a gated pod is not in effect. `conflict` and `expire` keep timestamp and arrival number, so the
+pod returns to the head of activeQ: before every pod that it preceded, never before a higher
+priority.
 
 Backoff grows with the number of consecutive errors, or else of rejections; conflicts and expired
 leases do not count. It ends at the end of a window (`QueueSettings.backoff_window_s`). While ACTIVE
 is empty, pods in BACKOFF are leased if a plugin rejected them; pods whose attempt failed always
 wait until their backoff ends. `EventRules` decide which events help which pods (for clusters:
-`roadstead.queue.rules`), once for each class of pods (`roadstead.queue.requeueing`).
+`roadstead.queue.event_rules`), once for each class of pods (`roadstead.queue.requeueing`).
 
 Follows pkg/scheduler/backend/queue (scheduling_queue.go, active_queue.go, backoff_queue.go) of 1.34
 with SchedulerQueueingHints and SchedulerPopFromBackoffQ on. Leases and the maximum number of pods
 are Roadstead's own. Every call is deterministic; time is the argument `now_s`.
 """
 
-from roadstead.queue.core import Among, QueueCore
+from roadstead.queue.core import PodPredicate, QueueCore
 from roadstead.queue.hints import EventRules, Hint, queue_always
 from roadstead.queue.pods import (
     AddResult,
@@ -44,36 +45,36 @@ from roadstead.queue.pods import (
     Gate,
     LeaseAnswer,
     LeaseBatch,
-    PodEvent,
-    PodState,
     QueueCounts,
     QueuedPod,
+    QueueEvent,
     QueueSettings,
     QueueSort,
+    QueueState,
     Requeue,
     RequeueReason,
     admit_all,
     priority_sort,
 )
-from roadstead.queue.queue_store import LIVING, TABLE
+from roadstead.queue.queue_store import QUEUED, TABLE
 
 __all__ = [
-    "LIVING",
+    "QUEUED",
     "TABLE",
     "AddResult",
-    "Among",
     "EndedLease",
     "EventRules",
     "Gate",
     "Hint",
     "LeaseAnswer",
     "LeaseBatch",
-    "PodEvent",
-    "PodState",
+    "PodPredicate",
     "QueueCore",
     "QueueCounts",
+    "QueueEvent",
     "QueueSettings",
     "QueueSort",
+    "QueueState",
     "QueuedPod",
     "Requeue",
     "RequeueReason",

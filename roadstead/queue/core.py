@@ -10,10 +10,10 @@ from typing import Generic
 
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulable
+from roadstead.queue.containers import Entries, Lease
 from roadstead.queue.hints import EventRules
 from roadstead.queue.lease_order import LeaseOrder
 from roadstead.queue.nominator import Nominator
-from roadstead.queue.places import Entries, Lease
 from roadstead.queue.pods import (
     AddResult,
     EndedLease,
@@ -22,12 +22,12 @@ from roadstead.queue.pods import (
     LeaseAnswer,
     LeaseBatch,
     PodEntry,
-    PodEvent,
-    PodState,
     QueueCounts,
     QueuedPod,
+    QueueEvent,
     QueueSettings,
     QueueSort,
+    QueueState,
     Requeue,
     RequeueReason,
     admit_all,
@@ -36,12 +36,12 @@ from roadstead.queue.pods import (
 from roadstead.queue.queue_store import QueueStore
 from roadstead.queue.requeueing import Requeueing
 
-Among = Callable[[PodIdentity, PodFacts], bool]
+PodPredicate = Callable[[PodIdentity, PodFacts], bool]
 
 _REPORTED = {
-    RequeueReason.CONFLICT: PodEvent.CONFLICT,
-    RequeueReason.UNSCHEDULABLE: PodEvent.REJECT,
-    RequeueReason.ERROR: PodEvent.FAIL,
+    RequeueReason.CONFLICT: QueueEvent.CONFLICT,
+    RequeueReason.UNSCHEDULABLE: QueueEvent.REJECT,
+    RequeueReason.ERROR: QueueEvent.FAIL,
 }
 
 
@@ -63,8 +63,8 @@ class QueueCore(Generic[EventT]):
         self.settings = settings or QueueSettings()
         rules = rules or EventRules()
         self._store: QueueStore[EventT] = QueueStore(sort, rules.any_of, self.settings)
-        self._lease_order: LeaseOrder[EventT] = LeaseOrder(self._store, self.settings.max_passed)
-        self._nominator: Nominator[EventT] = Nominator(self._store.pods.here)
+        self._lease_order: LeaseOrder[EventT] = LeaseOrder(self._store, self.settings.max_bypasses)
+        self._nominator: Nominator[EventT] = Nominator(self._store.pods.present)
         self._requeueing: Requeueing[EventT] = Requeueing(self._store, gate, rules, self.settings)
         self.gate: Gate = self._requeueing.gate
         self._next_seq = 0
@@ -76,15 +76,15 @@ class QueueCore(Generic[EventT]):
         A pod of the queue whose facts differ is updated. Pods beyond `max_pods` are refused; the
         sender keeps them and may send them again.
         """
-        living, gone = self._store.pods.here, self._store.pods.ended
+        queued, gone = self._store.pods.present, self._store.pods.ended
         accepted: dict[str, PodEntry[EventT]] = {}
         again: list[tuple[str, PodFacts]] = []
         done: list[str] = []
         refused: list[str] = []
-        room = self.settings.max_pods - len(living)
+        room = self.settings.max_pods - len(queued)
         for identity, facts in pods:
             uid = identity.uid
-            if uid in living or uid in accepted:
+            if uid in queued or uid in accepted:
                 again.append((uid, facts))
             elif uid in gone:
                 done.append(uid)
@@ -94,7 +94,7 @@ class QueueCore(Generic[EventT]):
                 accepted[uid] = self._new(identity, facts, now_s)
         self._requeueing.enter_new(list(accepted.values()), now_s)
         for uid, facts in again:
-            self._update(living[uid], facts, now_s, None)
+            self._update(queued[uid], facts, now_s, None)
         full = unschedulable(f"the queue is full: it holds {self.settings.max_pods} pods")
         told = tuple(accepted), tuple(uid for uid, _ in again), tuple(done), tuple(refused)
         return AddResult(*told, full if refused else SUCCESS)
@@ -140,9 +140,9 @@ class QueueCore(Generic[EventT]):
         lease = self._lease(lease_id)
         if lease is None:
             return LeaseAnswer(stale=tuple(uids))
-        todo, answer = self._store.sort_out(lease, [(uid, PodEvent.FINISH) for uid in uids])
-        self._store.go_all(todo, PodEvent.FINISH)
-        lease.closed |= dict.fromkeys(answer.applied, PodEvent.FINISH)
+        todo, answer = self._store.split_report(lease, [(uid, QueueEvent.FINISH) for uid in uids])
+        self._store.apply_all(todo, QueueEvent.FINISH)
+        lease.closed |= dict.fromkeys(answer.applied, QueueEvent.FINISH)
         return answer
 
     def requeue(self, lease_id: int, pods: Sequence[Requeue], now_s: float) -> LeaseAnswer:
@@ -156,7 +156,7 @@ class QueueCore(Generic[EventT]):
         lease = self._lease(lease_id)
         if lease is None:
             return LeaseAnswer(stale=tuple(pod.uid for pod in pods))
-        todo, answer = self._store.sort_out(
+        todo, answer = self._store.split_report(
             lease, [(pod.uid, _REPORTED[pod.reason]) for pod in pods]
         )
         reports = {pod.uid: pod for pod in pods}
@@ -164,7 +164,7 @@ class QueueCore(Generic[EventT]):
         for entry in todo:
             report = reports[entry.uid]
             self._nominate(entry, report, now_s)
-            self._requeueing.give_back(entry, report, hints, now_s)
+            self._requeueing.return_leased(entry, report, hints, now_s)
             lease.closed[entry.uid] = _REPORTED[report.reason]
         return answer
 
@@ -176,13 +176,13 @@ class QueueCore(Generic[EventT]):
         """Return the pods that are nominated to any node, in order of arrival; no gated ones."""
         return tuple(entry.view() for entry in self._nominator.all())
 
-    def take_cleared(self) -> list[QueuedPod]:
+    def pop_cleared(self) -> list[QueuedPod]:
         """Return pods whose nominations ended by preemption or gating, each once."""
-        return self._requeueing.take_held_back()
+        return self._requeueing.pop_cleared()
 
-    def take_released(self) -> list[QueuedPod]:
+    def pop_released(self) -> list[QueuedPod]:
         """Return nominated pods that are no longer gated, each once."""
-        return self._requeueing.take_released()
+        return self._requeueing.pop_released()
 
     def update(
         self,
@@ -198,7 +198,7 @@ class QueueCore(Generic[EventT]):
         unless the new facts have another one (upstream's UpdateNominatedPod in
         pkg/scheduler/backend/queue/nominator.go).
         """
-        entry = self._store.pods.here.get(identity.uid)
+        entry = self._store.pods.present.get(identity.uid)
         if entry is None:
             return self.add([(identity, facts)], now_s).status
         self._update(entry, facts, now_s, events)
@@ -210,29 +210,31 @@ class QueueCore(Generic[EventT]):
         for uid in uids:
             entry = store.pods.find(uid)
             if entry is not None:
-                gone += [] if entry.state is PodState.DONE else [uid]
-                store.go(entry, PodEvent.DELETE)
+                gone += [] if entry.state is QueueState.DONE else [uid]
+                store.apply(entry, QueueEvent.DELETE)
         return tuple(gone)
 
     def assigned(self, uids: Iterable[str]) -> tuple[str, ...]:
         """Remove pods that are on nodes, whoever bound them; return those that were queued."""
         gone: list[str] = []
         for uid in uids:
-            if (entry := self._store.pods.here.get(uid)) is not None:
-                self._store.go(entry, PodEvent.ASSIGN)
+            if (entry := self._store.pods.present.get(uid)) is not None:
+                self._store.apply(entry, QueueEvent.ASSIGN)
                 gone.append(uid)
         return tuple(gone)
 
     def move(
-        self, events: Sequence[EventT], now_s: float, among: Among | None = None
+        self, events: Sequence[EventT], now_s: float, predicate: PodPredicate | None = None
     ) -> tuple[str, ...]:
         """Move pods that cluster events may help to activeQ or backoffQ; return their UIDs.
 
-        For pods in flight the events count when they return. among: predicate of the waiting pods
-        that may move.
+        For pods in flight the events count when they return. predicate: which waiting
+        pods may move.
         """
         moved = self._requeueing.move(
-            events, now_s, None if among is None else lambda pod: among(pod.identity, pod.facts)
+            events,
+            now_s,
+            None if predicate is None else lambda pod: predicate(pod.identity, pod.facts),
         )
         for event in events:
             self._store.in_flight.record(event)
@@ -245,12 +247,12 @@ class QueueCore(Generic[EventT]):
         """
         moved: list[str] = []
         for uid in uids:
-            entry = self._store.pods.here.get(uid)
-            if entry is None or entry.state is PodState.ACTIVE:
+            entry = self._store.pods.present.get(uid)
+            if entry is None or entry.state is QueueState.ACTIVE:
                 continue
-            if entry.state is PodState.IN_FLIGHT:
+            if entry.state is QueueState.IN_FLIGHT:
                 self._requeueing.remember(entry, [None])
-            elif self._requeueing.enter(entry, PodEvent.ACTIVATE, now_s) is PodState.ACTIVE:
+            elif self._requeueing.enter(entry, QueueEvent.ACTIVATE, now_s) is QueueState.ACTIVE:
                 moved.append(uid)
         return tuple(moved)
 
@@ -259,7 +261,7 @@ class QueueCore(Generic[EventT]):
         count = 0
         backoff = self._store.backoff
         while (entry := backoff.first()) is not None and entry.backoff_until_s <= now_s:
-            self._requeueing.enter(entry, PodEvent.ACTIVATE, now_s)
+            self._requeueing.enter(entry, QueueEvent.ACTIVATE, now_s)
             count += 1
         return count
 
@@ -311,27 +313,27 @@ class QueueCore(Generic[EventT]):
             times.append(parked.timestamp_s + self.settings.unschedulable_max_s)
         return min(times, default=None)
 
-    def state_of(self, uid: str) -> PodState:
+    def state_of(self, uid: str) -> QueueState:
         """Return a pod's state; NEW for an unknown or forgotten pod."""
         return self._store.pods.state_of(uid)
 
     def facts_of(self, uid: str) -> PodFacts | None:
         """Return the facts of a pod that waits or is in flight; None for any other."""
-        entry = self._store.pods.here.get(uid)
+        entry = self._store.pods.present.get(uid)
         return entry.facts if entry is not None else None
 
-    def known_among(self, uids: Iterable[str]) -> set[str]:
-        """Return the UIDs among these of pods that wait or are in flight."""
-        return self._store.pods.here.keys() & uids
+    def known_uids(self, uids: Iterable[str]) -> set[str]:
+        """Return the UIDs of those pods that wait or are in flight."""
+        return self._store.pods.present.keys() & uids
 
     def rejected_by(self, uid: str) -> tuple[str, ...]:
         """Return the plugins that rejected a pod of unschedulablePods; () for any other pod."""
-        entry = self._store.pods.here.get(uid)
-        if entry is None or entry.state is not PodState.UNSCHEDULABLE:
+        entry = self._store.pods.present.get(uid)
+        if entry is None or entry.state is not QueueState.UNSCHEDULABLE:
             return ()
         return entry.rejected_by
 
-    def pods(self, state: PodState) -> tuple[QueuedPod, ...]:
+    def pods(self, state: QueueState) -> tuple[QueuedPod, ...]:
         """Return the pods in one state, in the order in which they would leave it."""
         return tuple(entry.view() for entry in self._store.entries(state))
 
@@ -367,7 +369,7 @@ class QueueCore(Generic[EventT]):
         for lower in nominator.lower(node_name, entry.facts.priority) if report.preempts else ():
             # The preemptor will use the resources: retry the pod elsewhere after its backoff.
             nominator.note(lower.uid, "")
-            self._requeueing.hold_back(lower)
+            self._requeueing.record_cleared(lower)
             self._requeueing.update(lower, nominator.facts_for(lower.facts, ""), now_s, [None])
 
     def _lease_pods(self, entries: Entries[EventT], lease: Lease[EventT]) -> list[QueuedPod]:
@@ -376,7 +378,7 @@ class QueueCore(Generic[EventT]):
             entry.attempts += 1
             entry.rejected_by = entry.pending = ()
             entry.own_events = ()
-        self._store.go_all(entries, PodEvent.LEASE)
+        self._store.apply_all(entries, QueueEvent.LEASE)
         return [entry.view() for entry in entries]
 
     def _update(
@@ -397,5 +399,5 @@ class QueueCore(Generic[EventT]):
     def _end(self, lease: Lease[EventT], now_s: float) -> EndedLease:
         uids = tuple(lease.open)
         for entry in list(lease.open.values()):
-            self._requeueing.enter(entry, PodEvent.EXPIRE, now_s)
+            self._requeueing.enter(entry, QueueEvent.EXPIRE, now_s)
         return EndedLease(lease.lease_id, lease.owner, lease.epoch, uids)

@@ -18,7 +18,7 @@ from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.framework.hint_map import SeenEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.queue.core import QueueCore
-from roadstead.queue.pods import PodState, QueuedPod
+from roadstead.queue.pods import QueuedPod, QueueState
 
 
 class GangTurns:
@@ -42,29 +42,29 @@ class GangTurns:
         if not {group_key(pod.facts) for pod in pods} <= {None, self._turn}:
             self._turn = None
 
-    def go_on(self, now_s: float) -> None:
+    def begin_gang_turn(self, now_s: float) -> None:
         """Begin the next turn if no gang is being tried."""
-        if not (self._freed or self._next or self._turn) or not self._is_at_rest():
+        if not (self._freed or self._next or self._turn) or not self._is_idle():
             return
         self._turn = None
         if not self._next:
-            self._next.extend(self._round())
+            self._next.extend(self._next_round())
             self._freed.clear()
         while self._next and self._turn is None:
             key = self._next.popleft()
             if self._core.activate(self._parked(key), now_s):
                 self._turn = key
 
-    def _is_at_rest(self) -> bool:
+    def _is_idle(self) -> bool:
         """Whether activeQ and backoffQ are empty, and no pod of a gang is in flight."""
         counts = self._core.counts()
         return not (
             counts.active
             or counts.backoff
-            or any(group_key(pod.facts) for pod in self._core.pods(PodState.IN_FLIGHT))
+            or any(group_key(pod.facts) for pod in self._core.pods(QueueState.IN_FLIGHT))
         )
 
-    def _round(self) -> list[GroupKey]:
+    def _next_round(self) -> list[GroupKey]:
         """Return waiting gangs by priority, then arrival; not one that alone freed resources."""
         found: dict[GroupKey, int] = {}
         for key in self._members.groups() if self._freed else ():

@@ -20,7 +20,7 @@ from roadstead.queue.pods import QueuedPod
 
 
 class Gangs:
-    """Gangs with pods in the queue. happened: passes events to the core, which may move pods."""
+    """Gangs with pods in the queue. handle_events: sends events to the core."""
 
     def __init__(
         self,
@@ -28,30 +28,30 @@ class Gangs:
         core: QueueCore[SeenEvent],
         members: GroupMembers,
         events: PodEvents,
-        happened: Callable[[Sequence[SeenEvent], float], None],
+        handle_events: Callable[[Sequence[SeenEvent], float], None],
     ) -> None:
         self._plugins = frozenset().union(*(each.gang_plugins for each in profiles))
         self._core, self._members = core, members
-        self._events, self._happened = events, happened
+        self._events, self._handle_events = events, handle_events
 
-    def were_bound(self, pods: Sequence[Pod], now_s: float) -> None:
+    def add_bound(self, pods: Sequence[Pod], now_s: float) -> None:
         """Add pods of gangs that were bound before this queue was created."""
         members = [facts for pod, facts in pods if self._members.add(pod.uid, facts)]
         self._members.bind(pod.uid for pod, _ in pods)
-        self._happened(self._events.waiting(members), now_s)
+        self._handle_events(self._events.waiting(members), now_s)
 
-    def bound_among(self, pods: Iterable[QueuedPod]) -> tuple[tuple[str, str, int], ...]:
+    def bound_counts(self, pods: Iterable[QueuedPod]) -> tuple[tuple[str, str, int], ...]:
         """Return (namespace, name, number of bound pods) for each gang of these pods."""
         if self._members.is_empty:
             return ()
         keys = dict.fromkeys(group_key(pod.facts) for pod in pods)
         return tuple((*key, self._members.bound(key)) for key in keys if key is not None)
 
-    def gave_up(self, rejected_by: Iterable[str]) -> bool:
+    def stopped_waiting(self, rejected_by: Iterable[str]) -> bool:
         """Whether a pod that these plugins rejected had stopped waiting for its gang."""
         return not self._plugins.isdisjoint(rejected_by)
 
-    def gather(self, gangs: Sequence[GroupKey], now_s: float) -> None:
+    def activate_gangs(self, gangs: Sequence[GroupKey], now_s: float) -> None:
         """Activate the pods of these gangs that had stopped waiting for their gang.
 
         Pods without a feasible node are woken only by events: otherwise a gang that is too large
@@ -62,5 +62,5 @@ class Gangs:
         rejected_by = self._core.rejected_by
         for key in gangs:
             members = self._members.of(key)
-            gave_up = [uid for uid in members if self.gave_up(rejected_by(uid))]
-            self._core.activate(gave_up, now_s)
+            uids = [uid for uid in members if self.stopped_waiting(rejected_by(uid))]
+            self._core.activate(uids, now_s)

@@ -2,7 +2,7 @@
 
 Starvation (I11): pods that are tried for the first time bypass a pod in activeQ if QueueSort ranks
 them before it, once each. Pods that are tried again (after an event or a lost race) bypass it at
-most `max_passed` times in all; then the pod that has waited longest is leased first.
+most `max_bypasses` times in all; then the pod that has waited longest is leased first.
 
 Gangs: while pods of a gang are leased to one scheduler, its other pods are not leased to another.
 They would wait for each other at Permit on two schedulers until both time out, again and again.
@@ -15,17 +15,17 @@ from itertools import islice
 from typing import Generic
 
 from roadstead.facts.pod_groups import GroupKey, group_key
-from roadstead.queue.places import Entries
-from roadstead.queue.pods import EventT, PodEntry, PodState
+from roadstead.queue.containers import Entries
+from roadstead.queue.pods import EventT, PodEntry, QueueState
 from roadstead.queue.queue_store import QueueStore
 
 
 class LeaseOrder(Generic[EventT]):
     """Picks pods of a store, for one lease at a time."""
 
-    def __init__(self, store: QueueStore[EventT], max_passed: int) -> None:
+    def __init__(self, store: QueueStore[EventT], max_bypasses: int) -> None:
         self._store = store
-        self._max_passed = max_passed
+        self._max_bypasses = max_bypasses
 
     def picks(self, owner: str, max_pods: int, profile: str) -> Iterator[Entries[EventT]]:
         """Yield up to `max_pods` pods in groups; lease each group before requesting the next one.
@@ -43,7 +43,7 @@ class LeaseOrder(Generic[EventT]):
                     elsewhere = self._groups_elsewhere(owner) if elsewhere is None else elsewhere
                     if group in elsewhere:
                         # Hide the pod until the end of the lease, so that the next one is found.
-                        self._store.heap_of(entry).hold(entry)
+                        self._store.heap_of(entry).hide(entry)
                         held.append(entry)
                         continue
                 self._note(next_ones[0])
@@ -51,10 +51,10 @@ class LeaseOrder(Generic[EventT]):
                 yield next_ones
         finally:
             for entry in sorted(held, key=lambda each: each.entered, reverse=True):
-                self._store.heap_of(entry).release(entry)
-                if entry.state is PodState.ACTIVE:
-                    self._store.active.order_of(entry).back(entry, self._max_passed)
-            self._store.active.forget_gone()
+                self._store.heap_of(entry).show(entry)
+                if entry.state is QueueState.ACTIVE:
+                    self._store.active.order_of(entry).restore(entry, self._max_bypasses)
+            self._store.active.drop_gone()
 
     def _next(self, most: int, profile: str) -> list[PodEntry[EventT]]:
         """Return the first pod, or several consecutive ones that are tried for the first time."""
@@ -62,21 +62,21 @@ class LeaseOrder(Generic[EventT]):
         first = next(firsts, None)
         if first is None:
             return []
-        if first.state is PodState.ACTIVE and not first.attempts:
+        if first.state is QueueState.ACTIVE and not first.attempts:
             return [first, *islice(_alike(first, firsts), most - 1)]
         if not self._is_retry(first):
             return [first]
         # A retried pod is first only while the pod that has waited longest may be bypassed (I11).
         order = self._store.active.order_of(first)
-        longest = order.longest()
-        if longest is None or order.passed(longest) < self._max_passed:
+        longest = order.oldest()
+        if longest is None or order.bypasses_of(longest) < self._max_bypasses:
             return [first]
         return [longest]
 
     def _note(self, entry: PodEntry[EventT]) -> None:
         if self._is_retry(entry):
             order = self._store.active.order_of(entry)
-            order.passes += entry is not order.longest()
+            order.bypasses += entry is not order.oldest()
 
     @staticmethod
     def _is_retry(entry: PodEntry[EventT]) -> bool:
@@ -84,7 +84,7 @@ class LeaseOrder(Generic[EventT]):
 
         (A pod leased from backoffQ bypasses none, because activeQ is empty then.)
         """
-        return entry.attempts > 0 and entry.state is PodState.ACTIVE
+        return entry.attempts > 0 and entry.state is QueueState.ACTIVE
 
     def _groups_elsewhere(self, owner: str) -> set[GroupKey]:
         """Return the gangs with pods that are leased to other schedulers."""
@@ -93,10 +93,10 @@ class LeaseOrder(Generic[EventT]):
         return {group for pod in leased if (group := group_key(pod.facts)) is not None}
 
     def validate(self) -> None:
-        """Check that no pod of activeQ was bypassed more than `max_passed` times (I11)."""
+        """Check that no pod of activeQ was bypassed more than `max_bypasses` times (I11)."""
         for entry in self._store.active.heap:
-            passed = self._store.active.order_of(entry).passed(entry)
-            assert passed <= self._max_passed, f"{entry.uid} was passed {passed} times"
+            passed = self._store.active.order_of(entry).bypasses_of(entry)
+            assert passed <= self._max_bypasses, f"{entry.uid} was passed {passed} times"
 
 
 def _alike(

@@ -16,8 +16,8 @@ from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.framework.hint_map import SeenEvent
 from roadstead.queue.core import QueueCore
 from roadstead.queue.events import PodEvents
-from roadstead.queue.pods import PodState, Requeue
-from roadstead.queue.reports import GivenBack
+from roadstead.queue.pods import QueueState, Requeue
+from roadstead.queue.reports import ReturnedPod
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class NominatedPods:
 
 
 class QueueNominations:
-    """The nominations in effect. happened: passes events to the core.
+    """The nominations in effect. handle_events: passes events to the core.
 
     _wrong_at_cache: pod → node of a nomination that the cache has and the queue does not.
     """
@@ -53,12 +53,12 @@ class QueueNominations:
         self,
         core: QueueCore[SeenEvent],
         events: PodEvents,
-        happened: Callable[[Sequence[SeenEvent], float], None],
+        handle_events: Callable[[Sequence[SeenEvent], float], None],
     ) -> None:
-        self._core, self._events, self._happened = core, events, happened
+        self._core, self._events, self._handle_events = core, events, handle_events
         self._wrong_at_cache: dict[str, str] = {}
 
-    def losing(self, back: Sequence[Requeue]) -> dict[str, PodFacts]:
+    def superseded_by(self, back: Sequence[Requeue]) -> dict[str, PodFacts]:
         """Return the pods whose nomination to a node is replaced or cleared by these reports.
 
         Upstream: hasNominatedNodeNameChanged in pkg/scheduler/eventhandlers.go.
@@ -77,15 +77,15 @@ class QueueNominations:
         They end when another pod preempts (the cache may have received that in another order) or
         the pod is gated, and take effect again when it is no longer gated.
         """
-        while cleared := self._core.take_cleared():
+        while cleared := self._core.pop_cleared():
             pods = [(pod.identity, pod.facts) for pod in cleared]
             now_s = yield from sent(pods, [""] * len(pods))
-            self._happened(self._events.gone(facts for _, facts in pods), now_s)
-        released = [(pod.identity, pod.facts) for pod in self._core.take_released()]
+            self._handle_events(self._events.gone(facts for _, facts in pods), now_s)
+        released = [(pod.identity, pod.facts) for pod in self._core.pop_released()]
         if released:
             yield from sent(released, [facts.nominated_node_name for _, facts in released])
 
-    def note_stale(self, back: Sequence[GivenBack], stale: Sequence[str]) -> None:
+    def note_stale(self, back: Sequence[ReturnedPod], stale: Sequence[str]) -> None:
         """Record the nominations of stale reports, which the cache has already."""
         at_cache = {e.uid: e.nominated_node for e in back if e.nominated_node is not None}
         self._wrong_at_cache |= {uid: at_cache[uid] for uid in stale if uid in at_cache}
@@ -105,7 +105,7 @@ class QueueNominations:
             pods = [(PodIdentity(uid, of.namespace, uid), of) for uid, of in wrong]
             now_s = yield from sent(pods, [facts.nominated_node_name for _, facts in wrong])
             kept = [facts for uid, facts in wrong if final[uid]]
-            self._happened(self._events.gone(kept), now_s)
+            self._handle_events(self._events.gone(kept), now_s)
         for uid, node_name in final.items():
             # Another stale report may have replaced the entry while the cache was called.
             if self._wrong_at_cache.get(uid) == node_name:
@@ -122,7 +122,7 @@ class QueueNominations:
         )
 
     def _is_leased(self, uid: str) -> bool:
-        return self._core.state_of(uid) is PodState.IN_FLIGHT
+        return self._core.state_of(uid) is QueueState.IN_FLIGHT
 
 
 def sent(pods: Sequence[Pod], nodes: Sequence[str]) -> QueueSteps[float]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Generic
 
 from roadstead.facts.pod import PodFacts
-from roadstead.queue.pods import EventT, PodEntry, PodState
+from roadstead.queue.pods import EventT, PodEntry, QueueState
 
 MAX_FACTS_KNOWN = 4096
 
@@ -21,10 +21,10 @@ MAX_GONE = 1024
 
 
 class Nominator(Generic[EventT]):
-    """Pods of the queue by nominated node. living: all pods of the queue by UID, kept current."""
+    """Pods of the queue by nominated node. queued: all pods of the queue by UID, kept current."""
 
-    def __init__(self, living: Mapping[str, PodEntry[EventT]]) -> None:
-        self._living = living
+    def __init__(self, queued: Mapping[str, PodEntry[EventT]]) -> None:
+        self._queued = queued
         self._node_of: dict[str, str] = {}
         self._on: dict[str, set[str]] = {}
         self._facts: dict[tuple[int, str], tuple[PodFacts, PodFacts]] = {}
@@ -35,9 +35,9 @@ class Nominator(Generic[EventT]):
         if node_name:
             self._node_of[uid] = node_name
             self._on.setdefault(node_name, set()).add(uid)
-        if len(self._node_of) > MAX_GONE + 2 * len(self._living):
+        if len(self._node_of) > MAX_GONE + 2 * len(self._queued):
             # Pods leave the queue without a call here: drop them when there are many.
-            for gone in self._node_of.keys() - self._living.keys():
+            for gone in self._node_of.keys() - self._queued.keys():
                 self._forget(gone)
 
     def lower(self, node_name: str, priority: int) -> list[PodEntry[EventT]]:
@@ -46,21 +46,21 @@ class Nominator(Generic[EventT]):
 
     def nominated(self, node_name: str) -> tuple[PodEntry[EventT], ...]:
         """Return the pods nominated to a node, in order of arrival; no gated ones."""
-        found = self._among(self._on.get(node_name, ()))
+        found = self._by_arrival(self._on.get(node_name, ()))
         return tuple(entry for entry in found if entry.facts.nominated_node_name == node_name)
 
     def all(self) -> list[PodEntry[EventT]]:
         """Return all pods with a nomination, in order of arrival; no gated ones."""
-        return self._among(self._node_of)
+        return self._by_arrival(self._node_of)
 
-    def _among(self, uids: Iterable[str]) -> list[PodEntry[EventT]]:
-        entries = (self._living.get(uid) for uid in uids)
+    def _by_arrival(self, uids: Iterable[str]) -> list[PodEntry[EventT]]:
+        entries = (self._queued.get(uid) for uid in uids)
         named = [
             entry
             for entry in entries
             if entry is not None
             and entry.facts.nominated_node_name
-            and entry.state is not PodState.GATED
+            and entry.state is not QueueState.GATED
         ]
         return sorted(named, key=lambda entry: entry.seq)
 

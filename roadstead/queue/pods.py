@@ -17,7 +17,7 @@ EventT = TypeVar("EventT")
 """A cluster event; the queue passes it to hints and never reads it."""
 
 
-class PodState(StrEnum):
+class QueueState(StrEnum):
     """State of a pod. NEW, DONE and DELETED pods are not in the queue; DONE ones are remembered."""
 
     NEW = "new"
@@ -30,7 +30,7 @@ class PodState(StrEnum):
     DELETED = "deleted"
 
 
-class PodEvent(StrEnum):
+class QueueEvent(StrEnum):
     """Event of a pod; its next state is in `roadstead.queue.queue_store.TABLE`."""
 
     ADD = "add"
@@ -61,7 +61,7 @@ class QueueSettings:
     """Bounds and durations (upstream's defaults, if it has them).
 
     backoff_window_s: backoffs end at multiples of it, so that the pods of one window return in the
-    order of QueueSort (backoffQOrderingWindowDuration). max_passed: how often pods that are tried
+    order of QueueSort (backoffQOrderingWindowDuration). max_bypasses: how often pods that are tried
     again may bypass a pod in activeQ; see `roadstead.queue.lease_order`. by_profile: a lease may be
     restricted to the pods of one profile.
     """
@@ -74,7 +74,7 @@ class QueueSettings:
     unschedulable_max_s: float = 300.0
     max_in_flight_events: int = 10_000
     max_done_remembered: int = 65_536
-    max_passed: int = 10_000
+    max_bypasses: int = 10_000
     by_profile: bool = False
 
     def backoff_s(self, failures: int) -> float:
@@ -190,7 +190,7 @@ class QueueCounts:
     done_total: int
 
     @property
-    def living(self) -> int:
+    def queued(self) -> int:
         return self.active + self.backoff + self.unschedulable + self.gated + self.in_flight
 
 
@@ -200,7 +200,7 @@ class PodEntry(Generic[EventT]):
 
     unschedulable_count, consecutive_errors: determine the backoff (upstream's QueuedPodInfo).
     own_events: events of this pod alone, while it is in flight; None stands for "any event".
-    entered, passes_before: see `roadstead.queue.places.Order`.
+    entered, bypasses_before: see `roadstead.queue.containers.EntryOrder`.
     """
 
     uid: str
@@ -208,7 +208,7 @@ class PodEntry(Generic[EventT]):
     facts: PodFacts
     seq: int
     timestamp_s: float
-    state: PodState = PodState.NEW
+    state: QueueState = QueueState.NEW
     initial_attempt_s: float | None = None
     attempts: int = 0
     draw: int = 1
@@ -220,7 +220,7 @@ class PodEntry(Generic[EventT]):
     gating_plugin: str = ""
     lease_id: int = 0
     entered: int = 0
-    passes_before: int = 0
+    bypasses_before: int = 0
     history: History = ()
     own_events: tuple[EventT | None, ...] = ()
 

@@ -24,15 +24,15 @@ class ProfileHeaps(LazyHeap[PodEntry[EventT]]):
         profile = self._profile_of[name] = item.facts.scheduler_name
         self._of_profile.setdefault(profile, LazyHeap()).put(name, key, seq, item)
 
-    def put_line(self, key: SortKey, items: Sequence[tuple[str, int, PodEntry[EventT]]]) -> None:
+    def put_all(self, key: SortKey, items: Sequence[tuple[str, int, PodEntry[EventT]]]) -> None:
         for name, seq, item in items:
             self.put(name, key, seq, item)
 
-    def take_all(self, names: Iterable[str]) -> None:
+    def remove_all(self, names: Iterable[str]) -> None:
         names = tuple(names)
-        super().take_all(names)
+        super().remove_all(names)
         for name in names:
-            self._of_profile[self._profile_of.pop(name)].take(name)
+            self._of_profile[self._profile_of.pop(name)].remove(name)
 
     def of(self, profile: str) -> LazyHeap[PodEntry[EventT]]:
         """Return the heap of a profile; callers must not change it."""

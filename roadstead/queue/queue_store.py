@@ -1,6 +1,6 @@
-"""QueueStore: every pod of the queue in its place, and the only way to move it.
+"""QueueStore: every pod of the queue in its container, and the only way to move it.
 
-`PodStore` has the records by UID, as in every core. The places (heaps, groups, leases) are the
+`PodStore` has the records by UID, as in every core. The containers (heaps, groups, leases) are the
 queue's own.
 """
 
@@ -12,13 +12,13 @@ from typing import Generic
 from roadstead.facts.pod import PodFacts
 from roadstead.lazyheap import LazyHeap, SortKey
 from roadstead.pod_store import PodStore
-from roadstead.queue.places import (
+from roadstead.queue.containers import (
     ActiveQ,
     BackoffQ,
     Entries,
     InFlight,
     Lease,
-    Place,
+    PodContainer,
     PodHeap,
     PodsByReason,
 )
@@ -27,20 +27,20 @@ from roadstead.queue.pods import (
     EventT,
     LeaseAnswer,
     PodEntry,
-    PodEvent,
-    PodState,
     QueueCounts,
+    QueueEvent,
     QueueSettings,
     QueueSort,
+    QueueState,
 )
 from roadstead.queue.profile_heaps import ProfileHeaps
 from roadstead.transitions import TransitionTable
 
-_S, _E = PodState, PodEvent
+_S, _E = QueueState, QueueEvent
 
-LIVING = (_S.ACTIVE, _S.BACKOFF, _S.UNSCHEDULABLE, _S.GATED, _S.IN_FLIGHT)
+QUEUED = (_S.ACTIVE, _S.BACKOFF, _S.UNSCHEDULABLE, _S.GATED, _S.IN_FLIGHT)
 
-TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
+TABLE: TransitionTable[QueueState, QueueEvent] = TransitionTable(
     "queue",
     {
         (_S.NEW, _E.ADD): _S.ACTIVE,
@@ -63,9 +63,9 @@ TABLE: TransitionTable[PodState, PodEvent] = TransitionTable(
         (_S.IN_FLIGHT, _E.BACK_OFF): _S.BACKOFF,
         (_S.IN_FLIGHT, _E.GATE): _S.GATED,
         (_S.DONE, _E.DELETE): _S.DELETED,
-        **{(state, _E.UPDATE): state for state in LIVING},
-        **{(state, _E.ASSIGN): _S.DONE for state in LIVING},
-        **{(state, _E.DELETE): _S.DELETED for state in LIVING},
+        **{(state, _E.UPDATE): state for state in QUEUED},
+        **{(state, _E.ASSIGN): _S.DONE for state in QUEUED},
+        **{(state, _E.DELETE): _S.DELETED for state in QUEUED},
     },
 )
 
@@ -87,13 +87,13 @@ class Rank(Generic[EventT]):
 
 
 class QueueStore(Generic[EventT]):
-    """Places by state; `go` moves a pod as `TABLE` allows."""
+    """Containers by state; `apply` moves a pod as `TABLE` allows."""
 
     def __init__(self, sort: QueueSort, any_of: AnyOf[EventT], settings: QueueSettings) -> None:
         self.max_pods = settings.max_pods
         # Done pods are remembered, so that a late copy of an `add` does not add them again.
-        self.pods: PodStore[PodEntry[EventT], PodState, PodEvent] = PodStore(
-            TABLE, _S.NEW, LIVING, {_S.DONE}, settings.max_done_remembered
+        self.pods: PodStore[PodEntry[EventT], QueueState, QueueEvent] = PodStore(
+            TABLE, _S.NEW, QUEUED, {_S.DONE}, settings.max_done_remembered
         )
         rank: Rank[EventT] = Rank(sort)
         heap = ProfileHeaps[EventT] if settings.by_profile else LazyHeap[PodEntry[EventT]]
@@ -102,7 +102,7 @@ class QueueStore(Generic[EventT]):
         self.unschedulable: PodsByReason[EventT] = PodsByReason(lambda pod: (pod.timestamp_s,))
         self.gated: PodsByReason[EventT] = PodsByReason(lambda pod: (pod.timestamp_s,))
         self.in_flight: InFlight[EventT] = InFlight(settings.max_in_flight_events, any_of)
-        self._places: dict[PodState, Place[EventT]] = {
+        self._containers: dict[QueueState, PodContainer[EventT]] = {
             _S.ACTIVE: self.active,
             _S.BACKOFF: self.backoff,
             _S.UNSCHEDULABLE: self.unschedulable,
@@ -110,34 +110,34 @@ class QueueStore(Generic[EventT]):
             _S.IN_FLIGHT: self.in_flight,
         }
 
-    def go(self, entry: PodEntry[EventT], event: PodEvent) -> PodState:
+    def apply(self, entry: PodEntry[EventT], event: QueueEvent) -> QueueState:
         """Apply an event to a pod: move it to the place of its next state, and return the state."""
-        self.go_all((entry,), event)
+        self.apply_all((entry,), event)
         return entry.state
 
-    def go_all(self, entries: Entries[EventT], event: PodEvent) -> None:
+    def apply_all(self, entries: Entries[EventT], event: QueueEvent) -> None:
         """Apply an event to distinct pods; if it is illegal, raise with nothing changed."""
-        for moved in self.pods.go_all(entries, event):
-            if moved.was in self._places:
-                self._places[moved.was].take(moved.among(entries))
-            if moved.to in self._places:
-                self._places[moved.to].put(moved.among(entries))
+        for moved in self.pods.apply_all(entries, event):
+            if moved.was in self._containers:
+                self._containers[moved.was].remove(moved.select(entries))
+            if moved.to in self._containers:
+                self._containers[moved.to].put(moved.select(entries))
 
-    def stay(self, entry: PodEntry[EventT], event: PodEvent) -> None:
+    def stay(self, entry: PodEntry[EventT], event: QueueEvent) -> None:
         """Apply an event that keeps the state; the pod also keeps its position in its place."""
         arrow = TABLE.follow(entry.uid, entry.state, event, entry.history)
         assert arrow.target is entry.state, f"{event} does not lead back to {entry.state}"
         entry.history = arrow.extend(entry.history)
 
-    def sort_out(
-        self, lease: Lease[EventT], reports: Iterable[tuple[str, PodEvent]]
+    def split_report(
+        self, lease: Lease[EventT], reports: Iterable[tuple[str, QueueEvent]]
     ) -> tuple[list[PodEntry[EventT]], LeaseAnswer]:
         """Return the pods of a report to change, and the answer; nothing changes here.
 
         IllegalTransitionError for a pod that was never in the lease, or for which an earlier report
         had a different event.
         """
-        todo: dict[str, PodEvent] = {}
+        todo: dict[str, QueueEvent] = {}
         duplicates: list[str] = []
         stale: list[str] = []
         for uid, event in reports:
@@ -158,7 +158,7 @@ class QueueStore(Generic[EventT]):
         answer = LeaseAnswer(tuple(todo), tuple(duplicates), tuple(stale))
         return [lease.open[uid] for uid in todo], answer
 
-    def entries(self, state: PodState) -> list[PodEntry[EventT]]:
+    def entries(self, state: QueueState) -> list[PodEntry[EventT]]:
         """Return the pods in one state, in the order of their place; in flight: by arrival."""
         if state is _S.IN_FLIGHT:
             return sorted(self.in_flight, key=lambda entry: entry.seq)
@@ -166,8 +166,8 @@ class QueueStore(Generic[EventT]):
             return list(self.pods.ended.values())
         if state is _S.BACKOFF:
             return self.backoff.ordered()
-        place = self._places.get(state)
-        return place.heap.ordered() if isinstance(place, PodHeap) else []
+        container = self._containers.get(state)
+        return container.heap.ordered() if isinstance(container, PodHeap) else []
 
     def counts(self) -> QueueCounts:
         return QueueCounts(
@@ -182,21 +182,21 @@ class QueueStore(Generic[EventT]):
 
     def validate(self) -> None:
         """Check that every accepted pod is in exactly one place, that of its state (I4)."""
-        self._validate_places()
+        self._validate_containers()
         self._validate_leases()
         self.pods.validate()
         counts = self.counts()
-        assert counts.living == len(self.pods.here) <= self.max_pods, counts
+        assert counts.queued == len(self.pods.present) <= self.max_pods, counts
 
-    def _validate_places(self) -> None:
+    def _validate_containers(self) -> None:
         seen: set[str] = set()
-        for state in LIVING:
+        for state in QUEUED:
             for entry in self.entries(state):
                 assert entry.uid not in seen, f"{entry.uid} is in two places"
                 assert entry.state is state, f"{entry.uid} is in {state}, says {entry.state}"
-                assert self.pods.here.get(entry.uid) is entry, f"{entry.uid} is not known"
+                assert self.pods.present.get(entry.uid) is entry, f"{entry.uid} is not known"
                 seen.add(entry.uid)
-        assert seen == set(self.pods.here), f"in no place: {set(self.pods.here) - seen}"
+        assert seen == set(self.pods.present), f"in no place: {set(self.pods.present) - seen}"
         for entry in self.unschedulable.heap:
             assert entry.rejected_by, f"{entry.uid} is unschedulable and nobody rejected it"
 

@@ -20,7 +20,7 @@ class PendingNote:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenBack:
+class ReturnedPod:
     """One pod that returns to the queue; fields as in `roadstead.queue.Requeue`.
 
     freed: it was assumed on a node, whose resources are free again.

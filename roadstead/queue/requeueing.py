@@ -11,16 +11,16 @@ from typing import Generic
 
 from roadstead.facts.pod import PodFacts
 from roadstead.protocol.status import Status, unresolvable
+from roadstead.queue.containers import Entries
 from roadstead.queue.hints import EventRules, Hints, Strategy, best_strategy
-from roadstead.queue.places import Entries
 from roadstead.queue.pods import (
     EventT,
     Gate,
     PodEntry,
-    PodEvent,
-    PodState,
     QueuedPod,
+    QueueEvent,
     QueueSettings,
+    QueueState,
     Requeue,
     RequeueReason,
 )
@@ -50,7 +50,7 @@ class Requeueing(Generic[EventT]):
         self._plugin_gate = gate
         self._rules = rules
         self._settings = settings
-        self._held_back: dict[str, QueuedPod] = {}
+        self._cleared: dict[str, QueuedPod] = {}
         self._released: dict[str, QueuedPod] = {}
 
     def gate(self, facts: PodFacts) -> Status:
@@ -61,25 +61,25 @@ class Requeueing(Generic[EventT]):
         """Return the strategies of pods for these events; they are cached in the result."""
         return Hints(self._rules.hint, events)
 
-    def enter(self, entry: PodEntry[EventT], event: PodEvent, now_s: float) -> PodState:
+    def enter(self, entry: PodEntry[EventT], event: QueueEvent, now_s: float) -> QueueState:
         """Apply an event that leads to ACTIVE or BACKOFF, or gate the pod; return its state."""
-        if entry.state is not PodState.BACKOFF:
+        if entry.state is not QueueState.BACKOFF:
             status = self.gate(entry.facts)
             if not status.is_success:
-                return self._shut(entry, status)
+                return self._gate_pod(entry, status)
         entry.gating_plugin = ""
-        was_gated = entry.state is PodState.GATED
-        state = self._store.go(entry, event)
+        was_gated = entry.state is QueueState.GATED
+        state = self._store.apply(entry, event)
         if was_gated and entry.facts.nominated_node_name:
-            self._held_back.pop(entry.uid, None)
+            self._cleared.pop(entry.uid, None)
             self._released[entry.uid] = entry.view()
-        if entry.initial_attempt_s is None and state is PodState.ACTIVE:
+        if entry.initial_attempt_s is None and state is QueueState.ACTIVE:
             entry.initial_attempt_s = now_s
         return state
 
     def enter_new(self, entries: Entries[EventT], now_s: float) -> None:
         """Add new pods as `enter` does; PreEnqueue runs once for each class."""
-        statuses = {id(facts): self.gate(facts) for facts in _each_once(entries)}
+        statuses = {id(facts): self.gate(facts) for facts in _distinct_facts(entries)}
         admitted: list[PodEntry[EventT]] = []
         for entry in entries:
             status = statuses[id(entry.facts)]
@@ -87,29 +87,29 @@ class Requeueing(Generic[EventT]):
                 entry.initial_attempt_s = now_s
                 admitted.append(entry)
             else:
-                self._shut(entry, status)
-        self._store.go_all(admitted, PodEvent.ADD)
+                self._gate_pod(entry, status)
+        self._store.apply_all(admitted, QueueEvent.ADD)
 
-    def _shut(self, entry: PodEntry[EventT], status: Status) -> PodState:
+    def _gate_pod(self, entry: PodEntry[EventT], status: Status) -> QueueState:
         entry.gating_plugin = status.plugin
         if status.plugin and status.plugin not in entry.rejected_by:
             entry.rejected_by = (*entry.rejected_by, status.plugin)
-        if entry.state is not PodState.GATED:
-            self.hold_back(entry)
-        return self._store.go(entry, PodEvent.GATE)
+        if entry.state is not QueueState.GATED:
+            self.record_cleared(entry)
+        return self._store.apply(entry, QueueEvent.GATE)
 
-    def hold_back(self, entry: PodEntry[EventT]) -> None:
+    def record_cleared(self, entry: PodEntry[EventT]) -> None:
         """Record that the nomination of a pod, if it has one, is no longer in effect."""
         if entry.facts.nominated_node_name:
             self._released.pop(entry.uid, None)
-            self._held_back[entry.uid] = entry.view()
+            self._cleared[entry.uid] = entry.view()
 
-    def take_held_back(self) -> list[QueuedPod]:
-        """Return the pods of `hold_back` since the last call, as they were then."""
-        held_back, self._held_back = [*self._held_back.values()], {}
-        return held_back
+    def pop_cleared(self) -> list[QueuedPod]:
+        """Return the pods of `record_cleared` since the last call, as they were then."""
+        cleared, self._cleared = [*self._cleared.values()], {}
+        return cleared
 
-    def take_released(self) -> list[QueuedPod]:
+    def pop_released(self) -> list[QueuedPod]:
         """Return the nominated pods that left GATED since the last call."""
         released, self._released = [*self._released.values()], {}
         return released
@@ -119,7 +119,7 @@ class Requeueing(Generic[EventT]):
         kept: list[QueuedPod] = []
         for pod in pods:
             if pod.facts.is_terminating:
-                self.enter(self._store.pods.here[pod.identity.uid], PodEvent.EXPIRE, now_s)
+                self.enter(self._store.pods.present[pod.identity.uid], QueueEvent.EXPIRE, now_s)
             else:
                 kept.append(pod)
         return kept
@@ -129,18 +129,18 @@ class Requeueing(Generic[EventT]):
         strategy = hints.strategy(entry)
         if strategy is Strategy.SKIP:
             return False
-        event = _way_back(entry, strategy, now_s)
-        return self.enter(entry, event, now_s) is not PodState.GATED
+        event = _event_for(entry, strategy, now_s)
+        return self.enter(entry, event, now_s) is not QueueState.GATED
 
     def move(
         self,
         events: Sequence[EventT],
         now_s: float,
-        among: Callable[[PodEntry[EventT]], bool] | None = None,
+        predicate: Callable[[PodEntry[EventT]], bool] | None = None,
     ) -> list[str]:
         """Requeue the pods that any of these events may help; return their UIDs.
 
-        Hints run once for each class of waiting pods. among: predicate of the pods that may move.
+        Hints run once for each class of waiting pods. predicate: which pods may move.
         """
         moved: list[str] = []
         rules = self._rules
@@ -149,20 +149,20 @@ class Requeueing(Generic[EventT]):
         for pods in classes:
             first = pods[0]
             facts, rejected_by, plugin = first.facts, first.rejected_by, first.gating_plugin
-            heard = [
+            relevant = [
                 event
                 for event in events
                 if rules.concerns(event, facts, rejected_by)
                 # Only events of the plugin that gated the pod can release it.
                 and (not plugin or rules.registered(plugin, event))
             ]
-            hints = self.hints(heard)
-            if heard and hints.strategy(first) is not Strategy.SKIP:
-                chosen = (entry for entry in pods if among is None or among(entry))
+            hints = self.hints(relevant)
+            if relevant and hints.strategy(first) is not Strategy.SKIP:
+                chosen = (entry for entry in pods if predicate is None or predicate(entry))
                 moved += [entry.uid for entry in chosen if self.retry(entry, hints, now_s)]
         return moved
 
-    def give_back(
+    def return_leased(
         self, entry: PodEntry[EventT], report: Requeue, hints: Hints[EventT], now_s: float
     ) -> None:
         """Return a leased pod to the queue. hints: of the events since its lease began."""
@@ -170,18 +170,18 @@ class Requeueing(Generic[EventT]):
         # and the draw number enters the tie-break, which must depend on the seed alone.
         entry.draw += report.reason is not RequeueReason.UNSCHEDULABLE
         if report.reason is RequeueReason.CONFLICT:
-            self.enter(entry, PodEvent.CONFLICT, now_s)
+            self.enter(entry, QueueEvent.CONFLICT, now_s)
             return
         self._count_failure(entry, report, now_s)
         own = best_strategy(self._rules.hint, entry.own_events, entry)
         strategy = max(hints.strategy(entry), own)
         if not entry.rejected_by:
             # No plugin rejected the pod, so no event can help: only the end of its backoff.
-            self.enter(entry, PodEvent.FAIL, now_s)
+            self.enter(entry, QueueEvent.FAIL, now_s)
         elif strategy is Strategy.SKIP:
-            self._store.go(entry, PodEvent.REJECT)
+            self._store.apply(entry, QueueEvent.REJECT)
         else:
-            self.enter(entry, _way_back(entry, strategy, now_s), now_s)
+            self.enter(entry, _event_for(entry, strategy, now_s), now_s)
 
     def update(
         self,
@@ -191,21 +191,21 @@ class Requeueing(Generic[EventT]):
         events: Sequence[EventT | None],
     ) -> None:
         """Change the facts of a pod. events: the changes, for the hints."""
-        if entry.state is PodState.ACTIVE:
-            self._store.stay(entry, PodEvent.UPDATE)
+        if entry.state is QueueState.ACTIVE:
+            self._store.stay(entry, QueueEvent.UPDATE)
             self._store.active.change(entry, facts)
             return
         entry.facts = facts
-        if entry.state is PodState.IN_FLIGHT:
-            self._store.stay(entry, PodEvent.UPDATE)
+        if entry.state is QueueState.IN_FLIGHT:
+            self._store.stay(entry, QueueEvent.UPDATE)
             self.remember(entry, events)
             return
         # Sort key and class may depend on the facts: remove the pod from its place, put it again.
-        self._store.go(entry, PodEvent.UPDATE)
-        if entry.state is PodState.GATED:
+        self._store.apply(entry, QueueEvent.UPDATE)
+        if entry.state is QueueState.GATED:
             # The new facts may contain a nomination, which is not in effect while the pod is gated.
-            self.hold_back(entry)
-        if entry.state in (PodState.UNSCHEDULABLE, PodState.GATED):
+            self.record_cleared(entry)
+        if entry.state in (QueueState.UNSCHEDULABLE, QueueState.GATED):
             self.retry(entry, self.hints(events), now_s)
 
     def remember(self, entry: PodEntry[EventT], events: Sequence[EventT | None]) -> None:
@@ -228,10 +228,10 @@ class Requeueing(Generic[EventT]):
         entry.backoff_until_s = self._settings.backoff_until_s(failures, now_s)
 
 
-def _way_back(entry: PodEntry[EventT], strategy: Strategy, now_s: float) -> PodEvent:
+def _event_for(entry: PodEntry[EventT], strategy: Strategy, now_s: float) -> QueueEvent:
     waits = strategy is Strategy.AFTER_BACKOFF and entry.backoff_until_s > now_s
-    return PodEvent.BACK_OFF if waits else PodEvent.ACTIVATE
+    return QueueEvent.BACK_OFF if waits else QueueEvent.ACTIVATE
 
 
-def _each_once(entries: Entries[EventT]) -> Iterable[PodFacts]:
+def _distinct_facts(entries: Entries[EventT]) -> Iterable[PodFacts]:
     return {id(entry.facts): entry.facts for entry in entries}.values()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from roadstead.framework.hint_map import WITHOUT_NODES
 from roadstead.queue.pods import Requeue, RequeueReason
-from roadstead.queue.reports import GivenBack
+from roadstead.queue.reports import ReturnedPod
 
 MAX_FAILURES = 3
 """After so many failed attempts a pod waits as an unschedulable one, so that a run ends."""
@@ -33,10 +33,10 @@ class Retries:
         self._failures.pop(uid, None)
         self._conflicts.pop(uid, None)
 
-    def requeue(self, lease_id: int, back: GivenBack) -> Requeue:
+    def requeue(self, lease_id: int, back: ReturnedPod) -> Requeue:
         """Return how a pod of a lease returns to the queue, according to its earlier failures."""
         reason = RequeueReason(back.reason)
-        as_told = Requeue(
+        as_reported = Requeue(
             back.uid,
             reason,
             back.rejected_by,
@@ -45,17 +45,17 @@ class Retries:
             preempts=back.preempts,
         )
         if back.rejected_by and reason is _UNSCHEDULABLE:
-            return as_told
+            return as_reported
         # By lease, so that a repeated report counts once and has the same result.
         if reason is _CONFLICT:
             races = self._conflicts.setdefault(back.uid, {})
             if races.setdefault(lease_id, len(races) + 1) <= MAX_CONFLICTS:
-                return as_told
+                return as_reported
             # From here on a lost race counts as a failure, so that a run ends.
-            as_told = replace(as_told, reason=RequeueReason.ERROR)
+            as_reported = replace(as_reported, reason=RequeueReason.ERROR)
         failures = self._failures.setdefault(back.uid, {})
         if failures.setdefault(lease_id, len(failures) + 1) < MAX_FAILURES:
-            return as_told
+            return as_reported
         # UNSCHEDULABLE without a rejecting plugin is reported for a cluster without nodes.
         by = WITHOUT_NODES if reason is _UNSCHEDULABLE else FAILS_AGAIN
-        return replace(as_told, reason=_UNSCHEDULABLE, rejected_by=(by,))
+        return replace(as_reported, reason=_UNSCHEDULABLE, rejected_by=(by,))

@@ -2,7 +2,7 @@
 
     submit ──► gates ──► QueueCore ──► lease ──► report: done, given back
                  ▲           ▲                      │
-                 │           └── events ◄───────────┴── observe, leave, owner_ends
+                 │           └── events ◄───────────┴── observe, remove_deleted, end_owner
                  └── members of gangs, nominations
 
 Synchronous, without a clock. Nominations for the cache are yielded as steps (`QueueSteps`): the
@@ -23,18 +23,18 @@ from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile
 from roadstead.protocol.errors import cut_short
 from roadstead.protocol.status import Status, unresolvable
-from roadstead.queue.core import Among, QueueCore
+from roadstead.queue.core import PodPredicate, QueueCore
+from roadstead.queue.event_rules import event_rules
 from roadstead.queue.events import PodEvents, node_events, pod_events
 from roadstead.queue.gang_turns import GangTurns
 from roadstead.queue.gangs import Gangs
 from roadstead.queue.nominations import QueueNominations, QueueSteps
-from roadstead.queue.pods import AddResult, LeaseBatch, PodState, QueueSettings, RequeueReason
-from roadstead.queue.reports import GivenBack, NodeChange, PendingNote, PodChange
+from roadstead.queue.pods import AddResult, LeaseBatch, QueueSettings, QueueState, RequeueReason
+from roadstead.queue.reports import NodeChange, PendingNote, PodChange, ReturnedPod
 from roadstead.queue.retries import Retries
-from roadstead.queue.rules import rules_of
 from roadstead.revisions import Revisions
 
-WAITING = (PodState.ACTIVE, PodState.BACKOFF, PodState.UNSCHEDULABLE, PodState.GATED)
+WAITING = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED)
 
 MAX_WAKES = 10
 """Number of reports of failed attempts that wake other pods before a pod is bound; see `_free`."""
@@ -58,7 +58,7 @@ class SchedulingQueue:
         self.hints = HintMap(profiles, cluster)
         self.core: QueueCore[SeenEvent] = QueueCore(
             gate=self.gate,
-            rules=rules_of(self.hints),
+            rules=event_rules(self.hints),
             sort=next(iter(profiles.values())).queue_sort.sort_key,
             settings=settings,
         )
@@ -67,9 +67,11 @@ class SchedulingQueue:
         self._retries = Retries()
         self._overdue: dict[str, dict[str, int]] = {}
         self._wakes = 0
-        self._gangs = Gangs(*(profiles.values(), self.core, members, self._events, self._happened))
+        self._gangs = Gangs(
+            *(profiles.values(), self.core, members, self._events, self._handle_events)
+        )
         self._gang_turns = GangTurns(self.core, members)
-        self.nominations = QueueNominations(self.core, self._events, self._happened)
+        self.nominations = QueueNominations(self.core, self._events, self._handle_events)
 
     def gate(self, facts: PodFacts) -> Status:
         """Return the PreEnqueue status of a pod's profile; an error if there is no such profile."""
@@ -90,21 +92,21 @@ class SchedulingQueue:
         in_gangs = {known for known, facts in classes.items() if group_key(facts) is not None}
         coming = (each for each in news if id(each[1]) in in_gangs) if in_gangs else ()
         members = [facts for pod, facts in coming if self._members.add(pod.uid, facts)]
-        again = self.core.known_among(identity.uid for identity, _ in pods)
+        again = self.core.known_uids(identity.uid for identity, _ in pods)
         for identity, facts in news if again else ():
             known = self.core.facts_of(identity.uid)
             if known is not None and known != facts:
                 events = seen_pod(known, facts, is_assigned=False)
                 self.core.update(identity, facts, now_s, events)
         answer = self.core.add(news, now_s)
-        self._happened(self._events.waiting(members), now_s)
+        self._handle_events(self._events.waiting(members), now_s)
         self._note_gated(news, classes)
         yield from self.nominations.send_changes()
         return answer
 
     def _news(self, pods: Sequence[Pod], revision: int) -> Sequence[Pod]:
         """Return the pods that were not removed by a newer revision."""
-        places = self.pods_known.coming([identity.uid for identity, _ in pods], revision)
+        places = self.pods_known.apply_additions([identity.uid for identity, _ in pods], revision)
         return pods if places is None else [pods[place] for place in places]
 
     def _note_gated(self, pods: Sequence[Pod], classes: Mapping[int, PodFacts]) -> None:
@@ -114,21 +116,23 @@ class SchedulingQueue:
         for identity, facts in pods:
             status = gates[id(facts)]
             if not status.is_success:
-                self._notes[identity.uid] = _note_on(identity, facts, status)
+                self._notes[identity.uid] = _gated_note(identity, facts, status)
 
-    def were_bound(self, pods: Sequence[Pod], now_s: float, revision: int = 0) -> None:
+    def add_bound(self, pods: Sequence[Pod], now_s: float, revision: int = 0) -> None:
         """Add bound pods of gangs to a new queue, unless newer revisions removed them."""
-        self._gangs.were_bound(self._news(pods, revision), now_s)
+        self._gangs.add_bound(self._news(pods, revision), now_s)
 
-    def leave(self, pods: Iterable[Pod], now_s: float, revision: int = 0) -> None:
+    def remove_deleted(self, pods: Iterable[Pod], now_s: float, revision: int = 0) -> None:
         """Remove deleted pods; the resources that they used may help other pods."""
         pods = list(pods)
-        uids = list(self.pods_known.leaves([identity.uid for identity, _ in pods], revision))
+        uids = list(
+            self.pods_known.apply_removals([identity.uid for identity, _ in pods], revision)
+        )
         self.core.delete(uids)
         for uid in uids:
             self._members.remove(uid)
             self._forget(uid)
-        self._happened(self._events.gone(facts for _, facts in pods), now_s)
+        self._handle_events(self._events.gone(facts for _, facts in pods), now_s)
 
     def _forget(self, uid: str) -> None:
         self._notes.pop(uid, None)
@@ -136,9 +140,9 @@ class SchedulingQueue:
 
     # Leases.
 
-    def gather(self, gangs: Sequence[GroupKey], now_s: float) -> None:
+    def activate_gangs(self, gangs: Sequence[GroupKey], now_s: float) -> None:
         """Retry pods that had stopped waiting for their gang; others of it wait at Permit."""
-        self._gangs.gather(gangs, now_s)
+        self._gangs.activate_gangs(gangs, now_s)
 
     def lease(
         self, owner: str, epoch: int, max_pods: int, now_s: float, profile: str = ""
@@ -153,7 +157,7 @@ class SchedulingQueue:
 
     def bound_of_gangs(self, batch: LeaseBatch) -> tuple[tuple[str, str, int], ...]:
         """Return (namespace, name, number of bound pods) for each gang in a lease."""
-        return self._gangs.bound_among(batch.pods)
+        return self._gangs.bound_counts(batch.pods)
 
     def renew(self, lease_ids: Iterable[int], now_s: float) -> tuple[int, ...]:
         """Extend leases; return those that have not ended."""
@@ -163,7 +167,7 @@ class SchedulingQueue:
         self,
         lease_id: int,
         done: Sequence[str],
-        given_back: Sequence[GivenBack],
+        given_back: Sequence[ReturnedPod],
         notes: Sequence[PendingNote],
         gone: Iterable[Pod],
         now_s: float,
@@ -176,18 +180,18 @@ class SchedulingQueue:
             self._done(lease_id, done, now_s)
         if given_back:
             back = [self._retries.requeue(lease_id, each) for each in given_back]
-            lost = self.nominations.losing(back)
+            lost = self.nominations.superseded_by(back)
             answer = self.core.requeue(lease_id, back, now_s)
             self.nominations.note_stale(given_back, answer.stale)
             lost = {uid: lost[uid] for uid in answer.applied if uid in lost}
             # The resources reserved by their nominations are free for other pods.
-            self._happened(
+            self._handle_events(
                 self._events.gone(lost.values()), now_s, lambda who, _: who.uid not in lost
             )
             self._free(given_back, now_s)
             yield from self.nominations.send_changes()
             yield from self.nominations.send_corrections()
-        self.leave(gone, now_s, revision)
+        self.remove_deleted(gone, now_s, revision)
         yield from self.nominations.send_changes()
 
     def _done(self, lease_id: int, done: Sequence[str], now_s: float) -> None:
@@ -199,14 +203,14 @@ class SchedulingQueue:
         self.core.assigned(answer.stale)
         for uid in done:
             self._forget(uid)
-        self._happened(self._events.assigned(bound), now_s)
+        self._handle_events(self._events.assigned(bound), now_s)
         self._wakes = 0
 
-    def go_on(self, now_s: float) -> None:
+    def begin_gang_turn(self, now_s: float) -> None:
         """Begin the next gang's turn, if it is time; then more pods may be leased."""
-        self._gang_turns.go_on(now_s)
+        self._gang_turns.begin_gang_turn(now_s)
 
-    def _free(self, back: Sequence[GivenBack], now_s: float) -> None:
+    def _free(self, back: Sequence[ReturnedPod], now_s: float) -> None:
         """Create the events of pods whose assumptions ended, as if they had left their nodes.
 
         The events do not move these pods, nor other pods of a gang that stopped waiting. After
@@ -223,20 +227,20 @@ class SchedulingQueue:
         self._gang_turns.freed(freed if is_worn else ())
         if is_worn and any(self._members.group_of(uid) is None for uid in freed):
             return
-        gave_up = {
+        stopped_waiting = {
             self._members.group_of(each.uid)
             for each in back
-            if self._gangs.gave_up(each.rejected_by)
+            if self._gangs.stopped_waiting(each.rejected_by)
         }
         known = (self.core.facts_of(uid) for uid in freed)
 
         def may_move(pod: PodIdentity, facts: PodFacts) -> bool:
             group = group_key(facts)
-            return pod.uid not in freed and (group is None or group not in gave_up)
+            return pod.uid not in freed and (group is None or group not in stopped_waiting)
 
         facts = (each for each in known if each is not None)
         # Gangs in flight would otherwise wake each other through the events logged for them.
-        self._happened(self._events.gone(facts, spares_gangs=is_worn), now_s, may_move)
+        self._handle_events(self._events.gone(facts, spares_gangs=is_worn), now_s, may_move)
 
     # Events.
 
@@ -249,16 +253,16 @@ class SchedulingQueue:
     ) -> QueueSteps[None]:
         """Create the events of changed nodes, and of pods that left nodes or changed there."""
         left = self._events.gone(facts for _, facts in gone)
-        self._happened([*node_events(nodes), *left, *pod_events(pods)], now_s)
+        self._handle_events([*node_events(nodes), *left, *pod_events(pods)], now_s)
         yield from self.nominations.send_changes()
 
-    def _happened(
-        self, events: Sequence[SeenEvent], now_s: float, among: Among | None = None
+    def _handle_events(
+        self, events: Sequence[SeenEvent], now_s: float, predicate: PodPredicate | None = None
     ) -> None:
         """Pass to the core the events that any plugin registered."""
         interesting = [each for each in events if self.hints.is_of_interest(each.event)]
         if interesting:
-            self.core.move(interesting, now_s, among)
+            self.core.move(interesting, now_s, predicate)
 
     # Schedulers that were replaced.
 
@@ -268,7 +272,7 @@ class SchedulingQueue:
         overdue = (uid for uid, at in self._overdue.get(owner, {}).items() if at < epoch)
         return (*leased, *sorted({*overdue}.difference(leased)))
 
-    def owner_ends(
+    def end_owner(
         self, owner: str, epoch: int, node_of: Mapping[str, str | None], now_s: float
     ) -> QueueSteps[None]:
         """End earlier incarnations of a scheduler: remove bound and deleted pods, requeue others.
@@ -288,7 +292,7 @@ class SchedulingQueue:
         overdue = self._overdue.pop(owner, {})
         if later := {uid: at for uid, at in overdue.items() if at >= epoch}:
             self._overdue[owner] = later
-        self._happened([*self._events.assigned(bound), *self._events.gone(freed)], now_s)
+        self._handle_events([*self._events.assigned(bound), *self._events.gone(freed)], now_s)
         yield from self.nominations.send_changes()
 
     def _known(self, uids: Iterable[str]) -> list[PodFacts]:
@@ -301,12 +305,12 @@ class SchedulingQueue:
         return [
             self._notes.get(pod.identity.uid)
             or PendingNote(pod.identity.uid, pod.identity.key, "has not been tried yet", (), ())
-            for state in (*WAITING, PodState.IN_FLIGHT)
+            for state in (*WAITING, QueueState.IN_FLIGHT)
             for pod in self.core.pods(state)
         ]
 
 
-def _note_on(identity: PodIdentity, facts: PodFacts, status: Status) -> PendingNote:
+def _gated_note(identity: PodIdentity, facts: PodFacts, status: Status) -> PendingNote:
     """Return why a pod is gated; for one that is being deleted with its name, as upstream."""
     message = f"{status.message}: {identity.key}" if facts.is_terminating else status.message
     plugins = (status.plugin,) if status.plugin else ()

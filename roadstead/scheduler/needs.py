@@ -19,7 +19,7 @@ from roadstead.cache.answers import Assumed
 from roadstead.cycle import needs as of_cycle
 from roadstead.facts.pod import Pod, PodFacts
 from roadstead.facts.pod_groups import GroupKey
-from roadstead.queue.reports import GivenBack, PendingNote
+from roadstead.queue.reports import PendingNote, ReturnedPod
 from roadstead.storage.news import BoundVolumes
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class ReportPods:
 
     lease_id: int
     done: tuple[str, ...] = ()
-    given_back: tuple[GivenBack, ...] = ()
+    given_back: tuple[ReturnedPod, ...] = ()
     notes: tuple[PendingNote, ...] = ()
     gone: Sequence[Pod] = ()
 

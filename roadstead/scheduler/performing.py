@@ -39,7 +39,7 @@ from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import Pod, identity_of
 from roadstead.protocol.status import unschedulable
-from roadstead.queue.reports import GivenBack, PendingNote
+from roadstead.queue.reports import PendingNote, ReturnedPod
 from roadstead.scheduler.figures import Figures
 from roadstead.scheduler.needs import (
     AssumePods,
@@ -247,8 +247,8 @@ def _answers(answer: BindAnswers) -> list[BindAnswer]:
     return found
 
 
-def _given_back(item: RequeueItem, freed: Container[str]) -> GivenBack:
-    return GivenBack(
+def _given_back(item: RequeueItem, freed: Container[str]) -> ReturnedPod:
+    return ReturnedPod(
         item.uid,
         str(item.reason),
         item.rejected_by,

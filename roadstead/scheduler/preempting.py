@@ -15,7 +15,7 @@ from typing import cast
 
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.effects import Effect, Nominate, Nomination
-from roadstead.attempts.pods import PodState
+from roadstead.attempts.pods import AttemptState
 from roadstead.cache.answers import Assumed
 from roadstead.facts.pod import Pod
 from roadstead.scheduler.needs import EvictPods, NominatePods, Steps, answer_of_cache
@@ -51,5 +51,5 @@ def carry_out(
 def _sort_out(nomination: Nomination, core: AttemptsCore) -> tuple[list[str], tuple[str, ...]]:
     """Return the UIDs of victims that wait at Permit here, and of all others."""
     uids = [victim.uid for victim in nomination.victims if victim.uid]
-    waiting = [uid for uid in uids if core.state_of(uid) is PodState.WAITING]
+    waiting = [uid for uid in uids if core.state_of(uid) is AttemptState.WAITING]
     return waiting, tuple(uid for uid in uids if uid not in waiting)

@@ -1,10 +1,10 @@
 """Current state of claims and volumes, and the bindings that placements make."""
 
+from roadstead.storage.assumed_claims import AssumedClaims as AssumedClaims
+from roadstead.storage.assumed_claims import Reserved as Reserved
 from roadstead.storage.binding import Binding as Binding
 from roadstead.storage.binding import bindings_on as bindings_on
 from roadstead.storage.claims import ClaimError as ClaimError
 from roadstead.storage.claims import claims_of as claims_of
-from roadstead.storage.ledger import Reserved as Reserved
-from roadstead.storage.ledger import VolumeLedger as VolumeLedger
 from roadstead.storage.state import StorageChange as StorageChange
 from roadstead.storage.state import StorageState as StorageState

@@ -1,8 +1,8 @@
 """StorageState: the storage objects of a cluster by name, and their changes.
 
 There is one per process. A change holds objects in their new state, so applying it is idempotent;
-`version` grows with each change. Claims and volumes change when pods are placed (see `ledger`);
-the other objects never change.
+`version` grows with each change. Claims and volumes change when pods are placed (see
+`assumed_claims`); the other objects never change.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def test_a_life_that_ends_while_it_begins_leaves_all_of_what_a_run_is_or_nothing
     with suppress(BinderHaltedError):
         BinderActor(plan, NOBODY, _DyingJournal(disk)).crashed()
 
-    told = BinderActor(plan, NOBODY, FileJournal(disk)).binder.journal.told
+    told = BinderActor(plan, NOBODY, FileJournal(disk)).binder.journal.subjects
 
     assert list(map(type, told)) == [ClusterFacts, Rules, *[RunMark] * bool(digest)]
 
@@ -118,13 +118,13 @@ async def test_the_next_life_commits_behind_the_records_of_the_last_one():
 @pytest.mark.usefixtures("_kept")
 async def test_the_cluster_and_the_rules_of_the_profiles_stand_in_every_life():
     world = await World().with_pods("a")
-    told = world.binder.binder.journal.told
+    told = world.binder.binder.journal.subjects
     assert [type(each) for each in told] == [ClusterFacts, Rules]
 
     await world.bind("a")
     for _ in range(2):
         world.next_life()
-        assert world.binder.binder.journal.told == told
+        assert world.binder.binder.journal.subjects == told
         # What is written makes a snapshot, where each group makes one.
         await world.bind("a")
 

@@ -15,7 +15,7 @@ from roadstead.actors.messages import (
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.seam import NOTHING, ActorLostError
 from roadstead.actors.worker.table_follower import TableFollower
-from roadstead.cache import PodState
+from roadstead.cache import CacheState
 from roadstead.nodes.table import NodeTable
 from roadstead.placements import DeltaKind
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
@@ -123,7 +123,7 @@ async def test_running_pods_are_counted_where_they_run():
 
     await world.cache.add_running(RunningPods(batch_of("p", "q"), ("a1", "b1")))
 
-    assert world.state_of("p") is PodState.ADDED
+    assert world.state_of("p") is CacheState.ADDED
     assert world.streamed()[2:] == [(3, "add_pod", "a1"), (4, "add_pod", "b1")]
 
 
@@ -178,7 +178,7 @@ async def test_a_forgotten_pod_leaves_the_tables_again():
 
     assert world.streamed()[-1] == (4, "remove_pod", "a1")
     assert answer.seq == 4
-    assert world.state_of("p") is PodState.INITIAL
+    assert world.state_of("p") is CacheState.INITIAL
 
 
 async def test_what_is_forgotten_twice_is_told_once():
@@ -197,7 +197,7 @@ async def test_a_confirmed_pod_stays_and_changes_nothing_for_the_followers():
 
     answer = await world.settle(confirm=["p"])
 
-    assert world.state_of("p") is PodState.ADDED
+    assert world.state_of("p") is CacheState.ADDED
     assert answer.seq == 3
 
 
@@ -208,7 +208,7 @@ async def test_a_confirmed_pod_is_not_forgotten_any_more():
 
     await world.settle(forget=["p"])
 
-    assert world.state_of("p") is PodState.ADDED
+    assert world.state_of("p") is CacheState.ADDED
 
 
 async def test_settling_nothing_says_the_number_of_the_last_change():

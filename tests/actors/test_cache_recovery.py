@@ -22,7 +22,7 @@ from roadstead.actors.messages.recovery import (
 )
 from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.seam import NOTHING, DeadlineError
-from roadstead.cache import CacheSettings, PodState
+from roadstead.cache import CacheSettings, CacheState
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.nodes.pod_class import PodClasses
 from tests.actors.world import Fake, Fakes, batch_of, lines, plan_of, turns, until
@@ -74,7 +74,7 @@ async def test_the_binders_word_ends_assumptions_whose_time_is_over():
 
     tokens = ("scheduler-0/1/0", "scheduler-0/1/1", "scheduler-0/1/2")
     assert world.binder.told("resolve") == [Attempts(("uid-a", "uid-b", "uid-c"), tokens)]
-    assert world.states("a", "b", "c") == [PodState.ADDED, PodState.EXPIRED, PodState.EXPIRED]
+    assert world.states("a", "b", "c") == [CacheState.ADDED, CacheState.EXPIRED, CacheState.EXPIRED]
     world.cache.core.validate()
 
 
@@ -134,7 +134,7 @@ async def test_attempts_of_earlier_lives_end_as_the_binder_says_and_others_stay(
     await world.cache.owner_ends(OwnerEnds(OWNER, held.uids, ("n1", "")))
 
     assert held.uids == ("uid-a", "uid-b")
-    assert world.states("a", "b", "c") == [PodState.ADDED, PodState.INITIAL, PodState.ASSUMED]
+    assert world.states("a", "b", "c") == [CacheState.ADDED, CacheState.INITIAL, CacheState.ASSUMED]
 
 
 async def test_of_pods_that_are_gone_those_not_bound_leave_room_when_their_scheduler_ends():
@@ -144,7 +144,7 @@ async def test_of_pods_that_are_gone_those_not_bound_leave_room_when_their_sched
 
     await world.cache.owner_ends(OwnerEnds(OWNER, ("uid-a", "uid-b"), ("n1", "")))
 
-    assert world.states("a", "b") == [PodState.ADDED, PodState.INITIAL]
+    assert world.states("a", "b") == [CacheState.ADDED, CacheState.INITIAL]
     assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("b"))]
 
 
@@ -152,7 +152,7 @@ async def claim_of_a_pod_deleted_while_assumed():
     """A cache that assumed a pod with a claim, which was deleted before its scheduler said more."""
     facts = storage(waiting("local"), claim("c"), volume("a"))
     world = await World(facts=facts).assuming("p", facts=using("c"))
-    ledger = world.cache.state.volumes.ledger
+    ledger = world.cache.state.volumes.assumed_claims
     committed = StorageLog(tuple(world.cache.state.volumes.log))
     await world.cache.gone(PodsGone(("uid-p",), revision=1))
     assert ledger.storage.claims["default/c"].volume_name == "a"
@@ -175,7 +175,7 @@ async def test_what_commits_changed_of_claims_before_goes_to_the_followers_of_a_
 async def end_of_the_owner(world):
     held = await world.cache.assumed_by(OWNER)
     await world.cache.owner_ends(OwnerEnds(OWNER, held.uids, ()))
-    world.cache.state.volumes.ledger.validate()
+    world.cache.state.volumes.assumed_claims.validate()
 
 
 async def test_claims_of_a_pod_deleted_while_assumed_are_free_when_its_scheduler_ends():
@@ -209,7 +209,7 @@ async def test_claims_held_by_a_present_life_are_left_to_it():
     await end_of_the_owner(world)
 
     assert world.binder.calls == []
-    assert world.cache.state.volumes.ledger.held("uid-p") == ("default/c",)
+    assert world.cache.state.volumes.assumed_claims.keys_of("uid-p") == ("default/c",)
 
 
 async def test_a_new_follower_gets_the_cluster_and_later_changes_come_behind_it(monkeypatch):
@@ -285,7 +285,7 @@ async def test_evicted_pods_are_counted_no_more():
 
     await world.cache.gone(PodsGone(("uid-a", "uid-unknown")))
 
-    assert world.states("a", "b") == [PodState.DELETED, PodState.ASSUMED]
+    assert world.states("a", "b") == [CacheState.DELETED, CacheState.ASSUMED]
 
 
 async def test_a_cache_that_counts_wrong_says_so():

@@ -21,7 +21,7 @@ from roadstead.actors.messages import (
 from roadstead.actors.messages.changes import ClusterChanges, NodeNames
 from roadstead.actors.messages.recovery import Owner, OwnerEnds, PodNodes, PodsGone, Restream
 from roadstead.actors.seam import NOTHING, DeadlineError
-from roadstead.cache import PodState
+from roadstead.cache import CacheState
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodIdentity
 from tests.actors.world import Fake, Fakes, batch_of, identity, plan_of, turns, until
@@ -43,7 +43,7 @@ class World:
         self.binder, self.queue = Fake("binder"), Fake("queue", observe=NOTHING)
         refs = (self.scheduler, self.worker, self.binder, self.queue)
         self.cache = CacheActor(plan, Fakes(*refs))
-        self.ledger = self.cache.state.volumes.ledger
+        self.ledger = self.cache.state.volumes.assumed_claims
 
     async def with_nodes(self):
         await self.cache.add_nodes(node_batch((node("n1"), node("n2"))))
@@ -163,7 +163,7 @@ async def test_a_forget_that_is_refused_frees_no_claims():
     await world.settle(forget=[("uid-p", "t-other")])
 
     assert world.is_bound()
-    assert world.ledger.held("uid-p") == ("default/c",)
+    assert world.ledger.keys_of("uid-p") == ("default/c",)
 
 
 async def test_claims_are_free_when_of_two_attempts_that_are_forgotten_one_had_them():
@@ -206,7 +206,7 @@ async def test_a_word_of_the_binder_on_an_attempt_that_ended_meanwhile_changes_n
     world.binder.answers["resolve"] = word
     await world.cache.recovery.expire()
 
-    assert world.cache.core.state_of("uid-again") is PodState.ASSUMED
+    assert world.cache.core.state_of("uid-again") is CacheState.ASSUMED
     assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("over", facts=SMALL))]
 
 
@@ -287,4 +287,4 @@ async def test_a_cache_that_crashed_sends_asks_and_fills_nothing_any_more(monkey
     assert {"cache expiry", "refill worker-0"}.isdisjoint(
         task.get_name() for task in asyncio.all_tasks()
     )
-    assert world.cache.core.state_of("uid-p") is PodState.ASSUMED
+    assert world.cache.core.state_of("uid-p") is CacheState.ASSUMED

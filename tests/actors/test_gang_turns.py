@@ -6,7 +6,7 @@ from roadstead.actors.messages import LeaseAsk, LeaseReport
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.facts.pod import GroupMembership
-from roadstead.queue.reports import GivenBack, NodeChange
+from roadstead.queue.reports import NodeChange, ReturnedPod
 from roadstead.queue.scheduling_queue import MAX_WAKES
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import node, pod
@@ -43,8 +43,8 @@ class Queue:
 
 
 def given_up(gang):
-    yield GivenBack(f"uid-{gang}a", "unschedulable", ("Coscheduling",), freed=True)
-    yield GivenBack(f"uid-{gang}b", "unschedulable", ("NodeResourcesFit",))
+    yield ReturnedPod(f"uid-{gang}a", "unschedulable", ("Coscheduling",), freed=True)
+    yield ReturnedPod(f"uid-{gang}b", "unschedulable", ("NodeResourcesFit",))
 
 
 async def two_that_gave_up(**of_h):

@@ -40,7 +40,7 @@ def _quick_looks(monkeypatch):
 @pytest.fixture
 def _nobody_is_woken(monkeypatch):
     """Every pod is tried once: what a retry finds depends on when its backoff ends."""
-    monkeypatch.setattr(SchedulingQueue, "_happened", lambda *_, **__: None)
+    monkeypatch.setattr(SchedulingQueue, "_handle_events", lambda *_, **__: None)
 
 
 @pytest.mark.usefixtures("_nobody_is_woken")

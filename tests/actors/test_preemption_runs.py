@@ -7,7 +7,7 @@ from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.config.settings import Settings
 from roadstead.facts.pod import PodIdentity
-from roadstead.queue import PodState
+from roadstead.queue import QueueState
 from roadstead.queue.reports import PendingNote
 from roadstead.queue.scheduling_queue import SchedulingQueue
 from roadstead.run import RunPlan
@@ -66,7 +66,7 @@ def assert_all_agree(inputs, outcome, actors):
     assert bound.keys() | pending | (preempted - ran) == asked
     assert not bound.keys() & pending
     assert not preempted & (bound.keys() | pending)
-    assert all(cache.node_of(uid) is binder.standing(uid)[1] is None for uid in preempted)
+    assert all(cache.node_of(uid) is binder.pod_status(uid)[1] is None for uid in preempted)
     assert {uid: cache.node_of(uid) for uid in bound} == bound
     assert cache.placements.nominated.keys() <= pending
     truth = lines(binder.placements.store.table)
@@ -82,7 +82,7 @@ def test_a_pod_of_higher_priority_preempts_one_that_runs_and_takes_its_node(how)
 
     assert placed(outcome) == {"default/urgent": "n1"}
     assert gone(outcome) == [("default/r", "n1", "default/urgent")]
-    assert actors[QUEUE].core.state_of("uid-urgent") is PodState.DONE
+    assert actors[QUEUE].core.state_of("uid-urgent") is QueueState.DONE
 
 
 def test_a_pod_that_was_bound_in_the_same_run_is_preempted_and_reported_in_one_place():
@@ -97,7 +97,7 @@ def test_a_pod_that_was_bound_in_the_same_run_is_preempted_and_reported_in_one_p
 
     assert placed(outcome) == {"default/urgent": "n1"}
     assert {each.pod for each in outcome.pending} == {"default/low"}
-    assert actors[QUEUE].core.state_of("uid-low") is PodState.UNSCHEDULABLE
+    assert actors[QUEUE].core.state_of("uid-low") is QueueState.UNSCHEDULABLE
 
 
 def test_a_pod_of_whose_eviction_the_queue_has_not_heard_is_not_pending(monkeypatch):

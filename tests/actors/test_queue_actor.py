@@ -20,15 +20,15 @@ from roadstead.config.settings import Bounds, Deadlines
 from roadstead.facts.pod import GroupMembership, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.queue import PodState
-from roadstead.queue.reports import GivenBack, NodeChange, PendingNote
+from roadstead.queue import QueueState
+from roadstead.queue.reports import NodeChange, PendingNote, ReturnedPod
 from roadstead.queue.retries import MAX_CONFLICTS, MAX_FAILURES
 from roadstead.queue.scheduling_queue import MAX_WAKES
 from tests.actors.world import GENEROUS_S, NOBODY, Fake, Fakes, batch_of, plan_of, turns
 from tests.builders import node, pod
 
 LONG_S = 1000.0
-LACKS_ROOM = GivenBack("uid-a", "unschedulable", ("NodeResourcesFit",))
+LACKS_ROOM = ReturnedPod("uid-a", "unschedulable", ("NodeResourcesFit",))
 ALL = PageAsk(0, 100)
 
 
@@ -66,7 +66,7 @@ def report_of(lease_id, *, done=(), back=(), notes=()):
 
 
 def back(name, reason="unschedulable", *rejected_by):
-    return GivenBack(f"uid-{name}", reason, rejected_by)
+    return ReturnedPod(f"uid-{name}", reason, rejected_by)
 
 
 def note_on(name, message="0/1 nodes are available: 1 Insufficient cpu."):
@@ -137,7 +137,7 @@ async def test_a_lease_waits_for_pods_whose_backoff_passes(clock):
     await queue.submit(batch_of("a"))
     first = await leased(queue)
     await queue.report(report_of(first.lease_id, back=[back("a", "error")]))
-    assert queue.core.state_of("uid-a") is PodState.BACKOFF
+    assert queue.core.state_of("uid-a") is QueueState.BACKOFF
 
     waiting = asyncio.create_task(leased(queue, wait_s=GENEROUS_S))
     await turns()
@@ -250,11 +250,11 @@ async def parked(queue, facts, plugin="NodeResourcesFit"):
     await queue.submit(batch_of("a", facts=facts))
     lease = await leased(queue, max_pods=1)
     await queue.report(report_of(lease.lease_id, back=[back("a", "unschedulable", plugin)]))
-    assert queue.core.state_of("uid-a") is PodState.UNSCHEDULABLE
+    assert queue.core.state_of("uid-a") is QueueState.UNSCHEDULABLE
 
 
 def is_parked(queue):
-    return queue.core.state_of("uid-a") is PodState.UNSCHEDULABLE
+    return queue.core.state_of("uid-a") is QueueState.UNSCHEDULABLE
 
 
 IS_WEB = LabelSelector((Requirement("app", "In", ("web",)),))
@@ -303,7 +303,7 @@ async def test_an_evicted_pod_leaves_the_queue_and_wakes_those_who_lack_room():
     await queue.report(LeaseReport(lease.lease_id, (), (), (note_on("victim"),), victim))
 
     assert not is_parked(queue)
-    assert queue.core.state_of("uid-victim") is PodState.NEW
+    assert queue.core.state_of("uid-victim") is QueueState.NEW
     assert "victim" not in await told(queue)
 
 
@@ -328,7 +328,7 @@ async def test_a_node_that_changed_in_what_does_not_matter_wakes_nobody():
 
 
 def freed(name, reason="unschedulable", *rejected_by):
-    return GivenBack(f"uid-{name}", reason, rejected_by, freed=True)
+    return ReturnedPod(f"uid-{name}", reason, rejected_by, freed=True)
 
 
 async def gives_up(queue, facts=None, *, name="b", reason="unschedulable"):
@@ -347,7 +347,7 @@ async def test_a_pod_that_is_given_up_after_it_was_assumed_wakes_those_who_lack_
     await gives_up(queue)
 
     assert not is_parked(queue)
-    assert queue.core.state_of("uid-b") is PodState.UNSCHEDULABLE
+    assert queue.core.state_of("uid-b") is QueueState.UNSCHEDULABLE
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ async def test_room_that_is_kept_for_a_pod_no_more_wakes_those_who_lack_room(nam
     nominated = pod(cpu=100, priority=10, nominated_node_name="n1")
     await queue.submit(batch_of("b", facts=nominated))
     lease = await leased(queue)
-    given_back = GivenBack("uid-b", "unschedulable", ("NodeResourcesFit",), nominated_node=named)
+    given_back = ReturnedPod("uid-b", "unschedulable", ("NodeResourcesFit",), nominated_node=named)
 
     await queue.report(report_of(lease.lease_id, back=(given_back,)))
 
@@ -401,7 +401,7 @@ async def test_in_flight_pods_of_no_gang_alone_see_that_gangs_are_given_up(facts
     lease = await leased(queue, max_pods=1)
 
     await gives_up(queue, GANG, name="last")
-    lacks_room = GivenBack("uid-a", "unschedulable", ("NodeResourcesFit",))
+    lacks_room = ReturnedPod("uid-a", "unschedulable", ("NodeResourcesFit",))
     await queue.report(report_of(lease.lease_id, back=[lacks_room]))
 
     assert is_parked(queue) is not woken
@@ -454,7 +454,7 @@ async def test_the_queue_says_who_is_nominated_and_who_is_not_unless_it_is_lent(
     queue = queue_of()
     await parked(queue, pod(cpu=100))
     lease_id = (await leased_again(queue, "a")).lease_id
-    named = GivenBack("uid-a", "unschedulable", ("NodeResourcesFit",), nominated_node="n1")
+    named = ReturnedPod("uid-a", "unschedulable", ("NodeResourcesFit",), nominated_node="n1")
     await queue.report(report_of(lease_id, back=[named]))
     await queue.submit(batch_of("leased"))
     await leased(queue)
@@ -491,22 +491,22 @@ async def test_who_loses_a_nomination_is_withdrawn_at_the_cache_and_others_are_w
     queue = QueueActor(plan_of(), Fakes(cache))
     await parked(queue, pod(cpu=100))
     lease_id = (await leased_again(queue, "a")).lease_id
-    low = GivenBack("uid-a", "unschedulable", ("NodeResourcesFit",), nominated_node="n1")
+    low = ReturnedPod("uid-a", "unschedulable", ("NodeResourcesFit",), nominated_node="n1")
     await queue.report(report_of(lease_id, back=[low]))
     await queue.submit(batch_of("high", facts=pod(cpu=100, priority=10)))
     lease_id = (await leased(queue, max_pods=1)).lease_id
     plugins = ("NodeResourcesFit",)
-    high = GivenBack("uid-high", "unschedulable", plugins, nominated_node="n1", preempts=True)
+    high = ReturnedPod("uid-high", "unschedulable", plugins, nominated_node="n1", preempts=True)
 
     await queue.report(report_of(lease_id, back=[high]))
 
     (told,) = cache.told("nominate")
     assert (told.pods.uids, told.nodes) == (("uid-a",), ("",))
-    assert queue.core.take_cleared() == []
+    assert queue.core.pop_cleared() == []
 
 
 def nominated_back(name, node_name):
-    return GivenBack(
+    return ReturnedPod(
         f"uid-{name}", "unschedulable", ("NodeResourcesFit",), nominated_node=node_name
     )
 
@@ -600,11 +600,11 @@ async def test_a_pod_that_failed_too_often_is_parked(clock):
     for _ in range(MAX_FAILURES + 1):
         lease = await leased(queue)
         if lease.lease_id:
-            again = GivenBack("uid-a", "error", ())
+            again = ReturnedPod("uid-a", "error", ())
             await queue.report(report_of(lease.lease_id, back=[again]))
         clock.now_s += LONG_S / 10
 
-    assert queue.core.state_of("uid-a") is PodState.UNSCHEDULABLE
+    assert queue.core.state_of("uid-a") is QueueState.UNSCHEDULABLE
 
 
 async def leased_again(queue, name):
@@ -641,12 +641,12 @@ async def test_the_plugin_that_said_pending_lets_its_pod_back_without_backoff():
     queue = queue_of()
     await queue.submit(batch_of("a"))
     lease = await leased(queue)
-    pending = GivenBack("uid-a", "unschedulable", ("NodeName",), pending=("NodeName",))
+    pending = ReturnedPod("uid-a", "unschedulable", ("NodeName",), pending=("NodeName",))
     await queue.report(report_of(lease.lease_id, back=[pending]))
 
     await queue.observe(ClusterChanges(nodes=(NodeChange(None, node()),)))
 
-    assert queue.core.state_of("uid-a") is PodState.ACTIVE
+    assert queue.core.state_of("uid-a") is QueueState.ACTIVE
 
 
 async def test_an_event_while_a_pod_is_in_flight_is_heeded_when_it_comes_back():
@@ -658,7 +658,7 @@ async def test_an_event_while_a_pod_is_in_flight_is_heeded_when_it_comes_back():
     given_back = [back("a", "unschedulable", "NodeResourcesFit")]
     await queue.report(report_of(lease.lease_id, back=given_back))
 
-    assert queue.core.state_of("uid-a") is PodState.BACKOFF
+    assert queue.core.state_of("uid-a") is QueueState.BACKOFF
     assert await names(queue) == ("a",)
 
 
@@ -743,7 +743,7 @@ async def test_a_pod_that_fails_again_and_again_is_left_pending(given_back, cloc
             clock.now_s += LONG_S
             lease = await leased(queue, max_pods=1)
 
-    assert states == [*[PodState.BACKOFF] * (MAX_FAILURES - 1), PodState.UNSCHEDULABLE]
+    assert states == [*[QueueState.BACKOFF] * (MAX_FAILURES - 1), QueueState.UNSCHEDULABLE]
     assert (await told(queue))["a"] == "broke"
 
 
@@ -759,7 +759,7 @@ async def test_a_pod_that_met_no_nodes_again_and_again_is_woken_by_one(comes_in_
         await queue.report(report_of(lease.lease_id, back=[back("a", "unschedulable")]))
         clock.now_s += LONG_S
     if not comes_in_flight:
-        assert queue.core.state_of("uid-a") is PodState.UNSCHEDULABLE
+        assert queue.core.state_of("uid-a") is QueueState.UNSCHEDULABLE
         await queue.observe(comes)
 
     assert (await leased(queue)).pods.uids == ("uid-a",)
@@ -817,7 +817,7 @@ async def test_a_bind_that_is_reported_after_its_lease_ended_takes_the_pod_from_
 
     await queue.report(LeaseReport(first.lease_id, ("uid-a",), (), ()))
 
-    assert queue.core.state_of("uid-a") is PodState.DONE
+    assert queue.core.state_of("uid-a") is QueueState.DONE
     assert not (await leased(queue)).lease_id
 
 
@@ -833,8 +833,8 @@ async def test_a_bind_of_a_scheduler_that_ended_is_found_though_its_lease_had_en
     await queue.owner_ends(OwnerEnds(owner, lease.uids, ("n1", "")))
 
     assert lease.uids == ("uid-a", "uid-b") == again.pods.uids
-    assert queue.core.state_of("uid-a") is PodState.DONE
-    assert queue.core.state_of("uid-b") is PodState.IN_FLIGHT
+    assert queue.core.state_of("uid-a") is QueueState.DONE
+    assert queue.core.state_of("uid-b") is QueueState.IN_FLIGHT
     assert (await queue.leased_to(owner)).uids == ()
 
 
@@ -859,9 +859,9 @@ async def test_a_pod_that_loses_races_without_end_backs_off():
     states = []
     for _ in range(MAX_CONFLICTS + 1):
         lease = await leased(queue)
-        report = LeaseReport(lease.lease_id, (), (GivenBack("uid-a", "conflict", ()),), ())
+        report = LeaseReport(lease.lease_id, (), (ReturnedPod("uid-a", "conflict", ()),), ())
         await queue.report(report)
         await queue.report(report)
         states.append(queue.core.state_of("uid-a"))
 
-    assert states == [PodState.ACTIVE] * MAX_CONFLICTS + [PodState.BACKOFF]
+    assert states == [QueueState.ACTIVE] * MAX_CONFLICTS + [QueueState.BACKOFF]

@@ -6,8 +6,8 @@ from roadstead.actors.messages import LeaseAsk, LeaseReport
 from roadstead.actors.messages.recovery import Owner, OwnerEnds
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.facts.pod import GroupMembership
-from roadstead.queue import PodState
-from roadstead.queue.reports import GivenBack
+from roadstead.queue import QueueState
+from roadstead.queue.reports import ReturnedPod
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import pod
 from tests.simulation.scenarios import GANGS as CONFIG
@@ -30,7 +30,7 @@ async def report(queue, lease, *, done=(), back=()):
 
 
 def gave_up(name, plugin="Coscheduling"):
-    return GivenBack(f"uid-{name}", "unschedulable", (plugin,))
+    return ReturnedPod(f"uid-{name}", "unschedulable", (plugin,))
 
 
 async def test_with_a_lease_comes_how_many_of_its_gangs_are_bound():
@@ -81,7 +81,7 @@ async def test_members_that_are_gone_count_no_more():
 async def test_a_gate_opens_for_members_that_were_bound_before_the_queue_began():
     queue = queue_of()
     await queue.submit(batch_of("late", facts=GANG))
-    assert queue.core.state_of("uid-late") is PodState.GATED
+    assert queue.core.state_of("uid-late") is QueueState.GATED
 
     await queue.bound_members(batch_of("a", "b", facts=GANG))
 
@@ -105,7 +105,7 @@ async def test_who_gave_up_is_tried_again_when_another_one_of_the_gang_waits():
 
     assert (await leased(queue, gangs=(KEY,))).pods.names == ("a", "b")
 
-    assert queue.core.state_of("uid-large") is PodState.UNSCHEDULABLE
+    assert queue.core.state_of("uid-large") is QueueState.UNSCHEDULABLE
 
 
 async def test_who_waits_for_another_gang_brings_back_nobody():

@@ -14,7 +14,7 @@ from roadstead.cache.volumes import CacheVolumes
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership
 from roadstead.framework.victims import Victim
-from roadstead.queue.reports import GivenBack
+from roadstead.queue.reports import ReturnedPod
 from roadstead.scheduler.preempting import carry_out
 from tests.actors.world import NOBODY, batch_of, identity, inputs_of, placed, plan_of
 from tests.attempts.core_world import WAIT, World
@@ -57,7 +57,7 @@ async def test_who_gave_up_by_a_renamed_plugin_is_tried_again_when_another_of_th
     facts = pod(cpu=100, pod_group=GroupMembership("g", 3))
     await queue.submit(batch_of("a", "b", "last", facts=facts))
     lease = await queue.lease(LeaseAsk("scheduler-0", 1, 10, 0.0))
-    back = tuple(GivenBack(f"uid-{name}", "unschedulable", ("MyGangs",)) for name in "ab")
+    back = tuple(ReturnedPod(f"uid-{name}", "unschedulable", ("MyGangs",)) for name in "ab")
     await queue.report(LeaseReport(lease.lease_id, (), back, ()))
 
     again = await queue.lease(LeaseAsk("scheduler-0", 1, 10, 0.0, gangs=(("default", "g"),)))

@@ -11,7 +11,7 @@ from roadstead.actors.seam import RunFailedError
 from roadstead.config.settings import Bounds
 from roadstead.fleet.generate import generate_fleet
 from roadstead.protocol.errors import InputError, UnsupportedError
-from roadstead.queue import PodState, retries, scheduling_queue
+from roadstead.queue import QueueState, retries, scheduling_queue
 from roadstead.run import RunInputs
 from tests.actors import fleets
 from tests.actors.world import (
@@ -54,7 +54,7 @@ def _quick_looks(monkeypatch):
 @pytest.fixture
 def _nobody_is_woken(monkeypatch):
     """Every pod is tried once: what a retry finds depends on when its backoff ends."""
-    monkeypatch.setattr(scheduling_queue.SchedulingQueue, "_happened", lambda *_, **__: None)
+    monkeypatch.setattr(scheduling_queue.SchedulingQueue, "_handle_events", lambda *_, **__: None)
 
 
 def run(inputs, **how):
@@ -81,10 +81,10 @@ def assert_all_agree(inputs, outcome, actors):
     assert len(bound) == len(outcome.placements)
     assert bound.keys() | pending == accepted
     assert not bound.keys() & pending
-    assert {uid for uid in accepted if queue.state_of(uid) is PodState.DONE} == bound.keys()
+    assert {uid for uid in accepted if queue.state_of(uid) is QueueState.DONE} == bound.keys()
     assert {uid: cache.node_of(uid) for uid in bound} == bound
-    assert {uid: binder.standing(uid)[1] for uid in bound} == bound
-    assert all(binder.standing(uid)[1] is cache.node_of(uid) is None for uid in pending)
+    assert {uid: binder.pod_status(uid)[1] for uid in bound} == bound
+    assert all(binder.pod_status(uid)[1] is cache.node_of(uid) is None for uid in pending)
     assert cache.counts().assumed == 0
     assert all(each.core.idle for each in schedulers)
     truth = lines(binder.placements.store.table)

@@ -191,7 +191,7 @@ async def test_a_table_that_does_not_come_as_far_as_it_should_is_unsettled():
 async def test_the_version_of_a_row_is_that_of_the_state_that_was_decided_on():
     world = await World(**STALE, conflicts="version").with_nodes()
     await world.pass_on()
-    world.nodes._versions.take([("a1", 7), ("b1", 8)])
+    world.nodes._versions.record([("a1", 7), ("b1", 8)])
     await world.nodes.catch_up(2)
     mine = world.waiting("mine")
 

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.effects import Assume, Bind
-from roadstead.attempts.pods import BindAnswer, BindOutcome, PodState
+from roadstead.attempts.pods import AttemptState, BindAnswer, BindOutcome
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.plugin import (
@@ -124,38 +124,38 @@ class World:
 
     def bring_to(self, state):
         """The pod u1, alone, in a state that it can be in between two calls."""
-        if state is PodState.NEW:
+        if state is AttemptState.NEW:
             return self
         self.lease()
-        if state is PodState.UNSCHEDULABLE:
+        if state is AttemptState.UNSCHEDULABLE:
             self.core.decided([self.to_none()])
-        elif state is PodState.FAILED:
+        elif state is AttemptState.FAILED:
             self.core.decided([self.to_error()])
-        elif state is not PodState.LEASED:
+        elif state is not AttemptState.LEASED:
             self._beyond_decision(state)
         assert self.core.state_of("u1") is state
         return self
 
     def _beyond_decision(self, state):
         (token,) = self.place()
-        if state is PodState.CONFLICT:
+        if state is AttemptState.CONFLICT:
             self.refuse(token)
-        elif state is PodState.GONE:
+        elif state is AttemptState.GONE:
             self.core.deleted(["u1"])
-        elif state is PodState.WAITING:
+        elif state is AttemptState.WAITING:
             self.says["A"]["permit"] = WAIT, 10.0
             self.accept(token)
-        elif state is not PodState.ASSUMING:
+        elif state is not AttemptState.ASSUMING:
             self.accept(token)
-            if state is PodState.ASKED:
+            if state is AttemptState.ASKED:
                 self.core.lost([token])
-            elif state is PodState.BOUND:
+            elif state is AttemptState.BOUND:
                 self.answer(BindOutcome.BOUND, token)
 
     def picture(self):
         """All that the core knows, to be compared before and after."""
         store = self.core._store
-        kept = [store.pods.here, store.pods.ended, store.attempts, store.ended_attempts]
+        kept = [store.pods.present, store.pods.ended, store.attempts, store.ended_attempts]
         pods = [{name: picture_of(record) for name, record in each.items()} for each in kept]
         return pods, list(store.undecided), self.core.counts(), next_deadline_s(self.core)
 

@@ -2,29 +2,29 @@
 
 import pytest
 
-from roadstead.attempts.pods import PodState
+from roadstead.attempts.pods import AttemptState
 from tests.attempts.core_world import World
 
 
 def live(world):
-    return world.core._store.pods.here["u1"]
+    return world.core._store.pods.present["u1"]
 
 
 def under_another_name(world):
     store = world.core._store
-    store.pods.here["u9"] = store.pods.here.pop("u1")
+    store.pods.present["u9"] = store.pods.present.pop("u1")
 
 
 def ended_and_live(world):
-    live(world).state = PodState.FAILED
+    live(world).state = AttemptState.FAILED
 
 
 def in_a_passing_state(world):
-    live(world).state = PodState.PERMITTED
+    live(world).state = AttemptState.PERMITTED
 
 
 def decided_and_undecided(world):
-    live(world).state = PodState.ASSUMING
+    live(world).state = AttemptState.ASSUMING
 
 
 def undecided_twice(world):
@@ -32,7 +32,7 @@ def undecided_twice(world):
 
 
 def waits_without_deadline(world):
-    world.core._store.waiting.take("u1")
+    world.core._store.waiting.remove("u1")
 
 
 def waits_for_nobody(world):
@@ -68,20 +68,20 @@ def attempt_live_and_remembered(world):
 
 
 BROKEN = [
-    (PodState.LEASED, under_another_name, "u1 under u9"),
-    (PodState.LEASED, ended_and_live, "u1 is here as failed"),
-    (PodState.BINDING, in_a_passing_state, "u1 is live and permitted"),
-    (PodState.LEASED, decided_and_undecided, "u1: decided"),
-    (PodState.LEASED, undecided_twice, "a pod waits for a decision and is not leased"),
-    (PodState.WAITING, waits_without_deadline, "u1: waiting"),
-    (PodState.WAITING, waits_for_nobody, "u1: waiting"),
-    (PodState.WAITING, deadline_of_nobody, "a pod that does not wait has a deadline"),
-    (PodState.BINDING, answered_and_live, "u1 is live and answered"),
-    (PodState.BINDING, attempt_of_nobody, "attempts and pods disagree"),
-    (PodState.ASKED, attempt_lost, "attempts and pods disagree"),
-    (PodState.LEASED, lease_of_nobody, "of 2 pods 1 are here"),
-    (PodState.LEASED, live_and_remembered, "a pod is here and ended"),
-    (PodState.BINDING, attempt_live_and_remembered, "an attempt is both"),
+    (AttemptState.LEASED, under_another_name, "u1 under u9"),
+    (AttemptState.LEASED, ended_and_live, "u1 is here as failed"),
+    (AttemptState.BINDING, in_a_passing_state, "u1 is live and permitted"),
+    (AttemptState.LEASED, decided_and_undecided, "u1: decided"),
+    (AttemptState.LEASED, undecided_twice, "a pod waits for a decision and is not leased"),
+    (AttemptState.WAITING, waits_without_deadline, "u1: waiting"),
+    (AttemptState.WAITING, waits_for_nobody, "u1: waiting"),
+    (AttemptState.WAITING, deadline_of_nobody, "a pod that does not wait has a deadline"),
+    (AttemptState.BINDING, answered_and_live, "u1 is live and answered"),
+    (AttemptState.BINDING, attempt_of_nobody, "attempts and pods disagree"),
+    (AttemptState.ASKED, attempt_lost, "attempts and pods disagree"),
+    (AttemptState.LEASED, lease_of_nobody, "of 2 pods 1 are here"),
+    (AttemptState.LEASED, live_and_remembered, "a pod is here and ended"),
+    (AttemptState.BINDING, attempt_live_and_remembered, "an attempt is both"),
 ]
 
 
@@ -98,7 +98,7 @@ def test_validate_finds_two_pods_with_one_token():
     world = World()
     world.lease("u1", "u2")
     world.place("u1", "u2")
-    first, second = world.core._store.pods.here.values()
+    first, second = world.core._store.pods.present.values()
     second.attempt = first.attempt
     world.core._store.attempts = {"s/1/1": second}
     with pytest.raises(AssertionError, match="two pods have one token"):
@@ -106,25 +106,26 @@ def test_validate_finds_two_pods_with_one_token():
 
 
 def test_validate_finds_a_pod_that_is_remembered_as_living():
-    world = World().bring_to(PodState.FAILED)
-    world.core._store.pods.ended["u1"].state = PodState.WAITING
+    world = World().bring_to(AttemptState.FAILED)
+    world.core._store.pods.ended["u1"].state = AttemptState.WAITING
     with pytest.raises(AssertionError, match="u1 ended as waiting"):
         world.core.validate()
 
 
 def test_validate_finds_a_bound_pod_that_nobody_bound():
-    world = World().bring_to(PodState.BOUND)
+    world = World().bring_to(AttemptState.BOUND)
     world.core._store.pods.ended["u1"].answer = None
     with pytest.raises(AssertionError, match="u1 is bound, and the binder did not say so"):
         world.core.validate()
 
 
 @pytest.mark.parametrize(
-    ("state", "text"), [(PodState.FAILED, "too many pods"), (PodState.CONFLICT, "too many attem")]
+    ("state", "text"),
+    [(AttemptState.FAILED, "too many pods"), (AttemptState.CONFLICT, "too many attem")],
 )
 def test_validate_finds_a_memory_that_outgrew_its_bound(state, text):
     world = World().bring_to(state)
-    if state is PodState.CONFLICT:
+    if state is AttemptState.CONFLICT:
         world.core._store.pods.ended.clear()
     world.core._store.pods.max_ended = 0
     with pytest.raises(AssertionError, match=text):
@@ -132,7 +133,7 @@ def test_validate_finds_a_memory_that_outgrew_its_bound(state, text):
 
 
 def test_attempt_of_a_pod_that_was_never_placed_is_a_broken_invariant():
-    world = World().bring_to(PodState.LEASED)
+    world = World().bring_to(AttemptState.LEASED)
     with pytest.raises(AssertionError, match="u1 was never placed"):
         _ = live(world).trial
 

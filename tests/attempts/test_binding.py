@@ -10,7 +10,7 @@ from roadstead.attempts.effects import (
     Report,
     ReportKind,
 )
-from roadstead.attempts.pods import Attempt, BindAnswer, BindOutcome, PodState
+from roadstead.attempts.pods import Attempt, AttemptState, BindAnswer, BindOutcome
 from roadstead.protocol.status import SKIP
 from tests.attempts.core_world import World, kinds, only, tokens
 
@@ -88,7 +88,7 @@ def test_bound_pods_are_confirmed_to_the_cache_and_done_for_the_queue():
     )
     assert effects == [Confirm(sent), Done(1, ("u1", "u2"))]
     assert world.log == [f"post_bind {name} {uid}" for uid in ("u1", "u2") for name in "AB"]
-    assert world.core.state_of("u1") is PodState.BOUND
+    assert world.core.state_of("u1") is AttemptState.BOUND
     assert world.core.idle
 
 
@@ -155,4 +155,4 @@ def test_attempts_name_what_the_cache_may_count():
 
 
 def test_state_of_a_pod_that_is_not_known_is_new():
-    assert World().core.state_of("u9") is PodState.NEW
+    assert World().core.state_of("u9") is AttemptState.NEW

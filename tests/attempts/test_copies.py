@@ -3,13 +3,15 @@
 import pytest
 
 from roadstead.attempts.effects import AskBinder, Assume, Bind, Done, Forget, Requeue
-from roadstead.attempts.pods import PASSING, BindAnswer, BindOutcome, PodState
+from roadstead.attempts.pods import PASSING, AttemptState, BindAnswer, BindOutcome
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import unschedulable
 from tests.attempts.core_world import World, kinds, only, tokens
 from tests.builders import pod
 
-STANDING = [state for state in PodState if state not in PASSING and state is not PodState.NEW]
+STANDING = [
+    state for state in AttemptState if state not in PASSING and state is not AttemptState.NEW
+]
 
 
 @pytest.mark.parametrize("state", STANDING)
@@ -21,13 +23,13 @@ def test_copy_of_a_lease_changes_nothing(state):
 
 
 @pytest.mark.parametrize(
-    "state", [state for state in STANDING if state not in (PodState.LEASED, PodState.GONE)]
+    "state", [state for state in STANDING if state not in (AttemptState.LEASED, AttemptState.GONE)]
 )
 def test_copy_of_the_decision_changes_nothing(state):
     world = World().bring_to(state)
     decision = {
-        PodState.UNSCHEDULABLE: world.to_none(),
-        PodState.FAILED: world.to_error(),
+        AttemptState.UNSCHEDULABLE: world.to_none(),
+        AttemptState.FAILED: world.to_error(),
     }.get(state, world.to_node())
     before = world.picture()
     world.log.clear()
@@ -57,7 +59,7 @@ def test_answer_that_stands_twice_in_a_batch_counts_once():
 
 
 @pytest.mark.parametrize(
-    "state", [PodState.WAITING, PodState.BINDING, PodState.ASKED, PodState.BOUND]
+    "state", [AttemptState.WAITING, AttemptState.BINDING, AttemptState.ASKED, AttemptState.BOUND]
 )
 def test_another_answer_of_the_cache_after_the_first_changes_nothing(state):
     world = World().bring_to(state)
@@ -67,7 +69,7 @@ def test_another_answer_of_the_cache_after_the_first_changes_nothing(state):
     assert world.picture() == before
 
 
-@pytest.mark.parametrize("state", [PodState.GONE, PodState.CONFLICT])
+@pytest.mark.parametrize("state", [AttemptState.GONE, AttemptState.CONFLICT])
 def test_assumption_that_is_accepted_after_its_attempt_ended_is_forgotten(state):
     world = World().bring_to(state)
     before = world.picture()
@@ -79,7 +81,7 @@ def test_assumption_that_is_accepted_after_its_attempt_ended_is_forgotten(state)
 
 
 def test_assumption_asked_for_twice_and_accepted_again_after_its_rollback_is_forgotten_again():
-    world = World(says={"A": {"reserve": unschedulable("full")}}).bring_to(PodState.ASSUMING)
+    world = World(says={"A": {"reserve": unschedulable("full")}}).bring_to(AttemptState.ASSUMING)
     world.core.lost(["s/1/1"])
     assert tokens(Forget, world.accept("s/1/1")) == ["s/1/1"]
     assert kinds(world.accept("s/1/1")) == ["Forget"]
@@ -93,12 +95,12 @@ def test_late_answer_on_an_old_attempt_leaves_the_new_one_alone():
     world.lease(lease_id=2, attempt=2)
     (token,) = world.place(attempt=2)
     assert tokens(Forget, world.accept("s/1/1")) == ["s/1/1"]
-    assert world.core.state_of("u1") is PodState.ASSUMING
+    assert world.core.state_of("u1") is AttemptState.ASSUMING
     assert kinds(world.accept(token)) == ["FinishBinding", "Bind"]
 
 
 def test_binders_answer_on_a_pod_that_was_deleted_meanwhile_is_ignored():
-    world = World().bring_to(PodState.BINDING)
+    world = World().bring_to(AttemptState.BINDING)
     world.core.deleted(["u1"])
     before = world.picture()
     assert world.answer(BindOutcome.BOUND) == []
@@ -111,7 +113,7 @@ def test_decision_on_a_pod_that_was_deleted_meanwhile_is_ignored():
     world.lease()
     world.core.deleted(["u1"])
     assert world.core.decided([world.to_node()]) == []
-    assert world.core.state_of("u1") is PodState.GONE
+    assert world.core.state_of("u1") is AttemptState.GONE
 
 
 def test_decision_on_an_older_attempt_than_the_leased_one_is_ignored():
@@ -133,16 +135,16 @@ def test_pod_leased_anew_before_its_decision_has_its_new_facts_and_keeps_its_pla
 
 
 @pytest.mark.parametrize(
-    "state", [PodState.ASSUMING, PodState.WAITING, PodState.BINDING, PodState.ASKED]
+    "state", [AttemptState.ASSUMING, AttemptState.WAITING, AttemptState.BINDING, AttemptState.ASKED]
 )
 def test_pod_leased_anew_during_its_attempt_goes_on_and_is_told_under_the_new_lease(state):
     world = World().bring_to(state)
     assert world.lease(lease_id=5, attempt=2) == []
     assert world.core.state_of("u1") is state
     assert world.core.undecided(9) == ()
-    if state is PodState.ASSUMING:
+    if state is AttemptState.ASSUMING:
         world.accept("s/1/1")
-    elif state is PodState.WAITING:
+    elif state is AttemptState.WAITING:
         world.core.allow("u1", "A")
     assert world.answer(BindOutcome.BOUND)[1] == Done(5, ("u1",))
 
@@ -156,7 +158,7 @@ def test_older_lease_that_comes_later_changes_nothing():
 
 
 def test_bound_pod_that_is_leased_again_is_told_done_again():
-    world = World().bring_to(PodState.BOUND)
+    world = World().bring_to(AttemptState.BOUND)
     assert world.lease(lease_id=2, attempt=2) == [Done(2, ("u1",))]
     assert world.lease(lease_id=2, attempt=2) == []
     assert world.core.idle
@@ -173,21 +175,21 @@ def test_pod_of_no_profile_raises_and_changes_nothing():
 
 
 def test_lost_assumption_is_asked_again_under_its_token():
-    world = World().bring_to(PodState.ASSUMING)
+    world = World().bring_to(AttemptState.ASSUMING)
     effects = world.core.lost(["s/1/1", "s/1/1"])
     assert kinds(effects) == ["Assume"]
     assert tokens(Assume, effects) == ["s/1/1"]
-    assert world.core.state_of("u1") is PodState.ASSUMING
+    assert world.core.state_of("u1") is AttemptState.ASSUMING
 
 
 def test_lost_bind_is_asked_for_and_nothing_is_undone_before_the_answer():
-    world = World().bring_to(PodState.BINDING)
+    world = World().bring_to(AttemptState.BINDING)
     world.log.clear()
     for _ in range(2):
         effects = world.core.lost(["s/1/1"])
         assert kinds(effects) == ["AskBinder"]
         assert only(AskBinder, effects).attempts == world.core.attempts()
-    assert world.core.state_of("u1") is PodState.ASKED
+    assert world.core.state_of("u1") is AttemptState.ASKED
     assert world.log == []
     assert kinds(world.answer(BindOutcome.BOUND)) == ["Confirm", "Done"]
 
@@ -202,11 +204,11 @@ def test_lost_bind_is_asked_for_and_nothing_is_undone_before_the_answer():
     ],
 )
 def test_answer_after_asking_ends_the_attempt_as_any_answer_does(outcome, told):
-    world = World().bring_to(PodState.ASKED)
+    world = World().bring_to(AttemptState.ASKED)
     assert kinds(world.answer(outcome)) == told
 
 
-@pytest.mark.parametrize("state", [PodState.WAITING, PodState.BOUND, PodState.CONFLICT])
+@pytest.mark.parametrize("state", [AttemptState.WAITING, AttemptState.BOUND, AttemptState.CONFLICT])
 def test_lost_answer_that_came_meanwhile_is_nothing_to_ask_for(state):
     world = World().bring_to(state)
     before = world.picture()
@@ -226,7 +228,7 @@ def test_words_on_an_attempt_that_is_forgotten_change_nothing():
     assert world.answer(BindOutcome.FAILED) == []
     assert world.core.lost(["s/1/1"]) == []
     assert world.picture() == before
-    assert world.core.state_of("u1") is PodState.NEW
+    assert world.core.state_of("u1") is AttemptState.NEW
     world.core.validate()
 
 
@@ -247,7 +249,7 @@ def test_decision_on_a_pod_that_was_never_leased_raises():
 
 
 def test_deleted_pod_that_comes_back_under_its_uid_is_a_new_pod():
-    world = World().bring_to(PodState.BOUND)
+    world = World().bring_to(AttemptState.BOUND)
     world.core.deleted(["u1"])
     assert world.lease(lease_id=2, attempt=1) == []
     assert world.place() == ["s/1/2"]

@@ -11,7 +11,7 @@ from roadstead.attempts.effects import (
     RequeueItem,
     RequeueReason,
 )
-from roadstead.attempts.pods import PodState
+from roadstead.attempts.pods import AttemptState
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.victims import Candidate, Victim
@@ -62,7 +62,7 @@ def test_pod_without_a_node_is_requeued_and_reported_in_upstreams_words():
             )
         ),
     ]
-    assert world.core.state_of("u1") is PodState.UNSCHEDULABLE
+    assert world.core.state_of("u1") is AttemptState.UNSCHEDULABLE
 
 
 def test_plugins_that_said_pending_are_told_apart():

@@ -5,12 +5,12 @@ import math
 import pytest
 
 from roadstead.attempts.effects import Bind, PodReport, Report, ReportKind, Requeue, RequeueReason
-from roadstead.attempts.pods import PASSING, PodState
+from roadstead.attempts.pods import PASSING, AttemptState
 from roadstead.protocol.status import unschedulable
 from tests.attempts.core_world import WAIT, World, kinds, only, tokens
 from tests.inside import next_deadline_s
 
-NOT_WAITING = [state for state in PodState if state not in (*PASSING, PodState.WAITING)]
+NOT_WAITING = [state for state in AttemptState if state not in (*PASSING, AttemptState.WAITING)]
 UNDONE = ["unreserve B u1", "unreserve A u1"]
 
 
@@ -20,7 +20,7 @@ def waiting(a=10.0, b=None, now_s=100.0):
     world = World(says=says)
     world.lease()
     assert world.accept(*world.place(), now_s=now_s) == []
-    assert world.core.state_of("u1") is PodState.WAITING
+    assert world.core.state_of("u1") is AttemptState.WAITING
     return world
 
 
@@ -47,7 +47,7 @@ def test_allowed_pod_goes_to_the_binder():
 def test_pod_waits_until_every_plugin_allows_it():
     world = waiting(10.0, 20.0)
     assert world.core.allow("u1", "A") == []
-    assert world.core.state_of("u1") is PodState.WAITING
+    assert world.core.state_of("u1") is AttemptState.WAITING
     assert kinds(world.core.allow("u1", "B")) == ["FinishBinding", "Bind"]
 
 

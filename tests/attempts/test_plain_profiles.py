@@ -4,7 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.pods import BindAnswer, BindOutcome, PodState
+from roadstead.attempts.pods import AttemptState, BindAnswer, BindOutcome
 from roadstead.cycle.batch import Decision
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.errors import IllegalTransitionError
@@ -96,6 +96,6 @@ def test_a_copy_of_an_answer_does_not_keep_the_others_of_its_batch():
     world.accept(first)
 
     assert kinds(world.accept(first, second)) == ["FinishBinding", "Bind"]
-    assert [world.core.state_of(uid) for uid in ("u1", "u2")] == [PodState.BINDING] * 2
+    assert [world.core.state_of(uid) for uid in ("u1", "u2")] == [AttemptState.BINDING] * 2
     for token in (first, second):
         assert kinds(world.answer(BindOutcome.BOUND, token)) == ["Confirm", "Done"]

@@ -13,7 +13,7 @@ from roadstead.attempts.effects import (
     RequeueItem,
     RequeueReason,
 )
-from roadstead.attempts.pods import BindAnswer, BindOutcome, PodState
+from roadstead.attempts.pods import AttemptState, BindAnswer, BindOutcome
 from roadstead.protocol.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 from tests.attempts.core_world import WAIT, World, kinds, only, tokens
 from tests.builders import pod
@@ -60,7 +60,7 @@ def test_refusal_up_to_permit_is_undone_and_makes_the_pod_unschedulable(says, as
         "u1", "default/u1", kind, message, (("full", 1),), ("A",), nominated_node=""
     )
     assert world.log[-len(asked) - 2 :] == [*asked, *UNDONE]
-    assert world.core.state_of("u1") is PodState.UNSCHEDULABLE
+    assert world.core.state_of("u1") is AttemptState.UNSCHEDULABLE
 
 
 @pytest.mark.parametrize("says", [{"reserve": PENDING}, {"permit": (PENDING, 0.0)}])
@@ -94,7 +94,7 @@ def test_failure_of_a_plugin_is_undone_and_the_pod_retried_after_backoff(says, m
     assert (report.kind, report.message) == (ReportKind.FAILED, item.message)
     assert (report.plugins, report.nominated_node) == ((), "")
     assert world.log[-2:] == UNDONE
-    assert world.core.state_of("u1") is PodState.FAILED
+    assert world.core.state_of("u1") is AttemptState.FAILED
 
 
 @pytest.mark.parametrize("point", ["pre_bind", "bind"])
@@ -201,7 +201,7 @@ def test_pod_that_the_binder_says_is_gone_is_undone_and_nobody_is_told():
     assert world.log[-2:] == UNDONE
 
 
-@pytest.mark.parametrize("state", [PodState.WAITING, PodState.BINDING, PodState.ASKED])
+@pytest.mark.parametrize("state", [AttemptState.WAITING, AttemptState.BINDING, AttemptState.ASKED])
 def test_deleted_pod_is_undone_and_not_requeued(state):
     world = World().bring_to(state)
     effects = world.core.deleted(["u1"])
@@ -212,22 +212,22 @@ def test_deleted_pod_is_undone_and_not_requeued(state):
 
 
 def test_pod_deleted_before_the_cache_answered_is_forgotten_without_unreserve():
-    world = World().bring_to(PodState.ASSUMING)
+    world = World().bring_to(AttemptState.ASSUMING)
     assert kinds(world.core.deleted(["u1"])) == ["Forget"]
     assert world.log == []
 
 
-@pytest.mark.parametrize("state", [PodState.LEASED, PodState.BOUND])
+@pytest.mark.parametrize("state", [AttemptState.LEASED, AttemptState.BOUND])
 def test_deleted_pod_that_holds_nothing_has_no_effects(state):
     world = World().bring_to(state)
     world.log.clear()
     assert world.core.deleted(["u1"]) == []
     assert world.log == []
-    assert world.core.state_of("u1") is PodState.GONE
+    assert world.core.state_of("u1") is AttemptState.GONE
 
 
 def test_deleted_pods_that_are_not_ours_are_passed_over():
-    world = World().bring_to(PodState.UNSCHEDULABLE)
+    world = World().bring_to(AttemptState.UNSCHEDULABLE)
     before = world.picture()
     assert world.core.deleted(["u1", "u7"]) == []
     assert world.picture() == before

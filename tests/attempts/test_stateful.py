@@ -18,7 +18,7 @@ from roadstead.attempts.effects import (
     Report,
     Requeue,
 )
-from roadstead.attempts.pods import RESERVED, BindAnswer, BindOutcome, PodState
+from roadstead.attempts.pods import RESERVED, AttemptState, BindAnswer, BindOutcome
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SKIP, error, unschedulable
 from tests.attempts.core_world import WAIT, World
@@ -218,7 +218,7 @@ class CoreMachine(RuleBasedStateMachine):
         token = f"s/1/{number}"
         record = self.world.core._store.attempts.get(token)
         # An answer out of nowhere is caught where it cannot be; elsewhere it would be believed.
-        if record is None or record.state not in (PodState.BINDING, PodState.ASKED):
+        if record is None or record.state not in (AttemptState.BINDING, AttemptState.ASKED):
             answer = BindAnswer(token, outcome, "n9")
             self.do(lambda w: w.core.bind_answered([answer]))
 
@@ -258,18 +258,18 @@ class CoreMachine(RuleBasedStateMachine):
     @invariant()
     def lent_pods_are_live_and_live_pods_are_lent(self):
         leased = {uid for uid, place in self.cluster.queue.items() if isinstance(place, int)}
-        assert leased == set(self.world.core._store.pods.here)
+        assert leased == set(self.world.core._store.pods.present)
 
     @invariant()
     def what_is_reserved_is_counted_and_only_attempts_can_be_counted(self):
-        live = self.world.core._store.pods.here
+        live = self.world.core._store.pods.present
         for uid, record in live.items():
             if record.state in RESERVED:
                 assert self.cluster.counted.get(uid) == record.trial.token
 
     @invariant()
     def reserve_and_unreserve_are_called_in_turns(self):
-        for uid, record in self.world.core._store.pods.here.items():
+        for uid, record in self.world.core._store.pods.present.items():
             calls = [
                 line.split()[0]
                 for line in self.world.log

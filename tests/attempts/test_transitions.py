@@ -10,20 +10,20 @@ from roadstead.attempts.pods import (
     LIVE,
     PASSING,
     TABLE,
+    AttemptEvent,
+    AttemptState,
     BindAnswer,
     BindOutcome,
-    PodEvent,
-    PodState,
 )
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import error, unschedulable
 from tests.attempts.core_world import WAIT, World
 
-S, E = PodState, PodEvent
+S, E = AttemptState, AttemptEvent
 ARROWS = list(TABLE)
 ALLOWED = {(state, event) for state, event, _ in ARROWS}
-FORBIDDEN = sorted(set(product(PodState, PodEvent)) - ALLOWED)
-STANDING = [state for state in PodState if state not in PASSING]
+FORBIDDEN = sorted(set(product(AttemptState, AttemptEvent)) - ALLOWED)
+STANDING = [state for state in AttemptState if state not in PASSING]
 OUTCOMES = {
     E.COMMIT: BindOutcome.BOUND,
     E.REFUSE: BindOutcome.CONFLICT,
@@ -110,13 +110,13 @@ def test_event_outside_the_table_raises_and_changes_nothing(state, event):
 
 
 def test_every_state_and_event_is_used_by_some_arrow():
-    assert {state for state, _, _ in ARROWS} == set(PodState)
-    assert {target for _, _, target in ARROWS} == set(PodState) - {S.NEW}
-    assert {event for _, event, _ in ARROWS} == set(PodEvent)
+    assert {state for state, _, _ in ARROWS} == set(AttemptState)
+    assert {target for _, _, target in ARROWS} == set(AttemptState) - {S.NEW}
+    assert {event for _, event, _ in ARROWS} == set(AttemptEvent)
 
 
 def test_states_are_new_live_passing_or_ended_and_no_two_of_these():
-    assert sorted([S.NEW, *LIVE, *PASSING, *ENDED]) == sorted(PodState)
+    assert sorted([S.NEW, *LIVE, *PASSING, *ENDED]) == sorted(AttemptState)
 
 
 def test_every_live_pod_can_be_leased_anew_and_deleted():

@@ -3,7 +3,7 @@
 import pytest
 
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.pods import PASSING, CycleCounts, PodState
+from roadstead.attempts.pods import PASSING, AttemptState, CycleCounts
 from roadstead.facts.pod import GroupMembership
 from tests.attempts.core_world import WAIT, Scripted, World
 from tests.builders import pod, profile_of
@@ -11,12 +11,12 @@ from tests.builders import pod, profile_of
 LIVE_COUNTS = ("leased", "assuming", "waiting", "binding", "asked")
 
 
-@pytest.mark.parametrize("state", [state for state in PodState if state not in PASSING])
+@pytest.mark.parametrize("state", [state for state in AttemptState if state not in PASSING])
 def test_a_pod_is_counted_where_it_is_and_nowhere_else(state):
     counts = World().bring_to(state).core.counts()
 
     there = {name: int(state == name) for name in LIVE_COUNTS}
-    assert counts == CycleCounts(**there, bound_total=int(state is PodState.BOUND))
+    assert counts == CycleCounts(**there, bound_total=int(state is AttemptState.BOUND))
     assert counts.live == sum(there.values())
 
 
@@ -66,7 +66,7 @@ def test_a_pod_that_its_gang_let_go_is_of_no_waiting_gang_though_it_waits_for_ot
     world.accepted("u1", 1, "web", wait_s=5.0)
     world.core.allow("u1", GANGS)
 
-    assert world.core.state_of("u1") is PodState.WAITING
+    assert world.core.state_of("u1") is AttemptState.WAITING
     assert world.core.waiting_gangs() == ()
 
 

@@ -1,7 +1,7 @@
 """What plugins say of waiting pods, heeded by the core at the end of each call."""
 
 from roadstead.attempts.effects import Bind, Report, ReportKind, Requeue
-from roadstead.attempts.pods import BindOutcome, PodState
+from roadstead.attempts.pods import AttemptState, BindOutcome
 from roadstead.framework.guarded import guard
 from roadstead.framework.plugin import RemembersPods
 from roadstead.framework.waiting import WaitingPods
@@ -76,7 +76,7 @@ def test_a_refusal_of_all_reaches_pods_that_are_being_assumed():
     world.room.reject_where(lambda facts: True, "A", "no room for any")
     effects = world.core.tick(0.0)
     assert [item.uid for item in only(Requeue, effects).items] == ["u1"]
-    assert world.core.state_of("last") is PodState.ASSUMING
+    assert world.core.state_of("last") is AttemptState.ASSUMING
 
     effects = world.accept(token)
 
@@ -121,7 +121,7 @@ def test_a_pod_that_was_refused_on_its_way_to_permit_is_not_shown():
     world.room.reject_where(lambda facts: True, "A", "no")
     world.core.tick(0.0)
 
-    assert world.core.state_of("u1") is PodState.ASSUMING
+    assert world.core.state_of("u1") is AttemptState.ASSUMING
     assert list(world.room.coming()) == []
 
 

@@ -8,7 +8,7 @@ from roadstead.actors.runs.session import RunSession, is_settled
 from roadstead.actors.seam import RunFailedError
 from roadstead.config.settings import Bounds
 from roadstead.facts.pod import PodIdentity
-from roadstead.queue import PodState
+from roadstead.queue import QueueState
 from tests.actors.fleets import apps, near
 from tests.actors.world import Fake, batch_of, plan_of, tables_of, until
 from tests.bench.sessions import with_session
@@ -157,7 +157,7 @@ def test_a_pod_that_waits_can_go_too():
     waiting, state = with_session(work)
 
     assert waiting == 0
-    assert state in (PodState.NEW, PodState.DELETED)
+    assert state in (QueueState.NEW, QueueState.DELETED)
 
 
 def test_a_node_that_goes_takes_its_room_with_it():

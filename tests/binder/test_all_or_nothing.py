@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from roadstead.binder import BinderCore, BinderSettings, BindRequest, Bound
-from roadstead.binder.pods import PodRecord
+from roadstead.binder.pods import BinderRecord
 from roadstead.binder.tokens import TokenMemory
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
@@ -55,7 +55,7 @@ def core_of(hooks=None, **settings):
         TableStore(),
         hooks.verify,
         BinderSettings(checks_versions=not hooks.is_quick, **settings),
-        tells_all=True,
+        journals_all=True,
         missing=hooks.missing,
         fits=hooks.fits,
         verify_first=hooks.verify_first,
@@ -98,15 +98,15 @@ def plain():
 
 
 def picture(core):
-    names = [each.name for each in fields(PodRecord)]
+    names = [each.name for each in fields(BinderRecord)]
     table = core.placements.store.table
     return (
-        [tuple(getattr(pod, name) for name in names) for pod in core.pods.here.values()],
+        [tuple(getattr(pod, name) for name in names) for pod in core.pods.present.values()],
         counts_of(core),
         (core.last_lsn, core.flushed_lsn, core.version, core.halted),
         {owner: core.current_epoch(owner) for owner in ("s", "s0", "s1", "new", "other")},
         {name: core.rows.row(name) for name in core.placements.nodes},
-        {pod.uid: core.placements.node_of(pod.uid) for pod in core.pods.here.values()},
+        {pod.uid: core.placements.node_of(pod.uid) for pod in core.pods.present.values()},
         {name: table.row_facts(name) for name in core.placements.nodes},
     )
 

@@ -14,7 +14,7 @@ from roadstead.facts.run_mark import BEGUN, FINISHED, RunMark
 from roadstead.journal import JournalError, NullJournal
 from roadstead.journal.files import FileJournal
 from roadstead.placements import TableStore
-from roadstead.storage import StorageState, VolumeLedger
+from roadstead.storage import AssumedClaims, StorageState
 from roadstead.storage.news import BoundVolumes
 from tests.builders import node, pod
 from tests.journal.memory_journal import MemoryJournal
@@ -84,7 +84,7 @@ def test_decisions_come_by_token_in_the_order_of_the_requests():
     assert list(decisions) == ["t/b/1", "t/a/1", "t/c/1"]
     assert refusals(decisions) == ["constraint"]
     assert binder.outcomes.bound == {"uid-b": "n1", "uid-a": "n1"}
-    assert binder.standing(["uid-a", "uid-c", "uid-x"]) == ("n1", "", None)
+    assert binder.bound_nodes(["uid-a", "uid-c", "uid-x"]) == ("n1", "", None)
     assert binder.batches == 1
 
 
@@ -100,7 +100,7 @@ def test_commits_have_the_time_at_which_they_are_marked():
 def test_claims_are_written_in_one_group_with_the_bind():
     facts, journal = using("c"), Groups(SimulatedDisk())
     binder = binder_of("a", facts=facts, journal=journal)
-    reserved = VolumeLedger(StorageState(CLAIMS)).assume("uid-a", facts, N1)
+    reserved = AssumedClaims(StorageState(CLAIMS)).assume("uid-a", facts, N1)
 
     binder.bind([ask("a", facts=facts)], [BoundVolumes("t/a/1", reserved.bindings)])
 
@@ -155,7 +155,7 @@ def test_late_copies_of_changes_are_no_news():
     binder.add_pending([keyed("a")], revision=4)
 
     assert list(binder.core.placements.nodes) == ["n1"]
-    assert binder.standing(["uid-a"]) == (None,)
+    assert binder.bound_nodes(["uid-a"]) == (None,)
     assert (binder.nodes_known.latest, binder.pods_known.latest) == (4, 5)
 
 
@@ -219,9 +219,12 @@ def test_the_next_binder_goes_on_with_the_journal_of_the_one_before():
     second = begun(journal=FileJournal(disk), digest="abc")
 
     assert second.bind([ask("a")]) == before
-    assert second.standing(["uid-a", "uid-b", "uid-c"]) == ("n1", None, "")
+    assert second.bound_nodes(["uid-a", "uid-b", "uid-c"]) == ("n1", None, "")
     assert second.outcomes.bound == first.outcomes.bound
     assert second.evicted() == first.evicted()
-    assert second.journal.told == first.journal.told
-    assert second.journal.told[-2:] == (RunMark(BEGUN, "abc"), RunMark(FINISHED, "of the outcome"))
+    assert second.journal.subjects == first.journal.subjects
+    assert second.journal.subjects[-2:] == (
+        RunMark(BEGUN, "abc"),
+        RunMark(FINISHED, "of the outcome"),
+    )
     assert second.batches == 1

@@ -9,10 +9,10 @@ from roadstead.binder import (
     BinderCore,
     BinderHaltedError,
     BinderSettings,
+    BinderState,
     BindRequest,
     Bound,
     Halted,
-    PodState,
     RejectCause,
     Rejected,
     Released,
@@ -85,10 +85,10 @@ class TestGroupCommit:
         (append,) = core.bind([ask("a")])
         assert isinstance(append, AppendJournal)
         assert append.last_lsn == 1
-        assert core.standing("uid-a") == (PodState.TENTATIVE, "n1")
+        assert core.pod_status("uid-a") == (BinderState.TENTATIVE, "n1")
         (ack,) = core.flushed(1)
         assert ack == Acknowledge("token-a", "s", Bound("uid-a", "n1", 1, core.version))
-        assert core.standing("uid-a") == (PodState.BOUND, "n1")
+        assert core.pod_status("uid-a") == (BinderState.BOUND, "n1")
 
     def test_record_of_a_bind_says_all_that_a_checker_needs(self):
         core = binder("a")
@@ -117,7 +117,7 @@ class TestGroupCommit:
         core.bind([ask("a"), ask("b")])
         core.bind([ask("c")])
         assert list(answers(core.flushed(2))) == ["token-a", "token-b"]
-        assert core.standing("uid-c")[0] is PodState.TENTATIVE
+        assert core.pod_status("uid-c")[0] is BinderState.TENTATIVE
         assert list(answers(core.flushed(3))) == ["token-c"]
 
     def test_flush_told_twice_acknowledges_once(self):
@@ -196,7 +196,7 @@ class TestTokens:
         core.bind([ask("a")])
         with pytest.raises(BindConflictError, match=r"token token-a .* asked before for default/a"):
             core.bind([ask("b"), other])
-        assert core.standing("uid-b")[0] is PodState.PENDING
+        assert core.pod_status("uid-b")[0] is BinderState.PENDING
 
     def test_same_token_with_another_request_in_one_batch_is_an_error(self):
         core = binder("a", "b")
@@ -242,7 +242,7 @@ class TestRefusals:
         assert causes(core.bind([ask("a", "n2", token="other")])) == ["already_bound"]
         core.flushed(1)
         assert causes(core.bind([ask("a", "n1", token="third")])) == ["already_bound"]
-        assert core.standing("uid-a") == (PodState.BOUND, "n1")
+        assert core.pod_status("uid-a") == (BinderState.BOUND, "n1")
 
     def test_deleted_pod_is_refused(self):
         core = binder("a")
@@ -253,7 +253,7 @@ class TestRefusals:
         core = binder("a")
         core.advance_epoch("s", 2)
         assert causes(core.bind([ask("a", epoch=1)])) == ["stale_epoch"]
-        assert core.standing("uid-a")[0] is PodState.PENDING
+        assert core.pod_status("uid-a")[0] is BinderState.PENDING
 
     def test_newer_epoch_in_a_request_is_learnt(self):
         core = binder("a", "b")
@@ -295,7 +295,7 @@ class TestPodEvents:
         core = binder("a")
         committed(core, ask("a"))
         core.add_pods([("uid-a", "default/a", LARGE)])
-        assert core.standing("uid-a") == (PodState.BOUND, "n1")
+        assert core.pod_status("uid-a") == (BinderState.BOUND, "n1")
         assert cpu(core) == [100, 0]
 
     def test_of_a_pod_that_comes_twice_in_one_call_the_first_counts(self):
@@ -305,7 +305,7 @@ class TestPodEvents:
         assert counts_of(core).pending == 1
 
     def test_a_pending_pod_that_comes_with_other_facts_is_updated_and_journaled(self):
-        core = BinderCore(TableStore(), lambda _: SUCCESS, tells_all=True)
+        core = BinderCore(TableStore(), lambda _: SUCCESS, journals_all=True)
         core.add_pods([("uid-a", "default/a", SMALL)])
 
         (append,) = core.add_pods([("uid-a", "default/a", LARGE)], revision=3)
@@ -357,7 +357,7 @@ class TestPodEvents:
         ack, released = core.flushed(2)
         assert isinstance(ack.decision, Bound)
         assert isinstance(released, Released)
-        assert core.standing("uid-a") == (PodState.DELETED, None)
+        assert core.pod_status("uid-a") == (BinderState.DELETED, None)
         core.validate()
 
     def test_pod_made_anew_before_the_flush_of_its_end_stays_pending(self):
@@ -366,7 +366,7 @@ class TestPodEvents:
         core.delete(["uid-a"])
         core.add_pods([("uid-a", "default/a", SMALL)])
         core.flushed(2)
-        assert core.standing("uid-a")[0] is PodState.PENDING
+        assert core.pod_status("uid-a")[0] is BinderState.PENDING
         core.validate()
 
     def test_evicted_pod_is_released_as_such(self):
@@ -386,13 +386,13 @@ class TestPodEvents:
         core = binder("a")
         with pytest.raises(IllegalTransitionError, match="never added"):
             core.delete(["uid-a", "uid-z"])
-        assert core.standing("uid-a")[0] is PodState.PENDING
+        assert core.pod_status("uid-a")[0] is BinderState.PENDING
 
     def test_memory_of_gone_pods_is_bounded(self):
         core = binder("a", "b", "c", max_gone_remembered=2)
         core.delete(["uid-a", "uid-b", "uid-c"])
-        assert core.standing("uid-a") == (PodState.UNKNOWN, None)
-        assert core.standing("uid-b") == (PodState.DELETED, None)
+        assert core.pod_status("uid-a") == (BinderState.UNKNOWN, None)
+        assert core.pod_status("uid-b") == (BinderState.DELETED, None)
         core.validate()
 
 
@@ -401,7 +401,7 @@ class TestNodes:
         core = binder("a", nodes=("n1",))
         committed(core, ask("a"))
         core.remove_node("n1")
-        assert core.standing("uid-a") == (PodState.BOUND, "n1")
+        assert core.pod_status("uid-a") == (BinderState.BOUND, "n1")
         core.update_node(NodeFacts("n1"))
         assert cpu(core) == [100]
 
@@ -417,7 +417,7 @@ class TestHalt:
         core.bind([ask("b")])
         assert core.flush_failed("disk full") == [Halted("disk full", 1, 2, ("token-b",))]
         assert core.flushed(2) == []
-        assert core.standing("uid-b")[0] is PodState.TENTATIVE
+        assert core.pod_status("uid-b")[0] is BinderState.TENTATIVE
         core.validate()
 
     def test_halted_binder_refuses_binds_and_remembers_no_refusal(self):
@@ -471,12 +471,12 @@ def test_counts_tell_what_is_where():
     ("damage", "message"),
     [
         (
-            lambda core: setattr(core.pods.here["uid-b"], "state", PodState.DELETED),
+            lambda core: setattr(core.pods.present["uid-b"], "state", BinderState.DELETED),
             "uid-b is here as deleted",
         ),
-        (lambda core: setattr(core.pods.here["uid-a"], "node_name", "n2"), "is elsewhere"),
-        (lambda core: setattr(core.pods.here["uid-a"], "facts", LARGE), "has other facts"),
-        (lambda core: setattr(core.pods.here["uid-a"], "lsn", 9), "waits for nothing"),
+        (lambda core: setattr(core.pods.present["uid-a"], "node_name", "n2"), "is elsewhere"),
+        (lambda core: setattr(core.pods.present["uid-a"], "facts", LARGE), "has other facts"),
+        (lambda core: setattr(core.pods.present["uid-a"], "lsn", 9), "waits for nothing"),
         (lambda core: core.placements.place("uid-z", "n1", SMALL), "counted and not bound"),
         (lambda core: core.pods.ended.update({"uid-a": None}), "here and ended"),
         (lambda core: core._unflushed.append(core._unflushed[0]), "out of order"),
@@ -497,7 +497,7 @@ def test_validate_finds_damage(damage, message):
 
 
 def test_nodes_that_come_at_once_are_told_to_the_journal_in_one_group():
-    core = BinderCore(TableStore(), lambda _: SUCCESS, tells_all=True)
+    core = BinderCore(TableStore(), lambda _: SUCCESS, journals_all=True)
     nodes = NodeList.of([NodeFacts("n1"), NodeFacts("n2")])
 
     (first,) = core.add_nodes(nodes, revision=3)

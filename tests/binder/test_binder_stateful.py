@@ -13,9 +13,9 @@ from roadstead.binder import (
     BinderCore,
     BinderHaltedError,
     BinderSettings,
+    BinderState,
     BindRequest,
     Bound,
-    PodState,
     Released,
     TableStore,
 )
@@ -60,7 +60,7 @@ def outcome(command: Command, core: BinderCore) -> object:
 
 
 def picture(core: BinderCore) -> object:
-    pods = {uid: (one.state, one.history, one.node_name) for uid, one in core.pods.here.items()}
+    pods = {uid: (one.state, one.history, one.node_name) for uid, one in core.pods.present.items()}
     rows = {name: core.placements.store.table.row_facts(name) for name in core.placements.nodes}
     return pods, rows, core.version, core.last_lsn, core.flushed_lsn, counts_of(core), core.halted
 
@@ -177,8 +177,8 @@ class BinderMachine(RuleBasedStateMachine):
                 on_node.pop(record.uid, None)
         assert on_node == {
             uid: one.node_name
-            for uid, one in self.core.pods.here.items()
-            if one.state in (PodState.TENTATIVE, PodState.BOUND)
+            for uid, one in self.core.pods.present.items()
+            if one.state in (BinderState.TENTATIVE, BinderState.BOUND)
         }
 
     def teardown(self) -> None:

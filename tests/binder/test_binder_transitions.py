@@ -9,12 +9,12 @@ from roadstead.binder import (
     TABLE,
     AppendJournal,
     BinderCore,
+    BinderEvent,
+    BinderState,
     BindRequest,
-    PodEvent,
-    PodState,
     TableStore,
 )
-from roadstead.binder.pods import PodRecord
+from roadstead.binder.pods import BinderRecord
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.protocol.errors import IllegalTransitionError
@@ -25,47 +25,47 @@ FACTS = PodFacts(requests=(("cpu", 100),))
 OTHER = PodFacts(requests=(("cpu", 300),))
 ARROWS = list(TABLE)
 ALLOWED = {(state, event) for state, event, _ in ARROWS}
-FORBIDDEN = sorted(set(product(PodState, PodEvent)) - ALLOWED)
+FORBIDDEN = sorted(set(product(BinderState, BinderEvent)) - ALLOWED)
 
 
 def request(token: str = "t1", node_name: str = "n1") -> BindRequest:
     return BindRequest(token, "u1", "default/a", node_name, FACTS, "s", 1)
 
 
-def pod_in(state: PodState) -> BinderCore:
+def pod_in(state: BinderState) -> BinderCore:
     core = BinderCore(TableStore(), lambda _: SUCCESS)
     core.add_node(NodeFacts("n1"))
     core.add_node(NodeFacts("n2"))
-    if state is PodState.UNKNOWN:
+    if state is BinderState.UNKNOWN:
         return core
     core.add_pods([("u1", "default/a", FACTS)])
-    if state in (PodState.TENTATIVE, PodState.BOUND):
+    if state in (BinderState.TENTATIVE, BinderState.BOUND):
         core.bind([request()])
-    if state is PodState.BOUND:
+    if state is BinderState.BOUND:
         core.flushed(core.last_lsn)
-    if state is PodState.DELETED:
+    if state is BinderState.DELETED:
         core.delete(["u1"])
-    assert core.standing("u1")[0] is state
+    assert core.pod_status("u1")[0] is state
     return core
 
 
-def send(core: BinderCore, event: PodEvent) -> None:
+def send(core: BinderCore, event: BinderEvent) -> None:
     """Tell the core by its public method."""
-    if event is PodEvent.ADD:
+    if event is BinderEvent.ADD:
         core.add_pods([("u1", "default/a", FACTS)])
-    elif event is PodEvent.LOAD:
+    elif event is BinderEvent.LOAD:
         core.load([("u1", "default/a", FACTS, "n1")])
-    elif event is PodEvent.UPDATE:
+    elif event is BinderEvent.UPDATE:
         core.update_pods([("u1", OTHER)])
-    elif event is PodEvent.ACCEPT:
+    elif event is BinderEvent.ACCEPT:
         core.bind([request("t2", "n2")])
-    elif event is PodEvent.FLUSH:
+    elif event is BinderEvent.FLUSH:
         core.flushed(core.last_lsn)
-    elif event is PodEvent.EVICT:
+    elif event is BinderEvent.EVICT:
         core.evict(["u1"])
-    elif event is PodEvent.DELETE:
+    elif event is BinderEvent.DELETE:
         core.delete(["u1"])
-    elif event is PodEvent.MOVE:
+    elif event is BinderEvent.MOVE:
         core.load([("u1", "default/a", FACTS, "n2")])
     else:
         core.unbind("u1")
@@ -82,7 +82,7 @@ def picture(core: BinderCore) -> object:
 def test_arrow_of_the_table_leads_to_its_target(state, event, target):
     core = pod_in(state)
     send(core, event)
-    assert core.standing("u1")[0] is target
+    assert core.pod_status("u1")[0] is target
     core.validate()
     core.placements.store.table.validate()
 
@@ -90,10 +90,10 @@ def test_arrow_of_the_table_leads_to_its_target(state, event, target):
 @pytest.mark.parametrize(("state", "event"), FORBIDDEN)
 def test_event_outside_the_table_raises_and_changes_nothing(state, event):
     core = pod_in(state)
-    record = core.pods.find("u1") or PodRecord("u1", "default/a", FACTS)
+    record = core.pods.find("u1") or BinderRecord("u1", "default/a", FACTS)
     before = picture(core)
     with pytest.raises(IllegalTransitionError, match=f'"u1": {event.value} is not allowed in'):
-        core.pods.go(record, event)
+        core.pods.apply(record, event)
     assert picture(core) == before
 
 
@@ -104,8 +104,10 @@ def test_event_outside_the_table_raises_and_changes_nothing(state, event):
         for pair in FORBIDDEN
         # An unknown or pending pod that the cluster shows on a node is loaded, not moved; a flush
         # covers whatever waits, which for these pods is nothing or the record of their end.
-        if pair[1] is not PodEvent.FLUSH
-        and (pair[1] is not PodEvent.MOVE or pair[0] in (PodState.TENTATIVE, PodState.BOUND))
+        if pair[1] is not BinderEvent.FLUSH
+        and (
+            pair[1] is not BinderEvent.MOVE or pair[0] in (BinderState.TENTATIVE, BinderState.BOUND)
+        )
     ],
 )
 def test_public_method_outside_the_table_changes_nothing(state, event):
@@ -120,13 +122,13 @@ def test_public_method_outside_the_table_changes_nothing(state, event):
 @pytest.mark.parametrize(
     ("state", "event"),
     [
-        (PodState.UNKNOWN, PodEvent.UPDATE),
-        (PodState.UNKNOWN, PodEvent.DELETE),
-        (PodState.UNKNOWN, PodEvent.EVICT),
-        (PodState.DELETED, PodEvent.UPDATE),
-        (PodState.TENTATIVE, PodEvent.MOVE),
-        (PodState.BOUND, PodEvent.MOVE),
-        *[(state, PodEvent.UNBIND) for state in PodState],
+        (BinderState.UNKNOWN, BinderEvent.UPDATE),
+        (BinderState.UNKNOWN, BinderEvent.DELETE),
+        (BinderState.UNKNOWN, BinderEvent.EVICT),
+        (BinderState.DELETED, BinderEvent.UPDATE),
+        (BinderState.TENTATIVE, BinderEvent.MOVE),
+        (BinderState.BOUND, BinderEvent.MOVE),
+        *[(state, BinderEvent.UNBIND) for state in BinderState],
     ],
 )
 def test_event_that_contradicts_the_binder_raises(state, event):
@@ -135,17 +137,20 @@ def test_event_that_contradicts_the_binder_raises(state, event):
 
 
 def test_no_arrow_leaves_a_node_but_by_deletion():
-    bound = (PodState.TENTATIVE, PodState.BOUND)
+    bound = (BinderState.TENTATIVE, BinderState.BOUND)
     ends = {target for state, _, target in ARROWS if state in bound}
-    assert ends == {*bound, PodState.DELETED}
+    assert ends == {*bound, BinderState.DELETED}
 
 
 def test_unbind_and_move_are_in_no_row_of_the_table():
-    assert {event for _, event, _ in ARROWS} == set(PodEvent) - {PodEvent.UNBIND, PodEvent.MOVE}
+    assert {event for _, event, _ in ARROWS} == set(BinderEvent) - {
+        BinderEvent.UNBIND,
+        BinderEvent.MOVE,
+    }
 
 
 def test_error_tells_what_the_pod_went_through():
-    core = pod_in(PodState.BOUND)
+    core = pod_in(BinderState.BOUND)
     with pytest.raises(IllegalTransitionError) as caught:
         core.unbind("u1")
     assert str(caught.value) == (
@@ -155,14 +160,14 @@ def test_error_tells_what_the_pod_went_through():
 
 
 def test_flush_of_records_that_were_never_appended_raises():
-    core = pod_in(PodState.TENTATIVE)
+    core = pod_in(BinderState.TENTATIVE)
     with pytest.raises(IllegalTransitionError, match=r"flushed\(2\) .* the last record is 1"):
         core.flushed(2)
-    assert core.standing("u1")[0] is PodState.TENTATIVE
+    assert core.pod_status("u1")[0] is BinderState.TENTATIVE
 
 
 def test_load_within_one_batch_never_puts_a_pod_on_two_nodes():
-    core = pod_in(PodState.UNKNOWN)
+    core = pod_in(BinderState.UNKNOWN)
     pod = ("u1", "default/a", FACTS)
     with pytest.raises(IllegalTransitionError, match="it is on n1, not on n2"):
         core.load([(*pod, "n1"), (*pod, "n2")])

@@ -4,7 +4,7 @@ next life of that owner binds something."""
 import pytest
 
 from roadstead.binder import BinderHaltedError
-from roadstead.binder.recovery import recover, runs_of, standing
+from roadstead.binder.recovery import recover, runs_of, snapshot_records
 from roadstead.facts.run_mark import EPOCH
 from roadstead.journal import RecordKind
 from tests.binder.test_binder_core import ask, binder, causes
@@ -29,7 +29,7 @@ def test_a_recovered_binder_refuses_who_was_fenced_and_bound_nothing_since(from_
     core = binder("a")
     records = records_of(core.fence("s", 2))
     core.flushed(core.last_lsn)
-    told = list(standing(core)) if from_snapshot else records
+    told = list(snapshot_records(core)) if from_snapshot else records
 
     recovered = new_core()
     recover(recovered, runs_of([told]))

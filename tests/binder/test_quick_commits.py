@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.binder import BindConflictError, BinderCore, BinderSettings, BindRequest, TableStore
-from roadstead.binder.pods import PodRecord
+from roadstead.binder.pods import BinderRecord
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import GroupMembership, PodFacts
@@ -39,7 +39,7 @@ class Cores:
             missing=lambda facts: 2 if facts.pod_group else 0,
             fits=lambda _: SUCCESS,
             verify_first=lambda asked: len(asked) if is_quick else 0,
-            tells_all=True,
+            journals_all=True,
         )
         core.add_nodes(NodeList.of([NodeFacts("n0"), NodeFacts("n1")]))
         core.add_pods([(name, name, FACTS.get(name, PLAIN)) for name in PODS])
@@ -79,8 +79,8 @@ class Cores:
 
 
 def pods_of(core):
-    names = [each.name for each in fields(PodRecord)]
-    return [tuple(getattr(pod, name) for name in names) for pod in core.pods.here.values()]
+    names = [each.name for each in fields(BinderRecord)]
+    return [tuple(getattr(pod, name) for name in names) for pod in core.pods.present.values()]
 
 
 def request(uid, node="n0", token="", owner="s0", epoch=1, facts=None, transaction="", read=99):

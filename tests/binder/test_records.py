@@ -7,9 +7,9 @@ from roadstead.binder import (
     BindConflictError,
     BinderCore,
     BinderHaltedError,
+    BinderState,
     BindRequest,
     Bound,
-    PodState,
     Rejected,
     TableStore,
 )
@@ -38,8 +38,8 @@ CHANGES = {
 }
 
 
-def telling(*, tells_all=True):
-    core = BinderCore(TableStore(), lambda _: SUCCESS, tells_all=tells_all)
+def telling(*, journals_all=True):
+    core = BinderCore(TableStore(), lambda _: SUCCESS, journals_all=journals_all)
     core.add_node(NodeFacts("n1", allocatable_pods=3))
     core.add_pods([("a", "a", SMALL)])
     return core
@@ -81,7 +81,7 @@ def test_an_eviction_names_who_gets_the_room_and_a_load_has_its_facts():
 
 
 def test_a_journal_that_is_not_told_of_all_hears_of_binds_and_of_nodes_that_change():
-    core = telling(tells_all=False)
+    core = telling(journals_all=False)
     for change in ("add_node", "add_nodes", "add_pods", "update_pods"):
         assert CHANGES[change][0](core) == []
     assert core.describe(ClusterFacts()) == []
@@ -110,7 +110,7 @@ def test_pods_that_are_loaded_wait_for_their_flush():
     core.flushed(2)
 
     assert counts_of(core).unflushed == 1
-    assert [each.lsn for each in core.pods.here.values()] == [1, 2, 3]
+    assert [each.lsn for each in core.pods.present.values()] == [1, 2, 3]
 
 
 def test_one_pod_that_may_not_be_evicted_leaves_all_as_they_are():
@@ -121,7 +121,7 @@ def test_one_pod_that_may_not_be_evicted_leaves_all_as_they_are():
     with pytest.raises(IllegalTransitionError, match='"uid-never": evict is not allowed'):
         core.evict(["uid-a", "uid-never"])
 
-    assert core.standing("uid-a") == (PodState.BOUND, "n1")
+    assert core.pod_status("uid-a") == (BinderState.BOUND, "n1")
     assert core.last_lsn == before
     core.validate()
 
@@ -163,7 +163,7 @@ def test_a_pod_that_comes_back_after_its_end_is_not_gone_any_more():
     core.add_pods([("uid-b", "default/b", SMALL)])
 
     core.validate()
-    assert core.standing("uid-a") == (PodState.BOUND, "n1")
+    assert core.pod_status("uid-a") == (BinderState.BOUND, "n1")
     with pytest.raises(IllegalTransitionError, match="delete→deleted, load→bound"):
         core.unbind("uid-a")
 

@@ -10,11 +10,11 @@ from roadstead.binder import (
     AppendJournal,
     BinderCore,
     BinderSettings,
+    BinderState,
     BindRequest,
     Bound,
-    PodState,
 )
-from roadstead.binder.recovery import Beside, recover, runs_of, standing
+from roadstead.binder.recovery import SnapshotExtras, recover, runs_of, snapshot_records
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
@@ -41,14 +41,14 @@ def new_core():
         count = store.table.row_facts(request.node_name)["pod_count"]
         return SUCCESS if count < PODS_PER_NODE else unschedulable("Too many pods")
 
-    return BinderCore(store, verify, tells_all=True)
+    return BinderCore(store, verify, journals_all=True)
 
 
 def picture(core):
     """All that later decisions rest on."""
     pods = {
         uid: (each.state, each.key, each.facts, each.node_name, each.token, each.lsn, each.bound)
-        for uid, each in core.pods.here.items()
+        for uid, each in core.pods.present.items()
     }
     rows = {name: core.placements.store.table.row_facts(name) for name in core.placements.nodes}
     placed = {uid: core.placements.node_of(uid) for uid in pods}
@@ -57,7 +57,7 @@ def picture(core):
 
 def recovered(disk):
     core, journal = new_core(), FileJournal(disk)
-    told = recover(core, runs_of(journal.recovered_groups()), journal.last_lsn).told
+    told = recover(core, runs_of(journal.recovered_groups()), journal.last_lsn).subjects
     core.last_lsn = core.flushed_lsn = journal.last_lsn
     return core, journal, told
 
@@ -93,7 +93,7 @@ class CrashMachine(RuleBasedStateMachine):
 
     def asked(self, uid, node, epoch):
         self.tokens += 1
-        facts = self.core.pods.here[uid].facts if uid in self.core.pods.here else FACTS[0]
+        facts = self.core.pods.present[uid].facts if uid in self.core.pods.present else FACTS[0]
         request = BindRequest(f"t{self.tokens}", uid, uid, node, facts, "s", epoch)
         self.requests[request.token] = request
         return request
@@ -112,15 +112,15 @@ class CrashMachine(RuleBasedStateMachine):
     @rule(chosen=st.lists(uids, max_size=2))
     def evict_or_delete(self, chosen):
         for uid in chosen:
-            state, _ = self.core.standing(uid)
-            if state is PodState.BOUND:
+            state, _ = self.core.pod_status(uid)
+            if state is BinderState.BOUND:
                 self.do(self.core.evict([uid]))
-            elif state is PodState.PENDING:
+            elif state is BinderState.PENDING:
                 self.do(self.core.delete([uid]))
 
     @rule(uid=uids, node=st.sampled_from(NODES))
     def load(self, uid, node):
-        if self.core.standing(uid)[0] is not PodState.BOUND:
+        if self.core.pod_status(uid)[0] is not BinderState.BOUND:
             self.do(self.core.load([(uid, uid, FACTS[1], node)]))
 
     @rule()
@@ -131,7 +131,7 @@ class CrashMachine(RuleBasedStateMachine):
 
     @rule()
     def snapshot(self):
-        self.journal.snapshot(standing(self.core))
+        self.journal.snapshot(snapshot_records(self.core))
 
     @rule()
     def crash(self):
@@ -155,7 +155,7 @@ class CrashMachine(RuleBasedStateMachine):
     @invariant()
     def tokens_of_bound_pods_answer_as_before(self):
         for token, decision in getattr(self, "acknowledged", {}).items():
-            record = self.core.pods.here.get(decision.uid)
+            record = self.core.pods.present.get(decision.uid)
             if record is None or record.token != token:
                 continue
             before = self.core.last_lsn
@@ -172,7 +172,7 @@ class CrashMachine(RuleBasedStateMachine):
     @invariant()
     def what_was_acknowledged_stands(self):
         for decision in getattr(self, "acknowledged", {}).values():
-            assert self.core.standing(decision.uid)[0] is not PodState.UNKNOWN
+            assert self.core.pod_status(decision.uid)[0] is not BinderState.UNKNOWN
 
     def teardown(self):
         if hasattr(self, "disk"):
@@ -186,7 +186,7 @@ def without_versions(seen):
     slim = {
         uid: (*one[:-1], one[-1] and (one[-1].node_name, one[-1].lsn)) for uid, one in pods.items()
     }
-    pending = [uid for uid in order if pods[uid][0] is PodState.PENDING]
+    pending = [uid for uid in order if pods[uid][0] is BinderState.PENDING]
     return slim, pending, *rest
 
 
@@ -230,15 +230,15 @@ def test_an_owner_of_an_old_epoch_stays_fenced():
 def test_pods_are_pending_in_the_order_in_which_they_came():
     core, _ = told(add(1, "z"), add(2, "a"), add(3, "m"))
 
-    assert list(core.pods.here) == ["z", "a", "m"]
+    assert list(core.pods.present) == ["z", "a", "m"]
 
 
 def test_a_pod_that_was_accepted_again_has_its_last_facts():
     later = add(2, "a")._replace(facts=FACTS[1])
     core, _ = told(add(1, "a"), later, add(3, "b"))
 
-    assert core.pods.here["a"].facts == FACTS[1]
-    assert core.standing("a") == (PodState.PENDING, None)
+    assert core.pods.present["a"].facts == FACTS[1]
+    assert core.pod_status("a") == (BinderState.PENDING, None)
 
 
 def test_a_bound_pod_that_was_updated_is_counted_as_it_is_now():
@@ -254,11 +254,11 @@ def test_a_bound_pod_that_was_updated_is_counted_as_it_is_now():
     )
     live.flushed(live.last_lsn)
 
-    for source in ([has_node(1), add(2, "a"), *records], [*standing(live)]):
+    for source in ([has_node(1), add(2, "a"), *records], [*snapshot_records(live)]):
         core = new_core()
         recover(core, runs_of([source]), live.last_lsn)
         core.validate()
-        assert core.pods.here["a"].facts == FACTS[1]
+        assert core.pods.present["a"].facts == FACTS[1]
         assert core.placements.facts_of("a") == FACTS[1]
         # What was asked for under the token is known as it was.
         (again,) = core.bind([request])
@@ -269,7 +269,7 @@ def test_a_bound_pod_that_was_updated_is_counted_as_it_is_now():
 def test_a_journal_without_accepted_pods_is_read_as_well():
     core, _ = told(has_node(1), bind(2, "a"))
 
-    assert core.standing("a") == (PodState.BOUND, "n1")
+    assert core.pod_status("a") == (BinderState.BOUND, "n1")
 
 
 def test_records_that_contradict_each_other_are_refused_with_their_numbers():
@@ -342,26 +342,29 @@ def test_what_is_not_of_the_core_is_handed_on_in_order_and_stands_in_a_snapshot(
         for lsn, (kind, subject) in enumerate(zip(kinds, subjects, strict=True), 1)
     ]
 
-    found = recover(core, runs_of([records])).told
+    found = recover(core, runs_of([records])).subjects
 
     assert found == subjects
-    assert tuple(each.subject for each in standing(core, Beside(told=found))) == subjects
+    assert (
+        tuple(each.subject for each in snapshot_records(core, SnapshotExtras(subjects=found)))
+        == subjects
+    )
 
 
 def test_records_of_many_kinds_in_one_group_are_taken_in_their_order():
     core, result = told(*(add(lsn, f"u{lsn}") for lsn in (1, 2)), bind(3, "u1"), add(4, "u4"))
 
     assert result.records == 4
-    assert {uid: each.state for uid, each in core.pods.here.items()} == {
-        "u1": PodState.BOUND,
-        "u2": PodState.PENDING,
-        "u4": PodState.PENDING,
+    assert {uid: each.state for uid, each in core.pods.present.items()} == {
+        "u1": BinderState.BOUND,
+        "u2": BinderState.PENDING,
+        "u4": BinderState.PENDING,
     }
 
 
 def versioned():
     settings = BinderSettings(checks_versions=True)
-    return BinderCore(TableStore(), lambda _: SUCCESS, settings, tells_all=True)
+    return BinderCore(TableStore(), lambda _: SUCCESS, settings, journals_all=True)
 
 
 def test_versions_of_rows_are_those_of_before_and_so_is_who_missed_what():
@@ -415,7 +418,7 @@ def test_a_snapshot_leaves_nothing_out_that_a_later_decision_rests_on():
     do(core.delete(["gone"]))
     do(core.void(["t-late"]))
     core.advance_epoch("idle", 5)
-    journal.snapshot(standing(core))
+    journal.snapshot(snapshot_records(core))
     disk.crash()
 
     again, *_ = recovered(disk)
@@ -434,7 +437,7 @@ def test_a_snapshot_leaves_nothing_out_that_a_later_decision_rests_on():
     (same,) = again.bind([first])
     assert (same.decision.node_name, same.decision.lsn) == (
         "n1",
-        next(iter(core.pods.here.values())).lsn,
+        next(iter(core.pods.present.values())).lsn,
     )
 
 

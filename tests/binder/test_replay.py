@@ -4,8 +4,8 @@ import gc
 
 import pytest
 
-from roadstead.binder import AppendJournal, BinderCore, BinderSettings, PodState, TableStore
-from roadstead.binder.recovery import Beside, GonePod, recover, runs_of, standing
+from roadstead.binder import AppendJournal, BinderCore, BinderSettings, BinderState, TableStore
+from roadstead.binder.recovery import GonePod, SnapshotExtras, recover, runs_of, snapshot_records
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
@@ -23,7 +23,9 @@ GONE = JournalRecord(0, RecordKind.NODE_GONE, "n1", "n1", "n1")
 
 
 def recovered_from(*groups, **settings):
-    core = BinderCore(TableStore(), lambda _: SUCCESS, BinderSettings(**settings), tells_all=True)
+    core = BinderCore(
+        TableStore(), lambda _: SUCCESS, BinderSettings(**settings), journals_all=True
+    )
     result = recover(core, runs_of(groups))
     core.validate()
     return core, result
@@ -43,7 +45,7 @@ def test_a_snapshot_tells_all_that_stands_once_and_with_its_revision():
     core.delete(["uid-gone"])
     core.void(["void"])
     core.flushed(core.last_lsn)
-    beside = Beside(
+    beside = SnapshotExtras(
         nodes={"n1": 4, "n0": 7},
         pods={"uid-waits": 3, "uid-bound": 5, "uid-evicted": 6, "uid-ran": 0},
         gone=[
@@ -51,12 +53,12 @@ def test_a_snapshot_tells_all_that_stands_once_and_with_its_revision():
             GonePod("uid-bound", "default/bound", "n1", ""),
             GonePod("uid-before", "default/before", "n9", ""),
         ],
-        told=[ClusterFacts(), Rules(), RunMark(BEGUN)],
+        subjects=[ClusterFacts(), Rules(), RunMark(BEGUN)],
     )
 
     nodes = core.placements.nodes
     kinds = RecordKind
-    assert list(standing(core, beside)) == [
+    assert list(snapshot_records(core, beside)) == [
         JournalRecord(0, kinds.CLUSTER, "", "", "", subject=ClusterFacts()),
         JournalRecord(0, kinds.CLUSTER, "", "", "", subject=Rules()),
         of_run(BEGUN),
@@ -89,7 +91,7 @@ def loaded(lsn, name, node_name, owner, epoch):
 def test_of_no_records_a_fresh_binder_is_made():
     core, result = recovered_from()
 
-    assert (result.records, result.told) == (0, ())
+    assert (result.records, result.subjects) == (0, ())
     assert (core.last_lsn, core.flushed_lsn, core.version) == (0, 0, 0)
 
 
@@ -131,7 +133,7 @@ def test_a_pod_that_ran_before_has_no_owner_and_changed_no_row():
     assert core.current_epoch("s") == 1
     assert core.rows.row("n1") == (6, "s", 0)
     assert core.rows.row("n2") is None
-    assert next(iter(core.pods.here.values())).bound is None
+    assert next(iter(core.pods.present.values())).bound is None
 
 
 def test_those_that_were_bound_and_are_still_there_are_told_in_the_order_of_their_binds():
@@ -160,14 +162,14 @@ def test_a_token_whose_pod_is_bound_under_another_one_by_now_does_not_get_its_an
 
 
 def test_a_bind_to_a_node_that_has_gone_makes_no_version():
-    live = BinderCore(TableStore(), lambda _: SUCCESS, tells_all=True)
+    live = BinderCore(TableStore(), lambda _: SUCCESS, journals_all=True)
     records = records_of(live.add_node(NodeFacts("n1")))
     records += records_of(live.load([("x", "x", FACTS[0], "n9"), ("y", "y", FACTS[0], "n1")]))
 
     core, _ = recovered_from(records)
 
     assert core.version == live.version
-    assert [each.node_name for each in core.pods.here.values()] == ["n9", "n1"]
+    assert [each.node_name for each in core.pods.present.values()] == ["n9", "n1"]
 
 
 def test_of_pods_that_come_back_together_those_on_nodes_that_have_gone_make_no_version():
@@ -176,7 +178,7 @@ def test_of_pods_that_come_back_together_those_on_nodes_that_have_gone_make_no_v
 
     core, _ = recovered_from([has_node(1)], loads)
 
-    assert [each.bound.version for each in core.pods.here.values()] == [2, 2, 3]
+    assert [each.bound.version for each in core.pods.present.values()] == [2, 2, 3]
     assert core.version == 3
 
 
@@ -194,7 +196,7 @@ def test_the_row_of_a_bound_pod_has_the_version_of_its_last_update():
     again = versioned()
     recover(again, runs_of([records]))
     snapshot = versioned()
-    recover(snapshot, runs_of([[*standing(core)]]), core.last_lsn)
+    recover(snapshot, runs_of([[*snapshot_records(core)]]), core.last_lsn)
 
     assert again.rows.row("n1") == core.rows.row("n1") == (core.last_lsn - 1, "", 4)
     # A snapshot knows the version of the bind alone.
@@ -202,7 +204,7 @@ def test_the_row_of_a_bound_pod_has_the_version_of_its_last_update():
 
 
 def test_what_a_pod_went_through_is_told_as_before():
-    live = BinderCore(TableStore(), lambda _: SUCCESS, tells_all=True)
+    live = BinderCore(TableStore(), lambda _: SUCCESS, journals_all=True)
     records = records_of(live.add_node(NodeFacts("n1")))
     records += records_of(live.add_pods([("a", "a", FACTS[0])]))
     records += records_of(live.delete(["a"]))
@@ -227,7 +229,7 @@ def test_a_pod_that_was_loaded_after_it_had_gone_is_there_again():
 
     core, _ = recovered_from([has_node(1), add(2, "a"), gone, back])
 
-    assert core.standing("a") == (PodState.BOUND, "n1")
+    assert core.pod_status("a") == (BinderState.BOUND, "n1")
     assert core.pod("a") == ("a", FACTS[1])
 
 
@@ -269,10 +271,10 @@ def test_a_snapshot_of_a_recovered_binder_is_that_of_the_one_before():
     core.delete(["uid-b"])
     core.flushed(core.last_lsn)
 
-    again = BinderCore(TableStore(), lambda _: SUCCESS, tells_all=True)
-    recover(again, runs_of([[*standing(core)]]), core.last_lsn)
+    again = BinderCore(TableStore(), lambda _: SUCCESS, journals_all=True)
+    recover(again, runs_of([[*snapshot_records(core)]]), core.last_lsn)
 
-    assert list(standing(again)) == list(standing(core))
+    assert list(snapshot_records(again)) == list(snapshot_records(core))
     assert again.last_lsn == again.flushed_lsn == core.last_lsn
     effect = again.add_pods([("c", "c", PodFacts())])[0]
     assert isinstance(effect, AppendJournal)

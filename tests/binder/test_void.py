@@ -6,11 +6,11 @@ from roadstead.binder import (
     Acknowledge,
     AppendJournal,
     BinderHaltedError,
+    BinderState,
     Bound,
-    PodState,
     RejectCause,
 )
-from roadstead.binder.recovery import recover, runs_of, standing
+from roadstead.binder.recovery import recover, runs_of, snapshot_records
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.run_mark import VOID
 from roadstead.invariants.checker import check
@@ -37,7 +37,7 @@ def test_a_bind_that_comes_after_its_token_is_void_is_refused():
     core.flushed(records_of(core.void(["token-a"]))[-1].lsn)
 
     assert decided(core, ask("a")).cause is RejectCause.EXPIRED
-    assert core.standing("uid-a") == (PodState.PENDING, None)
+    assert core.pod_status("uid-a") == (BinderState.PENDING, None)
     core.validate()
 
 
@@ -93,7 +93,9 @@ def test_a_recovered_binder_knows_what_is_void(from_snapshot):
     core.flushed(core.last_lsn)
 
     again = new_core()
-    recover(again, runs_of([[*standing(core)] if from_snapshot else journal]), core.last_lsn)
+    recover(
+        again, runs_of([[*snapshot_records(core)] if from_snapshot else journal]), core.last_lsn
+    )
 
     assert decided(again, ask("a")).cause is RejectCause.EXPIRED
     assert check(journal).violations == []

@@ -9,7 +9,7 @@ from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
-from roadstead.storage import StorageState, VolumeLedger
+from roadstead.storage import AssumedClaims, StorageState
 from roadstead.storage.news import BoundVolumes
 from tests.builders import node
 from tests.storage.world import claim, profiles_of, storage, using, volume, waiting
@@ -20,7 +20,7 @@ FACTS = storage(waiting("local"), claim("c"), volume("a"))
 
 def asking(token):
     """What a cache found for the claim of an attempt, and a binder that is asked for it."""
-    reserved = VolumeLedger(StorageState(FACTS)).assume("p", using("c"), N1)
+    reserved = AssumedClaims(StorageState(FACTS)).assume("p", using("c"), N1)
     binder = BinderVolumes(profiles_of(FACTS)(PodClasses()))
     binder.begin([BoundVolumes(token, reserved.bindings)])
     return binder

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.cache import Assumption, CacheCore, CacheSettings, Placement, PodState, TableStore
+from roadstead.cache import Assumption, CacheCore, CacheSettings, CacheState, PodOnNode, TableStore
 from roadstead.facts.node_list import NodeList
 from tests.builders import node, pod
 from tests.inside import next_deadline_s
@@ -55,7 +55,7 @@ def test_what_comes_behind_copies_in_one_batch_is_assumed_all_the_same():
 
 def test_what_comes_behind_confirmed_and_unknown_pods_finishes_its_binding_all_the_same():
     core = cache_with("n1", bind_s=30.0)
-    core.confirm([Placement("a", "default/a", FACTS, "n1")])
+    core.confirm([PodOnNode("a", "default/a", FACTS, "n1")])
     core.assume([assumption("b")], 0.0)
 
     core.finish_binding([("a", "t1"), ("z", "t1"), ("b", "t1")], 1.0)
@@ -66,7 +66,7 @@ def test_what_comes_behind_confirmed_and_unknown_pods_finishes_its_binding_all_t
 def test_a_confirmation_that_comes_twice_is_one_step_of_the_pods_history():
     core = cache_with("n1")
     for _ in range(2):
-        core.confirm([Placement("a", "default/a", FACTS, "n1")])
+        core.confirm([PodOnNode("a", "default/a", FACTS, "n1")])
 
     ((_, why),) = refused(core.assume([assumption("a")], 0.0))
 
@@ -81,14 +81,14 @@ def test_a_copy_of_an_assumption_that_comes_after_the_pod_was_deleted_is_refused
     ((uid, why),) = refused(core.assume([assumption("a")], 0.0))
 
     assert (uid, "forgotten before this copy" in why) == ("a", True)
-    assert core.state_of("a") is PodState.DELETED
+    assert core.state_of("a") is CacheState.DELETED
     assert core.assume([assumption("a", token="t2")], 0.0).refused == ()
 
 
 def test_a_deleted_pod_that_nobody_assumed_takes_no_place_among_ended_attempts():
     core = cache_with("n1", max_gone_remembered=1)
     core.forget([("a", "t1")])
-    core.confirm([Placement("b", "default/b", FACTS, "n1")])
+    core.confirm([PodOnNode("b", "default/b", FACTS, "n1")])
 
     core.remove_pods(["b"])
 
@@ -102,8 +102,8 @@ def test_a_forgotten_pod_takes_no_place_among_pods_that_are_gone():
 
     core.forget([("b", "t1")])
 
-    assert (core.state_of("a"), core.token_of("a")) == (PodState.DELETED, "t1")
-    assert (core.state_of("b"), core.token_of("b")) == (PodState.INITIAL, "")
+    assert (core.state_of("a"), core.token_of("a")) == (CacheState.DELETED, "t1")
+    assert (core.state_of("b"), core.token_of("b")) == (CacheState.INITIAL, "")
 
 
 @pytest.mark.parametrize("preempts", [False, True])

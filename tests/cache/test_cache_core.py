@@ -8,11 +8,11 @@ from roadstead.cache import (
     BinderAnswer,
     CacheCore,
     CacheSettings,
-    Placement,
-    PodState,
+    CacheState,
+    PodOnNode,
     TableStore,
 )
-from roadstead.cache.pods import PodRecord
+from roadstead.cache.pods import CacheRecord
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import HostPort, PodFacts
 from roadstead.protocol.errors import IllegalTransitionError
@@ -33,8 +33,8 @@ def assumption(name: str, node_name: str, facts: PodFacts = SMALL, token: str = 
     return Assumption(f"uid-{name}", f"default/{name}", facts, node_name, token)
 
 
-def placement(name: str, node_name: str, facts: PodFacts = SMALL) -> Placement:
-    return Placement(f"uid-{name}", f"default/{name}", facts, node_name)
+def placement(name: str, node_name: str, facts: PodFacts = SMALL) -> PodOnNode:
+    return PodOnNode(f"uid-{name}", f"default/{name}", facts, node_name)
 
 
 def cpu(core: CacheCore) -> dict[str, int]:
@@ -81,7 +81,7 @@ class TestAssume:
         core.forget([("uid-a", "t1")])
         answer = core.assume([assumption("a", "n1")], 0.0)
         assert "forgotten before this copy" in answer.refused[0].status.message
-        assert core.state_of("uid-a") is PodState.INITIAL
+        assert core.state_of("uid-a") is CacheState.INITIAL
         assert core.assume([assumption("a", "n1", token="t2")], 0.0).refused == ()
 
     def test_attempts_that_ended_are_remembered_up_to_a_bound(self):
@@ -100,7 +100,7 @@ class TestAssume:
             ("remove_pod", "n1", "uid-b"),
         ]
         assert rows(core) == before
-        assert core.state_of("uid-a") is PodState.INITIAL
+        assert core.state_of("uid-a") is CacheState.INITIAL
         assert next_deadline_s(core) is None
 
     def test_same_assumption_told_twice_changes_nothing(self):
@@ -157,7 +157,7 @@ class TestForget:
         core = cache_with("n1")
         core.assume([assumption("a", "n1")], 0.0)
         assert core.forget([("uid-a", "t0")]).refused[0].uid == "uid-a"
-        assert core.state_of("uid-a") is PodState.ASSUMED
+        assert core.state_of("uid-a") is CacheState.ASSUMED
 
 
 class TestConfirm:
@@ -165,7 +165,7 @@ class TestConfirm:
         core = cache_with("n1")
         core.assume([assumption("a", "n1")], 0.0)
         assert core.confirm([placement("a", "n1")]) == []
-        assert core.state_of("uid-a") is PodState.ADDED
+        assert core.state_of("uid-a") is CacheState.ADDED
         assert next_deadline_s(core) is None
 
     def test_pod_added_elsewhere_than_assumed_moves_its_resources(self):
@@ -209,7 +209,7 @@ class TestConfirm:
         core = cache_with("n1", "n2")
         with pytest.raises(IllegalTransitionError, match="it is on n1, not on n2"):
             core.confirm([placement("a", "n1"), placement("a", "n2")])
-        assert core.state_of("uid-a") is PodState.INITIAL
+        assert core.state_of("uid-a") is CacheState.INITIAL
 
 
 class TestUpdateAndRemove:
@@ -223,7 +223,7 @@ class TestUpdateAndRemove:
         core = cache_with("n1", "n2")
         core.assume([assumption("a", "n1")], 0.0)
         core.update_pod("uid-a", LARGE, "n2")
-        assert core.state_of("uid-a") is PodState.ADDED
+        assert core.state_of("uid-a") is CacheState.ADDED
         assert cpu(core) == {"n1": 0, "n2": 900}
 
     def test_update_never_moves_an_added_pod(self):
@@ -251,7 +251,7 @@ class TestUpdateAndRemove:
         core.confirm([placement("a", "n1")])
         with pytest.raises(IllegalTransitionError, match="remove is not allowed in state initial"):
             core.remove_pods(["uid-a", "uid-z"])
-        assert core.state_of("uid-a") is PodState.ADDED
+        assert core.state_of("uid-a") is CacheState.ADDED
 
     def test_deleted_pod_may_come_back_as_a_new_one(self):
         core = cache_with("n1", "n2")
@@ -274,7 +274,7 @@ class TestUpdateAndRemove:
         core.confirm([placement(name, "n1") for name in "abc"])
         core.remove_pods(["uid-a", "uid-b", "uid-c"])
         states = [core.state_of(f"uid-{name}") for name in "abc"]
-        assert states == [PodState.INITIAL, PodState.DELETED, PodState.DELETED]
+        assert states == [CacheState.INITIAL, CacheState.DELETED, CacheState.DELETED]
         core.validate()
 
 
@@ -293,14 +293,14 @@ class TestExpiry:
         core.expire(900.0)
         answer = core.resolve([BinderAnswer("uid-a", "t1", None)])
         assert kinds(answer.deltas) == [("remove_pod", "n1", "uid-a")]
-        assert core.state_of("uid-a") is PodState.EXPIRED
+        assert core.state_of("uid-a") is CacheState.EXPIRED
 
     def test_pod_that_the_binder_has_bound_is_confirmed_where_it_is(self):
         core = cache_with("n1", "n2")
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
         core.resolve([BinderAnswer("uid-a", "t1", "n2")])
-        assert core.state_of("uid-a") is PodState.ADDED
+        assert core.state_of("uid-a") is CacheState.ADDED
         assert cpu(core) == {"n1": 0, "n2": 100}
 
     def test_binder_that_does_not_answer_is_asked_again(self):
@@ -319,7 +319,7 @@ class TestExpiry:
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
         assert "was not asked" in core.resolve([word]).refused[0].status.message
-        assert core.state_of("uid-a") is PodState.ASKED
+        assert core.state_of("uid-a") is CacheState.ASKED
 
     def test_late_word_after_the_confirmation_is_refused(self):
         core = cache_with("n1")
@@ -351,7 +351,7 @@ class TestExpiry:
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
         core.finish_binding([("uid-a", "t1")], 901.0)
-        assert core.state_of("uid-a") is PodState.ASSUMED
+        assert core.state_of("uid-a") is CacheState.ASSUMED
         assert next_deadline_s(core) == 931.0
 
     def test_finish_binding_of_confirmed_and_unknown_pods_is_left_alone(self):
@@ -436,29 +436,29 @@ class TestCompare:
 
 
 def assumed_of(core):
-    return core.pods.here["uid-a"]
+    return core.pods.present["uid-a"]
 
 
 def stranger():
-    return PodRecord("uid-z", "", SMALL, "")
+    return CacheRecord("uid-z", "", SMALL, "")
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (
-            lambda core: setattr(core.pods.here["uid-a"], "state", PodState.DELETED),
+            lambda core: setattr(core.pods.present["uid-a"], "state", CacheState.DELETED),
             "uid-a is here as deleted",
         ),
-        (lambda core: setattr(core.pods.here["uid-a"], "node_name", "n2"), "is elsewhere"),
-        (lambda core: setattr(core.pods.here["uid-a"], "facts", LARGE), "has other facts"),
+        (lambda core: setattr(core.pods.present["uid-a"], "node_name", "n2"), "is elsewhere"),
+        (lambda core: setattr(core.pods.present["uid-a"], "facts", LARGE), "has other facts"),
         (
-            lambda core: core._deadlines.take([core.pods.here["uid-a"]]),
+            lambda core: core._deadlines.remove([core.pods.present["uid-a"]]),
             "deadline and state disagree",
         ),
         (lambda core: core.placements.place("uid-z", "n1", SMALL), "counted and not known"),
         (
-            lambda core: core._deadlines.put([PodRecord("uid-z", "", SMALL, "")], 1.0),
+            lambda core: core._deadlines.put([CacheRecord("uid-z", "", SMALL, "")], 1.0),
             "kept for nobody",
         ),
         (lambda core: core.pods.ended.update({"uid-a": None}), "here and ended"),

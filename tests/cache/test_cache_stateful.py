@@ -12,10 +12,10 @@ from roadstead.cache import (
     CacheAnswer,
     CacheCore,
     CacheSettings,
+    CacheState,
     Delta,
     DeltaKind,
-    Placement,
-    PodState,
+    PodOnNode,
     TableStore,
 )
 from roadstead.facts.node import NodeFacts
@@ -52,7 +52,7 @@ def rows(store: TableStore) -> dict[str, object]:
 
 
 def picture(core: CacheCore) -> object:
-    pods = {uid: (record.state, record.history) for uid, record in core.pods.here.items()}
+    pods = {uid: (record.state, record.history) for uid, record in core.pods.present.items()}
     return (
         pods,
         list(core.pods.ended),
@@ -131,7 +131,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     @rule(batch=st.lists(st.tuples(uids, facts, node_names), max_size=3))
     def confirm(self, batch) -> None:
-        items = [Placement(uid, uid, one, name) for uid, one, name in batch]
+        items = [PodOnNode(uid, uid, one, name) for uid, one, name in batch]
         self.do(lambda core: core.confirm(items))
 
     @rule(chosen=st.lists(uids, max_size=12))
@@ -153,7 +153,7 @@ class CacheMachine(RuleBasedStateMachine):
         self.now_s += step_s
         now_s = self.now_s
         asks = self.do(lambda core: core.expire(now_s))
-        assert all(self.core.state_of(ask.uid) is PodState.ASKED for ask in asks)
+        assert all(self.core.state_of(ask.uid) is CacheState.ASKED for ask in asks)
         words = [BinderAnswer(ask.uid, ask.token, bound) for ask in asks] if told else []
         self.do(lambda core: core.resolve(words))
 

@@ -10,12 +10,12 @@ from roadstead.cache import (
     Assumption,
     BinderAnswer,
     CacheCore,
-    Placement,
-    PodEvent,
-    PodState,
+    CacheEvent,
+    CacheState,
+    PodOnNode,
     TableStore,
 )
-from roadstead.cache.pods import PodRecord
+from roadstead.cache.pods import CacheRecord
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.protocol.errors import IllegalTransitionError
@@ -25,47 +25,47 @@ FACTS = PodFacts(requests=(("cpu", 100),))
 OTHER = PodFacts(requests=(("cpu", 300),))
 ARROWS = list(TABLE)
 ALLOWED = {(state, event) for state, event, _ in ARROWS}
-FORBIDDEN = sorted(set(product(PodState, PodEvent)) - ALLOWED)
+FORBIDDEN = sorted(set(product(CacheState, CacheEvent)) - ALLOWED)
 
 
 def assumption(facts: PodFacts = FACTS, node_name: str = "n1", token: str = "t1") -> Assumption:
     return Assumption("u1", "default/a", facts, node_name, token)
 
 
-def pod_in(state: PodState) -> CacheCore:
+def pod_in(state: CacheState) -> CacheCore:
     core = CacheCore(TableStore())
     core.add_node(NodeFacts("n1"))
     core.add_node(NodeFacts("n2"))
-    if state is PodState.INITIAL:
+    if state is CacheState.INITIAL:
         return core
     core.assume([assumption()], 0.0)
-    if state in (PodState.ASKED, PodState.EXPIRED):
+    if state in (CacheState.ASKED, CacheState.EXPIRED):
         core.expire(900.0)
-    if state is PodState.EXPIRED:
+    if state is CacheState.EXPIRED:
         core.resolve([BinderAnswer("u1", "t1", None)])
-    elif state is PodState.ADDED:
-        core.confirm([Placement("u1", "default/a", FACTS, "n1")])
-    elif state is PodState.DELETED:
+    elif state is CacheState.ADDED:
+        core.confirm([PodOnNode("u1", "default/a", FACTS, "n1")])
+    elif state is CacheState.DELETED:
         core.remove_pods(["u1"])
     assert core.state_of("u1") is state
     return core
 
 
-def send(core: CacheCore, event: PodEvent) -> bool:
+def send(core: CacheCore, event: CacheEvent) -> bool:
     """Tell the core by its public method; True if it was taken, False if refused."""
-    if event is PodEvent.ASSUME:
+    if event is CacheEvent.ASSUME:
         return not core.assume([assumption(OTHER, "n2", "t2")], 1.0).refused
-    if event is PodEvent.FORGET:
+    if event is CacheEvent.FORGET:
         return not core.forget([("u1", "t1")]).refused
-    if event is PodEvent.FINISH_BINDING:
+    if event is CacheEvent.FINISH_BINDING:
         return not core.finish_binding([("u1", "t1")], 1.0).refused
-    if event is PodEvent.ASK:
+    if event is CacheEvent.ASK:
         return bool(core.expire(10_000.0))
-    if event is PodEvent.EXPIRE:
+    if event is CacheEvent.EXPIRE:
         return not core.resolve([BinderAnswer("u1", "t1", None)]).refused
-    if event is PodEvent.ADD:
-        core.confirm([Placement("u1", "default/a", OTHER, "n2")])
-    elif event is PodEvent.UPDATE:
+    if event is CacheEvent.ADD:
+        core.confirm([PodOnNode("u1", "default/a", OTHER, "n2")])
+    elif event is CacheEvent.UPDATE:
         core.update_pod("u1", OTHER, "n1")
     else:
         core.remove_pods(["u1"])
@@ -91,10 +91,10 @@ def test_arrow_of_the_table_leads_to_its_target(state, event, target):
 @pytest.mark.parametrize(("state", "event"), FORBIDDEN)
 def test_event_outside_the_table_raises_and_changes_nothing(state, event):
     core = pod_in(state)
-    record = core.pods.find("u1") or PodRecord("u1", "default/a", FACTS, "n1")
+    record = core.pods.find("u1") or CacheRecord("u1", "default/a", FACTS, "n1")
     before = picture(core)
     with pytest.raises(IllegalTransitionError, match=f'"u1": {event.value} is not allowed in'):
-        core._go(record, event)
+        core._apply(record, event)
     assert picture(core) == before
 
 
@@ -111,10 +111,10 @@ def test_public_method_outside_the_table_changes_nothing(state, event):
 @pytest.mark.parametrize(
     ("state", "event"),
     [
-        (PodState.INITIAL, PodEvent.UPDATE),
-        (PodState.INITIAL, PodEvent.REMOVE),
-        (PodState.DELETED, PodEvent.UPDATE),
-        (PodState.ADDED, PodEvent.ADD),
+        (CacheState.INITIAL, CacheEvent.UPDATE),
+        (CacheState.INITIAL, CacheEvent.REMOVE),
+        (CacheState.DELETED, CacheEvent.UPDATE),
+        (CacheState.ADDED, CacheEvent.ADD),
     ],
 )
 def test_event_of_the_cluster_that_contradicts_the_cache_raises(state, event):
@@ -125,12 +125,12 @@ def test_event_of_the_cluster_that_contradicts_the_cache_raises(state, event):
 @pytest.mark.parametrize(
     ("state", "event"),
     [
-        (PodState.ASSUMED, PodEvent.ASSUME),
-        (PodState.ASKED, PodEvent.ASSUME),
-        (PodState.ADDED, PodEvent.ASSUME),
-        (PodState.ADDED, PodEvent.FORGET),
-        (PodState.ASSUMED, PodEvent.EXPIRE),
-        (PodState.ADDED, PodEvent.EXPIRE),
+        (CacheState.ASSUMED, CacheEvent.ASSUME),
+        (CacheState.ASKED, CacheEvent.ASSUME),
+        (CacheState.ADDED, CacheEvent.ASSUME),
+        (CacheState.ADDED, CacheEvent.FORGET),
+        (CacheState.ASSUMED, CacheEvent.EXPIRE),
+        (CacheState.ADDED, CacheEvent.EXPIRE),
     ],
 )
 def test_command_that_lost_a_race_is_refused(state, event):
@@ -138,6 +138,6 @@ def test_command_that_lost_a_race_is_refused(state, event):
 
 
 def test_no_state_is_left_out_of_the_table():
-    assert {state for state, _, _ in ARROWS} == set(PodState)
-    assert {target for _, _, target in ARROWS} == set(PodState)
-    assert {event for _, event, _ in ARROWS} == set(PodEvent)
+    assert {state for state, _, _ in ARROWS} == set(CacheState)
+    assert {target for _, _, target in ARROWS} == set(CacheState)
+    assert {event for _, event, _ in ARROWS} == set(CacheEvent)

@@ -3,36 +3,36 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.cache.deadlines import Deadlines
-from roadstead.cache.pods import PodRecord
+from roadstead.cache.deadlines import AssumeDeadlines
+from roadstead.cache.pods import CacheRecord
 from roadstead.facts.pod import PodFacts
 
 FACTS = PodFacts()
 
 
 def records(*uids):
-    return [PodRecord(uid, uid, FACTS, "n1") for uid in uids]
+    return [CacheRecord(uid, uid, FACTS, "n1") for uid in uids]
 
 
 def test_those_of_one_deadline_come_in_the_order_in_which_they_were_put():
-    deadlines = Deadlines()
+    deadlines = AssumeDeadlines()
     first, second = records("a", "b")
 
     deadlines.put([first, second], 5.0)
 
     assert deadlines.first() is first
-    deadlines.take([first])
+    deadlines.remove([first])
     assert deadlines.first() is second
     assert [first.deadline_s, second.deadline_s] == [5.0, 5.0]
 
 
 def test_who_is_put_again_comes_by_the_new_deadline():
-    deadlines = Deadlines()
+    deadlines = AssumeDeadlines()
     one, other = records("a", "b")
     deadlines.put([one], 1.0)
     deadlines.put([other], 2.0)
 
-    deadlines.take([one])
+    deadlines.remove([one])
     deadlines.put([one], 3.0)
 
     assert deadlines.first() is other
@@ -41,12 +41,12 @@ def test_who_is_put_again_comes_by_the_new_deadline():
 
 
 def test_nothing_is_kept_of_groups_that_are_over():
-    deadlines = Deadlines()
+    deadlines = AssumeDeadlines()
     deadlines.put([], 1.0)
     for _ in range(50):
         group = records("a", "b")
         deadlines.put(group, 1.0)
-        deadlines.take(group)
+        deadlines.remove(group)
 
     assert (len(deadlines), deadlines.first(), deadlines._groups) == (0, None, [])
 
@@ -58,11 +58,11 @@ steps = st.lists(
 
 @given(steps)
 def test_deadlines_agree_with_a_sorted_list(steps):
-    deadlines, model = Deadlines(), {}
+    deadlines, model = AssumeDeadlines(), {}
     known = records(*map(str, range(6)))
     for turn, (deadline_s, numbers) in enumerate(steps):
         here = [number for number in numbers if number in model]
-        deadlines.take([known[number] for number in here])
+        deadlines.remove([known[number] for number in here])
         for number in here:
             del model[number]
         news = [number for number in numbers if number not in here]

@@ -98,7 +98,7 @@ def test_pod_is_placed_once():
 def test_lifted_pod_leaves_no_trace():
     placements, store = placements_with("n1")
     placements.place("u1", "n1", SMALL)
-    assert kinds(placements.lift("u1")) == [("remove_pod", "u1")]
+    assert kinds(placements.remove_pod("u1")) == [("remove_pod", "u1")]
     assert store.pods["n1"] == {}
     assert placements.node_of("u1") is None
     assert len(placements) == 0
@@ -117,7 +117,7 @@ def test_pod_of_an_unknown_node_waits_aside_and_comes_with_the_node():
 def test_pod_aside_may_leave_before_its_node_comes():
     placements, store = placements_with()
     placements.place("u1", "n1", SMALL)
-    assert placements.lift("u1") == []
+    assert placements.remove_pod("u1") == []
     placements.add_node(NodeFacts("n1"))
     assert store.pods["n1"] == {}
 
@@ -242,7 +242,7 @@ def test_table_store_counts_pods_of_the_node_table_by_their_facts():
     placements.place("u2", "n1", LARGE)
     assert store.table.has_node("n1")
     assert store.table.requested(store.table.resource_code("cpu")).tolist() == [1000]
-    placements.lift("u2")
+    placements.remove_pod("u2")
     placements.update_node(NodeFacts("n1", allocatable=(("cpu", 8000),)))
     assert store.table.requested(store.table.resource_code("cpu")).tolist() == [100]
     placements.remove_node("n1")
@@ -254,7 +254,7 @@ def test_strangers_come_at_once_as_they_would_one_by_one():
     at_once, one_by_one = (Placements(TableStore()) for _ in range(2))
     nodes = NodeList.of([NodeFacts("n1"), NodeFacts("n2", unschedulable=True)])
 
-    assert at_once.are_strangers(nodes)
+    assert at_once.are_unknown(nodes)
     at_once.add_nodes(nodes)
 
     for facts in nodes:
@@ -268,10 +268,10 @@ def test_nodes_of_which_anything_is_known_are_no_strangers():
     placements.place("u1", "n2", SMALL)
     placements.nominate("u2", "n3", SMALL)
 
-    strange = [placements.are_strangers(NodeList.of([NodeFacts(f"n{i}")])) for i in range(1, 5)]
+    strange = [placements.are_unknown(NodeList.of([NodeFacts(f"n{i}")])) for i in range(1, 5)]
 
     assert strange == [False, False, False, True]
-    assert not placements.are_strangers(NodeList.of([NodeFacts("n9"), NodeFacts("n9")]))
+    assert not placements.are_unknown(NodeList.of([NodeFacts("n9"), NodeFacts("n9")]))
 
 
 MANY = [(f"u{number}", ("n1", "n2", "away")[number % 3], SMALL) for number in range(12)]
@@ -299,7 +299,7 @@ def test_pods_settled_at_once_are_placed_and_nobody_is_told(is_nominated):
     if is_nominated:
         placements.nominate("u1", "n1", SMALL)
 
-    placements.settle_all(*zip(*MANY, strict=True))
+    placements.bulk_place(*zip(*MANY, strict=True))
 
     assert store.pods["n1"] == {SMALL: 4}
     assert not placements.nominated

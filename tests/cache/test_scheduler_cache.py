@@ -6,8 +6,8 @@ from roadstead.cache import (
     Assumption,
     BinderAnswer,
     CacheSettings,
+    CacheState,
     ClusterState,
-    PodState,
     SchedulerCache,
 )
 from roadstead.cache.attempt_ends import is_of_earlier_life
@@ -68,13 +68,19 @@ class World:
 
     def settle(self, *, forget=(), finish=(), confirm=(), rows=(), now_s=0.0):
         forget, finish = ([assumption(n)[::4] for n in some] for some in (forget, finish))
-        return self.cache.settle(forget, finish, [f"uid-{n}" for n in confirm], rows, now_s)
+        return self.cache.finish_attempts(
+            forget, finish, [f"uid-{n}" for n in confirm], rows, now_s
+        )
 
     def remove(self, *names, revision=1):
         self.cache.remove_pods([f"uid-{name}" for name in names], revision)
 
     def claim(self):
-        return "bound" if self.state.volumes.ledger.storage.claims["default/c"].is_bound else "free"
+        return (
+            "bound"
+            if self.state.volumes.assumed_claims.storage.claims["default/c"].is_bound
+            else "free"
+        )
 
 
 def pods_of(*names, facts=SMALL):
@@ -113,7 +119,7 @@ def test_pods_of_a_removed_node_are_returned_and_its_partition_and_version_are_g
 
     assert aside == pods_of("p")
     assert world.news() == ["remove_pod uid-p", "remove_node n1"]
-    assert world.state.versions.among(["n1", "n2"]) == [("n2", 4)]
+    assert world.state.versions.of(["n1", "n2"]) == [("n2", 4)]
     assert sum(world.state.partitioning.sizes) == 1
     with pytest.raises(KeyError):
         world.state.partitioning.partition_of("n1")
@@ -185,7 +191,7 @@ def test_claims_are_bound_behind_all_pods_and_who_gets_none_is_refused_and_leave
     ]
     assert outcome.refused == ((f"{OWNER}/1/p", "the volumes of its claims are taken"),)
     assert [each.token for each in outcome.bound] == [f"{OWNER}/1/q"]
-    assert world.core.state_of("uid-p") is PodState.INITIAL
+    assert world.core.state_of("uid-p") is CacheState.INITIAL
 
 
 def test_an_assumption_of_a_pod_that_another_attempt_has_is_refused_by_its_token():
@@ -222,7 +228,7 @@ def test_forgotten_attempts_free_their_claims_and_confirmed_ones_keep_them():
     world.remove("p2")
 
     assert world.claim() == "bound"
-    assert world.state.volumes.ledger.holders() == ()
+    assert world.state.volumes.assumed_claims.holders() == ()
 
 
 def test_only_forgotten_pods_that_were_deleted_before_they_were_assumed_are_returned():
@@ -267,7 +273,7 @@ def test_the_binders_answers_end_attempts_unless_they_come_too_late():
 
     assert (outcome.late, list(outcome.freed)) == (1, pods_of("b", "c"))
     assert world.news() == ["remove_pod uid-b", "remove_pod uid-c"]
-    assert world.core.state_of("uid-a") is PodState.ADDED
+    assert world.core.state_of("uid-a") is CacheState.ADDED
 
 
 @pytest.mark.parametrize(("node_name", "claim_is"), [("n1", "bound"), (None, "free")])
@@ -279,7 +285,7 @@ def test_the_binders_answer_decides_what_becomes_of_claims(node_name, claim_is):
     world.cache.resolve([BinderAnswer(ask.uid, ask.token, node_name)])
 
     assert world.claim() == claim_is
-    assert world.state.volumes.ledger.holders() == ()
+    assert world.state.volumes.assumed_claims.holders() == ()
 
 
 def test_attempts_of_earlier_lives_are_confirmed_or_forgotten_and_deleted_ones_returned():
@@ -293,7 +299,7 @@ def test_attempts_of_earlier_lives_are_confirmed_or_forgotten_and_deleted_ones_r
 
     assert freed == pods_of("late")
     states = [world.core.state_of(f"uid-{name}") for name in ("a", "b", "late", "now")]
-    assert states == [PodState.ADDED, PodState.INITIAL, PodState.INITIAL, PodState.ASSUMED]
+    assert states == [CacheState.ADDED, CacheState.INITIAL, CacheState.INITIAL, CacheState.ASSUMED]
 
 
 def test_lives_are_told_apart_by_owner_and_epoch():
@@ -409,7 +415,7 @@ def test_a_refused_attempt_leaves_the_claims_of_the_one_that_has_the_pod():
     world.assume("p", facts=using("c"), epoch=2)
 
     assert world.claim() == "bound"
-    assert world.state.volumes.ledger.held("uid-p") == ("default/c",)
+    assert world.state.volumes.assumed_claims.keys_of("uid-p") == ("default/c",)
 
 
 def test_pods_behind_one_that_is_gone_are_nominated():

@@ -7,7 +7,7 @@ import pytest
 
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.effects import Assume, Bind, Forget, Requeue
-from roadstead.attempts.pods import BindAnswer, BindOutcome, PodState
+from roadstead.attempts.pods import AttemptState, BindAnswer, BindOutcome
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.facts.pod import GroupMembership
 from roadstead.framework.diagnosis import Diagnosis
@@ -110,7 +110,7 @@ class Simulation:
     def check(self):
         self.core.validate()
         states = {uid: self.core.state_of(uid) for uid in self.group_of}
-        waits = {uid for uid, state in states.items() if state is PodState.WAITING}
+        waits = {uid for uid, state in states.items() if state is AttemptState.WAITING}
         assert {each.pod.uid for each in self.core._rooms[0]} == waits
         assert self.assumed == waits | self.bound
         held = {uid for uids in self.plugin._held.values() for uid in uids}

@@ -5,8 +5,8 @@ import pytest
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodAffinityTerm, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
-from roadstead.invariants.affinity import crowded, lonely
-from roadstead.invariants.spread import uneven
+from roadstead.invariants.affinity import unmet_affinity, violated_anti_affinity
+from roadstead.invariants.spread import exceeded_skew
 from roadstead.invariants.world import World
 from tests.builders import node, pod, require, taint, tolerate
 
@@ -66,7 +66,7 @@ ALONE = ["affinity over zone: no such pod is near"]
 def test_a_pod_is_near_a_pod_that_all_its_terms_mean(terms, there, texts):
     facts = pod(pod_affinity=terms)
 
-    assert said(lonely, world_of(ZONES, *there), facts) == texts
+    assert said(unmet_affinity, world_of(ZONES, *there), facts) == texts
 
 
 def test_each_term_is_held_against_its_own_topology():
@@ -74,8 +74,8 @@ def test_each_term_is_held_against_its_own_topology():
     world.put("w", "n2", of("web"))
     facts = of("web", pod_affinity=(near("zone"), near("host")))
 
-    assert said(lonely, world, facts, "n2") == []
-    assert said(lonely, world, facts, "n1") == ["affinity over host: no such pod is near"]
+    assert said(unmet_affinity, world, facts, "n2") == []
+    assert said(unmet_affinity, world, facts, "n1") == ["affinity over host: no such pod is near"]
 
 
 @pytest.mark.parametrize(
@@ -94,14 +94,14 @@ def test_each_term_is_held_against_its_own_topology():
 def test_the_first_pod_of_its_kind_is_near_none(terms, there, texts):
     facts = of("web", pod_affinity=terms)
 
-    assert said(lonely, world_of(ZONES, *there), facts) == texts
+    assert said(unmet_affinity, world_of(ZONES, *there), facts) == texts
 
 
 def test_terms_mean_pods_of_namespaces_that_they_name_or_whose_labels_they_select():
     world = world_of(ZONES, ("n1", of("web", namespace="other")))
 
     def is_near(term):
-        return said(lonely, world, pod(pod_affinity=(term,))) == []
+        return said(unmet_affinity, world, pod(pod_affinity=(term,))) == []
 
     assert is_near(near(namespaces=("default", "other")))
     assert is_near(near(namespaces=(), namespace_selector=OF_B))
@@ -129,22 +129,26 @@ def test_anti_affinity_holds_in_both_directions(there, is_crowded):
     name, other = there
     hermit = pod(pod_anti_affinity=(near(),))
 
-    assert said(crowded, world_of(ZONES, there), hermit) == (EXCLUDED if is_crowded else [])
-    assert said(crowded, world_of(ZONES, (name, hermit)), other) == (EXCLUDES if is_crowded else [])
+    assert said(violated_anti_affinity, world_of(ZONES, there), hermit) == (
+        EXCLUDED if is_crowded else []
+    )
+    assert said(violated_anti_affinity, world_of(ZONES, (name, hermit)), other) == (
+        EXCLUDES if is_crowded else []
+    )
 
 
 def test_any_term_excludes_and_the_first_is_named():
     both = pod(pod_anti_affinity=(near(selector=DB), near()))
 
-    assert said(crowded, world_of(ZONES, ("n1", of("web"))), both) == EXCLUDED
-    assert said(crowded, world_of(ZONES, ("n1", both)), of("web")) == EXCLUDES
+    assert said(violated_anti_affinity, world_of(ZONES, ("n1", of("web"))), both) == EXCLUDED
+    assert said(violated_anti_affinity, world_of(ZONES, ("n1", both)), of("web")) == EXCLUDES
 
 
 def test_nodes_without_the_label_are_not_the_same_place():
     hermit, unlabelled = pod(pod_anti_affinity=(near(),)), {"n1": {}, "n2": {}}
 
-    assert said(crowded, world_of(unlabelled, ("n1", of("web"))), hermit) == []
-    assert said(crowded, world_of(unlabelled, ("n1", hermit)), of("web")) == []
+    assert said(violated_anti_affinity, world_of(unlabelled, ("n1", of("web"))), hermit) == []
+    assert said(violated_anti_affinity, world_of(unlabelled, ("n1", hermit)), of("web")) == []
 
 
 def test_a_pod_that_excludes_others_is_asked_for_the_labels_of_their_namespace():
@@ -152,8 +156,12 @@ def test_a_pod_that_excludes_others_is_asked_for_the_labels_of_their_namespace()
     hermit = of("db", pod_anti_affinity=(near(namespaces=(), namespace_selector=OF_B),))
     world = world_of(ZONES, ("n1", hermit))
 
-    assert said(crowded, world, of("web", namespace="other")) == EXCLUDES
-    assert said(crowded, world, of("web")) == said(crowded, world, of("web", namespace="new")) == []
+    assert said(violated_anti_affinity, world, of("web", namespace="other")) == EXCLUDES
+    assert (
+        said(violated_anti_affinity, world, of("web"))
+        == said(violated_anti_affinity, world, of("web", namespace="new"))
+        == []
+    )
 
 
 def test_pods_that_exclude_others_count_while_they_and_their_nodes_are_there():
@@ -165,7 +173,7 @@ def test_pods_that_exclude_others_count_while_they_and_their_nodes_are_there():
     gone = world.nodes.pop("n1")
     assert list(world.running_that_exclude()) == list(world.running()) == []
     world.nodes["n1"] = gone
-    world.take("p0", "n1")
+    world.remove("p0", "n1")
     assert list(world.running_that_exclude()) == []
     assert list(world.running()) == [(gone, of("web"))]
 
@@ -212,7 +220,7 @@ def test_a_domain_has_not_more_than_the_skew_above_the_least(constraint, there, 
     nodes = {"n0": {}, "n1": {"zone": "a"}, "n1b": {"zone": "a"}, "n2": {"zone": "b"}}
     world = world_of(nodes, *((name, of("web")) for name in there))
 
-    assert said(uneven, world, spread(constraint)) == texts
+    assert said(exceeded_skew, world, spread(constraint)) == texts
 
 
 @pytest.mark.parametrize(
@@ -222,17 +230,17 @@ def test_a_domain_has_not_more_than_the_skew_above_the_least(constraint, there, 
 def test_only_living_pods_of_the_kind_and_namespace_are_counted(other):
     world = world_of(ZONES, ("n1", other), ("n1", other))
 
-    assert said(uneven, world, spread(even())) == []
+    assert said(exceeded_skew, world, spread(even())) == []
     world.put("w", "n1", of("web"))
-    assert said(uneven, world, spread(even())) == too_many(2)
+    assert said(exceeded_skew, world, spread(even())) == too_many(2)
 
 
 def test_a_constraint_that_holds_does_not_excuse_the_next_one():
     nodes = {"n1": {"zone": "a", "host": "1"}, "n2": {"zone": "a", "host": "2"}}
     world = world_of(nodes, ("n1", of("web")))
 
-    assert said(uneven, world, spread(even(), even("host"))) == too_many(2, "host")
-    assert said(uneven, world, spread(even("rack"), even("row"))) == [
+    assert said(exceeded_skew, world, spread(even(), even("host"))) == too_many(2, "host")
+    assert said(exceeded_skew, world, spread(even("rack"), even("row"))) == [
         "the node has no rack",
         "the node has no row",
     ]
@@ -243,8 +251,8 @@ def test_only_nodes_with_the_labels_of_all_constraints_are_counted():
     world = world_of(nodes, ("n1", of("web")))
 
     # The zone of n0 does not count, or this would be one pod too many.
-    assert said(uneven, world, spread(even(), even("host"))) == []
-    assert said(uneven, world, spread(even())) == too_many(2)
+    assert said(exceeded_skew, world, spread(even(), even("host"))) == []
+    assert said(exceeded_skew, world, spread(even())) == too_many(2)
 
 
 @pytest.mark.parametrize(("policy", "texts"), [("Honor", []), ("Ignore", too_many(2))])
@@ -253,17 +261,17 @@ def test_nodes_that_a_pod_does_not_want_or_endure_count_where_a_constraint_ignor
 ):
     world = world_of({"n0": {"zone": "b"}, "n1": {"zone": "a", "disk": "ssd"}}, ("n1", of("web")))
     picky = {"node_selector": {"disk": "ssd"}}
-    assert said(uneven, world, spread(even(affinity=policy), **picky)) == texts
+    assert said(exceeded_skew, world, spread(even(affinity=policy), **picky)) == texts
 
     # Nodes that it wants are counted after those that it does not want.
     world.nodes["n2"] = node("n2", labels={"zone": "c", "disk": "ssd"})
-    assert said(uneven, world, spread(even(affinity=policy), **picky)) == too_many(2)
+    assert said(exceeded_skew, world, spread(even(affinity=policy), **picky)) == too_many(2)
     world.nodes.pop("n2")
 
     world.nodes["n0"] = node("n0", labels={"zone": "b"}, taints=(taint("gpu"),))
-    assert said(uneven, world, spread(even(taints=policy))) == texts
+    assert said(exceeded_skew, world, spread(even(taints=policy))) == texts
     world.nodes["n0"] = node("n0", labels={"zone": "b"}, taints=(taint("gpu", "", "NoExecute"),))
-    assert said(uneven, world, spread(even(taints=policy))) == texts
+    assert said(exceeded_skew, world, spread(even(taints=policy))) == texts
 
 
 @pytest.mark.parametrize(
@@ -275,7 +283,7 @@ def test_nodes_whose_taints_keep_no_pod_away_or_not_this_one_are_counted(effect,
     world.nodes["n0"] = node("n0", labels={"zone": "b"}, taints=(taint("gpu", "", effect),))
 
     facts = spread(even(taints="Honor"), tolerations=toleration)
-    assert said(uneven, world, facts) == too_many(2)
+    assert said(exceeded_skew, world, facts) == too_many(2)
 
 
 def test_a_domain_whose_nodes_are_not_counted_has_no_pods():
@@ -283,10 +291,10 @@ def test_a_domain_whose_nodes_are_not_counted_has_no_pods():
     world = world_of({"n1": {"zone": "a"}, "n2": {"zone": "b", "disk": "ssd"}}, ("n1", of("web")))
     picky = {"node_selector": {"disk": "ssd"}}
 
-    assert said(uneven, world, spread(even(affinity="Honor"), **picky)) == []
+    assert said(exceeded_skew, world, spread(even(affinity="Honor"), **picky)) == []
     world.nodes.pop("n2")
     honored, ignored = even(affinity="Honor", least=0), even(affinity="Ignore", least=2)
-    assert said(uneven, world, spread(honored, ignored, **picky)) == too_many(2)
+    assert said(exceeded_skew, world, spread(honored, ignored, **picky)) == too_many(2)
 
 
 def test_pods_agree_on_the_keys_that_a_constraint_names():
@@ -296,5 +304,5 @@ def test_pods_agree_on_the_keys_that_a_constraint_names():
     old, new = (
         pod(labels={"app": "web", "rev": rev}, spread_constraints=(constraint,)) for rev in "12"
     )
-    assert said(uneven, world, old) == too_many(2)
-    assert said(uneven, world, new) == []
+    assert said(exceeded_skew, world, old) == too_many(2)
+    assert said(exceeded_skew, world, new) == []

@@ -344,7 +344,7 @@ def test_the_least_number_of_a_gang_may_stand_in_the_cluster():
 def test_records_without_what_they_tell_of_are_no_records():
     for kind in (RecordKind.NODE, RecordKind.CLUSTER, RecordKind.LOAD):
         with pytest.raises(AssertionError, match="record 1 has no"):
-            Checker().take(JournalRecord(1, kind, "a", "a", "n1"))
+            Checker().apply(JournalRecord(1, kind, "a", "a", "n1"))
     checker = Checker()
     with pytest.raises(AssertionError, match="record 1 has no facts"):
-        checker.take(JournalRecord(1, RecordKind.BIND, "a", "a", "n1"))
+        checker.apply(JournalRecord(1, RecordKind.BIND, "a", "a", "n1"))

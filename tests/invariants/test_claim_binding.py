@@ -21,7 +21,7 @@ from roadstead.facts.storage import (
     VolumeFacts,
 )
 from roadstead.invariants.checker import check
-from roadstead.invariants.claim_binding import wrong_with
+from roadstead.invariants.claim_binding import binding_errors
 from roadstead.invariants.storage import Storage
 from roadstead.journal import RecordKind
 from tests.builders import GIB, node, require
@@ -60,7 +60,7 @@ def change(given, asked, **more):
 def wrong(given, asked, *objects, changed=None):
     """What forbids that a claim gets a volume that is there."""
     facts = state(given, asked, *objects)
-    return list(wrong_with(facts, asked, changed or change(given, asked), HERE))
+    return list(binding_errors(facts, asked, changed or change(given, asked), HERE))
 
 
 def test_a_change_binds_one_claim_to_one_volume_and_removes_none():
@@ -182,7 +182,7 @@ def made(*objects, provisioner=DRIVER, topologies=(), driver=None, **off):
     if driver is not None:
         new = replace(new, csi=CsiSource(driver, "pvc"))
     facts = state(waiting("made", provisioner, topologies), asked, *objects)
-    return list(wrong_with(facts, asked, change(replace(new, **off), asked), HERE))
+    return list(binding_errors(facts, asked, change(replace(new, **off), asked), HERE))
 
 
 def test_a_volume_is_made_by_the_provisioner_of_its_class():
@@ -198,7 +198,7 @@ def test_a_volume_is_made_by_the_provisioner_of_its_class():
     assert made(provisioner="") == made(provisioner=NO_PROVISIONER) == NONE_MADE
     facts, asked = state(), claim("c", storage_class="made")
     new = VolumeFacts("pvc", "made", 5 * GIB, ("ReadWriteOnce",), csi=CsiSource(DRIVER, "pvc"))
-    assert list(wrong_with(facts, asked, change(new, asked), HERE)) == NONE_MADE
+    assert list(binding_errors(facts, asked, change(new, asked), HERE)) == NONE_MADE
 
 
 def test_a_volume_is_made_with_the_access_modes_of_its_claim():
@@ -260,7 +260,7 @@ def test_a_claim_of_no_size_finds_room_everywhere():
     new = VolumeFacts("pvc", "made", 0, ("ReadWriteOnce",), csi=CsiSource(DRIVER, "pvc"))
     facts = state(waiting("made", DRIVER), asked, CsiDriverFacts(DRIVER, tracks_capacity=True))
 
-    assert list(wrong_with(facts, asked, change(new, asked), HERE)) == []
+    assert list(binding_errors(facts, asked, change(new, asked), HERE)) == []
 
 
 class Commits(History):

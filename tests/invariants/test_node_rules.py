@@ -76,15 +76,15 @@ def test_a_node_takes_as_many_pods_as_it_says(most, is_full):
 def test_a_port_is_held_once_per_address_and_protocol(mine, theirs, is_taken):
     asking, holding = (pod(host_ports=(HostPort(*each),)) for each in (mine, theirs))
 
-    found = texts(node_rules.port_taken, asking, holding)
+    found = texts(node_rules.port_in_use, asking, holding)
 
     assert found == (["port TCP 80 is taken"] if is_taken else [])
 
 
 def test_a_pod_that_names_a_node_is_bound_there_alone():
-    assert texts(node_rules.another_name, pod()) == []
-    assert texts(node_rules.another_name, pod(node_name="n1")) == []
-    assert texts(node_rules.another_name, pod(node_name="n2")) == ["the pod asks for node n2"]
+    assert texts(node_rules.other_node_name, pod()) == []
+    assert texts(node_rules.other_node_name, pod(node_name="n1")) == []
+    assert texts(node_rules.other_node_name, pod(node_name="n2")) == ["the pod asks for node n2"]
 
 
 def test_a_cordoned_node_takes_only_what_tolerates_that():
@@ -161,7 +161,7 @@ def test_a_pod_wants_nodes_of_its_selector_and_of_some_term_of_its_affinity(fact
 
     assert node_rules.wants(pod(**facts), ssd) is is_wanted
     refusal = [] if is_wanted else ["node selector or required node affinity"]
-    assert texts(node_rules.unwanted, pod(**facts), on=ssd) == refusal
+    assert texts(node_rules.unmatched_node_affinity, pod(**facts), on=ssd) == refusal
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ class SimulatedDisk:
     less than it said.
     """
 
-    place = "simulated"
+    path = "simulated"
 
     def __init__(self, seed=0, room_bytes=None, short_writes=0.1):
         self.random = random.Random(seed)

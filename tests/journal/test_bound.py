@@ -12,7 +12,7 @@ def of_pod(kind, uid, node="n1", token=""):
 def bound_after(*groups):
     bound = BoundPods()
     for group in groups:
-        bound.take(group)
+        bound.apply(group)
     return bound.pods
 
 

@@ -17,7 +17,7 @@ from roadstead.journal.frames import (
     FactsTable,
     FrameError,
     FrameKind,
-    Place,
+    FramePosition,
     body_of,
     decode,
     frame,
@@ -26,7 +26,7 @@ from roadstead.journal.frames import (
 )
 from roadstead.protocol.codec import pack, unpack
 
-PLACE = Place(segment=0x01020304, before=13, durable_bytes=100)
+PLACE = FramePosition(segment=0x01020304, before=13, durable_bytes=100)
 COLUMNS = (
     *("lsns", "new_facts", "kinds", "uids", "keys"),
     *("nodes", "tokens", "owners", "owner", "facts"),
@@ -200,7 +200,7 @@ def test_a_frame_of_format_1_is_found_whole_or_not_at_all(body):
         assert (found.end, found.first_lsn, found.count) == (len(before + data), 7, 2)
         assert (found.kind, found.durable_lsn) == (FrameKind.RECORDS, 6)
         assert bytes(found.body) == body
-        assert [found.vouches_for(0, lsn, 0) for lsn in (6, 7)] == [True, False]
+        assert [found.confirms(0, lsn, 0) for lsn in (6, 7)] == [True, False]
     for offset in range(len(data)):
         changed = bytearray(data)
         changed[offset] ^= 0xFF
@@ -236,5 +236,5 @@ def test_a_frame_of_an_unknown_kind_is_none():
 def test_a_frame_vouches_for_bytes_of_its_own_file_that_were_durable(segment, offset, vouches):
     read = frame_of(b"", 2)
 
-    assert read.vouches_for(offset, 0, segment) is vouches
+    assert read.confirms(offset, 0, segment) is vouches
     assert (read.first_lsn, read.last_lsn) == (3, 4)

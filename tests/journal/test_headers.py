@@ -11,7 +11,7 @@ from roadstead.journal.headers import (
     FORMAT_1_HEADER_BYTES,
     HEADER_BYTES,
     Header,
-    find,
+    find_files,
     header_of,
     segment_name,
     snapshot_name,
@@ -64,7 +64,7 @@ def disk_with(*names):
 
 
 def test_a_folder_without_a_journal_has_no_files_of_one():
-    found = find(disk_with("lock", "finished", "segment.new", "journal-1.segment"))
+    found = find_files(disk_with("lock", "finished", "segment.new", "journal-1.segment"))
 
     assert (found.snapshot, found.snapshot_lsn, found.segments) == ("", 0, ())
 
@@ -76,7 +76,7 @@ def test_a_folder_without_a_journal_has_no_files_of_one():
 def test_the_newest_snapshot_counts_and_the_segments_from_the_one_in_which_it_lies(lsns, firsts):
     disk = disk_with(*map(snapshot_name, lsns), *map(segment_name, firsts), "lock")
 
-    found = find(disk)
+    found = find_files(disk)
 
     assert found.snapshot == (snapshot_name(max(lsns)) if lsns else "")
     assert found.snapshot_lsn == max(lsns, default=0)

@@ -117,12 +117,12 @@ def test_a_planted_mutant_is_imported_in_place_of_its_module():
 FUNCTIONS = """
 from tests.mutation.planting import UnsuitedError, plant_in_functions
 from tests.mutation.sites import mutants_of
-from roadstead.cache.deadlines import Deadlines
+from roadstead.cache.deadlines import AssumeDeadlines
 path = "roadstead/cache/deadlines.py"
-before = Deadlines.__init__.__code__, Deadlines.__len__.__code__
+before = AssumeDeadlines.__init__.__code__, AssumeDeadlines.__len__.__code__
 mutants = mutants_of(path, open(path).read())
-plant_in_functions(next(each for each in mutants if each.function == "Deadlines.__init__"))
-print(Deadlines.__init__.__code__ == before[0], Deadlines.__len__.__code__ == before[1])
+plant_in_functions(next(each for each in mutants if each.function == "AssumeDeadlines.__init__"))
+print(AssumeDeadlines.__init__.__code__ == before[0], AssumeDeadlines.__len__.__code__ == before[1])
 path = "roadstead/cycle/class_memory.py"
 import roadstead.cycle.class_memory
 mutants = mutants_of(path, open(path).read())

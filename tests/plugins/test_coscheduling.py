@@ -4,7 +4,7 @@ import pytest
 
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.effects import Assume, Bind, Forget, Report, Requeue
-from roadstead.attempts.pods import BindAnswer, BindOutcome, PodState
+from roadstead.attempts.pods import AttemptState, BindAnswer, BindOutcome
 from roadstead.config.plugin_args import CoschedulingArgs
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.facts.cluster import ClusterFacts
@@ -461,4 +461,4 @@ def test_a_member_that_loses_at_the_binder_is_given_up_by_itself_once_the_gang_i
     gangs.core.bind_answered([BindAnswer(one, BindOutcome.CONFLICT, message="full")])
 
     states = sorted(gangs.states("u1", "u2"))
-    assert states == [PodState.BINDING.value, PodState.CONFLICT.value]
+    assert states == [AttemptState.BINDING.value, AttemptState.CONFLICT.value]

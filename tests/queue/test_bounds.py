@@ -4,7 +4,7 @@ import pytest
 
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.queue import EventRules, PodState, QueueCore, QueueSettings, Requeue, RequeueReason
+from roadstead.queue import EventRules, QueueCore, QueueSettings, QueueState, Requeue, RequeueReason
 from roadstead.queue import nominator as nominator_module
 from roadstead.queue.nominator import Nominator
 
@@ -33,7 +33,7 @@ def test_without_settings_durations_and_bounds_are_those_that_are_documented():
 
     bounds = core.settings
     assert (bounds.max_pods, bounds.max_done_remembered) == (2_000_000, 65_536)
-    assert (bounds.max_in_flight_events, bounds.max_passed) == (10_000, 10_000)
+    assert (bounds.max_in_flight_events, bounds.max_bypasses) == (10_000, 10_000)
     assert not bounds.by_profile
 
 
@@ -46,7 +46,7 @@ def test_of_more_events_than_are_kept_for_a_pod_in_flight_any_may_have_helped(co
 
     core.requeue(batch.lease_id, [Requeue("a", RequeueReason.UNSCHEDULABLE, (FIT,))], 0.0)
 
-    assert core.state_of("a") is PodState(state)
+    assert core.state_of("a") is QueueState(state)
 
 
 def test_facts_with_a_nomination_are_one_object_for_each_class_and_node():

@@ -32,7 +32,7 @@ def test_equal_keys_come_in_order_of_arrival():
 
 def test_item_taken_out_never_comes_up():
     heap = filled(1, 2)
-    heap.take("n0")
+    heap.remove("n0")
     assert "n0" not in heap
     assert heap.first() == "item 1"
     assert list(heap) == ["item 1"]
@@ -40,7 +40,7 @@ def test_item_taken_out_never_comes_up():
 
 def test_item_put_in_again_comes_by_its_new_key():
     heap = filled(1, 2)
-    heap.take("n0")
+    heap.remove("n0")
     heap.put("n0", (3,), 0, "again")
     assert heap.ordered() == ["item 1", "again"]
 
@@ -54,7 +54,7 @@ def test_dead_entries_do_not_pile_up():
     heap = filled(0)
     for turn in range(10 * COMPACT_MIN_ENTRIES):
         heap.put("n1", (1,), turn, "later")
-        heap.take("n1")
+        heap.remove("n1")
     assert heap._entries <= COMPACT_MIN_ENTRIES + 2
     assert heap.first() == "item 0"
 
@@ -67,7 +67,7 @@ def test_heap_agrees_with_a_sorted_list(steps):
         if takes and model:
             name = min(model, key=lambda one: model[one])
             assert heap.first() == name
-            heap.take(name)
+            heap.remove(name)
             del model[name]
         else:
             heap.put(f"n{number}", (key,), seq, f"n{number}")
@@ -86,13 +86,13 @@ def test_items_put_in_and_taken_together_are_as_one_by_one(puts, gone):
     for key, seqs in puts:
         items = [(f"n{count + place}", seq, f"n{count + place}") for place, seq in enumerate(seqs)]
         count += len(items)
-        together.put_line((key,), items)
+        together.put_all((key,), items)
         for name, seq, item in items:
             alone.put(name, (key,), seq, item)
     taken = [f"n{number}" for number in sorted(gone) if number < count]
-    together.take_all(taken)
+    together.remove_all(taken)
     for name in taken:
-        alone.take(name)
+        alone.remove(name)
 
     assert together.ordered() == alone.ordered()
     assert len(together) == len(alone) == count - len(taken)
@@ -113,4 +113,4 @@ def _keyed(puts):
 def test_none_of_a_line_may_be_there_already():
     items = [(f"n{number}", number, "") for number in range(8)]
     with pytest.raises(AssertionError, match="in the heap already"):
-        filled(1).put_line((1,), items)
+        filled(1).put_all((1,), items)

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.facts.pod import GroupMembership, PodIdentity
-from roadstead.queue import PodState, QueueCore, QueueSettings, Requeue, RequeueReason
-from roadstead.queue import places as places_module
+from roadstead.queue import QueueCore, QueueSettings, QueueState, Requeue, RequeueReason, containers
 from tests.builders import pod
 
 BOUND = 5
@@ -17,7 +16,7 @@ class World:
     """A queue whose bound is small; leases of one pod by one scheduler unless told otherwise."""
 
     def __init__(self, **settings):
-        self.core = QueueCore(settings=QueueSettings(max_passed=BOUND, **settings))
+        self.core = QueueCore(settings=QueueSettings(max_bypasses=BOUND, **settings))
         self.leases = {}
 
     def add(self, *names, **facts):
@@ -124,7 +123,7 @@ def test_a_pod_that_waits_longest_itself_passes_nobody():
         world.back("loser")
     world.add("late")
 
-    assert order_in(world).passes == 0
+    assert order_in(world).bypasses == 0
     assert world.lease() == ["loser"]
 
 
@@ -174,11 +173,11 @@ def test_pods_that_back_off_wait_for_their_gang_too():
     back = Requeue("b", RequeueReason.UNSCHEDULABLE, ("P",))
     world.core.requeue(world.leases["b"], [back], 0.0)
     world.core.move([object()], 0.0)
-    assert world.core.state_of("b") is PodState.BACKOFF
+    assert world.core.state_of("b") is QueueState.BACKOFF
 
     assert world.lease(owner="two") == []
     assert world.lease(owner="one") == ["b"]
-    assert world.core.state_of("b") is PodState.IN_FLIGHT
+    assert world.core.state_of("b") is QueueState.IN_FLIGHT
 
 
 def test_who_was_looked_past_keeps_its_place():
@@ -187,7 +186,7 @@ def test_who_was_looked_past_keeps_its_place():
     for _ in range(3):
         assert world.lease(owner="two") in (["plain"], [])
 
-    assert order_in(world).longest().uid == "b"
+    assert order_in(world).oldest().uid == "b"
     assert world.lease(3, owner="one") == ["b", "c"]
 
 
@@ -210,7 +209,7 @@ def test_who_was_lent_is_not_kept_in_the_list_of_who_came_when():
 
 
 def test_the_list_of_who_came_when_stays_small(monkeypatch):
-    monkeypatch.setattr(places_module, "SLACK", 4)
+    monkeypatch.setattr(containers, "SLACK", 4)
     world = World().add("waits")
     for _ in range(50):
         world.add("loser")
@@ -222,7 +221,7 @@ def test_the_list_of_who_came_when_stays_small(monkeypatch):
 
 
 def test_the_list_of_who_came_when_stays_small_behind_one_that_waits(monkeypatch):
-    monkeypatch.setattr(places_module, "SLACK", 4)
+    monkeypatch.setattr(containers, "SLACK", 4)
     world = World().add("waits")
     for number in range(50):
         world.add(f"p{number}", priority=1)
@@ -243,15 +242,17 @@ def test_no_pod_is_passed_more_often_than_it_may_be(steps):
         elif what == "t":
             gang = GANG if priority == 2 else {}
             world.add(name, priority=priority, **gang)
-        elif world.core.state_of(name) is PodState.IN_FLIGHT:
+        elif world.core.state_of(name) is QueueState.IN_FLIGHT:
             world.back(name)
         world.core.validate()
-        assert all(order_in(world).passed(each) <= BOUND for each in world.core._store.active.heap)
+        assert all(
+            order_in(world).bypasses_of(each) <= BOUND for each in world.core._store.active.heap
+        )
 
 
 def test_a_broken_bound_is_found():
     world = World().add("a")
-    order_in(world).passes = BOUND + 1
+    order_in(world).bypasses = BOUND + 1
 
     with pytest.raises(AssertionError, match="a was passed 6 times"):
         world.core.validate()

@@ -2,7 +2,7 @@
 
 from roadstead.facts.pod import PodIdentity
 from roadstead.protocol.status import SUCCESS, unresolvable
-from roadstead.queue import EventRules, PodState, QueueCore, Requeue, RequeueReason
+from roadstead.queue import EventRules, QueueCore, QueueState, Requeue, RequeueReason
 from tests.builders import pod
 
 
@@ -111,7 +111,7 @@ def test_who_preempts_takes_the_nominations_of_lower_priority_to_its_node():
 
     assert world.core.nominated("n1") == ("equal", "high")
     assert world.core.nominated("n2") == ("elsewhere",)
-    assert world.core.state_of("low") is PodState.BACKOFF
+    assert world.core.state_of("low") is QueueState.BACKOFF
     assert world.again("low").nominated_node_name == ""
 
 
@@ -162,26 +162,26 @@ def test_a_gated_pods_nomination_holds_nothing_until_the_pod_is_queued():
     world = World()
     world.add("a", nominated_node_name="n1", scheduling_gates=("hold",))
     assert world.core.nominated("n1") == ()
-    assert uids(world.core.take_cleared()) == ["a"]
-    assert world.core.take_released() == []
+    assert uids(world.core.pop_cleared()) == ["a"]
+    assert world.core.pop_released() == []
 
     world.add("a", nominated_node_name="n1")
 
-    assert world.core.state_of("a") is PodState.ACTIVE
+    assert world.core.state_of("a") is QueueState.ACTIVE
     assert world.core.nominated("n1") == ("a",)
-    assert uids(world.core.take_released()) == ["a"]
-    assert world.core.take_cleared() == world.core.take_released() == []
+    assert uids(world.core.pop_released()) == ["a"]
+    assert world.core.pop_cleared() == world.core.pop_released() == []
 
 
 def test_a_gated_pod_that_is_sent_again_with_a_nomination_still_holds_nothing():
     world = World()
     world.add("a", scheduling_gates=("hold",))
-    assert world.core.take_cleared() == []
+    assert world.core.pop_cleared() == []
 
     world.add("a", nominated_node_name="n1", scheduling_gates=("hold",))
 
     assert world.core.nominated("n1") == ()
-    assert uids(world.core.take_cleared()) == ["a"]
+    assert uids(world.core.pop_cleared()) == ["a"]
 
 
 def test_a_nominated_pod_that_comes_back_to_a_shut_gate_holds_nothing():
@@ -193,7 +193,7 @@ def test_a_nominated_pod_that_comes_back_to_a_shut_gate_holds_nothing():
 
     world.core.requeue(world.lease_id, [Requeue("a", RequeueReason.CONFLICT)], 1.0)
 
-    assert world.core.state_of("a") is PodState.GATED
+    assert world.core.state_of("a") is QueueState.GATED
     assert world.core.nominated("n1") == ()
-    assert uids(world.core.take_cleared()) == ["a"]
+    assert uids(world.core.pop_cleared()) == ["a"]
     world.core.validate()

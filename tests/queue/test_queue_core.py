@@ -9,9 +9,9 @@ from roadstead.protocol.status import SUCCESS, Code, Status
 from roadstead.queue import (
     EndedLease,
     EventRules,
-    PodState,
     QueueCore,
     QueueSettings,
+    QueueState,
     Requeue,
     RequeueReason,
 )
@@ -113,7 +113,7 @@ class TestBeingDeleted:
         core.add([(pod("b"), PLAIN)], 0.0)
 
         assert names(core.lease("s", 1, 10, 0.0).pods) == ["b"]
-        assert names(core.pods(PodState.GATED)) == ["a"]
+        assert names(core.pods(QueueState.GATED)) == ["a"]
         assert core.gate(self.GOING).message == "skip schedule deleting pod"
         core.validate()
 
@@ -122,7 +122,7 @@ class TestBeingDeleted:
         core.update(pod("b"), self.GOING, 1.0)
 
         assert names(core.lease("s", 1, 10, 2.0).pods) == ["a", "c"]
-        assert names(core.pods(PodState.GATED)) == ["b"]
+        assert names(core.pods(QueueState.GATED)) == ["b"]
         core.validate()
 
     def test_where_all_are_being_deleted_no_lease_is_given(self):
@@ -151,7 +151,7 @@ class TestBeingDeleted:
 
         assert core.lease("s", 1, 1, 3.0).pods == ()
         core.delete(["uid-a"])
-        assert core.counts().living == 0
+        assert core.counts().queued == 0
         core.validate()
 
 
@@ -161,12 +161,12 @@ class TestAdding:
         again = core.add([(pod("a"), PLAIN), (pod("c"), PLAIN)], 1.0)
         assert again.duplicates == ("uid-a",)
         assert again.accepted == ("uid-c",)
-        assert names(core.pods(PodState.ACTIVE)) == ["a", "b", "c"]
+        assert names(core.pods(QueueState.ACTIVE)) == ["a", "b", "c"]
 
     def test_add_of_a_known_pod_with_other_facts_updates_it(self):
         core = queue_of("a", "b")
         core.add([(pod("b"), PodFacts(priority=5))], 1.0)
-        assert names(core.pods(PodState.ACTIVE)) == ["b", "a"]
+        assert names(core.pods(QueueState.ACTIVE)) == ["b", "a"]
 
     def test_full_queue_refuses_the_rest_and_says_so(self):
         core = queue_of("a", max_pods=2)
@@ -174,7 +174,7 @@ class TestAdding:
         assert result.accepted == ("uid-b",)
         assert result.refused == ("uid-c", "uid-d")
         assert result.status.message == "the queue is full: it holds 2 pods"
-        assert core.counts().living == 2
+        assert core.counts().queued == 2
 
     def test_pods_in_flight_count_for_the_bound_and_done_ones_do_not(self):
         core = queue_of("a", max_pods=1)
@@ -187,17 +187,17 @@ class TestAdding:
         core = queue_of("a")
         core.done(core.lease("s", 1, 1, 0.0).lease_id, ["uid-a"])
         assert core.add([(pod("a"), PLAIN)], 1.0).done == ("uid-a",)
-        assert core.counts().living == 0
+        assert core.counts().queued == 0
 
     def test_bound_pods_are_forgotten_after_a_bound_and_on_delete(self):
         core = queue_of("a", "b", "c", max_done_remembered=2)
         core.done(core.lease("s", 1, 3, 0.0).lease_id, ["uid-a", "uid-b", "uid-c"])
         assert [core.state_of(f"uid-{name}") for name in "abc"] == [
-            PodState.NEW,
-            PodState.DONE,
-            PodState.DONE,
+            QueueState.NEW,
+            QueueState.DONE,
+            QueueState.DONE,
         ]
-        assert names(core.pods(PodState.DONE)) == ["b", "c"]
+        assert names(core.pods(QueueState.DONE)) == ["b", "c"]
         assert core.delete(["uid-b"]) == ()
         assert core.add([(pod("b"), PLAIN)], 1.0).accepted == ("uid-b",)
         core.validate()
@@ -258,7 +258,7 @@ class TestLeases:
         core.lease("s", 1, 2, 0.0)
         assert core.expire(9.9) == ()
         assert core.expire(10.0) == (EndedLease(1, "s", 1, ("uid-a", "uid-b")),)
-        assert names(core.pods(PodState.ACTIVE)) == ["a", "b", "c"]
+        assert names(core.pods(QueueState.ACTIVE)) == ["a", "b", "c"]
 
     def test_renewed_lease_lives_on(self):
         core = queue_of("a", lease_s=10.0)
@@ -342,26 +342,26 @@ class TestComingBack:
         lease = core.lease("s", 1, 1, 0.0)
         core.add([(pod("high"), PodFacts(priority=1))], 1.0)
         core.requeue(lease.lease_id, [conflict("a")], 2.0)
-        assert names(core.pods(PodState.ACTIVE)) == ["high", "a"]
+        assert names(core.pods(QueueState.ACTIVE)) == ["high", "a"]
 
     def test_rejected_pod_waits_with_the_plugins_that_rejected_it(self):
         core = parked("a")
-        waiting = core.pods(PodState.UNSCHEDULABLE)
+        waiting = core.pods(QueueState.UNSCHEDULABLE)
         assert waiting[0].rejected_by == (FIT,)
         assert core.lease("s", 1, 1, 0.0).pods == ()
 
     def test_error_backs_off_and_comes_back_by_itself(self):
         core = queue_of("a")
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 3.0)
-        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.state_of("uid-a") is QueueState.BACKOFF
         assert core.flush_backoff(4.9) == 0
         assert core.flush_backoff(5.0) == 1
-        assert core.state_of("uid-a") is PodState.ACTIVE
+        assert core.state_of("uid-a") is QueueState.ACTIVE
 
     def test_rejection_without_a_plugin_counts_as_an_error(self):
         core = queue_of("a")
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [rejected("a")], 0.0)
-        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.state_of("uid-a") is QueueState.BACKOFF
 
     def test_error_after_a_rejection_is_an_error_and_not_the_old_rejection(self):
         core = parked("a")
@@ -369,8 +369,8 @@ class TestComingBack:
         lease = core.lease("s", 1, 1, 5.0)
         assert lease.pods[0].rejected_by == ()
         core.requeue(lease.lease_id, [failed("a")], 5.0)
-        assert core.state_of("uid-a") is PodState.BACKOFF
-        assert core.pods(PodState.BACKOFF)[0].rejected_by == ()
+        assert core.state_of("uid-a") is QueueState.BACKOFF
+        assert core.pods(QueueState.BACKOFF)[0].rejected_by == ()
 
     def test_backoff_doubles_from_one_second_to_ten_and_lasts_to_the_end_of_its_window(self):
         core = queue_of("a")
@@ -417,7 +417,7 @@ class TestComingBack:
         core.move([FIT], 0.1)
         core.requeue(lease.lease_id, [rejected("a", FIT)], 0.2)
         core.requeue(lease.lease_id, [rejected("b", FIT)], 0.4)
-        assert names(core.pods(PodState.BACKOFF)) == ["b", "a"]
+        assert names(core.pods(QueueState.BACKOFF)) == ["b", "a"]
 
     def test_rejected_pods_that_back_off_are_lent_while_nothing_else_waits(self):
         core = parked("a")
@@ -433,7 +433,7 @@ class TestComingBack:
         core = queue_of("a")
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 0.0)
         assert core.lease("s", 1, 1, 0.5).pods == ()
-        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.state_of("uid-a") is QueueState.BACKOFF
 
     def test_failed_and_rejected_pods_come_back_in_the_order_of_their_backoffs(self):
         core = queue_of("a", "b")
@@ -441,34 +441,34 @@ class TestComingBack:
         core.requeue(lease.lease_id, [failed("a")], 0.0)
         core.move([FIT], 5.0)
         core.requeue(lease.lease_id, [rejected("b", FIT)], 5.0)
-        assert names(core.pods(PodState.BACKOFF)) == ["b", "a"]
+        assert names(core.pods(QueueState.BACKOFF)) == ["b", "a"]
         assert core.next_wakeup_s() == 2.0
         assert core.flush_backoff(2.0) == 1
-        assert names(core.pods(PodState.ACTIVE)) == ["a"]
+        assert names(core.pods(QueueState.ACTIVE)) == ["a"]
 
     def test_pod_unschedulable_for_five_minutes_is_tried_again(self):
         core = parked("a")
         assert core.flush_unschedulable(299.9) == 0
         assert core.flush_unschedulable(300.0) == 1
-        assert core.state_of("uid-a") is PodState.ACTIVE
+        assert core.state_of("uid-a") is QueueState.ACTIVE
 
 
 class TestHints:
     def test_event_that_helps_after_the_backoff_brings_the_pod_to_active(self):
         core = parked("a")
         assert core.move([FIT], 2.0) == ("uid-a",)
-        assert core.state_of("uid-a") is PodState.ACTIVE
+        assert core.state_of("uid-a") is QueueState.ACTIVE
 
     def test_event_that_helps_during_the_backoff_brings_the_pod_to_backoff(self):
         core = parked("a")
         assert core.move([FIT], 0.5) == ("uid-a",)
-        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.state_of("uid-a") is QueueState.BACKOFF
         assert core.next_wakeup_s() == 2.0
 
     def test_event_that_does_not_help_leaves_the_pod(self):
         core = parked("a")
         assert core.move([TAINT], 5.0) == ()
-        assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
+        assert core.state_of("uid-a") is QueueState.UNSCHEDULABLE
 
     def test_event_moves_only_pods_that_it_concerns(self):
         rules = EventRules(concerns=lambda event, facts, rejected_by: event in rejected_by)
@@ -480,9 +480,9 @@ class TestHints:
 
     def test_event_moves_only_pods_among_the_chosen(self):
         core = parked("a", "b")
-        chosen = core.move([FIT], 5.0, among=lambda identity, facts: identity.name == "b")
+        chosen = core.move([FIT], 5.0, predicate=lambda identity, facts: identity.name == "b")
         assert chosen == ("uid-b",)
-        assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
+        assert core.state_of("uid-a") is QueueState.UNSCHEDULABLE
 
     def test_one_of_several_events_is_enough(self):
         core = parked("a")
@@ -499,14 +499,14 @@ class TestHints:
         report = rejected("a", FIT, pending=("DynamicResources",))
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [report], 0.0)
         core.move(["DynamicResources"], 0.1)
-        assert core.state_of("uid-a") is PodState.ACTIVE
+        assert core.state_of("uid-a") is QueueState.ACTIVE
 
     def test_event_for_another_rejecting_plugin_does_not_skip_it(self):
         core = queue_of("a")
         report = rejected("a", FIT, pending=("DynamicResources",))
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [report], 0.0)
         core.move([FIT], 0.1)
-        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.state_of("uid-a") is QueueState.BACKOFF
 
     def test_best_of_several_events_in_flight_decides(self):
         core = queue_of("a")
@@ -515,7 +515,7 @@ class TestHints:
             core.move([event], 0.0)
         report = rejected("a", FIT, pending=("DynamicResources",))
         core.requeue(lease.lease_id, [report], 0.0)
-        assert core.state_of("uid-a") is PodState.ACTIVE
+        assert core.state_of("uid-a") is QueueState.ACTIVE
 
     def test_hint_is_asked_once_per_class_of_pods(self):
         asked = []
@@ -538,7 +538,7 @@ class TestEventsInFlight:
         lease = core.lease("s", 1, 1, 0.0)
         core.move([FIT], 0.5)
         core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
-        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.state_of("uid-a") is QueueState.BACKOFF
 
     def test_event_before_the_lease_does_not_count(self):
         core = queue_of("a", "b")
@@ -546,14 +546,14 @@ class TestEventsInFlight:
         core.move([FIT], 0.5)
         late = core.lease("s", 1, 1, 0.6)
         core.requeue(late.lease_id, [rejected("b", FIT)], 1.0)
-        assert core.state_of("uid-b") is PodState.UNSCHEDULABLE
+        assert core.state_of("uid-b") is QueueState.UNSCHEDULABLE
 
     def test_event_of_no_interest_does_not_count(self):
         core = queue_of("a")
         lease = core.lease("s", 1, 1, 0.0)
         core.move([TAINT], 0.5)
         core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
-        assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
+        assert core.state_of("uid-a") is QueueState.UNSCHEDULABLE
 
     def test_events_are_kept_only_while_some_lease_may_need_them(self):
         core = queue_of("a", "b")
@@ -566,7 +566,7 @@ class TestEventsInFlight:
         assert core._store.in_flight.event_count == 1
         core.requeue(second.lease_id, [rejected("b", TAINT)], 1.0)
         assert core._store.in_flight.event_count == 0
-        assert core.state_of("uid-b") is PodState.BACKOFF
+        assert core.state_of("uid-b") is QueueState.BACKOFF
 
     def test_ending_a_younger_lease_keeps_the_events_of_the_older(self):
         core = queue_of("a", "b")
@@ -575,7 +575,7 @@ class TestEventsInFlight:
         core.move([FIT], 0.1)
         core.done(second.lease_id, ["uid-b"])
         core.requeue(first.lease_id, [rejected("a", FIT)], 1.0)
-        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.state_of("uid-a") is QueueState.BACKOFF
 
     def test_storm_of_events_is_bounded_and_costs_at_most_a_needless_retry(self):
         core = queue_of("a", "b", max_in_flight_events=3)
@@ -586,8 +586,8 @@ class TestEventsInFlight:
         late = core.lease("s", 1, 1, 0.2)
         core.requeue(first.lease_id, [rejected("a", FIT)], 1.0)
         core.requeue(late.lease_id, [rejected("b", FIT)], 1.0)
-        assert core.state_of("uid-a") is PodState.BACKOFF
-        assert core.state_of("uid-b") is PodState.UNSCHEDULABLE
+        assert core.state_of("uid-a") is QueueState.BACKOFF
+        assert core.state_of("uid-b") is QueueState.UNSCHEDULABLE
 
     def test_event_of_a_storm_is_not_lost_for_a_lease_that_began_within_it(self):
         core = queue_of("a", "b", max_in_flight_events=3)
@@ -597,7 +597,7 @@ class TestEventsInFlight:
         late = core.lease("t", 1, 1, 0.2)
         core.move([FIT], 0.3)
         core.requeue(late.lease_id, [rejected("b", FIT)], 1.0)
-        assert core.state_of("uid-b") is PodState.BACKOFF
+        assert core.state_of("uid-b") is QueueState.BACKOFF
 
     def test_update_while_in_flight_brings_the_pod_back_with_new_facts(self):
         core = queue_of("a")
@@ -605,24 +605,24 @@ class TestEventsInFlight:
         newer = PodFacts(labels=(("tier", "web"),))
         core.update(pod("a"), newer, 0.5, [TAINT])
         core.requeue(lease.lease_id, [rejected("a", TAINT)], 1.0)
-        assert core.pods(PodState.BACKOFF)[0].facts == newer
+        assert core.pods(QueueState.BACKOFF)[0].facts == newer
 
     def test_update_of_one_pod_in_flight_does_not_help_another(self):
         core = queue_of("a", "b")
         lease = core.lease("s", 1, 2, 0.0)
         core.update(pod("a"), PodFacts(priority=1), 0.5)
         core.requeue(lease.lease_id, [rejected("a", FIT), rejected("b", FIT)], 1.0)
-        assert core.state_of("uid-a") is PodState.BACKOFF
-        assert core.state_of("uid-b") is PodState.UNSCHEDULABLE
+        assert core.state_of("uid-a") is QueueState.BACKOFF
+        assert core.state_of("uid-b") is QueueState.UNSCHEDULABLE
 
     def test_many_updates_of_one_pod_in_flight_are_bounded(self):
         core = queue_of("a")
         lease = core.lease("s", 1, 1, 0.0)
         for number in range(100):
             core.update(pod("a"), PodFacts(priority=number), 0.5, [TAINT])
-        assert len(core._store.pods.here["uid-a"].own_events) <= 64
+        assert len(core._store.pods.present["uid-a"].own_events) <= 64
         core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
-        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.state_of("uid-a") is QueueState.BACKOFF
 
     def test_expired_lease_ends_the_keeping_of_events(self):
         core = queue_of("a", lease_s=10.0)
@@ -636,7 +636,7 @@ class TestUpdatesAndDeletes:
     def test_update_of_an_unknown_pod_adds_it(self):
         core = queue_of()
         assert core.update(pod("a"), PLAIN, 0.0).is_success
-        assert core.state_of("uid-a") is PodState.ACTIVE
+        assert core.state_of("uid-a") is QueueState.ACTIVE
 
     def test_update_of_an_unknown_pod_is_refused_by_a_full_queue(self):
         assert queue_of("a", max_pods=1).update(pod("b"), PLAIN, 0.0).is_rejected
@@ -644,30 +644,30 @@ class TestUpdatesAndDeletes:
     def test_update_that_helps_brings_an_unschedulable_pod_back(self):
         core = parked("a", plugin=TAINT)
         core.update(pod("a"), PodFacts(priority=1), 5.0, [FIT])
-        assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
+        assert core.state_of("uid-a") is QueueState.UNSCHEDULABLE
         core.update(pod("a"), PodFacts(priority=2), 5.0, [TAINT])
-        assert core.pods(PodState.ACTIVE)[0].facts.priority == 2
+        assert core.pods(QueueState.ACTIVE)[0].facts.priority == 2
 
     def test_update_without_named_events_is_worth_a_retry_if_facts_changed(self):
         core = parked("a")
         core.update(pod("a"), PLAIN, 5.0)
-        assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
+        assert core.state_of("uid-a") is QueueState.UNSCHEDULABLE
         core.update(pod("a"), PodFacts(priority=1), 5.0)
-        assert core.state_of("uid-a") is PodState.ACTIVE
+        assert core.state_of("uid-a") is QueueState.ACTIVE
 
     def test_update_in_backoff_keeps_the_backoff(self):
         core = queue_of("a")
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 0.0)
         core.update(pod("a"), PodFacts(priority=3), 0.5)
         assert core.next_wakeup_s() == 2.0
-        assert core.pods(PodState.BACKOFF)[0].facts.priority == 3
+        assert core.pods(QueueState.BACKOFF)[0].facts.priority == 3
 
     def test_update_in_backoff_gives_a_rejected_pod_its_new_rank(self):
         core = parked("a", "b")
         core.move([FIT], 0.5)
-        assert names(core.pods(PodState.BACKOFF)) == ["a", "b"]
+        assert names(core.pods(QueueState.BACKOFF)) == ["a", "b"]
         core.update(pod("b"), PodFacts(priority=9), 0.6)
-        assert names(core.pods(PodState.BACKOFF)) == ["b", "a"]
+        assert names(core.pods(QueueState.BACKOFF)) == ["b", "a"]
         assert names(core.lease("s", 1, 1, 0.7).pods) == ["b"]
 
     @pytest.mark.parametrize("leave", ["delete", "assigned"])
@@ -680,7 +680,7 @@ class TestUpdatesAndDeletes:
         everyone = [f"uid-{name}" for name in ("active", "flying", "waiting", "late", "gated")]
         gone = getattr(core, leave)([*everyone, "uid-unknown", "uid-active"])
         assert sorted(gone) == sorted(everyone)
-        assert core.counts().living == core.counts().leases == 0
+        assert core.counts().queued == core.counts().leases == 0
         core.validate()
 
 
@@ -698,46 +698,46 @@ class TestGates:
 
     def test_gated_pod_waits_apart_and_has_no_first_attempt(self):
         core = queue_of("a", facts=self.SHUT)
-        assert core.pods(PodState.GATED)[0].rejected_by == (GATES,)
-        assert core.pods(PodState.GATED)[0].initial_attempt_s is None
+        assert core.pods(QueueState.GATED)[0].rejected_by == (GATES,)
+        assert core.pods(QueueState.GATED)[0].initial_attempt_s is None
         assert core.lease("s", 1, 1, 0.0).pods == ()
 
     def test_pod_whose_gates_go_is_active(self):
         core = queue_of("a", facts=self.SHUT)
         core.update(pod("a"), PLAIN, 4.0, [GATES])
-        assert core.pods(PodState.ACTIVE)[0].initial_attempt_s == 4.0
+        assert core.pods(QueueState.ACTIVE)[0].initial_attempt_s == 4.0
 
     def test_event_that_the_gating_plugin_ignores_does_not_ask_the_gate(self):
         core = queue_of("a", facts=self.SHUT)
-        history = core._store.pods.here["uid-a"].history
+        history = core._store.pods.present["uid-a"].history
         core.move([FIT], 1.0)
-        assert core._store.pods.here["uid-a"].history == history
+        assert core._store.pods.present["uid-a"].history == history
 
     def test_event_that_only_another_plugin_waits_for_does_not_ask_the_gate(self):
         core = self.parked_and_shut(registered=lambda plugin, event: plugin == event)
-        history = core._store.pods.here["uid-a"].history
-        assert core.pods(PodState.GATED)[0].rejected_by == (FIT, GATES)
+        history = core._store.pods.present["uid-a"].history
+        assert core.pods(QueueState.GATED)[0].rejected_by == (FIT, GATES)
         core.move([FIT], 6.0)
-        assert core._store.pods.here["uid-a"].history == history
+        assert core._store.pods.present["uid-a"].history == history
 
     def test_event_that_the_gating_plugin_registered_lets_any_rejecting_plugin_speak(self):
         core = self.parked_and_shut(registered=lambda plugin, event: plugin == GATES)
-        history = core._store.pods.here["uid-a"].history
+        history = core._store.pods.present["uid-a"].history
         core.move([FIT], 6.0)
-        assert core.state_of("uid-a") is PodState.GATED
-        assert core._store.pods.here["uid-a"].history == (*history, "gate→gated")
+        assert core.state_of("uid-a") is QueueState.GATED
+        assert core._store.pods.present["uid-a"].history == (*history, "gate→gated")
 
     def test_pod_that_leaves_its_backoff_passed_the_gate_on_the_way_in(self):
         core = queue_of("a")
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 0.0)
         core.update(pod("a"), self.SHUT, 0.5)
         core.flush_backoff(2.0)
-        assert core.state_of("uid-a") is PodState.ACTIVE
+        assert core.state_of("uid-a") is QueueState.ACTIVE
 
     def test_event_for_the_gating_plugin_asks_the_gate_again(self):
         core = queue_of("a", facts=self.SHUT)
         assert core.move([GATES], 1.0) == ()
-        assert core.state_of("uid-a") is PodState.GATED
+        assert core.state_of("uid-a") is QueueState.GATED
 
     def test_gate_opened_by_an_event_lets_the_pod_through(self):
         open_now = []
@@ -755,7 +755,7 @@ class TestGates:
         )
         core.add([(pod("a"), PLAIN)], 0.0)
         assert core.move(["anything"], 1.0) == ()
-        assert core.pods(PodState.GATED)[0].rejected_by == ()
+        assert core.pods(QueueState.GATED)[0].rejected_by == ()
 
     def test_pod_that_comes_back_to_a_shut_gate_is_gated(self):
         core = queue_of("a", "b", "c", lease_s=10.0)
@@ -764,20 +764,20 @@ class TestGates:
             core.update(pod(name), self.SHUT, 0.0)
         core.requeue(lease.lease_id, [conflict("a"), failed("b")], 1.0)
         core.expire(10.0)
-        assert names(core.pods(PodState.GATED)) == ["a", "c", "b"]
+        assert names(core.pods(QueueState.GATED)) == ["a", "c", "b"]
 
     def test_long_wait_does_not_open_a_gate(self):
         core = queue_of("a", facts=self.SHUT)
         core.tick(10_000.0)
-        assert core.state_of("uid-a") is PodState.GATED
+        assert core.state_of("uid-a") is QueueState.GATED
 
     def test_unschedulable_pod_that_meets_a_shut_gate_is_gated(self):
         core = parked("a")
         core.update(pod("a"), self.SHUT, 5.0, [TAINT])
-        assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
+        assert core.state_of("uid-a") is QueueState.UNSCHEDULABLE
         core.tick(300.0)
-        assert core.state_of("uid-a") is PodState.GATED
-        assert core.pods(PodState.GATED)[0].rejected_by == (FIT, GATES)
+        assert core.state_of("uid-a") is QueueState.GATED
+        assert core.pods(QueueState.GATED)[0].rejected_by == (FIT, GATES)
 
     def test_gate_that_opens_during_the_backoff_leads_to_backoff(self):
         core = queue_of("a")
@@ -785,7 +785,7 @@ class TestGates:
         core.update(pod("a"), self.SHUT, 0.0)
         core.requeue(lease.lease_id, [failed("a")], 0.0)
         core.update(pod("a"), PLAIN, 0.5, [GATES])
-        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.state_of("uid-a") is QueueState.BACKOFF
 
 
 def test_for_what_a_pod_waits_is_told_as_long_as_it_is_parked():
@@ -805,8 +805,8 @@ class TestActivate:
         core = parked("a", "b")
         core.move([FIT], 0.5)
         assert core.activate(["uid-a", "uid-z"], 0.6) == ("uid-a",)
-        assert core.state_of("uid-a") is PodState.ACTIVE
-        assert core.state_of("uid-b") is PodState.BACKOFF
+        assert core.state_of("uid-a") is QueueState.ACTIVE
+        assert core.state_of("uid-b") is QueueState.BACKOFF
 
     def test_activate_of_an_active_pod_changes_nothing(self):
         assert queue_of("a").activate(["uid-a"], 0.0) == ()
@@ -820,7 +820,7 @@ class TestActivate:
         lease = core.lease("s", 1, 1, 0.0)
         core.activate(["uid-a"], 0.5)
         core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
-        assert core.state_of("uid-a") is PodState.BACKOFF
+        assert core.state_of("uid-a") is QueueState.BACKOFF
 
     def test_activation_of_one_attempt_does_not_help_the_next(self):
         core = queue_of("a")
@@ -829,7 +829,7 @@ class TestActivate:
         core.requeue(lease.lease_id, [conflict("a")], 1.0)
         lease = core.lease("s", 1, 1, 2.0)
         core.requeue(lease.lease_id, [rejected("a", FIT)], 2.0)
-        assert core.state_of("uid-a") is PodState.UNSCHEDULABLE
+        assert core.state_of("uid-a") is QueueState.UNSCHEDULABLE
 
 
 class TestTime:
@@ -857,14 +857,14 @@ class TestValidate:
     @pytest.mark.parametrize(
         ("damage", "message"),
         [
-            (lambda store: store.pods.here.popitem(), "is not known"),
-            (lambda store: store.active.heap.take("uid-a"), "in no place"),
+            (lambda store: store.pods.present.popitem(), "is not known"),
+            (lambda store: store.active.heap.remove("uid-a"), "in no place"),
             (
-                lambda store: store.backoff.put([store.pods.here["uid-a"]]),
+                lambda store: store.backoff.put([store.pods.present["uid-a"]]),
                 "is in two places",
             ),
             (
-                lambda store: setattr(store.pods.here["uid-a"], "state", PodState.GATED),
+                lambda store: setattr(store.pods.present["uid-a"], "state", QueueState.GATED),
                 "says gated",
             ),
             (

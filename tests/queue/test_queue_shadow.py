@@ -47,7 +47,7 @@ SETTINGS = QueueSettings(
     unschedulable_max_s=20.0,
     max_in_flight_events=3,
     max_done_remembered=2,
-    max_passed=2,
+    max_bypasses=2,
 )
 
 
@@ -187,13 +187,13 @@ class ShadowMachine(RuleBasedStateMachine):
     def renew(self, data):
         self.do("renew", data.draw(st.sampled_from(self.leases))[0], self.now_s)
 
-    @rule(name=st.sampled_from(("take_cleared", "take_released")))
+    @rule(name=st.sampled_from(("pop_cleared", "pop_released")))
     def take(self, name):
         self.do(name)
 
     @rule(chosen=uids)
     def ask(self, chosen):
-        self.do("known_among", chosen)
+        self.do("known_uids", chosen)
         for uid in chosen:
             self.do("state_of", uid)
             self.do("facts_of", uid)
@@ -211,13 +211,13 @@ TestProfilesMachine = ProfilesMachine.TestCase
 
 
 def conflict_changes_the_time(core, change):
-    original = core._requeueing.give_back
+    original = core._requeueing.return_leased
 
-    def give_back(entry, report, hints, now_s):
+    def return_leased(entry, report, hints, now_s):
         original(entry, report, hints, now_s)
         entry.timestamp_s = now_s
 
-    change(core._requeueing, "give_back", give_back)
+    change(core._requeueing, "return_leased", return_leased)
 
 
 def an_attempt_is_not_counted(core, change):

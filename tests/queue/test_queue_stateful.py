@@ -10,11 +10,11 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SUCCESS, Code, Status
 from roadstead.queue import (
-    LIVING,
+    QUEUED,
     EventRules,
-    PodState,
     QueueCore,
     QueueSettings,
+    QueueState,
     Requeue,
     RequeueReason,
 )
@@ -57,8 +57,13 @@ def new_queue() -> QueueCore[str]:
 
 
 def picture(core: QueueCore[str]) -> object:
-    histories = {uid: entry.history for uid, entry in core._store.pods.here.items()}
-    return [core.pods(state) for state in PodState], histories, core.counts(), core.next_wakeup_s()
+    histories = {uid: entry.history for uid, entry in core._store.pods.present.items()}
+    return (
+        [core.pods(state) for state in QueueState],
+        histories,
+        core.counts(),
+        core.next_wakeup_s(),
+    )
 
 
 def outcome(command: Command, core: QueueCore[str]) -> object:
@@ -95,7 +100,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(owner=owners, most=st.integers(0, 4))
     def lease(self, owner, most) -> None:
         now_s, epoch = self.now_s, self.epoch
-        waiting = self.core.pods(PodState.ACTIVE)
+        waiting = self.core.pods(QueueState.ACTIVE)
         result = self.do(lambda core: core.lease(owner, epoch, most, now_s))
         active = result.pods[: len(waiting)]
         ranks = [(-pod.facts.priority, pod.timestamp_s, pod.seq) for pod in active]
@@ -127,12 +132,12 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(chosen=uids)
     def delete(self, chosen) -> None:
         self.do(lambda core: core.delete(chosen))
-        assert all(self.core.state_of(uid) is PodState.NEW for uid in chosen)
+        assert all(self.core.state_of(uid) is QueueState.NEW for uid in chosen)
 
     @rule(chosen=uids)
     def assigned(self, chosen) -> None:
         self.do(lambda core: core.assigned(chosen))
-        assert not any(self.core.state_of(uid) in LIVING for uid in chosen)
+        assert not any(self.core.state_of(uid) in QUEUED for uid in chosen)
 
     @rule(event=events)
     def move(self, event) -> None:

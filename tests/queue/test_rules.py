@@ -17,9 +17,9 @@ from roadstead.framework.events import (
 )
 from roadstead.framework.hint_map import HintMap, SeenEvent
 from roadstead.queue.core import QueueCore
+from roadstead.queue.event_rules import event_rules
 from roadstead.queue.events import PodEvents
-from roadstead.queue.pods import PodState, QueueSettings, Requeue, RequeueReason
-from roadstead.queue.rules import rules_of
+from roadstead.queue.pods import QueueSettings, QueueState, Requeue, RequeueReason
 from tests.builders import node, pod, profile_of
 
 FIT, SPREAD, AFFINITY = "NodeResourcesFit", "PodTopologySpread", "InterPodAffinity"
@@ -40,7 +40,7 @@ def near(namespaces=("default",), chosen=None, selector=None):
 
 def rules(cluster=TEAM_A):
     profile = profile_of({"filter": [FIT, SPREAD, AFFINITY], "permit": ["Coscheduling"]})
-    return rules_of(HintMap({"default-scheduler": profile}, cluster))
+    return event_rules(HintMap({"default-scheduler": profile}, cluster))
 
 
 def happened(event, assigned, old=None):
@@ -156,16 +156,16 @@ class TestAFullLogOfEvents:
 
     def test_spares_gangs_if_all_its_events_do(self):
         events = [*PodEvents().gone([pod(), WEB], spares_gangs=True)]
-        assert self.given_back(member("g"), *events) is PodState.UNSCHEDULABLE
-        assert self.given_back(pod(), *events) is PodState.BACKOFF
+        assert self.given_back(member("g"), *events) is QueueState.UNSCHEDULABLE
+        assert self.given_back(pod(), *events) is QueueState.BACKOFF
 
     @pytest.mark.parametrize("spares_gangs", [(True, False), (False, True)])
     def test_helps_gangs_if_one_of_its_events_does(self, spares_gangs):
         seen = PodEvents()
         events = [seen.gone([WEB], spares_gangs=spares)[0] for spares in spares_gangs]
-        assert self.given_back(member("g"), *events) is PodState.BACKOFF
+        assert self.given_back(member("g"), *events) is QueueState.BACKOFF
 
     def test_may_help_whoever_was_rejected(self):
         assert self.given_back(pod(), happened(LABELS, WEB), happened(LABELS, WEB)) is (
-            PodState.BACKOFF
+            QueueState.BACKOFF
         )

@@ -16,7 +16,7 @@ from roadstead.kernel.coverage import Coverage
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.run import build_node_search, build_profiles
-from roadstead.storage import VolumeLedger
+from roadstead.storage import AssumedClaims
 
 EXCLUDED = "excluded"
 
@@ -89,7 +89,7 @@ class Bystanders:
         other = self._plain(world, start)
         storage = next(iter(other.profiles.values())).storage
         node = other.table.facts(other.table.row_of(decision.node_name))
-        VolumeLedger(storage).assume(asked.uid, asked.info.facts, node)
+        AssumedClaims(storage).assume(asked.uid, asked.info.facts, node)
         return storage.claims, storage.volumes
 
     def _profiles(self, changes):

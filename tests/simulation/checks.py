@@ -3,15 +3,15 @@
 from collections import Counter
 
 from roadstead.actors.names import BINDER, CACHE, QUEUE
-from roadstead.binder import PodState as BinderState
-from roadstead.cache import PodState as CacheState
+from roadstead.binder import BinderState
+from roadstead.cache import CacheState
 from roadstead.facts.pod_groups import group_key
 from roadstead.invariants.checker import RULES, check
 from roadstead.invariants.world import World
 from roadstead.journal import RecordKind
 from roadstead.journal.segments import Reader
 from roadstead.placements import TableStore
-from roadstead.queue import PodState as QueueState
+from roadstead.queue import QueueState
 from roadstead.queue.retries import FAILS_AGAIN
 from tests.peculiar_plugins import BINDING
 from tests.simulation.filters import UsersFilters
@@ -21,7 +21,7 @@ REFUSING = {"DefaultPreemption", *(each.name for each in BINDING)}
 """Plugins after Filter. Who is refused by one waits for an event, as one that is driven out while
 it waits for Permit; there may be none, as upstream."""
 
-LIVING = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED)
+QUEUED = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED)
 
 
 def problems_of(scenario, actors, disk, acknowledged, kept=()):
@@ -78,7 +78,7 @@ def _of_cores(actors):
                 validate()
         except AssertionError as broken:
             yield f"{name}: {broken}"
-        if name == CACHE and (open_claims := actor.state.volumes.ledger._open):
+        if name == CACHE and (open_claims := actor.state.volumes.assumed_claims._open):
             yield f"{name}: claims are still held open: {sorted(open_claims)}"
         error = getattr(actor, "failure", None)
         if error is not None:
@@ -128,7 +128,7 @@ def _cache_and_binder(actors):
     """Both count the same pods on the same nodes, and no assumption is left (I6)."""
     cache, binder = actors[CACHE].core, actors[BINDER].core
     yield from cache.placements.compare(binder.placements)
-    for uid in sorted(cache.pods.here):
+    for uid in sorted(cache.pods.present):
         if cache.state_of(uid) is not CacheState.ADDED:
             yield f"I6: {uid} is still {cache.state_of(uid).value} on {cache.node_of(uid)}"
 
@@ -136,12 +136,12 @@ def _cache_and_binder(actors):
 def _of_pods(scenario, actors, records, kept):
     """I4: accepted is waiting, bound or gone, and both queue and binder say which."""
     queue, binder = actors[QUEUE].core, actors[BINDER].core
-    room = queue.settings.max_pods - queue.counts().living
+    room = queue.settings.max_pods - queue.counts().queued
     if kept and room > 0:
         yield f"{sorted(kept)} are kept by their client, and the queue has room for {room}"
     for identity, _ in scenario.pods:
-        waits = queue.state_of(identity.uid) in LIVING
-        state, _ = binder.standing(identity.uid)
+        waits = queue.state_of(identity.uid) in QUEUED
+        state, _ = binder.pod_status(identity.uid)
         if state is BinderState.PENDING and not waits and identity.uid not in kept:
             yield f"I4: {identity.uid} is pending, the queue has it as {_queued(queue, identity)}"
         if state is not BinderState.PENDING and waits:
@@ -157,7 +157,7 @@ def _of_gangs(scenario, actors):
     members, binder = actors[QUEUE].queue._members, actors[BINDER].core
     bound = Counter()
     for identity, facts in scenario.pods:
-        state, _ = binder.standing(identity.uid)
+        state, _ = binder.pod_status(identity.uid)
         if facts.pod_group is not None and state is BinderState.BOUND:
             bound[group_key(facts)] += 1
     for key in dict.fromkeys((*members.groups(), *bound)):
@@ -211,7 +211,7 @@ def _left_lying(scenario, actors, records):
     for identity, _ in scenario.pods:
         facts = facts_of[identity.uid]
         key, state = group_key(facts), queue.state_of(identity.uid)
-        if state not in LIVING or facts.scheduling_gates or facts.is_terminating:
+        if state not in QUEUED or facts.scheduling_gates or facts.is_terminating:
             continue
         rejected_by = set(queue.rejected_by(identity.uid)) if may_fail else set()
         if rejected_by == {FAILS_AGAIN} or rejected_by & REFUSING:
@@ -237,7 +237,7 @@ def _facts_now(scenario, actors):
     """uid → facts: those that came last, or with which a pod was bound before."""
     binder, now = actors[BINDER].core, {}
     for uid, said in scenario.facts_said.items():
-        state, record = binder.standing(uid)[0], binder.pods.here.get(uid)
+        state, record = binder.pod_status(uid)[0], binder.pods.present.get(uid)
         is_bound = state is BinderState.BOUND and record.facts in said
         now[uid] = record.facts if is_bound else said[-1]
     return now
@@ -286,5 +286,5 @@ class _Room:
                 self._world.put(uid, name, facts)
                 placed.append((uid, name))
         for uid, name in placed:
-            self._world.take(uid, name)
+            self._world.remove(uid, name)
         return [name for _, name in placed]

@@ -14,7 +14,7 @@ from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
-from roadstead.storage import VolumeLedger
+from roadstead.storage import AssumedClaims
 from tests.peculiar_plugins import ACROSS, DECIDING, peculiar
 
 
@@ -26,7 +26,7 @@ class Filters:
         self.table = NodeTable(self._classes)
         handle = Handle(self._classes, cluster)
         self._profile = Profile(default_config().profiles[0], in_tree_registry(), handle)
-        self.ledger = VolumeLedger(self._profile.storage)
+        self.ledger = AssumedClaims(self._profile.storage)
 
     @property
     def names(self):

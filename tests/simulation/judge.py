@@ -22,7 +22,7 @@ from roadstead.nodes.table import NodeTable
 from roadstead.preemption.dry_run import dry_run
 from roadstead.protocol.status import Code, unresolvable
 from roadstead.run import build_profiles
-from roadstead.storage import VolumeLedger
+from roadstead.storage import AssumedClaims
 from tests.simulation.bystanders import Bystanders, identity_of
 from tests.simulation.naive import Left, Naive, Verdict, failed, shown_status
 from tests.simulation.sampling import Sampling
@@ -46,7 +46,7 @@ class Judge:
         self._table = NodeTable(self._classes)
         self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
         self._naive = Naive(self._table, self._tie_break)
-        self._volumes = VolumeLedger(next(iter(self._profiles.values())).storage)
+        self._volumes = AssumedClaims(next(iter(self._profiles.values())).storage)
         self._sampling, self._opinions = Sampling(plan), opinions
         if opinions is None:
             self._sampling.is_content = {n for n, each in self._profiles.items() if not each.score}

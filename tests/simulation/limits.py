@@ -114,7 +114,7 @@ def shrunk_of(seed):
         },
         queue={
             "max_in_flight_events": draw.choice((1, 4, 100)),
-            "max_passed": draw.choice((2, 10, 1000)),
+            "max_bypasses": draw.choice((2, 10, 1000)),
             # Not so soon that nothing ever rests.
             "unschedulable_max_s": draw.choice((12.0, 25.0, 300.0)),
         },

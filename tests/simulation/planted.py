@@ -45,7 +45,7 @@ from roadstead.revisions import Revisions
 from roadstead.scheduler import preempting
 from roadstead.scheduler.needs import NominatePods
 from roadstead.scheduler.performing import Performer
-from roadstead.storage.ledger import VolumeLedger
+from roadstead.storage.assumed_claims import AssumedClaims
 
 NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
 
@@ -143,7 +143,7 @@ def the_binder_does_not_check_claims(put):
 
 @bug(found=2)
 def the_binder_trusts_counts_of_before(put):
-    put(Verifier, "_holds", lambda self, known, profile, info, *, alone: True)
+    put(Verifier, "_is_valid", lambda self, known, profile, info, *, quick: True)
 
 
 @bug(found=0)
@@ -175,7 +175,7 @@ def an_evicted_pod_still_counts_at_the_binder(put):
     original = BinderCore._release
 
     def release(self, *what, **how):
-        with patch.object(Placements, "lift", lambda self, uid: []):
+        with patch.object(Placements, "remove_pod", lambda self, uid: []):
             return original(self, *what, **how)
 
     put(BinderCore, "_release", release)
@@ -234,7 +234,7 @@ def a_forgotten_pod_is_lifted_from_another_node(put):
 
 @bug(kinds=("duplicated", "slow", "lost"), found=0)
 def a_late_copy_of_an_assumption_is_counted(put):
-    put(CacheCore, "_over", lambda self, uid, token: None)
+    put(CacheCore, "_remember_ended", lambda self, uid, token: None)
 
 
 @bug(found=0)
@@ -349,14 +349,14 @@ def ports_are_never_taken(put):
 
 @bug(kinds=NETWORK, found=8)
 def claims_of_a_forgotten_pod_stay_bound(put):
-    put(VolumeLedger, "forget", lambda self, uid: ())
+    put(AssumedClaims, "forget", lambda self, uid: ())
 
 
 @bug(found=0)
 def removed_pods_are_counted_down_twice(put):
-    original = Placements.lift
+    original = Placements.remove_pod
 
-    def lift(self, uid):
+    def remove_pod(self, uid):
         node_name = self.node_of(uid)
         facts = self.facts_of(uid)
         deltas = original(self, uid)
@@ -365,7 +365,7 @@ def removed_pods_are_counted_down_twice(put):
             self.store.remove_pod(node_name, facts)
         return deltas
 
-    put(Placements, "lift", lift)
+    put(Placements, "remove_pod", remove_pod)
 
 
 @bug(kinds=("lost",), found=8)
@@ -428,12 +428,12 @@ def the_binders_word_on_an_expired_assumption_is_not_final(put):
 
 @bug(kinds=(*NETWORK, "changes"), found=0)
 def late_copies_of_what_was_removed_are_news(put):
-    put(Revisions, "comes", lambda self, name, revision=0: True)
+    put(Revisions, "apply_addition", lambda self, name, revision=0: True)
 
 
 @bug(kinds=NETWORK, found=0)
 def a_pod_that_was_evicted_while_it_waited_comes_again(put):
-    put(Revisions, "ends", lambda self, name: None)
+    put(Revisions, "apply_unsent_removal", lambda self, name: None)
 
 
 @bug(found=0)
@@ -469,7 +469,7 @@ def a_new_queue_hears_of_no_member_that_is_bound(put):
 
 @bug(kinds=(*NETWORK, "crash", "changes"), found=10)
 def who_gave_up_is_not_tried_again_with_the_gang(put):
-    put(Gangs, "gather", lambda self, gangs, now_s: None)
+    put(Gangs, "activate_gangs", lambda self, gangs, now_s: None)
 
 
 @bug(kinds=(*NETWORK, "crash", "changes"), found=0)

@@ -198,7 +198,7 @@ async def run_by_client(process, inputs, until_s):
         node_name = binder.placements.node_of(identity.uid)
         if told.get(identity.uid) != node_name:
             problems.append(f"{identity.uid} is told on {told.get(identity.uid)}, not {node_name}")
-        state, _ = binder.standing(identity.uid)
+        state, _ = binder.pod_status(identity.uid)
         if (state.value == "pending") != (identity.uid in waiting):
             problems.append(f"{identity.uid} is {state.value}; told to wait: {waiting}")
     return problems

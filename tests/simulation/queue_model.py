@@ -13,10 +13,10 @@ Order is that of the core, where it promises one. It promises none among pods th
 
 from collections import Counter
 
-from roadstead.queue import LIVING, PodState
+from roadstead.queue import QUEUED, QueueState
 from tests.simulation.queue_moves import AFTER_BACKOFF, FINISHED, REPORTED, Lease, Moves, Pod
 
-_S = PodState
+_S = QueueState
 
 
 class QueueModel(Moves):
@@ -33,7 +33,7 @@ class QueueModel(Moves):
     def facts_of(self, uid):
         return self.pods[uid].facts if uid in self.pods else None
 
-    def known_among(self, uids):
+    def known_uids(self, uids):
         return {uid for uid in uids if uid in self.pods}
 
     def rejected_by(self, uid):
@@ -60,7 +60,7 @@ class QueueModel(Moves):
     def counts(self):
         at = Counter(pod.state for pod in self.pods.values())
         totals = (self.totals[each] for each in ("accepted", "done", "deleted"))
-        return *(at[each] for each in LIVING), len(self.leases), *totals
+        return *(at[each] for each in QUEUED), len(self.leases), *totals
 
     def next_wakeup_s(self):
         wait_s = self.settings.unschedulable_max_s
@@ -69,11 +69,11 @@ class QueueModel(Moves):
         times += [pod.timestamp_s + wait_s for pod in self.of(_S.UNSCHEDULABLE)]
         return min(times, default=None)
 
-    def take_cleared(self):
+    def pop_cleared(self):
         cleared, self.cleared = self.cleared, {}
         return cleared
 
-    def take_released(self):
+    def pop_released(self):
         released, self.released = self.released, {}
         return released
 
@@ -183,7 +183,7 @@ class QueueModel(Moves):
             pod, report = self.pods[uid], said[uid]
             if report.nominated_node is not None:
                 self.nominate(pod, report.nominated_node, report.preempts, now_s)
-            self.give_back(pod, report, seen, now_s)
+            self.return_leased(pod, report, seen, now_s)
             lease.closed[uid] = what
         return tuple(new), before, stale
 
@@ -204,7 +204,7 @@ class QueueModel(Moves):
 
     # What happens.
 
-    def move(self, events, now_s, among=None, *, order):
+    def move(self, events, now_s, predicate=None, *, order):
         """order: in which the core brought pods back."""
         helped = {}
         for pod in self.of(_S.UNSCHEDULABLE, _S.GATED):
@@ -214,7 +214,7 @@ class QueueModel(Moves):
                 if self.rules.concerns(event, pod.facts, pod.rejected_by)
                 and (not pod.gating_plugin or self.rules.registered(pod.gating_plugin, event))
             ]
-            if heard and (among is None or among(pod.identity, pod.facts)):
+            if heard and (predicate is None or predicate(pod.identity, pod.facts)):
                 helped[pod.uid] = self.worth(pod, heard)
         helped = {uid: helped[uid] for uid in order if uid in helped} | helped
         moved = [uid for uid in helped if self.come_back(self.pods[uid], helped[uid], now_s)]

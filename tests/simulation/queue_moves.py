@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from roadstead.facts.pod_groups import group_key
-from roadstead.queue import PodState, RequeueReason
+from roadstead.queue import QueueState, RequeueReason
 
-_S = PodState
+_S = QueueState
 
 OWN_EVENTS = 64
 """Of more events that concern one pod in flight alone it is only known that there were some."""
@@ -54,7 +54,7 @@ class Pod:
     facts: object
     seq: int
     timestamp_s: float
-    state: PodState = _S.NEW
+    state: QueueState = _S.NEW
     initial_attempt_s: float | None = None
     attempts: int = 0
     draw: int = 1
@@ -310,7 +310,7 @@ class Moves:
             if self.is_retry(pod) and any(each.came < pod.came for each in peers):
                 self.passes(pod, found)
         for pod in held:
-            pod.passed = min(pod.passed, self.settings.max_passed)
+            pod.passed = min(pod.passed, self.settings.max_bypasses)
         return found
 
     @staticmethod
@@ -323,7 +323,7 @@ class Moves:
         if self.is_retry(first):
             peers = [pod for pod in line if self.turn_of(pod) == self.turn_of(first)]
             longest = min(peers, key=lambda pod: pod.came)
-            if longest.passed >= self.settings.max_passed:
+            if longest.passed >= self.settings.max_bypasses:
                 return longest
         return first
 
@@ -345,7 +345,7 @@ class Moves:
             (stale if known is None else before).append(uid)
         return new, tuple(before), tuple(stale)
 
-    def give_back(self, pod, report, seen, now_s):
+    def return_leased(self, pod, report, seen, now_s):
         """AddUnschedulableIfNotPresent. seen: the events since the pod was leased."""
         if report.reason is not RequeueReason.UNSCHEDULABLE:
             pod.draw += 1

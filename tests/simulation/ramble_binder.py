@@ -97,7 +97,7 @@ class _Ramble:
         self._core = self._actor.core
         self._volumes = CacheVolumes(plan.cluster.storage, plan.binding_profiles())
         binder = self._actor.binder
-        self._volumes.take(binder.volumes.log)
+        self._volumes.apply(binder.volumes.log)
         known = (binder.nodes_known.latest, binder.pods_known.latest)
         self._revision, self._tokens, self._sent = max(known) + 1, 0, []
         pods = scenario.pods
@@ -194,8 +194,8 @@ class _Ramble:
         """Who is bound by the journal, as those read it who check a run, or go on with it."""
         bound = BoundPods()
         for group in Reader(self._disk).groups():
-            bound.take(group)
-        here = self._core.pods.here.values()
+            bound.apply(group)
+        here = self._core.pods.present.values()
         pods = (each for each in here if each.bound is not None and each.token)
         if bound.pods != (wanted := {pod.uid: (pod.key, pod.node_name) for pod in pods}):
             self._problems.append(f"by its journal {bound.pods} are bound, not {wanted}")
@@ -264,7 +264,7 @@ class _Ramble:
         pods = [
             (who, facts)
             for who, facts in self._some(self._pods)
-            if self._core.standing(who.uid)[0].value in may
+            if self._core.pod_status(who.uid)[0].value in may
         ]
         nodes = tuple(self._draw.choice(self._nodes).name for _ in pods)
         self._do("add_running", RunningPods(pod_batch(pods), nodes))
@@ -347,7 +347,7 @@ class _Ramble:
         self._do("bind", batch)
 
     def _is_pending(self, uid):
-        return self._core.standing(uid)[0].value == "pending"
+        return self._core.pod_status(uid)[0].value == "pending"
 
     def _token(self, owner, epoch):
         if self._draw.random() < 0.04:
@@ -370,7 +370,7 @@ class _Ramble:
             if each.cause:
                 self._volumes.forget([each.uid])
             else:
-                self._volumes.ledger.confirm(each.uid)
+                self._volumes.assumed_claims.confirm(each.uid)
 
     def _again(self):
         """A batch of before, of which each asks for another node, or under a later epoch."""

@@ -38,7 +38,7 @@ from roadstead.actors.messages.recovery import (
 )
 from roadstead.actors.names import BINDER
 from roadstead.actors.seam import NOBODY, NOTHING
-from roadstead.cache import CacheSettings, Placement
+from roadstead.cache import CacheSettings, PodOnNode
 from roadstead.cache.volumes import CacheVolumes
 from roadstead.facts.pod import PodIdentity, Volume
 from roadstead.nodes.partitioning import partitioning_over
@@ -289,7 +289,9 @@ class _Ramble:
 
     async def _gone(self):
         # Often such as are assumed, and hold claims.
-        held = self._some(self.actor.state.volumes.ledger.holders(), self.draw.randint(0, 1), 1)
+        held = self._some(
+            self.actor.state.volumes.assumed_claims.holders(), self.draw.randint(0, 1), 1
+        )
         uids = (*held, *(who.uid for who, _ in self._some(self._pods, not held, 2)))
         await self._do("gone", PodsGone(uids, self._next_revision()))
         if held and self.draw.random() < 0.6 and (token := self._core.token_of(held[0])):
@@ -312,7 +314,7 @@ class _Ramble:
         name, what = self.draw.choice(
             (
                 ("update_pod", (who.uid, facts, node)),
-                ("confirm", ([Placement(who.uid, who.key, facts, node)],)),
+                ("confirm", ([PodOnNode(who.uid, who.key, facts, node)],)),
                 ("remove_pods", ((who.uid,),)),
                 ("remove_node", (node,)),
                 ("confirm_assumed", ((who.uid, who.uid),)),

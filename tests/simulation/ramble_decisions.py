@@ -15,7 +15,7 @@ from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.effects import Assume, Bind, Confirm, Forget, Nominate, Requeue
 from roadstead.attempts.pods import BindAnswer, BindOutcome
 from roadstead.binder.verification import Verifier
-from roadstead.cache import CacheCore, CacheSettings, Placement
+from roadstead.cache import CacheCore, CacheSettings, PodOnNode
 from roadstead.cache.pods import Assumption
 from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.nominated import NominatedBatch
@@ -33,7 +33,7 @@ from roadstead.nodes.pod_class import PodClasses
 from roadstead.placements import DeltaKind, TableStore
 from roadstead.protocol.status import unschedulable
 from roadstead.run import build_node_search, build_profiles
-from roadstead.storage import VolumeLedger
+from roadstead.storage import AssumedClaims
 from tests.builders import GIB, taint
 from tests.peculiar_plugins import IsMoody
 from tests.simulation import sampling
@@ -145,7 +145,7 @@ class _Ramble:
         self._verifier = Verifier(self._held.table, profiles)
         self._shadow = ShadowVerifier(self._verifier)
         self.core = AttemptsCore("ramble", 1, profiles)
-        self._volumes = VolumeLedger(next(iter(profiles.values())).storage)
+        self._volumes = AssumedClaims(next(iter(profiles.values())).storage)
         self._cache = CacheCore(TableStore(), CacheSettings())
         self._late, self._arrivals, self._is_owed = [], 0, False
         self._some_nodes(scenario)
@@ -230,7 +230,7 @@ class _Ramble:
         known = self._cache.placements
         placed = {
             uid: (known.facts_of(uid), self._cache.node_of(uid), self._cache.key_of(uid))
-            for uid in self._cache.pods.here
+            for uid in self._cache.pods.present
         }
         named = {uid: one for uid, one in known.nominated.items() if one[0] in known.nodes}
         judge.see(placed, named)
@@ -246,7 +246,7 @@ class _Ramble:
         }
         there = {
             uid: self._cache.node_of(uid)
-            for uid in self._cache.pods.here
+            for uid in self._cache.pods.present
             if self._cache.node_of(uid) in known.nodes
         }
         if here != there or set(table.node_names()) != set(known.nodes):
@@ -285,12 +285,12 @@ class _Ramble:
         self._number += 1
         if self._cache.node_of(uid) is None and self.core.state_of(uid) not in ("binding",):
             key = f"{who.namespace}/{uid}"
-            item = Placement(uid, key, unnominated(facts), self._host().name)
+            item = PodOnNode(uid, key, unnominated(facts), self._host().name)
             self._tell(self._cache.confirm([item]))
 
     def _some_running(self):
         uids = [
-            each for each in self._cache.pods.here if self._cache.state_of(each).value == "added"
+            each for each in self._cache.pods.present if self._cache.state_of(each).value == "added"
         ]
         return self._draw.choice(uids) if uids else None
 

@@ -12,7 +12,7 @@ from itertools import takewhile
 from types import SimpleNamespace
 
 from roadstead.actors.scheduler.held_nodes import HeldNodes
-from roadstead.cache import CacheCore, CacheSettings, Placement
+from roadstead.cache import CacheCore, CacheSettings, PodOnNode
 from roadstead.cache.pods import Assumption
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.facts.pod import PodIdentity, unnominated
@@ -195,7 +195,7 @@ class _Ramble:
         here = {each.uid: name for name in table.node_names() for each in table.residents.on(name)}
         there = {
             uid: self._cache.node_of(uid)
-            for uid in self._cache.pods.here
+            for uid in self._cache.pods.present
             if self._cache.node_of(uid) in known.nodes
         }
         if not here == there == self._told:
@@ -237,7 +237,7 @@ class _Ramble:
         who = self._pick()
         if self._cache.node_of(who.uid) is None:
             facts = unnominated(self._facts[who])
-            placed = Placement(who.uid, f"default/{who.uid}", facts, self._host().name)
+            placed = PodOnNode(who.uid, f"default/{who.uid}", facts, self._host().name)
             self._late += self._cache.confirm([placed])
 
     def _end(self):
@@ -313,7 +313,7 @@ class _Ramble:
             self._leaving |= dict.fromkeys(uids, name)
             self._facts[who] = replace(self._facts[who], nominated_node_name=name)
         if is_shown and self._draw.random() < 0.8 and self._cache.node_of(who.uid) is None:
-            self._late += self._cache.remove_pods(self._cache.pods.here.keys() & uids)
+            self._late += self._cache.remove_pods(self._cache.pods.present.keys() & uids)
             self._late += self._cache.nominate(who.uid, name, unnominated(self._facts[who]))
 
     def _pod(self, who):

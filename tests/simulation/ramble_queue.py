@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.queue import PodState, QueueCore, QueueSettings, Requeue, RequeueReason
+from roadstead.queue import QueueCore, QueueSettings, QueueState, Requeue, RequeueReason
+from roadstead.queue.event_rules import event_rules
 from roadstead.queue.events import PodEvents, node_events, pod_events
 from roadstead.queue.reports import NodeChange, PodChange
-from roadstead.queue.rules import rules_of
 from tests.builders import pod, taint
 from tests.simulation.scenarios import HOSTNAME
 from tests.simulation.scenarios import _term as term
@@ -56,7 +56,7 @@ def _settings(draw):
         unschedulable_max_s=draw.choice((4.0, 20.0)),
         max_in_flight_events=draw.choice((1, 3, 1000)),
         max_done_remembered=draw.choice((0, 1, 2, 1000)),
-        max_passed=draw.choice((1, 2, 10)),
+        max_bypasses=draw.choice((1, 2, 10)),
         by_profile=draw.random() < 0.4,
     )
 
@@ -66,7 +66,7 @@ class _Ramble:
 
     def __init__(self, actor, scenario, draw):
         self._draw, settings = draw, _settings(draw)
-        rules, asked = rules_of(actor.queue.hints), rules_for(actor)
+        rules, asked = event_rules(actor.queue.hints), rules_for(actor)
         if draw.random() < 0.2:
             # Any event brings any pod back.
             rules, everybody = None, lambda *_: True
@@ -144,7 +144,7 @@ class _Ramble:
     def _add(self):
         # Who is done comes no more, and others take the place.
         for place, (who, facts) in enumerate(self._pods):
-            if self.core.state_of(who.uid) in (PodState.DONE, PodState.NEW):
+            if self.core.state_of(who.uid) in (QueueState.DONE, QueueState.NEW):
                 number, self._came = self._came, self._came + 1
                 if self._draw.random() < 0.3:
                     who = PodIdentity(f"uid-x{number}", who.namespace, f"x{number}")
@@ -252,9 +252,9 @@ class _Ramble:
             self._do("renew", self._draw.choice(self._leases)[0], self._now_s)
 
     def _ask(self):
-        self._do(self._draw.choice(("take_cleared", "take_released", "next_wakeup_s")))
+        self._do(self._draw.choice(("pop_cleared", "pop_released", "next_wakeup_s")))
         uids = self._uids()
-        self._do("known_among", uids)
+        self._do("known_uids", uids)
         for uid in uids:
             for name in ("state_of", "facts_of", "rejected_by"):
                 self._do(name, uid)

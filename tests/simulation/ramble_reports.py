@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.queue import PodState, RequeueReason
-from roadstead.queue.reports import GivenBack, NodeChange, PendingNote, PodChange
+from roadstead.queue import QueueState, RequeueReason
+from roadstead.queue.reports import NodeChange, PendingNote, PodChange, ReturnedPod
 from roadstead.run_parts import build_queue
 from tests.simulation.shadow_queue import shadow_of
 from tests.simulation.shadow_reports import ShadowReports
@@ -88,7 +88,7 @@ class _Ramble:
                 answer = self._driven(answer)
         except IllegalTransitionError:
             return None
-        self.queue.go_on(self._now_s)
+        self.queue.begin_gang_turn(self._now_s)
         return answer
 
     def _driven(self, steps):
@@ -121,12 +121,12 @@ class _Ramble:
         self._do("submit", pods, self._now_s, self._next_revision())
 
     def _leave(self):
-        self._do("leave", self._some(self._pods, 1), self._now_s, self._next_revision())
+        self._do("remove_deleted", self._some(self._pods, 1), self._now_s, self._next_revision())
 
     def _were_bound(self):
-        new = [e for e in self._pods if self.queue.core.state_of(e[0].uid) is PodState.NEW]
+        new = [e for e in self._pods if self.queue.core.state_of(e[0].uid) is QueueState.NEW]
         of_gangs = [(who, facts) for who, facts in new if facts.pod_group is not None]
-        self._do("were_bound", self._some(of_gangs, 0, 1), self._now_s, self._next_revision())
+        self._do("add_bound", self._some(of_gangs, 0, 1), self._now_s, self._next_revision())
 
     # Leases.
 
@@ -172,7 +172,7 @@ class _Ramble:
         pending = tuple(self._some(PLUGINS, 1, 1)) if draw.random() < 0.1 else ()
         node = draw.choice((None, None, None, "", self._nodes[0].name, "away"))
         preempts = bool(node) and draw.random() < 0.5
-        return GivenBack(uid, str(reason), by, node, preempts, pending, draw.random() < 0.5)
+        return ReturnedPod(uid, str(reason), by, node, preempts, pending, draw.random() < 0.5)
 
     def _in_vain(self):
         """All pods are tried and come to nothing, again and again, for one reason."""
@@ -191,7 +191,7 @@ class _Ramble:
 
     def _gather(self):
         groups = {(f.namespace, f.pod_group.name) for _, f in self._pods if f.pod_group}
-        self.queue.gather(self._some(sorted(groups), 0, 2), self._now_s)
+        self.queue.activate_gangs(self._some(sorted(groups), 0, 2), self._now_s)
 
     # The cluster, and schedulers that end.
 
@@ -210,7 +210,7 @@ class _Ramble:
         if draw.random() < 0.2:
             uids = uids[1:]
         node_of = {uid: draw.choice(("", "", None, self._nodes[0].name)) for uid in uids}
-        self._do("owner_ends", owner, self._epochs[owner], node_of, self._now_s)
+        self._do("end_owner", owner, self._epochs[owner], node_of, self._now_s)
         if draw.random() < 0.7:
             self._leases = [each for each in self._leases if each[0] != owner]
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.binder import BinderCore
-from roadstead.binder.recovery import recover, runs_of, standing
+from roadstead.binder.recovery import recover, runs_of, snapshot_records
 from roadstead.journal.segments import Reader
 from roadstead.placements import TableStore
 from roadstead.protocol.status import SUCCESS
@@ -41,12 +41,12 @@ def problems_of(plan, disk, limits, core):
         for name, here, there in _differing(actor.core, core):
             problems.append(f"recovered from {what}: {name} is {here}, not {there}")
         actor.core.validate()
-        beside.append(actor.binder.journal.beside())
+        beside.append(actor.binder.journal.snapshot_extras())
         if what == "its journal":
-            journal.snapshot(standing(actor.core, actor.binder.journal.beside()))
+            journal.snapshot(snapshot_records(actor.core, actor.binder.journal.snapshot_extras()))
         journal.close()
     before, after = beside
-    for name in ("nodes", "pods", "gone", "told"):
+    for name in ("nodes", "pods", "gone", "subjects"):
         here, there = getattr(after, name), getattr(before, name)
         if here != there:
             problems.append(f"I4: a snapshot changes what is known of {name}: {here}, not {there}")
@@ -55,7 +55,7 @@ def problems_of(plan, disk, limits, core):
 
 def _of_records(records, settings):
     """A core made of the records alone: how many there were, and which was the last."""
-    core = BinderCore(TableStore(), lambda request: SUCCESS, settings, tells_all=True)
+    core = BinderCore(TableStore(), lambda request: SUCCESS, settings, journals_all=True)
     gc.enable()
     found = recover(core, runs_of([records]) if records else [])
     if not gc.isenabled():
@@ -80,10 +80,10 @@ def _differing(core, before):
     beyond = {k: e for k, e in core._epochs.items() if e > before._epochs.get(k, -1)}
     if beyond:
         yield "epochs", beyond, before._epochs
-    if core.pods.here.keys() != before.pods.here.keys():
-        yield "pods", sorted(core.pods.here), sorted(before.pods.here)
-    for uid in core.pods.here.keys() & before.pods.here.keys():
-        here, there = _told(core.pods.here[uid]), _told(before.pods.here[uid])
+    if core.pods.present.keys() != before.pods.present.keys():
+        yield "pods", sorted(core.pods.present), sorted(before.pods.present)
+    for uid in core.pods.present.keys() & before.pods.present.keys():
+        here, there = _told(core.pods.present[uid]), _told(before.pods.present[uid])
         if here != there:
             yield uid, here, there
 

@@ -41,7 +41,7 @@ class Sabotage:
         self._checker, self._recount = Checker(), Recount()
         self.problems = []
         for record in records:
-            self._checker.take(record)
+            self._checker.apply(record)
             self._recount.take(record)
         self._lsn, self._serial = max(each.lsn for each in records), 0
         self._begin()
@@ -124,7 +124,7 @@ class Sabotage:
         self._lsn += lsn is None
         number = self._lsn if lsn is None else lsn
         record = JournalRecord(number, kind, uid, more.pop("key", uid), node_name, **more)
-        self._checker.take(record)
+        self._checker.apply(record)
         self._recount.take(record)
         return record
 

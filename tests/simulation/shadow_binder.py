@@ -203,7 +203,7 @@ class ShadowBinder(PlainBinder):
 
     def _compare_pods(self, name):
         core = self._core
-        here, gone = core.pods.here, core.pods.ended
+        here, gone = core.pods.present, core.pods.ended
         if here.keys() != self.pods.keys() or list(gone) != list(self.gone):
             self._wrong(f"after {name}: pods are {short(set(here), set(self.pods))}")
         for uid, pod in (*self.pods.items(), *self.gone.items()):
@@ -359,7 +359,7 @@ class ShadowBinder(PlainBinder):
                 updated.append(known)
         for pod in fresh.values():
             self.comes(pod)
-        pods = [*fresh.values(), *updated] if self._core._tells_all else []
+        pods = [*fresh.values(), *updated] if self._core._journals_all else []
         return journaled(
             self._number(pod, RecordKind.ADD, epoch=revision, facts=pod.facts) for pod in pods
         )
@@ -384,7 +384,7 @@ class ShadowBinder(PlainBinder):
             if pod.facts == facts:
                 continue
             pod.facts = facts
-            if pod.state in COUNTED or self._core._tells_all:
+            if pod.state in COUNTED or self._core._journals_all:
                 records.append(self._number(pod, RecordKind.ADD, epoch=revision, facts=facts))
             if pod.state in COUNTED:
                 self.changed(pod.node, self.last_lsn)
@@ -436,7 +436,7 @@ class ShadowBinder(PlainBinder):
 
     def _tell(self, kind, name, subject, revision=0, *, is_due=False):
         """is_due: a number of it is needed, also where there is no journal."""
-        if not (is_due or self._core._tells_all):
+        if not (is_due or self._core._journals_all):
             return []
         self.last_lsn += 1
         who = kind, name, name, name

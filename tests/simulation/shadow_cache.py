@@ -160,7 +160,7 @@ class ShadowCache:
             self.wrong(f"after {name}: {_short(here, should)}")
         for uid, (is_added, node, token, facts) in self.pods.items():
             state = "added" if is_added else "asked" if uid in self.asked else "assumed"
-            placed, history = core.placement_of(uid), core.pods.here[uid].history
+            placed, history = core.placement_of(uid), core.pods.present[uid].history
             if not history or not history[-1].endswith(f"→{state}"):
                 self.wrong(f"after {name}: {uid} is {state}, by {history}")
             elif history[-1].startswith("assume→"):

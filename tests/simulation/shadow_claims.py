@@ -2,11 +2,11 @@
 
 Cache and binder keep a log of changes; the state that they decide by must be what the cluster had
 at first with all these changes made, whatever was tried out and undone meanwhile. Whether a pod's
-claims can be bound on a node is asked of `VolumeLedger`, but of a new one each time.
+claims can be bound on a node is asked of `AssumedClaims`, but of a new one each time.
 """
 
 from roadstead.facts.storage import StorageFacts
-from roadstead.storage import StorageState, VolumeLedger
+from roadstead.storage import AssumedClaims, StorageState
 
 
 class PlainClaims:
@@ -41,7 +41,7 @@ class PlainClaims:
         storage = StorageState(self._facts)
         for change in log:
             storage.apply(change)
-        return VolumeLedger(storage).assume(uid, facts, node) is not None
+        return AssumedClaims(storage).assume(uid, facts, node) is not None
 
 
 class ShadowClaims:
@@ -51,7 +51,7 @@ class ShadowClaims:
     def __init__(self, actor, cache):
         self._actor, self._cache = actor, cache
         self._volumes = actor.state.volumes
-        self._plain = PlainClaims(self._volumes.ledger.storage)
+        self._plain = PlainClaims(self._volumes.assumed_claims.storage)
         self._assume, actor.assume = actor.assume, self._assumed
         for name in ("settle", "take_storage", "owner_ends", "gone"):
             setattr(actor, name, self._followed(name, getattr(actor, name)))
@@ -65,16 +65,18 @@ class ShadowClaims:
         return followed
 
     def _compare(self, name):
-        for each in self._plain.differences(self._volumes.log, self._volumes.ledger.storage):
+        for each in self._plain.differences(
+            self._volumes.log, self._volumes.assumed_claims.storage
+        ):
             self._cache.wrong(f"after {name} a claim or a volume is {each}")
 
     async def _assumed(self, batch):
         """It waits for nothing: no other call comes between."""
-        ledger, log = self._volumes.ledger, list(self._volumes.log)
+        ledger, log = self._volumes.assumed_claims, list(self._volumes.log)
         rows = list(zip(batch.pods.keyed(), batch.nodes, batch.tokens, strict=True))
         tokens, before = {uid: pod[2] for uid, pod in self._cache.pods.items()}, {}
         for uid in tokens:
-            before[uid] = {*ledger.held(uid)}
+            before[uid] = {*ledger.keys_of(uid)}
         answer = await self._assume(batch)
         self._compare("assume")
         refused = dict(answer.refused)
@@ -89,12 +91,12 @@ class ShadowClaims:
             if known is None or known[2] != tokens[uid]:
                 continue
             # What another one's commit settled is nobody's any more.
-            if {*ledger.held(uid)} & ledger._open.keys() != held & ledger._open.keys():
-                self._cache.wrong(f"{uid} holds {ledger.held(uid)} after assume, not {held}")
+            if {*ledger.keys_of(uid)} & ledger._open.keys() != held & ledger._open.keys():
+                self._cache.wrong(f"{uid} holds {ledger.keys_of(uid)} after assume, not {held}")
         return answer
 
     def _compare_refused(self, uid, facts, node, why, log):
-        if uid not in self._cache.pods and (held := self._volumes.ledger.held(uid)):
+        if uid not in self._cache.pods and (held := self._volumes.assumed_claims.keys_of(uid)):
             self._cache.wrong(f"{uid} is refused ({why}), and holds {held}")
         if "volumes" in why:
             # Others of the batch take and give back before it and behind it.

@@ -7,7 +7,7 @@ that the core leaves out, or makes twice, shows as well.
 
 from collections import Counter
 
-from roadstead.attempts.pods import PodState
+from roadstead.attempts.pods import AttemptState
 from roadstead.framework.guarded import PluginFailure
 from roadstead.protocol.errors import IllegalTransitionError
 from tests.simulation.cycle_account import UNBOUND, CycleAccount
@@ -133,7 +133,7 @@ class ShadowCycle(CycleAccount):
             if getattr(told, state) != states[state]:
                 self._differs(name, f"{getattr(told, state)} are {state}, not {states[state]}")
         pods = self._core._store.pods
-        ends = {each: pods.ended_as(PodState(each)) for each in ("bound", *UNBOUND)}
+        ends = {each: pods.ended_as(AttemptState(each)) for each in ("bound", *UNBOUND)}
         for end, count in (*ends.items(), ("begun", pods.begun), ("bound", told.bound_total)):
             if count != self._counts[end]:
                 self._differs(name, f"{end}: {count}, not {self._counts[end]}")

@@ -77,7 +77,7 @@ class ShadowLife:
             if self._journal.has_failed:
                 # It could not even write how it began.
                 binder.halted = core.halted
-            binder.told = list(self._product.journal.told)
+            binder.told = list(self._product.journal.subjects)
             self._same("kinds told first", self._journal.kinds(), ["cluster", "cluster"])
             binder.compare("a new journal")
             return
@@ -85,21 +85,21 @@ class ShadowLife:
         last_lsn = self._journal.found.last_lsn
         self._same("recovered", (core.last_lsn, core.flushed_lsn), (last_lsn, last_lsn))
         self._same_facts("nodes", core.placements.nodes.items(), found.nodes.items())
-        pods = {uid: pod.facts for uid, pod in core.pods.here.items()}
+        pods = {uid: pod.facts for uid, pod in core.pods.present.items()}
         wanted = {uid: pod.facts for uid, pod in found.pods.items()}
         self._same_facts("pods", pods.items(), wanted.items())
-        self._same("told", [self._raw(each) for each in self._product.journal.told], found.told)
+        self._same("told", [self._raw(each) for each in self._product.journal.subjects], found.told)
         self._same("listed", list(self._product.outcomes.bound.items()), list(found.listed.items()))
         notes = [(n.uid, n.key, n.node_name, n.preemptor) for n in self._product.outcomes.preempted]
         self._same("preempted", notes, found.notes)
-        claims = [each for each in self._product.journal.told if isinstance(each, BoundClaims)]
+        claims = [each for each in self._product.journal.subjects if isinstance(each, BoundClaims)]
         self._same("claims", _claims(self._product.volumes.log), _claims(claims))
         tokens = set(core._tokens._requests)
         if not recent <= tokens <= known or len(tokens) > core.settings.max_tokens:
             self._wrong(f"tokens: {short(tokens, recent)}")
         self._same_revisions(records)
         for uid, step in ((u, STEPS[p.came_by]) for u, p in found.pods.items() if p.came_by):
-            history = core.pods.here[uid].history
+            history = core.pods.present[uid].history
             if len(history) < HISTORY_MAX_STEPS and step not in history:
                 self._wrong(f"{uid} is bound, by {history}")
         self._same_versions(records, found)
@@ -139,8 +139,8 @@ class ShadowLife:
             return
         core = self._actor.core
         bound = [uid for uid, pod in found.pods.items() if pod.state in COUNTED and pod.token]
-        bound.sort(key=lambda uid: core.pods.here[uid].lsn)
-        versions = [core.pods.here[uid].version for uid in bound]
+        bound.sort(key=lambda uid: core.pods.present[uid].lsn)
+        versions = [core.pods.present[uid].version for uid in bound]
         if versions != sorted(set(versions)) or max(versions, default=0) > core.version:
             self._wrong(f"pods that were recovered have the versions {versions}")
 
@@ -150,7 +150,7 @@ class ShadowLife:
         for name in ("epochs", "voided", "rows", "listed", "last_lsn", "flushed_lsn", "gone"):
             setattr(binder, name, getattr(found, name))
         binder.pods, binder.nodes = found.pods, dict(core.placements.nodes)
-        binder.told = list(self._product.journal.told)
+        binder.told = list(self._product.journal.subjects)
         for uid, pod in (*binder.pods.items(), *binder.gone.items()):
             record = core.pods.find(uid)
             if record is not None:
@@ -249,7 +249,9 @@ class ShadowLife:
         return self._product.nodes_known.all(), self._product.pods_known.all()
 
     def _storage_log(self, _):
-        return _claims(each for each in self._product.journal.told if isinstance(each, BoundClaims))
+        return _claims(
+            each for each in self._product.journal.subjects if isinstance(each, BoundClaims)
+        )
 
     def _bound(self, ask):
         bound = list(self._binder.listed.items())
@@ -268,7 +270,7 @@ class ShadowLife:
         product = self._product
         revisions, pods_known = dict(product.nodes_known.all()), dict(product.pods_known.all())
         nobody = "", "", ""
-        for subject in product.journal.told:
+        for subject in product.journal.subjects:
             yield JournalRecord(0, KINDS[type(subject).__name__], *nobody, subject=subject)
         for name in product.core.placements.nodes:
             facts, revision = binder.nodes[name], revisions.pop(name, 0)

@@ -53,7 +53,7 @@ class ShadowOutcomes:
 
     def _compare_claims(self, name):
         volumes = self._product.volumes
-        for each in self._claims.differences(volumes.log, volumes._ledger.storage):
+        for each in self._claims.differences(volumes.log, volumes._claims.storage):
             self._wrong(f"after {name} a claim or a volume is {each}")
 
     def _bound(self, requests, volumes=()):

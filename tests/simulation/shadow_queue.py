@@ -13,7 +13,7 @@ from roadstead.facts.pod_groups import group_key
 from roadstead.framework.events import ActionType, Change, ClusterEvent, EventResource
 from roadstead.framework.hint_map import SeenEvent
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.queue import LIVING, PodState
+from roadstead.queue import QUEUED, QueueState
 from tests.simulation.queue_model import QueueModel
 from tests.simulation.queue_moves import ContradictedError, Rules
 
@@ -67,8 +67,8 @@ def _all_ended(leases):
 
 def _totals(pods):
     """How many pods came, were done, and were deleted, by the store of pods."""
-    deleted = pods.ended_as(PodState.DELETED) + pods.ends[PodState.DONE, PodState.DELETED]
-    return pods.begun, pods.ended_as(PodState.DONE), deleted
+    deleted = pods.ended_as(QueueState.DELETED) + pods.ends[QueueState.DONE, QueueState.DELETED]
+    return pods.begun, pods.ended_as(QueueState.DONE), deleted
 
 
 def _by_uid(pods):
@@ -94,11 +94,11 @@ ANSWERS = {
     "expire": _all_ended,
     "revoke": _all_ended,
     "tick": _all_ended,
-    "take_cleared": _by_uid,
-    "take_released": _by_uid,
+    "pop_cleared": _by_uid,
+    "pop_released": _by_uid,
     "state_of": _same,
     "facts_of": _same,
-    "known_among": _same,
+    "known_uids": _same,
     "rejected_by": _same,
     "leased_to": _same,
     "nominated": _same,
@@ -108,7 +108,7 @@ ANSWERS = {
 }
 """What counts of an answer, by method."""
 
-ASKS = ("state_of", "facts_of", "known_among", "rejected_by", "leased_to", "gate")
+ASKS = ("state_of", "facts_of", "known_uids", "rejected_by", "leased_to", "gate")
 """Calls that change nothing, and after which nothing is compared but their answer."""
 
 
@@ -187,7 +187,7 @@ class ShadowQueue:
             self.problems.append(f"shadow of the queue: {name}: {what}, not {should}"[:600])
 
     def _compare_pod(self, name, uid):
-        pod, entry = self._model.pods.get(uid), self._core._store.pods.here.get(uid)
+        pod, entry = self._model.pods.get(uid), self._core._store.pods.present.get(uid)
         if pod is None or entry is None:
             here, should = self._plain["state_of"](uid), self._model.state_of(uid)
             if here != should:
@@ -205,7 +205,7 @@ class ShadowQueue:
             self._differ(name, f"{uid} has", f"as it should {wrong}")
         # The same object is compared at once from here on.
         pod.facts = entry.facts
-        if pod.state is PodState.IN_FLIGHT:
+        if pod.state is QueueState.IN_FLIGHT:
             here = entry.lease_id, [*entry.own_events]
             if here != (pod.lease_id, pod.own_events):
                 self._differ(name, f"{uid} in flight has {here}", (pod.lease_id, pod.own_events))
@@ -217,7 +217,7 @@ class ShadowQueue:
         core, model = self._core, self._model
         for uid in model.pods:
             self._compare_pod(when, uid)
-        for state in (*LIVING, PodState.DONE):
+        for state in (*QUEUED, QueueState.DONE):
             here, should = tuple(map(tuple, core.pods(state))), model.in_line(state)
             if here != should:
                 names = [[identity.name for identity, *_ in pods] for pods in (here, should)]
@@ -244,12 +244,12 @@ class ShadowQueue:
         """Whose turn it is in activeQ, and how often each was passed (I11)."""
         active = self._core._store.active
         for turn, pods in self._model.turns().items():
-            entries = {pod.uid: self._core._store.pods.here[pod.uid] for pod in pods}
+            entries = {pod.uid: self._core._store.pods.present[pod.uid] for pod in pods}
             order = active.order_of(entries[pods[0].uid])
-            longest = order.longest()
+            longest = order.oldest()
             if longest is None or longest.uid != pods[0].uid:
                 self._differ(when, f"{longest and longest.uid} waits longest {turn}", pods[0].uid)
-            here = {uid: order.passed(entry) for uid, entry in entries.items()}
+            here = {uid: order.bypasses_of(entry) for uid, entry in entries.items()}
             should = {pod.uid: pod.passed for pod in pods}
             if here != should:
                 self._differ(when, f"pods were passed {here}", should)
@@ -273,7 +273,7 @@ def shadow_of(actor, limits):
         "unschedulable_max_s": 300.0,
         "max_in_flight_events": 10_000,
         "max_done_remembered": 65_536,
-        "max_passed": 10_000,
+        "max_bypasses": 10_000,
     } | limits
     shadow = ShadowQueue(actor.core, SimpleNamespace(**known), rules_for(actor))
     if (settings := asdict(actor.core.settings)) != known:

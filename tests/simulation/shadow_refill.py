@@ -150,13 +150,13 @@ class ShadowRefill:
         """What must become of claims by the binder's words: who is bound keeps them, and of others
         those are free that nobody else holds.
         """
-        pods, ledger = self._cache.pods, self._actor.state.volumes.ledger
+        pods, ledger = self._cache.pods, self._actor.state.volumes.assumed_claims
         heeded = [
             (uid, node)
             for uid, token, node in words
             if uid in self._cache.asked and pods[uid][2] == token
         ]
-        bound = {key for uid, node in heeded if node for key in ledger.held(uid)}
+        bound = {key for uid, node in heeded if node for key in ledger.keys_of(uid)}
         over = {uid for uid, node in heeded if not node}
         self._claims = dict.fromkeys(bound.intersection(ledger._open), True)
         for key, each in ledger._open.items():
@@ -164,7 +164,7 @@ class ShadowRefill:
                 self._claims[key] = False
 
     def _check_claims(self):
-        ledger, claims = self._actor.state.volumes.ledger, self._claims
+        ledger, claims = self._actor.state.volumes.assumed_claims, self._claims
         self._claims = {}
         for key, is_bound in claims.items():
             if key in ledger._open or bool(ledger.storage.claims[key].volume_name) != is_bound:
@@ -178,7 +178,7 @@ class ShadowRefill:
 
         def finish(_):
             self._same("claims of commits", log[: len(wanted)], wanted)
-            claims = self._actor.state.volumes.ledger.storage.claims
+            claims = self._actor.state.volumes.assumed_claims.storage.claims
             last = {claim.key: claim for change in log for claim in change.claims}
             self._same("claims", {key: claims.get(key) for key in last}, last)
 
@@ -265,7 +265,7 @@ class ShadowRefill:
                 },
             ),
             ("nominations", named, {u: one for u, one in cache.named.items() if one[0] in here}),
-            ("versions", versions, dict(known.among(here))),
+            ("versions", versions, dict(known.of(here))),
             ("changes", len(order), sum(map(len, (changes, nodes, pods, named, versions)))),
         ):
             self._same(f"{what} that a new life gets", told, wanted)
@@ -353,7 +353,7 @@ class ShadowRefill:
         def finish(_):
             if self._ends is not None:
                 self._wrong(f"{end.owner} ends, and the queue would not hear of the room")
-            for uid in self._actor.state.volumes.ledger.holders():
+            for uid in self._actor.state.volumes.assumed_claims.holders():
                 if uid not in self._cache.pods and _is_earlier(self._core.token_of(uid), end.owner):
                     self._wrong(f"{uid} of {end.owner} holds claims, and is gone")
 
@@ -374,11 +374,11 @@ class ShadowRefill:
             (should, late, over), self._ends = self._ends, None
             self._same("at the end of a scheduler there are", cache.pods, should)
             self._same("the queue hears of", uids, late)
-            held = over.intersection(self._actor.state.volumes.ledger.holders())
+            held = over.intersection(self._actor.state.volumes.assumed_claims.holders())
             self._same("claims held by attempts that are over", held, set())
         elif cache.expired:
             self._same("the queue hears of", uids, sorted(cache.expired))
-            held = cache.expired.intersection(self._actor.state.volumes.ledger.holders())
+            held = cache.expired.intersection(self._actor.state.volumes.assumed_claims.holders())
             self._same("claims held by attempts that expired", held, set())
         cache.expired = set()
         self._check_claims()
@@ -390,7 +390,7 @@ class ShadowRefill:
         """What commits bound of claims stays, what nobody else holds is free."""
         self._owner = owner
         await self._end_claims(owner)
-        ledger, self._owner = self._actor.state.volumes.ledger, None
+        ledger, self._owner = self._actor.state.volumes.assumed_claims, None
         for key, stays in self._should_stay.items():
             claim = ledger.storage.claims[key]
             if key in ledger._open or bool(claim.volume_name) != stays:
@@ -398,10 +398,10 @@ class ShadowRefill:
 
     def _note_settled(self, answer):
         """What must become of the claims that attempts of lives that are over hold alone."""
-        ledger, orphans = self._actor.state.volumes.ledger, self._orphaned()
+        ledger, orphans = self._actor.state.volumes.assumed_claims, self._orphaned()
         settled = {claim.key for change in answer.changes for claim in change.claims}
         self._should_stay = {
-            key: any(settled.issuperset(ledger.held(uid)) for uid in each.holders)
+            key: any(settled.issuperset(ledger.keys_of(uid)) for uid in each.holders)
             for key, each in ledger._open.items()
             if each.holders <= orphans
         }
@@ -410,7 +410,7 @@ class ShadowRefill:
         """Pods that hold claims, and went while a life that is over assumed them."""
         return {
             uid
-            for uid in self._actor.state.volumes.ledger.holders()
+            for uid in self._actor.state.volumes.assumed_claims.holders()
             if uid not in self._cache.pods and _is_earlier(self._core.token_of(uid), self._owner)
         }
 

@@ -11,7 +11,7 @@ from roadstead.facts.pod_groups import group_key
 from roadstead.framework.events import EventResource
 from roadstead.framework.hint_map import WITHOUT_NODES
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.queue import PodState, Requeue, RequeueReason
+from roadstead.queue import QueueState, Requeue, RequeueReason
 from roadstead.queue.reports import PendingNote
 from roadstead.queue.retries import FAILS_AGAIN
 
@@ -23,14 +23,23 @@ WAKES = 10
 """How often pods that give up wake others while none is bound; after that gangs take turns."""
 
 STATES = (
-    *(PodState.ACTIVE, PodState.BACKOFF, PodState.UNSCHEDULABLE, PodState.GATED),
-    PodState.IN_FLIGHT,
+    *(QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED),
+    QueueState.IN_FLIGHT,
 )
 HEARD = ("add", "update", "done", "requeue", "delete", "assigned", "activate", "tick")
 """Calls that the core gets, of which something is compared or noted."""
 FOLLOWED = (
-    *("submit", "leave", "were_bound", "lease", "report", "owner_ends", "leased_to", "gather"),
-    *("go_on", "pending"),
+    *(
+        "submit",
+        "remove_deleted",
+        "add_bound",
+        "lease",
+        "report",
+        "end_owner",
+        "leased_to",
+        "activate_gangs",
+    ),
+    *("begin_gang_turn", "pending"),
 )
 
 
@@ -55,7 +64,7 @@ class ShadowReports:
             setattr(self._core, name, self._heard(name, getattr(self._core, name)))
         for name in FOLLOWED:
             setattr(queue, name, getattr(self, f"_{name}")(getattr(queue, name)))
-        queue._happened = self._heard("happened", queue._happened)
+        queue._handle_events = self._heard("happened", queue._handle_events)
         queue.nominations.nominated = self._nominated(queue.nominations.nominated)
         queue.nominations.note_stale = self._note_stale(queue.nominations.note_stale)
 
@@ -122,7 +131,7 @@ class ShadowReports:
         told = {(each.event.resource, each.change.own) for each in events}
         self._same("an update", told, {(EventResource.UNSCHEDULABLE_POD, True)})
 
-    def _were_bound(self, original):
+    def _add_bound(self, original):
         def were_bound(pods, now_s, revision=0):
             known = self._queue.pods_known
             self._gangs.come(each for each in pods if revision >= known.of(each[0].uid))
@@ -130,7 +139,7 @@ class ShadowReports:
 
         return were_bound
 
-    def _leave(self, original):
+    def _remove_deleted(self, original):
         def leave(pods, now_s, revision=0):
             pods, known = list(pods), self._queue.pods_known
             uids = [who.uid for who, _ in pods]
@@ -251,7 +260,7 @@ class ShadowReports:
         if uids:
             self._activated.append((list(uids), bool(moved)))
 
-    def _gather(self, original):
+    def _activate_gangs(self, original):
         def gather(gangs, now_s):
             gangs = list(gangs)
             wanted = [uids for key in gangs if (uids := self._gangs.gave_up(key))]
@@ -261,7 +270,7 @@ class ShadowReports:
 
         return gather
 
-    def _go_on(self, original):
+    def _begin_gang_turn(self, original):
         def go_on(now_s):
             turns = self._gangs.turns()
             self._activated.clear()
@@ -285,7 +294,7 @@ class ShadowReports:
 
         return leased_to
 
-    def _owner_ends(self, original):
+    def _end_owner(self, original):
         def owner_ends(owner, epoch, node_of, now_s):
             leased = self._core.leased_to(owner, epoch)
             bound = [uid for uid, node in node_of.items() if node]
@@ -327,10 +336,10 @@ class ShadowReports:
             named = {
                 pod.identity.uid: (pod.identity, pod.facts)
                 for pod in self._core.nominations()
-                if state_of(pod.identity.uid) is not PodState.IN_FLIGHT
+                if state_of(pod.identity.uid) is not QueueState.IN_FLIGHT
             }
             nodes = [facts.nominated_node_name for _, facts in named.values()]
-            rest = [u for u in uids if u not in named and state_of(u) is not PodState.IN_FLIGHT]
+            rest = [u for u in uids if u not in named and state_of(u) is not QueueState.IN_FLIGHT]
             wanted = [*named.values()], nodes, rest
             self._same("nominated", ([*told.pods], [*told.nodes], [*told.none]), wanted)
             return told
@@ -404,7 +413,7 @@ class _Gangs:
         None: some gang is being tried, or nothing was freed.
         """
         counts = self._core.counts()
-        leased = (group_key(pod.facts) for pod in self._core.pods(PodState.IN_FLIGHT))
+        leased = (group_key(pod.facts) for pod in self._core.pods(QueueState.IN_FLIGHT))
         if counts.active or counts.backoff or any(leased):
             return None
         if not (self._freed or self._next or self._turn):

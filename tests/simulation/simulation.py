@@ -262,7 +262,7 @@ def _outcome(seed, scenario, run, problems):
         bound=len(binder.placements) if binder else 0,
         pods=len(scenario.pods),
         evicted=sum(
-            binder is not None and binder.standing(who.uid)[0].value == "deleted"
+            binder is not None and binder.pod_status(who.uid)[0].value == "deleted"
             for who, _ in scenario.pods
         ),
         problems=problems,

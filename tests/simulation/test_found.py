@@ -43,7 +43,7 @@ async def test_a_version_told_while_its_node_was_away_is_news_when_it_is_there_a
 
     await cluster.settle(rows=(("n2", 7),))
 
-    assert cluster.nodes._versions.among(["n2"]) == [("n2", 7)]
+    assert cluster.nodes._versions.of(["n2"]) == [("n2", 7)]
 
 
 async def deleted_and_then_assumed():

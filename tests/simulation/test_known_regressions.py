@@ -13,12 +13,11 @@ from roadstead.actors.messages import (
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import Owner, PodsGone
 from roadstead.actors.seam import NOTHING
-from roadstead.cache import Assumption, CacheCore, PodState
+from roadstead.cache import Assumption, CacheCore, CacheState
 from roadstead.facts.pod import PodAffinityTerm, PodIdentity
 from roadstead.facts.selectors import LabelSelector
 from roadstead.placements import TableStore
-from roadstead.queue import EventRules, QueueCore, Requeue, RequeueReason
-from roadstead.queue import PodState as QueueState
+from roadstead.queue import EventRules, QueueCore, QueueState, Requeue, RequeueReason
 from tests.actors.world import NOBODY, Fake, Fakes, batch_of, plan_of
 from tests.builders import node, pod, require
 
@@ -71,7 +70,7 @@ def test_forget_after_confirm_leaves_the_pod_where_it_is():
     refused = core.forget([("a", "one")]).refused
 
     assert [each.uid for each in refused] == ["a"]
-    assert (core.state_of("a"), used(core, "n1")) == (PodState.ADDED, 400)
+    assert (core.state_of("a"), used(core, "n1")) == (CacheState.ADDED, 400)
     sound(core)
 
 
@@ -81,7 +80,7 @@ def test_update_while_assumed_counts_what_the_pod_is_now():
 
     core.update_pod("a", pod(cpu=700), "n2")
 
-    assert (core.state_of("a"), used(core, "n1"), used(core, "n2")) == (PodState.ADDED, 0, 700)
+    assert (core.state_of("a"), used(core, "n1"), used(core, "n2")) == (CacheState.ADDED, 0, 700)
     sound(core)
 
 

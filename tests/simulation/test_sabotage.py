@@ -6,7 +6,7 @@ from roadstead.attempts.outcomes import Outcomes
 from roadstead.binder.verification import Verifier
 from roadstead.invariants import checker, claim_binding
 from roadstead.invariants.evictions import Evictions
-from roadstead.invariants.lives import Attempts, Lives
+from roadstead.invariants.history import PodHistory, TokenHistory
 from roadstead.protocol.status import SUCCESS
 from tests.builders import node, pod
 from tests.invariants.history import started
@@ -54,9 +54,9 @@ def test_a_rule_of_volumes_that_the_checker_has_lost_is_noticed(lost, monkeypatc
 @pytest.mark.parametrize(
     ("owner", "method"),
     [
-        (Lives, "bind"),
-        (Lives, "load"),
-        (Attempts, "commit"),
+        (PodHistory, "bind"),
+        (PodHistory, "load"),
+        (TokenHistory, "commit"),
         (Evictions, "evict"),
     ],
 )

@@ -10,7 +10,7 @@ from functools import partial
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.binder import Acknowledge
 from roadstead.binder.pods import RejectCause, Rejected
-from roadstead.queue import PodState
+from roadstead.queue import QueueState
 from tests.simulation.judge import Judge
 
 TOO_FEW = "too few pods of its group can be bound with it"
@@ -105,7 +105,7 @@ class Watch:
         def lease(owner, epoch, max_pods, now_s, profile=""):
             late = [
                 f"{entry.uid} since {entry.backoff_until_s:g}"
-                for entry in core._store.entries(PodState.BACKOFF)
+                for entry in core._store.entries(QueueState.BACKOFF)
                 if entry.backoff_until_s < now_s - LATE_S and entry.facts.pod_group is None
             ]
             if late:

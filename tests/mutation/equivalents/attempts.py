@@ -16,7 +16,7 @@ SAME: tuple[Same, ...] = (
                 "AttemptsCore.assumed",
                 (
                     "if status is SUCCESS and record.is_plain and (record.state is "
-                    "PodState.ASSUMING): ..."
+                    "AttemptState.ASSUMING): ..."
                 ),
                 "if False: ...",
             ),
@@ -44,7 +44,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "AttemptStore._validate_ended",
-                "if record.state is PodState.BOUND: ...",
+                "if record.state is AttemptState.BOUND: ...",
                 "if False: ...",
             ),
         ),
@@ -52,6 +52,6 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/attempts/pods.py",
         "a default; every record begins with the lease that its pod came with",
-        (("PodRecord", "0", "1"),),
+        (("AttemptRecord", "0", "1"),),
     ),
 )

@@ -35,7 +35,7 @@ SAME: tuple[Same, ...] = (
         "a journal of exactly so many bytes is replaced as well",
         (
             (
-                "BinderJournal.shorten",
+                "BinderJournal.snapshot_if_grown",
                 "journal.grown_bytes > SNAPSHOT_BYTES",
                 "journal.grown_bytes >= SNAPSHOT_BYTES",
             ),
@@ -62,7 +62,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/binder/binder_store.py",
         "whether the journal is told is asked for each node, to the same answer",
-        (("BinderStore.add_nodes", "if self._tells_all: ...", "if True: ..."),),
+        (("BinderStore.add_nodes", "if self._journals_all: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/binder/binder_store.py",
@@ -70,7 +70,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "BinderStore.add_nodes",
-                "if self.placements.are_strangers(nodes): ...",
+                "if self.placements.are_unknown(nodes): ...",
                 "if False: ...",
             ),
         ),
@@ -102,7 +102,7 @@ SAME: tuple[Same, ...] = (
             ("Commits._all_pending", "if not self._are_new(requests): ...", "if True: ..."),
             (
                 "Commits._all_pending",
-                "if record is None or record.state is not PodState.PENDING: ...",
+                "if record is None or record.state is not BinderState.PENDING: ...",
                 "if True: ...",
             ),
             (
@@ -120,7 +120,7 @@ SAME: tuple[Same, ...] = (
                 "if self.placements.store.missing((each.node_name for each in requests)): ...",
                 "if True: ...",
             ),
-            ("Commits._all_pending", "if told != facts: ...", "if True: ..."),
+            ("Commits._all_pending", "if requested != facts: ...", "if True: ..."),
             (
                 "Commits._all_pending",
                 "len(self._unflushed) + len(requests) > self.settings.max_unflushed",
@@ -150,14 +150,14 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "Commits._all_pending",
-                "if told is not facts and (id(told), id(facts)) not in same: ...",
+                "if requested is not facts and (id(requested), id(facts)) not in same: ...",
                 "if True: ...",
             ),
-            ("Commits._all_pending", "same.add((id(told), id(facts)))", "pass"),
+            ("Commits._all_pending", "same.add((id(requested), id(facts)))", "pass"),
             (
                 "Commits._all_pending",
-                "told is not facts and (id(told), id(facts)) not in same",
-                "told is not facts or (id(told), id(facts)) not in same",
+                "requested is not facts and (id(requested), id(facts)) not in same",
+                "requested is not facts or (id(requested), id(facts)) not in same",
             ),
         ),
     ),
@@ -297,9 +297,9 @@ SAME: tuple[Same, ...] = (
             ("Verifier._admits", "known.times += 1", "known.times -= 1"),
             ("Verifier._admits", "known.times += 1", "pass"),
             ("Verifier._admits", "known.times < WORTHWHILE", "known.times <= WORTHWHILE"),
-            ("Verifier._known_of_all", "known.times += pods", "known.times -= pods"),
-            ("Verifier._known_of_all", "known.times += pods", "pass"),
-            ("_Known", "0", "1"),
+            ("Verifier._results_for_all_rows", "known.times += pods", "known.times -= pods"),
+            ("Verifier._results_for_all_rows", "known.times += pods", "pass"),
+            ("_CachedResults", "0", "1"),
         ),
     ),
     Same(
@@ -307,37 +307,41 @@ SAME: tuple[Same, ...] = (
         "where a batch is not verified at once its pods are one by one, with the same answers",
         (
             (
-                "Verifier._is_open",
+                "Verifier._stays_feasible",
                 (
                     "if known.outcome.node_names is not None or not known.outcome.status.is_success"
                     ": ..."
                 ),
                 "if True: ...",
             ),
-            ("Verifier._known_of_all", "True", "False"),
+            ("Verifier._results_for_all_rows", "True", "False"),
             (
-                "Verifier._known_of_all",
-                "if known is None or not self._holds(known, profile, info, alone=True): ...",
+                "Verifier._results_for_all_rows",
+                "if known is None or not self._is_valid(known, profile, info, quick=True): ...",
                 "if True: ...",
             ),
             (
-                "Verifier._known_of_all",
+                "Verifier._results_for_all_rows",
                 (
                     "if known.passes is None and known.times >= worthwhile and "
                     "known.outcome.status.is_success: ..."
                 ),
                 "if False: ...",
             ),
-            ("Verifier._known_of_all", "if pods < worthwhile: ...", "if False: ..."),
-            ("Verifier._known_of_all", "if pods < worthwhile: ...", "if True: ..."),
+            ("Verifier._results_for_all_rows", "if pods < worthwhile: ...", "if False: ..."),
+            ("Verifier._results_for_all_rows", "if pods < worthwhile: ...", "if True: ..."),
             (
-                "Verifier._known_of_all",
-                "known.passes = _standing(profile, info, known.outcome.state, self._table)",
+                "Verifier._results_for_all_rows",
+                "known.passes = _static_mask(profile, info, known.outcome.state, self._table)",
                 "pass",
             ),
-            ("Verifier._known_of_all", "known.passes is None", "known.passes is not None"),
-            ("Verifier._known_of_all", "known.times >= worthwhile", "known.times > worthwhile"),
-            ("Verifier._known_of_all", "pods < worthwhile", "pods <= worthwhile"),
+            ("Verifier._results_for_all_rows", "known.passes is None", "known.passes is not None"),
+            (
+                "Verifier._results_for_all_rows",
+                "known.times >= worthwhile",
+                "known.times > worthwhile",
+            ),
+            ("Verifier._results_for_all_rows", "pods < worthwhile", "pods <= worthwhile"),
             ("Verifier.verify_first", "1", "2"),
             (
                 "Verifier.verify_first",
@@ -351,7 +355,7 @@ SAME: tuple[Same, ...] = (
             ),
             (
                 "Verifier.verify_first",
-                "if known is None or not self._is_open(known, info, first.values()): ...",
+                "if known is None or not self._stays_feasible(known, info, first.values()): ...",
                 "if True: ...",
             ),
             (
@@ -359,7 +363,7 @@ SAME: tuple[Same, ...] = (
                 "len(pods) < PODS_PER_SHAPE * len(first)",
                 "len(pods) <= PODS_PER_SHAPE * len(first)",
             ),
-            ("_standing", "if codes is not None: ...", "if True: ..."),
+            ("_static_mask", "if codes is not None: ...", "if True: ..."),
         ),
     ),
     Same(
@@ -379,8 +383,8 @@ SAME: tuple[Same, ...] = (
             (
                 "Verifier._pre_filtered",
                 (
-                    "if known is not None and (not has_failed) and self._holds(known, profile, "
-                    "info, alone=False): ..."
+                    "if known is not None and (not has_failed) and self._is_valid(known, profile, "
+                    "info, quick=False): ..."
                 ),
                 "if False: ...",
             ),
@@ -393,7 +397,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "Verifier._pre_filtered",
-                "known.whole.changes = known.alone.changes = changes",
+                "known.validity.changes = known.quick_validity.changes = changes",
                 "pass",
             ),
         ),
@@ -409,7 +413,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "Verifier.verify",
-                "if known is not None and self._holds(known, profile, info, alone=True): ...",
+                "if known is not None and self._is_valid(known, profile, info, quick=True): ...",
                 "if False: ...",
             ),
             (
@@ -432,7 +436,7 @@ SAME: tuple[Same, ...] = (
         ),
         (
             (
-                "Verifier._known_of_all",
+                "Verifier._results_for_all_rows",
                 (
                     "if known.passes is None and known.times >= worthwhile and "
                     "known.outcome.status.is_success: ..."

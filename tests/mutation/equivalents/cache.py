@@ -17,13 +17,13 @@ SAME: tuple[Same, ...] = (
         "roadstead/cache/deadlines.py",
         "numbers of tickets are only compared with each other",
         (
-            ("Deadlines.__init__", "0", "1"),
-            ("Deadlines.put", "1", "2"),
+            ("AssumeDeadlines.__init__", "0", "1"),
+            ("AssumeDeadlines.put", "1", "2"),
         ),
     ),
     Same(
         "roadstead/cache/pods.py",
         "overwritten when the pod gets a deadline, and read of no other pod",
-        (("PodRecord", "0.0", "1.0"),),
+        (("CacheRecord", "0.0", "1.0"),),
     ),
 )

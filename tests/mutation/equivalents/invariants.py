@@ -6,7 +6,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/invariants/affinity.py",
         "without terms nothing is missing, and no term is looked at",
-        (("lonely", "if not terms: ...", "if False: ..."),),
+        (("unmet_affinity", "if not terms: ...", "if False: ..."),),
     ),
     Same(
         "roadstead/invariants/checker.py",
@@ -26,19 +26,19 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/invariants/lives.py",
+        "roadstead/invariants/history.py",
         "marks of other kinds have no token",
-        (("Attempts.mark", "if record.subject.what == VOID: ...", "if True: ..."),),
+        (("TokenHistory.mark", "if record.subject.what == VOID: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/invariants/order.py",
         "pods that are alike but for their priority get the same one, whichever",
-        (("Order._group", "0", "1"),),
+        (("PendingOrder._group", "0", "1"),),
     ),
     Same(
         "roadstead/invariants/order.py",
         "the group of equal facts is looked up again, and is the same",
-        (("Order._group", "if known is None: ...", "if True: ..."),),
+        (("PendingOrder._group", "if known is None: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/invariants/storage.py",

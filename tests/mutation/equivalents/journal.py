@@ -6,7 +6,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/journal/segments.py",
         "more of a file is written again than need be, and to the same bytes",
-        (("Reader._mark", "frame.place is not None", "frame.place is None"),),
+        (("Reader._mark", "frame.position is not None", "frame.position is None"),),
     ),
     Same(
         "roadstead/journal/disk.py",
@@ -95,12 +95,12 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/journal/files.py",
         "a file of which nothing is left out is cut at its end",
-        (("FileJournal._reopened", "if end.rest is not None: ...", "if True: ..."),),
+        (("FileJournal._reopened", "if end.unread is not None: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/journal/frames.py",
         "a limit on what a checksum vouches for is counted once more",
-        (("FactsTable.learn", "True", "False"),),
+        (("FactsTable.add", "True", "False"),),
     ),
     Same(
         "roadstead/journal/frames.py",
@@ -141,7 +141,8 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "Reader._mark",
-                "end.vouched_bytes = frame.place.durable_bytes if frame.place is not None else 0",
+                "end.confirmed_bytes = frame.position.durable_bytes if frame.position is not None "
+                "else 0",
                 "pass",
             ),
         ),

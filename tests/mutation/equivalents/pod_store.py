@@ -6,6 +6,6 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/pod_store.py",
         "a pod that was here is not among those that ended",
-        (("PodStore._keep", "if was in self._ended_in: ...", "if True: ..."),),
+        (("PodStore._file_by_state", "if was in self._ended_in: ...", "if True: ..."),),
     ),
 )

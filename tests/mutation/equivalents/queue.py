@@ -37,7 +37,7 @@ SAME: tuple[Same, ...] = (
         "where no pod is unschedulable, none of a gang gave up",
         (
             (
-                "Gangs.gather",
+                "Gangs.activate_gangs",
                 "if not gangs or not self._core.counts().unschedulable: ...",
                 "if False: ...",
             ),
@@ -64,7 +64,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/queue/lease_order.py",
         "a pod that backs off is in no order; what is noted of it is overwritten later",
-        (("LeaseOrder.picks", "if entry.state is PodState.ACTIVE: ...", "if True: ..."),),
+        (("LeaseOrder.picks", "if entry.state is QueueState.ACTIVE: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/queue/nominator.py",
@@ -82,22 +82,22 @@ SAME: tuple[Same, ...] = (
         (("Nominator.note", "if node_name: ...", "if True: ..."),),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "a limit on what is kept of pods that left",
         (("", "1024", "1025"),),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "numbers of arrival are only compared with each other",
         (("ActiveQ.__init__", "1", "2"),),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "where both are equal there is nothing to drop",
         (("InFlight._prune", "oldest > self._log_first", "oldest >= self._log_first"),),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "where no lease is left, none has a number of an event",
         (
             ("InFlight._prune", "self._log_first += len(self._log)", "pass"),
@@ -109,42 +109,42 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "how many entries of pods that left are kept",
         (
             (
-                "Order.came",
+                "EntryOrder.append",
                 "if len(self._entries) > 2 * len(self._heap) + SLACK: ...",
                 "if False: ...",
             ),
         ),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "pods that left are dropped from the list at once",
         (
             (
-                "Order.came",
+                "EntryOrder.append",
                 "if len(self._entries) > 2 * len(self._heap) + SLACK: ...",
                 "if True: ...",
             ),
         ),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "pods that left are dropped from the list one pod earlier",
         (
             (
-                "Order.came",
+                "EntryOrder.append",
                 "len(self._entries) > 2 * len(self._heap) + SLACK",
                 "len(self._entries) >= 2 * len(self._heap) + SLACK",
             ),
         ),
     ),
     Same(
-        "roadstead/queue/places.py",
+        "roadstead/queue/containers.py",
         "how soon pods that left are dropped from the list",
-        (("Order.came", "2 * len(self._heap) + SLACK", "2 * len(self._heap) - SLACK"),),
+        (("EntryOrder.append", "2 * len(self._heap) + SLACK", "2 * len(self._heap) - SLACK"),),
     ),
     Same(
         "roadstead/queue/pods.py",
@@ -157,7 +157,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/queue/requeueing.py",
         "a pod that no plugin rejected backs off either way, by another step of its history",
-        (("Requeueing.give_back", "if not entry.rejected_by: ...", "if False: ..."),),
+        (("Requeueing.return_leased", "if not entry.rejected_by: ...", "if False: ..."),),
     ),
     Same(
         "roadstead/queue/nominator.py",

@@ -20,7 +20,7 @@ ANY_THAT_SPARES_GANGS = SeenEvent(
 )
 
 
-def rules_of(hints: HintMap) -> EventRules[SeenEvent]:
+def event_rules(hints: HintMap) -> EventRules[SeenEvent]:
     """Return the rules of a queue whose profiles registered these hints."""
 
     def concerns(seen: SeenEvent, facts: PodFacts, rejected_by: tuple[str, ...]) -> bool:

@@ -1,12 +1,12 @@
-"""VolumeLedger: the claims that assumed pods have bound, until a pod is committed or forgotten.
+"""AssumedClaims: the claims that assumed pods have bound, until a pod is committed or forgotten.
 
-    FREE ── assume (first pod) ──> OPEN ── confirm (any holder) ──> SETTLED
+    FREE ── assume (first pod) ──> OPEN ── confirm (any holder) ──> BOUND
       ^                            │  ↺ assume, forget (others hold it)
       └── forget (last holder) ────┘
 
-A claim is bound when the first pod that needs it is assumed. Until it is settled, the assumed pods
-that use it are its holders. The binding is undone when the last holder is forgotten, and becomes
-permanent when any holder is committed.
+A claim is bound when the first pod that needs it is assumed. Until a pod with it is committed, the
+assumed pods that use it are its holders. The binding is undone when the last holder is forgotten,
+and becomes permanent when any holder is committed.
 
 Upstream: plugins/volumebinding/{binder,assume_cache}.go (AssumePodVolumes,
 RevertAssumedPodVolumes, BindPodVolumes).
@@ -27,7 +27,7 @@ from roadstead.storage.state import StorageChange, StorageState
 class Reserved:
     """The result of assuming a pod.
 
-    bindings: of all its claims that are not settled. changes: those that this pod made, in order.
+    bindings: of all its claims that are not committed. changes: those that this pod made, in order.
     """
 
     bindings: tuple[Binding, ...] = ()
@@ -35,19 +35,19 @@ class Reserved:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenBinding:
     binding: Binding
     undo: StorageChange
     holders: set[str] = field(default_factory=set)
 
 
-class VolumeLedger:
+class AssumedClaims:
     """Claims of assumed pods, over one storage state of which it is the only writer."""
 
     def __init__(self, storage: StorageState) -> None:
         self.storage = storage
-        self._open: dict[str, _Open] = {}
-        self._held: dict[str, list[str]] = {}
+        self._open: dict[str, _OpenBinding] = {}
+        self._keys_of_holder: dict[str, list[str]] = {}
 
     def assume(self, uid: str, pod: PodFacts, node: NodeFacts) -> Reserved | None:
         """Bind a pod's claims on a node; return None and change nothing if that is not possible.
@@ -65,10 +65,10 @@ class VolumeLedger:
             return None
         for binding in found:
             undo = self.storage.apply(binding.change)
-            self._open[binding.claim.key] = _Open(binding, undo)
+            self._open[binding.claim.key] = _OpenBinding(binding, undo)
         held = [key for key in dict.fromkeys(keys) if key in self._open]
         if held:
-            self._held[uid] = held
+            self._keys_of_holder[uid] = held
         for key in held:
             self._open[key].holders.add(uid)
         return Reserved(
@@ -79,7 +79,7 @@ class VolumeLedger:
     def forget(self, uid: str) -> tuple[StorageChange, ...]:
         """Undo the bindings of which a pod was the only holder; return the changes."""
         undone = []
-        for key in self._held.pop(uid, ()):
+        for key in self._keys_of_holder.pop(uid, ()):
             each = self._open.get(key)
             if each is None:
                 continue
@@ -92,16 +92,16 @@ class VolumeLedger:
 
     def confirm(self, uid: str) -> None:
         """Make the bindings of a committed pod permanent, whatever their other holders."""
-        for key in self._held.pop(uid, ()):
+        for key in self._keys_of_holder.pop(uid, ()):
             self._open.pop(key, None)
 
     def holders(self) -> tuple[str, ...]:
         """Return the UIDs of the pods that hold claims."""
-        return tuple(self._held)
+        return tuple(self._keys_of_holder)
 
-    def held(self, uid: str) -> tuple[str, ...]:
+    def keys_of(self, uid: str) -> tuple[str, ...]:
         """Return the claims (`namespace/name`) that a pod holds."""
-        return tuple(self._held.get(uid, ()))
+        return tuple(self._keys_of_holder.get(uid, ()))
 
     def try_out(
         self, bindings: tuple[Binding, ...], pod: PodFacts, node: NodeFacts
@@ -142,4 +142,6 @@ class VolumeLedger:
         for key, each in self._open.items():
             assert each.holders, f"nobody holds {key}"
             assert self.storage.claims[key] == each.binding.claim, f"{key} is not as it was bound"
-            assert all(key in self._held[uid] for uid in each.holders), f"{key} is held unknown"
+            assert all(key in self._keys_of_holder[uid] for uid in each.holders), (
+                f"{key} is held unknown"
+            )

@@ -1,6 +1,6 @@
-"""Places: the containers of pods by state. A pod is in one place at a time.
+"""Containers of pods, one for each state. A pod is in one container at a time.
 
-Each place has `put` and `take`, which add and remove several pods at once.
+Each container has `put` and `remove`, which add and remove several pods at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Generic, Protocol
 
 from roadstead.facts.pod import PodFacts
 from roadstead.lazyheap import LazyHeap, SortKey
-from roadstead.queue.pods import AnyOf, EventT, PodEntry, PodEvent, PodState
+from roadstead.queue.pods import AnyOf, EventT, PodEntry, QueueEvent, QueueState
 
 WaitReason = tuple[str, tuple[str, ...], tuple[str, ...], int]
 """(gating plugin, rejecting plugins, pending plugins, id of the facts)."""
@@ -22,23 +22,23 @@ WaitReason = tuple[str, tuple[str, ...], tuple[str, ...], int]
 _LEASE_ID = attrgetter("lease_id")
 
 SLACK = 1024
-"""`Order` is rebuilt when it has more than twice the pods of the heap plus this number."""
+"""`EntryOrder` is rebuilt when it has more than twice the pods of the heap plus this number."""
 
 
 Entries = Sequence[PodEntry[EventT]]
 """Distinct pods that are added or removed in one call."""
 
 
-class Place(Protocol[EventT]):
+class PodContainer(Protocol[EventT]):
     """Container of the pods in one state."""
 
     def put(self, entries: Entries[EventT]) -> None: ...
 
-    def take(self, entries: Entries[EventT]) -> None: ...
+    def remove(self, entries: Entries[EventT]) -> None: ...
 
 
 class PodHeap(Generic[EventT]):
-    """Place ordered by a key."""
+    """Container ordered by a key."""
 
     def __init__(
         self,
@@ -50,60 +50,60 @@ class PodHeap(Generic[EventT]):
 
     def put(self, entries: Entries[EventT]) -> None:
         for key, alike in groupby(entries, self._key):
-            self.heap.put_line(key, [(each.uid, each.seq, each) for each in alike])
+            self.heap.put_all(key, [(each.uid, each.seq, each) for each in alike])
 
-    def take(self, entries: Entries[EventT]) -> None:
-        self.heap.take_all([each.uid for each in entries])
+    def remove(self, entries: Entries[EventT]) -> None:
+        self.heap.remove_all([each.uid for each in entries])
 
-    def hold(self, entry: PodEntry[EventT]) -> None:
-        """Hide an entry from the order until `release`; it stays in this place."""
-        self.heap.take(entry.uid)
+    def hide(self, entry: PodEntry[EventT]) -> None:
+        """Hide an entry from the order until `show`; it stays in this place."""
+        self.heap.remove(entry.uid)
 
-    def release(self, entry: PodEntry[EventT]) -> None:
+    def show(self, entry: PodEntry[EventT]) -> None:
         self.heap.put(entry.uid, self._key(entry), entry.seq, entry)
 
 
-class Order(Generic[EventT]):
+class EntryOrder(Generic[EventT]):
     """Pods of activeQ in the order in which they entered it, with counts of bypasses.
 
-    passes: number of leases of retried pods while another pod had waited longer. numbers: shared by
-    all orders, so that a pod that changes its profile is valid in one order only.
+    bypasses: number of leases of retried pods while another pod had waited longer. numbers: shared
+    by all orders, so that a pod that changes its profile is valid in one order only.
     """
 
     def __init__(self, heap: LazyHeap[PodEntry[EventT]], numbers: Iterator[int]) -> None:
-        self.passes = 0
+        self.bypasses = 0
         self._heap = heap
         self._numbers = numbers
         self._entries: deque[tuple[int, PodEntry[EventT]]] = deque()
 
-    def came(self, entries: Iterable[PodEntry[EventT]]) -> None:
-        came = list(zip(self._numbers, entries, strict=False))
-        for number, entry in came:
-            entry.entered, entry.passes_before = number, self.passes
-        self._entries += came
+    def append(self, entries: Iterable[PodEntry[EventT]]) -> None:
+        numbered = list(zip(self._numbers, entries, strict=False))
+        for number, entry in numbered:
+            entry.entered, entry.bypasses_before = number, self.bypasses
+        self._entries += numbered
         if len(self._entries) > 2 * len(self._heap) + SLACK:
-            self._entries = deque(each for each in self._entries if self._is_here(*each))
+            self._entries = deque(each for each in self._entries if self._is_current(*each))
 
-    def _is_here(self, entered: int, entry: PodEntry[EventT]) -> bool:
+    def _is_current(self, entered: int, entry: PodEntry[EventT]) -> bool:
         # A pod that was deleted and added again has a new entry under the same UID in the heap.
-        is_last = entry.entered == entered and entry.state is PodState.ACTIVE
+        is_last = entry.entered == entered and entry.state is QueueState.ACTIVE
         return is_last and entry.uid in self._heap
 
-    def longest(self) -> PodEntry[EventT] | None:
+    def oldest(self) -> PodEntry[EventT] | None:
         """Return the pod that has waited longest; None if none waits."""
-        while self._entries and not self._is_here(*self._entries[0]):
+        while self._entries and not self._is_current(*self._entries[0]):
             self._entries.popleft()
         return self._entries[0][1] if self._entries else None
 
-    def passed(self, entry: PodEntry[EventT]) -> int:
+    def bypasses_of(self, entry: PodEntry[EventT]) -> int:
         """Return an upper bound of how often retried pods bypassed a pod in activeQ."""
-        return self.passes - entry.passes_before
+        return self.bypasses - entry.bypasses_before
 
-    def back(self, entry: PodEntry[EventT], max_passed: int) -> None:
+    def restore(self, entry: PodEntry[EventT], max_bypasses: int) -> None:
         """Restore a pod that was hidden; bypasses beyond the bound do not count."""
-        entry.passes_before = max(entry.passes_before, self.passes - max_passed)
+        entry.bypasses_before = max(entry.bypasses_before, self.bypasses - max_bypasses)
         if not self._entries or self._entries[0][0] > entry.entered:
-            # `longest` dropped it from the order while it was hidden.
+            # `oldest` dropped it from the order while it was hidden.
             self._entries.appendleft((entry.entered, entry))
 
 
@@ -119,35 +119,35 @@ class ActiveQ(PodHeap[EventT]):
     ) -> None:
         super().__init__(key, heap)
         self._by_profile = by_profile
-        self._orders: dict[str, Order[EventT]] = {}
+        self._orders: dict[str, EntryOrder[EventT]] = {}
         self._numbers = count(1)
 
-    def order_of(self, entry: PodEntry[EventT]) -> Order[EventT]:
+    def order_of(self, entry: PodEntry[EventT]) -> EntryOrder[EventT]:
         """Return the order that contains a pod: that of its profile, if leases are by profile."""
         profile = entry.facts.scheduler_name if self._by_profile else ""
         found = self._orders.get(profile)
         if found is None:
-            found = self._orders[profile] = Order(self.heap, self._numbers)
+            found = self._orders[profile] = EntryOrder(self.heap, self._numbers)
         return found
 
     def put(self, entries: Entries[EventT]) -> None:
         super().put(entries)
         for order, alike in groupby(entries, self.order_of):
-            order.came(alike)
+            order.append(alike)
 
     def change(self, entry: PodEntry[EventT], facts: PodFacts) -> None:
         """Change the facts of a pod in activeQ; it keeps its turn unless its profile changes."""
         order = self.order_of(entry)
-        self.hold(entry)
+        self.hide(entry)
         entry.facts = facts
-        self.release(entry)
+        self.show(entry)
         if self.order_of(entry) is not order:
-            self.order_of(entry).came((entry,))
+            self.order_of(entry).append((entry,))
 
-    def forget_gone(self) -> None:
+    def drop_gone(self) -> None:
         """Drop pods that left from the head of each order, to free their memory."""
         for order in self._orders.values():
-            order.longest()
+            order.oldest()
 
 
 class PodsByReason(PodHeap[EventT]):
@@ -165,8 +165,8 @@ class PodsByReason(PodHeap[EventT]):
             self._class_of[entry.uid] = key
             self._classes.setdefault(key, {})[entry.uid] = entry
 
-    def take(self, entries: Entries[EventT]) -> None:
-        super().take(entries)
+    def remove(self, entries: Entries[EventT]) -> None:
+        super().remove(entries)
         for entry in entries:
             key = self._class_of.pop(entry.uid)
             del self._classes[key][entry.uid]
@@ -203,9 +203,9 @@ class BackoffQ(Generic[EventT]):
         for entry in entries:
             (self.rejected if entry.rejected_by else self.failed).put((entry,))
 
-    def take(self, entries: Entries[EventT]) -> None:
+    def remove(self, entries: Entries[EventT]) -> None:
         for entry in entries:
-            (self.rejected if entry.uid in self.rejected.heap else self.failed).take((entry,))
+            (self.rejected if entry.uid in self.rejected.heap else self.failed).remove((entry,))
 
     def first(self) -> PodEntry[EventT] | None:
         """Return the pod whose backoff ends first; None if there is none."""
@@ -231,7 +231,7 @@ class Lease(Generic[EventT]):
     deadline_s: float
     first_event: int
     open: dict[str, PodEntry[EventT]] = field(default_factory=dict)
-    closed: dict[str, PodEvent | None] = field(default_factory=dict)
+    closed: dict[str, QueueEvent | None] = field(default_factory=dict)
 
 
 class InFlight(Generic[EventT]):
@@ -272,7 +272,7 @@ class InFlight(Generic[EventT]):
         for lease_id, leased in groupby(entries, _LEASE_ID):
             self.leases[lease_id].open |= {entry.uid: entry for entry in leased}
 
-    def take(self, entries: Entries[EventT]) -> None:
+    def remove(self, entries: Entries[EventT]) -> None:
         for lease_id, leased in groupby(entries, _LEASE_ID):
             lease = self.leases[lease_id]
             uids = [entry.uid for entry in leased]
@@ -289,9 +289,9 @@ class InFlight(Generic[EventT]):
         if not self.leases:
             return
         if len(self._log) >= self._max_events:
-            whole = self._any_of((*self._log, event))
+            merged = self._any_of((*self._log, event))
             self._log_first += len(self._log)
-            self._log = [whole]
+            self._log = [merged]
             return
         self._log.append(event)
 

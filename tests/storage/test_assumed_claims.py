@@ -4,7 +4,7 @@ import pytest
 
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.storage import ClaimReference
-from roadstead.storage import StorageChange, StorageState, VolumeLedger
+from roadstead.storage import AssumedClaims, StorageChange, StorageState
 from roadstead.storage.state import MAX_CHANGES_REMEMBERED
 from tests.builders import GIB, node, pod
 from tests.storage.world import DRIVER, HOST, claim, storage, using, volume, waiting, within
@@ -13,12 +13,12 @@ N1, N2 = (node(name, labels={HOST: name}) for name in ("n1", "n2"))
 
 
 def ledger(*objects):
-    return VolumeLedger(StorageState(storage(waiting("local"), waiting("made", DRIVER), *objects)))
+    return AssumedClaims(StorageState(storage(waiting("local"), waiting("made", DRIVER), *objects)))
 
 
 def copied(found):
     """The storage of another process that was told every change."""
-    return VolumeLedger(
+    return AssumedClaims(
         StorageState(
             storage(
                 *found.storage.classes.values(),
@@ -71,12 +71,12 @@ def test_whoever_holds_a_claim_open_is_told_until_that_ends():
     found.assume("p", using("c"), N1)
     found.assume("q", using("c"), N1)
     assert found.holders() == ("p", "q")
-    assert found.held("q") == ("default/c",)
+    assert found.keys_of("q") == ("default/c",)
 
     found.forget("p")
     found.confirm("q")
 
-    assert found.holders() == found.held("q") == ()
+    assert found.holders() == found.keys_of("q") == ()
 
 
 def test_a_claim_stays_bound_once_a_pod_that_holds_it_is_committed():

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from roadstead.facts.run_mark import EPOCH, VOID, RunMark
 from roadstead.journal.records import JournalRecord, RecordKind
 
-Broken = tuple[str, str]
+Finding = tuple[str, str]
 """(invariant, text)."""
 
 PENDING, GONE = "", None
 
 
 @dataclass(slots=True)
-class Lives:
+class PodHistory:
     """The place of every pod: a node's name, "" if pending, None if deleted or evicted."""
 
-    places: dict[str, str | None] = field(default_factory=dict)
+    node_of: dict[str, str | None] = field(default_factory=dict)
     _ever_bound: set[str] = field(default_factory=set)
     _knows_accepted: bool = False
 
@@ -28,41 +28,41 @@ class Lives:
 
     def waiting(self) -> set[str]:
         """Return the pods that are accepted and not bound."""
-        return {uid for uid, place in self.places.items() if place == PENDING}
+        return {uid for uid, place in self.node_of.items() if place == PENDING}
 
-    def add(self, record: JournalRecord) -> Iterator[Broken]:
+    def add(self, record: JournalRecord) -> Iterator[Finding]:
         """Apply the acceptance of a pod, or an update while it is pending or on its node."""
         self._knows_accepted |= not record.node_name
-        place = self.places.get(record.uid)
+        place = self.node_of.get(record.uid)
         if place and place != record.node_name:
             yield "I4", f"it is accepted again and is on {place}"
         elif record.node_name and place != record.node_name:
             yield "I3", f"it is updated there and is on {place or 'no node'}"
         elif not place:
-            self.places[record.uid] = PENDING
+            self.node_of[record.uid] = PENDING
 
-    def load(self, record: JournalRecord) -> Iterator[Broken]:
+    def load(self, record: JournalRecord) -> Iterator[Finding]:
         """Apply a pod that ran already, or was bound before a snapshot."""
-        place = self.places.get(record.uid)
+        place = self.node_of.get(record.uid)
         if place and place != record.node_name:
             yield "I3", f"it is on {place} already"
             return
         self._put(record)
 
-    def bind(self, record: JournalRecord) -> Iterator[Broken]:
+    def bind(self, record: JournalRecord) -> Iterator[Finding]:
         """Apply a bind: at most one per pod, and only of an accepted pod that is pending."""
         uid = record.uid
         if uid in self._ever_bound:
             yield "I3", "it was bound before"
-        elif self._knows_accepted and uid not in self.places:
+        elif self._knows_accepted and uid not in self.node_of:
             yield "I4", "it was never accepted"
-        elif uid in self.places and self.places[uid] is GONE:
+        elif uid in self.node_of and self.node_of[uid] is GONE:
             yield "I4", "it was deleted before"
         self._put(record)
 
-    def release(self, record: JournalRecord) -> Iterator[Broken]:
+    def release(self, record: JournalRecord) -> Iterator[Finding]:
         """Apply a deletion or eviction: only at the place where the pod is."""
-        place = self.places.get(record.uid)
+        place = self.node_of.get(record.uid)
         is_there = place is not None
         was_bound = record.kind is RecordKind.EVICT and record.node_name
         if record.lsn and was_bound and not place:
@@ -71,15 +71,15 @@ class Lives:
             yield "I4", "it is deleted and was not there"
         elif record.lsn and is_there and place != record.node_name:
             yield "I5", f"its room is given back, but it is on {place or 'no node'}"
-        self.places[record.uid] = GONE
+        self.node_of[record.uid] = GONE
 
     def _put(self, record: JournalRecord) -> None:
         self._ever_bound.add(record.uid)
-        self.places[record.uid] = record.node_name
+        self.node_of[record.uid] = record.node_name
 
 
 @dataclass(slots=True)
-class Attempts:
+class TokenHistory:
     """Tokens and epochs: one pod per token; void tokens and old epochs commit nothing."""
 
     _tokens: dict[str, str] = field(default_factory=dict)
@@ -90,11 +90,11 @@ class Attempts:
         """Apply the epoch of an owner, or a void token."""
         assert isinstance(record.subject, RunMark), f"record {record.lsn} has no mark"
         if record.subject.what == EPOCH:
-            self._see(record.owner, record.epoch)
+            self._advance_epoch(record.owner, record.epoch)
         elif record.subject.what == VOID:
             self._voided.add(record.token)
 
-    def commit(self, record: JournalRecord) -> Iterator[Broken]:
+    def commit(self, record: JournalRecord) -> Iterator[Finding]:
         """I8 and I6: check a BIND, or the LOAD that replaces it in a snapshot."""
         token, owner = record.token, record.owner
         if not token:
@@ -106,7 +106,7 @@ class Attempts:
         newest = self._epochs.get(owner, record.epoch)
         if record.kind is RecordKind.BIND and record.epoch < newest:
             yield "I8", f"{owner}: epoch {record.epoch} after {newest}"
-        self._see(owner, record.epoch)
+        self._advance_epoch(owner, record.epoch)
 
-    def _see(self, owner: str, epoch: int) -> None:
+    def _advance_epoch(self, owner: str, epoch: int) -> None:
         self._epochs[owner] = max(epoch, self._epochs.get(owner, epoch))
