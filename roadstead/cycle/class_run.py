@@ -230,7 +230,7 @@ class ClassRun:
         )
         for status in () if self.search_result is None else self.search_result.unknown_nodes:
             result.add(status, 1)
-        result.see_priority(lowest_priority(evaluation.table))
+        result.record_priority(lowest_priority(evaluation.table))
         if result.pre_filter.is_success:
             _count_refusals(evaluation, result)
         return result

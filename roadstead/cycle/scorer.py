@@ -12,10 +12,10 @@ from typing import NoReturn, cast
 import numpy as np
 
 from roadstead.cycle.messages import PluginColumn, WireStatus
-from roadstead.cycle.worker_rows import OwnRows
+from roadstead.cycle.worker_rows import RowsByArrival
 from roadstead.facts.wire import facts_in
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.given import FILTER, SCORE, answered_elsewhere
+from roadstead.framework.given import FILTER, SCORE, worker_calls
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import (
     FilterPlugin,
@@ -39,7 +39,7 @@ class Scorer:
 
     def __init__(self, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
         self.table = table
-        self.own = OwnRows(table)
+        self.own = RowsByArrival(table)
         self._profiles = profiles
 
     @property
@@ -57,7 +57,7 @@ class Scorer:
         profile = self._profiles[pod.facts.scheduler_name]
         state = CycleState(node_count)
         states = {FILTER: state, SCORE: CycleState(node_count, state)}
-        plugins = answered_elsewhere(profile)
+        plugins = worker_calls(profile)
         unprepared = _prepare(profile, states, pod)
         found = (
             self._column(plugin, point, states[point], pod)
@@ -112,15 +112,15 @@ def _prepare(profile: Profile, states: Mapping[str, CycleState], pod: PodClass) 
 
 
 def _asked(plugin: Plugin, point: str, state: CycleState, pod: PodClass) -> Status:
-    rows = _NotAllNodes(plugin.name)
+    rows = _UnreadableTable(plugin.name)
     if point == FILTER:
         assert isinstance(plugin, PreFilterPlugin), "a plugin of PreFilter"
         return plugin.pre_filter(state, pod, cast(Table, rows)).status
     assert isinstance(plugin, PreparesScore), "a plugin of PreScore"
-    return plugin.pre_score(state, pod, cast(Table, rows), rows.ask_feasible)
+    return plugin.pre_score(state, pod, cast(Table, rows), rows.feasible_rows)
 
 
-class _NotAllNodes:
+class _UnreadableTable:
     """In place of a table: fails plugins that read it, so that the scheduler calls them."""
 
     def __init__(self, plugin: str) -> None:
@@ -133,7 +133,7 @@ class _NotAllNodes:
     def __len__(self) -> int:
         return len(self.names)
 
-    def ask_feasible(self) -> Bools:
+    def feasible_rows(self) -> Bools:
         """Fail as any other access: the worker does not know which rows are feasible."""
         return self.feasible
 

@@ -76,7 +76,7 @@ class GroupMembers:
 
     def hear(self, key: GroupKey, bound: int) -> None:
         """Record a received number of bound pods of a group, and call the registered functions."""
-        self._heard[key] = self.times_heard(key) + 1
+        self._heard[key] = self.times_reported(key) + 1
         if bound:
             self._told[key] = bound
         else:
@@ -88,7 +88,7 @@ class GroupMembers:
         """Return how many pods of a group are bound, as far as this process knows."""
         return self._told.get(key, 0) or len(self._bound.get(key, ()))
 
-    def times_heard(self, key: GroupKey) -> int:
+    def times_reported(self, key: GroupKey) -> int:
         """Return how many times `hear` was called for a group."""
         return self._heard.get(key, 0)
 

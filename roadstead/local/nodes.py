@@ -61,7 +61,7 @@ class LocalNodes:
                 self._node_changes(delta)
             else:
                 self.table.remove_node(delta.node_name)
-                self.tentative.node_goes(delta.node_name)
+                self.tentative.node_removed(delta.node_name)
                 self._versions.drop(delta.node_name)
 
     def _pods_come(self, deltas: Sequence[Delta]) -> None:
@@ -81,7 +81,7 @@ class LocalNodes:
             self.tentative.nominate(uid, name, info)
         elif delta.kind is DeltaKind.WITHDRAW:
             self.tentative.withdraw(uid, name, info)
-        elif not self.tentative.has_left(uid, name):
+        elif not self.tentative.was_removed(uid, name):
             self.table.remove_pod(name, info, uid=uid)
 
     def _node_changes(self, delta: Delta) -> None:

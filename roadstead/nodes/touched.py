@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-MOST_NAMES = 65_536
+MAX_NAMES = 65_536
 """Maximum number of names, in whole messages; older changes are dropped."""
 
 
@@ -27,7 +27,7 @@ class Touched:
         assert not self._parts or last > self._parts[-1][0], f"change {last} is noted out of order"
         self._parts.append((last, names))
         self._names += len(names or ())
-        while self._names > MOST_NAMES and len(self._parts) > 1:
+        while self._names > MAX_NAMES and len(self._parts) > 1:
             self._floor, gone = self._parts.popleft()
             self._names -= len(gone or ())
 

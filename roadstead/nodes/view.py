@@ -51,13 +51,13 @@ class Table:
 
     def allocatable(self, resource: int) -> I64:
         """Return the allocatable amount of a resource code: int64[row]; 0 for none."""
-        return self._resource_line(self.columns.allocatable, resource)
+        return self._resource_column(self.columns.allocatable, resource)
 
     def requested(self, resource: int) -> I64:
         """Return the amount of a resource code that the pods on each node request: int64[row]."""
-        return self._resource_line(self.columns.requested, resource)
+        return self._resource_column(self.columns.requested, resource)
 
-    def _resource_line(self, matrix: I64, resource: int) -> I64:
+    def _resource_column(self, matrix: I64, resource: int) -> I64:
         if resource >= len(matrix):
             return np.zeros(len(self), dtype=np.int64)
         return self._line(matrix[resource])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity
-from roadstead.framework.hint_map import SeenEvent
+from roadstead.framework.hint_map import OccurredEvent
 from roadstead.queue.core import QueueCore
 from roadstead.queue.events import PodEvents
 from roadstead.queue.pods import PodState, Requeue
@@ -51,9 +51,9 @@ class QueueNominations:
 
     def __init__(
         self,
-        core: QueueCore[SeenEvent],
+        core: QueueCore[OccurredEvent],
         events: PodEvents,
-        happened: Callable[[Sequence[SeenEvent], float], None],
+        happened: Callable[[Sequence[OccurredEvent], float], None],
     ) -> None:
         self._core, self._events, self._happened = core, events, happened
         self._wrong_at_cache: dict[str, str] = {}

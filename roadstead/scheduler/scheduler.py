@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from roadstead.attempts.commands import PodReport
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.effects import PodReport
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.jobs import SimulatedLatency
-from roadstead.cycle.needs import READ_CLOCK, UnsettledError, time_after
+from roadstead.cycle.needs import READ_CLOCK, CatchUpTimeoutError, time_after
 from roadstead.cycle.scheduling_cycle import CycleParts, Decided, SchedulingCycle
 from roadstead.cycle.scopes import Scope
 from roadstead.extenders.chain import Extenders
@@ -28,7 +28,7 @@ from roadstead.framework.members import GroupMembers
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.scheduler.leasing import Leasing
 from roadstead.scheduler.needs import Steps
-from roadstead.scheduler.performing import Performer
+from roadstead.scheduler.performer import Performer
 from roadstead.scheduler.scores import Scores
 from roadstead.scheduler.volumes import SchedulerVolumes
 
@@ -100,7 +100,7 @@ class Scheduler:
         unsettled = ""
         try:
             decided = yield from self.cycle.decide(scope, pods, now_s, coming)
-        except UnsettledError as failure:
+        except CatchUpTimeoutError as failure:
             unsettled = str(failure)
         now_s = yield from time_after(READ_CLOCK)
         performer.figures.busy_s += now_s - began_s

@@ -8,7 +8,7 @@ import pytest
 from roadstead.actors.messages import LeaseAsk, LeaseReport
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.attempts.effects import Nominate, Nomination, Requeue
+from roadstead.attempts.commands import Nominate, Nomination, RequeuePods
 from roadstead.cache.answers import Assumed
 from roadstead.cache.volumes import CacheVolumes
 from roadstead.facts.cluster import ClusterFacts
@@ -102,5 +102,5 @@ def test_a_victim_that_waits_for_permit_is_refused_by_the_plugin_that_preempts()
         steps.send(Assumed((), 1))
     effects, _, _ = ended.value.value
 
-    (requeue,) = (each for each in effects if isinstance(each, Requeue))
+    (requeue,) = (each for each in effects if isinstance(each, RequeuePods))
     assert requeue.items[0].rejected_by == ("MyPreemption",)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from roadstead.cycle.batch import Accelerator
-from roadstead.cycle.needs import CatchUp, UnsettledError
+from roadstead.cycle.needs import CatchUp, CatchUpTimeoutError
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
@@ -131,7 +131,7 @@ def test_a_batch_whose_changes_do_not_come_is_begun_again_and_its_time_counts(mo
     run = LocalRun(plan_of())
     run.add_nodes([node("n1")])
     run.submit(pods_of("a"))
-    met, late = run._met, [UnsettledError("no change in 2 s")]
+    met, late = run._met, [CatchUpTimeoutError("no change in 2 s")]
 
     def meet(need):
         if isinstance(need, CatchUp) and late:

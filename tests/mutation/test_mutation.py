@@ -123,8 +123,8 @@ before = Deadlines.__init__.__code__, Deadlines.__len__.__code__
 mutants = mutants_of(path, open(path).read())
 plant_in_functions(next(each for each in mutants if each.function == "Deadlines.__init__"))
 print(Deadlines.__init__.__code__ == before[0], Deadlines.__len__.__code__ == before[1])
-path = "roadstead/cycle/class_memory.py"
-import roadstead.cycle.class_memory
+path = "roadstead/cycle/class_cache.py"
+import roadstead.cycle.class_cache
 mutants = mutants_of(path, open(path).read())
 try:
     plant_in_functions(next(each for each in mutants if not each.function))

@@ -63,7 +63,7 @@ class Watch:
             self._expect_nothing(core, "bind", refused)
 
     def world(self, what, *about):
-        """Something that happens in the cluster: `node_comes`, `node_goes` or `pod_goes`."""
+        """Something that happens in the cluster: `node_comes`, `node_removed` or `pod_goes`."""
         if self.judge is None:
             self._early.append((what, about))
         else:

@@ -21,7 +21,7 @@ from roadstead.nodes.table import Rows
 LISTED_ROWS = 20_000
 """Minimum nodes for lists: with fewer, evaluating all rows takes less time than the messages."""
 
-MOST_APART = 4096
+MAX_EXCLUDED = 4096
 """Maximum rows that a scheduler evaluates for each class besides the lists, else it uses none."""
 
 
@@ -78,7 +78,7 @@ def best_rows(
         left[np.isin(table.arrivals, np.frombuffer(answer.touched, np.int64))] = True
         parts.append(_Part(answer, own, len(signatures), most))
     rows = np.flatnonzero(left)
-    if not parts or len(rows) > MOST_APART:
+    if not parts or len(rows) > MAX_EXCLUDED:
         return None
     kept = np.flatnonzero(np.logical_and.reduce([part.is_told for part in parts]))
     if not len(kept):
