@@ -152,8 +152,8 @@ class SchedulerActor:
         done = await self._driver.step()
         if done is None:
             return
-        if done.unsettled:
-            log(self._name, "batch begins anew", why=done.unsettled)
+        if done.retry_reason:
+            log(self._name, "batch begins anew", why=done.retry_reason)
             return
         self._batches += 1
         counts = {"pods": done.pods, "decided": done.decided, "placed": done.placed}

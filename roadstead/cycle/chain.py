@@ -70,13 +70,13 @@ class Chain:
 
     def _following(self, last: Decision) -> Sequence[PodInCycle]:
         coming = self._coming[self.settled :]
-        if not coming or self._batches == MAX_BATCHES or not self._goes_on(last):
+        if not coming or self._batches == MAX_BATCHES or not self._continues(last):
             return ()
         if self._cycle.searches_nodes(coming[0]):
             return ()
         return self._cycle.together(coming)
 
-    def _goes_on(self, last: Decision) -> bool:
+    def _continues(self, last: Decision) -> bool:
         """Whether the table shows every consequence of the decision that ended a batch."""
         if self._cycle.searches_nodes(last.pod):
             return False

@@ -289,7 +289,7 @@ def _scored(evaluation: Evaluation, rows: Rows) -> tuple[tuple[PluginScores, ...
     """Return the scores of each plugin, or the error that ends the cycle."""
     try:
         lines = tuple(
-            _score_line(evaluation, each, raw, rows)
+            _plugin_scores(evaluation, each, raw, rows)
             for each, raw in zip(evaluation.profile.score, evaluation.raw, strict=True)
         )
     except PluginFailure as failure:
@@ -301,7 +301,7 @@ def _scored(evaluation: Evaluation, rows: Rows) -> tuple[tuple[PluginScores, ...
     return lines, ""
 
 
-def _score_line(
+def _plugin_scores(
     evaluation: Evaluation, each: WeightedScore, scores: I64 | None, rows: Rows
 ) -> PluginScores:
     if scores is None:

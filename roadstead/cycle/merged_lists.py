@@ -84,7 +84,7 @@ def best_rows(
     if not len(kept):
         return None
     bound, ranks = _highest([part.bound for part in parts], [part.ranks for part in parts])
-    told = np.column_stack([_told([part.told for part in parts]), bound])
+    told = np.column_stack([_merge_summaries([part.told for part in parts]), bound])
     return BestRows(
         [signatures[place] for place in kept.tolist()],
         np.concatenate([part.rows for part in parts], axis=1)[kept],
@@ -96,7 +96,7 @@ def best_rows(
     )
 
 
-def _told(parts: Sequence[I64]) -> I64:
+def _merge_summaries(parts: Sequence[I64]) -> I64:
     """Return (highest total, number of rows with it, number of feasible rows) of each class."""
     every = np.array(parts)
     highest = every[:, :, 0].max(axis=0)

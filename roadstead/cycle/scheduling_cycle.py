@@ -25,7 +25,7 @@ from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
 from roadstead.cycle.chain import Chain
 from roadstead.cycle.continuing_batch import ContinuingBatch
 from roadstead.cycle.extender_preemption import ask_extenders
-from roadstead.cycle.gangs import gives_up
+from roadstead.cycle.gangs import fails_gang
 from roadstead.cycle.jobs import SimulatedLatency, first_job
 from roadstead.cycle.needs import (
     ApplyWaiting,
@@ -266,14 +266,14 @@ class SchedulingCycle:
                 scope.drop()
                 break
             place += 1
-            if self._goes_on(scope, decision):
+            if self._passes_on(scope, decision):
                 continue
             profile = self._parts.profiles[decision.pod.info.facts.scheduler_name]
             decision, has_tried = yield from after_failure(
                 decision, profile, self._tie_break, batch, scope.cycle.extenders
             )
             decisions.append(decision)
-            if has_tried or gives_up(decision, decisions, self._waiting):
+            if has_tried or fails_gang(decision, decisions, self._waiting):
                 # Its evictions, or the end of its gang, change the table for the next pod.
                 scope.drop()
                 break
@@ -284,7 +284,7 @@ class SchedulingCycle:
         yield Phase("")
         return decisions, place
 
-    def _goes_on(self, scope: Scope, decision: Decision) -> bool:
+    def _passes_on(self, scope: Scope, decision: Decision) -> bool:
         """Whether a pod without a feasible own node is passed on to all nodes; records it."""
         if self._partition is None or not scope.is_own or decision.diagnosis is None:
             return False

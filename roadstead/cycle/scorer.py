@@ -30,8 +30,8 @@ from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Table
 from roadstead.protocol.status import Code, Status
 
-_KINDS = (np.int8, np.int16, np.int32, np.int64)
-_KIND_OF = {np.dtype(kind).itemsize: kind for kind in _KINDS}
+_DTYPES = (np.int8, np.int16, np.int32, np.int64)
+_DTYPE_OF = {np.dtype(kind).itemsize: kind for kind in _DTYPES}
 
 
 class Scorer:
@@ -100,7 +100,7 @@ def _prepare(profile: Profile, states: Mapping[str, CycleState], pod: PodClass) 
     for point, plugins in phases:
         for plugin in (each for each in plugins if each.is_guarded):
             try:
-                status = _asked(plugin, point, states[point], pod)
+                status = _run_plugin(plugin, point, states[point], pod)
             except PluginFailure:
                 failed.add(plugin.name)
                 continue
@@ -111,7 +111,7 @@ def _prepare(profile: Profile, states: Mapping[str, CycleState], pod: PodClass) 
     return failed
 
 
-def _asked(plugin: Plugin, point: str, state: CycleState, pod: PodClass) -> Status:
+def _run_plugin(plugin: Plugin, point: str, state: CycleState, pod: PodClass) -> Status:
     rows = _UnreadableTable(plugin.name)
     if point == FILTER:
         assert isinstance(plugin, PreFilterPlugin), "a plugin of PreFilter"
@@ -143,7 +143,7 @@ def packed(values: I32 | I64) -> tuple[int, bytes]:
     if not len(values) or (values[0] == values).all():
         return 0, np.array(values[:1], np.int64).tobytes()
     least, most = int(values.min()), int(values.max())
-    kind = next(k for k in _KINDS if np.iinfo(k).min <= least and most <= np.iinfo(k).max)
+    kind = next(k for k in _DTYPES if np.iinfo(k).min <= least and most <= np.iinfo(k).max)
     return np.dtype(kind).itemsize, values.astype(kind).tobytes()
 
 
@@ -151,7 +151,7 @@ def unpacked(column: PluginColumn, rows: int) -> I64:
     """Return a column's values: int[1] or int[rows]. Raises ValueError for another length."""
     if column.size == 0:
         return np.frombuffer(column.data, np.int64)
-    values: I64 = np.frombuffer(column.data, _KIND_OF[column.size])
+    values: I64 = np.frombuffer(column.data, _DTYPE_OF[column.size])
     if len(values) != rows:
         raise ValueError(f"{column.plugin} answered for {len(values)} of {rows} rows")
     return values

@@ -313,7 +313,7 @@ class TableCycle:
         run.evaluation.given = self._given.pop(pod.signature, None)
         validity = Validity(inputs, self.table.columns.changes)
         try:
-            found = _CachedClass(_asked(run), validity)
+            found = _CachedClass(_run_class(run), validity)
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
         if profile.has_shape(pod.info) and _is_model(found.given):
@@ -329,7 +329,7 @@ def _of_pod(missing: UnsupportedError, pod: PodInCycle) -> UnsupportedError:
     return UnsupportedError(missing.plugin, f'Pod "{pod.key}"', missing.field)
 
 
-def _asked(run: ClassRun) -> ClassInput:
+def _run_class(run: ClassRun) -> ClassInput:
     """Run PreFilter, Filter and PreScore for a class.
 
     PreScore runs even without a feasible row: a row may become feasible in the same batch, when a

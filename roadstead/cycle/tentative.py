@@ -71,7 +71,7 @@ class Tentative:
             if each.node_name is not None:
                 self._pods[each.pod.uid] = each.node_name, each.pod.info
                 if self._nominated or self._table.nominations:
-                    self._give_up(each.pod)
+                    self._end_nomination(each.pod)
         for uid in [uid for uid in self._aside if uid not in self._pods]:
             self._restore(*self._aside.pop(uid))
 
@@ -220,7 +220,7 @@ class Tentative:
         if not self._nomination_counts[nomination]:
             del self._nomination_counts[nomination]
 
-    def _give_up(self, pod: PodInCycle) -> None:
+    def _end_nomination(self, pod: PodInCycle) -> None:
         """End the nomination of a placed pod.
 
         The batch ended a nomination of the pod's class to the node in its facts. If the cache has

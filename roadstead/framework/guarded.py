@@ -237,7 +237,7 @@ def _contained_hint(caller: PluginOrigin, hint: Hint[object]) -> Hint[object]:
         return answer
 
     def ask(pod: PodFacts, change: ObjectChange[object], cluster: ClusterFacts) -> QueueingHint:
-        return _asked(caller, "QueueingHint", hint, check, (pod, change, cluster))
+        return _run_advice(caller, "QueueingHint", hint, check, (pod, change, cluster))
 
     return ask
 
@@ -251,12 +251,12 @@ def _contained_concern(caller: PluginOrigin, concern: Concern) -> Concern:
         return answer
 
     def ask(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
-        return _asked(caller, "concerns", concern, check, (pod, assigned, cluster))
+        return _run_advice(caller, "concerns", concern, check, (pod, assigned, cluster))
 
     return ask
 
 
-def _asked(
+def _run_advice(
     caller: PluginOrigin,
     point: str,
     advice: Callable[..., object],

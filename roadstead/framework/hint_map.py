@@ -78,7 +78,7 @@ class HintMap:
         if seen.event.is_wildcard or pod.scheduler_name not in self._registered:
             return True
         hints = self._hints_for(pod.scheduler_name, plugin, seen.event)
-        return any(hint is None or self._ask(hint, seen.change, pod) for hint in hints)
+        return any(hint is None or self._hint_queues(hint, seen.change, pod) for hint in hints)
 
     def is_registered(self, plugin: str, seen: OccurredEvent) -> bool:
         """Whether a plugin registered the event, in any profile."""
@@ -130,7 +130,7 @@ class HintMap:
         except HintError:
             return True
 
-    def _ask(self, hint: Hint[object], change: ObjectChange[object], pod: PodFacts) -> bool:
+    def _hint_queues(self, hint: Hint[object], change: ObjectChange[object], pod: PodFacts) -> bool:
         try:
             return hint(pod, change, self.cluster) is QueueingHint.QUEUE
         except HintError:

@@ -164,7 +164,7 @@ class BatchPath(PlainPath):
 
     def __init__(self, profiles_of: Profiles, way: PathOptions = DEFAULT_OPTIONS) -> None:
         super().__init__(profiles_of, way)
-        self._beside = TableCycle(
+        self._table_cycle = TableCycle(
             *(self.table, self.profiles, way.tie_break),
             name_best=way.names_best,
             node_search=way.node_search,
@@ -175,10 +175,10 @@ class BatchPath(PlainPath):
         """Decide one batch, up to a pod that ends it, such as one without a feasible node."""
         table = self.table
         take_snapshot(table, table.arrived)
-        pods = self._beside.together(pods)
-        batch = self._beside.begin(pods)
+        pods = self._table_cycle.together(pods)
+        batch = self._table_cycle.begin(pods)
         if isinstance(batch, PendingSearch):
-            batch = self._beside.searched(batch.run())
+            batch = self._table_cycle.searched(batch.run())
         elif isinstance(batch, ContinuingBatch):
             self._use_lists(batch, pods)
         decisions: list[Decision] = []
@@ -194,9 +194,9 @@ class BatchPath(PlainPath):
             if decision.node_name is None or is_behind(table, decision.node_name, table.arrived):
                 # The next snapshot renews this row, which changes scores of images: the kernel made
                 # the other decisions of its run without it.
-                self._take_back(run)
+                self._undo(run)
                 break
-        self._beside.settled(len(pods), len(decisions))
+        self._table_cycle.settled(len(pods), len(decisions))
         assert decisions, "a fresh batch settles at least one pod"
         for each in decisions:
             if each.node_name is not None:
@@ -209,7 +209,7 @@ class BatchPath(PlainPath):
     def _after(self, batch: BatchRun, decision: Decision) -> Decision:
         """Return the decision with the result of PostFilter."""
         profile = self.profiles[decision.pod.info.facts.scheduler_name]
-        extenders = self._beside.extenders
+        extenders = self._table_cycle.extenders
         steps = after_failure(decision, profile, self._tie_break, batch, extenders)
         decision, has_tried = run_now(steps)
         if has_tried or decision.diagnosis is None:
@@ -217,7 +217,7 @@ class BatchPath(PlainPath):
         result = conclude(profile, decision.pod, decision.diagnosis, self._tie_break)
         return decision._replace(post_filter=result)
 
-    def _take_back(self, decisions: Sequence[Decision]) -> None:
+    def _undo(self, decisions: Sequence[Decision]) -> None:
         for each in decisions:
             assert each.node_name is not None, "the kernel decides only pods that fit"
             self.table.remove_pod(each.node_name, each.pod.info, uid=each.pod.uid)
@@ -277,7 +277,7 @@ class WorkersPath(BatchPath):
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Ask workers to score new classes, then decide as without workers."""
-        self._ask(self._beside.missing_classes(self._beside.together(pods)))
+        self._ask(self._table_cycle.missing_classes(self._table_cycle.together(pods)))
         decisions = super().decide(pods)
         for each in decisions:
             if each.node_name is not None:
@@ -297,11 +297,11 @@ class WorkersPath(BatchPath):
         touched: dict[int, Sequence[str]] = dict.fromkeys(answers, ())
         given = self._parts.merge_answers(answers, touched, len(pods))
         for pod, each in zip(pods, given or (), strict=False):
-            self._beside.give(pod.signature, each)
+            self._table_cycle.give(pod.signature, each)
 
     def _use_lists(self, batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> None:
         """Have workers list their best rows, so few that unlisted rows are needed, too."""
-        new, accelerator = batch.unlisted(pods), self._beside.accelerator
+        new, accelerator = batch.unlisted(pods), self._table_cycle.accelerator
         if not new or accelerator is None:
             return
         draws, none = batch.draws(new), np.zeros(0, np.int64)

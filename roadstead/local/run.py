@@ -145,7 +145,7 @@ class LocalRun:
         """Lease pods, or decide one batch and apply its consequences; None after a lease."""
         self._has_leased = False
         self.queue.go_on(self.now_s)
-        return drive(self.scheduler.step(self.now_s), self._met)
+        return drive(self.scheduler.step(self.now_s), self._answer)
 
     # Results.
 
@@ -159,14 +159,14 @@ class LocalRun:
 
     # Needs, answered without waiting.
 
-    def _met(self, need: Need) -> object:
+    def _answer(self, need: Need) -> object:
         match need:
             case AssumePods() | UpdateAttempts() | NominatePods():
                 return self._answer_of_cache(need)
             case BindPods():
                 return self._bound(need)
             case RunConcurrently(steps):
-                return drive(steps, self._met)
+                return drive(steps, self._answer)
             case EvictPods(uids, preemptors):
                 gone = self.binder.evict(uids, preemptors)
                 return [(identity_of(uid, key), facts) for uid, key, facts in gone]
@@ -225,8 +225,8 @@ class LocalRun:
         else:
             pods = [(identity_of(n.uid, n.key), n.facts) for n in need.nominations]
             nodes = [n.node_name for n in need.nominations]
-            makes_room = [bool(n.victims) for n in need.nominations]
-            self.cache.nominate(pods, nodes, makes_room, need.gone)
+            preempts = [bool(n.victims) for n in need.nominations]
+            self.cache.nominate(pods, nodes, preempts, need.gone)
         return Assumed(refused, 0, bound, self.state.volumes.news(need.known_changes))
 
     def _bound(self, need: BindPods) -> BindAnswers:

@@ -70,12 +70,12 @@ class PodClass:
 class PodClasses:
     """The pod classes of this process: facts → PodClass, and the resource codes they share."""
 
-    __slots__ = ("_by_id", "_place_of", "_shapes", "infos", "resources")
+    __slots__ = ("_by_id", "_index_of", "_shapes", "infos", "resources")
 
     def __init__(self) -> None:
         self.resources: CodeInterner[str] = CodeInterner(STANDARD_RESOURCES)
         self.infos: list[PodClass] = []
-        self._place_of: dict[PodFacts, int] = {}
+        self._index_of: dict[PodFacts, int] = {}
         self._by_id: dict[int, PodClass] = {}
         self._shapes: CodeInterner[Hashable] = CodeInterner()
 
@@ -84,7 +84,7 @@ class PodClasses:
         known = self._by_id.get(id(facts))
         if known is not None and known.facts is facts:
             return known
-        place = self._place_of.setdefault(facts, len(self.infos))
+        place = self._index_of.setdefault(facts, len(self.infos))
         if place == len(self.infos):
             shape = self._shapes.code(_shape_of(facts))
             info = PodClass(facts, place, shape, self.resources)

@@ -84,8 +84,8 @@ class Leasing:
         if not leases or now_s - self._renewed_s < self.renew_every_s:
             return
         self._renewed_s = now_s
-        going_on = cast("tuple[int, ...]", (yield RenewLeases(tuple(sorted(leases)))))
-        self._leases = tuple(each for each in going_on if each in self._leases)
+        renewed = cast("tuple[int, ...]", (yield RenewLeases(tuple(sorted(leases)))))
+        self._leases = tuple(each for each in renewed if each in self._leases)
 
 
 def pods_in_cycle(

@@ -51,7 +51,7 @@ from roadstead.scheduler.needs import (
     binder_answer,
     cache_answer,
 )
-from roadstead.scheduler.preempting import carry_out
+from roadstead.scheduler.preempting import evict_and_nominate
 from roadstead.scheduler.volumes import SchedulerVolumes
 
 _OUTCOMES = {
@@ -94,9 +94,9 @@ class Performer:
         self._volumes = volumes
         self._extenders = extenders
         self._on_failure = on_failure
-        self._news: dict[str, int] = {}
+        self._new_versions: dict[str, int] = {}
         self._checks_versions = settings.conflicts == "version"
-        self._is_whole = settings.transaction == "all-or-nothing"
+        self._is_all_or_nothing = settings.transaction == "all-or-nothing"
 
     def perform(
         self, effects: Sequence[Command], finished: Container[str] = frozenset()
@@ -148,7 +148,7 @@ class Performer:
         confirm: tuple[str, ...] = (),
     ) -> Steps[None]:
         """Send changes of attempts to the cache; apply its answer, `seq` included."""
-        rows, self._news = tuple(self._news.items()), {}
+        rows, self._new_versions = tuple(self._new_versions.items()), {}
         need = UpdateAttempts(forget, finish, confirm, rows, self._volumes.known)
         self._take((yield from cache_answer(need)))
 
@@ -164,9 +164,9 @@ class Performer:
         answer = yield from cache_answer(need)
         self._take(answer)
         refused = [(token, unschedulable(why)) for token, why in answer.refused]
-        not_taken = {token for token, _ in refused}
+        refused_tokens = {token for token, _ in refused}
         self.reads_failed |= bool(refused)
-        accepted = [a.token for a in attempts if a.token not in not_taken]
+        accepted = [a.token for a in attempts if a.token not in refused_tokens]
         now_s = yield from time_after(READ_CLOCK)
         effects = self._core.assumed(accepted, refused, now_s)
         yield from self.perform(effects, frozenset(accepted if bind_next else ()))
@@ -185,7 +185,7 @@ class Performer:
         yield from self.perform(self._core.bind_answered(_answers(answer)))
 
     def _bind_pods(self, attempts: Sequence[Attempt]) -> BindPods:
-        versions, whole = self._checks_versions, self._is_whole
+        versions, whole = self._checks_versions, self._is_all_or_nothing
         return BindPods(
             attempts,
             self._volumes.of([a.token for a in attempts]),
@@ -203,8 +203,8 @@ class Performer:
             version_of = {each.token: each.row_version for each in answer.answers}
             for each in attempts:
                 if each.token in version_of:
-                    known = self._news.get(each.node_name, 0)
-                    self._news[each.node_name] = max(known, version_of[each.token])
+                    known = self._new_versions.get(each.node_name, 0)
+                    self._new_versions[each.node_name] = max(known, version_of[each.token])
 
     def _bind_outside(self, attempts: Sequence[Attempt]) -> Steps[Sequence[Attempt]]:
         """Have extenders bind the pods that they handle; return the attempts that did not fail."""
@@ -225,7 +225,7 @@ class Performer:
 
     def _nominate(self, effect: Nominate) -> Steps[Sequence[Pod]]:
         """Evict victims and nominate pods; return the evicted ones."""
-        found = yield from carry_out(effect, self._core, self._volumes.known)
+        found = yield from evict_and_nominate(effect, self._core, self._volumes.known)
         effects, gone, answer = found
         self._take(answer)
         yield from self.perform(effects)

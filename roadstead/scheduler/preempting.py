@@ -23,7 +23,7 @@ from roadstead.scheduler.needs import EvictPods, NominatePods, Steps, cache_answ
 PREEMPTED = "preempted"
 
 
-def carry_out(
+def evict_and_nominate(
     effect: Nominate, core: AttemptsCore, known_changes: int
 ) -> Steps[tuple[list[Command], list[Pod], Assumed]]:
     """Evict victims and nominate; return the core's next effects, evicted pods, the cache's answer.

@@ -35,12 +35,12 @@ from roadstead.scheduler.volumes import SchedulerVolumes
 
 @dataclass(frozen=True, slots=True)
 class BatchDone:
-    """Number of a batch's pods, of decided and placed ones. unsettled: why it must begin again."""
+    """Numbers of a batch's pods. retry_reason: why it must begin again."""
 
     pods: int
     decided: int = 0
     placed: int = 0
-    unsettled: str = ""
+    retry_reason: str = ""
 
 
 class Scheduler:
@@ -97,16 +97,16 @@ class Scheduler:
             performer.reads_failed = False
         began_s = now_s = yield from time_after(READ_CLOCK)
         decided: Decided | None = None
-        unsettled = ""
+        retry_reason = ""
         try:
             decided = yield from self.cycle.decide(scope, pods, now_s, coming)
         except CatchUpTimeoutError as failure:
-            unsettled = str(failure)
+            retry_reason = str(failure)
         now_s = yield from time_after(READ_CLOCK)
         performer.figures.busy_s += now_s - began_s
         performer.figures.passed_on = self.cycle.passed_on
         if decided is None:
-            return BatchDone(len(pods), unsettled=unsettled)
+            return BatchDone(len(pods), retry_reason=retry_reason)
         decisions, _ = decided
         performer.figures.decided += len(decisions)
         self.scores.take(decisions)

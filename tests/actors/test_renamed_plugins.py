@@ -15,7 +15,7 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership
 from roadstead.framework.victims import Victim
 from roadstead.queue.reports import GivenBack
-from roadstead.scheduler.preempting import carry_out
+from roadstead.scheduler.preempting import evict_and_nominate
 from tests.actors.world import NOBODY, batch_of, identity, inputs_of, placed, plan_of
 from tests.attempts.core_world import WAIT, World
 from tests.builders import node, pod
@@ -96,7 +96,7 @@ def test_a_victim_that_waits_for_permit_is_refused_by_the_plugin_that_preempts()
     facts = pod(priority=9)
     nomination = Nomination("p", "default/p", facts, "n1", victims, "MyPreemption")
 
-    steps = carry_out(Nominate((nomination,)), world.core, 0)
+    steps = evict_and_nominate(Nominate((nomination,)), world.core, 0)
     assert next(steps).gone == ()
     with pytest.raises(StopIteration) as ended:
         steps.send(Assumed((), 1))

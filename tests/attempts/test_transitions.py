@@ -245,6 +245,6 @@ def test_error_tells_the_last_ten_steps_of_the_pod_over_its_leases():
     with pytest.raises(IllegalTransitionError) as caught:
         world.answer(BindOutcome.BOUND, "s/1/5")
     text = str(caught.value)
-    assert text.startswith('cycle: "u1": commit is not allowed in state conflict; before it: ')
+    assert text.startswith('attempt: "u1": commit is not allowed in state conflict; before it: ')
     assert text.endswith("lease→leased, place→assuming, refuse→conflict")
     assert text.count("→") == 10

@@ -102,15 +102,15 @@ def test_pods_on_their_way_to_permit_are_shown_until_they_are_there():
     world = Speaking()
     facts = world.info.facts
     world.lease("u1", "u2")
-    assert list(world.room.coming()) == []
+    assert list(world.room.before_permit()) == []
 
     first, second = world.place("u1", "u2")
-    assert list(world.room.coming()) == [facts, facts]
+    assert list(world.room.before_permit()) == [facts, facts]
 
     world.accept(first)
-    assert list(world.room.coming()) == [facts]
+    assert list(world.room.before_permit()) == [facts]
     world.refuse(second)
-    assert list(world.room.coming()) == []
+    assert list(world.room.before_permit()) == []
 
 
 def test_a_pod_that_was_refused_on_its_way_to_permit_is_not_shown():
@@ -122,7 +122,7 @@ def test_a_pod_that_was_refused_on_its_way_to_permit_is_not_shown():
     world.core.tick(0.0)
 
     assert world.core.state_of("u1") is PodState.ASSUMING
-    assert list(world.room.coming()) == []
+    assert list(world.room.before_permit()) == []
 
 
 def test_several_profiles_share_the_room_of_their_process():

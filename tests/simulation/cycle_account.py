@@ -88,7 +88,7 @@ class CycleAccount:
 
     def __init__(self, prefix, profiles, rooms, max_remembered):
         self._prefix, self._tokens = prefix, 0
-        self._profiles, self._waiting_registries, self._most = profiles, rooms, max_remembered
+        self._profiles, self._rooms, self._most = profiles, rooms, max_remembered
         self._live, self._ended, self._ended_attempts = {}, {}, {}
         self._undecided, self._attempts = {}, {}
         self._counts = Counter()
@@ -405,7 +405,7 @@ class CycleAccount:
                     self._out.attempts[Forget].append(record.attempt)
 
     def _heed_words(self):
-        rooms = range(self._waiting_registries)
+        rooms = range(self._rooms)
         while words := [word for _ in rooms for word in self._next_words()]:
             for word in words:
                 if word.reason is None:

@@ -141,8 +141,10 @@ class _Ramble:
         if (told := next_deadline_s(self.core)) != (wanted := min(due, default=None)):
             self.problems.append(f"the next pod waits until {told}, not {wanted}")
         coming = [e.facts for e in live.values() if e.state == "assuming" and e.refusal is None]
-        if Counter(self._waiting.coming()) != Counter(coming):
-            self.problems.append(f"{[*self._waiting.coming()]} are shown to come, not {coming}")
+        if Counter(self._waiting.before_permit()) != Counter(coming):
+            self.problems.append(
+                f"{[*self._waiting.before_permit()]} are shown to come, not {coming}"
+            )
 
     def _do(self, name, *what):
         try:

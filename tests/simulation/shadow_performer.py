@@ -176,7 +176,7 @@ class ShadowPerformer:
     def _settles(self, *, forget=(), finish=(), **how):
         self._is_refused |= bool(forget)
         self._to_finish.difference_update(token for _, token in finish)
-        if (told := self._actor._scheduler.performer._news) != self._rows:
+        if (told := self._actor._scheduler.performer._new_versions) != self._rows:
             self._wrong(f"the cache is told of rows {told}, not {self._rows}")
         self._rows = {}
         return self._settle(forget=forget, finish=finish, **how)
