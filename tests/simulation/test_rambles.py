@@ -47,7 +47,7 @@ def _for_no_one(self, effect):
         (PodOutcomes, "released", _for_no_one, "evicted are"),
         (AttemptsCore, "_lease_again", _nothing, "shadow of ramble"),
         (Tentative, "_restore", _nothing, "the table holds"),
-        (Tentative, "_give_up", _nothing, "nominated are"),
+        (Tentative, "_end_nomination", _nothing, "nominated are"),
         (SimulatedLatency, "wait_s", _no_time, "are thought about"),
     ],
 )

@@ -27,7 +27,16 @@ reason of `SeesCrowds`).
 LATE_S = 1.0
 """How late a queue may be with a timer: it looks four times a second."""
 
-CORE_CALLS = ("lease", "assumed", "allow", "reject", "tick", "bind_answered", "lost", "deleted")
+CORE_CALLS = (
+    "lease",
+    "assumed",
+    "allow",
+    "reject",
+    "tick",
+    "bind_answered",
+    "timed_out",
+    "deleted",
+)
 """Methods of AttemptsCore that return effects, besides `decided`."""
 
 
