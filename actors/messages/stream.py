@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.actors.seam import method
-from roadstead.cycle.messages import RankAnswer, RankAsk, ScoreAnswer, ScoreAsk
+from roadstead.cycle.messages import RankAnswer, RankRequest, ScoreAnswer, ScoreRequest
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
@@ -111,5 +111,5 @@ def nodes_batch(
 
 
 APPLY = method("apply", PackedChanges, Applied)
-SCORE = method("score", ScoreAsk, ScoreAnswer)
-RANK = method("rank", RankAsk, RankAnswer)
+SCORE = method("score", ScoreRequest, ScoreAnswer)
+RANK = method("rank", RankRequest, RankAnswer)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.explain import Explained, Explanation
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.facts.pod import Pod
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak

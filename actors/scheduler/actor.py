@@ -21,8 +21,8 @@ from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.scheduler.peers import Peers
 from roadstead.actors.scheduler.scorers import Scorers
 from roadstead.actors.seam import NOTHING, Directory, Nothing, failure_out
+from roadstead.attempts.commands import PodReport
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.effects import PodReport
 from roadstead.bench.machine import own_peak_bytes
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.scheduling_cycle import CycleParts
@@ -32,7 +32,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.members import GroupMembers
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.run import RunPlan, build_node_search, build_profiles
-from roadstead.scheduler.figures import Figures
+from roadstead.scheduler.metrics import SchedulerMetrics
 from roadstead.scheduler.scheduler import Scheduler
 from roadstead.scheduler.volumes import SchedulerVolumes
 
@@ -95,7 +95,7 @@ class SchedulerActor:
         return self._failure or self._driver.failure
 
     @property
-    def figures(self) -> Figures:
+    def figures(self) -> SchedulerMetrics:
         """The metrics of this scheduler."""
         return self._scheduler.performer.figures
 
@@ -152,8 +152,8 @@ class SchedulerActor:
         done = await self._driver.step()
         if done is None:
             return
-        if done.unsettled:
-            log(self._name, "batch begins anew", why=done.unsettled)
+        if done.retry_reason:
+            log(self._name, "batch begins anew", why=done.retry_reason)
             return
         self._batches += 1
         counts = {"pods": done.pods, "decided": done.decided, "placed": done.placed}

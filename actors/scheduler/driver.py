@@ -26,16 +26,16 @@ from roadstead.cycle.needs import (
     CallExtenders,
     CatchUp,
     ListBest,
-    Pause,
     Phase,
     Prepare,
     ReadClock,
     ScoreClasses,
     WaitUntil,
+    YieldToMessages,
 )
 from roadstead.cycle.scopes import Scope
 from roadstead.kernel.lists import BestRows
-from roadstead.scheduler.needs import BindBeside, BindPods, Need, Steps
+from roadstead.scheduler.needs import BindPods, Need, RunConcurrently, Steps
 from roadstead.scheduler.scheduler import BatchDone, Scheduler
 from roadstead.scheduler.volumes import SchedulerVolumes
 
@@ -102,7 +102,7 @@ class Driver:
                 return await self._list_best(need)
             case WaitUntil(at_s):
                 await self._sleep_until(at_s)
-            case Pause():
+            case YieldToMessages():
                 await asyncio.sleep(0)
             case _:
                 return await self._meet_anywhere(need)
@@ -115,7 +115,7 @@ class Driver:
                 return clock_s()
             case CallExtenders(extenders, work):
                 return await call_outside(extenders, work)
-            case BindBeside(steps):
+            case RunConcurrently(steps):
                 self._start_binding(steps)
                 return None
         return await self._peers.meet(need)

@@ -17,7 +17,7 @@ from roadstead.actors.seam import DeadlineError
 from roadstead.actors.worker.table_follower import MAX_WAITING_BATCHES, TableFollower
 from roadstead.cache.row_versions import KnownVersions
 from roadstead.cycle.batch import Decision
-from roadstead.cycle.needs import UnsettledError
+from roadstead.cycle.needs import CatchUpTimeoutError
 from roadstead.cycle.tentative import Tentative
 from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.table import NodeTable
@@ -51,14 +51,14 @@ class HeldNodes(TableFollower):
     async def catch_up(self, seq: int) -> None:
         """Bring the table to change `seq` and drop placements that the cache did not confirm.
 
-        With `staleness_s` or `decision_time`, later changes wait from now on. UnsettledError if the
-        cache's changes are late.
+        With `staleness_s` or `decision_time`, later changes wait from now on.
+        CatchUpTimeoutError if the cache's changes are late.
         """
         try:
             await self._reach(seq)
         except DeadlineError as late:
-            raise UnsettledError(str(late)) from late
-        self.tentative.drop_rest()
+            raise CatchUpTimeoutError(str(late)) from late
+        self.tentative.undo_unconfirmed()
         if len(self.partition_of) > 2 * len(self.table) + SPARE_NAMES:
             for gone in [name for name in self.partition_of if not self.table.has_node(name)]:
                 del self.partition_of[gone]
@@ -133,7 +133,7 @@ class HeldNodes(TableFollower):
             super()._pod_comes(name, info, uid, key, started_s)
 
     def _pod_goes(self, name: str, info: PodClass, uid: str) -> None:
-        if not self.tentative.has_left(uid, name):
+        if not self.tentative.was_removed(uid, name):
             super()._pod_goes(name, info, uid)
 
     def _nomination_comes(self, name: str, info: PodClass, uid: str) -> None:
@@ -147,5 +147,5 @@ class HeldNodes(TableFollower):
 
     def _node_goes(self, name: str) -> None:
         super()._node_goes(name)
-        self.tentative.node_goes(name)
+        self.tentative.node_removed(name)
         self._versions.drop(name)

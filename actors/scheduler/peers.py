@@ -41,7 +41,6 @@ from roadstead.binder.answers import BindAnswers
 from roadstead.cache.answers import Assumed
 from roadstead.facts.pod import Pod, identity_of
 from roadstead.scheduler.needs import (
-    AskLease,
     AssumePods,
     BindPods,
     EvictPods,
@@ -50,7 +49,8 @@ from roadstead.scheduler.needs import (
     NominatePods,
     RenewLeases,
     ReportPods,
-    SettlePods,
+    RequestLease,
+    UpdateAttempts,
 )
 
 Q = TypeVar("Q")
@@ -73,7 +73,7 @@ class Peers:
     async def meet(self, need: Need) -> object:
         """Return the answer to a request, except a bind."""
         match need:
-            case AskLease():
+            case RequestLease():
                 return await self._lease(need)
             case RenewLeases(lease_ids):
                 return (await self._call(QUEUE, RENEW, Renew(lease_ids))).lease_ids
@@ -82,7 +82,7 @@ class Peers:
                 return None
             case AssumePods():
                 return await self._assume(need)
-            case SettlePods(forget, finish, confirm, rows, known_changes):
+            case UpdateAttempts(forget, finish, confirm, rows, known_changes):
                 message = Settle(forget, finish, confirm, known_changes, rows)
                 return await self._call(CACHE, SETTLE, message)
             case NominatePods():
@@ -112,7 +112,7 @@ class Peers:
     def spend(self, phase: str, started: float) -> None:
         self.spent_s[phase] = self.spent_s.get(phase, 0.0) + time.perf_counter() - started
 
-    async def _lease(self, need: AskLease) -> LeasedPods | None:
+    async def _lease(self, need: RequestLease) -> LeasedPods | None:
         started = time.perf_counter()
         asked = self._owner, self._epoch, need.max_pods, LEASE_WAIT_S, need.profile, need.gangs
         timeout_s = self._call_s + LEASE_WAIT_S

@@ -28,10 +28,10 @@ from roadstead.actors.names import worker_name
 from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.seam import ActorLostError, DeadlineError, Directory, Method, clock_s
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.listed import LISTED_ROWS, best_rows, may_list
-from roadstead.cycle.messages import RankAsk, ScoreAsk
+from roadstead.cycle.merged_lists import LISTED_ROWS, best_rows, may_list
+from roadstead.cycle.messages import RankRequest, ScoreRequest
 from roadstead.cycle.needs import ListBest
-from roadstead.cycle.scored_parts import WORTH_S, ScoredParts
+from roadstead.cycle.scored_parts import MIN_PLUGINS_S, ScoredParts
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.wire import facts_out
 from roadstead.kernel.lists import BestRows
@@ -124,7 +124,7 @@ class Scorers:
         table = self._nodes.table
         names = (each for each in self._nodes.tentative.nodes() if table.has_node(each))
         apart = table.rows_of(names)
-        ask = RankAsk(
+        ask = RankRequest(
             self._nodes.applied,
             table.arrivals[apart].astype(np.int64).tobytes(),
             tuple(facts_out(pod.info.facts) for pod in need.pods),
@@ -148,14 +148,14 @@ class Scorers:
         """Return one pod of each new class that is worth a request."""
         if {pod.info.facts.scheduler_name for pod in pods} <= self._not_worth:
             return []
-        found = cycle.unfound(pods, with_given=with_given)
+        found = cycle.missing_classes(pods, with_given=with_given)
         return [pod for pod in found if pod.info.facts.scheduler_name not in self._not_worth]
 
     async def _ask(self, cycle: TableCycle, pods: Sequence[PodInCycle]) -> None:
-        unfound, workers = self._unfound(cycle, pods), self._parts.rows.asked()
-        if not unfound or not workers:
+        missing_classes, workers = self._unfound(cycle, pods), self._parts.rows.asked()
+        if not missing_classes or not workers:
             return
-        many = max(1, min(MOST_CLASSES, MOST_VALUES // self._parts.rows.most_rows()))
+        many = max(1, min(MOST_CLASSES, MOST_VALUES // self._parts.rows.max_rows()))
         until_s = clock_s() + self._deadlines.evaluate_s
         missed_before, self._late = self._late, set()
         slots = asyncio.Semaphore(AT_ONCE)
@@ -164,8 +164,8 @@ class Scorers:
             async with slots:
                 await self._ask_about(cycle, some, workers, until_s, missed_before)
 
-        starts = range(0, len(unfound), many)
-        await asyncio.gather(*(ask_some(unfound[start : start + many]) for start in starts))
+        starts = range(0, len(missing_classes), many)
+        await asyncio.gather(*(ask_some(missing_classes[start : start + many]) for start in starts))
 
     async def _ask_about(
         self,
@@ -178,14 +178,14 @@ class Scorers:
         pods = [each for each in pods if each.info.facts.scheduler_name not in self._not_worth]
         if not pods:
             return
-        ask = ScoreAsk(
+        ask = ScoreRequest(
             self._nodes.applied,
             len(self._nodes.table),
             tuple(facts_out(pod.info.facts) for pod in pods),
         )
         answers = await self._ask_all(SCORE, ask, workers, until_s, missed_before)
         touched = {worker: self._nodes.touched_since(each.seq) for worker, each in answers.items()}
-        found = self._parts.put_together(answers, touched, len(pods), self._nodes.known_version)
+        found = self._parts.merge_answers(answers, touched, len(pods), self._nodes.known_version)
         if found is None:
             return
         for pod, given in zip(pods, found, strict=True):
@@ -234,7 +234,7 @@ class Scorers:
         """Stop requests for a profile whose plugins take less time than a message."""
         names = {pod.info.facts.scheduler_name for pod in pods}
         # The time is a sum over all pods: with several profiles it fits none of them.
-        if spent_s < WORTH_S * len(pods) and len(names) == 1:
+        if spent_s < MIN_PLUGINS_S * len(pods) and len(names) == 1:
             self._not_worth |= names
             log(
                 self._owner,

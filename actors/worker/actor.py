@@ -18,8 +18,8 @@ from roadstead.actors.names import index_of
 from roadstead.actors.runtime.kernel_loader import WORTHWHILE_PODS, KernelLoader
 from roadstead.actors.seam import Directory, Nothing, clock_s
 from roadstead.actors.worker.table_follower import TableFollower
-from roadstead.cycle.listed import LISTED_ROWS
-from roadstead.cycle.messages import RankAnswer, RankAsk, ScoreAnswer, ScoreAsk
+from roadstead.cycle.merged_lists import LISTED_ROWS
+from roadstead.cycle.messages import RankAnswer, RankRequest, ScoreAnswer, ScoreRequest
 from roadstead.cycle.ranker import Ranker
 from roadstead.cycle.scorer import Scorer
 from roadstead.facts.node import NodeFacts
@@ -74,7 +74,7 @@ class WorkerActor(TableFollower):
         await super().apply(changes)
         return Applied(self._asked_s is not None and clock_s() - self._asked_s < ASKED_S)
 
-    async def score(self, ask: ScoreAsk) -> ScoreAnswer:
+    async def score(self, ask: ScoreRequest) -> ScoreAnswer:
         """Return the results of users' plugins for classes, and the rows changed since `ask.seq`.
 
         All results are of one state of the table, since nothing is awaited.
@@ -95,7 +95,7 @@ class WorkerActor(TableFollower):
             self.applied, len(self.table), self._scorer.digest, touched, classes, spent_s
         )
 
-    async def rank(self, ask: RankAsk) -> RankAnswer:
+    async def rank(self, ask: RankRequest) -> RankAnswer:
         """Return the best rows for classes of one pod each, as of change `ask.seq` or later.
 
         All results are of one state of the table: nothing is awaited once that change is applied.

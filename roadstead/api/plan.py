@@ -10,7 +10,7 @@ from typing import TypeAlias
 from roadstead.api.config_source import Document, config_bytes, config_notes
 from roadstead.config.settings import Settings
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.framework.given import answered_elsewhere
+from roadstead.framework.given import worker_calls
 from roadstead.isolation import working_directory
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.errors import InputError
@@ -114,7 +114,7 @@ def make_plan(
         build_node_search(plan)
     # A plugin that cannot be built is reported before actors are started for it.
     profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
-    if settings.workers and not any(map(answered_elsewhere, profiles.values())):
+    if settings.workers and not any(map(worker_calls, profiles.values())):
         note(
             "workers: no plugin of this run answers node by node. The workers "
             f"({settings.workers}) can only list the best nodes of a cluster of 20,000 nodes or "

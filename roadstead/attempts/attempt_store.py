@@ -12,11 +12,11 @@ from roadstead.attempts.pods import (
     TRYING,
     UNDER_WAY,
     Attempt,
+    AttemptCounts,
     AttemptEvent,
     AttemptRecord,
     AttemptState,
     BindOutcome,
-    CycleCounts,
 )
 from roadstead.cycle.batch import PodInCycle
 from roadstead.facts.pod import PodFacts
@@ -27,7 +27,7 @@ from roadstead.pod_store import PodStore, forget_oldest
 
 
 class AttemptStore:
-    """Records by UID and by token; `go` makes a transition of `pods.TABLE`.
+    """Records by UID and by token; `transition` makes a transition of `pods.TABLE`.
 
     pods: by UID, from lease to end. undecided: those in LEASED, in order of arrival. attempts:
     records with an attempt, by token. ended_attempts: records whose attempt has ended; the last
@@ -56,7 +56,7 @@ class AttemptStore:
         first, self._last_attempt = self._last_attempt + 1, self._last_attempt + count
         return [f"{self._token_prefix}{number}" for number in range(first, first + count)]
 
-    def order(self, attempt: Attempt) -> int:
+    def attempt_number(self, attempt: Attempt) -> int:
         """Return the number of an attempt: attempts are numbered in order of decision."""
         return int(attempt.token.removeprefix(self._token_prefix))
 
@@ -80,22 +80,22 @@ class AttemptStore:
             return (permit.uid,)
         return tuple(each.pod.uid for each in self._chosen(permit, AttemptState.WAITING))
 
-    def coming(self, permit: PermitDecision) -> tuple[AttemptRecord, ...]:
+    def before_permit(self, permit: PermitDecision) -> tuple[AttemptRecord, ...]:
         """Return the pods on their way to Permit that a plugin's decision selects."""
         return tuple(self._chosen(permit, AttemptState.ASSUMING))
 
-    def all_coming(self) -> Iterator[PodFacts]:
+    def all_before_permit(self) -> Iterator[PodFacts]:
         """Iterate over the facts of pods on their way to Permit, without those refused already."""
         for record in self.attempts.values():
             if record.state is AttemptState.ASSUMING and record.refusal is None:
-                yield record.trial.facts
+                yield record.placed_attempt.facts
 
     def _chosen(self, permit: PermitDecision, state: AttemptState) -> Iterator[AttemptRecord]:
         chosen = permit.chosen
         if chosen is None:
             return
         for record in self.attempts.values():
-            if record.state is state and chosen(record.trial.facts):
+            if record.state is state and chosen(record.placed_attempt.facts):
                 yield record
 
     def of_token(self, token: str, event: AttemptEvent) -> AttemptRecord | None:
@@ -104,33 +104,33 @@ class AttemptStore:
         Raises IllegalTransitionError for a token that was never issued.
         """
         record = self.attempts.get(token) or self.ended_attempts.get(token)
-        if record is None and not self._was_given(token):
+        if record is None and not self._was_issued(token):
             raise TABLE.illegal(token, AttemptState.NEW, event, (), "no attempt has this token")
         return record
 
-    def go(self, record: AttemptRecord, event: AttemptEvent) -> None:
+    def transition(self, record: AttemptRecord, event: AttemptEvent) -> None:
         """Change the state of a record, and the collections by state with it."""
-        self.go_all((record,), event)
+        self.transition_all((record,), event)
 
-    def go_all(self, records: Sequence[AttemptRecord], *events: AttemptEvent) -> None:
+    def transition_all(self, records: Sequence[AttemptRecord], *events: AttemptEvent) -> None:
         """Make transitions of distinct records; intermediate states enter no collection.
 
         Raises IllegalTransitionError, with nothing changed.
         """
         for moved in self.pods.apply_all(records, *events):
             if moved.to is not moved.was:
-                self._take(moved.select(records), moved.was)
-                self._put(moved.select(records), moved.was, moved.to)
+                self._leave_collections(moved.select(records), moved.was)
+                self._enter_collections(moved.select(records), moved.was, moved.to)
 
-    def let_go(self, record: AttemptRecord, plugin: str) -> None:
+    def end_wait(self, record: AttemptRecord, plugin: str) -> None:
         """End a pod's wait for one plugin; it still waits for others."""
         self.waiting.remove(record.uid)
         del record.waits[plugin]
         self._wait(record)
 
-    def counts(self) -> CycleCounts:
+    def counts(self) -> AttemptCounts:
         states = Counter(record.state for record in self.pods.present.values())
-        return CycleCounts(
+        return AttemptCounts(
             leased=states[AttemptState.LEASED],
             assuming=states[AttemptState.ASSUMING],
             waiting=states[AttemptState.WAITING],
@@ -152,7 +152,7 @@ class AttemptStore:
             assert (uid in self.waiting) == waits == bool(record.waits), f"{uid}: waiting?"
             assert record.answer is None, f"{uid} is live and answered"
         trying = [record for record in live.values() if record.state in TRYING]
-        tokens = {record.trial.token: record for record in trying}
+        tokens = {record.placed_attempt.token: record for record in trying}
         assert tokens == self.attempts, "attempts and pods disagree"
         assert len(tokens) == len(trying), "two pods have one token"
         counts = self.counts()
@@ -169,13 +169,13 @@ class AttemptStore:
                 bound = record.answer is not None and record.answer.outcome is BindOutcome.BOUND
                 assert bound, f"{record.uid} is bound, and the binder did not say so"
 
-    def _was_given(self, token: str) -> bool:
+    def _was_issued(self, token: str) -> bool:
         number = token.removeprefix(self._token_prefix)
         is_number = number.isdecimal() and len(number) <= len(str(self._last_attempt))
         is_ours = token.startswith(self._token_prefix)
         return is_ours and is_number and 1 <= int(number) <= self._last_attempt
 
-    def _take(self, records: Sequence[AttemptRecord], was: AttemptState) -> None:
+    def _leave_collections(self, records: Sequence[AttemptRecord], was: AttemptState) -> None:
         if was is AttemptState.LEASED:
             for record in records:
                 del self.undecided[record.uid]
@@ -184,11 +184,13 @@ class AttemptStore:
                 self.waiting.remove(record.uid)
                 record.waits = {}
 
-    def _put(self, records: Sequence[AttemptRecord], was: AttemptState, to: AttemptState) -> None:
+    def _enter_collections(
+        self, records: Sequence[AttemptRecord], was: AttemptState, to: AttemptState
+    ) -> None:
         if to is AttemptState.LEASED:
             self.undecided |= {record.uid: record for record in records}
         elif to is AttemptState.ASSUMING:
-            self.attempts |= {each.trial.token: each for each in records}
+            self.attempts |= {each.placed_attempt.token: each for each in records}
         elif to is AttemptState.WAITING:
             for record in records:
                 self._wait(record)

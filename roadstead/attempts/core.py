@@ -30,11 +30,11 @@ Requeue. A refusal up to Permit makes a pod unschedulable; from PreBind on it is
 after backoff. After a bind request was sent, only the binder's answer or the deletion of the pod
 ends the attempt: an acknowledged bind is never undone here.
 
-Every call may be received twice; the copy changes nothing and returns no new effects (except that
-`lost` asks again, and Forget may be repeated). The first answer to a request counts; two different
-answers of the binder for one token are an error of the binder. Plugins must not call the core:
-their decisions about waiting pods are recorded in `Handle.waiting` and applied at the end of the
-call.
+Every call may be received twice; the copy changes nothing and returns no new commands (except that
+`timed_out` asks again, and Forget may be repeated). The first answer to a request counts; two
+different answers of the binder for one token are an error of the binder. Plugins must not call the
+core: their decisions about waiting pods are recorded in `Handle.waiting` and applied at the end of
+the call.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleBindingCycleError,
 handleSchedulingFailure) and framework/runtime/waiting_pods_map.go.
@@ -46,21 +46,21 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from roadstead.attempts import steps
 from roadstead.attempts.attempt_store import AttemptStore
-from roadstead.attempts.effects import Effect, Outbox, Verdict
-from roadstead.attempts.outcomes import Outcomes
+from roadstead.attempts.attempt_transitions import AttemptTransitions
+from roadstead.attempts.commands import Command, Outbox, Verdict
 from roadstead.attempts.pods import (
     ENDED_UNBOUND,
     TABLE,
     Attempt,
+    AttemptCounts,
     AttemptEvent,
     AttemptRecord,
     AttemptState,
-    BindAnswer,
     BindOutcome,
-    CycleCounts,
+    BindResult,
     decision_key,
     event_of,
-    is_answer,
+    is_new_answer,
 )
 from roadstead.attempts.verdicts import refused_by
 from roadstead.config.durations import Duration
@@ -70,7 +70,7 @@ from roadstead.framework.profile import Profile
 from roadstead.protocol.status import SUCCESS, Status
 
 
-class AttemptsCore(Outcomes):
+class AttemptsCore(AttemptTransitions):
     """The pods leased to one scheduler in one of its epochs; lease numbers grow.
 
     profiles: by scheduler name. max_remembered: number of ended pods and attempts that are stored
@@ -87,30 +87,34 @@ class AttemptsCore(Outcomes):
         self.owner, self.epoch = owner, epoch
         self._profiles = profiles
         super().__init__(AttemptStore(f"{owner}/{epoch}/", max_remembered))
-        self._rooms = tuple({id(each.waiting): each.waiting for each in profiles.values()}.values())
-        for room in self._rooms:
-            room.show(self._store.find_waiting, self._store.all_waiting, self._store.all_coming)
+        self._waiting_registries = tuple(
+            {id(each.waiting): each.waiting for each in profiles.values()}.values()
+        )
+        for registry in self._waiting_registries:
+            registry.connect(
+                self._store.find_waiting, self._store.all_waiting, self._store.all_before_permit
+            )
 
-    def lease(self, lease_id: int, pods: Sequence[PodInCycle]) -> list[Effect]:
+    def lease(self, lease_id: int, pods: Sequence[PodInCycle]) -> list[Command]:
         """Add leased pods. A pod that is tried under an older lease continues under this one.
 
-        Effects: Done for pods that this scheduler has bound already, and the effects of plugins'
+        Commands: Done for pods that this scheduler has bound already, and the effects of plugins'
         recorded decisions about waiting pods. Raises KeyError, with nothing changed, for a pod
         whose scheduler name has no profile.
         """
         profiles = [self._profiles[pod.info.facts.scheduler_name] for pod in pods]
         out = Outbox()
-        coming: dict[str, AttemptRecord] = {}
+        new_records: dict[str, AttemptRecord] = {}
         for pod, profile in zip(pods, profiles, strict=True):
             known = self._store.pods.find(pod.uid)
             if known is None or known.state in ENDED_UNBOUND:
-                if pod.uid not in coming and (known is None or lease_id > known.lease_id):
-                    coming[pod.uid] = self._store.new(pod, profile, lease_id)
+                if pod.uid not in new_records and (known is None or lease_id > known.lease_id):
+                    new_records[pod.uid] = self._store.new(pod, profile, lease_id)
             elif lease_id > known.lease_id:
                 self._lease_again(pod, profile, lease_id, known, out)
-        self._store.pods.inherit_histories(coming.values())
-        self._store.go_all(list(coming.values()), AttemptEvent.LEASE)
-        return self._effects(out)
+        self._store.pods.inherit_histories(new_records.values())
+        self._store.transition_all(list(new_records.values()), AttemptEvent.LEASE)
+        return self._commands(out)
 
     def undecided(self, max_pods: int) -> tuple[PodInCycle, ...]:
         """Return the first pods that wait for a decision, including those of unfinished batches."""
@@ -119,10 +123,10 @@ class AttemptsCore(Outcomes):
 
     def decided(
         self, decisions: Sequence[Decision], read_versions: Mapping[str, int] | None = None
-    ) -> list[Effect]:
+    ) -> list[Command]:
         """Record the decisions of a batch.
 
-        read_versions: of the nodes' rows. Late decisions are ignored. Effects: Assume for placed
+        read_versions: of the nodes' rows. Late decisions are ignored. Commands: Assume for placed
         pods, Requeue and Report for the others. Raises, with nothing changed,
         IllegalTransitionError for a pod that waits for no decision, and UnsupportedError.
         """
@@ -134,7 +138,7 @@ class AttemptsCore(Outcomes):
             if record is not None and record.pod.attempt == attempt and uid not in todo:
                 todo[uid] = decision
             else:
-                self._pass_over(decision, todo.get(uid))
+                self._ignore_late(decision, todo.get(uid))
         verdicts = {
             uid: self._verdict(each) for uid, each in todo.items() if each.node_name is None
         }
@@ -145,14 +149,14 @@ class AttemptsCore(Outcomes):
             self._end(record, event_of(todo[uid]), out, verdict)
         placed = {uid: each.node_name for uid, each in todo.items() if each.node_name is not None}
         self._place(placed, read_versions or {}, out)
-        return self._effects(out)
+        return self._commands(out)
 
     def assumed(
         self, accepted: Sequence[str], refused: Sequence[tuple[str, Status]], now_s: float
-    ) -> list[Effect]:
+    ) -> list[Command]:
         """Apply the cache's answers: accepted attempts run Reserve, Permit, PreBind and Bind.
 
-        accepted, refused: tokens. Effects: FinishBinding, then Bind; Requeue as conflict for
+        accepted, refused: tokens. Commands: FinishBinding, then Bind; Requeue as conflict for
         refused attempts, Forget for attempts that ended before they were accepted. Raises
         IllegalTransitionError for a token that was never issued.
         """
@@ -172,32 +176,34 @@ class AttemptsCore(Outcomes):
             if status is SUCCESS and record.is_plain and record.state is AttemptState.ASSUMING:
                 plain.append(record)
             else:
-                self._assumed_one(record, status, now_s, out)
-        self._store.go_all(plain, AttemptEvent.ACCEPT, AttemptEvent.PERMIT, AttemptEvent.BIND)
-        out.bind += [record.trial for record in plain]
-        return self._effects(out)
+                self._apply_assumption(record, status, now_s, out)
+        self._store.transition_all(
+            plain, AttemptEvent.ACCEPT, AttemptEvent.PERMIT, AttemptEvent.BIND
+        )
+        out.bind += [record.placed_attempt for record in plain]
+        return self._commands(out)
 
     def bind_next(self, attempts: Iterable[Attempt]) -> bool:
         """Whether no plugin runs between the cache's answer to these attempts and their binds."""
         records = (self._store.attempts.get(each.token) for each in attempts)
         return all(record is not None and record.is_plain for record in records)
 
-    def allow(self, uid: str, plugin: str) -> list[Effect]:
+    def allow(self, uid: str, plugin: str) -> list[Command]:
         """Allow a waiting pod for one Permit plugin; after the last one, the pod is bound.
 
         Ignored for a pod that does not wait for this plugin, as upstream.
         """
         out = Outbox()
         self._allow(uid, plugin, out)
-        return self._effects(out)
+        return self._commands(out)
 
-    def reject(self, uid: str, plugin: str, reason: str) -> list[Effect]:
+    def reject(self, uid: str, plugin: str, reason: str) -> list[Command]:
         """Refuse a waiting pod for a Permit plugin; ignored for a pod that does not wait."""
         out = Outbox()
         self._reject(uid, refused_by(plugin, reason), out)
-        return self._effects(out)
+        return self._commands(out)
 
-    def tick(self, now_s: float) -> list[Effect]:
+    def tick(self, now_s: float) -> list[Command]:
         """Refuse waiting pods whose deadline has passed, on behalf of the plugin that set it."""
         out = Outbox()
         while (record := self._store.waiting.first()) is not None and record.deadline_s <= now_s:
@@ -205,23 +211,23 @@ class AttemptsCore(Outcomes):
             waited = Duration(round(wait.wait_s * 1e9))
             reason = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
             self._refused(record, refused_by(plugin, reason), out)
-        return self._effects(out)
+        return self._commands(out)
 
-    def bind_answered(self, answers: Sequence[BindAnswer]) -> list[Effect]:
+    def bind_answered(self, answers: Sequence[BindResult]) -> list[Command]:
         """Apply the binder's answers.
 
-        Effects: Confirm and Done for bound attempts (after PostBind), Forget and Requeue for the
+        Commands: Confirm and Done for bound attempts (after PostBind), Forget and Requeue for the
         others. Raises IllegalTransitionError, with nothing changed, for a token that was never
         issued, an attempt that was not sent to the binder, or an answer that differs from an
         earlier one (I8).
         """
-        todo: dict[str, tuple[AttemptRecord, BindAnswer]] = {}
+        todo: dict[str, tuple[AttemptRecord, BindResult]] = {}
         attempts = self._store.attempts
         for answer in answers:
             token = answer.token
             record = attempts.get(token) or self._store.of_token(token, answer.event)
             earlier = todo.get(token)
-            if record is not None and is_answer(record, answer, earlier and earlier[1]):
+            if record is not None and is_new_answer(record, answer, earlier and earlier[1]):
                 todo[token] = record, answer
         out = Outbox()
         plain: list[AttemptRecord] = []
@@ -230,28 +236,28 @@ class AttemptsCore(Outcomes):
             if answer.outcome is BindOutcome.BOUND and record.is_plain:
                 plain.append(record)
             else:
-                self._answered_one(record, answer, out)
-        self._store.go_all(plain, AttemptEvent.COMMIT)
-        out.confirm += [record.trial for record in plain]
-        out.tell_done(plain)
-        return self._effects(out)
+                self._apply_answer(record, answer, out)
+        self._store.transition_all(plain, AttemptEvent.COMMIT)
+        out.confirm += [record.placed_attempt for record in plain]
+        out.add_done(plain)
+        return self._commands(out)
 
-    def lost(self, tokens: Sequence[str]) -> list[Effect]:
+    def timed_out(self, tokens: Sequence[str]) -> list[Command]:
         """Repeat requests that were not answered in time, since their outcome is unknown.
 
-        Assumptions stay. Effects: Assume again, or AskBinder; none if an answer arrived meanwhile.
+        Assumptions stay. Commands: Assume again, or RetryBind; none if an answer arrived meanwhile.
         Raises IllegalTransitionError, with nothing changed, for a token that was never issued.
         """
         records = [self._store.of_token(token, AttemptEvent.ASK) for token in dict.fromkeys(tokens)]
         out = Outbox()
         for record in records:
             if record is not None and TABLE.allows(record.state, AttemptEvent.ASK):
-                self._store.go(record, AttemptEvent.ASK)
-                box = out.assume if record.state is AttemptState.ASSUMING else out.ask
-                box.append(record.trial)
-        return out.effects()
+                self._store.transition(record, AttemptEvent.ASK)
+                box = out.assume if record.state is AttemptState.ASSUMING else out.retry_bind
+                box.append(record.placed_attempt)
+        return out.commands()
 
-    def deleted(self, uids: Iterable[str]) -> list[Effect]:
+    def deleted(self, uids: Iterable[str]) -> list[Command]:
         """End pods that were deleted or are no longer leased here; they are not requeued."""
         out = Outbox()
         for uid in uids:
@@ -260,8 +266,8 @@ class AttemptsCore(Outcomes):
                 was_bound = record.state is AttemptState.BOUND
                 self._end(record, AttemptEvent.DELETE, out, Verdict())
                 if was_bound:
-                    out.warn(record, steps.gone(record.profile, record.target))
-        return self._effects(out)
+                    out.warn(record, steps.report_deletion(record.profile, record.target))
+        return self._commands(out)
 
     @property
     def idle(self) -> bool:
@@ -274,7 +280,7 @@ class AttemptsCore(Outcomes):
 
     def attempts(self) -> tuple[Attempt, ...]:
         """Return the attempts that the cache may count for this scheduler, oldest first."""
-        return tuple(record.trial for record in self._store.attempts.values())
+        return tuple(record.placed_attempt for record in self._store.attempts.values())
 
     def waiting_leases(self) -> set[int]:
         """Return the leases of pods that wait for Permit."""
@@ -285,17 +291,17 @@ class AttemptsCore(Outcomes):
         waiting = (
             each for each in self._store.waiting if each.waits.keys() & each.profile.gang_plugins
         )
-        keys = (group_key(record.trial.facts) for record in waiting)
+        keys = (group_key(record.placed_attempt.facts) for record in waiting)
         return tuple(sorted({key for key in keys if key is not None}))
 
-    def counts(self) -> CycleCounts:
+    def counts(self) -> AttemptCounts:
         return self._store.counts()
 
     def validate(self) -> None:
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
         self._store.validate()
 
-    def _effects(self, out: Outbox) -> list[Effect]:
+    def _commands(self, out: Outbox) -> list[Command]:
         """Apply plugins' recorded decisions about waiting pods; return all effects of a call.
 
         The loop ends, because a decision that is not ignored moves a pod forward, and none moves
@@ -303,19 +309,21 @@ class AttemptsCore(Outcomes):
         permitted before the pods that waited for it, but its decision counted on their placements,
         and the binder runs the filters again.
         """
-        while permits := [permit for room in self._rooms for permit in room.take()]:
+        while permits := [
+            permit for registry in self._waiting_registries for permit in registry.pop_decisions()
+        ]:
             for permit in permits:
                 if permit.reason is None:
                     self._allow(permit.uid, permit.plugin, out)
                     continue
                 status = refused_by(permit.plugin, permit.reason)
-                for record in self._store.coming(permit):
+                for record in self._store.before_permit(permit):
                     record.refusal = record.refusal or status
                 for uid in self._store.waiting_for(permit):
                     self._reject(uid, status, out)
         if len(out.bind) > 1:
-            out.bind.sort(key=self._store.order)
-        return out.effects()
+            out.bind.sort(key=self._store.attempt_number)
+        return out.commands()
 
     def _allow(self, uid: str, plugin: str, out: Outbox) -> None:
         record = self._store.pods.present.get(uid)
@@ -323,7 +331,7 @@ class AttemptsCore(Outcomes):
             if len(record.waits) == 1:
                 self._permitted(record, out)
             else:
-                self._store.let_go(record, plugin)
+                self._store.end_wait(record, plugin)
 
     def _reject(self, uid: str, status: Status, out: Outbox) -> None:
         record = self._store.pods.present.get(uid)
@@ -334,14 +342,14 @@ class AttemptsCore(Outcomes):
         self, pod: PodInCycle, profile: Profile, lease_id: int, record: AttemptRecord, out: Outbox
     ) -> None:
         """Continue a pod in its state under a newer lease."""
-        self._store.go(record, AttemptEvent.LEASE)
+        self._store.transition(record, AttemptEvent.LEASE)
         record.lease_id = lease_id
         if record.state is AttemptState.LEASED:
             record.pod, record.profile = pod, profile
         elif record.state is AttemptState.BOUND:
-            out.tell_done([record])
+            out.add_done([record])
 
-    def _pass_over(self, decision: Decision, earlier: Decision | None) -> None:
+    def _ignore_late(self, decision: Decision, earlier: Decision | None) -> None:
         """Ignore a late or repeated decision; raise for any other that cannot be applied.
 
         earlier: a decision for the same pod in this batch.

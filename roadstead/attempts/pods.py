@@ -75,7 +75,7 @@ ENDED = frozenset({_S.BOUND, _S.UNSCHEDULABLE, _S.FAILED, _S.CONFLICT, _S.GONE})
 ENDED_UNBOUND = ENDED - {_S.BOUND}
 
 TABLE: TransitionTable[AttemptState, AttemptEvent] = TransitionTable(
-    "cycle",
+    "attempt",
     {
         (_S.LEASED, _E.PLACE): _S.ASSUMING,
         (_S.LEASED, _E.REJECT): _S.UNSCHEDULABLE,
@@ -154,7 +154,7 @@ _EVENT_OF = {
 }
 
 
-class BindAnswer(NamedTuple):
+class BindResult(NamedTuple):
     """The binder's answer to an attempt. message: why it was not bound."""
 
     token: str
@@ -168,7 +168,7 @@ class BindAnswer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CycleCounts:
+class AttemptCounts:
     """Number of pods in each state, and of pods whose lease ended with a bind."""
 
     leased: int
@@ -184,7 +184,7 @@ class CycleCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class PermitWait:
     """A Permit plugin's wait of `wait_s` seconds, until `deadline_s`."""
 
     wait_s: float
@@ -209,12 +209,12 @@ class AttemptRecord:
     history: History = ()
     decided: tuple[int, str | None, str] | None = None
     attempt: Attempt | None = None
-    answer: BindAnswer | None = None
-    waits: dict[str, Wait] = field(default_factory=dict)
+    answer: BindResult | None = None
+    waits: dict[str, PermitWait] = field(default_factory=dict)
     refusal: Status | None = None
 
     @property
-    def trial(self) -> Attempt:
+    def placed_attempt(self) -> Attempt:
         """The attempt of a placed pod."""
         assert self.attempt is not None, f"{self.uid} was never placed"
         return self.attempt
@@ -222,14 +222,14 @@ class AttemptRecord:
     @property
     def is_plain(self) -> bool:
         """Whether no plugin runs for the pod after its assumption."""
-        return self.refusal is None and self.profile.binds_plainly
+        return self.refusal is None and self.profile.binds_without_plugins
 
     @property
     def target(self) -> Target:
         """The pod and its node as plugins see them."""
         namespace, _, name = self.pod.key.partition("/")
         who = PodIdentity(self.uid, namespace, name)
-        return who, self.pod.info.facts, self.trial.node_name
+        return who, self.pod.info.facts, self.placed_attempt.node_name
 
     @property
     def deadline_s(self) -> float:
@@ -237,7 +237,7 @@ class AttemptRecord:
         return min(wait.deadline_s for wait in self.waits.values())
 
 
-def is_answer(record: AttemptRecord, answer: BindAnswer, earlier: BindAnswer | None) -> bool:
+def is_new_answer(record: AttemptRecord, answer: BindResult, earlier: BindResult | None) -> bool:
     """Whether an answer of the binder is new; raises IllegalTransitionError if it is illegal."""
     before, why = earlier or record.answer, ""
     if before is not None:
@@ -246,8 +246,10 @@ def is_answer(record: AttemptRecord, answer: BindAnswer, earlier: BindAnswer | N
         why = f"the binder said {before.outcome.value} {before.node_name} before"
     elif record.state is AttemptState.GONE:
         return False
-    elif answer.outcome is BindOutcome.BOUND and answer.node_name != record.trial.node_name:
-        why = f"bound to {answer.node_name}, sent to {record.trial.node_name}"
+    elif (
+        answer.outcome is BindOutcome.BOUND and answer.node_name != record.placed_attempt.node_name
+    ):
+        why = f"bound to {answer.node_name}, sent to {record.placed_attempt.node_name}"
     if why or record.state not in AT_BINDER:
         raise TABLE.illegal(record.uid, record.state, answer.event, record.history, why)
     return True

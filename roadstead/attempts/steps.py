@@ -36,7 +36,7 @@ def reserve(profile: Profile, target: Target) -> Status:
 def unreserve(profile: Profile, target: Target) -> Iterator[str]:
     """Run all Unreserves in reverse order, even after no Reserve; yield messages of failures."""
     for plugin in reversed(profile.reserve):
-        yield from _tell("Unreserve", plugin.name, plugin.unreserve, target)
+        yield from _failure_messages("Unreserve", plugin.name, plugin.unreserve, target)
 
 
 def permit(profile: Profile, target: Target) -> tuple[Status, dict[str, float]]:
@@ -72,16 +72,16 @@ def prepare(profile: Profile, target: Target) -> Status:
 def post_bind(profile: Profile, target: Target) -> Iterator[str]:
     """Run PostBind for a bound pod; yield messages of failures."""
     for plugin in profile.post_bind:
-        yield from _tell("PostBind", plugin.name, plugin.post_bind, target)
+        yield from _failure_messages("PostBind", plugin.name, plugin.post_bind, target)
 
 
-def gone(profile: Profile, target: Target) -> Iterator[str]:
+def report_deletion(profile: Profile, target: Target) -> Iterator[str]:
     """Report a deleted pod to plugins that remember bound pods; yield messages of failures."""
     for plugin in profile.remembers_pods:
-        yield from _tell("the end of a pod for", plugin.name, plugin.pod_gone, target)
+        yield from _failure_messages("the end of a pod for", plugin.name, plugin.pod_gone, target)
 
 
-def _tell(
+def _failure_messages(
     point: str, name: str, call: Callable[[PodIdentity, PodFacts, str], None], target: Target
 ) -> Iterator[str]:
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from roadstead.attempts.effects import RequeueReason, Verdict
+from roadstead.attempts.commands import RequeueCause, Verdict
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.preempting import CLEAR, conclude
 from roadstead.framework.diagnosis import Diagnosis
@@ -51,7 +51,7 @@ def refused_by(plugin: str, reason: str) -> Status:
 def failed(message: str, plugin: str = "") -> Verdict:
     """Return the verdict on a pod whose cycle failed: it is retried after backoff."""
     plugins = (plugin,) if plugin else ()
-    return Verdict(RequeueReason.ERROR, message, plugins=plugins, nominated_node=CLEAR)
+    return Verdict(RequeueCause.ERROR, message, plugins=plugins, nominated_node=CLEAR)
 
 
 def conflict(message: str) -> Verdict:
@@ -60,7 +60,7 @@ def conflict(message: str) -> Verdict:
     The placement ended the pod's nomination, so the cache reserves no space for it any more;
     upstream clears it after every failed cycle (clearNominatedNode in schedule_one.go).
     """
-    return Verdict(RequeueReason.CONFLICT, message, nominated_node=CLEAR)
+    return Verdict(RequeueCause.CONFLICT, message, nominated_node=CLEAR)
 
 
 def _unschedulable(
@@ -71,7 +71,7 @@ def _unschedulable(
     statuses = (diagnosis.pre_filter, *diagnosis.refused)
     pending = {each.plugin for each in statuses if each.code is Code.PENDING and each.plugin}
     return Verdict(
-        RequeueReason.UNSCHEDULABLE,
+        RequeueCause.UNSCHEDULABLE,
         diagnosis.message(suffix),
         tuple(sorted(diagnosis.reasons().items())),
         diagnosis.plugins,

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from roadstead.config.settings import Settings
-from roadstead.cycle.listed import LISTED_ROWS, may_list
-from roadstead.cycle.scored_parts import WORTH_S
+from roadstead.cycle.merged_lists import LISTED_ROWS, may_list
+from roadstead.cycle.scored_parts import MIN_PLUGINS_S
 from roadstead.cycle.scorer import Scorer
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.wire import facts_out
-from roadstead.framework.given import answered_elsewhere
+from roadstead.framework.given import worker_calls
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.run import RunInputs, RunPlan, build_profiles
@@ -63,7 +63,7 @@ def choose_workers(
 ) -> Chosen:
     """Choose the number of workers that makes a run faster, or 0. cores: free for workers."""
     profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
-    asks_plugins = any(map(answered_elsewhere, profiles.values()))
+    asks_plugins = any(map(worker_calls, profiles.values()))
     has_lists = _has_lists(plan, len(inputs.nodes))
     if not asks_plugins and not has_lists:
         return Chosen(
@@ -82,7 +82,7 @@ def choose_workers(
     if not asked or not inputs.nodes:
         return Chosen(0, "the run has no pods or no nodes to evaluate")
     if asks_plugins:
-        each_s, own_s = _cost_s(plan, inputs, asked, clock_s), WORTH_S
+        each_s, own_s = _cost_s(plan, inputs, asked, clock_s), MIN_PLUGINS_S
         what = f"plugins take {each_s * 1000:.1f} ms for each pod shape"
     else:
         each_s, own_s = len(inputs.nodes) * ROW_S, ASKED_S

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roadstead.cycle.class_run import INFEASIBLE, ClassRun
-from roadstead.cycle.placed import Placed
+from roadstead.cycle.placed_classes import PlacedClasses
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.post_filter import candidates_wanted
@@ -25,7 +25,7 @@ from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.pre_filtering import PreFilterOutcome
 from roadstead.framework.scoring import PreScoreOutcome
 from roadstead.framework.tie_break import Chooser
-from roadstead.framework.victims import DryRun, Tried
+from roadstead.framework.victims import DryRun, DryRunResult
 from roadstead.kernel.admitted import KernelClass
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.kernel import Decided, Kernel
@@ -94,7 +94,7 @@ class BatchRun:
     """Decides pods over all nodes; `classes` by signature.
 
     accelerator: decides runs of pods if its preconditions hold, with the same result.
-    kernels: caches a kernel for later batches on the same table. follows_placed: pods that are not
+    kernels: caches a kernel for later batches on the same table. has_unassumed: pods that are not
     assumed yet were placed on the table before this batch.
     """
 
@@ -112,15 +112,15 @@ class BatchRun:
         self._classes = classes
         self._chooser = chooser
         self._name_best = name_best
-        self._placed = Placed()
-        self._placed_outside = Placed()
+        self._placed = PlacedClasses()
+        self._placed_outside_kernel = PlacedClasses()
         self._has_ended = False
-        self.follows_placed = False
+        self.has_unassumed = False
         self._accelerator = accelerator
         self._kernels = kernels
         self._kernel: Kernel | None = None
 
-    def dry_run(self, pod: PodInCycle, ask: DryRun) -> Tried:
+    def dry_run(self, pod: PodInCycle, ask: DryRun) -> DryRunResult:
         """Find the victims for a pod that was just found to have no feasible node."""
         evaluation = self._classes[pod.signature].run.evaluation
         return dry_run(evaluation, ask, evaluation.profile.budgets)
@@ -167,12 +167,12 @@ class BatchRun:
     def _why_not(self, kernel: Kernel, signature: Hashable) -> str:
         return kernel.why_not(signature)
 
-    def _decide_by(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> Decided:
+    def _run_kernel(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> Decided:
         return kernel.run(pods)
 
     def _run(self, pods: Sequence[PodInCycle], coverage: Coverage) -> list[Decision]:
         assert self._kernel is not None
-        done = self._decide_by(self._kernel, pods)
+        done = self._run_kernel(self._kernel, pods)
         names = self.table.columns.names
         best: tuple[str, ...] = ()
         if self._name_best and done.rows:
@@ -241,7 +241,7 @@ class BatchRun:
         No pod is evicted for pods that are placed but not assumed yet.
         """
         diagnosis, profile = run.diagnosis(), run.evaluation.profile
-        are_assumed = not (self._placed or self.follows_placed)
+        are_assumed = not (self._placed or self.has_unassumed)
         if not are_assumed and candidates_wanted(profile, pod.info.facts, diagnosis) is not None:
             return None
         return Decision(pod, None, diagnosis=diagnosis)
@@ -252,11 +252,11 @@ class BatchRun:
 
     def _changed_outside(self, pod: PodInCycle) -> bool:
         """The same for placements that the kernel did not make; it accounts for its own."""
-        return self._is_changed_by(self._placed_outside, pod)
+        return self._is_changed_by(self._placed_outside_kernel, pod)
 
-    def _is_changed_by(self, placed: Placed, pod: PodInCycle) -> bool:
+    def _is_changed_by(self, placed: PlacedClasses, pod: PodInCycle) -> bool:
         profile = self._classes[pod.signature].run.evaluation.profile
-        return placed.matters_to(pod.signature, pod.info, profile)
+        return placed.may_affect(pod.signature, pod.info, profile)
 
     def _choose(self, pod: PodInCycle, run: ClassRun) -> Decision:
         """Place a pod on one of the best rows."""
@@ -276,12 +276,12 @@ class BatchRun:
         self.table.add_pod(name, pod.info, uid=pod.uid, key=pod.key)
         if pod.info.facts.nominated_node_name:
             self.table.withdraw(pod.info.facts.nominated_node_name, pod.info)
-        self._note_placed(pod.info)
+        self._record_placement(pod.info)
 
-    def _note_placed(self, info: PodClass) -> None:
+    def _record_placement(self, info: PodClass) -> None:
         """Record a placement that the kernel did not make."""
         self._placed.add((info,))
-        self._placed_outside.add((info,))
+        self._placed_outside_kernel.add((info,))
 
     def _names(self, rows: Rows) -> tuple[str, ...]:
         names = sorted((self.table.columns.names[row] for row in rows), key=str.encode)

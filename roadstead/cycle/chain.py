@@ -20,8 +20,8 @@ from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.tentative import Tentative
 
-MOST_BATCHES = 64
-LONGEST_S = 1.0
+MAX_BATCHES = 64
+MAX_CHAIN_S = 1.0
 """Limits of a chain, in batches and (approximately) seconds: leases and changes of the cluster wait
 for its end, and plugins may be slow."""
 
@@ -52,10 +52,10 @@ class Chain:
         self._paused_s: float | None = None
 
     def pause(self, now_s: float) -> None:
-        """Record the time between two batches; end the chain if it exceeds LONGEST_S."""
+        """Record the time between two batches; end the chain if it exceeds MAX_CHAIN_S."""
         if self._paused_s is None:
             self._paused_s = now_s
-        elif now_s - self._paused_s > LONGEST_S:
+        elif now_s - self._paused_s > MAX_CHAIN_S:
             self.pods = ()
 
     def take(self, decisions: Sequence[Decision], settled: int) -> None:
@@ -70,13 +70,13 @@ class Chain:
 
     def _following(self, last: Decision) -> Sequence[PodInCycle]:
         coming = self._coming[self.settled :]
-        if not coming or self._batches == MOST_BATCHES or not self._goes_on(last):
+        if not coming or self._batches == MAX_BATCHES or not self._continues(last):
             return ()
         if self._cycle.searches_nodes(coming[0]):
             return ()
         return self._cycle.together(coming)
 
-    def _goes_on(self, last: Decision) -> bool:
+    def _continues(self, last: Decision) -> bool:
         """Whether the table shows every consequence of the decision that ended a batch."""
         if self._cycle.searches_nodes(last.pod):
             return False

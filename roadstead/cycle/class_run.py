@@ -35,7 +35,7 @@ class ClassRun:
         "_fixed",
         "_is_fixed",
         "_live",
-        "_still",
+        "_static",
         "evaluation",
         "search_result",
         "total",
@@ -49,7 +49,7 @@ class ClassRun:
         self._fixed: I64 = np.zeros(0, dtype=np.int64)
         self._is_fixed: Bools = np.zeros(0, dtype=np.bool_)
         self._live: list[int] = []
-        self._still: list[int] = []
+        self._static: list[int] = []
 
     @property
     def error(self) -> str:
@@ -135,7 +135,7 @@ class ClassRun:
         scorers = self.evaluation.profile.score
         # Placements change the scores of the first group only.
         self._live = [i for i, each in enumerate(scorers) if each.plugin.reads is not Reads.NODE]
-        self._still = [i for i in range(len(scorers)) if i not in self._live]
+        self._static = [i for i in range(len(scorers)) if i not in self._live]
         rows = len(self.evaluation.feasible)
         self._fixed = np.zeros(rows, dtype=np.int64)
         self._is_fixed = np.zeros(rows, dtype=np.bool_)
@@ -151,7 +151,7 @@ class ClassRun:
         fixed = self._is_fixed[rows]
         if not fixed.all():
             # These rows were not feasible before, for example until a pod left.
-            status = self._add(self._still, rows[~fixed], self._fixed)
+            status = self._add(self._static, rows[~fixed], self._fixed)
             if not status.is_success:
                 return status
             self._is_fixed[rows] = True
@@ -230,7 +230,7 @@ class ClassRun:
         )
         for status in () if self.search_result is None else self.search_result.unknown_nodes:
             result.add(status, 1)
-        result.see_priority(lowest_priority(evaluation.table))
+        result.record_priority(lowest_priority(evaluation.table))
         if result.pre_filter.is_success:
             _count_refusals(evaluation, result)
         return result

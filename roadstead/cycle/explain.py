@@ -25,7 +25,7 @@ from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.pre_filtering import PreFilterOutcome
 from roadstead.framework.profile import Profile, WeightedScore
 from roadstead.framework.tie_break import TieBreak
-from roadstead.framework.victims import DryRun, Tried
+from roadstead.framework.victims import DryRun, DryRunResult
 from roadstead.nodes.columns import I64
 from roadstead.nodes.table import Rows
 from roadstead.protocol.errors import UnsupportedError
@@ -37,7 +37,7 @@ FIRST = TieBreak("first")
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreLine:
+class PluginScores:
     """One plugin's scores. raw, normalized: int64[feasible], None if it was skipped."""
 
     plugin: str
@@ -65,7 +65,7 @@ class Explanation:
     pre_score_skipped: tuple[str, ...]
     statuses: tuple[Status | None, ...]
     feasible: Rows
-    scores: tuple[ScoreLine, ...]
+    scores: tuple[PluginScores, ...]
     total: I64
     nominated: str
     cycle_error: str
@@ -203,7 +203,7 @@ def post_filter_fields(result: PostFilterResult) -> Json:
     return fields
 
 
-def _score(line: ScoreLine) -> Json:
+def _score(line: PluginScores) -> Json:
     fields: Json = {"plugin": line.plugin, "weight": line.weight}
     if line.raw is None or line.normalized is None:
         return fields | {"skipped": True}
@@ -242,12 +242,12 @@ def explain(
         cycle_error = failure.message
     elif pre_filter.code is Code.ERROR:
         cycle_error = pre_filter.message
-    lines: tuple[ScoreLine, ...] = ()
+    lines: tuple[PluginScores, ...] = ()
     if len(feasible) and not (cycle_error or score_error):
         lines, score_error = _scored(evaluation, order[feasible])
         cycle_error = "" if nominated or len(feasible) == 1 else score_error
         if search_result is not None and search_result.scores and not score_error:
-            lines = (*lines, _extender_line(search_result, [names[i] for i in order[feasible]]))
+            lines = (*lines, _extender_scores(search_result, [names[i] for i in order[feasible]]))
     diagnosis = _diagnosis(evaluation, statuses if passed else (), search_result)
     failed = bool(not len(feasible) and names and not cycle_error and profile.post_filter)
     explanation = Explanation(
@@ -285,11 +285,11 @@ def _statuses(evaluation: Evaluation) -> list[Status | None]:
     ]
 
 
-def _scored(evaluation: Evaluation, rows: Rows) -> tuple[tuple[ScoreLine, ...], str]:
+def _scored(evaluation: Evaluation, rows: Rows) -> tuple[tuple[PluginScores, ...], str]:
     """Return the scores of each plugin, or the error that ends the cycle."""
     try:
         lines = tuple(
-            _score_line(evaluation, each, raw, rows)
+            _plugin_scores(evaluation, each, raw, rows)
             for each, raw in zip(evaluation.profile.score, evaluation.raw, strict=True)
         )
     except PluginFailure as failure:
@@ -301,27 +301,27 @@ def _scored(evaluation: Evaluation, rows: Rows) -> tuple[tuple[ScoreLine, ...], 
     return lines, ""
 
 
-def _score_line(
+def _plugin_scores(
     evaluation: Evaluation, each: WeightedScore, scores: I64 | None, rows: Rows
-) -> ScoreLine:
+) -> PluginScores:
     if scores is None:
-        return ScoreLine(each.plugin.name, each.weight, None, None)
+        return PluginScores(each.plugin.name, each.weight, None, None)
     raw = scores[rows]
     normalized = raw
     if each.plugin.normalizes:
         extremes = Extremes.of(raw)
         normalized = each.plugin.normalize(evaluation.score_state, evaluation.pod, raw, extremes)
     shown = np.where(raw == IGNORED, 0, raw)
-    return ScoreLine(each.plugin.name, each.weight, shown, normalized)
+    return PluginScores(each.plugin.name, each.weight, shown, normalized)
 
 
-def _extender_line(search_result: SearchResult, names: Sequence[str]) -> ScoreLine:
+def _extender_scores(search_result: SearchResult, names: Sequence[str]) -> PluginScores:
     """Return the points of all extenders, which are weighted and scaled already."""
     added = np.array([search_result.scores.get(name, 0) for name in names], dtype=np.int64)
-    return ScoreLine(EXTENDER, 1, added, added)
+    return PluginScores(EXTENDER, 1, added, added)
 
 
-def _total(lines: Sequence[ScoreLine], feasible: int) -> I64:
+def _total(lines: Sequence[PluginScores], feasible: int) -> I64:
     total: I64 = np.zeros(feasible, dtype=np.int64)
     for line in lines:
         if line.normalized is not None:
@@ -341,7 +341,7 @@ def _diagnosis(
         diagnosis.narrowed_by += (EXTENDER,) if search_result.by_extender else ()
         for status in search_result.unknown_nodes:
             diagnosis.add(status, 1)
-    diagnosis.see_priority(lowest_priority(evaluation.table))
+    diagnosis.record_priority(lowest_priority(evaluation.table))
     return diagnosis
 
 
@@ -350,7 +350,7 @@ def with_post_filter(
     profile: Profile,
     pod: PodInCycle,
     tie_break: TieBreak,
-    tried: Tried | None = None,
+    tried: DryRunResult | None = None,
 ) -> Explanation:
     """Return the explanation with PostFilter's result. tried: the result of its `dry_run`."""
     try:

@@ -13,7 +13,7 @@ from roadstead.facts.pod_groups import group_key
 from roadstead.framework.waiting import WaitingPod
 
 
-def gives_up(
+def fails_gang(
     decision: Decision, earlier: Sequence[Decision], waiting: Iterable[WaitingPod]
 ) -> bool:
     """Whether a gang's pod without a node fails others of the gang, placed before or waiting."""

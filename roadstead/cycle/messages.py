@@ -29,7 +29,7 @@ class WireStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreAsk:
+class ScoreRequest:
     """Scheduler → worker: evaluate users' plugins for classes on the worker's rows. Idempotent.
 
     seq: number of the last change in the scheduler's table. node_count: of the cluster.
@@ -75,7 +75,7 @@ class ScoreAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class RankAsk:
+class RankRequest:
     """Scheduler → worker: list the best of the worker's rows for classes of one pod. Idempotent.
 
     seq: number of the last change in the scheduler's table. apart: int64[k], arrivals of rows that

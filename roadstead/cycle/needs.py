@@ -23,7 +23,7 @@ from roadstead.protocol.errors import RoadsteadError
 T = TypeVar("T")
 
 
-class UnsettledError(RoadsteadError):
+class CatchUpTimeoutError(RoadsteadError):
     """Changes of the cluster did not arrive in time: the batch begins again."""
 
 
@@ -31,8 +31,8 @@ class UnsettledError(RoadsteadError):
 class CatchUp:
     """Apply changes up to the number in the cache's last answer to the table. Answer: the time.
 
-    is_again: the table caught up for the same batch before. The driver may raise UnsettledError
-    instead.
+    is_again: the table caught up for the same batch before. The driver may raise
+    CatchUpTimeoutError instead.
     """
 
     is_again: bool = False
@@ -59,7 +59,7 @@ class WaitUntil:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class YieldToMessages:
     """Let other tasks of the process run. Answer: the time."""
 
 
@@ -107,7 +107,9 @@ class Phase:
     name: str
 
 
-TimeNeed: TypeAlias = CatchUp | ApplyWaiting | ReadClock | WaitUntil | Pause | ScoreClasses
+TimeNeed: TypeAlias = (
+    CatchUp | ApplyWaiting | ReadClock | WaitUntil | YieldToMessages | ScoreClasses
+)
 """Needs whose answer is the time at which they were met."""
 
 Need: TypeAlias = TimeNeed | Prepare | ListBest | CallExtenders | Phase
@@ -129,7 +131,7 @@ def accelerator_for(pods: int) -> Steps[Accelerator | None]:
     return answer
 
 
-def listed_by(need: ListBest) -> Steps[BestRows | None]:
+def request_lists(need: ListBest) -> Steps[BestRows | None]:
     """Return the best rows that workers listed, or None."""
     answer = yield need
     assert answer is None or isinstance(answer, BestRows), f"{answer!r} lists nothing"

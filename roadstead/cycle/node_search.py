@@ -20,14 +20,14 @@ import numpy as np
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.extenders.caller import ExtenderError
-from roadstead.extenders.chain import Extenders, Passed
-from roadstead.extenders.extender import Asker
+from roadstead.extenders.chain import ExtenderResult, Extenders
+from roadstead.extenders.extender import ExtenderPod
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.found_nodes import FoundNodes, SearchResult, no_arrivals
 from roadstead.framework.profile import Profile
-from roadstead.framework.sampling import feasible_nodes_to_find, places_to_visit
+from roadstead.framework.sampling import feasible_nodes_to_find, indices_to_visit
 from roadstead.nodes.columns import I64
 from roadstead.nodes.node_order import NodeOrder
 from roadstead.nodes.table import NodeTable, Rows
@@ -64,7 +64,7 @@ class OrderedNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FilteredNodes:
     """The nodes that passed Filter, by arrival.
 
     considered: nodes that PreFilter selected; None for all. failing: errors of filters, by node.
@@ -75,7 +75,7 @@ class Found:
     failing: Mapping[int, str] = field(default_factory=dict)
 
 
-def found_of(evaluation: Evaluation) -> Found:
+def filtered_nodes(evaluation: Evaluation) -> FilteredNodes:
     """Return the nodes that passed Filter; PreFilter must have succeeded."""
     arrivals = evaluation.table.arrivals
     feasible = arrivals[evaluation.feasible]
@@ -87,12 +87,12 @@ def found_of(evaluation: Evaluation) -> Found:
     }
     names = evaluation.pre_filter.node_names
     if names is None:
-        return Found(feasible, failing=failing)
+        return FilteredNodes(feasible, failing=failing)
     # Excludes the nominated node, which is evaluated separately, unless PreFilter selected it.
-    return Found(feasible, arrivals[evaluation.table.rows_of(names)], failing)
+    return FilteredNodes(feasible, arrivals[evaluation.table.rows_of(names)], failing)
 
 
-class OrderedNodesOf:
+class OrderedNodesCache:
     """The ordered node list of one table, renewed as upstream's snapshots are."""
 
     def __init__(self) -> None:
@@ -129,14 +129,14 @@ class NodeSearch:
 
         Where any profile samples, pods of the others move the start of the next search as well.
         """
-        return bool(self._shares) or self.extenders.looks_at(facts)
+        return bool(self._shares) or self.extenders.handles(facts)
 
     def settle(self, result: SearchResult) -> None:
         """Record that a result is used: the next search starts behind it."""
         self.start = result.next_start
 
     def search(
-        self, profile: Profile, pod: PodInCycle, order: OrderedNodes, found: Found
+        self, profile: Profile, pod: PodInCycle, order: OrderedNodes, found: FilteredNodes
     ) -> SearchResult:
         """Return the remaining nodes; calls extenders, does not move the start (see `settle`)."""
         asker = _asker(pod)
@@ -164,13 +164,13 @@ class NodeSearch:
         share = self._shares.get(profile.scheduler_name)
         if share is None:
             return nodes
-        has_scoring = bool(profile.score) or self.extenders.prioritize_any
+        has_scoring = bool(profile.score) or self.extenders.any_prioritizers
         # Upstream: without scores and extenders' filters, the first feasible node is chosen.
-        if not has_scoring and not self.extenders.filter_any:
+        if not has_scoring and not self.extenders.any_filters:
             return 1
         return feasible_nodes_to_find(nodes, share)
 
-    def _nominated_passes(self, asker: Asker, search: _Search, name: str) -> bool:
+    def _nominated_passes(self, asker: ExtenderPod, search: _Search, name: str) -> bool:
         """Whether the pod passes on its nominated node, which is evaluated first and alone."""
         place = search.order.place_of(name)
         if place is None:
@@ -196,7 +196,7 @@ class PendingSearch:
     profile: Profile
     pod: PodInCycle
     order: OrderedNodes
-    found: Found
+    found: FilteredNodes
 
     def run(self) -> SearchResult:
         return self.node_search.search(self.profile, self.pod, self.order, self.found)
@@ -210,7 +210,7 @@ class _Search:
     which ended the search. _refused: extenders' refusals, by node.
     """
 
-    def __init__(self, order: OrderedNodes, found: Found) -> None:
+    def __init__(self, order: OrderedNodes, found: FilteredNodes) -> None:
         self.order = order
         self.fits = np.isin(order.arrivals, found.feasible)
         self.considered: Rows = np.arange(len(order.nodes), dtype=np.intp)
@@ -229,7 +229,7 @@ class _Search:
 
     def visit(self, to_find: int, start: int) -> list[NodeFacts]:
         """Return the feasible nodes that the search finds, in order of the search."""
-        local = places_to_visit(self.fits[self.considered], to_find, start)
+        local = indices_to_visit(self.fits[self.considered], to_find, start)
         self._visited = self.considered[local]
         if self.failing:
             self._end_at_failure()
@@ -258,7 +258,7 @@ class _Search:
         return SearchResult(FoundNodes(stays, np.zeros(1, dtype=np.int64)), next_start=start)
 
     def result(
-        self, passed: Passed, scores: Mapping[str, int], by_extender: bool, next_start: int
+        self, passed: ExtenderResult, scores: Mapping[str, int], by_extender: bool, next_start: int
     ) -> SearchResult:
         """Return the result of the search after the extenders' answers."""
         self.refuse(passed.refused)
@@ -292,10 +292,10 @@ class _Search:
         return arrivals
 
 
-def _asker(pod: PodInCycle) -> Asker:
+def _asker(pod: PodInCycle) -> ExtenderPod:
     facts = pod.info.facts
     name = pod.key.removeprefix(f"{facts.namespace}/")
-    return Asker(PodIdentity(pod.uid, facts.namespace, name), facts)
+    return ExtenderPod(PodIdentity(pod.uid, facts.namespace, name), facts)
 
 
 def _bounded(scores: Mapping[str, int]) -> dict[str, int]:

@@ -16,7 +16,7 @@ from roadstead.framework.post_filter import candidates_wanted, run_post_filter
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak, in_order
-from roadstead.framework.victims import DryRun, Tried
+from roadstead.framework.victims import DryRun, DryRunResult
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SUCCESS
 
@@ -39,7 +39,7 @@ def conclude(
     pod: PodInCycle,
     diagnosis: Diagnosis,
     tie_break: TieBreak,
-    tried: Tried | None = None,
+    tried: DryRunResult | None = None,
 ) -> PostFilterResult:
     """Run PostFilter. tried: the result of the dry run.
 

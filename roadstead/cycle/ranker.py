@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from roadstead.cycle.batch import Accelerator, PodInCycle
-from roadstead.cycle.messages import RankAnswer, RankAsk
+from roadstead.cycle.messages import RankAnswer, RankRequest
 from roadstead.cycle.table_cycle import TableCycle
-from roadstead.cycle.worker_rows import OwnRows
+from roadstead.cycle.worker_rows import RowsByArrival
 from roadstead.facts.wire import facts_in
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
@@ -29,13 +29,15 @@ AT_ONCE, MOST_CELLS = 512, 32_000_000
 class Ranker:
     """Lists rows of one worker, with the profiles of its process."""
 
-    def __init__(self, own: OwnRows, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
+    def __init__(
+        self, own: RowsByArrival, table: NodeTable, profiles: Mapping[str, Profile]
+    ) -> None:
         self._own = own
         self._table = table
         self._profiles = profiles
         self._cycle = TableCycle(table, profiles, TieBreak("random"))
 
-    def rank(self, ask: RankAsk, accelerator: Accelerator, touched: I64) -> RankAnswer:
+    def rank(self, ask: RankRequest, accelerator: Accelerator, touched: I64) -> RankAnswer:
         """List the best rows of classes. touched: arrivals of rows that changed since `ask.seq`.
 
         Raises KeyError for a class whose scheduler name has no profile.

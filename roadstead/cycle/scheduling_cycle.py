@@ -23,31 +23,31 @@ from typing import Protocol, TypeAlias, TypeVar
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
 from roadstead.cycle.chain import Chain
-from roadstead.cycle.gangs import gives_up
+from roadstead.cycle.continuing_batch import ContinuingBatch
+from roadstead.cycle.extender_preemption import ask_extenders
+from roadstead.cycle.gangs import fails_gang
 from roadstead.cycle.jobs import SimulatedLatency, first_job
 from roadstead.cycle.needs import (
     ApplyWaiting,
     CatchUp,
     ListBest,
-    Pause,
     Phase,
     ReadClock,
     ScoreClasses,
     Steps,
     WaitUntil,
+    YieldToMessages,
     accelerator_for,
     called,
-    listed_by,
+    request_lists,
     time_after,
 )
 from roadstead.cycle.node_search import NodeSearch, PendingSearch
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.preempting import conclude, wanted
-from roadstead.cycle.preempting_outside import ask_extenders
 from roadstead.cycle.scopes import Scope
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.tentative import Tentative
-from roadstead.cycle.whole import WholeBatch
 from roadstead.extenders.chain import Extenders
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
@@ -55,7 +55,7 @@ from roadstead.nodes.table import NodeTable
 
 T = TypeVar("T")
 
-DECISIONS_AT_ONCE = 128
+DECISIONS_PER_PAUSE = 128
 """Number of decisions between two pauses, in which this process answers messages."""
 
 Decided: TypeAlias = tuple[list[Decision], int]
@@ -230,13 +230,13 @@ class SchedulingCycle:
 
     def _decide_chain(self, scope: Scope, chain: Chain, *, is_fresh: bool) -> Steps[None]:
         # Workers do not know which nodes are a scheduler's own.
-        asks_workers = self._parts.shorten is not None and not scope.is_own
+        uses_lists = self._parts.shorten is not None and not scope.is_own
         while pods := chain.pods:
             decide = partial(self._decide_on, scope, pods, is_fresh=is_fresh, chain=chain)
-            steps = decide_batch(self._nodes, scope.cycle, pods, decide, asks_workers=asks_workers)
+            steps = decide_batch(self._nodes, scope.cycle, pods, decide, uses_lists=uses_lists)
             chain.take(*(yield from steps))
             if chain.pods:
-                chain.pause((yield from time_after(Pause())))
+                chain.pause((yield from time_after(YieldToMessages())))
         if (versions := self._nodes.row_versions(chain.decisions)) is not None:
             scope.cycle.row_versions = versions
 
@@ -250,15 +250,15 @@ class SchedulingCycle:
         chain: Chain,
     ) -> Steps[Decided]:
         yield Phase("decide")
-        batch.follows_placed = chain.has_placed
+        batch.has_unassumed = chain.has_placed
         decisions: list[Decision] = []
         place = 0
         while place < len(pods):
-            coming = pods[place : place + DECISIONS_AT_ONCE]
+            coming = pods[place : place + DECISIONS_PER_PAUSE]
             if run := batch.decide_run(coming):
                 decisions += run
                 place += len(run)
-                yield from time_after(Pause())
+                yield from time_after(YieldToMessages())
                 continue
             decision = batch.decide(coming[0])
             # No pod is rejected on a reading of an earlier batch: `decide` reads the state again.
@@ -266,25 +266,25 @@ class SchedulingCycle:
                 scope.drop()
                 break
             place += 1
-            if self._goes_on(scope, decision):
+            if self._passes_on(scope, decision):
                 continue
             profile = self._parts.profiles[decision.pod.info.facts.scheduler_name]
             decision, has_tried = yield from after_failure(
                 decision, profile, self._tie_break, batch, scope.cycle.extenders
             )
             decisions.append(decision)
-            if has_tried or gives_up(decision, decisions, self._waiting):
+            if has_tried or fails_gang(decision, decisions, self._waiting):
                 # Its evictions, or the end of its gang, change the table for the next pod.
                 scope.drop()
                 break
-            if place % DECISIONS_AT_ONCE == 0:
-                now_s = yield from time_after(Pause())
+            if place % DECISIONS_PER_PAUSE == 0:
+                now_s = yield from time_after(YieldToMessages())
                 if scope.is_older(now_s, self._staleness_s):
                     break
         yield Phase("")
         return decisions, place
 
-    def _goes_on(self, scope: Scope, decision: Decision) -> bool:
+    def _passes_on(self, scope: Scope, decision: Decision) -> bool:
         """Whether a pod without a feasible own node is passed on to all nodes; records it."""
         if self._partition is None or not scope.is_own or decision.diagnosis is None:
             return False
@@ -310,25 +310,25 @@ def decide_batch(
     pods: Sequence[PodInCycle],
     decide: Callable[[BatchRun], Steps[Decided]],
     *,
-    asks_workers: bool = False,
+    uses_lists: bool = False,
 ) -> Steps[Decided]:
     """Run one batch on a held table; `decide` decides its pods."""
     nodes.tentative.set_aside(pods)
     batch = cycle.begin(pods)
     if isinstance(batch, PendingSearch):
         batch = cycle.searched((yield from called(batch.node_search.extenders, batch.run)))
-    elif asks_workers and isinstance(batch, WholeBatch):
-        yield from _take_lists(batch, pods)
+    elif uses_lists and isinstance(batch, ContinuingBatch):
+        yield from _request_lists(batch, pods)
     decisions, settled = yield from decide(batch)
     batch.settle()
     nodes.tentative.note(decisions)
     return decisions, settled
 
 
-def _take_lists(batch: WholeBatch, pods: Sequence[PodInCycle]) -> Steps[None]:
+def _request_lists(batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> Steps[None]:
     """Request workers' lists of the best rows for new classes of which the batch has one pod."""
     if new := batch.unlisted(pods):
-        best = yield from listed_by(ListBest(new, batch.draws(new)))
+        best = yield from request_lists(ListBest(new, batch.draws(new)))
         if best is not None:
             batch.take_lists(best, len(pods))
 

@@ -18,7 +18,7 @@ from roadstead.framework.plugin import FilterResult
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.table import NodeTable, Rows
 
-WORTH_S = 0.001
+MIN_PLUGINS_S = 0.001
 """Minimum time of plugins per class for which workers are asked; below it messages take longer."""
 
 Column = tuple[str, str]
@@ -32,7 +32,7 @@ class ScoredParts:
         self._table = table
         self.rows = WorkerRows(table, workers)
 
-    def put_together(
+    def merge_answers(
         self,
         answers: Mapping[int, ScoreAnswer],
         touched: Mapping[int, Iterable[str] | None],

@@ -12,10 +12,10 @@ from typing import NoReturn, cast
 import numpy as np
 
 from roadstead.cycle.messages import PluginColumn, WireStatus
-from roadstead.cycle.worker_rows import OwnRows
+from roadstead.cycle.worker_rows import RowsByArrival
 from roadstead.facts.wire import facts_in
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.given import FILTER, SCORE, answered_elsewhere
+from roadstead.framework.given import FILTER, SCORE, worker_calls
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import (
     FilterPlugin,
@@ -30,8 +30,8 @@ from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Table
 from roadstead.protocol.status import Code, Status
 
-_KINDS = (np.int8, np.int16, np.int32, np.int64)
-_KIND_OF = {np.dtype(kind).itemsize: kind for kind in _KINDS}
+_DTYPES = (np.int8, np.int16, np.int32, np.int64)
+_DTYPE_OF = {np.dtype(kind).itemsize: kind for kind in _DTYPES}
 
 
 class Scorer:
@@ -39,7 +39,7 @@ class Scorer:
 
     def __init__(self, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
         self.table = table
-        self.own = OwnRows(table)
+        self.own = RowsByArrival(table)
         self._profiles = profiles
 
     @property
@@ -57,7 +57,7 @@ class Scorer:
         profile = self._profiles[pod.facts.scheduler_name]
         state = CycleState(node_count)
         states = {FILTER: state, SCORE: CycleState(node_count, state)}
-        plugins = answered_elsewhere(profile)
+        plugins = worker_calls(profile)
         unprepared = _prepare(profile, states, pod)
         found = (
             self._column(plugin, point, states[point], pod)
@@ -100,7 +100,7 @@ def _prepare(profile: Profile, states: Mapping[str, CycleState], pod: PodClass) 
     for point, plugins in phases:
         for plugin in (each for each in plugins if each.is_guarded):
             try:
-                status = _asked(plugin, point, states[point], pod)
+                status = _run_plugin(plugin, point, states[point], pod)
             except PluginFailure:
                 failed.add(plugin.name)
                 continue
@@ -111,16 +111,16 @@ def _prepare(profile: Profile, states: Mapping[str, CycleState], pod: PodClass) 
     return failed
 
 
-def _asked(plugin: Plugin, point: str, state: CycleState, pod: PodClass) -> Status:
-    rows = _NotAllNodes(plugin.name)
+def _run_plugin(plugin: Plugin, point: str, state: CycleState, pod: PodClass) -> Status:
+    rows = _UnreadableTable(plugin.name)
     if point == FILTER:
         assert isinstance(plugin, PreFilterPlugin), "a plugin of PreFilter"
         return plugin.pre_filter(state, pod, cast(Table, rows)).status
     assert isinstance(plugin, PreparesScore), "a plugin of PreScore"
-    return plugin.pre_score(state, pod, cast(Table, rows), rows.ask_feasible)
+    return plugin.pre_score(state, pod, cast(Table, rows), rows.feasible_rows)
 
 
-class _NotAllNodes:
+class _UnreadableTable:
     """In place of a table: fails plugins that read it, so that the scheduler calls them."""
 
     def __init__(self, plugin: str) -> None:
@@ -133,7 +133,7 @@ class _NotAllNodes:
     def __len__(self) -> int:
         return len(self.names)
 
-    def ask_feasible(self) -> Bools:
+    def feasible_rows(self) -> Bools:
         """Fail as any other access: the worker does not know which rows are feasible."""
         return self.feasible
 
@@ -143,7 +143,7 @@ def packed(values: I32 | I64) -> tuple[int, bytes]:
     if not len(values) or (values[0] == values).all():
         return 0, np.array(values[:1], np.int64).tobytes()
     least, most = int(values.min()), int(values.max())
-    kind = next(k for k in _KINDS if np.iinfo(k).min <= least and most <= np.iinfo(k).max)
+    kind = next(k for k in _DTYPES if np.iinfo(k).min <= least and most <= np.iinfo(k).max)
     return np.dtype(kind).itemsize, values.astype(kind).tobytes()
 
 
@@ -151,7 +151,7 @@ def unpacked(column: PluginColumn, rows: int) -> I64:
     """Return a column's values: int[1] or int[rows]. Raises ValueError for another length."""
     if column.size == 0:
         return np.frombuffer(column.data, np.int64)
-    values: I64 = np.frombuffer(column.data, _KIND_OF[column.size])
+    values: I64 = np.frombuffer(column.data, _DTYPE_OF[column.size])
     if len(values) != rows:
         raise ValueError(f"{column.plugin} answered for {len(values)} of {rows} rows")
     return values

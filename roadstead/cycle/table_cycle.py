@@ -16,18 +16,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle, kernel_classes
-from roadstead.cycle.class_memory import ClassMemory, most_classes, most_together, within
+from roadstead.cycle.class_cache import ClassCache, max_batch_classes, max_cached_classes, within
 from roadstead.cycle.class_run import ClassRun
-from roadstead.cycle.node_search import NodeSearch, OrderedNodesOf, PendingSearch
-from roadstead.cycle.nominated import NominatedBatch
-from roadstead.cycle.sampled import SampledBatch
-from roadstead.cycle.whole import WholeBatch
+from roadstead.cycle.continuing_batch import ContinuingBatch
+from roadstead.cycle.node_search import NodeSearch, OrderedNodesCache, PendingSearch
+from roadstead.cycle.nominated_batch import NominatedBatch
+from roadstead.cycle.sampled_batch import SampledBatch
+from roadstead.cycle.single_pod_cycle import SinglePodCycle
 from roadstead.extenders.chain import Extenders
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.found_nodes import SearchResult
-from roadstead.framework.given import Given, answered_elsewhere
+from roadstead.framework.given import Given, worker_calls
 from roadstead.framework.profile import Profile
 from roadstead.framework.scoring import NO_PRE_SCORE
 from roadstead.framework.tie_break import Chooser, TieBreak
@@ -38,14 +38,14 @@ from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 
-MAX_REACH = 1 << 20
+MAX_BATCH_PODS = 1 << 20
 
-MOST_GIVEN = 512
+MAX_GIVEN = 512
 """Classes whose results from workers are stored for a later batch."""
 
 
 @dataclass(slots=True)
-class _Held:
+class _CachedClass:
     """The cached results of a class, and their validity."""
 
     given: ClassInput
@@ -83,14 +83,14 @@ class TableCycle:
         self._node_search = node_search
         self._chooser = Chooser(tie_break)
         self._name_best = name_best
-        self._reach = MAX_REACH
+        self._reach = MAX_BATCH_PODS
         self._sharers = sharers
-        self._held: ClassMemory[_Held] = ClassMemory(sharers)
-        self._models: ClassMemory[_Held] = ClassMemory(sharers)
+        self._held: ClassCache[_CachedClass] = ClassCache(sharers)
+        self._models: ClassCache[_CachedClass] = ClassCache(sharers)
         self._kernels = KernelCache()
-        self._searched_runs: ClassMemory[ClassRun] = ClassMemory(sharers)
-        self._alone: Alone | None = None
-        self._order = OrderedNodesOf()
+        self._searched_runs: ClassCache[ClassRun] = ClassCache(sharers)
+        self._alone: SinglePodCycle | None = None
+        self._order = OrderedNodesCache()
         self._given: dict[Hashable, Given] = {}
 
     @property
@@ -107,7 +107,7 @@ class TableCycle:
         node_search = self._node_search
         if node_search is None or not node_search.concerns(pod.info.facts):
             return False
-        return not node_search.extenders.looks_at(pod.info.facts)
+        return not node_search.extenders.handles(pod.info.facts)
 
     def together(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """Return the pods of the next batch: the first ones, as many as may be decided together.
@@ -116,8 +116,8 @@ class TableCycle:
         a batch by itself. After a batch that ended early the next one is short, because results
         for undecided pods would be computed again.
         """
-        pods = self._few_classes(pods[: self._reach])
-        if not pods or self._goes_alone(pods[0]):
+        pods = self._limit_classes(pods[: self._reach])
+        if not pods or self._is_single(pods[0]):
             return pods[:1]
         samples = self.samples(pods[0])
         for place, pod in enumerate(pods):
@@ -130,19 +130,19 @@ class TableCycle:
                 return pods[:place]
         return pods
 
-    def _goes_alone(self, pod: PodInCycle) -> bool:
+    def _is_single(self, pod: PodInCycle) -> bool:
         if pod.info.facts.nominated_node_name:
             return True
         return self.searches_nodes(pod) and not self.samples(pod)
 
-    def _few_classes(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+    def _limit_classes(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """Return the first pods, as many as the memory bounds on classes allow."""
         rows = len(self.table)
-        most = most_classes(rows, self._sharers)
+        most = max_cached_classes(rows, self._sharers)
         if len({pod.signature for pod in pods}) <= most:
             return pods
         pods = pods[: within((self._sharing_key(pod) for pod in pods), most)]
-        most = most_together(rows, self._sharers)
+        most = max_batch_classes(rows, self._sharers)
         return pods[: within((pod.signature for pod in pods), most)]
 
     def _sharing_key(self, pod: PodInCycle) -> Hashable:
@@ -153,13 +153,15 @@ class TableCycle:
 
     def settled(self, asked: int, decided: int) -> None:
         """Adapt the length of the next batch: shorter after an early end, else longer."""
-        longer = min(MAX_REACH, 2 * self._reach)
+        longer = min(MAX_BATCH_PODS, 2 * self._reach)
         self._reach = longer if decided == asked else max(1, decided)
         search_result = None if self._alone is None else self._alone.run.search_result
         if search_result is not None and self._node_search is not None:
             self._node_search.settle(search_result)
 
-    def unfound(self, pods: Sequence[PodInCycle], *, with_given: bool = False) -> list[PodInCycle]:
+    def missing_classes(
+        self, pods: Sequence[PodInCycle], *, with_given: bool = False
+    ) -> list[PodInCycle]:
         """Return one pod of each class for which users' plugins would be called over all rows.
 
         with_given: include classes with results from workers that are stored for the next batch.
@@ -175,14 +177,14 @@ class TableCycle:
             inputs = inputs_of(self.table, profile, pod.info)
             if pod.signature in self._given and not with_given:
                 continue
-            if (held is None or held.validity.inputs != inputs) and answered_elsewhere(profile):
+            if (held is None or held.validity.inputs != inputs) and worker_calls(profile):
                 found[pod.signature] = pod
         return list(found.values())
 
     def give(self, signature: Hashable, given: Given) -> None:
         """Store workers' results for a class until its next batch; the oldest are dropped."""
         self._given[signature] = given
-        while len(self._given) > MOST_GIVEN:
+        while len(self._given) > MAX_GIVEN:
             del self._given[next(iter(self._given))]
 
     def begin(self, pods: Sequence[PodInCycle]) -> BatchRun | PendingSearch:
@@ -208,7 +210,7 @@ class TableCycle:
                 accelerator=self.accelerator,
                 kernels=self._kernels,
             )
-        return WholeBatch(
+        return ContinuingBatch(
             self.table,
             classes,
             self._chooser,
@@ -220,7 +222,7 @@ class TableCycle:
     def _nominated(self, pod: PodInCycle) -> BatchRun | None:
         """Return the batch of a pod whose nominated node passes, else None."""
         try:
-            return NominatedBatch.where_taken(
+            return NominatedBatch.if_it_passes(
                 self._profiles[pod.info.facts.scheduler_name],
                 self.table,
                 pod,
@@ -244,7 +246,7 @@ class TableCycle:
         for pod in pods:
             first.setdefault(pod.signature, pod)
         return {
-            signature: self._held_of(
+            signature: self._results_of(
                 signature, pod, self._profiles[pod.info.facts.scheduler_name]
             ).given
             for signature, pod in first.items()
@@ -257,7 +259,7 @@ class TableCycle:
         run = self._searched_runs.get(pod.signature) or self._new_run(profile, pod.info)
         self._searched_runs.put(pod.signature, run, len(self.table))
         try:
-            self._alone = one = Alone(run, pod)
+            self._alone = one = SinglePodCycle(run, pod)
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
         if one.found is None or self._node_search is None:
@@ -270,24 +272,24 @@ class TableCycle:
         self._alone.restrict(search_result)
         return self._alone.batch(self._chooser, name_best=self._name_best)
 
-    def _held_of(self, signature: Hashable, pod: PodInCycle, profile: Profile) -> _Held:
+    def _results_of(self, signature: Hashable, pod: PodInCycle, profile: Profile) -> _CachedClass:
         held = self._held.get(signature)
         inputs = inputs_of(self.table, profile, pod.info)
         if held is None or not held.holds(inputs, self.table, profile):
-            held = self._like_another(pod, profile, inputs, held) or self._found(
+            held = self._shared_results(pod, profile, inputs, held) or self._found(
                 pod, profile, inputs, held
             )
             shares = held.given.model is not None
             self._held.put(signature, held, len(self.table), shares=shares)
         return held
 
-    def _like_another(
+    def _shared_results(
         self,
         pod: PodInCycle,
         profile: Profile,
         inputs: Inputs,
-        held: _Held | None,
-    ) -> _Held | None:
+        held: _CachedClass | None,
+    ) -> _CachedClass | None:
         """Return the results of another class of the same shape, if they are valid for this one."""
         if self.accelerator is None or not profile.has_shape(pod.info):
             return None
@@ -298,20 +300,20 @@ class TableCycle:
             return None
         run = self._new_run(profile, pod.info) if held is None else held.given.run
         given = replace(model.given, run=run, model=model.given.run.evaluation)
-        return _Held(given, replace(model.validity))
+        return _CachedClass(given, replace(model.validity))
 
     def _found(
         self,
         pod: PodInCycle,
         profile: Profile,
         inputs: Inputs,
-        held: _Held | None,
-    ) -> _Held:
+        held: _CachedClass | None,
+    ) -> _CachedClass:
         run = self._new_run(profile, pod.info) if held is None else held.given.run
         run.evaluation.given = self._given.pop(pod.signature, None)
         validity = Validity(inputs, self.table.columns.changes)
         try:
-            found = _Held(_asked(run), validity)
+            found = _CachedClass(_run_class(run), validity)
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
         if profile.has_shape(pod.info) and _is_model(found.given):
@@ -327,7 +329,7 @@ def _of_pod(missing: UnsupportedError, pod: PodInCycle) -> UnsupportedError:
     return UnsupportedError(missing.plugin, f'Pod "{pod.key}"', missing.field)
 
 
-def _asked(run: ClassRun) -> ClassInput:
+def _run_class(run: ClassRun) -> ClassInput:
     """Run PreFilter, Filter and PreScore for a class.
 
     PreScore runs even without a feasible row: a row may become feasible in the same batch, when a

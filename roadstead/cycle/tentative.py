@@ -1,7 +1,7 @@
 """Tentative: placements on a scheduler's own table that the cache has not confirmed.
 
 decided ──► note ──► the cache's changes confirm it
-              └────► drop_rest removes it, if it was not assumed
+              └────► undo_unconfirmed removes it, if it was not assumed
 
 A pod may be decided while it is on the table: an earlier attempt, of any scheduler, has ended and
 the cache's change has not arrived; or it has not ended, and the new attempt will be refused. The
@@ -33,9 +33,9 @@ class Tentative:
         self._table = table
         self._pods: dict[str, tuple[str, PodClass]] = {}
         self._nominated: dict[str, tuple[str, PodClass]] = {}
-        self._given_up: set[str] = set()
+        self._ended_nominations: set[str] = set()
         self._overruled: set[str] = set()
-        self._lasting: Counter[tuple[str, PodClass]] = Counter()
+        self._nomination_counts: Counter[tuple[str, PodClass]] = Counter()
         self._aside: dict[str, tuple[str, Resident]] = {}
         self._ahead: set[str] = set()
         self._leaving: dict[str, tuple[str, Resident]] = {}
@@ -71,9 +71,9 @@ class Tentative:
             if each.node_name is not None:
                 self._pods[each.pod.uid] = each.node_name, each.pod.info
                 if self._nominated or self._table.nominations:
-                    self._give_up(each.pod)
+                    self._end_nomination(each.pod)
         for uid in [uid for uid in self._aside if uid not in self._pods]:
-            self._bring_back(*self._aside.pop(uid))
+            self._restore(*self._aside.pop(uid))
 
     def preempt(self, pod: PodInCycle, node_name: str, victims: Sequence[Victim]) -> bool:
         """Remove victims from a node and nominate a pod to it, ahead of the cache's changes.
@@ -102,7 +102,7 @@ class Tentative:
         self._ahead.add(pod.uid)
         return True
 
-    def has_left(self, uid: str, node_name: str) -> bool:
+    def was_removed(self, uid: str, node_name: str) -> bool:
         """Whether a pod that leaves a node was removed here before; forgets the removal."""
         for away in (self._aside, self._leaving):
             if uid in away and away[uid][0] == node_name:
@@ -110,7 +110,7 @@ class Tentative:
                 return True
         return False
 
-    def node_goes(self, node_name: str) -> None:
+    def node_removed(self, node_name: str) -> None:
         """Forget victims on a removed node: they are not restored to a new node of its name."""
         for uid in [uid for uid, (name, _) in self._leaving.items() if name == node_name]:
             del self._leaving[uid]
@@ -147,7 +147,7 @@ class Tentative:
                 return
             self._end_ahead(uid)
         self._nominated[uid] = own
-        self._lasting[own] += 1
+        self._nomination_counts[own] += 1
         self._table.nominate(node_name, info)
 
     def withdraw(self, uid: str, node_name: str, info: PodClass) -> None:
@@ -155,14 +155,14 @@ class Tentative:
         own = self._nominated.pop(uid, None)
         self._ahead.discard(uid)
         self._overruled.discard(uid)
-        if uid in self._given_up:
-            self._given_up.discard(uid)
+        if uid in self._ended_nominations:
+            self._ended_nominations.discard(uid)
             return
         if own is not None:
             self._ends(own)
         self._table.withdraw(node_name, info)
 
-    def drop_rest(self) -> None:
+    def undo_unconfirmed(self) -> None:
         """Undo all entries that remain when the table has every change of the cache."""
         for uid, (node_name, info) in self._pods.items():
             self._drop(uid, node_name, info)
@@ -172,24 +172,24 @@ class Tentative:
         self._overruled.clear()
         for away in (self._aside, self._leaving):
             for node_name, resident in away.values():
-                self._bring_back(node_name, resident)
+                self._restore(node_name, resident)
             away.clear()
         for uid in [*self._ahead]:
             self._end_ahead(uid)
 
     def _drop(self, uid: str, node_name: str, info: PodClass) -> None:
         self._take_back(uid, node_name, info)
-        if uid in self._given_up:
+        if uid in self._ended_nominations:
             self._reinstate(uid)
 
     def _overrule(self, pod: PodInCycle) -> None:
-        """End a nomination that differs from the pod's lease, until the next `drop_rest`."""
+        """End a nomination that differs from the pod's lease, until the next `undo_unconfirmed`."""
         own = self._nominated.get(pod.uid)
         if own is None:
             return
         is_wrong = own[0] != pod.info.facts.nominated_node_name
-        if is_wrong and pod.uid not in self._given_up:
-            self._given_up.add(pod.uid)
+        if is_wrong and pod.uid not in self._ended_nominations:
+            self._ended_nominations.add(pod.uid)
             self._overruled.add(pod.uid)
             self._ends(own)
             self._table.withdraw(*own)
@@ -199,8 +199,8 @@ class Tentative:
 
     def _reinstate(self, uid: str) -> None:
         """Restore the cache's nomination of a pod, which was ended here."""
-        self._given_up.discard(uid)
-        self._lasting[self._nominated[uid]] += 1
+        self._ended_nominations.discard(uid)
+        self._nomination_counts[self._nominated[uid]] += 1
         self._table.nominate(*self._nominated[uid])
 
     def _end_ahead(self, uid: str) -> None:
@@ -208,19 +208,19 @@ class Tentative:
         self._ahead.discard(uid)
         self._overruled.discard(uid)
         own = self._nominated.pop(uid)
-        if uid in self._given_up:
-            self._given_up.discard(uid)
+        if uid in self._ended_nominations:
+            self._ended_nominations.discard(uid)
             return
         self._ends(own)
         self._table.withdraw(*own)
 
     def _ends(self, nomination: tuple[str, PodClass]) -> None:
         """Count one pod fewer with this nomination."""
-        self._lasting[nomination] -= 1
-        if not self._lasting[nomination]:
-            del self._lasting[nomination]
+        self._nomination_counts[nomination] -= 1
+        if not self._nomination_counts[nomination]:
+            del self._nomination_counts[nomination]
 
-    def _give_up(self, pod: PodInCycle) -> None:
+    def _end_nomination(self, pod: PodInCycle) -> None:
         """End the nomination of a placed pod.
 
         The batch ended a nomination of the pod's class to the node in its facts. If the cache has
@@ -230,19 +230,19 @@ class Tentative:
         own, named = self._nominated.get(pod.uid), pod.info.facts.nominated_node_name
         concerned = [(named, self._table.as_nominated(pod.info))] if named else []
         if own is not None:
-            if pod.uid not in self._given_up:
-                self._given_up.add(pod.uid)
+            if pod.uid not in self._ended_nominations:
+                self._ended_nominations.add(pod.uid)
                 self._ends(own)
             concerned.append(own)
         for node_name, info in dict.fromkeys(concerned):
-            more = self._lasting[node_name, info]
+            more = self._nomination_counts[node_name, info]
             more -= self._table.nominations.to(node_name).get(info, 0)
             if more > 0:
                 self._table.nominate(node_name, info, more)
             elif more < 0:
                 self._table.withdraw(node_name, info)
 
-    def _bring_back(self, node_name: str, resident: Resident) -> None:
+    def _restore(self, node_name: str, resident: Resident) -> None:
         if self._table.has_node(node_name):
             uid, key, started_s, info = resident
             self._table.add_pod(node_name, info, uid=uid, key=key, started_s=started_s)

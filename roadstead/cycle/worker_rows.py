@@ -15,7 +15,7 @@ def digest_of(arrivals: I64) -> int:
     return crc32(arrivals.astype(np.int64).tobytes())
 
 
-class OwnRows:
+class RowsByArrival:
     """The rows of a worker's table in order of arrival."""
 
     def __init__(self, table: NodeTable) -> None:
@@ -74,7 +74,7 @@ class WorkerRows:
         self._divide()
         return [worker for worker, rows in enumerate(self._rows) if len(rows)]
 
-    def most_rows(self) -> int:
+    def max_rows(self) -> int:
         """Return the maximum number of rows of a worker."""
         self._divide()
         return max(map(len, self._rows))

@@ -32,7 +32,7 @@ class Transport(Protocol):
         ...
 
 
-class Caller(Protocol):
+class ExtenderCaller(Protocol):
     """Calls one extender."""
 
     def call(self, verb: str, payload: Payload) -> object:
@@ -40,7 +40,7 @@ class Caller(Protocol):
         ...
 
 
-CallerOf = Callable[[ExtenderConfig], Caller]
+CallerOf = Callable[[ExtenderConfig], ExtenderCaller]
 
 
 class InProcess:
@@ -50,18 +50,18 @@ class InProcess:
     waits for that time after the calls.
     """
 
-    def __init__(self, caller_of: Callable[[ExtenderConfig, InProcess], Caller]) -> None:
+    def __init__(self, caller_of: Callable[[ExtenderConfig, InProcess], ExtenderCaller]) -> None:
         self._caller_of = caller_of
         self._spent_s = 0.0
 
-    def __call__(self, config: ExtenderConfig) -> Caller:
+    def __call__(self, config: ExtenderConfig) -> ExtenderCaller:
         return self._caller_of(config, self)
 
     def spend(self, seconds: float) -> None:
         """Add the duration of an answer."""
         self._spent_s += seconds
 
-    def take_spent_s(self) -> float:
+    def pop_spent_s(self) -> float:
         """Return the duration of all answers since the last call, in seconds, and reset it."""
         spent_s, self._spent_s = self._spent_s, 0.0
         return spent_s

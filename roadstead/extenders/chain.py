@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from roadstead.config.model import ExtenderConfig
 from roadstead.extenders.caller import CallerOf, ExtenderError, InProcess
-from roadstead.extenders.extender import Asker, Extender, Victims
+from roadstead.extenders.extender import Extender, ExtenderPod, Victims
 from roadstead.extenders.replies import MetaVictims
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
@@ -26,7 +26,7 @@ _LOG = logging.getLogger("roadstead.extenders")
 
 
 @dataclass(slots=True)
-class Passed:
+class ExtenderResult:
     """The nodes that passed the extenders.
 
     refused: node → status, for any name in a reply, even one that is no node's. is_bare: an
@@ -67,11 +67,11 @@ class Extenders:
         return len(self._all)
 
     @property
-    def filter_any(self) -> bool:
+    def any_filters(self) -> bool:
         return any(each.is_filter for each in self._all)
 
     @property
-    def prioritize_any(self) -> bool:
+    def any_prioritizers(self) -> bool:
         return any(each.is_prioritizer for each in self._all)
 
     @property
@@ -81,16 +81,16 @@ class Extenders:
             each.wants_manifests and (each.is_filter or each.is_prioritizer) for each in self._all
         )
 
-    def looks_at(self, facts: PodFacts) -> bool:
+    def handles(self, facts: PodFacts) -> bool:
         """Whether any of them filters or prioritizes nodes for a pod."""
         return any(
             (each.is_filter or each.is_prioritizer) and each.is_interested(facts)
             for each in self._all
         )
 
-    def filter(self, pod: Asker, nodes: Sequence[NodeFacts]) -> Passed:
+    def filter(self, pod: ExtenderPod, nodes: Sequence[NodeFacts]) -> ExtenderResult:
         """Return the nodes that pass all; ExtenderError if one fails that is not ignorable."""
-        passed = Passed(list(nodes))
+        passed = ExtenderResult(list(nodes))
         for extender in self._interested(pod.facts):
             if not passed.nodes:
                 break
@@ -111,7 +111,7 @@ class Extenders:
             passed.nodes = [by_name[name] for name in reply.names or ()]
         return passed
 
-    def prioritize(self, pod: Asker, nodes: Sequence[NodeFacts]) -> dict[str, int]:
+    def prioritize(self, pod: ExtenderPod, nodes: Sequence[NodeFacts]) -> dict[str, int]:
         """Return the sums of weighted scores by node, without those of extenders that fail."""
         totals: dict[str, int] = {}
         for extender in self._interested(pod.facts):
@@ -129,7 +129,7 @@ class Extenders:
         return any(each.supports_preemption and each.is_interested(facts) for each in self._all)
 
     def process_preemption(
-        self, pod: Asker, candidates: Mapping[str, Victims]
+        self, pod: ExtenderPod, candidates: Mapping[str, Victims]
     ) -> dict[str, Victims]:
         """Return the candidates that remain after all extenders: node → victims.
 

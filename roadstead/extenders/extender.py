@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from roadstead.config.model import ExtenderConfig
-from roadstead.extenders.caller import Caller, ExtenderError, shown_url
+from roadstead.extenders.caller import ExtenderCaller, ExtenderError, shown_url
 from roadstead.extenders.manifests import node_manifest, pod_manifest
 from roadstead.extenders.replies import (
     FilterReply,
@@ -28,7 +28,7 @@ MAX_EXTENDER_PRIORITY = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class ExtenderPod:
     """The pod of a request to an extender."""
 
     identity: PodIdentity
@@ -39,14 +39,14 @@ class Asker:
 class Victims:
     """Pods to be evicted from one node, most important first."""
 
-    pods: tuple[Asker, ...]
+    pods: tuple[ExtenderPod, ...]
     pdb_violations: int = 0
 
 
 class Extender:
     """One extender of the configuration. Every call raises ExtenderError if it fails."""
 
-    def __init__(self, config: ExtenderConfig, caller: Caller) -> None:
+    def __init__(self, config: ExtenderConfig, caller: ExtenderCaller) -> None:
         self.config = config
         self._caller = caller
         self._managed = frozenset(config.managed_resources)
@@ -86,7 +86,7 @@ class Extender:
         """Whether it is called for a pod: it manages all, or a resource that this one requests."""
         return not self._managed or any(name in self._managed for name, _ in facts.requests)
 
-    def filter(self, pod: Asker, nodes: Sequence[NodeFacts]) -> FilterReply:
+    def filter(self, pod: ExtenderPod, nodes: Sequence[NodeFacts]) -> FilterReply:
         """Return the nodes that pass; ExtenderError if the reply names a node not in `nodes`."""
         names = [node.name for node in nodes]
         if not self.is_filter:
@@ -102,7 +102,7 @@ class Extender:
                 )
         return replace(found, names=tuple(dict.fromkeys(found.names or ())))
 
-    def prioritize(self, pod: Asker, nodes: Sequence[NodeFacts]) -> dict[str, int]:
+    def prioritize(self, pod: ExtenderPod, nodes: Sequence[NodeFacts]) -> dict[str, int]:
         """Return weighted scores by node, on the scale of plugins' scores; {} without the verb."""
         if not self.is_prioritizer:
             return {}
@@ -124,7 +124,7 @@ class Extender:
         read_binding(self._caller.call(self.config.bind_verb, payload))
 
     def process_preemption(
-        self, pod: Asker, victims: Mapping[str, Victims]
+        self, pod: ExtenderPod, victims: Mapping[str, Victims]
     ) -> dict[str, MetaVictims]:
         """Return the candidates that remain: node → victims."""
         payload: Json = {"Pod": pod_manifest(pod.identity, pod.facts)}
@@ -147,7 +147,7 @@ class Extender:
             }
         return read_victims(self._caller.call(self.config.preempt_verb, payload))
 
-    def _args(self, pod: Asker, nodes: Sequence[NodeFacts]) -> Json:
+    def _args(self, pod: ExtenderPod, nodes: Sequence[NodeFacts]) -> Json:
         """Return ExtenderArgs, with whole nodes or with names only."""
         args: Json = {"Pod": pod_manifest(pod.identity, pod.facts)}
         if self.wants_manifests:

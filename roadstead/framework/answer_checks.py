@@ -62,7 +62,7 @@ def filter_result(answer: object, args: Args) -> FilterResult:
         raise wrong(answer, "a FilterResult")
     if answer.codes is None:
         return answer
-    codes = whole_numbers(answer.codes, len(args[2]))
+    codes = integers(answer.codes, len(args[2]))
     for each in answer.statuses:
         status(each, args)
     unknown = codes[(codes < 0) | (codes > len(answer.statuses))]
@@ -71,7 +71,7 @@ def filter_result(answer: object, args: Args) -> FilterResult:
     return FilterResult(codes.astype(np.int32), tuple(answer.statuses))
 
 
-def whole_numbers(answer: object, rows: int) -> I64:
+def integers(answer: object, rows: int) -> I64:
     """Return the answer as int64[rows]; NaN and fractions are refused instead of truncated."""
     wanted = f"int64[{rows}]"
     if not isinstance(answer, np.ndarray) or answer.shape != (rows,):
@@ -86,12 +86,12 @@ def whole_numbers(answer: object, rows: int) -> I64:
 
 def scores(answer: object, args: Args) -> I64:
     """Check raw scores. args: (state, pod, table)."""
-    return whole_numbers(answer, len(args[2]))
+    return integers(answer, len(args[2]))
 
 
 def normalized(answer: object, args: Args) -> I64:
     """Check normalized scores. args: (state, pod, raw, extremes)."""
-    return whole_numbers(answer, len(args[2]))
+    return integers(answer, len(args[2]))
 
 
 def post_filter_result(answer: object, args: Args) -> PostFilterResult:

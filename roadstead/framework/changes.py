@@ -13,19 +13,19 @@ from roadstead.framework.events import (
     NODE_ADD,
     NODE_DELETE,
     ActionType,
-    Change,
     ClusterEvent,
+    EventPod,
     EventResource,
-    SeenPod,
+    ObjectChange,
 )
-from roadstead.framework.hint_map import SeenEvent
+from roadstead.framework.hint_map import OccurredEvent
 
 
-def seen_node(old: NodeFacts | None, new: NodeFacts | None) -> list[SeenEvent]:
+def node_change_events(old: NodeFacts | None, new: NodeFacts | None) -> list[OccurredEvent]:
     """Return the events of a node that was added (old None), removed (new None) or changed."""
-    change: Change[object] = Change(old, new)
+    change: ObjectChange[object] = ObjectChange(old, new)
     if old is None or new is None:
-        return [SeenEvent(NODE_ADD if old is None else NODE_DELETE, change)]
+        return [OccurredEvent(NODE_ADD if old is None else NODE_DELETE, change)]
     # Uncordoning counts as a change of taints, in addition to a change of the taints themselves.
     uncordoned = old.unschedulable and not new.unschedulable
     resized = (old.allocatable, old.allocatable_pods) != (new.allocatable, new.allocatable_pods)
@@ -36,20 +36,20 @@ def seen_node(old: NodeFacts | None, new: NodeFacts | None) -> list[SeenEvent]:
         (ActionType.UPDATE_NODE_TAINT, old.taints != new.taints),
     )
     return [
-        SeenEvent(ClusterEvent(EventResource.NODE, action), change)
+        OccurredEvent(ClusterEvent(EventResource.NODE, action), change)
         for action, changed in found
         if changed
     ]
 
 
-def seen_pod(old: PodFacts, new: PodFacts, *, is_assigned: bool) -> list[SeenEvent]:
-    """Return the events of a pod that changed on a node, or (`Change.own`) while it waits.
+def pod_change_events(old: PodFacts, new: PodFacts, *, is_assigned: bool) -> list[OccurredEvent]:
+    """Return the events of a pod that changed on a node, or (`ObjectChange.own`) while it waits.
 
     Tolerations are compared by number, as upstream does: the API server only permits to add them.
     """
     resource = EventResource.ASSIGNED_POD if is_assigned else EventResource.UNSCHEDULABLE_POD
-    seen = SeenPod(old, is_assigned), SeenPod(new, is_assigned)
-    change: Change[object] = Change(*seen, own=not is_assigned)
+    seen = EventPod(old, is_assigned), EventPod(new, is_assigned)
+    change: ObjectChange[object] = ObjectChange(*seen, own=not is_assigned)
     before, after = dict(old.requests), dict(new.requests)
     shrunk = any(name not in after or amount > after[name] for name, amount in before.items())
     ungated = bool(old.scheduling_gates) and not new.scheduling_gates
@@ -60,4 +60,4 @@ def seen_pod(old: PodFacts, new: PodFacts, *, is_assigned: bool) -> list[SeenEve
         (ActionType.UPDATE_POD_TOLERATION, len(old.tolerations) != len(new.tolerations)),
     )
     actions = [action for action, changed in found if changed] or [ActionType.UPDATE]
-    return [SeenEvent(ClusterEvent(resource, action), change) for action in actions]
+    return [OccurredEvent(ClusterEvent(resource, action), change) for action in actions]

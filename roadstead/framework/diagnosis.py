@@ -39,7 +39,7 @@ class Diagnosis:
     def add(self, status: Status, nodes: int) -> None:
         self.refused[status] = self.refused.get(status, 0) + nodes
 
-    def see_priority(self, priority: int | None) -> None:
+    def record_priority(self, priority: int | None) -> None:
         """Include the lowest priority of the pods on some nodes; None for no pods."""
         if priority is not None and (
             self.lowest_priority is None or priority < self.lowest_priority

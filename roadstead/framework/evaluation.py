@@ -20,6 +20,7 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 
+from roadstead.framework.dry_run_cache import DryRunCache
 from roadstead.framework.failures import (
     filter_status,
     out_of_range,
@@ -38,7 +39,6 @@ from roadstead.framework.scoring import (
     raw_scores,
     run_pre_score,
 )
-from roadstead.framework.tried_rows import TriedRows
 from roadstead.framework.what_if import PASSED, WhatIf, counted_for
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_class import PodClass
@@ -99,7 +99,7 @@ class Evaluation:
         self.is_bare = False
         self.added: I64 | None = None
         self.given: Given | None = None
-        self.tried = TriedRows()
+        self.tried = DryRunCache()
 
     def run_pre_filter(self) -> PreFilterOutcome:
         """Run PreFilter on the current table, without applying the outcome.
@@ -116,7 +116,7 @@ class Evaluation:
         runs again if the plugins' own state of the pod changed (`Profile.known_state`).
         """
         self._widen()
-        if pre_filter is not self._fresh and self._must_ask_again(pre_filter):
+        if pre_filter is not self._fresh and self._must_run_again(pre_filter):
             pre_filter = self.run_pre_filter()
         self._fresh = None
         changed = self._rows_to_redo(pre_filter)
@@ -132,7 +132,7 @@ class Evaluation:
             self.feasible = np.zeros(len(self.table), dtype=np.bool_)
         elif changed is None or len(changed):
             self._run_filters(changed)
-            self._heed_nominated(changed)
+            self._apply_nominated(changed)
         if changed is None:
             self._dirty = None
         elif self._dirty is not None and len(changed):
@@ -182,7 +182,7 @@ class Evaluation:
                 return status
         return None
 
-    def _must_ask_again(self, pre_filter: PreFilterOutcome) -> bool:
+    def _must_run_again(self, pre_filter: PreFilterOutcome) -> bool:
         if self._has_failed or pre_filter.status.code is Code.ERROR:
             return True
         return pre_filter.known != self.profile.known_state(self.pod)
@@ -234,7 +234,7 @@ class Evaluation:
         self.codes[changed], self.positions[changed] = codes, positions
         self.feasible[changed] = codes == PASSED
 
-    def _heed_nominated(self, changed: Rows | None) -> None:
+    def _apply_nominated(self, changed: Rows | None) -> None:
         """Refuse rows on which the pod does not pass together with the pods nominated to them."""
         if not self.table.nominations:
             return

@@ -3,7 +3,7 @@
 An event is a resource and an action. A plugin registers events (`EnqueueExtensions` in
 `roadstead.framework.plugin`), each with a queueing hint or without. When a registered event occurs,
 the queue calls the hints of the plugins that rejected a pod. A hint is called once per pod class
-and not once per pod, so it receives facts, and `Change.own` where upstream compares UIDs.
+and not once per pod, so it receives facts, and `ObjectChange.own` where upstream compares UIDs.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, pkg/scheduler/framework/types.go and
 events.go (1.34). The events of an update: `roadstead.framework.changes`.
@@ -112,7 +112,7 @@ NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPod:
+class EventPod:
     """The pod of an event. assigned: it has a node (spec.nodeName)."""
 
     facts: PodFacts
@@ -123,10 +123,10 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Generic[T]):
+class ObjectChange(Generic[T]):
     """The object of an event before and after; `old` is None for Add, `new` for Delete.
 
-    T: SeenPod, NodeFacts, or the facts of a storage object. own: the object is the pod for which
+    T: EventPod, NodeFacts, or the facts of a storage object. own: the object is the pod for which
     the hint is called (upstream: equal UIDs). thorough: the hint also considers changes that
     upstream's leaves to the retry after five minutes; a run would be over by then.
     """
@@ -152,7 +152,7 @@ class HintError(RoadsteadError):
     """A hint failed; the queue treats it as QUEUE, so that no pod is stuck."""
 
 
-Hint = Callable[[PodFacts, Change[T], ClusterFacts], QueueingHint]
+Hint = Callable[[PodFacts, ObjectChange[T], ClusterFacts], QueueingHint]
 """(facts of the waiting pod, the change, the current cluster) → hint. May raise HintError."""
 
 

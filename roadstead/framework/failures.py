@@ -7,7 +7,7 @@ RunScorePlugins).
 from __future__ import annotations
 
 from roadstead.framework.plugin import MAX_NODE_SCORE
-from roadstead.framework.plugin_source import PLACE_OF_SCORES, with_place
+from roadstead.framework.plugin_source import LOCATION_OF_SCORES, with_location
 from roadstead.nodes.columns import I64
 from roadstead.protocol.status import Code, Status, error, unresolvable
 
@@ -49,7 +49,7 @@ def out_of_range(plugin: str, scores: I64) -> Status | None:
         f"score {low if low < 0 else high}, it should in the range of [0, {MAX_NODE_SCORE}] "
         "after normalizing"
     )
-    return error(with_place(text, PLACE_OF_SCORES.get(plugin, "")))
+    return error(with_location(text, LOCATION_OF_SCORES.get(plugin, "")))
 
 
 def nothing_left(plugins: list[str]) -> Status:

@@ -31,7 +31,7 @@ from roadstead.protocol.status import Status
 FILTER, SCORE = "Filter", "Score"
 
 
-def answered_elsewhere(profile: Profile) -> tuple[tuple[Plugin, str], ...]:
+def worker_calls(profile: Profile) -> tuple[tuple[Plugin, str], ...]:
     """Return users' plugins whose answers depend on pod and row only, with their points.
 
     Workers can call them. Plugins that keep data from pod to pod or read other nodes are excluded.
@@ -41,11 +41,11 @@ def answered_elsewhere(profile: Profile) -> tuple[tuple[Plugin, str], ...]:
     return tuple(
         (plugin, point)
         for plugin, point in (*filters, *scores)
-        if plugin.is_guarded and plugin.reads < Reads.CLUSTER and not _keeps_something(plugin)
+        if plugin.is_guarded and plugin.reads < Reads.CLUSTER and not _is_stateful(plugin)
     )
 
 
-def _keeps_something(plugin: Plugin) -> bool:
+def _is_stateful(plugin: Plugin) -> bool:
     keeps = (RemembersPods, ReservePlugin, PermitPlugin)
     return isinstance(plugin, keeps) or type(plugin).known_state is not Plugin.known_state
 

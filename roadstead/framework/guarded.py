@@ -26,10 +26,10 @@ from roadstead.framework import answer_checks as checked
 from roadstead.framework.answer_checks import Args, WrongAnswerError, wrong
 from roadstead.framework.events import (
     EVERYTHING,
-    Change,
     Concern,
     Hint,
     HintError,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
 )
@@ -55,13 +55,13 @@ from roadstead.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from roadstead.framework.plugin_calls import CALLS, NotAskedError, PluginInterrupt, facts_of
+from roadstead.framework.plugin_calls import CALLS, PluginDisabledError, PluginInterrupt, facts_of
 from roadstead.framework.plugin_source import (
-    PLACE_OF_SCORES,
+    LOCATION_OF_SCORES,
     defined_at,
     function_at,
     raised_at,
-    with_place,
+    with_location,
 )
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.protocol.errors import UnsupportedError
@@ -95,7 +95,7 @@ Instead = Callable[[PluginFailure, Args], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class PluginOrigin:
     """The plugin whose function is called. name: its name. module: where its class is defined.
 
     place: file and line of the function, "" if unknown.
@@ -121,7 +121,7 @@ class Contained:
     point: str
     check: Check
     instead: Instead | None = None
-    within: Callable[[Caller, Any, bool], object] = lambda caller, answer, is_strict: answer
+    within: Callable[[PluginOrigin, Any, bool], object] = lambda caller, answer, is_strict: answer
 
 
 def guard(plugin: P, *, is_strict: bool = False) -> P:
@@ -131,7 +131,7 @@ def guard(plugin: P, *, is_strict: bool = False) -> P:
     """
     replaced = {
         each.method: _guarded(
-            Caller(plugin.name, type(plugin).__module__, defined_at(plugin, each.method)),
+            PluginOrigin(plugin.name, type(plugin).__module__, defined_at(plugin, each.method)),
             replace(each, instead=None) if is_strict else each,
             getattr(plugin, each.method),
         )
@@ -144,12 +144,12 @@ def guard(plugin: P, *, is_strict: bool = False) -> P:
     object.__setattr__(plugin, "is_guarded", True)
     if isinstance(plugin, ScorePlugin):
         last = "normalize" if plugin.normalizes else "score"
-        PLACE_OF_SCORES[plugin.name] = defined_at(plugin, last)
+        LOCATION_OF_SCORES[plugin.name] = defined_at(plugin, last)
     return plugin
 
 
 def _guarded(
-    caller: Caller, how: Contained, method: Callable[..., object]
+    caller: PluginOrigin, how: Contained, method: Callable[..., object]
 ) -> Callable[..., object]:
     point, check, instead, within = how.point, how.check, how.instead, how.within
 
@@ -182,12 +182,12 @@ def _watched(name: str, point: str, method: Callable[..., object], args: Args) -
         CALLS.leave(call)
 
 
-def _text_of(caller: Caller, raised: BaseException) -> str:
+def _text_of(caller: PluginOrigin, raised: BaseException) -> str:
     """Return text and line of an exception; re-raise one that is not a plugin's failure."""
-    if isinstance(raised, NotAskedError):
+    if isinstance(raised, PluginDisabledError):
         return str(raised)
     if isinstance(raised, WrongAnswerError):
-        return with_place(_cut(str(raised)), caller.place)
+        return with_location(_cut(str(raised)), caller.place)
     if isinstance(raised, PluginInterrupt):
         # It may have arrived just before `leave` recorded the end of the call.
         CALLS.clear()
@@ -196,27 +196,27 @@ def _text_of(caller: Caller, raised: BaseException) -> str:
         text = _cut(f"{type(raised).__name__}: {raised}")
     else:
         raise raised
-    return with_place(text, raised_at(caller.module, raised) or caller.place)
+    return with_location(text, raised_at(caller.module, raised) or caller.place)
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
 
 
-def _failure(caller: Caller, point: str, text: str, args: Args) -> PluginFailure:
+def _failure(caller: PluginOrigin, point: str, text: str, args: Args) -> PluginFailure:
     failure = PluginFailure(point, Status(Code.ERROR, (text,), caller.name), args)
     _LOG.info("%s", failure)
     return failure
 
 
-def _with_contained_changes(caller: Caller, effect: Effect, is_strict: bool) -> Effect:
+def _with_contained_changes(caller: PluginOrigin, effect: Effect, is_strict: bool) -> Effect:
     how = Contained(Plugin, "changes", "effect", checked.truth, _always(True))
     changes = _guarded(caller, replace(how, instead=None) if is_strict else how, effect.changes)
     return replace(effect, changes=lambda pod: bool(changes(pod)))
 
 
 def _with_contained_hints(
-    caller: Caller, events: tuple[RegisteredEvent, ...], is_strict: bool
+    caller: PluginOrigin, events: tuple[RegisteredEvent, ...], is_strict: bool
 ) -> tuple[RegisteredEvent, ...]:
     return tuple(
         replace(
@@ -228,7 +228,7 @@ def _with_contained_hints(
     )
 
 
-def _contained_hint(caller: Caller, hint: Hint[object]) -> Hint[object]:
+def _contained_hint(caller: PluginOrigin, hint: Hint[object]) -> Hint[object]:
     caller = replace(caller, place=function_at(caller.module, hint))
 
     def check(answer: object, args: Args) -> QueueingHint:
@@ -236,13 +236,13 @@ def _contained_hint(caller: Caller, hint: Hint[object]) -> Hint[object]:
             raise wrong(answer, "a QueueingHint")
         return answer
 
-    def ask(pod: PodFacts, change: Change[object], cluster: ClusterFacts) -> QueueingHint:
-        return _asked(caller, "QueueingHint", hint, check, (pod, change, cluster))
+    def ask(pod: PodFacts, change: ObjectChange[object], cluster: ClusterFacts) -> QueueingHint:
+        return _run_advice(caller, "QueueingHint", hint, check, (pod, change, cluster))
 
     return ask
 
 
-def _contained_concern(caller: Caller, concern: Concern) -> Concern:
+def _contained_concern(caller: PluginOrigin, concern: Concern) -> Concern:
     caller = replace(caller, place=function_at(caller.module, concern))
 
     def check(answer: object, args: Args) -> bool:
@@ -251,13 +251,13 @@ def _contained_concern(caller: Caller, concern: Concern) -> Concern:
         return answer
 
     def ask(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
-        return _asked(caller, "concerns", concern, check, (pod, assigned, cluster))
+        return _run_advice(caller, "concerns", concern, check, (pod, assigned, cluster))
 
     return ask
 
 
-def _asked(
-    caller: Caller,
+def _run_advice(
+    caller: PluginOrigin,
     point: str,
     advice: Callable[..., object],
     check: Callable[[object, Args], T],

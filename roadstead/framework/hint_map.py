@@ -15,10 +15,10 @@ from roadstead.facts.pod import PodFacts
 from roadstead.facts.pod_groups import group_key
 from roadstead.framework.events import (
     NODE_ADD,
-    Change,
     ClusterEvent,
     Hint,
     HintError,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
 )
@@ -33,14 +33,14 @@ WITHOUT_NODES = "no nodes"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SeenEvent:
+class OccurredEvent:
     """An event that occurred, with the object that changed; compared by identity.
 
     spares_gangs: the event does not help pods of gangs.
     """
 
     event: ClusterEvent
-    change: Change[object]
+    change: ObjectChange[object]
     spares_gangs: bool = False
 
 
@@ -67,7 +67,7 @@ class HintMap:
             if each.concerns is not None
         )
 
-    def may_help(self, plugin: str, seen: SeenEvent, pod: PodFacts) -> bool:
+    def may_help(self, plugin: str, seen: OccurredEvent, pod: PodFacts) -> bool:
         """Whether the event may help the pod, according to a plugin that rejected it.
 
         Also true if a hint fails, and for a pod of no profile: a retry in vain is better than a pod
@@ -78,9 +78,9 @@ class HintMap:
         if seen.event.is_wildcard or pod.scheduler_name not in self._registered:
             return True
         hints = self._hints_for(pod.scheduler_name, plugin, seen.event)
-        return any(hint is None or self._ask(hint, seen.change, pod) for hint in hints)
+        return any(hint is None or self._hint_queues(hint, seen.change, pod) for hint in hints)
 
-    def is_registered(self, plugin: str, seen: SeenEvent) -> bool:
+    def is_registered(self, plugin: str, seen: OccurredEvent) -> bool:
         """Whether a plugin registered the event, in any profile."""
         key = (plugin, seen.event)
         known = self._by_any_profile.get(key)
@@ -130,7 +130,7 @@ class HintMap:
         except HintError:
             return True
 
-    def _ask(self, hint: Hint[object], change: Change[object], pod: PodFacts) -> bool:
+    def _hint_queues(self, hint: Hint[object], change: ObjectChange[object], pod: PodFacts) -> bool:
         try:
             return hint(pod, change, self.cluster) is QueueingHint.QUEUE
         except HintError:

@@ -16,15 +16,23 @@ from roadstead.facts.pod_groups import GroupKey, group_key
 class GroupMembers:
     """UIDs by group. is_known: this process counts the pods of groups."""
 
-    __slots__ = ("_bound", "_group_of", "_heard", "_listeners", "_told", "_uids", "is_known")
+    __slots__ = (
+        "_bound",
+        "_group_of",
+        "_listeners",
+        "_reported_bound",
+        "_reports",
+        "_uids",
+        "is_known",
+    )
 
     def __init__(self, *, is_known: bool = False) -> None:
         self.is_known = is_known
         self._uids: dict[GroupKey, set[str]] = {}
         self._group_of: dict[str, GroupKey] = {}
         self._bound: dict[GroupKey, set[str]] = {}
-        self._told: dict[GroupKey, int] = {}
-        self._heard: dict[GroupKey, int] = {}
+        self._reported_bound: dict[GroupKey, int] = {}
+        self._reports: dict[GroupKey, int] = {}
         self._listeners: list[Callable[[GroupKey], None]] = []
 
     def add(self, uid: str, facts: PodFacts) -> bool:
@@ -70,27 +78,27 @@ class GroupMembers:
             if key is not None:
                 self._bound.setdefault(key, set()).add(uid)
 
-    def listen(self, heard: Callable[[GroupKey], None]) -> None:
+    def listen(self, callback: Callable[[GroupKey], None]) -> None:
         """Register a function that every later `hear` calls with its group."""
-        self._listeners.append(heard)
+        self._listeners.append(callback)
 
     def hear(self, key: GroupKey, bound: int) -> None:
         """Record a received number of bound pods of a group, and call the registered functions."""
-        self._heard[key] = self.times_heard(key) + 1
+        self._reports[key] = self.times_reported(key) + 1
         if bound:
-            self._told[key] = bound
+            self._reported_bound[key] = bound
         else:
-            self._told.pop(key, None)
-        for heard in self._listeners:
-            heard(key)
+            self._reported_bound.pop(key, None)
+        for callback in self._listeners:
+            callback(key)
 
     def bound(self, key: GroupKey) -> int:
         """Return how many pods of a group are bound, as far as this process knows."""
-        return self._told.get(key, 0) or len(self._bound.get(key, ()))
+        return self._reported_bound.get(key, 0) or len(self._bound.get(key, ()))
 
-    def times_heard(self, key: GroupKey) -> int:
+    def times_reported(self, key: GroupKey) -> int:
         """Return how many times `hear` was called for a group."""
-        return self._heard.get(key, 0)
+        return self._reports.get(key, 0)
 
     @property
     def is_empty(self) -> bool:

@@ -15,7 +15,7 @@ from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 
 
-def takes_nominated(profile: Profile, pod: PodClass, table: NodeTable) -> bool:
+def passes_on_nominated(profile: Profile, pod: PodClass, table: NodeTable) -> bool:
     """Whether the pod passes PreFilter, and Filter on its nominated node.
 
     Raises UnsupportedError if a plugin is needed that does not exist yet.

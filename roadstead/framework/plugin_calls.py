@@ -34,7 +34,7 @@ class PluginInterrupt(BaseException):
     """Raised in a plugin's thread at its deadline; `except Exception` does not catch it."""
 
 
-class NotAskedError(Exception):
+class PluginDisabledError(Exception):
     """A plugin is no longer called. The text contains the reason."""
 
 
@@ -73,7 +73,7 @@ class PluginCalls:
         self._why: dict[str, str] = {}
 
     def enter(self, plugin: str, point: str, args: tuple[object, ...]) -> PluginCall | None:
-        """Record a call; None for a nested one. NotAskedError if it must not be made any more."""
+        """Record a call; None for a nested one. PluginDisabledError if it must not be made."""
         if self.current is not None:
             return None
         call = PluginCall(plugin, point, threading.get_ident(), facts_of(args))
@@ -125,9 +125,9 @@ class PluginCalls:
         if why is None:
             return
         if self._strikes[call.plugin, call.pod_class] >= MAX_FOR_CLASS:
-            raise NotAskedError(f"is not asked about such pods any more: it {why}")
+            raise PluginDisabledError(f"is not asked about such pods any more: it {why}")
         if self._strikes.total() >= MAX_IN_PROCESS:
-            raise NotAskedError(f"is not asked any more: it {why}")
+            raise PluginDisabledError(f"is not asked any more: it {why}")
 
 
 def facts_of(args: tuple[object, ...]) -> PodFacts | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from traceback import walk_tb
 from types import CodeType, FunctionType
 
-PLACE_OF_SCORES: dict[str, str] = {}
+LOCATION_OF_SCORES: dict[str, str] = {}
 """Plugin name → where its final scores are computed, for the plugins of this process."""
 
 
@@ -60,6 +60,6 @@ def _place(module: str, module_globals: Mapping[str, object], code: CodeType, li
     return f"{path.relative_to(path.parents[depth]).as_posix()}:{line}"
 
 
-def with_place(text: str, place: str) -> str:
+def with_location(text: str, place: str) -> str:
     """Return a text followed by the place, if there is one."""
     return f"{text} ({place})" if place else text

@@ -12,7 +12,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView, first_name
 from roadstead.framework.profile import Profile
-from roadstead.framework.victims import Tried
+from roadstead.framework.victims import DryRunResult
 from roadstead.protocol.status import Code, Status
 
 
@@ -27,7 +27,7 @@ def run_post_filter(
     profile: Profile,
     pod: PodFacts,
     diagnosis: Diagnosis,
-    tried: Tried | None = None,
+    tried: DryRunResult | None = None,
     pick: Callable[[Sequence[str]], str] = first_name,
 ) -> PostFilterResult:
     """Return the first Success or failure, or all refusals joined; it ends the pod's message.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from roadstead.framework.victims import Candidate, Tried
+from roadstead.framework.victims import Candidate, DryRunResult
 from roadstead.protocol.status import Status
 
 
@@ -52,5 +52,5 @@ class PostFilterView:
     pre_filter: Status
     unreached: tuple[str, ...] = ()
     lowest_priority: int | None = None
-    tried: Tried | None = None
+    tried: DryRunResult | None = None
     pick: Callable[[Sequence[str]], str] = first_name

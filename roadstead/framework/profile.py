@@ -39,7 +39,7 @@ from roadstead.framework.plugin import (
 )
 from roadstead.framework.registry import Registry
 from roadstead.framework.unprepared import prepared, unprepared_score
-from roadstead.nodes.interning import Interner
+from roadstead.nodes.interning import CodeInterner
 from roadstead.nodes.pod_class import PodClass
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.status import SUCCESS, Code, Status
@@ -94,16 +94,16 @@ class Profile:
         self.pre_bind = self._at("preBind", PreBindPlugin)
         self.bind = self._at("bind", BindPlugin)
         self.post_bind = self._at("postBind", PostBindPlugin)
-        self.binds_plainly = self._binds_plainly()
+        self.binds_without_plugins = self._binds_plainly()
         self.gang_plugins = frozenset(
             name for name, plugin in self._built.items() if plugin.places_gangs
         )
-        self.remembers_pods = _of_kind(self._built.values(), RemembersPods)
+        self.remembers_pods = _of_type(self._built.values(), RemembersPods)
         self.waiting = handle.waiting
         self.storage = handle.storage
         self.budgets = handle.cluster.budgets
         self._class_of: dict[PodClass, int] = {}
-        self._signatures: Interner[Hashable] = Interner()
+        self._signatures: CodeInterner[Hashable] = CodeInterner()
         self._find_cross_node()
 
     def _find_cross_node(self) -> None:
@@ -113,7 +113,7 @@ class Profile:
             dict.fromkeys(p for p in (*filtering, *scoring) if p.reads is Reads.CLUSTER)
         )
         unlisted = (p for p in scoring if not isinstance(p, PreScorePlugin))
-        self.preparing_score = _of_kind((*self.pre_score, *unlisted), PreparesScore)
+        self.preparing_score = _of_type((*self.pre_score, *unlisted), PreparesScore)
         self._signing = tuple(dict.fromkeys((*filtering, *scoring, *self.post_filter)))
         self._knowing = tuple(
             p
@@ -128,7 +128,7 @@ class Profile:
         )
         self._signing_amounts = tuple(p for p in self._signing if p.reads is Reads.ROW)
         self._signing_shapes = tuple(p for p in self._signing if p.reads is not Reads.ROW)
-        self._shapes: Interner[Hashable] = Interner()
+        self._shapes: CodeInterner[Hashable] = CodeInterner()
         self._shape_parts: dict[int, tuple[Hashable, ...] | None] = {}
 
     def within(self, bounds: FilterPlugin) -> Profile:
@@ -251,7 +251,7 @@ def concern(effects: Iterable[Effect], pod: PodClass) -> bool:
     return any(each.changes(pod) for each in effects)
 
 
-def _of_kind(plugins: Iterable[Plugin], kind: type[P]) -> tuple[P, ...]:
+def _of_type(plugins: Iterable[Plugin], kind: type[P]) -> tuple[P, ...]:
     return tuple(dict.fromkeys(plugin for plugin in plugins if isinstance(plugin, kind)))
 
 

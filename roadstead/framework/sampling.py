@@ -34,7 +34,7 @@ def feasible_nodes_to_find(nodes: int, percentage: int | None) -> int:
     return max(MIN_FEASIBLE_NODES, nodes * share // ALL_PERCENT)
 
 
-def places_to_visit(fits: Bools, to_find: int, start: int) -> Rows:
+def indices_to_visit(fits: Bools, to_find: int, start: int) -> Rows:
     """Return the places of an order that are evaluated from `start` on, as upstream's one thread.
 
     fits: bool[place]. The search ends at the first feasible node in excess of `to_find`. That node

@@ -83,7 +83,7 @@ def _imported(path: str, module_name: str, class_name: str | None, directory: st
         return module if class_name is None else getattr(module, class_name)
     except (Exception, SystemExit) as failure:
         # The module is the user's: whatever it raises is reported to the user.
-        told = _told(failure, module_name, directory)
+        told = _text_of_failure(failure, module_name, directory)
         raise _refused(path, f"cannot be loaded ({told})") from failure
 
 
@@ -239,7 +239,7 @@ def _raised(failure: BaseException) -> str:
     return f"{type(failure).__name__}: {failure}"
 
 
-def _told(failure: BaseException, module_name: str, directory: str) -> str:
+def _text_of_failure(failure: BaseException, module_name: str, directory: str) -> str:
     module = sys.modules.get(module_name)
     if isinstance(failure, AttributeError) and module is not None:
         return f"{failure}; it is {getattr(module, '__file__', 'built in')}"

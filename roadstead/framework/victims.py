@@ -60,7 +60,7 @@ class DryRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class DryRunResult:
     """The result of a dry run.
 
     candidates: in the order of the draw. nodes: how many nodes were refused, and reasons: how many

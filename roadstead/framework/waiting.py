@@ -48,26 +48,26 @@ class PermitDecision:
 
 Find = Callable[[str], WaitingPod | None]
 Each = Callable[[], Iterable[WaitingPod]]
-Coming = Callable[[], Iterable[PodFacts]]
+BeforePermit = Callable[[], Iterable[PodFacts]]
 
 
 class WaitingPods:
-    """The waiting pods of one process; none until a core is connected by `show`."""
+    """The waiting pods of one process; none until a core is connected by `connect`."""
 
-    __slots__ = ("_coming", "_decisions", "_each", "_find")
+    __slots__ = ("_before_permit", "_decisions", "_each", "_find")
 
     def __init__(self) -> None:
         self._find: Find = _find_none
         self._each: Each = tuple
-        self._coming: Coming = tuple
+        self._before_permit: BeforePermit = tuple
         self._decisions: list[PermitDecision] = []
 
-    def show(self, find: Find, each: Each, coming: Coming = tuple) -> None:
+    def connect(self, find: Find, each: Each, before_permit: BeforePermit = tuple) -> None:
         """Connect a core's functions: one waiting pod by UID, and all of them in order of arrival.
 
-        coming: the facts of pods that have a node but have not reached Permit yet.
+        before_permit: the facts of pods that have a node but have not reached Permit yet.
         """
-        self._find, self._each, self._coming = find, each, coming
+        self._find, self._each, self._before_permit = find, each, before_permit
 
     def get(self, uid: str) -> WaitingPod | None:
         """Return a pod if it waits, else None."""
@@ -76,9 +76,9 @@ class WaitingPods:
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(self._each())
 
-    def coming(self) -> Iterator[PodFacts]:
+    def before_permit(self) -> Iterator[PodFacts]:
         """Iterate over the facts of pods that have a node but have not reached Permit yet."""
-        return iter(self._coming())
+        return iter(self._before_permit())
 
     def allow(self, uid: str, plugin: str) -> None:
         """Record that `plugin` allows a pod; ignored if the pod does not wait for the plugin."""
@@ -95,7 +95,7 @@ class WaitingPods:
         """
         self._decisions.append(PermitDecision("", plugin, reason, chosen))
 
-    def take(self) -> list[PermitDecision]:
+    def pop_decisions(self) -> list[PermitDecision]:
         """Remove and return the recorded decisions, in order."""
         decisions, self._decisions = self._decisions, []
         return decisions

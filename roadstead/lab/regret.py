@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.explain import Explanation
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.profile import Profile

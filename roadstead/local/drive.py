@@ -12,11 +12,11 @@ T = TypeVar("T")
 NeedT = TypeVar("NeedT")
 
 
-def drive(steps: Generator[NeedT, object, T], meet: Callable[[NeedT], object]) -> T:
-    """Return the result of steps; `meet` answers their needs one by one.
+def drive(steps: Generator[NeedT, object, T], answer_need: Callable[[NeedT], object]) -> T:
+    """Return the result of steps; `answer_need` answers their needs one by one.
 
-    An exception of `meet` is raised in the steps, at the need; if they do not catch it, they end
-    with it.
+    An exception of `answer_need` is raised in the steps, at the need; if they do not catch it, they
+    end with it.
     """
     with closing(steps):
         answer: object = None
@@ -29,17 +29,17 @@ def drive(steps: Generator[NeedT, object, T], meet: Callable[[NeedT], object]) -
                 return result
             answer = failure = None
             try:
-                answer = meet(need)
+                answer = answer_need(need)
             except Exception as raised:
                 failure = raised
 
 
 def run_now(steps: Steps[T]) -> T:
     """Return the result of steps: extenders are called here, the time is 0, there is no kernel."""
-    return drive(steps, _met)
+    return drive(steps, _answer)
 
 
-def _met(need: Need) -> object:
+def _answer(need: Need) -> object:
     match need:
         case CallExtenders(_, work):
             return work()

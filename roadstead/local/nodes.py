@@ -50,21 +50,21 @@ class LocalNodes:
     def send(self, deltas: Sequence[Delta]) -> None:
         """Apply changes of nodes, pods and nominations."""
         if deltas and all(each.kind is DeltaKind.ADD_POD for each in deltas):
-            self._pods_come(deltas)
+            self._add_pods(deltas)
             return
         for delta in deltas:
             if delta.kind is DeltaKind.ADD_POD:
-                self._pods_come([delta])
+                self._add_pods([delta])
             elif delta.pod is not None:
-                self._pod_changes(delta)
+                self._change_pod(delta)
             elif delta.node is not None:
-                self._node_changes(delta)
+                self._change_node(delta)
             else:
                 self.table.remove_node(delta.node_name)
-                self.tentative.node_goes(delta.node_name)
+                self.tentative.node_removed(delta.node_name)
                 self._versions.drop(delta.node_name)
 
-    def _pods_come(self, deltas: Sequence[Delta]) -> None:
+    def _add_pods(self, deltas: Sequence[Delta]) -> None:
         """Add pods, each once; those that were decided here are on the table already."""
         table, info = self.table, self.table.classes.info
         names, uids = [each.node_name for each in deltas], [each.uid for each in deltas]
@@ -74,17 +74,17 @@ class LocalNodes:
             uid, since_s = uids[place], started_s.get(uids[place])
             table.add_pod(names[place], infos[place], uid=uid, key=key_of(uid), started_s=since_s)
 
-    def _pod_changes(self, delta: Delta) -> None:
+    def _change_pod(self, delta: Delta) -> None:
         assert delta.pod is not None, f"{delta.kind} is about a pod"
         name, uid, info = delta.node_name, delta.uid, self.table.classes.info(delta.pod)
         if delta.kind is DeltaKind.NOMINATE:
             self.tentative.nominate(uid, name, info)
         elif delta.kind is DeltaKind.WITHDRAW:
             self.tentative.withdraw(uid, name, info)
-        elif not self.tentative.has_left(uid, name):
+        elif not self.tentative.was_removed(uid, name):
             self.table.remove_pod(name, info, uid=uid)
 
-    def _node_changes(self, delta: Delta) -> None:
+    def _change_node(self, delta: Delta) -> None:
         assert delta.node is not None, f"{delta.kind} is about a node"
         if delta.kind is DeltaKind.UPDATE_NODE:
             self.table.update_node(delta.node)

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from roadstead.attempts.commands import PodReport
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.effects import PodReport
 from roadstead.binder import BindRequest
 from roadstead.binder.answers import BindAnswers, bind_answers
 from roadstead.binder.pods import KeyedPod
@@ -38,9 +38,7 @@ from roadstead.queue.reports import NodeChange, PendingNote
 from roadstead.run import RunPlan, build_node_search, build_profiles
 from roadstead.run_parts import build_binder, build_cluster_state, build_queue
 from roadstead.scheduler.needs import (
-    AskLease,
     AssumePods,
-    BindBeside,
     BindPods,
     EvictPods,
     LeasedPods,
@@ -48,7 +46,9 @@ from roadstead.scheduler.needs import (
     NominatePods,
     RenewLeases,
     ReportPods,
-    SettlePods,
+    RequestLease,
+    RunConcurrently,
+    UpdateAttempts,
 )
 from roadstead.scheduler.scheduler import BatchDone, Scheduler
 from roadstead.scheduler.volumes import SchedulerVolumes
@@ -145,7 +145,7 @@ class LocalRun:
         """Lease pods, or decide one batch and apply its consequences; None after a lease."""
         self._has_leased = False
         self.queue.begin_gang_turn(self.now_s)
-        return drive(self.scheduler.step(self.now_s), self._met)
+        return drive(self.scheduler.step(self.now_s), self._answer)
 
     # Results.
 
@@ -159,19 +159,19 @@ class LocalRun:
 
     # Needs, answered without waiting.
 
-    def _met(self, need: Need) -> object:
+    def _answer(self, need: Need) -> object:
         match need:
-            case AssumePods() | SettlePods() | NominatePods():
-                return self._met_by_cache(need)
+            case AssumePods() | UpdateAttempts() | NominatePods():
+                return self._answer_of_cache(need)
             case BindPods():
                 return self._bound(need)
-            case BindBeside(steps):
-                return drive(steps, self._met)
+            case RunConcurrently(steps):
+                return drive(steps, self._answer)
             case EvictPods(uids, preemptors):
                 gone = self.binder.evict(uids, preemptors)
                 return [(identity_of(uid, key), facts) for uid, key, facts in gone]
-            case AskLease() | RenewLeases() | ReportPods():
-                return self._met_by_queue(need)
+            case RequestLease() | RenewLeases() | ReportPods():
+                return self._answer_of_queue(need)
             case CallExtenders(_, work):
                 return work()
             case Prepare():
@@ -179,13 +179,13 @@ class LocalRun:
                 return self._accelerator
             case CatchUp():
                 # The table has every change already: placements not confirmed were refused.
-                self.nodes.tentative.drop_rest()
+                self.nodes.tentative.undo_unconfirmed()
             case WaitUntil(at_s):
                 self.now_s = max(self.now_s, at_s)
         return self.now_s
 
-    def _met_by_queue(self, need: AskLease | RenewLeases | ReportPods) -> object:
-        if isinstance(need, AskLease):
+    def _answer_of_queue(self, need: RequestLease | RenewLeases | ReportPods) -> object:
+        if isinstance(need, RequestLease):
             return self._leased(need)
         if isinstance(need, RenewLeases):
             return self.queue.renew(need.lease_ids, self.now_s)
@@ -194,7 +194,7 @@ class LocalRun:
         self.queue.begin_gang_turn(self.now_s)
         return None
 
-    def _leased(self, need: AskLease) -> LeasedPods:
+    def _leased(self, need: RequestLease) -> LeasedPods:
         self.queue.activate_gangs(need.gangs, self.now_s)
         asked = need.max_pods, self.now_s, need.profile
         batch = self.queue.lease(OWNER, EPOCH, *asked)
@@ -208,7 +208,7 @@ class LocalRun:
             gangs=self.queue.bound_of_gangs(batch),
         )
 
-    def _met_by_cache(self, need: AssumePods | SettlePods | NominatePods) -> Assumed:
+    def _answer_of_cache(self, need: AssumePods | UpdateAttempts | NominatePods) -> Assumed:
         refused: tuple[tuple[str, str], ...] = ()
         bound: tuple[BoundVolumes, ...] = ()
         if isinstance(need, AssumePods):
@@ -218,7 +218,7 @@ class LocalRun:
             ]
             outcome = self.cache.assume(assumed, self.now_s, bind_next=need.bind_next)
             refused, bound = outcome.refused, outcome.bound
-        elif isinstance(need, SettlePods):
+        elif isinstance(need, UpdateAttempts):
             freed = self.cache.finish_attempts(
                 need.forget, need.finish, need.confirm, need.rows, self.now_s
             )
@@ -227,8 +227,8 @@ class LocalRun:
         else:
             pods = [(identity_of(n.uid, n.key), n.facts) for n in need.nominations]
             nodes = [n.node_name for n in need.nominations]
-            makes_room = [bool(n.victims) for n in need.nominations]
-            self.cache.nominate(pods, nodes, makes_room, need.gone)
+            preempts = [bool(n.victims) for n in need.nominations]
+            self.cache.nominate(pods, nodes, preempts, need.gone)
         return Assumed(refused, 0, bound, self.state.volumes.news(need.known_changes))
 
     def _bound(self, need: BindPods) -> BindAnswers:

@@ -17,21 +17,25 @@ def write_nodes(columns: Columns, nodes: NodeList) -> list[str]:
     start, stop = columns.size, columns.size + len(nodes)
     columns.fit_rows(stop)
     columns.size = stop
-    here = slice(start, stop)
+    rows = slice(start, stop)
     columns.names.extend(nodes.names)
     columns.facts.extend([classes[code] for code in of_class.tolist()])
     columns.pods.extend([NO_PODS] * len(nodes))
-    columns.snapshot_at[here] = UP_TO_DATE
-    columns.allocatable[:, here] = _allocatable(columns, classes)[:, of_class]
-    columns.allocatable_pods[here] = _line([c.allocatable_pods for c in classes])[of_class]
-    columns.unschedulable[here] = _line([c.unschedulable for c in classes])[of_class]
+    columns.snapshot_at[rows] = UP_TO_DATE
+    columns.allocatable[:, rows] = _allocatable(columns, classes)[:, of_class]
+    columns.allocatable_pods[rows] = _int_array([c.allocatable_pods for c in classes])[of_class]
+    columns.unschedulable[rows] = _int_array([c.unschedulable for c in classes])[of_class]
     zones = [each.zone for each in classes]
-    columns.zone[here] = _line(list(map(columns.zones.code, zones)))[of_class]
-    columns.taint_set[here] = _line([columns.taint_sets.code(c.taints) for c in classes])[of_class]
-    columns.image_set[here] = _line([columns.image_sets.code(c.images) for c in classes])[of_class]
+    columns.zone[rows] = _int_array(list(map(columns.zones.code, zones)))[of_class]
+    columns.taint_set[rows] = _int_array([columns.taint_sets.code(c.taints) for c in classes])[
+        of_class
+    ]
+    columns.image_set[rows] = _int_array([columns.image_sets.code(c.images) for c in classes])[
+        of_class
+    ]
     for key, codes in _label_codes(columns, classes).items():
         column = columns.labels[key]
-        column.codes[here] = codes[of_class]
+        column.codes[rows] = codes[of_class]
         column.has_own |= bool((codes == OWN).any())
     return [zones[code] for code in of_class.tolist()]
 
@@ -45,7 +49,7 @@ def _used(nodes: NodeList) -> tuple[list[NodeFacts], I64]:
     return [nodes.classes[each] for each in used[order].tolist()], place[code.reshape(-1)]
 
 
-def _line(values: list[int] | list[bool]) -> I64:
+def _int_array(values: list[int] | list[bool]) -> I64:
     return np.array(values, dtype=np.int64)
 
 

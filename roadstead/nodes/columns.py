@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from roadstead.facts.node import NodeFacts, named_node
 from roadstead.facts.pod import HostPort
 from roadstead.facts.taints import Taint
-from roadstead.nodes.interning import Interner
+from roadstead.nodes.interning import CodeInterner
 from roadstead.nodes.labels import MISSING, LabelColumn
 from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.pods_on_row import PodsOnRow
@@ -92,10 +92,10 @@ class Columns:
         self.image_set: I32 = np.zeros(capacity, dtype=np.int32)
         self.port_set: I32 = np.zeros(capacity, dtype=np.int32)
         self.labels: dict[str, LabelColumn] = {}
-        self.zones: Interner[str] = Interner([""])
-        self.taint_sets: Interner[tuple[Taint, ...]] = Interner([()])
-        self.image_sets: Interner[tuple[tuple[str, int], ...]] = Interner([()])
-        self.port_sets: Interner[PortSet] = Interner([()])
+        self.zones: CodeInterner[str] = CodeInterner([""])
+        self.taint_sets: CodeInterner[tuple[Taint, ...]] = CodeInterner([()])
+        self.image_sets: CodeInterner[tuple[tuple[str, int], ...]] = CodeInterner([()])
+        self.port_sets: CodeInterner[PortSet] = CodeInterner([()])
 
     def matrices(self) -> tuple[str, ...]:
         """Return the names of the numeric columns, whose last axis is the row."""
@@ -113,7 +113,7 @@ class Columns:
             self._hashed = self.size
         return self._name_hash
 
-    def put_hashes(self, hashes: NDArray[np.uint64]) -> None:
+    def set_hashes(self, hashes: NDArray[np.uint64]) -> None:
         """Set the hashes of all rows."""
         assert len(self.name_hash) >= len(hashes), "rows have no room yet"
         self._name_hash[: len(hashes)] = hashes

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T", bound=Hashable)
 
 
-class Interner(Generic[T]):
+class CodeInterner(Generic[T]):
     """Value → code, in order of first use. Codes never change and values are never removed."""
 
     __slots__ = ("_code_of", "values")

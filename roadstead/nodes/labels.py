@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
-from roadstead.nodes.interning import Interner
+from roadstead.nodes.interning import CodeInterner
 
 MISSING = -1
 OWN = -2
@@ -28,7 +28,7 @@ class LabelColumn:
     __slots__ = ("codes", "has_own", "values")
 
     def __init__(self, capacity: int) -> None:
-        self.values: Interner[str] = Interner()
+        self.values: CodeInterner[str] = CodeInterner()
         self.codes: NDArray[np.int32] = np.full(capacity, MISSING, dtype=np.int32)
         self.has_own = False
 
@@ -48,7 +48,7 @@ class LabelColumn:
 
 
 def match_requirement(
-    key: str, requirement: Requirement, values: Interner[str], codes: NDArray[np.int32]
+    key: str, requirement: Requirement, values: CodeInterner[str], codes: NDArray[np.int32]
 ) -> NDArray[np.bool_]:
     """Return which rows satisfy a requirement on `key`. codes: int32[row] → bool[row]."""
     absent = requirement.matches({})

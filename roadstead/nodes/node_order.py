@@ -24,36 +24,36 @@ class NodeTree:
     Added nodes are only listed until the order is read, because that of most tables never is.
     """
 
-    __slots__ = ("_late", "_zone_of", "_zones", "version")
+    __slots__ = ("_pending", "_zone_of", "_zones", "version")
 
     def __init__(self) -> None:
         self.version = 0
         self._zones: dict[str, dict[str, None]] = {}
         self._zone_of: dict[str, str] = {}
-        self._late: list[tuple[Sequence[str], Sequence[str]]] = []
+        self._pending: list[tuple[Sequence[str], Sequence[str]]] = []
 
     def __len__(self) -> int:
-        self._settle()
+        self._apply_pending()
         return len(self._zone_of)
 
     def __contains__(self, name: str) -> bool:
-        self._settle()
+        self._apply_pending()
         return name in self._zone_of
 
     def put(self, name: str, zone: str) -> None:
         """Add or update a node; a node with another zone moves to the end of the new zone."""
-        if self._late:
+        if self._pending:
             self.put_all((name,), (zone,))
         else:
             self._put(name, zone)
 
     def put_all(self, names: Sequence[str], zones: Sequence[str]) -> None:
         """Add or update nodes, in order, as `put` does."""
-        self._late.append((names, zones))
+        self._pending.append((names, zones))
         self.version += 1
 
-    def _settle(self) -> None:
-        late, self._late = self._late, []
+    def _apply_pending(self) -> None:
+        late, self._pending = self._pending, []
         version = self.version
         for names, zones in late:
             for name, zone in zip(names, zones, strict=True):
@@ -73,7 +73,7 @@ class NodeTree:
 
     def remove(self, name: str) -> None:
         """Remove a node, and its zone if it was the last one. KeyError for an unknown node."""
-        self._settle()
+        self._apply_pending()
         self._remove(name)
 
     def _remove(self, name: str) -> None:
@@ -85,7 +85,7 @@ class NodeTree:
 
     def listed(self) -> tuple[str, ...]:
         """Return all names, round robin over zones."""
-        self._settle()
+        self._apply_pending()
         turns = zip_longest(*self._zones.values())
         return tuple(name for name in chain.from_iterable(turns) if name is not None)
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.pod_amounts import beside_amounts
 from roadstead.facts.resources import STANDARD_RESOURCES, is_counted_resource
-from roadstead.nodes.interning import Interner
+from roadstead.nodes.interning import CodeInterner
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 
@@ -38,7 +38,9 @@ class PodClass:
         "shape",
     )  # fmt: skip
 
-    def __init__(self, facts: PodFacts, index: int, shape: int, resources: Interner[str]) -> None:
+    def __init__(
+        self, facts: PodFacts, index: int, shape: int, resources: CodeInterner[str]
+    ) -> None:
         self.facts = facts
         self.index = index
         self.shape = shape
@@ -68,21 +70,21 @@ class PodClass:
 class PodClasses:
     """The pod classes of this process: facts → PodClass, and the resource codes they share."""
 
-    __slots__ = ("_by_id", "_place_of", "_shapes", "infos", "resources")
+    __slots__ = ("_by_id", "_index_of", "_shapes", "infos", "resources")
 
     def __init__(self) -> None:
-        self.resources: Interner[str] = Interner(STANDARD_RESOURCES)
+        self.resources: CodeInterner[str] = CodeInterner(STANDARD_RESOURCES)
         self.infos: list[PodClass] = []
-        self._place_of: dict[PodFacts, int] = {}
+        self._index_of: dict[PodFacts, int] = {}
         self._by_id: dict[int, PodClass] = {}
-        self._shapes: Interner[Hashable] = Interner()
+        self._shapes: CodeInterner[Hashable] = CodeInterner()
 
     def info(self, facts: PodFacts) -> PodClass:
         """Return the one PodClass of these facts; cheap if the same object was passed before."""
         known = self._by_id.get(id(facts))
         if known is not None and known.facts is facts:
             return known
-        place = self._place_of.setdefault(facts, len(self.infos))
+        place = self._index_of.setdefault(facts, len(self.infos))
         if place == len(self.infos):
             shape = self._shapes.code(_shape_of(facts))
             info = PodClass(facts, place, shape, self.resources)

@@ -16,29 +16,29 @@ NO_PODS: PodsOnRow = {}
 """The mapping of every row without pods."""
 
 
-def changed(here: PodsOnRow, info: PodClass, change: int) -> PodsOnRow:
+def changed(pods: PodsOnRow, info: PodClass, change: int) -> PodsOnRow:
     """Return a row's pods after pods of a class were added or, with a negative change, removed.
 
-    `here` must not be used any more. AssertionError if more are removed than there are.
+    `pods` must not be used any more. AssertionError if more are removed than there are.
     """
-    count = here.get(info, 0) + change
+    count = pods.get(info, 0) + change
     assert count >= 0, f"no pod of {info!r} is there to leave"
-    if len(here) < 2:
-        if not here or info in here:
+    if len(pods) < 2:
+        if not pods or info in pods:
             return info.alone(count) if count else NO_PODS
-        return {**here, info: count}
+        return {**pods, info: count}
     if count:
-        here[info] = count
-        return here
-    del here[info]
-    return duplicate(here) if len(here) == 1 else here
+        pods[info] = count
+        return pods
+    del pods[info]
+    return duplicate(pods) if len(pods) == 1 else pods
 
 
-def duplicate(here: PodsOnRow) -> PodsOnRow:
+def duplicate(pods: PodsOnRow) -> PodsOnRow:
     """Return an equal mapping for another row, independent of this one."""
-    if len(here) > 1:
-        return dict(here)
-    for info, count in here.items():
+    if len(pods) > 1:
+        return dict(pods)
+    for info, count in pods.items():
         return info.alone(count)
     return NO_PODS
 
@@ -46,12 +46,12 @@ def duplicate(here: PodsOnRow) -> PodsOnRow:
 def add_each(on_rows: list[PodsOnRow], rows: Sequence[int], infos: Sequence[PodClass]) -> None:
     """Add pods to rows: infos[i] to rows[i]."""
     for row, info in zip(rows, infos, strict=True):
-        here = on_rows[row]
-        if not here:
+        pods = on_rows[row]
+        if not pods:
             on_rows[row] = info.alone(1)
-        elif info not in here:
-            on_rows[row] = changed(here, info, 1)
-        elif len(here) > 1:
-            here[info] += 1
+        elif info not in pods:
+            on_rows[row] = changed(pods, info, 1)
+        elif len(pods) > 1:
+            pods[info] += 1
         else:
-            on_rows[row] = info.alone(here[info] + 1)
+            on_rows[row] = info.alone(pods[info] + 1)

@@ -4,7 +4,7 @@ The table counts pods by class; preemption must name them. `Residents` keeps, pe
 its pods with their classes, in order of arrival, and data that only some pods have: a key that
 differs from the UID, a start time. Pods that were counted without a UID are not in it.
 
-`Nominations` keeps, per node, how many pods of each class are nominated to it (they wait for
+`NominationCounts` keeps, per node, how many pods of each class are nominated to it (they wait for
 victims to leave). The table does not count them; filtering adds them where they matter.
 Upstream: pkg/scheduler/backend/queue/nominator.go.
 """
@@ -104,7 +104,7 @@ class Residents:
         self._started_s.pop(uid, None)
 
 
-class Nominations:
+class NominationCounts:
     """How many pods of each class are nominated to each node, known or not."""
 
     __slots__ = ("_to",)

@@ -20,7 +20,7 @@ from roadstead.nodes.node_order import NodeTree
 from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.pods_on_row import NO_PODS, add_each, changed, duplicate
 from roadstead.nodes.ports import counted, listed
-from roadstead.nodes.residents import Nominations, Residents
+from roadstead.nodes.residents import NominationCounts, Residents
 from roadstead.nodes.view import Rows, Table
 
 __all__ = ["NodeTable", "Rows", "Table", "name_hash"]
@@ -53,7 +53,7 @@ class NodeTable(Table):
         self.lists_ports = False
         self.tree = NodeTree()
         self.residents = Residents()
-        self.nominations = Nominations()
+        self.nominations = NominationCounts()
         self._row_of: dict[str, int] = {}
 
     @staticmethod
@@ -77,7 +77,7 @@ class NodeTable(Table):
             copied.values, copied.has_own = column.values, column.has_own
             copied.codes[: len(rows)] = column.codes[rows]
         target.names = [columns.names[row] for row in rows]
-        target.put_hashes(columns.name_hash[rows])
+        target.set_hashes(columns.name_hash[rows])
         target.facts = [columns.facts[row] for row in rows]
         target.pods = [duplicate(columns.pods[row]) for row in rows]
         for on_node in target.pods:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-MOST_NAMES = 65_536
+MAX_NAMES = 65_536
 """Maximum number of names, in whole messages; older changes are dropped."""
 
 
@@ -16,24 +16,24 @@ class Touched:
     """
 
     def __init__(self, floor: int = 0) -> None:
-        self._floor = floor
+        self._unknown_up_to = floor
         self._parts: deque[tuple[int, Sequence[str] | None]] = deque()
         self._names = 0
 
     def note(self, last: int, names: Sequence[str] | None) -> None:
         """Record that the changes up to number `last` affected these nodes; None: perhaps all."""
-        if last <= self._floor:
+        if last <= self._unknown_up_to:
             return
         assert not self._parts or last > self._parts[-1][0], f"change {last} is noted out of order"
         self._parts.append((last, names))
         self._names += len(names or ())
-        while self._names > MOST_NAMES and len(self._parts) > 1:
-            self._floor, gone = self._parts.popleft()
+        while self._names > MAX_NAMES and len(self._parts) > 1:
+            self._unknown_up_to, gone = self._parts.popleft()
             self._names -= len(gone or ())
 
     def since(self, number: int) -> set[str] | None:
         """Return the nodes that changes after `number` affected, or more; None if unknown."""
-        if number < self._floor:
+        if number < self._unknown_up_to:
             return None
         found: set[str] = set()
         for last, names in reversed(self._parts):

@@ -32,7 +32,7 @@ class Table:
     def __len__(self) -> int:
         return self.columns.size if self._rows is None else len(self._rows)
 
-    def _line(self, column: I64) -> I64:
+    def _int_column(self, column: I64) -> I64:
         return column[: self.columns.size] if self._rows is None else column[self._rows]
 
     def _codes(self, column: I32) -> I32:
@@ -51,16 +51,16 @@ class Table:
 
     def allocatable(self, resource: int) -> I64:
         """Return the allocatable amount of a resource code: int64[row]; 0 for none."""
-        return self._resource_line(self.columns.allocatable, resource)
+        return self._resource_column(self.columns.allocatable, resource)
 
     def requested(self, resource: int) -> I64:
         """Return the amount of a resource code that the pods on each node request: int64[row]."""
-        return self._resource_line(self.columns.requested, resource)
+        return self._resource_column(self.columns.requested, resource)
 
-    def _resource_line(self, matrix: I64, resource: int) -> I64:
+    def _resource_column(self, matrix: I64, resource: int) -> I64:
         if resource >= len(matrix):
             return np.zeros(len(self), dtype=np.int64)
-        return self._line(matrix[resource])
+        return self._int_column(matrix[resource])
 
     def resource_code(self, name: str) -> int:
         """Return the code of a resource name, the same in every table of the process."""
@@ -72,15 +72,15 @@ class Table:
 
     def nonzero_requested(self, resource: int) -> I64:
         """Return requests as scoring counts them, for cpu (0) and memory (1): int64[row]."""
-        return self._line(self.columns.nonzero_requested[resource])
+        return self._int_column(self.columns.nonzero_requested[resource])
 
     @property
     def pod_count(self) -> I64:
-        return self._line(self.columns.pod_count)
+        return self._int_column(self.columns.pod_count)
 
     @property
     def allocatable_pods(self) -> I64:
-        return self._line(self.columns.allocatable_pods)
+        return self._int_column(self.columns.allocatable_pods)
 
     @property
     def unschedulable(self) -> Bools:
@@ -122,12 +122,12 @@ class Table:
     @property
     def arrivals(self) -> I64:
         """Place of each node in the order of arrival in the cluster: int64[row]."""
-        return self._line(self.columns.arrival)
+        return self._int_column(self.columns.arrival)
 
     @property
     def snapshot_at(self) -> I64:
         """Number of nodes that had arrived at the row's last snapshot: int64[row]."""
-        return self._line(self.columns.snapshot_at)
+        return self._int_column(self.columns.snapshot_at)
 
     @property
     def port_codes(self) -> I32:

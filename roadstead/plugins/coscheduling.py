@@ -27,7 +27,14 @@ from roadstead.config.plugin_args import CoschedulingArgs
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.facts.pod_groups import GroupKey, group_key, min_member
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.events import ActionType, Change, EventResource, QueueingHint, SeenPod, on
+from roadstead.framework.events import (
+    ActionType,
+    EventPod,
+    EventResource,
+    ObjectChange,
+    QueueingHint,
+    on,
+)
 from roadstead.framework.events import RegisteredEvent as Event
 from roadstead.framework.plugin import (
     EnqueueExtensions,
@@ -144,7 +151,7 @@ class Coscheduling(
             if group_key(facts) != key:
                 return False
             if not lacks:
-                coming = sum(group_key(each) == key for each in self._waiting.coming())
+                coming = sum(group_key(each) == key for each in self._waiting.before_permit())
                 lacks.append(not self._is_complete(pod, key, coming))
             return lacks[0]
 
@@ -195,7 +202,7 @@ class Coscheduling(
     def post_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         key = group_key(facts)
         if key is not None and pod.uid in self._held.get(key, {}):
-            self._bound.setdefault(key, {})[pod.uid] = self._members.times_heard(key)
+            self._bound.setdefault(key, {})[pod.uid] = self._members.times_reported(key)
 
     def pod_gone(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         key = group_key(facts)
@@ -215,7 +222,7 @@ class Coscheduling(
 
     def _leave_to_the_queue(self, key: GroupKey) -> None:
         """Drop pods bound before the queue's last count: it includes them, or they are deleted."""
-        times = self._members.times_heard(key)
+        times = self._members.times_reported(key)
         for uid in [uid for uid, before in self._bound.get(key, {}).items() if before < times]:
             self._give_up(key, uid)
 
@@ -264,7 +271,9 @@ def _named(key: GroupKey) -> str:
     return "/".join(key)
 
 
-def _is_of_same_group(pod: PodFacts, change: Change[SeenPod], cluster: object) -> QueueingHint:
+def _is_of_same_group(
+    pod: PodFacts, change: ObjectChange[EventPod], cluster: object
+) -> QueueingHint:
     """Queue if a pod of the same group was added, or any pod was deleted."""
     if change.new is None:
         return QueueingHint.QUEUE

@@ -23,16 +23,16 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.events import (
     ActionType,
-    Change,
+    EventPod,
     EventResource,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
-    SeenPod,
     on,
 )
 from roadstead.framework.plugin import EnqueueExtensions, PostFilterPlugin, PreEnqueuePlugin, Reads
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
-from roadstead.framework.victims import Tried
+from roadstead.framework.victims import DryRunResult
 from roadstead.preemption.choice import best
 from roadstead.preemption.dry_run import NO_VICTIMS
 from roadstead.protocol.errors import UnsupportedError
@@ -61,7 +61,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         return (on(EventResource.POD, ActionType.DELETE, self.after_pod_deleted),)
 
     def after_pod_deleted(
-        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Never queue: the plugins that refused the nodes have hints of their own."""
         return QueueingHint.QUEUE_SKIP
@@ -84,7 +84,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
             failed.tried,
         )
         if wanted is None:
-            tried = Tried(nodes=helpful, reasons=((NO_VICTIMS, helpful),))
+            tried = DryRunResult(nodes=helpful, reasons=((NO_VICTIMS, helpful),))
         if tried is None:
             raise UnsupportedError(self.name, "", f"spec.priority: {pod.priority}")
         if not tried.candidates:
@@ -110,7 +110,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         return (pod.priority, pod.preemption_policy)
 
 
-def _no_candidate(nodes: int, tried: Tried) -> PostFilterResult:
+def _no_candidate(nodes: int, tried: DryRunResult) -> PostFilterResult:
     if tried.waits:
         return PostFilterResult(_WAITS)
     if tried.none_left:

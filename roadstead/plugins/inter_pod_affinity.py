@@ -34,11 +34,11 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
-    Change,
+    EventPod,
     EventResource,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
-    SeenPod,
     on,
 )
 from roadstead.framework.plugin import (
@@ -301,7 +301,7 @@ class InterPodAffinity(
         )
 
     def after_pod_change(
-        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a pod on a node came to match all affinity terms.
 
@@ -324,7 +324,7 @@ class InterPodAffinity(
         return QueueingHint.when((is_near and not was_near) or (was_avoided and not is_avoided))
 
     def after_node_change(
-        self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a node joined a domain of an affinity term, or left one of anti-affinity.
 

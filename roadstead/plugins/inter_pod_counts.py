@@ -25,7 +25,7 @@ from roadstead.facts.pod import Labels, PodAffinityTerm, PodFacts
 from roadstead.facts.selectors import LabelSelector, join_errors
 from roadstead.framework.events import HintError
 from roadstead.nodes.columns import I32, I64, Columns
-from roadstead.nodes.interning import Interner
+from roadstead.nodes.interning import CodeInterner
 from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.table import NodeTable, Rows, Table
 
@@ -139,7 +139,7 @@ class TermCompiler:
     __slots__ = ("_meanings",)
 
     def __init__(self) -> None:
-        self._meanings: Interner[Hashable] = Interner()
+        self._meanings: CodeInterner[Hashable] = CodeInterner()
 
     def compile(self, pod: PodFacts) -> Terms:
         """Return the terms of a pod; NO_TERMS itself for one without any."""
@@ -381,8 +381,8 @@ class TermIndex:
         self.terms: list[Terms] = []
         self.with_terms: list[PodClass] = []
         self._compiler = TermCompiler()
-        self._faces: Interner[tuple[str, Labels]] = Interner()
-        self._term_codes: Interner[tuple[tuple[PodAffinityTerm, ...], ...]] = Interner()
+        self._faces: CodeInterner[tuple[str, Labels]] = CodeInterner()
+        self._term_codes: CodeInterner[tuple[tuple[PodAffinityTerm, ...], ...]] = CodeInterner()
 
     def catch_up(self) -> None:
         """Add the classes that are new."""
@@ -425,7 +425,7 @@ class Counts:
         self._has_terms = any(pod.terms.groups)
         self._index = index
         # Relations by code, 0 for none; then the code of each class, and of each `Kind`.
-        self._relations: Interner[Relation] = Interner([()])
+        self._relations: CodeInterner[Relation] = CodeInterner([()])
         self._codes: I64 = np.zeros(0, dtype=np.int64)
         self._by_kind: dict[Kind, int] = {}
         self._seen = 0
@@ -529,7 +529,7 @@ class Counts:
         return vectors
 
 
-def label_codes(table: Table, key: str) -> tuple[Interner[str], I32]:
+def label_codes(table: Table, key: str) -> tuple[CodeInterner[str], I32]:
     """Return a label key's values and each row's code: int32[row], -1 if the node lacks it."""
     column = table.columns.label(key)
     return column.values, table._codes(column.codes)
@@ -560,7 +560,7 @@ def scores_by_topology(table: Table, vectors: Mapping[Line, I64]) -> ByTopology:
     return found
 
 
-def _sums(table: Table, key: str, vector: I64) -> tuple[Interner[str], I64]:
+def _sums(table: Table, key: str, vector: I64) -> tuple[CodeInterner[str], I64]:
     """Sum a vector over the rows of each value of a key: int64[value]."""
     values, codes = label_codes(table, key)
     # Sums in float64 are exact below 2^53; index 0 is for nodes without the key.
@@ -568,7 +568,7 @@ def _sums(table: Table, key: str, vector: I64) -> tuple[Interner[str], I64]:
     return values, sums.astype(np.int64)
 
 
-def _named(values: Interner[str], listed: Rows, sums: I64) -> dict[str, int]:
+def _named(values: CodeInterner[str], listed: Rows, sums: I64) -> dict[str, int]:
     names = values.values
     return dict(zip([names[code] for code in listed.tolist()], sums[listed].tolist(), strict=True))
 
@@ -602,7 +602,7 @@ class Domains:
     def __init__(self, key: str, counts: Mapping[str, int]) -> None:
         self.key = key
         self._counts = counts
-        self._values: Interner[str] | None = None
+        self._values: CodeInterner[str] | None = None
         self._by_code: I64 = np.zeros(1, dtype=np.int64)
 
     def at(self, table: Table) -> I64:
@@ -613,7 +613,7 @@ class Domains:
         found: I64 = self._by_code[codes]
         return found
 
-    def _tabulate(self, values: Interner[str]) -> I64:
+    def _tabulate(self, values: CodeInterner[str]) -> I64:
         """Return counts by code: int64[code + 1]; the last is for nodes without the key (-1)."""
         by_code = np.zeros(len(values) + 1, dtype=np.int64)
         codes = np.fromiter(map(values.find, self._counts), np.intp, len(self._counts))

@@ -16,11 +16,11 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
-    Change,
+    EventPod,
     EventResource,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
-    SeenPod,
     on,
 )
 from roadstead.framework.plugin import (
@@ -125,13 +125,13 @@ class DynamicResources(
         )
 
     def after_claim_change(
-        self, pod: PodFacts, change: Change[object], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[object], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the pod names claims; the claims themselves are not modelled."""
         return QueueingHint.when(bool(pod.resource_claims))
 
     def after_pod_change(
-        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if all claims of this pod exist: known only if it names none."""
         assert change.new is not None

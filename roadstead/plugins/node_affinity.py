@@ -25,9 +25,9 @@ from roadstead.facts.selectors import NodeSelectorTerm, Requirement, selector_er
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
-    Change,
     EventResource,
     HintError,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
     on,
@@ -134,7 +134,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
         return (on(EventResource.NODE, actions, self.after_node_change),)
 
     def after_node_change(
-        self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a matching node was added, or one matches now. HintError: see `_matches`."""
         assert change.new is not None

@@ -16,11 +16,11 @@ from roadstead.facts.pod import HostPort, PodFacts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
-    Change,
+    EventPod,
     EventResource,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
-    SeenPod,
     on,
 )
 from roadstead.framework.plugin import (
@@ -74,7 +74,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         )
 
     def after_pod_deleted(
-        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the deleted pod had a node or a nomination, and a conflicting port."""
         assert change.old is not None

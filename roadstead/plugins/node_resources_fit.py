@@ -20,11 +20,11 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
-    Change,
+    EventPod,
     EventResource,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
-    SeenPod,
     on,
 )
 from roadstead.framework.plugin import (
@@ -138,7 +138,7 @@ class NodeResourcesFit(
         )
 
     def after_pod_event(
-        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a pod on a node was deleted or requests less of a resource that `pod` requests.
 
@@ -158,7 +158,7 @@ class NodeResourcesFit(
         return QueueingHint.when(any(before.get(each, 0) > after.get(each, 0) for each in wanted))
 
     def after_node_change(
-        self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the empty node fits the pod, and is new or has more of a requested resource."""
         new, old = change.new, change.old

@@ -14,11 +14,11 @@ from roadstead.facts.taints import Taint, tolerated
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
-    Change,
+    EventPod,
     EventResource,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
-    SeenPod,
     on,
 )
 from roadstead.framework.plugin import (
@@ -61,7 +61,7 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
         )
 
     def after_node_change(
-        self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a node that is not cordoned was added, or a node was uncordoned."""
         assert change.new is not None
@@ -69,7 +69,7 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
         return QueueingHint.when(not was_open and not change.new.unschedulable)
 
     def after_pod_toleration_change(
-        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if this pod tolerates cordons now; before it did not, because it was rejected."""
         assert change.new is not None

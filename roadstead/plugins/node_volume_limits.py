@@ -24,12 +24,12 @@ from roadstead.facts.storage import AttachmentFacts, ClaimFacts, CsiNodeFacts, C
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
-    Change,
+    EventPod,
     EventResource,
     HintError,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
-    SeenPod,
     on,
 )
 from roadstead.framework.plugin import (
@@ -166,7 +166,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         )
 
     def after_csi_node_updated(
-        self, pod: PodFacts, change: Change[CsiNodeFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[CsiNodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the limit of a driver grew; no limit counts as 0."""
         assert change.old is not None
@@ -177,7 +177,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         )
 
     def after_pod_deleted(
-        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the deleted pod had a node or a nomination, and a volume that may count."""
         assert change.old is not None
@@ -187,14 +187,14 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return QueueingHint.when(held and counted)
 
     def after_claim_added(
-        self, pod: PodFacts, change: Change[ClaimFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[ClaimFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a claim of the pod was added, also for an ephemeral volume."""
         assert change.new is not None
         return QueueingHint.when(change.new.key in claim_keys(pod))
 
     def after_attachment_deleted(
-        self, pod: PodFacts, change: Change[AttachmentFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[AttachmentFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the pod names a claim or has a volume of the detached volume's driver.
 

@@ -34,12 +34,12 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
-    Change,
+    EventPod,
     EventResource,
     HintError,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
-    SeenPod,
     on,
 )
 from roadstead.framework.plugin import (
@@ -276,7 +276,7 @@ class PodTopologySpread(
         )
 
     def after_pod_change(
-        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a pod on a node, matched by a constraint, was added or deleted.
 
@@ -298,7 +298,7 @@ class PodTopologySpread(
         )
 
     def after_node_change(
-        self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a node with all topology keys was added or deleted, or changed its domains.
 
@@ -355,7 +355,7 @@ def _rounded(amounts: NDArray[np.float64]) -> I64:
     return rounded
 
 
-def _is_elsewhere(seen: SeenPod, pod: PodFacts) -> bool:
+def _is_elsewhere(seen: EventPod, pod: PodFacts) -> bool:
     """Whether a pod has no node or is of another namespace than `pod`."""
     return not seen.assigned or seen.facts.namespace != pod.namespace
 

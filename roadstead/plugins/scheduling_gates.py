@@ -9,11 +9,11 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.events import (
     ActionType,
-    Change,
+    EventPod,
     EventResource,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
-    SeenPod,
     on,
 )
 from roadstead.framework.plugin import EnqueueExtensions, PreEnqueuePlugin, Reads
@@ -35,7 +35,7 @@ class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
         return (on(EventResource.POD, gates_gone, self.after_gates_eliminated),)
 
     def after_gates_eliminated(
-        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the pod whose gates were removed is this one."""
         return QueueingHint.when(change.own)

@@ -20,11 +20,11 @@ from roadstead.facts.taints import Taint, Toleration, tolerated
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
-    Change,
+    EventPod,
     EventResource,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
-    SeenPod,
     on,
 )
 from roadstead.framework.plugin import (
@@ -104,7 +104,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
         )
 
     def after_node_change(
-        self, pod: PodFacts, change: Change[NodeFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[NodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a node is new or was refused, and all its hard taints are now tolerated."""
         assert change.new is not None
@@ -115,7 +115,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
         return QueueingHint.when(is_tolerated and not was_tolerated)
 
     def after_pod_toleration_change(
-        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the pod whose tolerations changed is this one."""
         return QueueingHint.when(change.own)

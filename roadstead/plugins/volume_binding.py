@@ -33,8 +33,8 @@ from roadstead.facts.storage import (
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
-    Change,
     EventResource,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
     on,
@@ -182,7 +182,7 @@ class VolumeBinding(
         )
 
     def after_class_change(
-        self, pod: PodFacts, change: Change[StorageClassFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[StorageClassFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a class was added, or its allowedTopologies changed."""
         assert change.new is not None
@@ -190,21 +190,21 @@ class VolumeBinding(
         return QueueingHint.when(change.old is None or before != change.new.allowed_topologies)
 
     def after_claim_change(
-        self, pod: PodFacts, change: Change[ClaimFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[ClaimFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a claim of the pod was added or changed, also for an ephemeral volume."""
         assert change.new is not None
         return QueueingHint.when(change.new.key in claim_keys(pod))
 
     def after_csi_node_change(
-        self, pod: PodFacts, change: Change[CsiNodeFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[CsiNodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a CSINode was added, or its migrated in-tree plugins changed."""
         assert change.new is not None
         return QueueingHint.when(change.old is None or change.old.migrated != change.new.migrated)
 
     def after_csi_driver_change(
-        self, pod: PodFacts, change: Change[CsiDriverFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[CsiDriverFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the driver of a CSI volume of the pod no longer tracks free storage."""
         assert change.old is not None
@@ -215,7 +215,7 @@ class VolumeBinding(
         return QueueingHint.when(used and opened)
 
     def after_capacity_change(
-        self, pod: PodFacts, change: Change[CapacityFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[CapacityFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a capacity was added, or it allows larger volumes than before."""
         assert change.new is not None

@@ -24,11 +24,11 @@ from roadstead.facts.storage import READ_WRITE_ONCE_POD, ClaimFacts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
-    Change,
+    EventPod,
     EventResource,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
-    SeenPod,
     on,
 )
 from roadstead.framework.plugin import (
@@ -154,7 +154,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         )
 
     def after_pod_deleted(
-        self, pod: PodFacts, change: Change[SeenPod], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the deleted pod of the same namespace had the same claim or a conflicting disk.
 
@@ -169,7 +169,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return QueueingHint.when(bool(shared) or any(_conflict(*pair) for pair in pairs))
 
     def after_claim_added(
-        self, pod: PodFacts, change: Change[ClaimFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[ClaimFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the pod names the added claim."""
         claim = change.new

@@ -28,8 +28,8 @@ from roadstead.facts.storage import ClaimFacts, StorageClassFacts, VolumeFacts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
-    Change,
     EventResource,
+    ObjectChange,
     QueueingHint,
     RegisteredEvent,
     on,
@@ -134,14 +134,14 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         )
 
     def after_class_added(
-        self, pod: PodFacts, change: Change[StorageClassFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[StorageClassFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the added class is WaitForFirstConsumer."""
         assert change.new is not None
         return QueueingHint.when(change.new.waits)
 
     def after_claim_change(
-        self, pod: PodFacts, change: Change[ClaimFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[ClaimFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the pod names the added or changed claim."""
         claim = change.new
@@ -150,7 +150,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return QueueingHint.when(in_namespace and claim.name in _claim_names(pod))
 
     def after_volume_change(
-        self, pod: PodFacts, change: Change[VolumeFacts], cluster: ClusterFacts
+        self, pod: PodFacts, change: ObjectChange[VolumeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if a volume was added, or its zones or regions changed."""
         assert change.new is not None

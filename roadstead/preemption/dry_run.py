@@ -7,7 +7,7 @@ pod that can no longer be added back is a victim.
 
 The filters run for many rows at once, in as many rounds as the fullest row has pods of lower
 priority. The result of each row is cached with the evaluation; for the next pod of the class only
-rows that changed are tried again (`roadstead.framework.tried_rows`).
+rows that changed are tried again (`roadstead.framework.dry_run_cache`).
 
 Upstream: pkg/scheduler/framework/preemption/preemption.go (findCandidates, DryRunPreemption) and
 plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode, PodEligibleToPreemptOthers).
@@ -22,10 +22,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from roadstead.facts.disruption import DisruptionBudget
+from roadstead.framework.dry_run_cache import DryRunRow
 from roadstead.framework.evaluation import EXCLUDED, Evaluation
 from roadstead.framework.tie_break import in_order
-from roadstead.framework.tried_rows import TriedRow
-from roadstead.framework.victims import Candidate, DryRun, Tried, Victim, are_enough, shortlist
+from roadstead.framework.victims import (
+    Candidate,
+    DryRun,
+    DryRunResult,
+    Victim,
+    are_enough,
+    shortlist,
+)
 from roadstead.framework.what_if import PASSED, WhatIf
 from roadstead.nodes.residents import Resident
 from roadstead.nodes.table import NodeTable, Rows
@@ -34,18 +41,20 @@ from roadstead.protocol.status import Code
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 
-_WITHOUT_VICTIMS = TriedRow(reasons=(NO_VICTIMS,))
+_WITHOUT_VICTIMS = DryRunRow(reasons=(NO_VICTIMS,))
 
 ROWS_AT_ONCE = 128
 
 
-def dry_run(evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBudget]) -> Tried:
+def dry_run(
+    evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBudget]
+) -> DryRunResult:
     """Try rows in the order of the draw until enough candidates are found.
 
     The evaluation must be up to date.
     """
     if _waits(evaluation):
-        return Tried(waits=True)
+        return DryRunResult(waits=True)
     table = evaluation.table
     rows = evaluation.helpful_rows()
     names, hashes = table.columns.names, table.columns.name_hash[rows]
@@ -69,9 +78,9 @@ class _Outcome:
 
     candidates: list[Candidate] = field(default_factory=list)
     violating: int = 0
-    refused: list[TriedRow] = field(default_factory=list)
+    refused: list[DryRunRow] = field(default_factory=list)
 
-    def take(self, rows: Iterable[TriedRow]) -> None:
+    def take(self, rows: Iterable[DryRunRow]) -> None:
         """Add the results of rows, in their order."""
         for each in rows:
             if each.candidate is None:
@@ -80,13 +89,13 @@ class _Outcome:
             self.candidates.append(each.candidate)
             self.violating += bool(each.candidate.violations)
 
-    def result(self, wanted: int) -> Tried:
+    def result(self, wanted: int) -> DryRunResult:
         if self.candidates:
-            return Tried(shortlist(self.candidates, wanted))
+            return DryRunResult(shortlist(self.candidates, wanted))
         counts = Counter(reason for each in self.refused for reason in each.reasons)
         errors = {each.error for each in self.refused if each.error}
         reasons = tuple(sorted(counts.items()))
-        return Tried((), len(self.refused), reasons, errors=tuple(sorted(errors)))
+        return DryRunResult((), len(self.refused), reasons, errors=tuple(sorted(errors)))
 
 
 def _waits(evaluation: Evaluation) -> bool:
@@ -133,7 +142,7 @@ def _lower(table: NodeTable, row: int, priority: int) -> list[Resident]:
 
 def _tried(
     evaluation: Evaluation, rows: Rows, budgets: Sequence[DisruptionBudget]
-) -> list[TriedRow]:
+) -> list[DryRunRow]:
     """Return the result of each row, in their order: cached, or tried if the row changed."""
     kept, versions = evaluation.tried, evaluation.table.columns.version[rows].tolist()
     found = [kept.get(row, at) for row, at in zip(rows.tolist(), versions, strict=True)]
@@ -146,7 +155,7 @@ def _tried(
 
 def _try_rows(
     evaluation: Evaluation, rows: Rows, budgets: Sequence[DisruptionBudget]
-) -> list[TriedRow]:
+) -> list[DryRunRow]:
     table, priority = evaluation.table, evaluation.pod.facts.priority
     lower = [_lower(table, row, priority) for row in rows.tolist()]
     with_victims = [place for place, pods in enumerate(lower) if pods]
@@ -175,7 +184,7 @@ class _Trial:
         self._names = [evaluation.table.columns.names[row] for row in rows.tolist()]
         self._what_if.move((row, pod.info, -1) for row, pods in enumerate(lower) for pod in pods)
 
-    def run(self) -> list[TriedRow]:
+    def run(self) -> list[DryRunRow]:
         """Return for each row a candidate, or why it is none."""
         rows = np.arange(len(self._names))
         codes = self._what_if.filter(rows)
@@ -189,10 +198,10 @@ class _Trial:
             for row, code in enumerate(codes.tolist())
         ]
 
-    def _refused(self, code: int) -> TriedRow:
+    def _refused(self, code: int) -> DryRunRow:
         status = self._evaluation.statuses[code - 1]
         error = status.message if status.code is Code.ERROR else ""
-        return TriedRow(reasons=status.reasons, error=error)
+        return DryRunRow(reasons=status.reasons, error=error)
 
     def _reprieve(self, fitting: Sequence[_Reprieve]) -> None:
         """Add back one pod of each row per round; remove it again if the preemptor does not fit."""
@@ -208,13 +217,13 @@ class _Trial:
                 waiting[place].victims.append(waiting[place].turns[turn])
             turn += 1
 
-    def _conclude(self, each: _Reprieve) -> TriedRow:
+    def _conclude(self, each: _Reprieve) -> DryRunRow:
         name = self._names[each.row]
         if not each.victims:
             text = f'expected at least one victim pod on node "{name}"'
-            return TriedRow(reasons=(text,), error=text)
+            return DryRunRow(reasons=(text,), error=text)
         victims = (each.pods[place] for place in sorted(each.victims))
-        return TriedRow(
+        return DryRunRow(
             Candidate(
                 name,
                 tuple(Victim(v.uid, v.key, v.info.facts.priority, v.started_s) for v in victims),

@@ -11,21 +11,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roadstead.facts.pod import PodFacts
-from roadstead.framework.events import ActionType, Change, ClusterEvent, EventResource, SeenPod
-from roadstead.framework.hint_map import HintMap, SeenEvent
+from roadstead.framework.events import (
+    ActionType,
+    ClusterEvent,
+    EventPod,
+    EventResource,
+    ObjectChange,
+)
+from roadstead.framework.hint_map import HintMap, OccurredEvent
 from roadstead.queue.hints import EventRules
 
-ANY_THAT_SPARES_GANGS = SeenEvent(
-    ClusterEvent(EventResource.WILDCARD, ActionType.ALL), Change(), spares_gangs=True
+ANY_THAT_SPARES_GANGS = OccurredEvent(
+    ClusterEvent(EventResource.WILDCARD, ActionType.ALL), ObjectChange(), spares_gangs=True
 )
 
 
-def event_rules(hints: HintMap) -> EventRules[SeenEvent]:
+def event_rules(hints: HintMap) -> EventRules[OccurredEvent]:
     """Return the rules of a queue whose profiles registered these hints."""
 
-    def concerns(seen: SeenEvent, facts: PodFacts, rejected_by: tuple[str, ...]) -> bool:
+    def concerns(seen: OccurredEvent, facts: PodFacts, rejected_by: tuple[str, ...]) -> bool:
         assigned = seen.change.new
-        if not _is_narrowed(seen.event) or not isinstance(assigned, SeenPod):
+        if not _is_narrowed(seen.event) or not isinstance(assigned, EventPod):
             return True
         if seen.change.thorough and seen.change.old is not None:
             # Upstream considers only the new pod, not the pods that the old one had blocked.
@@ -35,7 +41,7 @@ def event_rules(hints: HintMap) -> EventRules[SeenEvent]:
     return EventRules(hints.may_help, hints.is_registered, concerns, any_of)
 
 
-def any_of(events: Sequence[SeenEvent | None]) -> SeenEvent | None:
+def any_of(events: Sequence[OccurredEvent | None]) -> OccurredEvent | None:
     """Return "any event"; it spares gangs if all of these events do.
 
     Otherwise gangs that fail would wake each other for ever through a full log of events.

@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from roadstead.facts.pod import PodFacts
-from roadstead.framework.changes import seen_node, seen_pod
+from roadstead.framework.changes import node_change_events, pod_change_events
 from roadstead.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     ActionType,
-    Change,
     ClusterEvent,
+    EventPod,
     EventResource,
-    SeenPod,
+    ObjectChange,
 )
-from roadstead.framework.hint_map import SeenEvent
+from roadstead.framework.hint_map import OccurredEvent
 from roadstead.queue.reports import NodeChange, PodChange
 
 UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
@@ -29,59 +29,59 @@ class PodEvents:
     """Events of pods: one object for each cluster event and class of pods."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[ClusterEvent, int, bool], SeenEvent] = {}
+        self._known: dict[tuple[ClusterEvent, int, bool], OccurredEvent] = {}
 
-    def assigned(self, pods: Iterable[PodFacts]) -> list[SeenEvent]:
+    def assigned(self, pods: Iterable[PodFacts]) -> list[OccurredEvent]:
         """Return the events of pods that were assigned to nodes; one for each class."""
         return self._of(ASSIGNED_POD_ADD, pods)
 
-    def gone(self, pods: Iterable[PodFacts], *, spares_gangs: bool = False) -> list[SeenEvent]:
+    def gone(self, pods: Iterable[PodFacts], *, spares_gangs: bool = False) -> list[OccurredEvent]:
         """Return the events of pods that left nodes or lost assumptions; one for each class.
 
         spares_gangs: the events do not wake pods of gangs.
         """
         return self._of(ASSIGNED_POD_DELETE, pods, spares_gangs=spares_gangs)
 
-    def waiting(self, pods: Iterable[PodFacts]) -> list[SeenEvent]:
+    def waiting(self, pods: Iterable[PodFacts]) -> list[OccurredEvent]:
         """Return the events of pods that were added to the queue; one for each class."""
         return self._of(UNSCHEDULABLE_POD_ADD, pods)
 
     def _of(
         self, event: ClusterEvent, pods: Iterable[PodFacts], *, spares_gangs: bool = False
-    ) -> list[SeenEvent]:
+    ) -> list[OccurredEvent]:
         # By id: a cached event keeps its facts alive, so no other facts can have the same id.
         classes = {id(facts): facts for facts in pods}
         if len(self._known) > MAX_KNOWN:
             self._known.clear()
         return [self._one(event, facts, spares_gangs) for facts in classes.values()]
 
-    def _one(self, event: ClusterEvent, facts: PodFacts, spares_gangs: bool) -> SeenEvent:
+    def _one(self, event: ClusterEvent, facts: PodFacts, spares_gangs: bool) -> OccurredEvent:
         key = event, id(facts), spares_gangs
         known = self._known.get(key)
         if known is None:
-            seen = SeenPod(facts, event.resource is EventResource.ASSIGNED_POD)
+            seen = EventPod(facts, event.resource is EventResource.ASSIGNED_POD)
             is_gone = event.action is ActionType.DELETE
-            change: Change[object] = (
-                Change(old=seen, thorough=True) if is_gone else Change(new=seen)
+            change: ObjectChange[object] = (
+                ObjectChange(old=seen, thorough=True) if is_gone else ObjectChange(new=seen)
             )
-            known = self._known[key] = SeenEvent(event, change, spares_gangs)
+            known = self._known[key] = OccurredEvent(event, change, spares_gangs)
         return known
 
 
-def pod_events(changes: Iterable[PodChange]) -> list[SeenEvent]:
+def pod_events(changes: Iterable[PodChange]) -> list[OccurredEvent]:
     """Return the events of pods that changed on their nodes; equal changes count once."""
     found = dict.fromkeys((each.old, each.new) for each in changes)
     return [
-        SeenEvent(seen.event, replace(seen.change, thorough=True))
+        OccurredEvent(seen.event, replace(seen.change, thorough=True))
         for old, new in found
-        for seen in seen_pod(old, new, is_assigned=True)
+        for seen in pod_change_events(old, new, is_assigned=True)
     ]
 
 
-def node_events(changes: Iterable[NodeChange]) -> list[SeenEvent]:
+def node_events(changes: Iterable[NodeChange]) -> list[OccurredEvent]:
     """Return the events of changed nodes; one change may have several."""
     return [
-        SeenEvent(seen.event, replace(seen.change, thorough=True))
+        OccurredEvent(seen.event, replace(seen.change, thorough=True))
         for each in changes
-        for seen in seen_node(each.old, each.new)
+        for seen in node_change_events(each.old, each.new)
     ]

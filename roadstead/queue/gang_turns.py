@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from roadstead.facts.pod_groups import GroupKey, group_key
-from roadstead.framework.hint_map import SeenEvent
+from roadstead.framework.hint_map import OccurredEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.queue.core import QueueCore
 from roadstead.queue.pods import QueuedPod, QueueState
@@ -24,7 +24,7 @@ from roadstead.queue.pods import QueuedPod, QueueState
 class GangTurns:
     """The gang whose turn it is. `_freed`: gangs that freed resources without waking others."""
 
-    def __init__(self, core: QueueCore[SeenEvent], members: GroupMembers) -> None:
+    def __init__(self, core: QueueCore[OccurredEvent], members: GroupMembers) -> None:
         self._core, self._members = core, members
         self._freed: set[GroupKey] = set()
         self._next: deque[GroupKey] = deque()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import GroupKey, group_key
-from roadstead.framework.hint_map import SeenEvent
+from roadstead.framework.hint_map import OccurredEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile
 from roadstead.queue.core import QueueCore
@@ -25,10 +25,10 @@ class Gangs:
     def __init__(
         self,
         profiles: Iterable[Profile],
-        core: QueueCore[SeenEvent],
+        core: QueueCore[OccurredEvent],
         members: GroupMembers,
         events: PodEvents,
-        handle_events: Callable[[Sequence[SeenEvent], float], None],
+        handle_events: Callable[[Sequence[OccurredEvent], float], None],
     ) -> None:
         self._plugins = frozenset().union(*(each.gang_plugins for each in profiles))
         self._core, self._members = core, members

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity
-from roadstead.framework.hint_map import SeenEvent
+from roadstead.framework.hint_map import OccurredEvent
 from roadstead.queue.core import QueueCore
 from roadstead.queue.events import PodEvents
 from roadstead.queue.pods import QueueState, Requeue
@@ -51,9 +51,9 @@ class QueueNominations:
 
     def __init__(
         self,
-        core: QueueCore[SeenEvent],
+        core: QueueCore[OccurredEvent],
         events: PodEvents,
-        handle_events: Callable[[Sequence[SeenEvent], float], None],
+        handle_events: Callable[[Sequence[OccurredEvent], float], None],
     ) -> None:
         self._core, self._events, self._handle_events = core, events, handle_events
         self._wrong_at_cache: dict[str, str] = {}

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.facts.pod_groups import GroupKey, group_key
-from roadstead.framework.changes import seen_pod
-from roadstead.framework.hint_map import HintMap, SeenEvent
+from roadstead.framework.changes import pod_change_events
+from roadstead.framework.hint_map import HintMap, OccurredEvent
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile
 from roadstead.protocol.errors import cut_short
@@ -56,7 +56,7 @@ class SchedulingQueue:
         self._profiles, self._members = profiles, members
         self._events = PodEvents()
         self.hints = HintMap(profiles, cluster)
-        self.core: QueueCore[SeenEvent] = QueueCore(
+        self.core: QueueCore[OccurredEvent] = QueueCore(
             gate=self.gate,
             rules=event_rules(self.hints),
             sort=next(iter(profiles.values())).queue_sort.sort_key,
@@ -96,7 +96,7 @@ class SchedulingQueue:
         for identity, facts in news if again else ():
             known = self.core.facts_of(identity.uid)
             if known is not None and known != facts:
-                events = seen_pod(known, facts, is_assigned=False)
+                events = pod_change_events(known, facts, is_assigned=False)
                 self.core.update(identity, facts, now_s, events)
         answer = self.core.add(news, now_s)
         self._handle_events(self._events.waiting(members), now_s)
@@ -257,7 +257,7 @@ class SchedulingQueue:
         yield from self.nominations.send_changes()
 
     def _handle_events(
-        self, events: Sequence[SeenEvent], now_s: float, predicate: PodPredicate | None = None
+        self, events: Sequence[OccurredEvent], now_s: float, predicate: PodPredicate | None = None
     ) -> None:
         """Pass to the core the events that any plugin registered."""
         interesting = [each for each in events if self.hints.is_of_interest(each.event)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from roadstead.cycle.explain import Explanation, ScoreLine
+from roadstead.cycle.explain import Explanation, PluginScores
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.report.explain_sections import PendingReport, Section
 from roadstead.report.explain_view import (
@@ -128,11 +128,11 @@ def _scores(explanation: Explanation, shown: Sequence[int]) -> Iterator[str]:
     yield "</tbody></table></div>"
 
 
-def _heading(line: ScoreLine) -> str:
+def _heading(line: PluginScores) -> str:
     return f"<th>{text(line.plugin)}<small>weight {line.weight:,}</small></th>"
 
 
-def _cell(line: ScoreLine, weighted: tuple[int, ...] | None, place: int) -> str:
+def _cell(line: PluginScores, weighted: tuple[int, ...] | None, place: int) -> str:
     if weighted is None or line.raw is None or line.normalized is None:
         return f"<td>{SKIPPED}</td>"
     raw, normalized = int(line.raw[place]), int(line.normalized[place])

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from roadstead.cycle.explain import Explanation, ScoreLine
+from roadstead.cycle.explain import Explanation, PluginScores
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.victims import Candidate
 from roadstead.protocol.status import Code, Status
@@ -119,7 +119,7 @@ def score_columns(explanation: Explanation) -> list[ScoreColumn]:
     return sorted(columns, key=lambda each: min(each.weighted) - max(each.weighted))
 
 
-def weighted_scores(line: ScoreLine) -> tuple[int, ...] | None:
+def weighted_scores(line: PluginScores) -> tuple[int, ...] | None:
     """The plugin's part of the total of each feasible node; None if it was skipped."""
     if line.normalized is None:
         return None

@@ -14,13 +14,13 @@ from roadstead.framework.members import GroupMembers
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.scheduler.needs import (
-    AskLease,
     LeasedPods,
     RenewLeases,
+    RequestLease,
     Steps,
-    leased_by,
+    queue_answer,
 )
-from roadstead.scheduler.performing import Performer
+from roadstead.scheduler.performer import Performer
 
 RENEWALS = 3
 """Number of renewals within the duration of a lease, by a scheduler that decides slowly."""
@@ -60,8 +60,8 @@ class Leasing:
 
     def lease(self) -> Steps[None]:
         """Lease the next pods, if there are any, and pass them to the core."""
-        ask = AskLease(self._batch, self._profile, self._core.waiting_gangs())
-        leased = yield from leased_by(ask)
+        ask = RequestLease(self._batch, self._profile, self._core.waiting_gangs())
+        leased = yield from queue_answer(ask)
         if leased is None:
             # Without an answer, the queue returns the pods to activeQ when the lease expires.
             return
@@ -84,8 +84,8 @@ class Leasing:
         if not leases or now_s - self._renewed_s < self.renew_every_s:
             return
         self._renewed_s = now_s
-        going_on = cast("tuple[int, ...]", (yield RenewLeases(tuple(sorted(leases)))))
-        self._leases = tuple(each for each in going_on if each in self._leases)
+        renewed = cast("tuple[int, ...]", (yield RenewLeases(tuple(sorted(leases)))))
+        self._leases = tuple(each for each in renewed if each in self._leases)
 
 
 def pods_in_cycle(

@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, cast
 
-from roadstead.attempts.effects import Nomination
+from roadstead.attempts.commands import Nomination
 from roadstead.attempts.pods import Attempt
 from roadstead.binder.answers import BindAnswers
 from roadstead.cache.answers import Assumed
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class AskLease:
+class RequestLease:
     """Queue: lease pods, if there are any soon. Answer: `LeasedPods`, or None after a timeout.
 
     profile: whose pods; "" for all. gangs: those with pods that wait at Permit in this scheduler.
@@ -77,7 +77,7 @@ class AssumePods:
     """Cache: assume these attempts. Answer: `Assumed`.
 
     known_changes: number of changes of claims and volumes that the scheduler has, here and below.
-    bind_next: the binds follow directly, so that no `SettlePods.finish` is sent before them.
+    bind_next: the binds follow directly, so that no `UpdateAttempts.finish` is sent before them.
     """
 
     attempts: Sequence[Attempt]
@@ -86,7 +86,7 @@ class AssumePods:
 
 
 @dataclass(frozen=True, slots=True)
-class SettlePods:
+class UpdateAttempts:
     """Cache: record changes of attempts. Answer: `Assumed`.
 
     forget: attempts (uid, token) that have ended. finish: attempts that the binder is about to
@@ -136,7 +136,7 @@ class BindPods:
 
 
 @dataclass(frozen=True, slots=True)
-class BindBeside:
+class RunConcurrently:
     """Run these steps concurrently with what follows, in the order of these requests.
 
     Upstream: the goroutine of a binding cycle. The answer is not used.
@@ -146,31 +146,31 @@ class BindBeside:
 
 
 ClusterNeed: TypeAlias = (
-    AskLease
+    RequestLease
     | RenewLeases
     | ReportPods
     | AssumePods
-    | SettlePods
+    | UpdateAttempts
     | NominatePods
     | EvictPods
     | BindPods
-    | BindBeside
+    | RunConcurrently
 )
 Need: TypeAlias = of_cycle.Need | ClusterNeed
 Steps: TypeAlias = Generator[Need, object, T]
 """A generator that yields needs, receives their answers, and returns a result."""
 
 
-def leased_by(need: AskLease) -> Steps[LeasedPods | None]:
+def queue_answer(need: RequestLease) -> Steps[LeasedPods | None]:
     """Return the answer of the queue."""
     return cast("LeasedPods | None", (yield need))
 
 
-def answer_of_cache(need: AssumePods | SettlePods | NominatePods) -> Steps[Assumed]:
+def cache_answer(need: AssumePods | UpdateAttempts | NominatePods) -> Steps[Assumed]:
     """Return the answer of the cache."""
     return cast("Assumed", (yield need))
 
 
-def bound_by(need: BindPods) -> Steps[BindAnswers | None]:
+def binder_answer(need: BindPods) -> Steps[BindAnswers | None]:
     """Return the answer of the binder."""
     return cast("BindAnswers | None", (yield need))

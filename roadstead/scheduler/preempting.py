@@ -13,29 +13,29 @@ from __future__ import annotations
 
 from typing import cast
 
+from roadstead.attempts.commands import Command, Nominate, Nomination
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.effects import Effect, Nominate, Nomination
 from roadstead.attempts.pods import AttemptState
 from roadstead.cache.answers import Assumed
 from roadstead.facts.pod import Pod
-from roadstead.scheduler.needs import EvictPods, NominatePods, Steps, answer_of_cache
+from roadstead.scheduler.needs import EvictPods, NominatePods, Steps, cache_answer
 
 PREEMPTED = "preempted"
 
 
-def carry_out(
+def evict_and_nominate(
     effect: Nominate, core: AttemptsCore, known_changes: int
-) -> Steps[tuple[list[Effect], list[Pod], Assumed]]:
+) -> Steps[tuple[list[Command], list[Pod], Assumed]]:
     """Evict victims and nominate; return the core's next effects, evicted pods, the cache's answer.
 
     May be repeated: pods that were evicted before are reported again, and a nomination is set to
     the same node.
     """
-    effects: list[Effect] = []
+    effects: list[Command] = []
     gone: list[Pod] = []
     preemptor_of: dict[str, str] = {}
     for each in effect.nominations:
-        refused, evicted = _sort_out(each, core)
+        refused, evicted = _split_victims(each, core)
         for uid in refused:
             effects += core.reject(uid, each.preempting_plugin, PREEMPTED)
         preemptor_of |= dict.fromkeys(evicted, each.key)
@@ -45,10 +45,10 @@ def carry_out(
     uids = tuple(identity.uid for identity, _ in gone)
     effects += core.deleted(uids)
     nominate = NominatePods(effect.nominations, uids, known_changes)
-    return effects, gone, (yield from answer_of_cache(nominate))
+    return effects, gone, (yield from cache_answer(nominate))
 
 
-def _sort_out(nomination: Nomination, core: AttemptsCore) -> tuple[list[str], tuple[str, ...]]:
+def _split_victims(nomination: Nomination, core: AttemptsCore) -> tuple[list[str], tuple[str, ...]]:
     """Return the UIDs of victims that wait at Permit here, and of all others."""
     uids = [victim.uid for victim in nomination.victims if victim.uid]
     waiting = [uid for uid in uids if core.state_of(uid) is AttemptState.WAITING]

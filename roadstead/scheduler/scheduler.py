@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from roadstead.attempts.commands import PodReport
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.effects import PodReport
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.jobs import SimulatedLatency
-from roadstead.cycle.needs import READ_CLOCK, UnsettledError, time_after
+from roadstead.cycle.needs import READ_CLOCK, CatchUpTimeoutError, time_after
 from roadstead.cycle.scheduling_cycle import CycleParts, Decided, SchedulingCycle
 from roadstead.cycle.scopes import Scope
 from roadstead.extenders.chain import Extenders
@@ -28,19 +28,19 @@ from roadstead.framework.members import GroupMembers
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.scheduler.leasing import Leasing
 from roadstead.scheduler.needs import Steps
-from roadstead.scheduler.performing import Performer
+from roadstead.scheduler.performer import Performer
 from roadstead.scheduler.scores import Scores
 from roadstead.scheduler.volumes import SchedulerVolumes
 
 
 @dataclass(frozen=True, slots=True)
 class BatchDone:
-    """Number of a batch's pods, of decided and placed ones. unsettled: why it must begin again."""
+    """Numbers of a batch's pods. retry_reason: why it must begin again."""
 
     pods: int
     decided: int = 0
     placed: int = 0
-    unsettled: str = ""
+    retry_reason: str = ""
 
 
 class Scheduler:
@@ -97,16 +97,16 @@ class Scheduler:
             performer.reads_failed = False
         began_s = now_s = yield from time_after(READ_CLOCK)
         decided: Decided | None = None
-        unsettled = ""
+        retry_reason = ""
         try:
             decided = yield from self.cycle.decide(scope, pods, now_s, coming)
-        except UnsettledError as failure:
-            unsettled = str(failure)
+        except CatchUpTimeoutError as failure:
+            retry_reason = str(failure)
         now_s = yield from time_after(READ_CLOCK)
         performer.figures.busy_s += now_s - began_s
         performer.figures.passed_on = self.cycle.passed_on
         if decided is None:
-            return BatchDone(len(pods), unsettled=unsettled)
+            return BatchDone(len(pods), retry_reason=retry_reason)
         decisions, _ = decided
         performer.figures.decided += len(decisions)
         self.scores.take(decisions)

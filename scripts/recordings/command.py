@@ -12,7 +12,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TextIO
 
-from roadstead.local.paths import BESIDE, PLAIN, way_of
+from roadstead.local.decision_paths import BESIDE, PLAIN, without_kernel
 from roadstead.protocol.errors import InputError
 from scripts.recordings.cases import find_files
 from scripts.recordings.dump import write_answers
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 def _path_names(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.split(",")))
     for name in names:
-        way = way_of(name)
+        way = without_kernel(name)
         workers = int(way) if way.isascii() and way.isdigit() else 0
         if way not in (PLAIN, BESIDE) and not 1 <= workers <= MAX_WORKERS:
             raise argparse.ArgumentTypeError(

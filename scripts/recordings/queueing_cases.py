@@ -18,14 +18,14 @@ from roadstead.facts.compile_storage import (
     compile_csi_node,
     compile_volume,
 )
-from roadstead.framework.changes import seen_node, seen_pod
+from roadstead.framework.changes import node_change_events, pod_change_events
 from roadstead.framework.events import (
     ActionType,
-    Change,
+    EventPod,
     EventResource,
     HintError,
+    ObjectChange,
     RegisteredEvent,
-    SeenPod,
 )
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
@@ -80,12 +80,12 @@ def check_classification(case: Json) -> tuple[Json, list[str]]:
     if case["kind"] == "Pod":
         old, new = (objects.Pod.read(case[key]) for key in ("old", "new"))
         is_assigned = bool(new.spec.node_name)
-        seen = seen_pod(compile_pod(old)[1], compile_pod(new)[1], is_assigned=is_assigned)
+        seen = pod_change_events(compile_pod(old)[1], compile_pod(new)[1], is_assigned=is_assigned)
         if not wanted:
             wanted = ["AssignedPodUpdate" if is_assigned else "UnschedulablePodUpdate"]
     else:
         was, now = (compile_node(objects.Node.read(case[key])) for key in ("old", "new"))
-        seen = seen_node(was, now)
+        seen = node_change_events(was, now)
     ours: Json = {"events": [each.event.label for each in seen]}
     return ours, differing(ours, {"events": wanted})
 
@@ -117,7 +117,7 @@ def _asked(registered: RegisteredEvent, case: Json, cluster: ClusterFacts) -> Js
         return {"hint": "Queue", "error": str(error)}
 
 
-def _change(case: Json) -> Change[object]:
+def _change(case: Json) -> ObjectChange[object]:
     kind, compiled = _KINDS[EventResource(str(case["resource"]))]
     old, new = (
         compiled(kind.read(case[key])) if case.get(key) is not None else None
@@ -125,11 +125,11 @@ def _change(case: Json) -> Change[object]:
     )
     shown = mapping(case.get("new") or case.get("old"))
     own = mapping(shown["metadata"]).get("uid") == mapping(mapping(case["pod"])["metadata"])["uid"]
-    return Change(old, new, own=own and kind is objects.Pod)
+    return ObjectChange(old, new, own=own and kind is objects.Pod)
 
 
-def _seen_pod(pod: objects.Pod) -> SeenPod:
-    return SeenPod(compile_pod(pod)[1], bool(pod.spec.node_name))
+def _seen_pod(pod: objects.Pod) -> EventPod:
+    return EventPod(compile_pod(pod)[1], bool(pod.spec.node_name))
 
 
 def _of(compiled: Callable[[T], object]) -> Callable[[objects.ApiObject], object]:

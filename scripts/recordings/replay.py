@@ -9,7 +9,7 @@ from roadstead.cycle.batch import MAX_NAMED_BEST, Decision, PodInCycle
 from roadstead.cycle.explain import post_filter_fields
 from roadstead.cycle.node_search import NodeSearch
 from roadstead.framework.profile import Profile
-from roadstead.local.paths import DecisionPath, open_path
+from roadstead.local.decision_paths import DecisionPath, open_path
 from roadstead.protocol.errors import UnsupportedError
 from scripts.recordings.cases import Case
 from scripts.recordings.compare import differences, refusal_differences, waits_for_post_filter

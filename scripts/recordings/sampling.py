@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.cycle.node_search import Found, NodeSearch, OrderedNodes
+from roadstead.cycle.node_search import FilteredNodes, NodeSearch, OrderedNodes
 from roadstead.framework.found_nodes import SearchResult
 from roadstead.framework.profile import Profile
-from roadstead.local.paths import DecisionPath
+from roadstead.local.decision_paths import DecisionPath
 from scripts.recordings.cases import Case
 from scripts.recordings.result import Json, listed
 from scripts.recordings.sequence import STEPS, Replay, step_of
@@ -47,7 +47,7 @@ class WatchedSearch(NodeSearch):
         self.samples: dict[str, Search] = {}
 
     def search(
-        self, profile: Profile, pod: PodInCycle, order: OrderedNodes, found: Found
+        self, profile: Profile, pod: PodInCycle, order: OrderedNodes, found: FilteredNodes
     ) -> SearchResult:
         result = super().search(profile, pod, order, found)
         name_of = dict(zip(order.arrivals.tolist(), order.nodes, strict=True))

@@ -14,7 +14,7 @@ from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.post_filter import run_post_filter
 from roadstead.framework.profile import Profile
-from roadstead.local.paths import DecisionPath
+from roadstead.local.decision_paths import DecisionPath
 from roadstead.protocol.errors import UnsupportedError
 from scripts.recordings.cases import Case, compile_node_manifest
 from scripts.recordings.result import Json, Result, differing

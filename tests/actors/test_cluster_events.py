@@ -1,6 +1,6 @@
 """What the queue makes of the changes it is told."""
 
-from roadstead.framework.events import Change, SeenPod
+from roadstead.framework.events import EventPod, ObjectChange
 from roadstead.queue import events as cluster_events
 from roadstead.queue.events import PodEvents, node_events
 from roadstead.queue.reports import NodeChange
@@ -29,15 +29,15 @@ def test_pods_are_assigned_gone_or_waiting():
 
     assert (assigned.event.label, assigned.change) == (
         "AssignedPodAdd",
-        Change(new=SeenPod(WEB, True)),
+        ObjectChange(new=EventPod(WEB, True)),
     )
     assert (gone.event.label, gone.change) == (
         "AssignedPodDelete",
-        Change(old=SeenPod(WEB, True), thorough=True),
+        ObjectChange(old=EventPod(WEB, True), thorough=True),
     )
     assert (waiting.event.label, waiting.change) == (
         "UnschedulablePodAdd",
-        Change(new=SeenPod(WEB, False)),
+        ObjectChange(new=EventPod(WEB, False)),
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.fleet.ten import TEN_SHAPES
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable

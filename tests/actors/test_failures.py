@@ -134,13 +134,13 @@ def test_a_core_with_a_bug_ends_the_run_with_the_last_messages_of_its_actor(
 
 def test_a_bug_in_a_scheduler_s_own_task_ends_the_run_with_its_last_messages(monkeypatch):
     def broken(self, *args):
-        raise IllegalTransitionError("cycle: default/p: place is not allowed in state bound")
+        raise IllegalTransitionError("attempt: default/p: place is not allowed in state bound")
 
     monkeypatch.setattr(AttemptsCore, "decided", broken)
 
     what, head, *lines = Run(monkeypatch).fails().splitlines()
 
-    assert what.startswith("scheduler-0 cannot go on: cycle: default/p: place is not allowed")
+    assert what.startswith("scheduler-0 cannot go on: attempt: default/p: place is not allowed")
     assert what.endswith("The run ends here; what the binder acknowledged is in its list.")
     assert head.startswith("The last messages of scheduler-0, ")
     assert any(line.startswith("  run from the driver, ") for line in lines)

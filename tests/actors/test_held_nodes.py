@@ -13,7 +13,7 @@ from roadstead.actors.scheduler.driver import Driver
 from roadstead.actors.steps import drive
 from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
-from roadstead.cycle.needs import Pause
+from roadstead.cycle.needs import YieldToMessages
 from roadstead.kernel.start import load
 from roadstead.queue.scheduling_queue import SchedulingQueue
 from roadstead.run import RunPlan
@@ -87,7 +87,7 @@ def test_preemption_does_not_wait_for_changes_that_wait_for_its_batch(monkeypatc
     original, after_failure = Driver.meet, scheduling_cycle.after_failure
 
     async def meet(self, need):
-        if need == Pause():
+        if need == YieldToMessages():
             small = node_batch([node("small", cpu=100)])
             await self._peers._ref(CACHE).call(ADD_NODES, small, timeout_s=1.0)
             settled = self._scheduler.performer.settle()
@@ -95,7 +95,7 @@ def test_preemption_does_not_wait_for_changes_that_wait_for_its_batch(monkeypatc
         return await original(self, need)
 
     def after_a_change(*failed):
-        yield Pause()
+        yield YieldToMessages()
         return (yield from after_failure(*failed))
 
     monkeypatch.setattr(Driver, "meet", meet)

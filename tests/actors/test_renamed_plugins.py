@@ -8,14 +8,14 @@ import pytest
 from roadstead.actors.messages import LeaseAsk, LeaseReport
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.attempts.effects import Nominate, Nomination, Requeue
+from roadstead.attempts.commands import Nominate, Nomination, RequeuePods
 from roadstead.cache.answers import Assumed
 from roadstead.cache.volumes import CacheVolumes
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership
 from roadstead.framework.victims import Victim
 from roadstead.queue.reports import ReturnedPod
-from roadstead.scheduler.preempting import carry_out
+from roadstead.scheduler.preempting import evict_and_nominate
 from tests.actors.world import NOBODY, batch_of, identity, inputs_of, placed, plan_of
 from tests.attempts.core_world import WAIT, World
 from tests.builders import node, pod
@@ -96,11 +96,11 @@ def test_a_victim_that_waits_for_permit_is_refused_by_the_plugin_that_preempts()
     facts = pod(priority=9)
     nomination = Nomination("p", "default/p", facts, "n1", victims, "MyPreemption")
 
-    steps = carry_out(Nominate((nomination,)), world.core, 0)
+    steps = evict_and_nominate(Nominate((nomination,)), world.core, 0)
     assert next(steps).gone == ()
     with pytest.raises(StopIteration) as ended:
         steps.send(Assumed((), 1))
     effects, _, _ = ended.value.value
 
-    (requeue,) = (each for each in effects if isinstance(each, Requeue))
+    (requeue,) = (each for each in effects if isinstance(each, RequeuePods))
     assert requeue.items[0].rejected_by == ("MyPreemption",)

@@ -8,7 +8,7 @@ import trustme
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.config.settings import Settings
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
 from roadstead.run import RunPlan, build_node_search, build_profiles

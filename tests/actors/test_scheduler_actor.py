@@ -10,7 +10,7 @@ from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
 from roadstead.actors.steps import drive
-from roadstead.attempts.effects import PodReport, Report, ReportKind
+from roadstead.attempts.commands import PodReport, ReportKind, SendReports
 from roadstead.binder.answers import BindAnswer
 from roadstead.cache.answers import Assumed
 from roadstead.config.settings import Bounds
@@ -419,7 +419,7 @@ async def test_what_people_are_told_reaches_the_queue_without_a_lease():
     report = PodReport("uid-a", "default/a", ReportKind.WARNING, "running PostBind plugin failed")
 
     scheduler = world.scheduler
-    told = scheduler._scheduler.performer.perform([Report((report,))])
+    told = scheduler._scheduler.performer.perform([SendReports((report,))])
     await drive(told, scheduler._driver.meet)
 
     (told,) = world.queue.told("report")

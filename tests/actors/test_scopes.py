@@ -8,7 +8,7 @@ from roadstead.attempts.pods import Attempt
 from roadstead.config.settings import Settings
 from roadstead.cycle.scopes import Scope
 from roadstead.facts.pod import Owner
-from roadstead.scheduler.figures import Figures
+from roadstead.scheduler.metrics import SchedulerMetrics
 from tests.builders import pod
 
 
@@ -50,7 +50,7 @@ def attempt(name, job=""):
 
 
 def test_figures_count_binds_by_cause_and_jobs_by_whether_one_was_refused():
-    figures = Figures()
+    figures = SchedulerMetrics()
     tried = [attempt("a", "j"), attempt("b", "j"), attempt("c"), attempt("d"), attempt("late")]
 
     figures.answered(tried, {"a": "", "b": "version", "c": "", "d": "constraint"})
@@ -61,7 +61,7 @@ def test_figures_count_binds_by_cause_and_jobs_by_whether_one_was_refused():
 
 
 def test_figures_arrive_as_they_were_told():
-    figures = Figures(busy_s=3.0, reads=2, decided=4, retries=1, passed_on=5)
+    figures = SchedulerMetrics(busy_s=3.0, reads=2, decided=4, retries=1, passed_on=5)
     figures.answered([attempt("a")], {"a": "version"})
 
     work = work_of("scheduler-0", "web", dict(figures.told()), 12.0)

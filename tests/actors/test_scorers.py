@@ -24,7 +24,7 @@ PLUGINS = "FailsOnSomeNodes", "FailsToScore", "LikesDigits", "LikesFewPods"
 
 @pytest.fixture(autouse=True)
 def _always_worth(monkeypatch):
-    monkeypatch.setattr(scorers, "WORTH_S", 0.0)
+    monkeypatch.setattr(scorers, "MIN_PLUGINS_S", 0.0)
 
 
 def fleet(nodes=30):
@@ -68,7 +68,7 @@ def test_any_number_of_workers_gives_the_decisions_of_none(workers):
 
 
 def test_what_comes_while_a_batch_is_decided_does_not_hold_for_the_rows_it_took(monkeypatch):
-    monkeypatch.setattr(scheduling_cycle, "DECISIONS_AT_ONCE", 1)
+    monkeypatch.setattr(scheduling_cycle, "DECISIONS_PER_PAUSE", 1)
     monkeypatch.setattr(driver, "NEAR", 30)
     monkeypatch.setattr(scorers, "NEAR", 30)
     alone, _ = run(0, nodes=300, batch=300)
@@ -138,7 +138,7 @@ def test_killed_in_the_middle_they_are_replaced_and_answer_again(monkeypatch, na
 
 
 def test_plugins_that_answer_fast_are_asked_about_once(monkeypatch):
-    monkeypatch.setattr(scorers, "WORTH_S", 3600.0)
+    monkeypatch.setattr(scorers, "MIN_PLUGINS_S", 3600.0)
     outcome, actors = run(2)
 
     assert said(outcome) == said(run(0)[0])

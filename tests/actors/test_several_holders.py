@@ -10,7 +10,7 @@ from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.seam import NOTHING
 from roadstead.actors.steps import drive
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.needs import ApplyWaiting, Pause, UnsettledError
+from roadstead.cycle.needs import ApplyWaiting, CatchUpTimeoutError, YieldToMessages
 from roadstead.cycle.scheduling_cycle import decide_batch, held
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.framework.tie_break import TieBreak
@@ -61,7 +61,7 @@ class World:
         """A batch of one pod on the first scheduler's table."""
 
         def decide(batch):
-            yield Pause()
+            yield YieldToMessages()
             return [batch.decide(mine)], 1
 
         async def meet(need):
@@ -184,7 +184,7 @@ async def test_a_stale_state_goes_on_where_too_many_changes_wait(monkeypatch):
 async def test_a_table_that_does_not_come_as_far_as_it_should_is_unsettled():
     world = await World(deadlines={"call_s": 0.01}).with_nodes()
 
-    with pytest.raises(UnsettledError, match="scheduler-0 waited"):
+    with pytest.raises(CatchUpTimeoutError, match="scheduler-0 waited"):
         await world.nodes.catch_up(2)
 
 

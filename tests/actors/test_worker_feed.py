@@ -17,7 +17,7 @@ from roadstead.actors.messages.recovery import PodsGone
 from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.worker.actor import ASKED_S, WorkerActor
 from roadstead.actors.worker.table_follower import TableFollower
-from roadstead.cycle.messages import ScoreAsk
+from roadstead.cycle.messages import ScoreRequest
 from roadstead.nodes.table import NodeTable
 from roadstead.storage import StorageChange
 from tests.actors.world import NOBODY, Fake, Fakes, batch_of, lines, plan_of
@@ -174,7 +174,7 @@ def test_a_workers_answer_says_whether_it_was_asked_lately():
         found = []
         for number in range(1, 4):
             if number == 2:
-                await worker.score(ScoreAsk(0, 0, ()))
+                await worker.score(ScoreRequest(0, 0, ()))
             if number == 3:
                 await asyncio.sleep(ASKED_S)
             found.append(await worker.apply(PackedChanges.of(versions(number)[0])))

@@ -15,7 +15,7 @@ from roadstead.attempts.verdicts import no_node
 from roadstead.binder.answers import BindAnswers
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable

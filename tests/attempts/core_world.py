@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
+from roadstead.attempts.commands import Assume, Bind
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.effects import Assume, Bind
-from roadstead.attempts.pods import AttemptState, BindAnswer, BindOutcome
+from roadstead.attempts.pods import AttemptState, BindOutcome, BindResult
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.plugin import (
@@ -113,7 +113,7 @@ class World:
 
     def answer(self, outcome, token="s/1/1", node_name="n1", message=""):
         node_name = node_name if outcome is BindOutcome.BOUND else ""
-        return self.core.bind_answered([BindAnswer(token, outcome, node_name, message)])
+        return self.core.bind_answered([BindResult(token, outcome, node_name, message)])
 
     def binding(self, *uids):
         """Pods go all the way to the binder; the effects of the last step."""
@@ -148,7 +148,7 @@ class World:
         elif state is not AttemptState.ASSUMING:
             self.accept(token)
             if state is AttemptState.ASKED:
-                self.core.lost([token])
+                self.core.timed_out([token])
             elif state is AttemptState.BOUND:
                 self.answer(BindOutcome.BOUND, token)
 

@@ -135,7 +135,7 @@ def test_validate_finds_a_memory_that_outgrew_its_bound(state, text):
 def test_attempt_of_a_pod_that_was_never_placed_is_a_broken_invariant():
     world = World().bring_to(AttemptState.LEASED)
     with pytest.raises(AssertionError, match="u1 was never placed"):
-        _ = live(world).trial
+        _ = live(world).placed_attempt
 
 
 def test_memory_keeps_the_last_pods_and_attempts():

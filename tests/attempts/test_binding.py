@@ -1,16 +1,16 @@
 """The ordinary way of a pod, from its lease to its bind, and what each step asks for."""
 
-from roadstead.attempts.effects import (
+from roadstead.attempts.commands import (
     Assume,
     Bind,
     Confirm,
     Done,
     FinishBinding,
     PodReport,
-    Report,
     ReportKind,
+    SendReports,
 )
-from roadstead.attempts.pods import Attempt, AttemptState, BindAnswer, BindOutcome
+from roadstead.attempts.pods import Attempt, AttemptState, BindOutcome, BindResult
 from roadstead.protocol.status import SKIP
 from tests.attempts.core_world import World, kinds, only, tokens
 
@@ -84,7 +84,7 @@ def test_bound_pods_are_confirmed_to_the_cache_and_done_for_the_queue():
     sent = only(Bind, world.binding("u1", "u2")).attempts
     world.log.clear()
     effects = world.core.bind_answered(
-        [BindAnswer(one.token, BindOutcome.BOUND, "n1") for one in sent]
+        [BindResult(one.token, BindOutcome.BOUND, "n1") for one in sent]
     )
     assert effects == [Confirm(sent), Done(1, ("u1", "u2"))]
     assert world.log == [f"post_bind {name} {uid}" for uid in ("u1", "u2") for name in "AB"]
@@ -98,7 +98,7 @@ def test_done_is_told_lease_by_lease():
     world.lease("u3", lease_id=2)
     sent = only(Bind, world.accept(*world.place("u1", "u3", "u2"))).attempts
     effects = world.core.bind_answered(
-        [BindAnswer(one.token, BindOutcome.BOUND, "n1") for one in sent]
+        [BindResult(one.token, BindOutcome.BOUND, "n1") for one in sent]
     )
     assert effects[1:] == [Done(1, ("u1", "u2")), Done(2, ("u3",))]
 
@@ -113,9 +113,9 @@ def test_post_bind_that_raises_is_reported_and_changes_nothing():
     world = World(says={"A": {"post_bind": RuntimeError("no network")}})
     world.binding()
     effects = world.answer(BindOutcome.BOUND)
-    assert kinds(effects) == ["Confirm", "Done", "Report"]
+    assert kinds(effects) == ["Confirm", "Done", "SendReports"]
     text = 'running PostBind plugin "A": RuntimeError: no network'
-    assert only(Report, effects).reports == (
+    assert only(SendReports, effects).reports == (
         PodReport("u1", "default/u1", ReportKind.WARNING, text),
     )
     assert world.log[-1] == "post_bind B u1"
@@ -135,7 +135,7 @@ def test_core_is_idle_only_when_no_pod_is_between_lease_and_end():
 def test_counts_say_how_many_pods_are_where():
     world = World()
     world.binding("u1", "u2")
-    world.core.lost(["s/1/2"])
+    world.core.timed_out(["s/1/2"])
     world.lease("u3", "u4", "u5", lease_id=2)
     world.place("u3")
     world.core.decided([world.to_none("u5")])

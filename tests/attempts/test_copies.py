@@ -2,8 +2,8 @@
 
 import pytest
 
-from roadstead.attempts.effects import AskBinder, Assume, Bind, Done, Forget, Requeue
-from roadstead.attempts.pods import PASSING, AttemptState, BindAnswer, BindOutcome
+from roadstead.attempts.commands import Assume, Bind, Done, Forget, RequeuePods, RetryBind
+from roadstead.attempts.pods import PASSING, AttemptState, BindOutcome, BindResult
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import unschedulable
 from tests.attempts.core_world import World, kinds, only, tokens
@@ -51,9 +51,9 @@ def test_answer_that_stands_twice_in_a_batch_counts_once():
     first, second = world.place("u1", "u2")
     refusal = (second, unschedulable("held"))
     effects = world.core.assumed([first, first], [refusal, refusal], 0.0)
-    assert kinds(effects) == ["FinishBinding", "Bind", "Requeue"]
-    assert len(only(Requeue, effects).items) == 1
-    bound = BindAnswer(first, BindOutcome.BOUND, "n1")
+    assert kinds(effects) == ["FinishBinding", "Bind", "RequeuePods"]
+    assert len(only(RequeuePods, effects).items) == 1
+    bound = BindResult(first, BindOutcome.BOUND, "n1")
     effects = world.core.bind_answered([bound, bound])
     assert effects[1] == Done(1, ("u1",))
 
@@ -82,7 +82,7 @@ def test_assumption_that_is_accepted_after_its_attempt_ended_is_forgotten(state)
 
 def test_assumption_asked_for_twice_and_accepted_again_after_its_rollback_is_forgotten_again():
     world = World(says={"A": {"reserve": unschedulable("full")}}).bring_to(AttemptState.ASSUMING)
-    world.core.lost(["s/1/1"])
+    world.core.timed_out(["s/1/1"])
     assert tokens(Forget, world.accept("s/1/1")) == ["s/1/1"]
     assert kinds(world.accept("s/1/1")) == ["Forget"]
     assert world.log.count("reserve A u1") == 1
@@ -176,7 +176,7 @@ def test_pod_of_no_profile_raises_and_changes_nothing():
 
 def test_lost_assumption_is_asked_again_under_its_token():
     world = World().bring_to(AttemptState.ASSUMING)
-    effects = world.core.lost(["s/1/1", "s/1/1"])
+    effects = world.core.timed_out(["s/1/1", "s/1/1"])
     assert kinds(effects) == ["Assume"]
     assert tokens(Assume, effects) == ["s/1/1"]
     assert world.core.state_of("u1") is AttemptState.ASSUMING
@@ -186,9 +186,9 @@ def test_lost_bind_is_asked_for_and_nothing_is_undone_before_the_answer():
     world = World().bring_to(AttemptState.BINDING)
     world.log.clear()
     for _ in range(2):
-        effects = world.core.lost(["s/1/1"])
-        assert kinds(effects) == ["AskBinder"]
-        assert only(AskBinder, effects).attempts == world.core.attempts()
+        effects = world.core.timed_out(["s/1/1"])
+        assert kinds(effects) == ["RetryBind"]
+        assert only(RetryBind, effects).attempts == world.core.attempts()
     assert world.core.state_of("u1") is AttemptState.ASKED
     assert world.log == []
     assert kinds(world.answer(BindOutcome.BOUND)) == ["Confirm", "Done"]
@@ -197,8 +197,8 @@ def test_lost_bind_is_asked_for_and_nothing_is_undone_before_the_answer():
 @pytest.mark.parametrize(
     ("outcome", "told"),
     [
-        (BindOutcome.CONFLICT, ["Forget", "Requeue"]),
-        (BindOutcome.FAILED, ["Forget", "Requeue", "Report"]),
+        (BindOutcome.CONFLICT, ["Forget", "RequeuePods"]),
+        (BindOutcome.FAILED, ["Forget", "RequeuePods", "SendReports"]),
         (BindOutcome.TAKEN, ["Forget", "Done"]),
         (BindOutcome.GONE, ["Forget"]),
     ],
@@ -212,7 +212,7 @@ def test_answer_after_asking_ends_the_attempt_as_any_answer_does(outcome, told):
 def test_lost_answer_that_came_meanwhile_is_nothing_to_ask_for(state):
     world = World().bring_to(state)
     before = world.picture()
-    assert world.core.lost(["s/1/1"]) == []
+    assert world.core.timed_out(["s/1/1"]) == []
     assert world.picture() == before
 
 
@@ -226,7 +226,7 @@ def test_words_on_an_attempt_that_is_forgotten_change_nothing():
     assert world.accept("s/1/1") == []
     assert world.refuse("s/1/1") == []
     assert world.answer(BindOutcome.FAILED) == []
-    assert world.core.lost(["s/1/1"]) == []
+    assert world.core.timed_out(["s/1/1"]) == []
     assert world.picture() == before
     assert world.core.state_of("u1") is AttemptState.NEW
     world.core.validate()
@@ -238,8 +238,8 @@ def test_a_word_on_an_attempt_that_is_forgotten_does_not_keep_those_after_it():
     old, new = world.place("u1", "u2")
     world.refuse(old)
     assert tokens(Bind, world.accept(old, new)) == [new]
-    assert tokens(AskBinder, world.core.lost([old, new])) == [new]
-    bound = [BindAnswer(token, BindOutcome.BOUND, "n1") for token in (old, new)]
+    assert tokens(RetryBind, world.core.timed_out([old, new])) == [new]
+    bound = [BindResult(token, BindOutcome.BOUND, "n1") for token in (old, new)]
     assert kinds(world.core.bind_answered(bound)) == ["Confirm", "Done"]
 
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from roadstead.attempts.effects import (
+from roadstead.attempts.commands import (
     Nominate,
     PodReport,
-    Report,
     ReportKind,
-    Requeue,
+    RequeueCause,
     RequeueItem,
-    RequeueReason,
+    RequeuePods,
+    SendReports,
 )
 from roadstead.attempts.pods import AttemptState
 from roadstead.framework.diagnosis import Diagnosis
@@ -20,7 +20,7 @@ from roadstead.protocol.status import SUCCESS, Code, Status, error, unschedulabl
 from tests.attempts.core_world import World, kinds, only, too_small
 
 TAINTED = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("tainted", "cold"), "TaintToleration")
-UNSCHEDULABLE = RequeueReason.UNSCHEDULABLE
+UNSCHEDULABLE = RequeueCause.UNSCHEDULABLE
 
 
 def undecided_pod(diagnosis=None, **world):
@@ -35,12 +35,12 @@ def post_filter_says(found):
 
 
 def report_of(effects):
-    (report,) = only(Report, effects).reports
+    (report,) = only(SendReports, effects).reports
     return report
 
 
 def item_of(effects):
-    (item,) = only(Requeue, effects).items
+    (item,) = only(RequeuePods, effects).items
     return item
 
 
@@ -53,8 +53,8 @@ def test_pod_without_a_node_is_requeued_and_reported_in_upstreams_words():
     plugins = ("NodeResourcesFit", "TaintToleration")
     reasons = (("Insufficient cpu", 3), ("cold", 2), ("tainted", 2))
     assert effects == [
-        Requeue(1, (RequeueItem("u1", UNSCHEDULABLE, plugins, (), message),)),
-        Report(
+        RequeuePods(1, (RequeueItem("u1", UNSCHEDULABLE, plugins, (), message),)),
+        SendReports(
             (
                 PodReport(
                     "u1", "default/u1", ReportKind.UNSCHEDULABLE, message, reasons, plugins, None
@@ -137,7 +137,7 @@ def test_cycle_that_failed_is_retried_after_backoff_with_its_text():
     world.lease()
     effects = world.core.decided([world.to_error(text="PreScore broke")])
     assert item_of(effects) == RequeueItem(
-        "u1", RequeueReason.ERROR, message="PreScore broke", nominated_node=""
+        "u1", RequeueCause.ERROR, message="PreScore broke", nominated_node=""
     )
     assert report_of(effects) == PodReport(
         "u1", "default/u1", ReportKind.FAILED, "PreScore broke", nominated_node=""
@@ -151,7 +151,7 @@ def test_batch_is_answered_kind_by_kind_and_lease_by_lease():
     world.lease("v1", "v2", lease_id=2)
     batch = [world.to_none("v1"), world.to_node("u1"), world.to_error("u2"), world.to_node("v2")]
     effects = world.core.decided(batch)
-    assert kinds(effects) == ["Assume", "Requeue", "Requeue", "Report"]
+    assert kinds(effects) == ["Assume", "RequeuePods", "RequeuePods", "SendReports"]
     assert [one.uid for one in effects[0].attempts] == ["u1", "v2"]
     assert [(one.lease_id, one.items[0].uid) for one in effects[1:3]] == [(2, "v1"), (1, "u2")]
     assert [one.uid for one in effects[3].reports] == ["v1", "u2"]

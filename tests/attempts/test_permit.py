@@ -4,7 +4,14 @@ import math
 
 import pytest
 
-from roadstead.attempts.effects import Bind, PodReport, Report, ReportKind, Requeue, RequeueReason
+from roadstead.attempts.commands import (
+    Bind,
+    PodReport,
+    ReportKind,
+    RequeueCause,
+    RequeuePods,
+    SendReports,
+)
 from roadstead.attempts.pods import PASSING, AttemptState
 from roadstead.protocol.status import unschedulable
 from tests.attempts.core_world import WAIT, World, kinds, only, tokens
@@ -25,7 +32,7 @@ def waiting(a=10.0, b=None, now_s=100.0):
 
 
 def message_of(effects):
-    (report,) = only(Report, effects).reports
+    (report,) = only(SendReports, effects).reports
     return report.message
 
 
@@ -63,11 +70,11 @@ def test_deadline_is_the_first_of_those_that_still_count():
 def test_rejected_pod_is_undone_and_unschedulable_by_who_rejected_it():
     world = waiting(10.0, 20.0)
     effects = world.core.reject("u1", "Gang", "a member is gone")
-    assert kinds(effects) == ["Forget", "Requeue", "Report"]
-    (item,) = only(Requeue, effects).items
-    assert (item.reason, item.rejected_by) == (RequeueReason.UNSCHEDULABLE, ("Gang",))
+    assert kinds(effects) == ["Forget", "RequeuePods", "SendReports"]
+    (item,) = only(RequeuePods, effects).items
+    assert (item.reason, item.rejected_by) == (RequeueCause.UNSCHEDULABLE, ("Gang",))
     message = "0/1 nodes are available: 1 a member is gone."
-    assert only(Report, effects).reports == (
+    assert only(SendReports, effects).reports == (
         PodReport(
             "u1",
             "default/u1",
@@ -100,15 +107,15 @@ def test_time_that_is_over_rejects_in_the_name_of_its_plugin(wait_s, told):
     effects = world.core.tick(100.0 + 900.0)
     text = f"rejected due to timeout after waiting {told} at plugin A"
     assert message_of(effects) == f"0/1 nodes are available: 1 {text}."
-    (item,) = only(Requeue, effects).items
-    assert (item.reason, item.rejected_by) == (RequeueReason.UNSCHEDULABLE, ("A",))
+    (item,) = only(RequeuePods, effects).items
+    assert (item.reason, item.rejected_by) == (RequeueCause.UNSCHEDULABLE, ("A",))
     assert world.log[-2:] == UNDONE
 
 
 def test_pod_is_rejected_at_its_deadline_and_not_before():
     world = waiting(10.0)
     assert world.core.tick(109.999) == []
-    assert kinds(world.core.tick(110.0)) == ["Forget", "Requeue", "Report"]
+    assert kinds(world.core.tick(110.0)) == ["Forget", "RequeuePods", "SendReports"]
     assert world.core.tick(111.0) == []
 
 
@@ -119,7 +126,7 @@ def test_pods_whose_time_is_over_are_rejected_in_the_order_of_their_deadlines():
     world.lease(*uids)
     world.accept(*world.place(*uids))
     effects = world.core.tick(6.0)
-    assert [one.uid for one in only(Requeue, effects).items] == ["u1", "u3", "u2"]
+    assert [one.uid for one in only(RequeuePods, effects).items] == ["u1", "u3", "u2"]
     assert next_deadline_s(world.core) == 9.0
 
 
@@ -127,7 +134,7 @@ def test_refusal_of_a_later_plugin_ends_the_wait_for_an_earlier_one():
     says = {"A": {"permit": (WAIT, 5.0)}, "B": {"permit": (unschedulable("no"), 0.0)}}
     world = World(says=says)
     world.lease()
-    assert kinds(world.accept(*world.place())) == ["Forget", "Requeue", "Report"]
+    assert kinds(world.accept(*world.place())) == ["Forget", "RequeuePods", "SendReports"]
     assert next_deadline_s(world.core) is None
 
 

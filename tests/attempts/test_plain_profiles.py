@@ -4,7 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.pods import AttemptState, BindAnswer, BindOutcome
+from roadstead.attempts.pods import AttemptState, BindOutcome, BindResult
 from roadstead.cycle.batch import Decision
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.errors import IllegalTransitionError
@@ -22,7 +22,7 @@ class Plainly(World):
     def __init__(self, **given_too):
         super().__init__(**given_too)
         profile = profile_of({"bind": ["DefaultBinder"]}, classes=self.classes)
-        assert profile.binds_plainly
+        assert profile.binds_without_plugins
         self.core = AttemptsCore("s", 1, {"default-scheduler": profile}, max_remembered=3)
 
 
@@ -38,17 +38,17 @@ def step(world, number, kind, picks, outcome):
         return core.decided([Decision(each, node_name, diagnosis=why) for each in pods])
     if kind == "answer":
         node_name = "n1" if outcome is BindOutcome.BOUND else ""
-        return core.bind_answered([BindAnswer(token, outcome, node_name) for token in tokens])
+        return core.bind_answered([BindResult(token, outcome, node_name) for token in tokens])
     if kind == "delete":
         return core.deleted([f"u{pick}" for pick in picks])
     if kind == "word":
-        core._rooms[0].reject_where(lambda facts: True, "A", "no room for any")
+        core._waiting_registries[0].reject_where(lambda facts: True, "A", "no room for any")
         return core.tick(0.0)
     refused = [(token, unschedulable("held")) for token in tokens]
     calls = {
         "accept": lambda: core.assumed(tokens, [], 0.0),
         "refuse": lambda: core.assumed([], refused, 0.0),
-        "lost": lambda: core.lost(tokens),
+        "lost": lambda: core.timed_out(tokens),
     }
     return calls[kind]()
 

@@ -2,18 +2,18 @@
 
 import pytest
 
-from roadstead.attempts.effects import (
+from roadstead.attempts.commands import (
     Done,
     Forget,
     Nominate,
     PodReport,
-    Report,
     ReportKind,
-    Requeue,
+    RequeueCause,
     RequeueItem,
-    RequeueReason,
+    RequeuePods,
+    SendReports,
 )
-from roadstead.attempts.pods import AttemptState, BindAnswer, BindOutcome
+from roadstead.attempts.pods import AttemptState, BindOutcome, BindResult
 from roadstead.protocol.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 from tests.attempts.core_world import WAIT, World, kinds, only, tokens
 from tests.builders import pod
@@ -32,12 +32,12 @@ def ended_by(says):
 
 
 def requeued(effects):
-    (item,) = only(Requeue, effects).items
+    (item,) = only(RequeuePods, effects).items
     return item
 
 
 def reported(effects):
-    (report,) = only(Report, effects).reports
+    (report,) = only(SendReports, effects).reports
     return report
 
 
@@ -50,10 +50,10 @@ def reported(effects):
 )
 def test_refusal_up_to_permit_is_undone_and_makes_the_pod_unschedulable(says, asked):
     world, effects = ended_by(says)
-    assert kinds(effects) == ["Forget", "Requeue", "Report"]
+    assert kinds(effects) == ["Forget", "RequeuePods", "SendReports"]
     assert tokens(Forget, effects) == ["s/1/1"]
     message = "0/1 nodes are available: 1 full."
-    reason = RequeueReason.UNSCHEDULABLE
+    reason = RequeueCause.UNSCHEDULABLE
     assert requeued(effects) == RequeueItem("u1", reason, ("A",), (), message, "")
     kind = ReportKind.UNSCHEDULABLE
     assert reported(effects) == PodReport(
@@ -87,10 +87,10 @@ def test_plugin_that_says_pending_is_named_as_pending(says):
 )
 def test_failure_of_a_plugin_is_undone_and_the_pod_retried_after_backoff(says, message):
     world, effects = ended_by(says)
-    assert kinds(effects) == ["Forget", "Requeue", "Report"]
+    assert kinds(effects) == ["Forget", "RequeuePods", "SendReports"]
     item, report = requeued(effects), reported(effects)
     assert item.message.startswith(message)
-    assert (item.reason, item.rejected_by) == (RequeueReason.ERROR, ())
+    assert (item.reason, item.rejected_by) == (RequeueCause.ERROR, ())
     assert (report.kind, report.message) == (ReportKind.FAILED, item.message)
     assert (report.plugins, report.nominated_node) == ((), "")
     assert world.log[-2:] == UNDONE
@@ -102,7 +102,7 @@ def test_refusal_from_prebind_on_is_a_failure_that_names_its_plugin(point):
     world, effects = ended_by({point: unschedulable("the volume is elsewhere")})
     item = requeued(effects)
     assert item == RequeueItem(
-        "u1", RequeueReason.ERROR, message="the volume is elsewhere", nominated_node=""
+        "u1", RequeueCause.ERROR, message="the volume is elsewhere", nominated_node=""
     )
     assert reported(effects).plugins == ("A",)
     assert world.log[-2:] == UNDONE
@@ -119,7 +119,7 @@ def test_refused_pod_does_not_hold_up_the_others_of_its_batch():
     world = World(says={"A": {("reserve", "u2"): unschedulable("full")}})
     world.lease("u1", "u2", "u3")
     effects = world.accept(*world.place("u1", "u2", "u3"))
-    assert kinds(effects) == ["Forget", "FinishBinding", "Bind", "Requeue", "Report"]
+    assert kinds(effects) == ["Forget", "FinishBinding", "Bind", "RequeuePods", "SendReports"]
     assert tokens(Forget, effects) == ["s/1/2"]
     assert effects[2].attempts[1].uid == "u3"
 
@@ -128,8 +128,8 @@ def test_unreserve_that_raises_is_reported_and_the_rest_is_undone():
     world = World(says={"B": {"unreserve": BROKEN, "permit": (unschedulable("full"), 0.0)}})
     world.lease()
     effects = world.accept(*world.place())
-    assert kinds(effects) == ["Forget", "Requeue", "Report"]
-    assert [(one.kind, one.message) for one in only(Report, effects).reports] == [
+    assert kinds(effects) == ["Forget", "RequeuePods", "SendReports"]
+    assert [(one.kind, one.message) for one in only(SendReports, effects).reports] == [
         (ReportKind.WARNING, 'running Unreserve plugin "B": RuntimeError: disk on fire'),
         (ReportKind.UNSCHEDULABLE, "0/1 nodes are available: 1 full."),
     ]
@@ -141,8 +141,8 @@ def test_refused_assumption_goes_back_to_the_head_and_nothing_is_undone():
     world.lease()
     (token,) = world.place()
     effects = world.refuse(token, "held by t/1/1")
-    item = RequeueItem("u1", RequeueReason.CONFLICT, (), (), "held by t/1/1", "")
-    assert effects == [Requeue(1, (item,))]
+    item = RequeueItem("u1", RequeueCause.CONFLICT, (), (), "held by t/1/1", "")
+    assert effects == [RequeuePods(1, (item,))]
     assert world.log == []
 
 
@@ -150,8 +150,8 @@ def test_bind_that_lost_a_race_is_undone_and_goes_back_to_the_head():
     world = World()
     world.binding()
     effects = world.answer(BindOutcome.CONFLICT, message="n1 is full")
-    assert kinds(effects) == ["Forget", "Requeue"]
-    reason = RequeueReason.CONFLICT
+    assert kinds(effects) == ["Forget", "RequeuePods"]
+    reason = RequeueCause.CONFLICT
     assert requeued(effects) == RequeueItem("u1", reason, (), (), "n1 is full", "")
     assert world.log[-2:] == UNDONE
 
@@ -178,9 +178,9 @@ def test_bind_that_failed_is_undone_and_retried_after_backoff():
     world = World()
     world.binding()
     effects = world.answer(BindOutcome.FAILED, message="halted")
-    assert kinds(effects) == ["Forget", "Requeue", "Report"]
+    assert kinds(effects) == ["Forget", "RequeuePods", "SendReports"]
     assert requeued(effects) == RequeueItem(
-        "u1", RequeueReason.ERROR, message="halted", nominated_node=""
+        "u1", RequeueCause.ERROR, message="halted", nominated_node=""
     )
     assert world.log[-2:] == UNDONE
 
@@ -241,13 +241,13 @@ def test_rows_are_given_free_before_anything_else_and_the_queue_is_told_after_th
     answers = [BindOutcome.BOUND, BindOutcome.FAILED, BindOutcome.CONFLICT]
     effects = world.core.bind_answered(
         [
-            BindAnswer(f"s/1/{number}", outcome, "n1" if number == 1 else "")
+            BindResult(f"s/1/{number}", outcome, "n1" if number == 1 else "")
             for number, outcome in enumerate(answers, 1)
         ]
     )
-    assert kinds(effects) == ["Forget", "Confirm", "Done", "Requeue", "Report"]
+    assert kinds(effects) == ["Forget", "Confirm", "Done", "RequeuePods", "SendReports"]
     effects = world.accept(*world.place("v1", "v2"))
-    assert kinds(effects) == ["Forget", "FinishBinding", "Bind", "Requeue", "Report"]
+    assert kinds(effects) == ["Forget", "FinishBinding", "Bind", "RequeuePods", "SendReports"]
 
 
 def test_waiting_pod_that_fails_after_it_was_allowed_is_undone():
@@ -255,5 +255,5 @@ def test_waiting_pod_that_fails_after_it_was_allowed_is_undone():
     world.lease()
     world.accept(*world.place())
     effects = world.core.allow("u1", "A")
-    assert kinds(effects) == ["Forget", "Requeue", "Report"]
+    assert kinds(effects) == ["Forget", "RequeuePods", "SendReports"]
     assert world.log[-2:] == UNDONE

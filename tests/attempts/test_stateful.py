@@ -7,18 +7,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from roadstead.attempts.effects import (
-    AskBinder,
+from roadstead.attempts.commands import (
     Assume,
     Bind,
     Confirm,
     Done,
     FinishBinding,
     Forget,
-    Report,
-    Requeue,
+    RequeuePods,
+    RetryBind,
+    SendReports,
 )
-from roadstead.attempts.pods import RESERVED, AttemptState, BindAnswer, BindOutcome
+from roadstead.attempts.pods import RESERVED, AttemptState, BindOutcome, BindResult
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SKIP, error, unschedulable
 from tests.attempts.core_world import WAIT, World
@@ -62,18 +62,18 @@ class Cluster:
                         del self.counted[one.uid]
             elif isinstance(effect, Assume):
                 self.to_cache += effect.attempts
-            elif isinstance(effect, Bind | AskBinder):
+            elif isinstance(effect, Bind | RetryBind):
                 self.to_binder += effect.attempts
             elif isinstance(effect, Confirm):
                 assert all(self.bound[one.uid] == one.token for one in effect.attempts)
             elif isinstance(effect, Done):
                 for uid in effect.uids:
                     self._leave_lease(effect.lease_id, uid, "done")
-            elif isinstance(effect, Requeue):
+            elif isinstance(effect, RequeuePods):
                 for item in effect.items:
                     self._leave_lease(effect.lease_id, item.uid, "waiting")
             else:
-                assert isinstance(effect, FinishBinding | Report)
+                assert isinstance(effect, FinishBinding | SendReports)
 
     def _leave_lease(self, lease_id, uid, place):
         assert self.queue[uid] == lease_id, f"{uid}: told of lease {lease_id}, {self.queue[uid]}"
@@ -97,7 +97,7 @@ class Cluster:
                 assert self.counted[one.uid] == one.token, "bound and not counted"
                 self.bound[one.uid] = one.token
             node_name = one.node_name if outcome is BindOutcome.BOUND else ""
-            self.answers[one.token] = BindAnswer(one.token, outcome, node_name)
+            self.answers[one.token] = BindResult(one.token, outcome, node_name)
         return "answer", self.answers[one.token]
 
 
@@ -219,12 +219,12 @@ class CoreMachine(RuleBasedStateMachine):
         record = self.world.core._store.attempts.get(token)
         # An answer out of nowhere is caught where it cannot be; elsewhere it would be believed.
         if record is None or record.state not in (AttemptState.BINDING, AttemptState.ASKED):
-            answer = BindAnswer(token, outcome, "n9")
+            answer = BindResult(token, outcome, "n9")
             self.do(lambda w: w.core.bind_answered([answer]))
 
     @rule(numbers=st.lists(st.integers(1, 12), max_size=3))
     def answers_are_missed(self, numbers):
-        self.do(lambda w: w.core.lost([f"s/1/{number}" for number in numbers]))
+        self.do(lambda w: w.core.timed_out([f"s/1/{number}" for number in numbers]))
 
     @rule(uid=st.sampled_from(UIDS), plugin=st.sampled_from("AB"))
     def permit_allows(self, uid, plugin):
@@ -265,7 +265,7 @@ class CoreMachine(RuleBasedStateMachine):
         live = self.world.core._store.pods.present
         for uid, record in live.items():
             if record.state in RESERVED:
-                assert self.cluster.counted.get(uid) == record.trial.token
+                assert self.cluster.counted.get(uid) == record.placed_attempt.token
 
     @invariant()
     def reserve_and_unreserve_are_called_in_turns(self):

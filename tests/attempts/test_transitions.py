@@ -12,8 +12,8 @@ from roadstead.attempts.pods import (
     TABLE,
     AttemptEvent,
     AttemptState,
-    BindAnswer,
     BindOutcome,
+    BindResult,
 )
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import error, unschedulable
@@ -48,7 +48,7 @@ def send(world, state, event):
     elif event is E.DELETE:
         core.deleted(["u1"])
     elif event is E.ASK:
-        core.lost(["s/1/1"])
+        core.timed_out(["s/1/1"])
     elif event is E.PERMIT:
         core.allow("u1", "A")
     elif state is S.LEASED:
@@ -105,7 +105,7 @@ def test_event_outside_the_table_raises_and_changes_nothing(state, event):
     record = record_in(world, state)
     before = world.picture()
     with pytest.raises(IllegalTransitionError, match=f"{event.value} is not allowed in state"):
-        world.core._store.go(record, event)
+        world.core._store.transition(record, event)
     assert world.picture() == before
 
 
@@ -178,8 +178,8 @@ def test_another_answer_of_the_binder_under_one_token_raises_and_changes_nothing
 def test_two_answers_under_one_token_in_a_batch_raise_and_change_nothing():
     world = World().bring_to(S.BINDING)
     before = world.picture()
-    bound = BindAnswer("s/1/1", BindOutcome.BOUND, "n1")
-    failed = BindAnswer("s/1/1", BindOutcome.FAILED)
+    bound = BindResult("s/1/1", BindOutcome.BOUND, "n1")
+    failed = BindResult("s/1/1", BindOutcome.FAILED)
     with pytest.raises(IllegalTransitionError, match="the binder said bound n1 before"):
         world.core.bind_answered([bound, failed])
     assert world.picture() == before
@@ -203,7 +203,7 @@ def test_token_that_was_never_given_raises_and_changes_nothing(token):
         E.ACCEPT: lambda: world.core.assumed(["s/1/1", token], [], 0.0),
         E.REFUSE: lambda: world.core.assumed([], [(token, unschedulable("no"))], 0.0),
         E.COMMIT: lambda: world.answer(BindOutcome.BOUND, token),
-        E.ASK: lambda: world.core.lost(["s/1/1", token]),
+        E.ASK: lambda: world.core.timed_out(["s/1/1", token]),
     }
     for event, call in calls.items():
         why = f"{event} is not allowed in state new .no attempt has this token"
@@ -245,6 +245,6 @@ def test_error_tells_the_last_ten_steps_of_the_pod_over_its_leases():
     with pytest.raises(IllegalTransitionError) as caught:
         world.answer(BindOutcome.BOUND, "s/1/5")
     text = str(caught.value)
-    assert text.startswith('cycle: "u1": commit is not allowed in state conflict; before it: ')
+    assert text.startswith('attempt: "u1": commit is not allowed in state conflict; before it: ')
     assert text.endswith("lease→leased, place→assuming, refuse→conflict")
     assert text.count("→") == 10

@@ -3,7 +3,7 @@
 import pytest
 
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.pods import PASSING, AttemptState, CycleCounts
+from roadstead.attempts.pods import PASSING, AttemptCounts, AttemptState
 from roadstead.facts.pod import GroupMembership
 from tests.attempts.core_world import WAIT, Scripted, World
 from tests.builders import pod, profile_of
@@ -16,12 +16,12 @@ def test_a_pod_is_counted_where_it_is_and_nowhere_else(state):
     counts = World().bring_to(state).core.counts()
 
     there = {name: int(state == name) for name in LIVE_COUNTS}
-    assert counts == CycleCounts(**there, bound_total=int(state is AttemptState.BOUND))
+    assert counts == AttemptCounts(**there, bound_total=int(state is AttemptState.BOUND))
     assert counts.live == sum(there.values())
 
 
 def test_the_count_of_live_pods_is_a_sum():
-    counts = CycleCounts(*(1 << place for place in range(6)))
+    counts = AttemptCounts(*(1 << place for place in range(6)))
 
     assert counts.live == 0b11111
 

@@ -1,6 +1,6 @@
 """What plugins say of waiting pods, heeded by the core at the end of each call."""
 
-from roadstead.attempts.effects import Bind, Report, ReportKind, Requeue
+from roadstead.attempts.commands import Bind, ReportKind, RequeuePods, SendReports
 from roadstead.attempts.pods import AttemptState, BindOutcome
 from roadstead.framework.guarded import guard
 from roadstead.framework.plugin import RemembersPods
@@ -55,8 +55,8 @@ def test_unreserve_of_one_pod_may_reject_others_which_may_reject_more():
 
     effects = world.core.reject("u1", "A", "enough")
 
-    assert [item.uid for item in only(Requeue, effects).items] == ["u1", "u2", "u3"]
-    assert "u2 is gone" in only(Report, effects).reports[2].message
+    assert [item.uid for item in only(RequeuePods, effects).items] == ["u1", "u2", "u3"]
+    assert "u2 is gone" in only(SendReports, effects).reports[2].message
 
 
 def test_words_of_pods_that_do_not_wait_change_nothing():
@@ -75,12 +75,12 @@ def test_a_refusal_of_all_reaches_pods_that_are_being_assumed():
     (token,) = world.place("last")
     world.room.reject_where(lambda facts: True, "A", "no room for any")
     effects = world.core.tick(0.0)
-    assert [item.uid for item in only(Requeue, effects).items] == ["u1"]
+    assert [item.uid for item in only(RequeuePods, effects).items] == ["u1"]
     assert world.core.state_of("last") is AttemptState.ASSUMING
 
     effects = world.accept(token)
 
-    assert [item.uid for item in only(Requeue, effects).items] == ["last"]
+    assert [item.uid for item in only(RequeuePods, effects).items] == ["last"]
     assert "reserve A last" not in world.log
     world.core.validate()
 
@@ -102,15 +102,15 @@ def test_pods_on_their_way_to_permit_are_shown_until_they_are_there():
     world = Speaking()
     facts = world.info.facts
     world.lease("u1", "u2")
-    assert list(world.room.coming()) == []
+    assert list(world.room.before_permit()) == []
 
     first, second = world.place("u1", "u2")
-    assert list(world.room.coming()) == [facts, facts]
+    assert list(world.room.before_permit()) == [facts, facts]
 
     world.accept(first)
-    assert list(world.room.coming()) == [facts]
+    assert list(world.room.before_permit()) == [facts]
     world.refuse(second)
-    assert list(world.room.coming()) == []
+    assert list(world.room.before_permit()) == []
 
 
 def test_a_pod_that_was_refused_on_its_way_to_permit_is_not_shown():
@@ -122,7 +122,7 @@ def test_a_pod_that_was_refused_on_its_way_to_permit_is_not_shown():
     world.core.tick(0.0)
 
     assert world.core.state_of("u1") is AttemptState.ASSUMING
-    assert list(world.room.coming()) == []
+    assert list(world.room.before_permit()) == []
 
 
 def test_several_profiles_share_the_room_of_their_process():
@@ -164,7 +164,7 @@ def test_a_plugin_that_fails_to_forget_is_told_of():
     for token in ("s/1/1", "s/1/2"):
         world.answer(BindOutcome.BOUND, token)
 
-    (report,) = only(Report, world.core.deleted(["u1", "u2"])).reports
+    (report,) = only(SendReports, world.core.deleted(["u1", "u2"])).reports
 
     assert (report.uid, report.kind) == ("u2", ReportKind.WARNING)
     assert 'plugin "Remembers": RuntimeError: too much' in report.message

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.explain import Explained, Explanation
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.facts.pod import Pod
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_class import PodClasses

@@ -44,18 +44,18 @@ def test_one_pod_of_each_class_is_named_in_the_order_in_which_they_come():
     world = World()
     pods = world.pods(300, 100, 300, 200)
 
-    assert world.cycle.unfound(pods) == [pods[0], pods[1], pods[3]]
-    assert world.cycle.unfound([]) == []
+    assert world.cycle.missing_classes(pods) == [pods[0], pods[1], pods[3]]
+    assert world.cycle.missing_classes([]) == []
 
 
 def test_classes_that_are_found_already_are_found_again_once_a_node_comes():
     world = World()
     pods = world.pods(100, 200, 300)
     world.cycle.begin(pods[:2])
-    assert world.cycle.unfound(pods) == pods[2:]
+    assert world.cycle.missing_classes(pods) == pods[2:]
 
     world.table.add_node(node("n3"))
-    assert world.cycle.unfound(pods) == pods
+    assert world.cycle.missing_classes(pods) == pods
 
 
 def test_what_workers_found_waits_for_the_batch_and_is_asked_for_only_on_demand():
@@ -63,32 +63,32 @@ def test_what_workers_found_waits_for_the_batch_and_is_asked_for_only_on_demand(
     pods = world.pods(100, 200, 300)
     world.give(pods[:2])
 
-    assert world.cycle.unfound(pods) == pods[2:]
-    assert world.cycle.unfound(pods, with_given=True) == pods
+    assert world.cycle.missing_classes(pods) == pods[2:]
+    assert world.cycle.missing_classes(pods, with_given=True) == pods
 
     world.cycle.begin(pods[:1])
     world.table.add_node(node("n3"))
-    assert world.cycle.unfound(pods) == [pods[0], pods[2]], "the batch took what was given"
+    assert world.cycle.missing_classes(pods) == [pods[0], pods[2]], "the batch took what was given"
 
 
 def test_of_what_workers_found_the_oldest_is_lost_beyond_a_bound(monkeypatch):
-    monkeypatch.setattr(table_cycle, "MOST_GIVEN", 2)
+    monkeypatch.setattr(table_cycle, "MAX_GIVEN", 2)
     world = World()
     pods = world.pods(100, 200, 300)
     world.give(pods)
 
-    assert world.cycle.unfound(pods) == pods[:1]
+    assert world.cycle.missing_classes(pods) == pods[:1]
 
 
 def test_pods_of_no_profile_are_passed_over():
     world = World()
     (stranger,), (known,) = world.pods(100, scheduler_name="other"), world.pods(100)
 
-    assert world.cycle.unfound([stranger, known]) == [known]
+    assert world.cycle.missing_classes([stranger, known]) == [known]
 
 
 @pytest.mark.parametrize(
     "world", [World(ROW_PLUGINS), World(node_search=NodeSearch({"default-scheduler": 50}))]
 )
 def test_without_plugins_of_users_or_with_sampling_nobody_is_asked(world):
-    assert world.cycle.unfound(world.pods(100)) == []
+    assert world.cycle.missing_classes(world.pods(100)) == []

@@ -6,7 +6,7 @@ import pytest
 
 from roadstead.config.concurrency import DecisionTime, KindTime
 from roadstead.cycle import chain
-from roadstead.cycle.needs import Pause
+from roadstead.cycle.needs import YieldToMessages
 from roadstead.cycle.node_search import NodeSearch
 from tests.builders import pod
 from tests.cycle.test_ends_of_batches import full
@@ -45,7 +45,7 @@ def test_victims_leave_at_once_and_come_back_where_the_cache_does_not_say_so():
     assert {name for _, name in outcome(world)[:2]} == {"n1", "n2"}
     assert on(world, "n1") == on(world, "n2") == set()
     assert [*world.nodes.table.nominations.to("n1").values()] == [1]
-    world.nodes.tentative.drop_rest()
+    world.nodes.tentative.undo_unconfirmed()
     assert (on(world, "n1"), on(world, "n2")) == ({"low-n1"}, {"low-n2"})
     assert not world.nodes.table.nominations
     world.nodes.table.validate()
@@ -87,7 +87,7 @@ def test_pods_that_can_preempt_nobody_are_decided_together():
 
 
 def test_a_chain_is_no_longer_than_messages_may_wait(monkeypatch):
-    monkeypatch.setattr(chain, "MOST_BATCHES", 2)
+    monkeypatch.setattr(chain, "MAX_BATCHES", 2)
     world = World()
 
     assert world.decide(nominated(world, "n1", "n2", "n1")) == (["n1", "n2"], 2)
@@ -95,7 +95,7 @@ def test_a_chain_is_no_longer_than_messages_may_wait(monkeypatch):
 
 def test_a_chain_ends_where_its_batches_take_long():
     world = World()
-    world.happens[Pause] = lambda: setattr(world, "now_s", world.now_s + 1.2)
+    world.happens[YieldToMessages] = lambda: setattr(world, "now_s", world.now_s + 1.2)
 
     assert world.decide(nominated(world, *["n1", "n2"] * 2)) == (["n1", "n2"], 2)
 

@@ -4,27 +4,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.cycle.class_memory import (
+from roadstead.cycle.class_cache import (
     MAX_CELLS,
     MAX_CLASSES,
     MAX_TOTALS,
     MIN_CLASSES,
-    ClassMemory,
-    most_classes,
-    most_together,
+    ClassCache,
+    max_batch_classes,
+    max_cached_classes,
     within,
 )
 
 
 def test_how_many_are_kept_hangs_on_the_rows():
-    assert most_classes(0) == most_classes(10) == MAX_CLASSES
-    assert most_classes(MAX_CELLS // 100) == 100
-    assert most_classes(100 * MAX_CELLS) == MIN_CLASSES
+    assert max_cached_classes(0) == max_cached_classes(10) == MAX_CLASSES
+    assert max_cached_classes(MAX_CELLS // 100) == 100
+    assert max_cached_classes(100 * MAX_CELLS) == MIN_CLASSES
 
 
 @pytest.mark.parametrize(("most", "at_most"), [(MAX_CELLS, MAX_CLASSES), (MAX_TOTALS, None)])
 def test_the_memory_is_divided_by_rows_and_sharers_down_to_a_few_classes(most, at_most):
-    how_many = most_classes if most == MAX_CELLS else most_together
+    how_many = max_cached_classes if most == MAX_CELLS else max_batch_classes
 
     assert how_many(0) == how_many(1) == (at_most or most)
     for sharers in (1, 4):
@@ -34,10 +34,10 @@ def test_the_memory_is_divided_by_rows_and_sharers_down_to_a_few_classes(most, a
 
 
 def test_cycles_that_share_the_memory_keep_a_part_of_the_classes_each():
-    assert most_classes(MAX_CELLS // 100, sharers=4) == 25
-    assert most_classes(100 * MAX_CELLS, sharers=4) == MIN_CLASSES // 4
-    assert most_together(100 * MAX_TOTALS, sharers=100) == 1
-    memory = ClassMemory(sharers=4)
+    assert max_cached_classes(MAX_CELLS // 100, sharers=4) == 25
+    assert max_cached_classes(100 * MAX_CELLS, sharers=4) == MIN_CLASSES // 4
+    assert max_batch_classes(100 * MAX_TOTALS, sharers=100) == 1
+    memory = ClassCache(sharers=4)
 
     for key in range(30):
         memory.put(key, key, MAX_CELLS // 100)
@@ -46,7 +46,7 @@ def test_cycles_that_share_the_memory_keep_a_part_of_the_classes_each():
 
 
 def test_who_was_unused_for_longest_goes_first():
-    memory = ClassMemory()
+    memory = ClassCache()
     for number in range(MIN_CLASSES):
         memory.put(number, f"class {number}", MAX_CELLS)
     assert memory.get(0) == "class 0"
@@ -59,7 +59,7 @@ def test_who_was_unused_for_longest_goes_first():
 
 
 def test_those_that_share_are_kept_beside_those_that_do_not():
-    memory = ClassMemory()
+    memory = ClassCache()
     for number in range(2 * MIN_CLASSES):
         memory.put(number, number, MAX_CELLS, shares=True)
     memory.put("own", "own", MAX_CELLS)
@@ -73,7 +73,7 @@ def test_those_that_share_are_kept_beside_those_that_do_not():
 
 
 def test_of_a_class_only_what_was_put_last_is_kept():
-    memory = ClassMemory()
+    memory = ClassCache()
     memory.put("a", "its own", MAX_CELLS)
     memory.put("a", "shared", MAX_CELLS, shares=True)
     assert memory.get("a") == "shared"

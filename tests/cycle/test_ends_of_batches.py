@@ -3,8 +3,8 @@
 import pytest
 
 from roadstead.config.concurrency import DecisionTime, KindTime
-from roadstead.cycle import class_memory, scheduling_cycle
-from roadstead.cycle.needs import CallExtenders, CatchUp, Pause
+from roadstead.cycle import class_cache, scheduling_cycle
+from roadstead.cycle.needs import CallExtenders, CatchUp, YieldToMessages
 from roadstead.cycle.node_search import NodeSearch
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
@@ -81,9 +81,9 @@ def test_a_pod_that_fits_nowhere_on_a_stale_state_ends_the_batch_behind_those_th
 
 
 def test_a_batch_ends_once_what_was_read_is_too_old(monkeypatch):
-    monkeypatch.setattr(scheduling_cycle, "DECISIONS_AT_ONCE", 2)
+    monkeypatch.setattr(scheduling_cycle, "DECISIONS_PER_PAUSE", 2)
     world = World(**STALE)
-    world.happens[Pause] = lambda: setattr(world, "now_s", world.now_s + 3.0)
+    world.happens[YieldToMessages] = lambda: setattr(world, "now_s", world.now_s + 3.0)
 
     assert world.decide(world.pods(8, cpu=100))[1] == 4
 
@@ -157,7 +157,7 @@ def test_a_state_that_is_not_fresh_does_not_catch_up_again_for_workers():
 
 @pytest.mark.parametrize(("settings", "most"), [({}, 16), ({"schedulers": 2}, 8), (OWN, 4)])
 def test_schedulers_and_their_lanes_share_the_memory_for_classes(settings, most, monkeypatch):
-    monkeypatch.setattr(class_memory, "MAX_CELLS", 0)
+    monkeypatch.setattr(class_cache, "MAX_CELLS", 0)
     world = World(**settings)
     pods = [each for cpu in range(1, 30) for each in world.pods(1, cpu=cpu)]
 

@@ -5,7 +5,7 @@ import pytest
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.node_search import NodeSearch
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.plugin import (
@@ -16,7 +16,7 @@ from roadstead.framework.plugin import (
     Reads,
 )
 from roadstead.framework.tie_break import TieBreak
-from roadstead.local.paths import open_path
+from roadstead.local.decision_paths import open_path
 from roadstead.protocol.status import error, unschedulable
 from tests.builders import node, pod, profile_of, table_of
 

@@ -1,7 +1,7 @@
 import pytest
 
 from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.cycle.gangs import gives_up
+from roadstead.cycle.gangs import fails_gang
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.framework.waiting import WaitingPod
 from roadstead.nodes.pod_class import PodClasses
@@ -32,4 +32,4 @@ def waits(facts):
 def test_a_gang_gives_up_where_a_member_fits_nowhere_and_another_holds_a_node(
     last, earlier, waiting, expected
 ):
-    assert gives_up(last, earlier, waiting) is expected
+    assert fails_gang(last, earlier, waiting) is expected

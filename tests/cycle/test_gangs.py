@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
+from roadstead.attempts.commands import Assume, Bind, Forget, RequeuePods
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.effects import Assume, Bind, Forget, Requeue
-from roadstead.attempts.pods import AttemptState, BindAnswer, BindOutcome
+from roadstead.attempts.pods import AttemptState, BindOutcome, BindResult
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.facts.pod import GroupMembership
 from roadstead.framework.diagnosis import Diagnosis
@@ -89,12 +89,12 @@ class Simulation:
                 self.perform(self.core.assumed(tokens, [], self.now_s))
             elif isinstance(effect, Forget):
                 self.assumed -= {each.uid for each in effect.attempts}
-            elif isinstance(effect, Requeue):
+            elif isinstance(effect, RequeuePods):
                 self.waiting += [each.uid for each in effect.items]
             elif isinstance(effect, Bind):
                 self.bound |= {each.uid for each in effect.attempts}
                 answers = [
-                    BindAnswer(each.token, BindOutcome.BOUND, "n1") for each in effect.attempts
+                    BindResult(each.token, BindOutcome.BOUND, "n1") for each in effect.attempts
                 ]
                 self.perform(self.core.bind_answered(answers))
 
@@ -111,7 +111,7 @@ class Simulation:
         self.core.validate()
         states = {uid: self.core.state_of(uid) for uid in self.group_of}
         waits = {uid for uid, state in states.items() if state is AttemptState.WAITING}
-        assert {each.pod.uid for each in self.core._rooms[0]} == waits
+        assert {each.pod.uid for each in self.core._waiting_registries[0]} == waits
         assert self.assumed == waits | self.bound
         held = {uid for uids in self.plugin._held.values() for uid in uids}
         assert held == self.assumed

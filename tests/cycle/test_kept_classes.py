@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.node_search import NodeSearch
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
 from roadstead.framework.plugin import Reads, ScorePlugin

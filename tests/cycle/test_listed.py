@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
-from roadstead.cycle import listed
+from roadstead.cycle import merged_lists
 from roadstead.cycle.batch import Accelerator, PodInCycle
-from roadstead.cycle.listed import best_rows
-from roadstead.cycle.messages import RankAnswer, RankAsk
+from roadstead.cycle.merged_lists import best_rows
+from roadstead.cycle.messages import RankAnswer, RankRequest
 from roadstead.cycle.ranker import Ranker
 from roadstead.cycle.table_cycle import TableCycle
-from roadstead.cycle.worker_rows import OwnRows, WorkerRows
+from roadstead.cycle.worker_rows import RowsByArrival, WorkerRows
 from roadstead.facts.pod import HostPort, PodAffinityTerm, Volume
 from roadstead.facts.selectors import LabelSelector
 from roadstead.facts.wire import facts_out
@@ -46,7 +46,7 @@ class Side:
             self.table, {NAME: self.profile}, tie_break or TieBreak("random", 7)
         )
         self.cycle.accelerator = Accelerator(load(), Coverage())
-        self.own = OwnRows(self.table)
+        self.own = RowsByArrival(self.table)
         self.ranker = Ranker(self.own, self.table, {NAME: self.profile})
 
     def place(self, name, facts, uid=""):
@@ -80,7 +80,7 @@ class Fleet:
         draws = batch.draws(new)
         rows = self.ours.table.rows_of(apart)
         arrivals = self.ours.table.arrivals[rows].astype(np.int64).tobytes()
-        ask = RankAsk(
+        ask = RankRequest(
             0, arrivals, tuple(facts_out(p.info.facts) for p in new), draws.tobytes(), most
         )
         answers = {}
@@ -257,7 +257,7 @@ def test_rows_of_a_worker_that_knows_other_nodes_or_answers_not_are_looked_at_he
     assert sorted(names) == ["n1", "n2", "n4", "n5"]
     found, _ = decided(fleet.ours, pods, best, batch)
     assert found == decided(fleet.alone, fleet.alone.pods(facts))[0]
-    monkeypatch.setattr(listed, "MOST_APART", 3)
+    monkeypatch.setattr(merged_lists, "MAX_EXCLUDED", 3)
     assert best_rows(fleet.rows, answers, signatures, draws, 4, rows) is None
 
 

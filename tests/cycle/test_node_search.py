@@ -9,10 +9,10 @@ from roadstead.config.model import default_config
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.node_search import (
     MAX_SCORE,
-    Found,
+    FilteredNodes,
     NodeSearch,
     OrderedNodes,
-    OrderedNodesOf,
+    OrderedNodesCache,
 )
 from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import EXTENDER, Extenders
@@ -21,7 +21,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
-from roadstead.framework.sampling import places_to_visit
+from roadstead.framework.sampling import indices_to_visit
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
@@ -98,7 +98,7 @@ def searched_as_upstream(fits, to_find, start):
 def test_places_are_visited_as_one_goroutine_does(fits, to_find, start):
     found, failed = searched_as_upstream(fits, to_find, start)
 
-    visited = places_to_visit(np.array(fits, dtype=np.bool_), to_find, start).tolist()
+    visited = indices_to_visit(np.array(fits, dtype=np.bool_), to_find, start).tolist()
 
     assert [place for place in visited if fits[place]] == found
     assert [place for place in visited if not fits[place]] == failed
@@ -118,7 +118,7 @@ def test_a_sample_is_what_upstream_finds_and_starts_where_upstream_ends(search, 
     count = len(fits)
     considered = [i for i in range(count) if left is None or left[i]]
     feasible = [i for i in considered if fits[i]]
-    found = Found(arrivals(*feasible), None if left is None else arrivals(*considered))
+    found = FilteredNodes(arrivals(*feasible), None if left is None else arrivals(*considered))
     node_search = NodeSearch({"default-scheduler": share})
     node_search.start = start
 
@@ -141,7 +141,7 @@ def test_a_sample_is_what_upstream_finds_and_starts_where_upstream_ends(search, 
 
 
 def test_without_scoring_the_first_feasible_node_is_enough():
-    found = Found(arrivals(1, 2, 4))
+    found = FilteredNodes(arrivals(1, 2, 4))
     node_search = NodeSearch({"default-scheduler": 50})
 
     first = node_search.search(Without(), pod(), order(5), found)
@@ -157,7 +157,7 @@ def test_extenders_that_filter_or_score_want_more_than_one():
         chain, _ = extenders(**verb)
         node_search = NodeSearch({"default-scheduler": 50}, chain)
 
-        result = node_search.search(Without(), pod(), order(5), Found(arrivals(1, 2, 4)))
+        result = node_search.search(Without(), pod(), order(5), FilteredNodes(arrivals(1, 2, 4)))
 
         assert stays(result) == [1, 2, 4]
 
@@ -166,7 +166,7 @@ def test_a_profile_that_does_not_sample_sees_all():
     node_search = NodeSearch({"other-scheduler": 1})
 
     assert node_search.concerns(PodFacts("ns"))
-    result = node_search.search(Without(), pod(), order(5), Found(arrivals(1, 2, 4)))
+    result = node_search.search(Without(), pod(), order(5), FilteredNodes(arrivals(1, 2, 4)))
     assert stays(result) == [1, 2, 4]
     assert not NodeSearch().concerns(PodFacts("ns"))
 
@@ -177,7 +177,9 @@ def test_extenders_refuse_and_score_what_is_left():
         prioritize=lambda names: [{"Host": name, "Score": 2} for name in names],
     )
 
-    result = NodeSearch({}, chain).search(PROFILE, pod(), order(4), Found(arrivals(0, 1, 3)))
+    result = NodeSearch({}, chain).search(
+        PROFILE, pod(), order(4), FilteredNodes(arrivals(0, 1, 3))
+    )
 
     assert answers.asked == [("filter", ["n0", "n1", "n3"]), ("prioritize", ["n1", "n3"])]
     assert stays(result) == [1, 3]
@@ -196,7 +198,7 @@ def test_one_node_that_is_left_is_not_scored():
         filter=lambda names: {"NodeNames": names[:1]}, prioritize=lambda _: [{"Host": "n1"}]
     )
 
-    NodeSearch({}, chain).search(PROFILE, pod(), order(3), Found(arrivals(1, 2)))
+    NodeSearch({}, chain).search(PROFILE, pod(), order(3), FilteredNodes(arrivals(1, 2)))
 
     assert [verb for verb, _ in answers.asked] == ["filter"]
 
@@ -205,7 +207,7 @@ def test_scores_beyond_all_bounds_are_bounded():
     huge = [{"Host": "n0", "Score": 2**62}, {"Host": "n1", "Score": -(2**62)}]
     chain, _ = extenders(prioritize=lambda _: huge)
 
-    result = NodeSearch({}, chain).search(PROFILE, pod(), order(2), Found(arrivals(0, 1)))
+    result = NodeSearch({}, chain).search(PROFILE, pod(), order(2), FilteredNodes(arrivals(0, 1)))
 
     assert result.scores == {"n0": MAX_SCORE, "n1": -MAX_SCORE}
 
@@ -216,7 +218,7 @@ def test_a_failing_extender_ends_the_cycle_and_the_search_goes_on_behind_it():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 2)
-        result = node_search.search(PROFILE, pod(), order(9), Found(arrivals(*range(9))))
+        result = node_search.search(PROFILE, pod(), order(9), FilteredNodes(arrivals(*range(9))))
 
     assert (result.error, result.next_start, stays(result)) == ("gone", 2, [])
 
@@ -229,7 +231,7 @@ def test_a_nominated_node_is_asked_about_alone_and_then_with_all():
         }
     )
     node_search = NodeSearch({}, chain)
-    found = Found(arrivals(1, 2))
+    found = FilteredNodes(arrivals(1, 2))
 
     taken = node_search.search(PROFILE, pod("n1"), order(4), found)
     refused = node_search.search(PROFILE, pod("n2"), order(4), found)
@@ -248,7 +250,9 @@ def test_an_extender_that_fails_on_the_nominated_node_is_asked_again():
 
     chain, _ = extenders(filter=once)
 
-    result = NodeSearch({}, chain).search(PROFILE, pod("n1"), order(3), Found(arrivals(0, 1)))
+    result = NodeSearch({}, chain).search(
+        PROFILE, pod("n1"), order(3), FilteredNodes(arrivals(0, 1))
+    )
 
     assert (stays(result), result.error) == ([0, 1], "")
 
@@ -256,7 +260,7 @@ def test_an_extender_that_fails_on_the_nominated_node_is_asked_again():
 def test_a_node_that_is_named_as_left_and_as_refused_is_left():
     chain, _ = extenders(filter=lambda names: {"NodeNames": names, "FailedNodes": {"n0": "odd"}})
 
-    result = NodeSearch({}, chain).search(PROFILE, pod(), order(1), Found(arrivals(0)))
+    result = NodeSearch({}, chain).search(PROFILE, pod(), order(1), FilteredNodes(arrivals(0)))
 
     assert (stays(result), result.found_nodes.refused) == ([0], ())
     assert not result.by_extender
@@ -264,7 +268,7 @@ def test_a_node_that_is_named_as_left_and_as_refused_is_left():
 
 def test_without_nodes_nothing_is_left():
     result = NodeSearch({"default-scheduler": 0}).search(
-        PROFILE, pod("n1"), OrderedNodes(), Found(np.zeros(0, dtype=np.int64))
+        PROFILE, pod("n1"), OrderedNodes(), FilteredNodes(np.zeros(0, dtype=np.int64))
     )
 
     assert (stays(result), result.next_start) == ([], 0)
@@ -275,7 +279,7 @@ def zoned(name, zone):
 
 
 def test_the_roster_of_a_table_is_renewed_with_its_nodes():
-    table, of_table = NodeTable(), OrderedNodesOf()
+    table, of_table = NodeTable(), OrderedNodesCache()
     for facts in (zoned("n1", "a"), zoned("n2", "a"), zoned("n3", "b")):
         table.add_node(facts)
 

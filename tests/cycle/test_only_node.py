@@ -13,7 +13,7 @@ from roadstead.framework.plugin import (
     Reads,
     ScorePlugin,
 )
-from roadstead.local.paths import open_path
+from roadstead.local.decision_paths import open_path
 from roadstead.protocol.status import Status, error
 from tests.builders import node, pod, profile_of
 

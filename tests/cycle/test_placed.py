@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from roadstead.config.model import default_config
-from roadstead.cycle.placed import Placed
+from roadstead.cycle.placed_classes import PlacedClasses
 from roadstead.framework.plugin import Effect, FilterPlugin, FilterResult, Handle, Reads
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_class import PodClasses
@@ -57,24 +57,24 @@ def world(kind):
 @pytest.mark.parametrize(("kind", "times"), [(Watching, 20), (Telling, 1)])
 def test_of_one_effect_one_is_asked_about(kind, times):
     profile, classes, plugin = world(kind)
-    placed = Placed()
+    placed = PlacedClasses()
     placed.add(classes.info(pod(cpu=amount)) for amount in range(1, 21))
     asked = classes.info(pod(cpu=500))
 
-    assert not placed.matters_to("a", asked, profile)
-    assert not placed.matters_to("a", asked, profile)
+    assert not placed.may_affect("a", asked, profile)
+    assert not placed.may_affect("a", asked, profile)
     assert len(plugin.asked) == times
 
 
 def test_news_are_asked_about_and_what_mattered_still_does():
     profile, classes, _ = world(Telling)
-    placed, asked = Placed(), classes.info(pod(cpu=500))
+    placed, asked = PlacedClasses(), classes.info(pod(cpu=500))
     assert not placed
     placed.add([classes.info(pod(cpu=1))])
     assert placed
-    assert not placed.matters_to("a", asked, profile)
+    assert not placed.may_affect("a", asked, profile)
 
     placed.add([classes.info(pod(labels={"mind": "yes"}))])
 
-    assert placed.matters_to("a", asked, profile)
-    assert placed.matters_to("a", asked, profile)
+    assert placed.may_affect("a", asked, profile)
+    assert placed.may_affect("a", asked, profile)

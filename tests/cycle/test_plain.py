@@ -1,7 +1,7 @@
 """The plain cycle keeps its classes evaluated from pod to pod."""
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.framework.tie_break import TieBreak
 from tests.builders import MIB, ROW_PLUGINS, node, pod, profile_of, table_of
 

@@ -10,7 +10,7 @@ from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.pod import PodAffinityTerm, PodIdentity, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.tie_break import TieBreak
-from roadstead.local.paths import BesidePath, PlainPath, Way
+from roadstead.local.decision_paths import BatchPath, PathOptions, PlainPath
 from roadstead.run import RunPlan, build_profiles
 from tests.builders import node, pod, require
 
@@ -70,8 +70,8 @@ class Fleet:
         plan = RunPlan(cluster=ClusterFacts(budgets=tuple(found_budgets)))
         tie_break = TieBreak(kind, 3)
         self.plain, self.beside = self.paths = tuple(
-            path(lambda classes: build_profiles(plan, classes), Way(tie_break=tie_break))
-            for path in (PlainPath, BesidePath)
+            path(lambda classes: build_profiles(plan, classes), PathOptions(tie_break=tie_break))
+            for path in (PlainPath, BatchPath)
         )
 
     def add_node(self, number):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.node_search import NodeSearch, OrderedNodesOf
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.node_search import NodeSearch, OrderedNodesCache
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
@@ -41,7 +41,7 @@ class Sampling(Cycle):
     """A Cycle that samples; the order is that of its table."""
 
     def __init__(self, world, config, tie_break, accelerator, shares):
-        self.node_search, self.order = NodeSearch(shares), OrderedNodesOf()
+        self.node_search, self.order = NodeSearch(shares), OrderedNodesCache()
         super().__init__(world, config, tie_break, accelerator, self.node_search)
 
     def batch(self, pods):
@@ -164,7 +164,7 @@ def test_pods_that_are_sampled_go_together_and_those_of_extenders_alone():
 
     assert list(ours.cycle.together(pods)) == pods
     assert list(ours.cycle.together([])) == []
-    ours.node_search.extenders.looks_at = lambda facts: True
+    ours.node_search.extenders.handles = lambda facts: True
     assert list(ours.cycle.together(pods)) == pods[:1]
 
 

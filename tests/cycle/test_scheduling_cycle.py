@@ -11,12 +11,12 @@ from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.needs import (
     CallExtenders,
     CatchUp,
-    Pause,
     Phase,
     Prepare,
     ReadClock,
     ScoreClasses,
     WaitUntil,
+    YieldToMessages,
 )
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
@@ -157,12 +157,12 @@ def test_workers_are_asked_before_a_batch_which_then_catches_up_again():
 
 
 def test_others_may_run_between_so_many_decisions(monkeypatch):
-    monkeypatch.setattr(scheduling_cycle, "DECISIONS_AT_ONCE", 2)
+    monkeypatch.setattr(scheduling_cycle, "DECISIONS_PER_PAUSE", 2)
     world = World()
 
     world.decide(world.pods(4, cpu=100))
 
-    assert world.needs.count(Pause()) == 2
+    assert world.needs.count(YieldToMessages()) == 2
 
 
 def test_a_pod_that_fits_no_own_node_goes_on_to_all_of_them():

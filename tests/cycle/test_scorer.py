@@ -12,7 +12,7 @@ from roadstead.cycle.scored_parts import ScoredParts
 from roadstead.cycle.scorer import Scorer, packed, unpacked
 from roadstead.facts.wire import facts_out
 from roadstead.framework.evaluation import Evaluation
-from roadstead.framework.given import answered_elsewhere
+from roadstead.framework.given import worker_calls
 from roadstead.framework.plugin import (
     FilterPlugin,
     FilterResult,
@@ -150,7 +150,7 @@ def test_with_answers_of_workers_that_lag_or_lead_a_class_is_found_as_without(
     parts = ScoredParts(ours.table, workers)
     touched = {part: ours.touched.since(each.seq) for part, each in answers.items()}
 
-    found = parts.put_together(answers, touched, len(classes))
+    found = parts.merge_answers(answers, touched, len(classes))
 
     ours.follow(changes, data.draw(lags))
     late = data.draw(lags)
@@ -175,7 +175,7 @@ def test_of_a_worker_that_is_as_far_no_row_is_asked_again():
         each.follow(changes, len(changes))
     answers = {part: each.answer(ours.seq, [facts]) for part, each in enumerate(workers)}
 
-    (found,) = ScoredParts(ours.table, 2).put_together(answers, {0: set(), 1: set()}, 1)
+    (found,) = ScoredParts(ours.table, 2).merge_answers(answers, {0: set(), 1: set()}, 1)
 
     assert not found.redo.any()
     assert list(found.filters) == ["FailsOnSomeNodes"]
@@ -194,8 +194,8 @@ def test_what_a_worker_that_is_as_far_answered_no_plugin_is_asked_again():
     with_given, plain = (Evaluation(ours.profile, info, ours.table) for _ in range(2))
     advance(plain)
 
-    (with_given.given,) = ScoredParts(ours.table, 1).put_together({0: answer}, {0: set()}, 1)
-    for plugin, point in answered_elsewhere(ours.profile):
+    (with_given.given,) = ScoredParts(ours.table, 1).merge_answers({0: answer}, {0: set()}, 1)
+    for plugin, point in worker_calls(ours.profile):
         setattr(plugin, point.lower(), None)
     advance(with_given)
 
@@ -209,7 +209,7 @@ def test_of_a_worker_whose_changes_are_unknown_its_own_rows_alone_are_asked_agai
         each.follow(changes, len(changes))
     answers = {part: each.answer(ours.seq, [pod(cpu=800)]) for part, each in enumerate(workers)}
 
-    (found,) = ScoredParts(ours.table, 3).put_together(answers, {0: None, 1: set(), 2: set()}, 1)
+    (found,) = ScoredParts(ours.table, 3).merge_answers(answers, {0: None, 1: set(), 2: set()}, 1)
 
     assert found.redo.tolist() == [True, False, False] * 2
 
@@ -220,13 +220,13 @@ def test_of_a_worker_that_speaks_of_other_nodes_nothing_is_taken():
     worker.follow([("add", "n1"), ("add", "n2")], 2)
     answer = worker.answer(1, [pod(cpu=800)])
 
-    assert ScoredParts(ours.table, 1).put_together({0: answer}, {0: set()}, 1) is None
+    assert ScoredParts(ours.table, 1).merge_answers({0: answer}, {0: set()}, 1) is None
 
 
 def test_plugins_that_keep_something_or_look_across_nodes_are_not_answered_elsewhere():
     profile = Holder().profile
 
-    assert [(plugin.name, point) for plugin, point in answered_elsewhere(profile)] == [
+    assert [(plugin.name, point) for plugin, point in worker_calls(profile)] == [
         ("FailsOnSomeNodes", "Filter"),
         ("FailsToScore", "Score"),
         ("LikesDigits", "Score"),

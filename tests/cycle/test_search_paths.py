@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.extender_preemption import ask_extenders
 from roadstead.cycle.node_search import NodeSearch
-from roadstead.cycle.preempting_outside import ask_extenders
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult, Reads
-from roadstead.framework.victims import Candidate, Tried, Victim
-from roadstead.local.paths import BesidePath, PlainPath, Way
+from roadstead.framework.victims import Candidate, DryRunResult, Victim
+from roadstead.local.decision_paths import BatchPath, PathOptions, PlainPath
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.status import Code
 from tests.actors import fleets
@@ -62,8 +62,8 @@ class World:
     """The same fleet, decided pod by pod and in batches, each with a node_search of its own."""
 
     def __init__(self, inputs, narrower_of, profiles_of=profiles_of):
-        self.plain = filled(PlainPath(profiles_of, Way(node_search=narrower_of())), inputs)
-        self.beside = filled(BesidePath(profiles_of, Way(node_search=narrower_of())), inputs)
+        self.plain = filled(PlainPath(profiles_of, PathOptions(node_search=narrower_of())), inputs)
+        self.beside = filled(BatchPath(profiles_of, PathOptions(node_search=narrower_of())), inputs)
 
     def decide_alone(self, facts):
         return list(map(told, decide(self.plain, facts)))
@@ -342,7 +342,7 @@ def test_an_extender_that_fails_ends_the_preemption_unless_it_may_be_ignored():
 
 def test_an_extender_without_the_verb_is_not_asked_about_a_preemption():
     config = config_of(node_cache_capable=True)
-    tried = Tried((Candidate("n0", (Victim("u", "ns/p", 0),)),))
+    tried = DryRunResult((Candidate("n0", (Victim("u", "ns/p", 0),)),))
     asked = PodInCycle("u", "ns/q", NodeTable().classes.info(pod(cpu=1)), "s")
 
     assert ask_extenders(Extenders([Extender(config, Moody(0))]), asked, tried) is tried
@@ -367,7 +367,7 @@ class OutOfOrder:
         return {"Error": "out of order"}
 
 
-@pytest.mark.parametrize("kind", [PlainPath, BesidePath])
+@pytest.mark.parametrize("kind", [PlainPath, BatchPath])
 def test_a_nominated_node_that_an_extender_fails_on_is_not_among_those_that_are_named(kind):
     fit = "NodeResourcesFit"
     points = {"preFilter": [fit, "NamesN1"], "filter": [fit]}
@@ -376,7 +376,7 @@ def test_a_nominated_node_that_an_extender_fails_on_is_not_among_those_that_are_
     def profiles(classes):
         return {"default-scheduler": profile_of(points, plugins=[NamesN1], classes=classes)}
 
-    path = kind(profiles, Way(node_search=NodeSearch({}, chain)))
+    path = kind(profiles, PathOptions(node_search=NodeSearch({}, chain)))
     path.add_nodes(node(name, cpu=1000) for name in ("n1", "n2", "n3"))
     path.add_pod("n1", pod(cpu=600))
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
-from roadstead.cycle import class_memory
+from roadstead.cycle import class_cache
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.tentative import Tentative
@@ -215,7 +215,7 @@ def test_a_class_that_found_no_room_is_scored_by_what_ran_before_once_there_is_r
 
 
 def test_of_a_large_table_few_classes_go_into_a_batch(monkeypatch):
-    monkeypatch.setattr(class_memory, "MAX_CELLS", 0)
+    monkeypatch.setattr(class_cache, "MAX_CELLS", 0)
     table = table_of(*(node(f"n{number}") for number in range(3)))
     profiles = profiles_of(default_config().profiles[0])(table.classes)
     cycle = TableCycle(table, profiles, TieBreak())
@@ -229,13 +229,13 @@ def test_of_a_large_table_few_classes_go_into_a_batch(monkeypatch):
 
     distinct, alike = asked(40, lambda number: number + 1), asked(40, lambda _: 5)
 
-    assert list(cycle.together(distinct)) == distinct[: class_memory.MIN_CLASSES]
+    assert list(cycle.together(distinct)) == distinct[: class_cache.MIN_CLASSES]
     assert list(cycle.together(alike)) == alike
 
     cycle.accelerator = accelerator()
 
     assert list(cycle.together(distinct)) == distinct, "of one kind: they share what is found"
 
-    monkeypatch.setattr(class_memory, "MAX_TOTALS", 3 * 20)
+    monkeypatch.setattr(class_cache, "MAX_TOTALS", 3 * 20)
 
     assert list(cycle.together(distinct)) == distinct[:20], "but not their totals"

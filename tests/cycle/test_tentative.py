@@ -39,7 +39,7 @@ def test_a_pod_that_the_cache_counts_where_it_was_decided_is_there_already():
     stand = Stand()
 
     assert stands_on(stand.tentative, "u1", "n1", stand.info)
-    stand.tentative.drop_rest()
+    stand.tentative.undo_unconfirmed()
 
     assert stand.counts() == [1, 0]
 
@@ -60,7 +60,7 @@ def test_a_pod_of_somebody_else_is_no_concern():
 def test_what_was_not_assumed_leaves_the_table():
     stand = Stand()
 
-    stand.tentative.drop_rest()
+    stand.tentative.undo_unconfirmed()
 
     assert stand.counts() == [0, 0]
 
@@ -70,7 +70,7 @@ def test_a_node_that_went_took_its_tentative_pods_with_it():
     stand.table.remove_node("n1")
     stand.table.add_node(node("n1"))
 
-    stand.tentative.drop_rest()
+    stand.tentative.undo_unconfirmed()
 
     assert stand.counts() == [0, 0]
 
@@ -87,7 +87,7 @@ def test_a_pod_that_its_node_took_with_it_comes_again_with_the_node():
 def test_a_nominated_pod_that_was_not_assumed_is_nominated_again():
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"), is_nominated=True)
 
-    stand.tentative.drop_rest()
+    stand.tentative.undo_unconfirmed()
 
     assert stand.nominated() == 1
 
@@ -97,7 +97,7 @@ def test_so_is_one_that_is_decided_once_more_before_that_is_known():
 
     stand.decide()
     assert stand.nominated() == 0
-    stand.tentative.drop_rest()
+    stand.tentative.undo_unconfirmed()
 
     assert stand.nominated() == 1
 
@@ -120,7 +120,7 @@ def test_no_room_is_kept_for_a_pod_that_names_a_node_and_is_nominated_no_more():
     """As after an attempt that the binder refused: the cache had ended the nomination for it."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
 
-    stand.tentative.drop_rest()
+    stand.tentative.undo_unconfirmed()
 
     assert stand.nominated() == 0
 
@@ -134,7 +134,7 @@ def test_a_nomination_that_was_given_up_for_a_place_ends_once():
     assert stand.nominated() == 1
     stand.tentative.withdraw("other", "n1", stand.info)
     assert stand.nominated() == 0
-    stand.tentative.drop_rest()
+    stand.tentative.undo_unconfirmed()
     assert stand.nominated() == 0
 
 
@@ -157,26 +157,26 @@ def test_a_pod_that_names_a_node_in_vain_leaves_others_their_nominations():
     stand.decide()
     assert stand.nominated() == 1
     stand.tentative.withdraw("other", "n1", stand.info)
-    stand.tentative.drop_rest()
+    stand.tentative.undo_unconfirmed()
     assert stand.nominated() == 0
 
 
 def test_a_placed_pod_gives_up_its_nomination_to_another_node_than_it_names():
     """The queue may have told of the new nomination before the cache's changes do."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
-    stand.tentative.drop_rest()
+    stand.tentative.undo_unconfirmed()
     stand.tentative.nominate("u1", "n2", stand.info)
 
     stand.decide()
     assert not stand.table.nominations
-    stand.tentative.drop_rest()
+    stand.tentative.undo_unconfirmed()
     assert sum(stand.table.nominations.to("n2").values()) == 1
 
 
 def test_where_a_lease_knows_of_no_nomination_none_holds_room_while_others_are_decided():
     """The cache's change that ends it is on its way, or the cache is corrected by the queue."""
     stand = Stand()
-    stand.tentative.drop_rest()
+    stand.tentative.undo_unconfirmed()
     stand.tentative.nominate("u1", "n2", stand.info)
     stand.tentative.nominate("other", "n2", stand.info)
     one = PodInCycle("u1", "default/u1", stand.info, "class")
@@ -185,11 +185,11 @@ def test_where_a_lease_knows_of_no_nomination_none_holds_room_while_others_are_d
     stand.tentative.note([Decision(one, None)])
     assert sum(stand.table.nominations.to("n2").values()) == 1
 
-    stand.tentative.drop_rest()
+    stand.tentative.undo_unconfirmed()
     assert sum(stand.table.nominations.to("n2").values()) == 2
     stand.tentative.set_aside([one])
     stand.tentative.withdraw("u1", "n2", stand.info)
-    stand.tentative.drop_rest()
+    stand.tentative.undo_unconfirmed()
     assert sum(stand.table.nominations.to("n2").values()) == 1
 
 
@@ -247,8 +247,8 @@ def test_the_end_of_an_earlier_attempt_comes_after_the_next_decision():
     stand.tentative.set_aside([stand.again])
     stand.place("n1")
 
-    assert stand.tentative.has_left("u1", "n1")
-    assert not stand.tentative.has_left("u1", "n1")
+    assert stand.tentative.was_removed("u1", "n1")
+    assert not stand.tentative.was_removed("u1", "n1")
     assert stands_on(stand.tentative, "u1", "n1", stand.info)
 
     assert stand.counts() == [1, 0]
@@ -260,10 +260,10 @@ def test_a_decision_that_was_refused_leaves_the_pod_where_the_cache_says():
     stand.tentative.set_aside([stand.again])
     stand.place("n2")
 
-    stand.tentative.drop_rest()
+    stand.tentative.undo_unconfirmed()
 
     assert stand.counts() == [1, 0]
-    assert not stand.tentative.has_left("u1", "n1")
+    assert not stand.tentative.was_removed("u1", "n1")
 
 
 def test_a_pod_that_was_decided_here_and_comes_again_is_decided_anew():
@@ -274,4 +274,4 @@ def test_a_pod_that_was_decided_here_and_comes_again_is_decided_anew():
 
     assert stand.counts() == [0, 0]
     assert len(stand.tentative) == 0
-    assert not stand.tentative.has_left("u1", "n1")
+    assert not stand.tentative.was_removed("u1", "n1")

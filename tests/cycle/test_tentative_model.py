@@ -73,7 +73,7 @@ class World:
         self.told |= chosen
 
     def leave(self, uid):
-        if (name := self.told.pop(uid, None)) and not self.tentative.has_left(uid, name):
+        if (name := self.told.pop(uid, None)) and not self.tentative.was_removed(uid, name):
             self.table.remove_pod(name, self.infos[uid], uid=uid)
 
     def nominate(self, uid, name):
@@ -87,7 +87,7 @@ class World:
             self.tentative.withdraw(uid, name, self.infos[uid])
 
     def rest(self):
-        self.tentative.drop_rest()
+        self.tentative.undo_unconfirmed()
         self.decided.clear()
         self.overruled.clear()
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import EXTENDER, Extenders
-from roadstead.extenders.extender import Asker, Extender, Victims, shown_url
+from roadstead.extenders.extender import Extender, ExtenderPod, Victims, shown_url
 from roadstead.extenders.http import HttpCaller
 from roadstead.extenders.manifests import node_manifest, pod_manifest
 from roadstead.extenders.replies import read_binding, read_filter, read_priorities, read_victims
@@ -20,7 +20,9 @@ from roadstead.protocol.status import Code, Status
 from tests.extenders.servers import Server, config_of
 
 N1, N2, N3 = (NodeFacts(name) for name in ("n1", "n2", "n3"))
-POD = Asker(PodIdentity("uid-p", "ns", "p"), PodFacts("ns", requests=(("cpu", 500), ("x/gpu", 1))))
+POD = ExtenderPod(
+    PodIdentity("uid-p", "ns", "p"), PodFacts("ns", requests=(("cpu", 500), ("x/gpu", 1)))
+)
 
 
 class Replay:
@@ -126,10 +128,10 @@ def test_only_pods_that_name_a_managed_resource_are_asked_about():
     mine = extender({"filter": {}}, managed=("x/gpu",))
     other = extender({"filter": {}}, managed=("y/fpga",))
 
-    assert chain(other, mine).looks_at(POD.facts)
-    assert not chain(other).looks_at(POD.facts)
+    assert chain(other, mine).handles(POD.facts)
+    assert not chain(other).handles(POD.facts)
     assert chain(other).filter(POD, [N1]).nodes == [N1]
-    assert not chain(extender({"bind": {}})).looks_at(POD.facts)
+    assert not chain(extender({"bind": {}})).handles(POD.facts)
 
 
 def test_scores_are_weighted_scaled_and_summed_and_failures_add_nothing():
@@ -146,7 +148,7 @@ def test_what_the_chain_can_do_is_what_any_of_it_can():
     all_of_it = chain(extender({"filter": {}}), extender({"prioritize": []}))
 
     assert len(all_of_it) == 2
-    assert (all_of_it.filter_any, all_of_it.prioritize_any) == (True, True)
+    assert (all_of_it.any_filters, all_of_it.any_prioritizers) == (True, True)
     assert not all_of_it.binder_of(POD.facts)
     assert not all_of_it.preempts(POD.facts)
     assert chain(extender({"filter": {}})).wants_manifests is False
@@ -170,7 +172,7 @@ def test_the_first_binder_that_works_binds():
         chain(extender({"bind": {"Error": "taken"}})).bind(POD.identity, POD.facts, "n1")
 
 
-A, B = (Asker(PodIdentity(f"uid-{name}", "ns", name), PodFacts("ns")) for name in "ab")
+A, B = (ExtenderPod(PodIdentity(f"uid-{name}", "ns", name), PodFacts("ns")) for name in "ab")
 CANDIDATES = {"n1": Victims((A,), 1), "n2": Victims((A, B))}
 
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from roadstead.framework.changes import seen_node, seen_pod
-from roadstead.framework.events import NODE_ADD, NODE_DELETE, Change
+from roadstead.framework.changes import node_change_events, pod_change_events
+from roadstead.framework.events import NODE_ADD, NODE_DELETE, ObjectChange
 from tests.builders import node, pod, taint, tolerate
 
 
 def test_a_node_that_came_or_left_is_one_event():
-    (came,), (left,) = seen_node(None, node()), seen_node(node(), None)
+    (came,), (left,) = node_change_events(None, node()), node_change_events(node(), None)
 
-    assert (came.event, came.change) == (NODE_ADD, Change(None, node()))
-    assert (left.event, left.change) == (NODE_DELETE, Change(node(), None))
+    assert (came.event, came.change) == (NODE_ADD, ObjectChange(None, node()))
+    assert (left.event, left.change) == (NODE_DELETE, ObjectChange(node(), None))
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ def test_a_node_that_came_or_left_is_one_event():
     ],
 )
 def test_facts_tell_what_changed_of_a_node(old, new, labels):
-    seen = seen_node(old, new)
+    seen = node_change_events(old, new)
 
     assert [each.event.label for each in seen] == labels
-    assert all(each.change == Change(old, new) for each in seen)
+    assert all(each.change == ObjectChange(old, new) for each in seen)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_facts_tell_what_changed_of_a_node(old, new, labels):
     ],
 )
 def test_facts_tell_what_changed_of_a_pod_that_waits(old, new, actions):
-    seen = seen_pod(old, new, is_assigned=False)
+    seen = pod_change_events(old, new, is_assigned=False)
 
     assert [each.event.label for each in seen] == [f"UnschedulablePod{each}" for each in actions]
     assert all(each.change.own for each in seen)

@@ -95,7 +95,7 @@ def test_the_lowest_priority_is_kept():
     assert diagnosis.lowest_priority is None
 
     for priority in (5, -2, 9, None):
-        diagnosis.see_priority(priority)
+        diagnosis.record_priority(priority)
 
     assert diagnosis.lowest_priority == -2
 

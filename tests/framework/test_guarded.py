@@ -8,10 +8,10 @@ from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     EVERYTHING,
     ActionType,
-    Change,
     ClusterEvent,
     EventResource,
     HintError,
+    ObjectChange,
     RegisteredEvent,
 )
 from roadstead.framework.guarded import PluginFailure, guard
@@ -171,7 +171,7 @@ def test_a_hint_that_raises_is_a_hint_that_failed():
     (registered,) = says([RegisteredEvent(ADDED, hint)]).events_to_register()
 
     with pytest.raises(HintError, match="ZeroDivisionError: by zero"):
-        registered.hint(pod(), Change(None, None), ClusterFacts())
+        registered.hint(pod(), ObjectChange(None, None), ClusterFacts())
 
 
 @pytest.mark.parametrize(

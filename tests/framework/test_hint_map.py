@@ -8,14 +8,14 @@ from roadstead.framework.events import (
     NODE_ADD,
     NODE_DELETE,
     ActionType,
-    Change,
     ClusterEvent,
     EventResource,
     HintError,
+    ObjectChange,
     QueueingHint,
     on,
 )
-from roadstead.framework.hint_map import WITHOUT_NODES, HintMap, SeenEvent
+from roadstead.framework.hint_map import WITHOUT_NODES, HintMap, OccurredEvent
 from roadstead.framework.plugin import EnqueueExtensions, FilterPlugin
 from tests.builders import pod, profile_of
 
@@ -70,7 +70,7 @@ def map_of(*plugins):
 
 
 def seen(event=NODE_ADD, **change):
-    return SeenEvent(event, Change(**change))
+    return OccurredEvent(event, ObjectChange(**change))
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ import pytest
 
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.events import EVERYTHING, Change, HintError, RegisteredEvent
+from roadstead.framework.events import EVERYTHING, HintError, ObjectChange, RegisteredEvent
 from roadstead.framework.guarded import PluginFailure, guard
 from roadstead.framework.plugin import EnqueueExtensions, Reads, ScorePlugin
 from roadstead.framework.plugin_calls import (
     CALLS,
     MAX_FOR_CLASS,
     MAX_IN_PROCESS,
-    NotAskedError,
     PluginCall,
     PluginCalls,
+    PluginDisabledError,
 )
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugin_watch import FINDERS, Mark, PluginWatch, left_at, pod_named, story
@@ -111,7 +111,7 @@ def test_a_hint_that_never_returns_is_interrupted_and_has_failed(stuck):
     (registered,) = guard(Hinting(lambda *_: for_ever())).events_to_register()
 
     with pytest.raises(HintError, match=f"^did not return within {SOON_S:g} s "):
-        registered.hint(pod(cpu=100), Change(None, None), ClusterFacts())
+        registered.hint(pod(cpu=100), ObjectChange(None, None), ClusterFacts())
     assert stuck == []
 
 
@@ -119,7 +119,7 @@ def test_a_hint_that_says_something_else_has_failed():
     (registered,) = guard(Hinting(lambda *_: True)).events_to_register()
 
     with pytest.raises(HintError, match="returned True, want a QueueingHint"):
-        registered.hint(pod(cpu=100), Change(None, None), ClusterFacts())
+        registered.hint(pod(cpu=100), ObjectChange(None, None), ClusterFacts())
 
 
 def test_a_call_that_is_stuck_is_told_with_its_pod():
@@ -181,7 +181,7 @@ def test_a_class_with_which_a_process_ended_twice_is_not_asked_about_in_its_next
     twice = lives(tmp_path / "b", [("Mine", one)] * 2)
 
     once.leave(entered(once, one))
-    with pytest.raises(NotAskedError, match="it ended the process worker-0 at Score"):
+    with pytest.raises(PluginDisabledError, match="it ended the process worker-0 at Score"):
         entered(twice, one)
     twice.leave(entered(twice, other))
     twice.leave(entered(twice, one, "Another"))
@@ -193,7 +193,7 @@ def test_a_plugin_that_ends_its_process_with_one_class_after_the_other_is_not_as
     *classes, last = infos(*range(100, 100 * (MAX_IN_PROCESS + 2), 100))
     calls = lives(tmp_path / "a", [("Mine", each) for each in classes])
 
-    with pytest.raises(NotAskedError, match="is not asked any more"):
+    with pytest.raises(PluginDisabledError, match="is not asked any more"):
         entered(calls, last)
     calls.leave(entered(calls, last, "Another"))
 

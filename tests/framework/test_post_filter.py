@@ -92,7 +92,7 @@ def test_a_plugin_sees_what_failed():
     diagnosis = Diagnosis(9, pre_filter=unresolvable("early"), unreached=("DynamicResources",))
     diagnosis.add(unschedulable("a"), 4)
     diagnosis.add(error("b"), 5)
-    diagnosis.see_priority(7)
+    diagnosis.record_priority(7)
 
     _, kinds = run(PostFilterResult(SUCCESS), diagnosis=diagnosis)
 
@@ -104,7 +104,7 @@ def test_a_dry_run_that_is_not_there_is_asked_for_by_name():
     profile = profile_of({"postFilter": ["DefaultPreemption"]})
     diagnosis = Diagnosis(3)
     diagnosis.add(unschedulable("a"), 3)
-    diagnosis.see_priority(0)
+    diagnosis.record_priority(0)
 
     with pytest.raises(UnsupportedError, match="DefaultPreemption"):
         run_post_filter(profile, pod(priority=5), diagnosis)

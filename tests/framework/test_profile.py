@@ -402,9 +402,9 @@ def binding(plugins=(), **points):
 
 
 def test_a_profile_of_plugins_that_only_succeed_binds_plainly():
-    assert binding(**BINDS).binds_plainly
+    assert binding(**BINDS).binds_without_plugins
     assert all(
-        Profile(each, in_tree_registry(), Handle(PodClasses())).binds_plainly
+        Profile(each, in_tree_registry(), Handle(PodClasses())).binds_without_plugins
         for each in default_config().profiles
     )
 
@@ -412,12 +412,12 @@ def test_a_profile_of_plugins_that_only_succeed_binds_plainly():
 def test_a_plugin_that_reserves_by_itself_is_asked_whatever_its_base_says():
     points = BINDS | {"reserve": ["Reserving"]}
 
-    assert not binding((Reserving,), **points).binds_plainly
+    assert not binding((Reserving,), **points).binds_without_plugins
 
 
 def test_permit_and_a_profile_without_bind_are_not_plain():
-    assert not binding((Waiting,), **BINDS, permit=["Waiting"]).binds_plainly
-    assert not binding(**BINDS | {"bind": []}).binds_plainly
+    assert not binding((Waiting,), **BINDS, permit=["Waiting"]).binds_without_plugins
+    assert not binding(**BINDS | {"bind": []}).binds_without_plugins
 
 
 def test_a_profile_within_bounds_asks_them_first_and_keeps_its_keys():

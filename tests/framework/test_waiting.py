@@ -17,7 +17,7 @@ def test_a_core_shows_its_waiting_pods():
     one = WaitingPod(PodIdentity("u1", "default", "p"), pod(), "n1", ("A",))
     waiting = WaitingPods()
 
-    waiting.show({"u1": one}.get, lambda: [one])
+    waiting.connect({"u1": one}.get, lambda: [one])
 
     assert list(waiting) == [one]
     assert waiting.get("u1") is one
@@ -31,12 +31,12 @@ def test_what_is_said_is_taken_once_and_in_order():
     waiting.reject("u2", "B", "no")
     waiting.reject_where(bool, "C", "none of you")
 
-    assert waiting.take() == [
+    assert waiting.pop_decisions() == [
         PermitDecision("u1", "A"),
         PermitDecision("u2", "B", "no"),
         PermitDecision("", "C", "none of you", bool),
     ]
-    assert waiting.take() == []
+    assert waiting.pop_decisions() == []
 
 
 def test_members_of_a_group_are_counted_once_each():

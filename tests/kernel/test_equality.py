@@ -17,13 +17,13 @@ from roadstead.config.plugin_args import (
     ShapePoint,
 )
 from roadstead.cycle.batch import Accelerator, PodInCycle
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
-from roadstead.local.paths import BesidePath, Way
+from roadstead.local.decision_paths import BatchPath, PathOptions
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.errors import UnsupportedError
@@ -210,8 +210,8 @@ class Plain:
 
 class Batches:
     def __init__(self, world, config, tie_break, accelerator, name_best=False):
-        way = Way(accelerator, names_best=name_best, tie_break=tie_break)
-        self.path = BesidePath(profiles_of(config), way)
+        way = PathOptions(accelerator, names_best=name_best, tie_break=tie_break)
+        self.path = BatchPath(profiles_of(config), way)
         self.path.add_nodes(facts for facts, _ in world.clusters)
         for facts, running in world.clusters:
             for each in running:

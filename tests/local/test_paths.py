@@ -9,7 +9,7 @@ from roadstead.facts.pod import PodIdentity
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.local.paths import BesidePath, PlainPath, Way, WorkersPath
+from roadstead.local.decision_paths import BatchPath, PathOptions, PlainPath, WorkersPath
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.actors import fleets
 from tests.builders import MIB, node, pod
@@ -33,12 +33,12 @@ def filled(path, inputs):
 
 def plain(inputs, tie_break=FIRST):
     """One pod after another."""
-    return filled(PlainPath(profiles_of, Way(tie_break=tie_break)), inputs)
+    return filled(PlainPath(profiles_of, PathOptions(tie_break=tie_break)), inputs)
 
 
 def beside(inputs, tie_break=FIRST):
     """The same, a batch at a time."""
-    return filled(BesidePath(profiles_of, Way(tie_break=tie_break)), inputs)
+    return filled(BatchPath(profiles_of, PathOptions(tie_break=tie_break)), inputs)
 
 
 def prepared(path, facts):

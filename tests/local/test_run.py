@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from roadstead.cycle.batch import Accelerator
-from roadstead.cycle.needs import CatchUp, UnsettledError
+from roadstead.cycle.needs import CatchUp, CatchUpTimeoutError
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership, SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
@@ -131,7 +131,7 @@ def test_a_batch_whose_changes_do_not_come_is_begun_again_and_its_time_counts(mo
     run = LocalRun(plan_of())
     run.add_nodes([node("n1")])
     run.submit(pods_of("a"))
-    met, late = run._met, [UnsettledError("no change in 2 s")]
+    met, late = run._answer, [CatchUpTimeoutError("no change in 2 s")]
 
     def meet(need):
         if isinstance(need, CatchUp) and late:
@@ -139,9 +139,9 @@ def test_a_batch_whose_changes_do_not_come_is_begun_again_and_its_time_counts(mo
             raise late.pop()
         return met(need)
 
-    monkeypatch.setattr(run, "_met", meet)
+    monkeypatch.setattr(run, "_answer", meet)
     assert run.step() is None
-    assert run.step().unsettled == "no change in 2 s"
+    assert run.step().retry_reason == "no change in 2 s"
 
     assert run.scheduler.performer.figures.busy_s == 2.0
     assert run.run(0.0) == 1

@@ -123,8 +123,8 @@ before = AssumeDeadlines.__init__.__code__, AssumeDeadlines.__len__.__code__
 mutants = mutants_of(path, open(path).read())
 plant_in_functions(next(each for each in mutants if each.function == "AssumeDeadlines.__init__"))
 print(AssumeDeadlines.__init__.__code__ == before[0], AssumeDeadlines.__len__.__code__ == before[1])
-path = "roadstead/cycle/class_memory.py"
-import roadstead.cycle.class_memory
+path = "roadstead/cycle/class_cache.py"
+import roadstead.cycle.class_cache
 mutants = mutants_of(path, open(path).read())
 try:
     plant_in_functions(next(each for each in mutants if not each.function))

@@ -1,8 +1,8 @@
-from roadstead.nodes.interning import Interner
+from roadstead.nodes.interning import CodeInterner
 
 
 def test_codes_count_up_in_order_of_first_sight():
-    interner = Interner(["a"])
+    interner = CodeInterner(["a"])
 
     assert [interner.code(value) for value in ("b", "a", "c", "b")] == [1, 0, 2, 1]
     assert interner.values == ["a", "b", "c"]
@@ -10,7 +10,7 @@ def test_codes_count_up_in_order_of_first_sight():
 
 
 def test_find_interns_nothing():
-    interner = Interner(["a"])
+    interner = CodeInterner(["a"])
 
     assert interner.find("a") == 0
     assert interner.find("b") == -1

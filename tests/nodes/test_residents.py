@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.facts.pod import HostPort
-from roadstead.nodes.residents import Nominations, Resident, Residents
+from roadstead.nodes.residents import NominationCounts, Resident, Residents
 from roadstead.nodes.table import NodeTable
 from tests.builders import node, pod
 
@@ -122,7 +122,7 @@ def test_who_is_on_a_node_does_not_depend_on_when_somebody_asks(happened):
 
 
 def test_nominations_are_counted_by_class_and_forgotten_at_zero():
-    nominations, info = Nominations(), NodeTable().classes.info(pod())
+    nominations, info = NominationCounts(), NodeTable().classes.info(pod())
     nominations.add("n1", info, 2)
     assert bool(nominations)
     assert nominations.to("n1") == {info: 2}

@@ -1,22 +1,22 @@
 """Asking queueing hints as the queue does."""
 
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.framework.events import Change, SeenPod
+from roadstead.framework.events import EventPod, ObjectChange
 
 NOTHING = ClusterFacts()
 
 
 def on_node(facts):
-    return SeenPod(facts, True)
+    return EventPod(facts, True)
 
 
 def waiting(facts):
-    return SeenPod(facts, False)
+    return EventPod(facts, False)
 
 
 def asked(hint, pod, *, old=None, new=None, own=False, cluster=NOTHING):
     """The hint's word, "Queue" or "QueueSkip"."""
-    return hint(pod, Change(old, new, own=own), cluster).value
+    return hint(pod, ObjectChange(old, new, own=own), cluster).value
 
 
 def labels_of(plugin):

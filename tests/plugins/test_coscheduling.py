@@ -2,9 +2,9 @@
 
 import pytest
 
+from roadstead.attempts.commands import Assume, Bind, Forget, RequeuePods, SendReports
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.effects import Assume, Bind, Forget, Report, Requeue
-from roadstead.attempts.pods import AttemptState, BindAnswer, BindOutcome
+from roadstead.attempts.pods import AttemptState, BindOutcome, BindResult
 from roadstead.config.plugin_args import CoschedulingArgs
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.facts.cluster import ClusterFacts
@@ -12,7 +12,7 @@ from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.facts.pod_groups import PodGroup
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.diagnosis import Diagnosis
-from roadstead.framework.events import Change, QueueingHint, SeenPod
+from roadstead.framework.events import EventPod, ObjectChange, QueueingHint
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.plugin import Handle
 from roadstead.framework.post_filter_answers import PostFilterView
@@ -160,11 +160,11 @@ def hint(waiting, change):
 
 
 def test_a_new_pod_helps_its_own_group_and_one_that_goes_helps_all():
-    came = Change(new=SeenPod(member("a"), assigned=False))
+    came = ObjectChange(new=EventPod(member("a"), assigned=False))
 
     assert hint(member("a"), came) is QueueingHint.QUEUE
     assert hint(member("b"), came) is QueueingHint.QUEUE_SKIP
-    assert hint(member("b"), Change(old=SeenPod(pod(), assigned=True))) is QueueingHint.QUEUE
+    assert hint(member("b"), ObjectChange(old=EventPod(pod(), assigned=True))) is QueueingHint.QUEUE
 
 
 def test_what_was_never_held_is_given_up_without_harm():
@@ -173,7 +173,7 @@ def test_what_was_never_held_is_given_up_without_harm():
         found.unreserve(PodIdentity("u1", "default", "p"), facts, "n1")
         found.pod_gone(PodIdentity("u1", "default", "p"), facts, "n1")
 
-    assert found._waiting.take() == []
+    assert found._waiting.pop_decisions() == []
 
 
 def test_a_pod_without_a_group_passes_untouched():
@@ -224,7 +224,7 @@ class Gangs:
 
 def uids_of(kind, effects):
     found = [each for each in effects if isinstance(each, kind)]
-    members = [each.items if kind is Requeue else each.attempts for each in found]
+    members = [each.items if kind is RequeuePods else each.attempts for each in found]
     return sorted(each.uid for some in members for each in some)
 
 
@@ -274,10 +274,10 @@ def test_time_that_is_over_for_one_gives_up_the_whole_gang():
 
     effects = gangs.core.tick(10.0)
 
-    assert uids_of(Forget, effects) == uids_of(Requeue, effects) == ["u1", "u2"]
+    assert uids_of(Forget, effects) == uids_of(RequeuePods, effects) == ["u1", "u2"]
     assert gangs.states("u1", "u2", "other") == ["unschedulable", "unschedulable", "waiting"]
     messages = sorted(each.message for each in effects[-1].reports)
-    assert isinstance(effects[-1], Report)
+    assert isinstance(effects[-1], SendReports)
     assert "rejected due to timeout after waiting 10s at plugin Coscheduling" in messages[1]
     assert 'pod "default/u1" of pod group "default/a" was given up' in messages[0]
     gangs.core.validate()
@@ -290,7 +290,7 @@ def test_a_member_that_fits_nowhere_ends_the_wait_of_the_others():
 
     effects = gangs.place("u2", nowhere=["u3"])
 
-    assert uids_of(Requeue, effects) == ["u2"]
+    assert uids_of(RequeuePods, effects) == ["u2"]
     assert gangs.states("u1", "u2", "u3", "x") == [*["unschedulable"] * 3, "waiting"]
     assert [each.uid for each in gangs.core.attempts()] == ["x"]
     gangs.core.validate()
@@ -373,7 +373,7 @@ def test_a_member_that_is_deleted_ends_the_wait_of_the_others():
 
 def bound(gangs, effects):
     tokens = [a.token for each in effects if isinstance(each, Bind) for a in each.attempts]
-    gangs.core.bind_answered([BindAnswer(each, BindOutcome.BOUND, "n1") for each in tokens])
+    gangs.core.bind_answered([BindResult(each, BindOutcome.BOUND, "n1") for each in tokens])
 
 
 def test_bound_members_count_until_they_are_deleted():
@@ -458,7 +458,7 @@ def test_a_member_that_loses_at_the_binder_is_given_up_by_itself_once_the_gang_i
     effects = gangs.place("u1", "u2")
     (one, _) = [a.token for each in effects if isinstance(each, Bind) for a in each.attempts]
 
-    gangs.core.bind_answered([BindAnswer(one, BindOutcome.CONFLICT, message="full")])
+    gangs.core.bind_answered([BindResult(one, BindOutcome.CONFLICT, message="full")])
 
     states = sorted(gangs.states("u1", "u2"))
     assert states == [AttemptState.BINDING.value, AttemptState.CONFLICT.value]

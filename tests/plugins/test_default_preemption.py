@@ -2,7 +2,7 @@ import pytest
 
 from roadstead.config.plugin_args import DefaultPreemptionArgs
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
-from roadstead.framework.victims import Candidate, Tried, Victim
+from roadstead.framework.victims import Candidate, DryRunResult, Victim
 from roadstead.plugins.default_preemption import DefaultPreemption
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SUCCESS, Code, error, unresolvable, unschedulable
@@ -98,7 +98,7 @@ def test_a_dry_run_that_nobody_did_is_missed_by_name():
 
 
 def test_the_best_candidate_is_nominated_and_its_equals_are_told():
-    tried = Tried((on("n3", 5), on("n2"), on("n1")))
+    tried = DryRunResult((on("n3", 5), on("n2"), on("n1")))
 
     result = asked(URGENT, nodes=9, helpful=4, lowest=0, tried=tried)
 
@@ -109,13 +109,13 @@ def test_the_best_candidate_is_nominated_and_its_equals_are_told():
 
 
 def test_a_limited_dry_run_is_not_exhaustive():
-    result = asked(URGENT, nodes=900, helpful=101, lowest=0, tried=Tried((on("n1"),)))
+    result = asked(URGENT, nodes=900, helpful=101, lowest=0, tried=DryRunResult((on("n1"),)))
 
     assert not result.exhaustive
 
 
 def test_reasons_of_the_dry_run_are_counted_with_those_it_did_not_try():
-    tried = Tried((), 3, (("Insufficient cpu", 2), ("Too many pods", 2)))
+    tried = DryRunResult((), 3, (("Insufficient cpu", 2), ("Too many pods", 2)))
 
     assert asked(URGENT, nodes=4, helpful=3, lowest=0, tried=tried) == clearing(
         "preemption: 0/4 nodes are available: 1 Preemption is not helpful for scheduling, "
@@ -127,14 +127,17 @@ def test_reasons_of_the_dry_run_are_counted_with_those_it_did_not_try():
     ("tried", "status"),
     [
         (
-            Tried(waits=True),
+            DryRunResult(waits=True),
             unschedulable(
                 "preemption: not eligible due to a terminating pod on the nominated node."
             ),
         ),
-        (Tried(none_left=True), unschedulable("preemption: no candidate node for preemption")),
-        (Tried((), 1, errors=("broke",)), error("preemption: broke")),
-        (Tried((), 2, errors=("a", "b")), error("preemption: [a, b]")),
+        (
+            DryRunResult(none_left=True),
+            unschedulable("preemption: no candidate node for preemption"),
+        ),
+        (DryRunResult((), 1, errors=("broke",)), error("preemption: broke")),
+        (DryRunResult((), 2, errors=("a", "b")), error("preemption: [a, b]")),
     ],
     ids=["waits", "extenders", "an error", "errors"],
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from roadstead.facts.pod import PodIdentity
-from roadstead.local.paths import open_path
+from roadstead.local.decision_paths import open_path
 from roadstead.nodes.snapshots import take_snapshot
 from roadstead.plugins.image_locality import ImageLocality
 from tests.builders import (

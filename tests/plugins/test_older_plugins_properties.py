@@ -12,7 +12,7 @@ from roadstead.facts.pod import PodIdentity
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
-from roadstead.local.paths import open_path
+from roadstead.local.decision_paths import open_path
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.framework.events import ActionType, Change, QueueingHint, SeenPod
+from roadstead.framework.events import ActionType, EventPod, ObjectChange, QueueingHint
 from roadstead.queue.events import pod_events
 from roadstead.queue.reports import PodChange
 from tests.builders import node, pod
@@ -17,7 +17,7 @@ WITHOUT_BOTH = pod(pod_anti_affinity=(near(app="web"), near(app="db")))
 
 
 def left(facts, waiting, *, thorough):
-    change = Change(old=SeenPod(facts, assigned=True), thorough=thorough)
+    change = ObjectChange(old=EventPod(facts, assigned=True), thorough=thorough)
     return AFFINITY.after_pod_change(waiting, change, ClusterFacts())
 
 
@@ -37,7 +37,7 @@ def test_a_pod_that_nobody_avoided_left():
 
 @pytest.mark.parametrize(("thorough", "hint"), [(True, QUEUE), (False, SKIP)])
 def test_a_node_came_where_others_may_not_keep_a_pod_away(thorough, hint):
-    change = Change(new=node("n1"), thorough=thorough)
+    change = ObjectChange(new=node("n1"), thorough=thorough)
 
     assert AFFINITY.after_node_change(WEB, change, ClusterFacts()) is hint
 

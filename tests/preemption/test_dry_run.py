@@ -9,7 +9,7 @@ from roadstead.facts.pod import HostPort, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult
-from roadstead.framework.victims import DryRun, Tried
+from roadstead.framework.victims import DryRun, DryRunResult
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.preemption.dry_run import NO_VICTIMS, dry_run
@@ -78,14 +78,14 @@ def test_no_more_go_than_must_and_the_most_important_stay():
 def test_pods_of_equal_or_higher_priority_never_go():
     world = World(host()).put("n1", "equal", pod(cpu=4000, priority=10))
 
-    assert world.tried(urgent()) == Tried((), 1, ((NO_VICTIMS, 1),))
+    assert world.tried(urgent()) == DryRunResult((), 1, ((NO_VICTIMS, 1),))
 
 
 def test_a_node_on_which_it_would_not_fit_even_then_says_why():
     world = World(host()).put("n1", "equal", pod(cpu=3000, priority=10))
     world.put("n1", "low", pod(cpu=500))
 
-    assert world.tried(urgent()) == Tried((), 1, (("Insufficient cpu", 1),))
+    assert world.tried(urgent()) == DryRunResult((), 1, (("Insufficient cpu", 1),))
 
 
 def test_nodes_that_no_preemption_helps_are_not_tried():
@@ -141,7 +141,7 @@ def test_nominated_pods_of_no_lower_priority_keep_their_room():
     world = World(host()).put("n1", "low", pod(cpu=4000))
     world.nominate("n1", pod(cpu=3000, priority=10))
 
-    assert world.tried(urgent()) == Tried((), 1, (("Insufficient cpu", 1),))
+    assert world.tried(urgent()) == DryRunResult((), 1, (("Insufficient cpu", 1),))
     assert world.victims(pod(cpu=2000, priority=11)) == {"n1": ["low"]}
 
 
@@ -157,7 +157,7 @@ def test_while_victims_are_on_their_way_out_of_its_node_nothing_more_is_tried():
     world = World(host(), host("n2")).put("n1", "leaving", leaving)
     world.put("n2", "low", pod(cpu=4000))
 
-    assert world.tried(urgent(nominated_node_name="n1")) == Tried(waits=True)
+    assert world.tried(urgent(nominated_node_name="n1")) == DryRunResult(waits=True)
     assert not world.tried(urgent(nominated_node_name="n2")).waits
     assert not world.tried(urgent(nominated_node_name="gone")).waits
 

@@ -10,12 +10,12 @@ from roadstead.framework.events import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     ActionType,
-    Change,
     ClusterEvent,
+    EventPod,
     EventResource,
-    SeenPod,
+    ObjectChange,
 )
-from roadstead.framework.hint_map import HintMap, SeenEvent
+from roadstead.framework.hint_map import HintMap, OccurredEvent
 from roadstead.queue.core import QueueCore
 from roadstead.queue.event_rules import event_rules
 from roadstead.queue.events import PodEvents
@@ -44,7 +44,7 @@ def rules(cluster=TEAM_A):
 
 
 def happened(event, assigned, old=None):
-    return SeenEvent(event, Change(old, SeenPod(assigned, True)))
+    return OccurredEvent(event, ObjectChange(old, EventPod(assigned, True)))
 
 
 WEB = pod(labels={"app": "web"})
@@ -111,8 +111,8 @@ def test_a_term_without_a_selector_wants_nobody():
     "event",
     [
         happened(SHRUNK, WEB),
-        SeenEvent(ASSIGNED_POD_DELETE, Change(old=SeenPod(WEB, True))),
-        SeenEvent(NODE_ADD, Change(new=node())),
+        OccurredEvent(ASSIGNED_POD_DELETE, ObjectChange(old=EventPod(WEB, True))),
+        OccurredEvent(NODE_ADD, ObjectChange(new=node())),
     ],
 )
 def test_other_events_concern_everybody(event):
@@ -121,11 +121,11 @@ def test_other_events_concern_everybody(event):
 
 def test_a_pod_of_a_run_that_changed_concerns_those_that_it_kept_away_before():
     """Upstream looks at the pod as it is now, and wakes such pods after five minutes."""
-    avoided = SeenPod(WEB, True), SeenPod(pod(labels={"app": "x"}), True)
+    avoided = EventPod(WEB, True), EventPod(pod(labels={"app": "x"}), True)
     away = pod(pod_anti_affinity=near().pod_affinity)
 
-    as_upstream = SeenEvent(LABELS, Change(*avoided))
-    in_a_run = SeenEvent(LABELS, Change(*avoided, thorough=True))
+    as_upstream = OccurredEvent(LABELS, ObjectChange(*avoided))
+    in_a_run = OccurredEvent(LABELS, ObjectChange(*avoided, thorough=True))
 
     assert not rules().concerns(as_upstream, away, (AFFINITY,))
     assert rules().concerns(in_a_run, away, (AFFINITY,))
@@ -133,7 +133,7 @@ def test_a_pod_of_a_run_that_changed_concerns_those_that_it_kept_away_before():
 
 
 def test_hints_and_registered_events_are_those_of_the_profiles():
-    fit = SeenEvent(NODE_ADD, Change(new=node(cpu=100)))
+    fit = OccurredEvent(NODE_ADD, ObjectChange(new=node(cpu=100)))
 
     assert rules().hint(FIT, fit, pod(cpu=100))
     assert not rules().hint(FIT, fit, pod(cpu=101))

@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.explain import Explanation, ScoreLine
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.explain import Explanation, PluginScores
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Taint
@@ -65,7 +65,7 @@ def scored(nodes: int, plugins: int, name: str = "ip-10-0-{}.eu-central-1.intern
     lines = []
     for plugin in range(plugins):
         given = 1_000_003 * (plugin + 1) + np.arange(nodes, dtype=np.int64) * (plugin + 1)
-        lines.append(ScoreLine(f"Plugin{chr(65 + plugin)}WithALongName", 1, given, given))
+        lines.append(PluginScores(f"Plugin{chr(65 + plugin)}WithALongName", 1, given, given))
     total = np.sum([each.normalized for each in lines], axis=0, dtype=np.int64)
     return replace(base, names=names, scores=tuple(lines), total=total)
 
@@ -103,7 +103,7 @@ def test_equally_good_nodes_are_counted() -> None:
 def test_the_plugin_that_decides_between_the_nodes_comes_first() -> None:
     base = explained(4000, 4000)
     near, far = np.array([1, 2]), np.array([1, 90])
-    lines = (ScoreLine("Near", 1, near, near), ScoreLine("Far", 1, far, far))
+    lines = (PluginScores("Near", 1, near, near), PluginScores("Far", 1, far, far))
 
     heading = under(printed(replace(base, scores=lines, total=near + far)), "Weighted")[0]
 
@@ -147,7 +147,7 @@ def test_every_block_of_columns_repeats_node_and_total(width: int) -> None:
 def test_a_plugin_that_gives_all_the_same_takes_a_line_where_it_has_no_column() -> None:
     explanation = scored(30, 5)
     same = np.full(30, 77, dtype=np.int64)
-    constant = tuple(ScoreLine(f"Constant{at}", 2, same, same) for at in range(4))
+    constant = tuple(PluginScores(f"Constant{at}", 2, same, same) for at in range(4))
     explanation = replace(explanation, scores=(*constant, *explanation.scores))
 
     narrow, wide = (" ".join(printed(explanation, width=width)) for width in (80, 200))

@@ -9,7 +9,7 @@ from functools import cache
 from unittest.mock import patch
 
 from roadstead.cycle.batch import Accelerator, PodInCycle
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.facts.pod import PodIdentity, unnominated
 from roadstead.kernel import start as kernel_start
 from roadstead.kernel.coverage import Coverage

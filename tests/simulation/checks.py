@@ -117,7 +117,7 @@ def _read_anew(follower):
     while (batch := follower._next_batch()) is not None:
         follower._apply(batch)
     if tentative := getattr(follower, "tentative", None):
-        tentative.drop_rest()
+        tentative.undo_unconfirmed()
 
 
 def _differing(here, there):

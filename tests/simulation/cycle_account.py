@@ -6,8 +6,7 @@ transition tables or batches.
 
 from collections import Counter
 
-from roadstead.attempts.effects import (
-    AskBinder,
+from roadstead.attempts.commands import (
     Assume,
     Bind,
     Confirm,
@@ -17,11 +16,12 @@ from roadstead.attempts.effects import (
     Nominate,
     Nomination,
     PodReport,
-    Report,
     ReportKind,
-    Requeue,
+    RequeueCause,
     RequeueItem,
-    RequeueReason,
+    RequeuePods,
+    RetryBind,
+    SendReports,
 )
 from roadstead.attempts.pods import Attempt, BindOutcome
 from roadstead.config.durations import Duration
@@ -61,7 +61,7 @@ class _Plain:
     """Effects as they are asked for, by kind."""
 
     def __init__(self):
-        self.attempts = {kind: [] for kind in (Forget, Assume, AskBinder, Bind, Confirm)}
+        self.attempts = {kind: [] for kind in (Forget, Assume, RetryBind, Bind, Confirm)}
         self.nominations, self.done, self.back, self.reports = [], {}, {}, []
 
     def listed(self, given):
@@ -76,8 +76,8 @@ class _Plain:
             if attempts:
                 found.append(kind(tuple(attempts)))
         found += [Done(lease_id, tuple(uids)) for lease_id, uids in self.done.items()]
-        found += [Requeue(lease_id, tuple(items)) for lease_id, items in self.back.items()]
-        return [*found, Report(tuple(self.reports))] if self.reports else found
+        found += [RequeuePods(lease_id, tuple(items)) for lease_id, items in self.back.items()]
+        return [*found, SendReports(tuple(self.reports))] if self.reports else found
 
 
 class CycleAccount:
@@ -130,7 +130,7 @@ class CycleAccount:
             return self._forbids_decisions(what[0])
         if name == "bind_answered":
             return self._forbids_answers(what[0])
-        tokens = {"lost": what[0]}.get(name, ())
+        tokens = {"timed_out": what[0]}.get(name, ())
         if name == "assumed":
             tokens = [*what[0], *(token for token, _ in what[1])]
         return self._forbids_tokens(tokens)
@@ -226,7 +226,7 @@ class CycleAccount:
     def _no_node(self, record, decision):
         if decision.error:
             self._end(record, "failed")
-            self._give_back(record, RequeueReason.ERROR, decision.error, nominated="")
+            self._give_back(record, RequeueCause.ERROR, decision.error, nominated="")
             return
         self._end(record, "unschedulable")
         found, result = decision.diagnosis, decision.post_filter
@@ -240,7 +240,7 @@ class CycleAccount:
         told = next(
             item
             for effect in self._told
-            if isinstance(effect, Requeue)
+            if isinstance(effect, RequeuePods)
             for item in effect.items
             if item.uid == record.pod.uid
         )
@@ -253,7 +253,7 @@ class CycleAccount:
         statuses = (found.pre_filter, *found.refused)
         pending = {each.plugin for each in statuses if each.code is Code.PENDING} - {""}
         self._give_back(
-            *(record, RequeueReason.UNSCHEDULABLE, found.message(said)),
+            *(record, RequeueCause.UNSCHEDULABLE, found.message(said)),
             plugins=found.plugins,
             pending=tuple(sorted(pending)),
             reasons=tuple(sorted(found.reasons().items())),
@@ -275,8 +275,8 @@ class CycleAccount:
                     self._out.attempts[Forget].append(record.attempt)
             elif status is not None:
                 self._end(record, "conflict")
-                self._give_back(record, RequeueReason.CONFLICT, status.message, nominated="")
-            elif record.refusal is None and record.profile.binds_plainly:
+                self._give_back(record, RequeueCause.CONFLICT, status.message, nominated="")
+            elif record.refusal is None and record.profile.binds_without_plugins:
                 plain.append(record)
             else:
                 self._accept(record)
@@ -320,7 +320,7 @@ class CycleAccount:
             return
         self._end(record, "failed")
         plugins = (status.plugin,) if status.plugin else ()
-        self._give_back(record, RequeueReason.ERROR, status.message, plugins=plugins, nominated="")
+        self._give_back(record, RequeueCause.ERROR, status.message, plugins=plugins, nominated="")
 
     def _refuse(self, record, status):
         if status.is_rejected:
@@ -330,7 +330,7 @@ class CycleAccount:
             self._unschedulable(record, found, "", "")
         else:
             self._end(record, "failed")
-            self._give_back(record, RequeueReason.ERROR, status.message, nominated="")
+            self._give_back(record, RequeueCause.ERROR, status.message, nominated="")
 
     def _reject(self, uid, plugin, reason):
         record = self._live.get(uid)
@@ -356,7 +356,7 @@ class CycleAccount:
             record.answer = answer
             if answer.outcome is not BindOutcome.BOUND:
                 self._not_bound(record, answer)
-            elif record.refusal is None and record.profile.binds_plainly:
+            elif record.refusal is None and record.profile.binds_without_plugins:
                 plain.append(record)
             else:
                 self._tell_plugins(record, "post_bind", record.profile.post_bind)
@@ -372,16 +372,16 @@ class CycleAccount:
     def _not_bound(self, record, answer):
         if answer.outcome is BindOutcome.CONFLICT:
             self._end(record, "conflict")
-            self._give_back(record, RequeueReason.CONFLICT, answer.message, nominated="")
+            self._give_back(record, RequeueCause.CONFLICT, answer.message, nominated="")
         elif answer.outcome is BindOutcome.FAILED:
             self._end(record, "failed")
-            self._give_back(record, RequeueReason.ERROR, answer.message, nominated="")
+            self._give_back(record, RequeueCause.ERROR, answer.message, nominated="")
         else:
             self._end(record, "gone")
             if answer.outcome is BindOutcome.TAKEN:
                 self._tell_done(record)
 
-    def _lost(self, tokens):
+    def _timed_out(self, tokens):
         for token in dict.fromkeys(tokens):
             record = self._of_token(token)
             if record is None:
@@ -390,7 +390,7 @@ class CycleAccount:
                 self._out.attempts[Assume].append(record.attempt)
             elif record.state in AT_BINDER:
                 record.state = "asked"
-                self._out.attempts[AskBinder].append(record.attempt)
+                self._out.attempts[RetryBind].append(record.attempt)
 
     def _deleted(self, uids):
         for uid in uids:
@@ -497,15 +497,15 @@ class CycleAccount:
         preempting_plugin="",
     ):
         pod, out = record.pod, self._out
-        by = plugins if reason is RequeueReason.UNSCHEDULABLE else ()
+        by = plugins if reason is RequeueCause.UNSCHEDULABLE else ()
         item = RequeueItem(pod.uid, reason, by, pending, message, nominated, len(victims) > 0)
         out.back.setdefault(record.lease_id, []).append(item)
         had = record.facts.nominated_node_name
         if nominated or (nominated == "" and had):
             who = (pod.uid, pod.key, record.facts)
             out.nominations.append(Nomination(*who, nominated, tuple(victims), preempting_plugin))
-        if reason is not RequeueReason.CONFLICT:
-            is_failed = reason is RequeueReason.ERROR
+        if reason is not RequeueCause.CONFLICT:
+            is_failed = reason is RequeueCause.ERROR
             kind = ReportKind.FAILED if is_failed else ReportKind.UNSCHEDULABLE
             out.reports.append(
                 PodReport(pod.uid, pod.key, kind, message, reasons, plugins, nominated)

@@ -41,7 +41,7 @@ class Filters:
         for uid, each in pods:
             self.put(uid, facts.name, each)
 
-    def node_goes(self, name):
+    def node_removed(self, name):
         if self.table.has_node(name):
             self.table.remove_node(name)
 

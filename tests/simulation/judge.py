@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from roadstead.attempts.effects import Confirm, Forget, Nominate, Report, ReportKind
+from roadstead.attempts.commands import Confirm, Forget, Nominate, ReportKind, SendReports
 from roadstead.framework.evaluation import EXCLUDED
 from roadstead.framework.post_filter import candidates_wanted, run_post_filter
 from roadstead.framework.tie_break import TieBreak, in_order
@@ -69,8 +69,8 @@ class Judge:
             if name == facts.name:
                 self._table.add_pod(name, info, uid=uid, key=key)
 
-    def node_goes(self, name):
-        self._sampling.node_goes(name)
+    def node_removed(self, name):
+        self._sampling.node_removed(name)
         if name in self._table.node_names():
             self._table.remove_node(name)
 
@@ -307,7 +307,7 @@ class Judge:
         diagnosis, names = found.diagnosis, set(self._table.node_names())
         for running, name, _ in self._placed.values():
             if name in names:
-                diagnosis.see_priority(running.facts.priority)
+                diagnosis.record_priority(running.facts.priority)
         if not (profile.post_filter and diagnosis.node_count):
             return failed(diagnosis, message=diagnosis.message(""), nominated="")
         draw = None
@@ -367,7 +367,7 @@ class _Told:
     def __init__(self, effects):
         self._reports, self._victims, self._nominations = {}, {}, []
         for effect in effects:
-            if isinstance(effect, Report):
+            if isinstance(effect, SendReports):
                 self._reports |= {each.uid: each for each in effect.reports}
             elif isinstance(effect, Nominate):
                 self._nominations += effect.nominations

@@ -14,7 +14,7 @@ from roadstead.actors.cache import recovery as cache_recovery
 from roadstead.actors.scheduler import actor as scheduler
 from roadstead.actors.scheduler import scorers
 from roadstead.binder import binder_journal, verification
-from roadstead.cycle import class_memory
+from roadstead.cycle import class_cache
 from roadstead.journal import frames
 from roadstead.kernel import cell_layout
 
@@ -49,14 +49,14 @@ class Shrunk:
                 put = _with(getattr(module, name), settings)
                 stack.enter_context(patch.object(module, name, put))
             for module, name in (
-                (class_memory, "MIN_CLASSES"),
-                (class_memory, "MAX_CLASSES"),
+                (class_cache, "MIN_CLASSES"),
+                (class_cache, "MAX_CLASSES"),
                 (verification, "MAX_KNOWN"),
             ):
                 most = min(self.max_classes, getattr(module, name))
                 stack.enter_context(patch.object(module, name, most))
             # Whether to ask workers must not hang on how long they took.
-            stack.enter_context(patch.object(scorers, "WORTH_S", 0.0))
+            stack.enter_context(patch.object(scorers, "MIN_PLUGINS_S", 0.0))
             for name, number in (("LISTED_ROWS", 1), ("FEWEST_RANKED", 1), ("MOST_RANKED", 3)):
                 stack.enter_context(patch.object(scorers, name, number))
             stack.enter_context(patch.object(cell_layout, "WORTHWHILE", 2))

@@ -20,9 +20,9 @@ from roadstead.actors.seam import NOTHING
 from roadstead.actors.supervisor.replacing import Refill
 from roadstead.actors.worker.table_follower import TableFollower
 from roadstead.attempts.attempt_store import AttemptStore
+from roadstead.attempts.commands import Forget
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.effects import Forget
-from roadstead.attempts.pods import BindAnswer, BindOutcome
+from roadstead.attempts.pods import BindOutcome, BindResult
 from roadstead.binder import commits
 from roadstead.binder.binder import Binder
 from roadstead.binder.core import BinderCore
@@ -44,7 +44,7 @@ from roadstead.queue.nominations import QueueNominations
 from roadstead.revisions import Revisions
 from roadstead.scheduler import preempting
 from roadstead.scheduler.needs import NominatePods
-from roadstead.scheduler.performing import Performer
+from roadstead.scheduler.performer import Performer
 from roadstead.storage.assumed_claims import AssumedClaims
 
 NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
@@ -198,13 +198,13 @@ def victims_stay_on_the_table(put):
 
 @bug(found=1)
 def victims_that_were_not_evicted_do_not_come_back(put):
-    original = Tentative.drop_rest
+    original = Tentative.undo_unconfirmed
 
-    def drop_rest(self):
+    def undo_unconfirmed(self):
         self._leaving.clear()
         original(self)
 
-    put(Tentative, "drop_rest", drop_rest)
+    put(Tentative, "undo_unconfirmed", undo_unconfirmed)
 
 
 @bug(found=0)
@@ -333,7 +333,7 @@ def what_was_refused_is_not_forgotten(put):
 @bug(kinds=NETWORK, found=0)
 def a_bind_without_an_answer_is_taken_for_refused(put):
     def lost(self, tokens):
-        why = [BindAnswer(token, BindOutcome.CONFLICT, "", "no answer") for token in tokens]
+        why = [BindResult(token, BindOutcome.CONFLICT, "", "no answer") for token in tokens]
         return self.bind_answered(why)
 
     put(AttemptsCore, "lost", lost)

@@ -9,9 +9,9 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+from roadstead.attempts.commands import Assume, Bind, RetryBind
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.effects import AskBinder, Assume, Bind
-from roadstead.attempts.pods import BindAnswer, BindOutcome
+from roadstead.attempts.pods import BindOutcome, BindResult
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.guarded import PluginFailure
@@ -29,7 +29,17 @@ from tests.simulation.shadow_cycle import LOGGED, ShadowCycle
 CALLS = 150
 PODS = 8
 NODES = ("n0", "n1", "n2")
-KINDS = ("lease", "decide", "assumed", "answered", "lost", "deleted", "say", "time", "contradict")
+KINDS = (
+    "lease",
+    "decide",
+    "assumed",
+    "answered",
+    "timed_out",
+    "deleted",
+    "say",
+    "time",
+    "contradict",
+)
 WEIGHTS = (4, 6, 6, 6, 2, 1, 3, 3, 4)
 
 
@@ -131,8 +141,10 @@ class _Ramble:
         if (told := next_deadline_s(self.core)) != (wanted := min(due, default=None)):
             self.problems.append(f"the next pod waits until {told}, not {wanted}")
         coming = [e.facts for e in live.values() if e.state == "assuming" and e.refusal is None]
-        if Counter(self._waiting.coming()) != Counter(coming):
-            self.problems.append(f"{[*self._waiting.coming()]} are shown to come, not {coming}")
+        if Counter(self._waiting.before_permit()) != Counter(coming):
+            self.problems.append(
+                f"{[*self._waiting.before_permit()]} are shown to come, not {coming}"
+            )
 
     def _do(self, name, *what):
         try:
@@ -141,7 +153,7 @@ class _Ramble:
             # Whether it should was for the shadow to say.
             return
         for effect in effects:
-            if isinstance(effect, Assume | Bind | AskBinder):
+            if isinstance(effect, Assume | Bind | RetryBind):
                 self._sent.append((type(effect), effect.attempts))
 
     def _pod(self, who):
@@ -211,16 +223,16 @@ class _Ramble:
     def _answer(self, attempt):
         outcome = self._draw.choice((*[BindOutcome.BOUND] * 4, *BindOutcome))
         node_name = attempt.node_name if outcome is BindOutcome.BOUND else ""
-        return BindAnswer(attempt.token, outcome, node_name, "" if node_name else "no room")
+        return BindResult(attempt.token, outcome, node_name, "" if node_name else "no room")
 
     def _answered(self):
-        answers = [self._answer(each) for each in self._answered_of(Bind, AskBinder)]
+        answers = [self._answer(each) for each in self._answered_of(Bind, RetryBind)]
         self._answers = self._answers[-8:] + answers
         self._do("bind_answered", answers)
 
-    def _lost(self):
-        attempts = self._answered_of(Assume, Bind, AskBinder)
-        self._do("lost", [each.token for each in (*attempts, *attempts[:1])])
+    def _timed_out(self):
+        attempts = self._answered_of(Assume, Bind, RetryBind)
+        self._do("timed_out", [each.token for each in (*attempts, *attempts[:1])])
 
     def _deleted(self):
         self._do("deleted", [who.uid for who in self._chosen(2)])
@@ -264,10 +276,10 @@ class _Ramble:
             self._do("decided", [self._decided(pod) for pod in pods for _ in range(2)])
         elif kind == "tokens":
             token = draw.choice(("ramble/1/0", "ramble/1/99999", "ramble/1/007", "other/1/1"))
-            answer = BindAnswer(token, BindOutcome.GONE)
+            answer = BindResult(token, BindOutcome.GONE)
             refused = [(token, unschedulable("no such node"))]
             calls = ("assumed", [token], [], 0.0), ("assumed", [], refused, 0.0)
-            self._do(*draw.choice((*calls, ("bind_answered", [answer]), ("lost", [token]))))
+            self._do(*draw.choice((*calls, ("bind_answered", [answer]), ("timed_out", [token]))))
         elif kind == "answers":
             attempts = self.core.attempts()
             asked = draw.sample(attempts, min(2, len(attempts)))
@@ -275,5 +287,5 @@ class _Ramble:
             self._do("bind_answered", answers + draw.sample(self._answers, self._answers != []))
         else:
             attempts = self.core.attempts()[:1]
-            answers = [BindAnswer(each.token, BindOutcome.BOUND, "away") for each in attempts]
+            answers = [BindResult(each.token, BindOutcome.BOUND, "away") for each in attempts]
             self._do("bind_answered", answers)

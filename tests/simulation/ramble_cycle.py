@@ -17,7 +17,7 @@ from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.needs import CatchUp, ListBest, Phase, Prepare, ScoreClasses, WaitUntil
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
-from roadstead.cycle.table_cycle import MAX_REACH
+from roadstead.cycle.table_cycle import MAX_BATCH_PODS
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.framework.tie_break import TieBreak
 from roadstead.framework.waiting import WaitingPod
@@ -36,7 +36,7 @@ WAITING = "waiting"
 
 def problems_of(drawn):
     """What differs from the account, the first few."""
-    with patch.object(scheduling_cycle, "DECISIONS_AT_ONCE", AT_ONCE):
+    with patch.object(scheduling_cycle, "DECISIONS_PER_PAUSE", AT_ONCE):
         for time in range(TIMES):
             world = _World(random.Random(f"ramble cycle {drawn} {time}"))
             for step in range(STEPS):
@@ -71,13 +71,13 @@ class _World:
         self._latency = settings.decision_time
         waits = pod(pod_group=GroupMembership(WAITING, 2))
         waiting = WaitingPod(PodIdentity("w", "default", "w"), waits, "n0", ("Coscheduling",))
-        self._profile.waiting.show(lambda uid: None, lambda: (waiting,))
+        self._profile.waiting.connect(lambda uid: None, lambda: (waiting,))
         self.cycle = SchedulingCycle(CycleParts(*parts), SimulatedLatency(self._latency))
         self._naive = Naive(self._mirror, TieBreak(settings.tie_break, settings.seed))
         code = compiled() if draw.random() < 0.5 else None
         self._accelerator = Accelerator(code, Coverage()) if code else None
         self._read_s, self._paid, self._passed_on = {}, set(), set()
-        self._reach = dict.fromkeys((False, True), MAX_REACH)
+        self._reach = dict.fromkeys((False, True), MAX_BATCH_PODS)
         self._passed_count = 0
         self._pods = [self._new_pod() for _ in range(6)]
 

@@ -11,18 +11,18 @@ from dataclasses import replace
 from unittest.mock import patch
 
 from roadstead.actors.scheduler.held_nodes import HeldNodes
+from roadstead.attempts.commands import Assume, Bind, Confirm, Forget, Nominate, RequeuePods
 from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.effects import Assume, Bind, Confirm, Forget, Nominate, Requeue
-from roadstead.attempts.pods import BindAnswer, BindOutcome
+from roadstead.attempts.pods import BindOutcome, BindResult
 from roadstead.binder.verification import Verifier
 from roadstead.cache import CacheCore, CacheSettings, PodOnNode
 from roadstead.cache.pods import Assumption
 from roadstead.cycle.batch import Accelerator, PodInCycle
-from roadstead.cycle.nominated import NominatedBatch
+from roadstead.cycle.continuing_batch import ContinuingBatch
+from roadstead.cycle.nominated_batch import NominatedBatch
 from roadstead.cycle.partitions import OwnNodes
 from roadstead.cycle.scheduling_cycle import after_failure, decide_batch, held
 from roadstead.cycle.table_cycle import TableCycle
-from roadstead.cycle.whole import WholeBatch
 from roadstead.facts.pod import PodIdentity, unnominated
 from roadstead.framework import sampling as product_sampling
 from roadstead.framework.members import GroupMembers
@@ -222,10 +222,10 @@ class _Ramble:
             if kind in (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE):
                 judge.node_comes(node)
             elif kind is DeltaKind.REMOVE_NODE:
-                judge.node_goes(name)
+                judge.node_removed(name)
         self._workers.tell(self._late, arrivals)
         self._late, self._is_owed = [], False
-        held.tentative.drop_rest()
+        held.tentative.undo_unconfirmed()
         held.table.validate()
         known = self._cache.placements
         placed = {
@@ -413,8 +413,8 @@ class _Ramble:
         if len(pods) != wanted:
             judge.problems.append(f"{len(pods)} are decided at once, not {wanted}")
         wanted, found = (
-            self._lengths.unfound(pods),
-            [each.signature for each in cycle.unfound(pods)],
+            self._lengths.missing_classes(pods),
+            [each.signature for each in cycle.missing_classes(pods)],
         )
         if wanted is not None and found != wanted:
             judge.problems.append(f"workers are asked about {found}, not {wanted}")
@@ -423,7 +423,7 @@ class _Ramble:
 
         def decide(batch):
             may_list = cycle.accelerator is not None and self._bounds is None
-            if may_list and isinstance(batch, WholeBatch):
+            if may_list and isinstance(batch, ContinuingBatch):
                 self._workers.have_listed(
                     batch, pods, self._held, cycle.accelerator, self._profiles
                 )
@@ -483,7 +483,7 @@ class _Ramble:
                     self._cache.confirm_assumed([each.uid])
             elif isinstance(effect, Nominate):
                 effects += self._carry_out(effect)
-            elif isinstance(effect, Requeue):
+            elif isinstance(effect, RequeuePods):
                 for item in effect.items:
                     self._back(item)
 
@@ -523,7 +523,7 @@ class _Ramble:
         for each in attempts:
             bound = self._draw.random() < 0.85
             outcome = BindOutcome.BOUND if bound else BindOutcome.CONFLICT
-            answers.append(BindAnswer(each.token, outcome, each.node_name if bound else ""))
+            answers.append(BindResult(each.token, outcome, each.node_name if bound else ""))
         return self.core.bind_answered(answers)
 
     def _carry_out(self, effect):

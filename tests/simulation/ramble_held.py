@@ -91,7 +91,7 @@ class _Ramble:
         self._held = HeldNodes("ramble", plan, self._classes, is_new=False, epoch=1)
         self._cache = CacheCore(TableStore(), CacheSettings())
         self._late, self._told, self._arrivals, self._tokens = [], {}, 0, 0
-        self._named, self._given_up = {}, set()
+        self._named, self._ended_nominations = {}, set()
         self._ahead, self._leaving, self._decided_here = set(), {}, set()
         self._hosts = scenario.nodes[:NODES]
         for facts in self._hosts:
@@ -166,26 +166,26 @@ class _Ramble:
             if uid in self._ahead:
                 del self._named[uid]
                 self._ahead.discard(uid)
-                self._given_up.discard(uid)
+                self._ended_nominations.discard(uid)
         elif kind is DeltaKind.REMOVE_POD:
             del self._told[uid]
             self._leaving.pop(uid, None)
         elif kind is DeltaKind.NOMINATE:
             own = name, self._classes.info(pod)
             if uid in self._ahead and self._named[uid] != own:
-                self._given_up.discard(uid)
+                self._ended_nominations.discard(uid)
             self._named[uid] = own
             self._ahead.discard(uid)
         elif kind is DeltaKind.WITHDRAW:
             del self._named[uid]
             self._ahead.discard(uid)
-            self._given_up.discard(uid)
+            self._ended_nominations.discard(uid)
 
     def _catch_up(self):
         while self._late:
             self._hear()
-        self._held.tentative.drop_rest()
-        self._given_up.clear()
+        self._held.tentative.undo_unconfirmed()
+        self._ended_nominations.clear()
         for uid in self._ahead:
             del self._named[uid]
         for each in (self._ahead, self._leaving, self._decided_here):
@@ -213,7 +213,9 @@ class _Ramble:
         counts = {name: table.row_facts(name)["pod_count"] for name in table.node_names()}
         if counts != {name: [*here.values()].count(name) for name in counts}:
             self.problems.append(f"{counts} pods are counted, {here} are there")
-        wanted = Counter(each for uid, each in self._named.items() if uid not in self._given_up)
+        wanted = Counter(
+            each for uid, each in self._named.items() if uid not in self._ended_nominations
+        )
         if (named := nominations_of(table, table.nominations)) != wanted:
             self.problems.append(f"nominated are {named}, not {wanted}")
         away = {uid: name for uid, name in self._leaving.items() if here.get(uid) == name}
@@ -268,10 +270,10 @@ class _Ramble:
         ours = {who.uid for who in self._facts if before[who.uid] != self._told.get(who.uid)}
         ours |= self._leaving.keys()
         tentative.set_aside(pods)
-        self._given_up.difference_update(pod.uid for pod in pods)
+        self._ended_nominations.difference_update(pod.uid for pod in pods)
         # Where a lease says otherwise than the cache, what the cache says holds no room.
         named = {pod.uid: pod.info.facts.nominated_node_name for pod in pods}
-        self._given_up.update(
+        self._ended_nominations.update(
             uid for uid in named.keys() & self._named.keys() if self._named[uid][0] != named[uid]
         )
         if there := {pod.uid for pod in pods if table.residents.node_of(pod.uid) is not None}:
@@ -280,7 +282,7 @@ class _Ramble:
         decisions = [self._decided(pod) for pod in pods[: draw.randint(0, len(pods))]]
         tentative.note(decisions)
         placed = {each.pod.uid: each.node_name for each in decisions if each.node_name is not None}
-        self._given_up.update(uid for uid in placed if uid in self._named)
+        self._ended_nominations.update(uid for uid in placed if uid in self._named)
         self._decided_here -= {pod.uid for pod in pods}
         self._decided_here |= placed.keys()
         for pod in pods:

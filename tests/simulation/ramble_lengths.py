@@ -5,9 +5,9 @@ from contextlib import ExitStack, contextmanager
 from itertools import takewhile
 from unittest.mock import patch
 
-from roadstead.cycle import class_memory, table_cycle
-from roadstead.cycle.table_cycle import MAX_REACH
-from roadstead.framework.given import answered_elsewhere
+from roadstead.cycle import class_cache, table_cycle
+from roadstead.cycle.table_cycle import MAX_BATCH_PODS
+from roadstead.framework.given import worker_calls
 
 MOST_CLASSES, MOST_CELLS = 4096, 12_000_000
 LIMITS = {
@@ -20,14 +20,14 @@ LIMITS = {
 
 @contextmanager
 def small_limits(draw):
-    """Small limits of `roadstead.cycle.class_memory` in half of the rambles, and of what is kept of
+    """Small limits of `roadstead.cycle.class_cache` in half of the rambles, and of what is kept of
     what workers find."""
     with ExitStack() as limited:
         if draw.random() < 0.5:
             limits = {name: draw.choice(some) for name, some in LIMITS.items()}
-            limited.enter_context(patch.multiple(class_memory, **limits))
-        most = draw.choice((1, 2, table_cycle.MOST_GIVEN))
-        limited.enter_context(patch.object(table_cycle, "MOST_GIVEN", most))
+            limited.enter_context(patch.multiple(class_cache, **limits))
+        most = draw.choice((1, 2, table_cycle.MAX_GIVEN))
+        limited.enter_context(patch.object(table_cycle, "MAX_GIVEN", most))
         yield
 
 
@@ -36,8 +36,8 @@ class Lengths:
 
     def __init__(self, cycle, profiles, sharers):
         self._cycle, self._profiles, self._sharers = cycle, profiles, sharers
-        self._limits = {name: getattr(class_memory, name) for name in LIMITS}
-        self._reach, self._found = MAX_REACH, {}
+        self._limits = {name: getattr(class_cache, name) for name in LIMITS}
+        self._reach, self._found = MAX_BATCH_PODS, {}
 
     def of(self, pods):
         """How many of the pods are decided at once."""
@@ -54,9 +54,9 @@ class Lengths:
 
     def settled(self, asked, decided):
         """A batch that ended early makes the next one as short; a whole one, twice as long."""
-        self._reach = min(MAX_REACH, 2 * self._reach) if asked == decided else decided
+        self._reach = min(MAX_BATCH_PODS, 2 * self._reach) if asked == decided else decided
 
-    def unfound(self, pods):
+    def missing_classes(self, pods):
         """The classes that users' plugins have not looked at as things stand; None: unknown."""
         if self._limits["MAX_CLASSES"] < MOST_CLASSES or self._limits["MAX_CELLS"] < MOST_CELLS:
             return None
@@ -64,7 +64,7 @@ class Lengths:
         for pod in () if cycle.searches_nodes(pods[0]) or _is_nominated(pods[0]) else pods:
             is_known = self._found.get(pod.signature) == self._inputs(pod)
             is_new = pod.signature not in (*found, *cycle._given)
-            if is_new and not is_known and answered_elsewhere(self._profile_of(pod)):
+            if is_new and not is_known and worker_calls(self._profile_of(pod)):
                 found.append(pod.signature)
         return found
 

@@ -5,14 +5,14 @@ from collections import Counter
 
 import numpy as np
 
-from roadstead.cycle.listed import best_rows
-from roadstead.cycle.messages import RankAsk, ScoreAnswer
+from roadstead.cycle.merged_lists import best_rows
+from roadstead.cycle.messages import RankRequest, ScoreAnswer
 from roadstead.cycle.ranker import Ranker
 from roadstead.cycle.scored_parts import ScoredParts
 from roadstead.cycle.scorer import Scorer
 from roadstead.facts.wire import facts_out
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.given import FILTER, SCORE, answered_elsewhere
+from roadstead.framework.given import FILTER, SCORE, worker_calls
 from roadstead.framework.guarded import PluginFailure
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
@@ -83,7 +83,7 @@ class Workers:
             rows = len(self._tables[worker])
             answers[worker] = ScoreAnswer(0, rows, scorer.digest, arrivals, (columns,))
             touched[worker] = names - here if ahead else names
-        found = self._parts.put_together(answers, touched, 1)
+        found = self._parts.merge_answers(answers, touched, 1)
         if found is not None:
             self._compare(profile, info, found[0], answers.values())
         elif any(not self._late[worker] for worker in answers):
@@ -101,7 +101,7 @@ class Workers:
         draws, most = batch.draws(new), draw.randint(1, 4)
         apart = self._table.rows_of(held.tentative.nodes())
         arrivals = self._table.arrivals[apart].astype(np.int64).tobytes()
-        ask = RankAsk(
+        ask = RankRequest(
             0, arrivals, tuple(facts_out(p.info.facts) for p in new), draws.tobytes(), most
         )
         answers, left = {}, {*held.tentative.nodes()}
@@ -149,7 +149,7 @@ class Workers:
         silent = _silent(profile, info, state, self._table)
         if unasked := told_by_any & silent:
             self.problems.append(f"{unasked} did not prepare for it, and was asked by a worker")
-        for plugin, point in answered_elsewhere(profile):
+        for plugin, point in worker_calls(profile):
             try:
                 if point == FILTER:
                     told = _statuses(given.filter(plugin, state, info, self._table))

@@ -394,7 +394,7 @@ class Sabotage:
         """A node goes and comes, or comes as another one."""
         name = self._draw.choice(HOSTS)
         if len(self._recount.nodes) > KEPT_NODES and self._draw.random() < 0.5:
-            self._filters.node_goes(name)
+            self._filters.node_removed(name)
             self._take(RecordKind.NODE_GONE, name, name)
             self._compare(f"{name} goes", set())
             return

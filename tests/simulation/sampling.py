@@ -27,7 +27,7 @@ class Sampling:
         if facts.name not in names:
             names.append(facts.name)
 
-    def node_goes(self, name):
+    def node_removed(self, name):
         for zone, names in list(self._zones.items()):
             if name in names:
                 names.remove(name)

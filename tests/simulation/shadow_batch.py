@@ -6,7 +6,7 @@ without faults the judge asks more (`judge.py`).
 """
 
 from roadstead.cycle.batch import BatchRun
-from roadstead.cycle.whole import WholeBatch
+from roadstead.cycle.continuing_batch import ContinuingBatch
 from roadstead.framework.guarded import PluginFailure
 from tests.faulty_plugins import RaisesAtFirst
 from tests.simulation.naive import Naive, Verdict
@@ -31,7 +31,7 @@ class ShadowBatches:
     def begin(self, pods):
         batch = self._begin(pods)
         # Of sampled samples the shadow does not know where they begin.
-        if type(batch) in (BatchRun, WholeBatch):
+        if type(batch) in (BatchRun, ContinuingBatch):
             batch.decide = self._followed(batch, batch.decide)
             batch.decide_run = self._followed_run(batch, batch.decide_run)
         return batch

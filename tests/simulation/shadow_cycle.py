@@ -13,7 +13,7 @@ from roadstead.protocol.errors import IllegalTransitionError
 from tests.simulation.cycle_account import UNBOUND, CycleAccount
 
 SHOWN = 3
-CALLS = ("lease", "decided", "assumed", "reject", "tick", "bind_answered", "lost", "deleted")
+CALLS = ("lease", "decided", "assumed", "reject", "tick", "bind_answered", "timed_out", "deleted")
 LOGGED = (
     ("reserve", ("reserve", "unreserve")),
     ("permit", ("permit",)),
@@ -31,8 +31,8 @@ class _Room:
     def __init__(self, room, note):
         self._room, self._note = room, note
 
-    def take(self):
-        words = self._room.take()
+    def pop_decisions(self):
+        words = self._room.pop_decisions()
         self._note(("words", words))
         return words
 
@@ -43,11 +43,15 @@ class ShadowCycle(CycleAccount):
     def __init__(self, core):
         self._core = core
         most = core._store.pods.max_ended
-        super().__init__(f"{core.owner}/{core.epoch}/", core._profiles, len(core._rooms), most)
+        super().__init__(
+            f"{core.owner}/{core.epoch}/", core._profiles, len(core._waiting_registries), most
+        )
         self._log, self.problems = [], []
         for profile in dict.fromkeys(core._profiles.values()):
             self._note_calls(profile)
-        core._rooms = tuple(_Room(room, self._log.append) for room in core._rooms)
+        core._waiting_registries = tuple(
+            _Room(room, self._log.append) for room in core._waiting_registries
+        )
         for name in CALLS:
             setattr(core, name, self._followed(name, getattr(core, name)))
         for name in ("undecided", "waiting_leases", "waiting_gangs", "state_of"):
@@ -94,7 +98,7 @@ class ShadowCycle(CycleAccount):
                 self._begin(self._log, effects)
                 try:
                     getattr(self, f"_{name}")(*what, **how)
-                    if name != "lost":
+                    if name != "timed_out":
                         self._heed_words()
                 except (KeyError, AssertionError) as lost:
                     self._differs(name, f"cannot be followed: {lost!r}")

@@ -7,10 +7,10 @@ What queue, binder and extenders answer is seen where it comes in; the core has 
 from collections import Counter
 
 from roadstead.actors.seam import clock_s
-from roadstead.attempts.effects import Confirm, FinishBinding, Forget
-from roadstead.cycle.needs import UnsettledError
+from roadstead.attempts.commands import Confirm, FinishBinding, Forget
+from roadstead.cycle.needs import CatchUpTimeoutError
 from roadstead.extenders.caller import ExtenderError
-from roadstead.scheduler.needs import AskLease, AssumePods, RenewLeases
+from roadstead.scheduler.needs import AssumePods, RenewLeases, RequestLease
 
 BREAKS = 3
 """The reading of a life that is broken off, as if the cache's changes had not come in time."""
@@ -96,7 +96,7 @@ class ShadowPerformer:
         answer = await self._meet(need)
         if isinstance(need, RenewLeases):
             self._leases = tuple(each for each in self._leases if each in answer)
-        elif isinstance(need, AskLease) and answer is not None and answer.lease_id:
+        elif isinstance(need, RequestLease) and answer is not None and answer.lease_id:
             self._heard = {(each[0], each[1]): each[2] for each in answer.gangs}
             self._counts["retries"] += sum(attempt > 1 for attempt in answer.attempts)
             if self._takes_time:
@@ -109,7 +109,7 @@ class ShadowPerformer:
         profiles = self._actor.core._profiles
         for each in attempts:
             profile = profiles[each.facts.scheduler_name]
-            if binds(each.facts) or not profile.binds_plainly:
+            if binds(each.facts) or not profile.binds_without_plugins:
                 self._wrong(f"{each.token} is said to be bound next, and others have a say")
         self._finished.update(each.token for each in attempts)
 
@@ -176,7 +176,7 @@ class ShadowPerformer:
     def _settles(self, *, forget=(), finish=(), **how):
         self._is_refused |= bool(forget)
         self._to_finish.difference_update(token for _, token in finish)
-        if (told := self._actor._scheduler.performer._news) != self._rows:
+        if (told := self._actor._scheduler.performer._new_versions) != self._rows:
             self._wrong(f"the cache is told of rows {told}, not {self._rows}")
         self._rows = {}
         return self._settle(forget=forget, finish=finish, **how)
@@ -203,7 +203,7 @@ class ShadowPerformer:
     async def _reads(self, seq):
         self._readings += 1
         if self._breaks_off and self._readings == BREAKS:
-            raise UnsettledError("broken off at random")
+            raise CatchUpTimeoutError("broken off at random")
         await self._catch_up(seq)
 
 

@@ -10,15 +10,15 @@ from operator import attrgetter
 from types import SimpleNamespace
 
 from roadstead.facts.pod_groups import group_key
-from roadstead.framework.events import ActionType, Change, ClusterEvent, EventResource
-from roadstead.framework.hint_map import SeenEvent
+from roadstead.framework.events import ActionType, ClusterEvent, EventResource, ObjectChange
+from roadstead.framework.hint_map import OccurredEvent
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import QUEUED, QueueState
 from tests.simulation.queue_model import QueueModel
 from tests.simulation.queue_moves import ContradictedError, Rules
 
-FOR_OTHERS_THAN_GANGS = SeenEvent(
-    ClusterEvent(EventResource.WILDCARD, ActionType.ALL), Change(), spares_gangs=True
+FOR_OTHERS_THAN_GANGS = OccurredEvent(
+    ClusterEvent(EventResource.WILDCARD, ActionType.ALL), ObjectChange(), spares_gangs=True
 )
 """Any event that may help only pods of no gang."""
 

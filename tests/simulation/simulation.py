@@ -389,7 +389,7 @@ class _World:
 
     async def remove(self, nodes):
         gone = NodeNames(tuple(node.name for node in nodes), self.revision)
-        self._show("node_goes", gone.names)
+        self._show("node_removed", gone.names)
         await self.tell(BINDER, REMOVE_NODES, gone)
         await self.tell(CACHE, REMOVE_NODES, gone)
         await self._settle()

@@ -46,8 +46,8 @@ def _for_no_one(self, effect):
         (Requeueing, "remember", _nothing, "shadow of the queue"),
         (PodOutcomes, "released", _for_no_one, "evicted are"),
         (AttemptsCore, "_lease_again", _nothing, "shadow of ramble"),
-        (Tentative, "_bring_back", _nothing, "the table holds"),
-        (Tentative, "_give_up", _nothing, "nominated are"),
+        (Tentative, "_restore", _nothing, "the table holds"),
+        (Tentative, "_end_nomination", _nothing, "nominated are"),
         (SimulatedLatency, "wait_s", _no_time, "are thought about"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.attempts.outcomes import Outcomes
+from roadstead.attempts.attempt_transitions import Outcomes
 from roadstead.binder.verification import Verifier
 from roadstead.invariants import checker, claim_binding
 from roadstead.invariants.evictions import Evictions

@@ -27,7 +27,16 @@ reason of `SeesCrowds`).
 LATE_S = 1.0
 """How late a queue may be with a timer: it looks four times a second."""
 
-CORE_CALLS = ("lease", "assumed", "allow", "reject", "tick", "bind_answered", "lost", "deleted")
+CORE_CALLS = (
+    "lease",
+    "assumed",
+    "allow",
+    "reject",
+    "tick",
+    "bind_answered",
+    "timed_out",
+    "deleted",
+)
 """Methods of AttemptsCore that return effects, besides `decided`."""
 
 
@@ -63,7 +72,7 @@ class Watch:
             self._expect_nothing(core, "bind", refused)
 
     def world(self, what, *about):
-        """Something that happens in the cluster: `node_comes`, `node_goes` or `pod_goes`."""
+        """Something that happens in the cluster: `node_comes`, `node_removed` or `pod_goes`."""
         if self.judge is None:
             self._early.append((what, about))
         else:

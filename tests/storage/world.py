@@ -4,7 +4,7 @@ import random
 
 from roadstead.config.model import default_config
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodIdentity, Volume
 from roadstead.facts.selectors import LabelSelector, NodeSelectorTerm, Requirement
@@ -23,7 +23,7 @@ from roadstead.facts.storage import (
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.local.paths import BesidePath, Way
+from roadstead.local.decision_paths import BatchPath, PathOptions
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
@@ -145,8 +145,8 @@ class Batches:
     """The same in batches."""
 
     def __init__(self, nodes, facts, seed=0):
-        way = Way(names_best=False, tie_break=TieBreak("random", seed))
-        self.path = BesidePath(profiles_of(facts), way)
+        way = PathOptions(names_best=False, tie_break=TieBreak("random", seed))
+        self.path = BatchPath(profiles_of(facts), way)
         self.path.add_nodes(nodes)
 
     @property

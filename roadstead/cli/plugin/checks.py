@@ -19,9 +19,9 @@ from roadstead.cli.plugin.subject import Answers, Subject, answers, answers_of
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import MAX_NODE_SCORE, Effect, Plugin, Reads
-from roadstead.framework.plugin_source import PLACE_OF_SCORES, with_place
+from roadstead.framework.plugin_source import LOCATION_OF_SCORES, with_location
 from roadstead.framework.scoring import PreScoreOutcome
-from roadstead.local.paths import open_path
+from roadstead.local.decision_paths import open_path
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 
@@ -176,7 +176,7 @@ def _stir(table: NodeTable, fleet: SampleFleet) -> None:
 
 def _answers(subject: Subject, fleet: SampleFleet) -> Wrong:
     table = fleet.table()
-    place = PLACE_OF_SCORES.get(subject.name, "")
+    place = LOCATION_OF_SCORES.get(subject.name, "")
     for facts in fleet.classes():
         found = answers(subject, facts, table)
         if found.error:
@@ -184,7 +184,7 @@ def _answers(subject: Subject, fleet: SampleFleet) -> Wrong:
         yield from (None for _ in found.refusals)
         for score in found.scores or ():
             if not 0 <= score <= MAX_NODE_SCORE:
-                text = with_place(f"a score of {score}, want 0..{MAX_NODE_SCORE}", place)
+                text = with_location(f"a score of {score}, want 0..{MAX_NODE_SCORE}", place)
                 yield f"{text}, for {fleet.pod_named(facts)}"
 
 

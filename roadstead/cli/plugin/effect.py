@@ -14,7 +14,7 @@ from roadstead.cli.plugin.samples import SampleFleet
 from roadstead.cli.plugin.subject import Subject, answers_of
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
-from roadstead.local.paths import PlainPath
+from roadstead.local.decision_paths import PlainPath
 
 FILTERS = frozenset({"preFilter", "filter"})
 

@@ -12,7 +12,7 @@ from roadstead.config.model import DEFAULT_SCHEDULER_NAME
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import Pod
 from roadstead.inputs.loaded import Loaded
-from roadstead.local.paths import PlainPath
+from roadstead.local.decision_paths import PlainPath
 from roadstead.protocol.errors import InputError
 
 PODS_MAX = 300

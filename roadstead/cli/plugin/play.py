@@ -9,7 +9,7 @@ from roadstead.cli.plugin.samples import SampleFleet, stream
 from roadstead.cli.plugin.subject import BATCH
 from roadstead.cycle.batch import Decision
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity
-from roadstead.local.paths import DecisionPath
+from roadstead.local.decision_paths import DecisionPath
 
 DELETED_PER_BATCH = 5
 

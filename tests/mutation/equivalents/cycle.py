@@ -4,11 +4,11 @@ from tests.mutation.equivalents.same import Same
 
 SAME: tuple[Same, ...] = (
     Same(
-        "roadstead/cycle/alone.py",
+        "roadstead/cycle/single_pod_cycle.py",
         "where no row is feasible nothing is scored, whatever is summed up for it",
         (
             (
-                "Alone.pre_score",
+                "SinglePodCycle.pre_score",
                 "self._evaluation.pre_filter.status.is_success and self._evaluation.feasible.any()",
                 "self._evaluation.pre_filter.status.is_success or self._evaluation.feasible.any()",
             ),
@@ -31,28 +31,28 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/cycle/class_memory.py",
+        "roadstead/cycle/class_cache.py",
         "how many classes are kept, which are found anew where they are not",
         (
-            ("most_classes", "1", "2"),
-            ("most_classes", "MIN_CLASSES // sharers", "MIN_CLASSES * sharers"),
+            ("max_cached_classes", "1", "2"),
+            ("max_cached_classes", "MIN_CLASSES // sharers", "MIN_CLASSES * sharers"),
         ),
     ),
     Same(
-        "roadstead/cycle/class_memory.py",
+        "roadstead/cycle/class_cache.py",
         "how many classes are decided together or kept, to the same result",
         (
             ("", "12000000", "12000001"),
-            ("most_together", "1", "2"),
+            ("max_batch_classes", "1", "2"),
         ),
     ),
     Same(
-        "roadstead/cycle/class_memory.py",
+        "roadstead/cycle/class_cache.py",
         "it is asked about some pods at least, and counts from the first of them",
         (("within", "0", "1"),),
     ),
     Same(
-        "roadstead/cycle/class_memory.py",
+        "roadstead/cycle/class_cache.py",
         "of all pods there are, one more is as many",
         (("within", "1", "2"),),
     ),
@@ -103,21 +103,25 @@ SAME: tuple[Same, ...] = (
         (("Scope", "0.0", "1.0"),),
     ),
     Same(
-        "roadstead/cycle/listed.py",
+        "roadstead/cycle/merged_lists.py",
         "no list is of use, and the scheduler looks at all rows itself, to the same result",
         (("best_rows", "parts.append(_Part(answer, own, len(signatures), most))", "pass"),),
     ),
     Same(
         "roadstead/cycle/node_search.py",
         "it is made when it is first taken, since no table has the version before that",
-        (("OrderedNodesOf.__init__", "self._order = OrderedNodes()", "pass"),),
+        (("OrderedNodesCache.__init__", "self._order = OrderedNodes()", "pass"),),
     ),
     Same(
         "roadstead/cycle/node_search.py",
         "the ordered nodes are made anew of the same nodes: a change of one changes the version",
         (
-            ("OrderedNodesOf.take", "if table.node_version != self._version: ...", "if True: ..."),
-            ("OrderedNodesOf.take", "self._version = table.node_version", "pass"),
+            (
+                "OrderedNodesCache.take",
+                "if table.node_version != self._version: ...",
+                "if True: ...",
+            ),
+            ("OrderedNodesCache.take", "self._version = table.node_version", "pass"),
         ),
     ),
     Same(
@@ -126,20 +130,20 @@ SAME: tuple[Same, ...] = (
         (("_Search._seen", "if len(self._visited) == len(self.considered): ...", "if False: ..."),),
     ),
     Same(
-        "roadstead/cycle/placed.py",
+        "roadstead/cycle/placed_classes.py",
         "of no new classes none is gone through",
         (
             (
-                "Placed._seen_by",
-                "effects.of_placed < len(self._classes)",
-                "effects.of_placed <= len(self._classes)",
+                "PlacedClasses._effects_for",
+                "effects.classes_read < len(self._classes)",
+                "effects.classes_read <= len(self._classes)",
             ),
         ),
     ),
     Same(
-        "roadstead/cycle/placed.py",
+        "roadstead/cycle/placed_classes.py",
         "classes that are known are gone through again",
-        (("Placed._seen_by", "effects.of_placed = len(self._classes)", "pass"),),
+        (("PlacedClasses._effects_for", "effects.classes_read = len(self._classes)", "pass"),),
     ),
     Same(
         "roadstead/cycle/scheduling_cycle.py",
@@ -170,7 +174,7 @@ SAME: tuple[Same, ...] = (
         (("SchedulingCycle.in_scope", "if self._partition is None: ...", "if False: ..."),),
     ),
     Same(
-        "roadstead/cycle/sampled.py",
+        "roadstead/cycle/sampled_batch.py",
         "a default; whoever begins such a batch says whether the best nodes are to be named",
         (("SampledBatch", "False", "True"),),
     ),
@@ -184,12 +188,12 @@ SAME: tuple[Same, ...] = (
         "so few classes are within both bounds",
         (
             (
-                "TableCycle._few_classes",
+                "TableCycle._limit_classes",
                 "if len({pod.signature for pod in pods}) <= most: ...",
                 "if False: ...",
             ),
             (
-                "TableCycle._few_classes",
+                "TableCycle._limit_classes",
                 "len({pod.signature for pod in pods}) <= most",
                 "len({pod.signature for pod in pods}) < most",
             ),
@@ -203,14 +207,14 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/table_cycle.py",
         "how many classes are kept, which are found anew where they are not",
-        (("TableCycle._held_of", "held.given.model is not None", "held.given.model is None"),),
+        (("TableCycle._results_of", "held.given.model is not None", "held.given.model is None"),),
     ),
     Same(
         "roadstead/cycle/table_cycle.py",
         "what is not kept of a class is found again",
         (
             (
-                "TableCycle._held_of",
+                "TableCycle._results_of",
                 "self._held.put(signature, held, len(self.table), shares=shares)",
                 "pass",
             ),
@@ -248,14 +252,14 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/tentative.py",
         "before a node goes its pods leave it, also those that are set aside (`Delta`)",
-        (("Tentative._bring_back", "if self._table.has_node(node_name): ...", "if True: ..."),),
+        (("Tentative._restore", "if self._table.has_node(node_name): ...", "if True: ..."),),
     ),
     Same(
         "roadstead/cycle/tentative.py",
         "a count of zero stays, and counts as none",
         (
-            ("Tentative._ends", "del self._lasting[nomination]", "pass"),
-            ("Tentative._ends", "if not self._lasting[nomination]: ...", "if False: ..."),
+            ("Tentative._ends", "del self._nomination_counts[nomination]", "pass"),
+            ("Tentative._ends", "if not self._nomination_counts[nomination]: ...", "if False: ..."),
         ),
     ),
     Same(
@@ -286,16 +290,16 @@ SAME: tuple[Same, ...] = (
         (("Tentative.withdraw", "if own is not None: ...", "if True: ..."),),
     ),
     Same(
-        "roadstead/cycle/whole.py",
+        "roadstead/cycle/continuing_batch.py",
         "the batch ends there, and the pod is the first of the next one, to the same result",
-        (("WholeBatch._decide_changed", "if pod.info.facts.volumes: ...", "if True: ..."),),
+        (("ContinuingBatch._decide_changed", "if pod.info.facts.volumes: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/cycle/table_cycle.py",
         "what is not taken over from another class of the kind is found anew",
         (
             (
-                "TableCycle._like_another",
+                "TableCycle._shared_results",
                 "not model.holds(inputs, self.table, profile)",
                 "model.holds(inputs, self.table, profile)",
             ),
@@ -307,11 +311,11 @@ SAME: tuple[Same, ...] = (
         (("BatchRun.decide_run", "if left: ...", "if True: ..."),),
     ),
     Same(
-        "roadstead/cycle/class_memory.py",
+        "roadstead/cycle/class_cache.py",
         "whoever takes what was kept of a class asks whether it still holds",
         (
-            ("ClassMemory.put", "self._own.pop(key, None)", "pass"),
-            ("ClassMemory.put", "self._sharing.pop(key, None)", "pass"),
+            ("ClassCache.put", "self._own.pop(key, None)", "pass"),
+            ("ClassCache.put", "self._sharing.pop(key, None)", "pass"),
         ),
     ),
     Same(
@@ -338,7 +342,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/worker_rows.py",
         "rows are put in order before they are first asked for",
-        (("OwnRows.__init__", "0", "1"),),
+        (("RowsByArrival.__init__", "0", "1"),),
     ),
     Same(
         "roadstead/cycle/explain.py",

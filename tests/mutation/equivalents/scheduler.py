@@ -14,7 +14,7 @@ SAME: tuple[Same, ...] = (
         (("LeasedPods", "0", "1"),),
     ),
     Same(
-        "roadstead/scheduler/performing.py",
+        "roadstead/scheduler/performer.py",
         "a report of nothing is sent",
         (("Performer.perform", "if notes: ...", "if True: ..."),),
     ),

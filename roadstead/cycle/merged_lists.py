@@ -21,7 +21,7 @@ from roadstead.nodes.table import Rows
 LISTED_ROWS = 20_000
 """Minimum nodes for lists: with fewer, evaluating all rows takes less time than the messages."""
 
-MOST_APART = 4096
+MAX_EXCLUDED = 4096
 """Maximum rows that a scheduler evaluates for each class besides the lists, else it uses none."""
 
 
@@ -78,13 +78,13 @@ def best_rows(
         left[np.isin(table.arrivals, np.frombuffer(answer.touched, np.int64))] = True
         parts.append(_Part(answer, own, len(signatures), most))
     rows = np.flatnonzero(left)
-    if not parts or len(rows) > MOST_APART:
+    if not parts or len(rows) > MAX_EXCLUDED:
         return None
     kept = np.flatnonzero(np.logical_and.reduce([part.is_told for part in parts]))
     if not len(kept):
         return None
     bound, ranks = _highest([part.bound for part in parts], [part.ranks for part in parts])
-    told = np.column_stack([_told([part.told for part in parts]), bound])
+    told = np.column_stack([_merge_summaries([part.told for part in parts]), bound])
     return BestRows(
         [signatures[place] for place in kept.tolist()],
         np.concatenate([part.rows for part in parts], axis=1)[kept],
@@ -96,7 +96,7 @@ def best_rows(
     )
 
 
-def _told(parts: Sequence[I64]) -> I64:
+def _merge_summaries(parts: Sequence[I64]) -> I64:
     """Return (highest total, number of rows with it, number of feasible rows) of each class."""
     every = np.array(parts)
     highest = every[:, :, 0].max(axis=0)

@@ -1,4 +1,4 @@
-"""ClassMemory: caches results of pod classes across batches, with bounds on number and memory.
+"""ClassCache: caches results of pod classes across batches, with bounds on number and memory.
 
 Results of a class of its own take some ninety bytes per row, so few are cached for a large table;
 results that it shares with other classes of its shape take hardly any memory (decision 26).
@@ -27,7 +27,7 @@ MAX_TOTALS = 250_000_000
 """Rows times classes of one batch, whose totals the kernel stores: a gigabyte."""
 
 
-def most_together(rows: int, sharers: int = 1) -> int:
+def max_batch_classes(rows: int, sharers: int = 1) -> int:
     """Return the maximum number of classes in one batch over so many rows, shared results or not.
 
     sharers: number of cycles, over so many rows each, that share the memory.
@@ -35,13 +35,13 @@ def most_together(rows: int, sharers: int = 1) -> int:
     return max(MIN_CLASSES // sharers, MAX_TOTALS // (sharers * max(1, rows)), 1)
 
 
-def most_classes(rows: int, sharers: int = 1) -> int:
+def max_cached_classes(rows: int, sharers: int = 1) -> int:
     """Return how many classes with results of their own are cached over so many rows, as above."""
     fits = MAX_CELLS // (sharers * max(1, rows))
     return max(MIN_CLASSES // sharers, min(MAX_CLASSES, fits), 1)
 
 
-class ClassMemory(Generic[T]):
+class ClassCache(Generic[T]):
     """A cache by class, with a bound for own evaluations and another one for shared ones."""
 
     def __init__(self, sharers: int = 1) -> None:
@@ -65,7 +65,7 @@ class ClassMemory(Generic[T]):
         kept, most = (
             (self._sharing, MAX_CLASSES)
             if shares
-            else (self._own, most_classes(rows, self._sharers))
+            else (self._own, max_cached_classes(rows, self._sharers))
         )
         kept[key] = thing
         while len(kept) > most:

@@ -18,7 +18,7 @@ MAX_TRIED_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class TriedRow:
+class DryRunRow:
     """A candidate, or the reasons why there is none. error: set for a failure."""
 
     candidate: Candidate | None = None
@@ -26,13 +26,13 @@ class TriedRow:
     error: str = ""
 
 
-class TriedRows:
+class DryRunCache:
     """Results by row, each for one version of the row."""
 
     __slots__ = ("_budgets", "_rows")
 
     def __init__(self) -> None:
-        self._rows: dict[int, tuple[int, TriedRow]] = {}
+        self._rows: dict[int, tuple[int, DryRunRow]] = {}
         self._budgets: Sequence[DisruptionBudget] | None = None
 
     def clear(self) -> None:
@@ -45,12 +45,12 @@ class TriedRows:
             self.clear()
             self._budgets = budgets
 
-    def get(self, row: int, version: int) -> TriedRow | None:
+    def get(self, row: int, version: int) -> DryRunRow | None:
         """Return the result for a row at this version; None if there is none."""
         found = self._rows.get(row)
         return found[1] if found is not None and found[0] == version else None
 
-    def put(self, row: int, version: int, found: TriedRow) -> None:
+    def put(self, row: int, version: int, found: DryRunRow) -> None:
         """Store a result, unless too many rows are stored."""
         if row in self._rows or len(self._rows) < MAX_TRIED_ROWS:
             self._rows[row] = version, found

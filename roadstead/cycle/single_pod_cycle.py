@@ -1,7 +1,7 @@
-"""Alone: the cycle of one pod by itself: Filter, the node search, PreScore, Score.
+"""SinglePodCycle: the cycle of one pod by itself: Filter, the node search, PreScore, Score.
 
-    Alone(run, pod) ──► Filter ──► found ──► node search (sampling, extenders) ──► batch ──►
-    decision
+    SinglePodCycle(run, pod) ──► Filter ──► found ──► node search (sampling, extenders)
+    ──► batch ──► decision
 
 The caller runs the node search, which may block while extenders answer. Sums over nodes are never
 out of date: they are computed for each pod.
@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
 from roadstead.cycle.class_run import ClassRun
-from roadstead.cycle.node_search import Found, found_of
+from roadstead.cycle.node_search import FilteredNodes, filtered_nodes
 from roadstead.framework.found_nodes import SearchResult
 from roadstead.framework.scoring import NO_PRE_SCORE, PreScoreOutcome
 from roadstead.framework.tie_break import Chooser
 
 
-class Alone:
+class SinglePodCycle:
     """One pod's cycle. found: the nodes that passed Filter; None if PreFilter refused the pod.
 
     Raises UnsupportedError, without the pod's name, if it needs a plugin that does not exist.
@@ -30,7 +30,7 @@ class Alone:
         evaluation.update(self.pre_filter)
         run.search_result = None
         passed = evaluation.pre_filter.status.is_success
-        self.found: Found | None = found_of(evaluation) if passed else None
+        self.found: FilteredNodes | None = filtered_nodes(evaluation) if passed else None
 
     def restrict(self, search_result: SearchResult) -> None:
         """Apply the result of sampling and extenders for `found`."""

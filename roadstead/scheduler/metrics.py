@@ -11,7 +11,7 @@ from roadstead.cycle.jobs import job_of
 
 
 @dataclass(slots=True)
-class Figures:
+class SchedulerMetrics:
     """Sums since the scheduler started.
 
     busy_s: time from reading the state to the decision, simulated latency included. reads: number

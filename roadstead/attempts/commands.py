@@ -1,4 +1,4 @@
-"""Effects: commands of the core to its shell, in the order of execution."""
+"""Commands: commands of the core to its shell, in the order of execution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.victims import Victim
 
 
-class RequeueReason(StrEnum):
+class RequeueCause(StrEnum):
     """Why a pod returns to the queue; values as in `roadstead.queue.RequeueReason`."""
 
     CONFLICT = "conflict"
@@ -37,7 +37,7 @@ class RequeueItem:
     """
 
     uid: str
-    reason: RequeueReason
+    reason: RequeueCause
     rejected_by: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
     message: str = ""
@@ -64,21 +64,21 @@ class PodReport:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Effect: the cache forgets these attempts, whether or not it counts them."""
+    """Command: the cache forgets these attempts, whether or not it counts them."""
 
     attempts: tuple[Attempt, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Assume:
-    """Effect: the cache assumes these attempts; its answer goes to `assumed`."""
+    """Command: the cache assumes these attempts; its answer goes to `assumed`."""
 
     attempts: tuple[Attempt, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class AskBinder:
-    """Effect: send these bind requests again; the answers go to `bind_answered`.
+class RetryBind:
+    """Command: send these bind requests again; the answers go to `bind_answered`.
 
     The binder repeats its answer for a known token, and decides a request that was lost. A query
     without a bind would not suffice: after "not bound yet" the first request may still arrive.
@@ -89,21 +89,21 @@ class AskBinder:
 
 @dataclass(frozen=True, slots=True)
 class FinishBinding:
-    """Effect: report to the cache that the binder is about to receive these attempts."""
+    """Command: report to the cache that the binder is about to receive these attempts."""
 
     attempts: tuple[Attempt, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Effect: request the commit of these attempts; the answers go to `bind_answered`."""
+    """Command: request the commit of these attempts; the answers go to `bind_answered`."""
 
     attempts: tuple[Attempt, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Effect: report to the cache that these attempts are bound."""
+    """Command: report to the cache that these attempts are bound."""
 
     attempts: tuple[Attempt, ...]
 
@@ -125,7 +125,7 @@ class Nomination:
 
 @dataclass(frozen=True, slots=True)
 class Nominate:
-    """Effect: evict the victims, then nominate at the cache.
+    """Command: evict the victims, then nominate at the cache.
 
     It precedes the Requeue of the same pods, so that none is tried again before its victims left.
     """
@@ -135,38 +135,38 @@ class Nominate:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Effect: report to the queue that these pods of a lease are bound."""
+    """Command: report to the queue that these pods of a lease are bound."""
 
     lease_id: int
     uids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Requeue:
-    """Effect: return pods of a lease to the queue."""
+class RequeuePods:
+    """Command: return pods of a lease to the queue."""
 
     lease_id: int
     items: tuple[RequeueItem, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """Effect: send messages to the user."""
+class SendReports:
+    """Command: send messages to the user."""
 
     reports: tuple[PodReport, ...]
 
 
-Effect = (
+Command = (
     Forget
     | Assume
-    | AskBinder
+    | RetryBind
     | FinishBinding
     | Bind
     | Confirm
     | Nominate
     | Done
-    | Requeue
-    | Report
+    | RequeuePods
+    | SendReports
 )
 
 
@@ -174,23 +174,23 @@ Effect = (
 class Verdict:
     """The result of an attempt that ended without a bind.
 
-    reason: why the pod returns to the queue; None if it does not. is_taken: another attempt bound
-    it. victims: pods that preemption evicts from the nominated node. preempting_plugin: the plugin
-    that chose them.
+    reason: why the pod returns to the queue; None if it does not. is_bound_elsewhere: another
+    attempt bound it. victims: pods that preemption evicts from the nominated node.
+    preempting_plugin: the plugin that chose them.
     """
 
-    reason: RequeueReason | None = None
+    reason: RequeueCause | None = None
     message: str = ""
     reasons: tuple[tuple[str, int], ...] = ()
     plugins: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
     nominated_node: str | None = None
-    is_taken: bool = False
+    is_bound_elsewhere: bool = False
     victims: tuple[Victim, ...] = ()
     preempting_plugin: str = ""
 
     def report(self, pod: PodInCycle) -> PodReport:
-        is_failed = self.reason is RequeueReason.ERROR
+        is_failed = self.reason is RequeueCause.ERROR
         kind = ReportKind.FAILED if is_failed else ReportKind.UNSCHEDULABLE
         return PodReport(
             pod.uid, pod.key, kind, self.message, self.reasons, self.plugins, self.nominated_node
@@ -207,7 +207,7 @@ class Outbox:
 
     forget: list[Attempt] = field(default_factory=list)
     assume: list[Attempt] = field(default_factory=list)
-    ask: list[Attempt] = field(default_factory=list)
+    retry_bind: list[Attempt] = field(default_factory=list)
     bind: list[Attempt] = field(default_factory=list)
     confirm: list[Attempt] = field(default_factory=list)
     done: dict[int, list[str]] = field(default_factory=dict)
@@ -215,14 +215,14 @@ class Outbox:
     requeue: dict[int, list[RequeueItem]] = field(default_factory=dict)
     reports: list[PodReport] = field(default_factory=list)
 
-    def tell(self, record: AttemptRecord, verdict: Verdict) -> None:
+    def add_verdict(self, record: AttemptRecord, verdict: Verdict) -> None:
         """Add the messages to queue and user about a pod whose attempt ended without a bind."""
         uid, reason = record.uid, verdict.reason
-        if verdict.is_taken:
-            self.tell_done([record])
+        if verdict.is_bound_elsewhere:
+            self.add_done([record])
         if reason is None:
             return
-        rejected_by = verdict.plugins if reason is RequeueReason.UNSCHEDULABLE else ()
+        rejected_by = verdict.plugins if reason is RequeueCause.UNSCHEDULABLE else ()
         nominated = verdict.nominated_node
         item = RequeueItem(
             uid,
@@ -235,7 +235,7 @@ class Outbox:
         )
         self._nominate(record, verdict)
         self.requeue.setdefault(record.lease_id, []).append(item)
-        if reason is not RequeueReason.CONFLICT:
+        if reason is not RequeueCause.CONFLICT:
             self.reports.append(verdict.report(record.pod))
 
     def _nominate(self, record: AttemptRecord, verdict: Verdict) -> None:
@@ -244,7 +244,7 @@ class Outbox:
             facts, victims, plugin = pod.info.facts, verdict.victims, verdict.preempting_plugin
             self.nominate.append(Nomination(pod.uid, pod.key, facts, node_name, victims, plugin))
 
-    def tell_done(self, records: Iterable[AttemptRecord]) -> None:
+    def add_done(self, records: Iterable[AttemptRecord]) -> None:
         """Add Done for bound pods, which leave the queue."""
         for record in records:
             self.done.setdefault(record.lease_id, []).append(record.uid)
@@ -254,22 +254,22 @@ class Outbox:
         uid, key = record.uid, record.pod.key
         self.reports += [PodReport(uid, key, ReportKind.WARNING, text) for text in texts]
 
-    def effects(self) -> list[Effect]:
-        found: list[Effect] = []
+    def commands(self) -> list[Command]:
+        found: list[Command] = []
         if self.forget:
             found.append(Forget(tuple(self.forget)))
         if self.nominate:
             found.append(Nominate(tuple(self.nominate)))
         if self.assume:
             found.append(Assume(tuple(self.assume)))
-        if self.ask:
-            found.append(AskBinder(tuple(self.ask)))
+        if self.retry_bind:
+            found.append(RetryBind(tuple(self.retry_bind)))
         if self.bind:
             found += [FinishBinding(tuple(self.bind)), Bind(tuple(self.bind))]
         if self.confirm:
             found.append(Confirm(tuple(self.confirm)))
         found += [Done(lease_id, tuple(uids)) for lease_id, uids in self.done.items()]
-        found += [Requeue(lease_id, tuple(items)) for lease_id, items in self.requeue.items()]
+        found += [RequeuePods(lease_id, tuple(items)) for lease_id, items in self.requeue.items()]
         if self.reports:
-            found.append(Report(tuple(self.reports)))
+            found.append(SendReports(tuple(self.reports)))
         return found

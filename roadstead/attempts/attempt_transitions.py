@@ -1,4 +1,4 @@
-"""Outcomes: the transitions of one attempt, from placement to bind or to its end without a bind.
+"""AttemptTransitions: the transitions of one attempt, from placement to its end.
 
 The part of AttemptsCore that moves one record; `core` selects the records.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from roadstead.attempts import steps
 from roadstead.attempts.attempt_store import AttemptStore
-from roadstead.attempts.effects import Outbox, Verdict
+from roadstead.attempts.commands import Outbox, Verdict
 from roadstead.attempts.pods import (
     ENDED_UNBOUND,
     RESERVED,
@@ -17,15 +17,15 @@ from roadstead.attempts.pods import (
     AttemptEvent,
     AttemptRecord,
     AttemptState,
-    BindAnswer,
-    Wait,
+    BindResult,
+    PermitWait,
 )
 from roadstead.attempts.verdicts import conflict, failed, no_node, refused_on_node
 from roadstead.cycle.batch import Decision
 from roadstead.protocol.status import Status
 
 
-class Outcomes:
+class AttemptTransitions:
     """Transitions of single records of one store."""
 
     def __init__(self, store: AttemptStore) -> None:
@@ -46,14 +46,14 @@ class Outcomes:
         records = [undecided[uid] for uid in node_of]
         tokens = self._store.next_tokens(len(records))
         for record, node_name, token in zip(records, node_of.values(), tokens, strict=True):
-            uid, key, info, _, attempt, _ = record.pod
+            uid, key, info, _, number, _ = record.pod
             read = read_versions.get(node_name, 0)
-            record.refusal, record.decided = None, (attempt, node_name, "")
-            record.attempt = trial = Attempt(token, uid, key, node_name, info.facts, read)
-            out.assume.append(trial)
-        self._store.go_all(records, AttemptEvent.PLACE)
+            record.refusal, record.decided = None, (number, node_name, "")
+            record.attempt = attempt = Attempt(token, uid, key, node_name, info.facts, read)
+            out.assume.append(attempt)
+        self._store.transition_all(records, AttemptEvent.PLACE)
 
-    def _assumed_one(
+    def _apply_assumption(
         self, record: AttemptRecord, status: Status, now_s: float, out: Outbox
     ) -> None:
         if record.state is AttemptState.ASSUMING:
@@ -63,10 +63,10 @@ class Outcomes:
                 self._end(record, AttemptEvent.REFUSE, out, conflict(status.message))
         elif status.is_success and record.state in ENDED_UNBOUND:
             # The cache counted a late or repeated request; Forget may be repeated.
-            out.forget.append(record.trial)
+            out.forget.append(record.placed_attempt)
 
     def _reserve(self, record: AttemptRecord, now_s: float, out: Outbox) -> None:
-        self._store.go(record, AttemptEvent.ACCEPT)
+        self._store.transition(record, AttemptEvent.ACCEPT)
         target = record.target
         waits: dict[str, float] = {}
         status = record.refusal or steps.reserve(record.profile, target)
@@ -76,18 +76,18 @@ class Outcomes:
             self._refused(record, status, out)
         elif waits:
             record.waits = {
-                plugin: Wait(wait_s, now_s + wait_s) for plugin, wait_s in waits.items()
+                plugin: PermitWait(wait_s, now_s + wait_s) for plugin, wait_s in waits.items()
             }
-            self._store.go(record, AttemptEvent.PARK)
+            self._store.transition(record, AttemptEvent.PARK)
         else:
             self._permitted(record, out)
 
     def _permitted(self, record: AttemptRecord, out: Outbox) -> None:
-        self._store.go(record, AttemptEvent.PERMIT)
+        self._store.transition(record, AttemptEvent.PERMIT)
         status = steps.prepare(record.profile, record.target)
         if status.is_success:
-            self._store.go(record, AttemptEvent.BIND)
-            out.bind.append(record.trial)
+            self._store.transition(record, AttemptEvent.BIND)
+            out.bind.append(record.placed_attempt)
         else:
             self._end(record, AttemptEvent.FAIL, out, failed(status.message, status.plugin))
 
@@ -98,29 +98,29 @@ class Outcomes:
         else:
             self._end(record, AttemptEvent.FAIL, out, failed(status.message))
 
-    def _answered_one(self, record: AttemptRecord, answer: BindAnswer, out: Outbox) -> None:
+    def _apply_answer(self, record: AttemptRecord, answer: BindResult, out: Outbox) -> None:
         event = answer.event
         if event is AttemptEvent.COMMIT:
-            self._store.go(record, event)
+            self._store.transition(record, event)
             out.warn(record, steps.post_bind(record.profile, record.target))
-            out.confirm.append(record.trial)
-            out.tell_done([record])
+            out.confirm.append(record.placed_attempt)
+            out.add_done([record])
         elif event is AttemptEvent.REFUSE:
             self._end(record, event, out, conflict(answer.message))
         elif event is AttemptEvent.FAIL:
             self._end(record, event, out, failed(answer.message))
         else:
-            self._end(record, event, out, Verdict(is_taken=event is AttemptEvent.TAKE))
+            self._end(record, event, out, Verdict(is_bound_elsewhere=event is AttemptEvent.TAKE))
 
     def _end(
         self, record: AttemptRecord, event: AttemptEvent, out: Outbox, verdict: Verdict
     ) -> None:
         """End an attempt without a bind: Unreserve in reverse order, Forget, Requeue."""
         state = record.state
-        self._store.go(record, event)
+        self._store.transition(record, event)
         if state in RESERVED:
             out.warn(record, steps.unreserve(record.profile, record.target))
         # The cache may have assumed a pod that is deleted before its answer arrives.
         if state in RESERVED or (state is AttemptState.ASSUMING and event is AttemptEvent.DELETE):
-            out.forget.append(record.trial)
-        out.tell(record, verdict)
+            out.forget.append(record.placed_attempt)
+        out.add_verdict(record, verdict)

@@ -15,24 +15,24 @@ from roadstead.nodes.pod_class import PodClass
 
 
 class _Effects:
-    """Distinct effects of placed classes for one profile, in order. of_placed: classes read."""
+    """Distinct effects of placed classes for one profile, in order. classes_read: classes read."""
 
-    __slots__ = ("found", "of_placed")
+    __slots__ = ("classes_read", "found")
 
     def __init__(self) -> None:
         self.found: dict[tuple[Effect, ...], None] = {}
-        self.of_placed = 0
+        self.classes_read = 0
 
 
-class Placed:
+class PlacedClasses:
     """Placed classes in order of their first placement."""
 
-    __slots__ = ("_asked_about", "_classes", "_effects")
+    __slots__ = ("_classes", "_compared", "_effects")
 
     def __init__(self) -> None:
         self._classes: dict[PodClass, None] = {}
         self._effects: dict[Profile, _Effects] = {}
-        self._asked_about: dict[Hashable, int] = {}
+        self._compared: dict[Hashable, int] = {}
 
     def __bool__(self) -> bool:
         return bool(self._classes)
@@ -41,24 +41,24 @@ class Placed:
         """Record that pods of these classes were placed."""
         self._classes.update(dict.fromkeys(classes))
 
-    def matters_to(self, signature: Hashable, pod: PodClass, profile: Profile) -> bool:
+    def may_affect(self, signature: Hashable, pod: PodClass, profile: Profile) -> bool:
         """Whether a placement may have changed the answers of a class for other rows.
 
         Effects that were compared with the class and do not affect it are not compared again.
         """
-        effects = self._seen_by(profile)
-        known = self._asked_about.get(signature, 0)
+        effects = self._effects_for(profile)
+        known = self._compared.get(signature, 0)
         if known == len(effects):
             return False
         if any(concern(each, pod) for each in islice(effects, known, None)):
             return True
-        self._asked_about[signature] = len(effects)
+        self._compared[signature] = len(effects)
         return False
 
-    def _seen_by(self, profile: Profile) -> dict[tuple[Effect, ...], None]:
+    def _effects_for(self, profile: Profile) -> dict[tuple[Effect, ...], None]:
         effects = self._effects.setdefault(profile, _Effects())
-        if effects.of_placed < len(self._classes):
-            for each in islice(self._classes, effects.of_placed, None):
+        if effects.classes_read < len(self._classes):
+            for each in islice(self._classes, effects.classes_read, None):
                 effects.found.setdefault(profile.effects(each))
-            effects.of_placed = len(self._classes)
+            effects.classes_read = len(self._classes)
         return effects.found

@@ -10,12 +10,14 @@ from dataclasses import replace
 from roadstead.cycle.batch import PodInCycle
 from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import Extenders
-from roadstead.extenders.extender import Asker, Victims
+from roadstead.extenders.extender import ExtenderPod, Victims
 from roadstead.facts.pod import PodFacts, identity_of
-from roadstead.framework.victims import Candidate, Tried, Victim
+from roadstead.framework.victims import Candidate, DryRunResult, Victim
 
 
-def ask_extenders(extenders: Extenders | None, pod: PodInCycle, tried: Tried) -> Tried:
+def ask_extenders(
+    extenders: Extenders | None, pod: PodInCycle, tried: DryRunResult
+) -> DryRunResult:
     """Return the candidates and victims that extenders select among those of `tried`; may block.
 
     A failed extender that is not ignorable ends the preemption.
@@ -24,11 +26,11 @@ def ask_extenders(extenders: Extenders | None, pod: PodInCycle, tried: Tried) ->
         return tried
     known = {victim.uid: victim for each in tried.candidates for victim in each.victims}
     asked = {each.node_name: _victims(each) for each in tried.candidates}
-    asker = Asker(identity_of(pod.uid, pod.key), pod.info.facts)
+    asker = ExtenderPod(identity_of(pod.uid, pod.key), pod.info.facts)
     try:
         left = extenders.process_preemption(asker, asked)
     except ExtenderError as failure:
-        return Tried(errors=(str(failure),))
+        return DryRunResult(errors=(str(failure),))
     candidates = tuple(
         Candidate(
             each.node_name,
@@ -45,7 +47,7 @@ def _victims(candidate: Candidate) -> Victims:
     return Victims(tuple(map(_asker, candidate.victims)), candidate.violations)
 
 
-def _asker(victim: Victim) -> Asker:
+def _asker(victim: Victim) -> ExtenderPod:
     """Return a victim as it is sent to extenders: identity and priority."""
     identity = identity_of(victim.uid, victim.key)
-    return Asker(identity, PodFacts(identity.namespace, priority=victim.priority))
+    return ExtenderPod(identity, PodFacts(identity.namespace, priority=victim.priority))

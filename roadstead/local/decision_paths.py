@@ -14,18 +14,18 @@ from typing import Protocol
 import numpy as np
 
 from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
+from roadstead.cycle.continuing_batch import ContinuingBatch
 from roadstead.cycle.explain import Explanation
-from roadstead.cycle.listed import best_rows
-from roadstead.cycle.messages import RankAnswer, RankAsk, ScoreAnswer
+from roadstead.cycle.merged_lists import best_rows
+from roadstead.cycle.messages import RankAnswer, RankRequest, ScoreAnswer
 from roadstead.cycle.node_search import NodeSearch, PendingSearch
-from roadstead.cycle.plain import PlainCycle
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.cycle.preempting import conclude
 from roadstead.cycle.ranker import Ranker
 from roadstead.cycle.scheduling_cycle import after_failure
 from roadstead.cycle.scored_parts import ScoredParts
 from roadstead.cycle.scorer import Scorer
 from roadstead.cycle.table_cycle import TableCycle
-from roadstead.cycle.whole import WholeBatch
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import NOBODY, PodFacts, PodIdentity
 from roadstead.facts.wire import facts_out
@@ -52,7 +52,7 @@ nodes named, or as many at once as it can, without these names."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PathOptions:
     """Options of a path. node_search: samples the nodes of pods, or calls extenders for them."""
 
     accelerator: Accelerator | None = None
@@ -61,7 +61,7 @@ class Way:
     tie_break: TieBreak = FIRST
 
 
-PLAINLY = Way()
+DEFAULT_OPTIONS = PathOptions()
 
 
 class DecisionPath(Protocol):
@@ -101,7 +101,7 @@ class DecisionPath(Protocol):
 class PlainPath:
     """Decisions pod by pod on one table, without messages."""
 
-    def __init__(self, profiles_of: Profiles, way: Way = PLAINLY) -> None:
+    def __init__(self, profiles_of: Profiles, way: PathOptions = DEFAULT_OPTIONS) -> None:
         self.names_best = way.names_best
         self.classes = PodClasses()
         self.profiles = profiles_of(self.classes)
@@ -159,12 +159,12 @@ class PlainPath:
         return self.profiles[scheduler_name]
 
 
-class BesidePath(PlainPath):
+class BatchPath(PlainPath):
     """Decisions in batches on one table; `PlainCycle` explains pods."""
 
-    def __init__(self, profiles_of: Profiles, way: Way = PLAINLY) -> None:
+    def __init__(self, profiles_of: Profiles, way: PathOptions = DEFAULT_OPTIONS) -> None:
         super().__init__(profiles_of, way)
-        self._beside = TableCycle(
+        self._table_cycle = TableCycle(
             *(self.table, self.profiles, way.tie_break),
             name_best=way.names_best,
             node_search=way.node_search,
@@ -175,12 +175,12 @@ class BesidePath(PlainPath):
         """Decide one batch, up to a pod that ends it, such as one without a feasible node."""
         table = self.table
         take_snapshot(table, table.arrived)
-        pods = self._beside.together(pods)
-        batch = self._beside.begin(pods)
+        pods = self._table_cycle.together(pods)
+        batch = self._table_cycle.begin(pods)
         if isinstance(batch, PendingSearch):
-            batch = self._beside.searched(batch.run())
-        elif isinstance(batch, WholeBatch):
-            self._have_listed(batch, pods)
+            batch = self._table_cycle.searched(batch.run())
+        elif isinstance(batch, ContinuingBatch):
+            self._use_lists(batch, pods)
         decisions: list[Decision] = []
         run: list[Decision] = []
         for pod in pods:
@@ -194,22 +194,22 @@ class BesidePath(PlainPath):
             if decision.node_name is None or is_behind(table, decision.node_name, table.arrived):
                 # The next snapshot renews this row, which changes scores of images: the kernel made
                 # the other decisions of its run without it.
-                self._take_back(run)
+                self._undo(run)
                 break
-        self._beside.settled(len(pods), len(decisions))
+        self._table_cycle.settled(len(pods), len(decisions))
         assert decisions, "a fresh batch settles at least one pod"
         for each in decisions:
             if each.node_name is not None:
                 self._cycle.bind_volumes(each.pod, each.node_name)
         return decisions
 
-    def _have_listed(self, batch: WholeBatch, pods: Sequence[PodInCycle]) -> None:
+    def _use_lists(self, batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> None:
         """Do nothing: there are no workers to list the best rows of new classes."""
 
     def _after(self, batch: BatchRun, decision: Decision) -> Decision:
         """Return the decision with the result of PostFilter."""
         profile = self.profiles[decision.pod.info.facts.scheduler_name]
-        extenders = self._beside.extenders
+        extenders = self._table_cycle.extenders
         steps = after_failure(decision, profile, self._tie_break, batch, extenders)
         decision, has_tried = run_now(steps)
         if has_tried or decision.diagnosis is None:
@@ -217,23 +217,25 @@ class BesidePath(PlainPath):
         result = conclude(profile, decision.pod, decision.diagnosis, self._tie_break)
         return decision._replace(post_filter=result)
 
-    def _take_back(self, decisions: Sequence[Decision]) -> None:
+    def _undo(self, decisions: Sequence[Decision]) -> None:
         for each in decisions:
             assert each.node_name is not None, "the kernel decides only pods that fit"
             self.table.remove_pod(each.node_name, each.pod.info, uid=each.pod.uid)
 
 
-MOST_LISTED = 4
+LISTED_PER_WORKER = 4
 """Number of rows that a worker of `WorkersPath` lists for a class."""
 
 
-class WorkersPath(BesidePath):
-    """`BesidePath` with workers that score new classes; their answers are packed and unpacked.
+class WorkersPath(BatchPath):
+    """`BatchPath` with workers that score new classes; their answers are packed and unpacked.
 
     Worker k of n has the nodes whose arrival number modulo n is k.
     """
 
-    def __init__(self, workers: int, profiles_of: Profiles, way: Way = PLAINLY) -> None:
+    def __init__(
+        self, workers: int, profiles_of: Profiles, way: PathOptions = DEFAULT_OPTIONS
+    ) -> None:
         super().__init__(profiles_of, way)
         self._parts = ScoredParts(self.table, workers)
         tables = [NodeTable(PodClasses()) for _ in range(workers)]
@@ -275,7 +277,7 @@ class WorkersPath(BesidePath):
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Ask workers to score new classes, then decide as without workers."""
-        self._ask(self._beside.unfound(self._beside.together(pods)))
+        self._ask(self._table_cycle.missing_classes(self._table_cycle.together(pods)))
         decisions = super().decide(pods)
         for each in decisions:
             if each.node_name is not None:
@@ -293,24 +295,24 @@ class WorkersPath(BesidePath):
             for number in self._parts.rows.asked()
         }
         touched: dict[int, Sequence[str]] = dict.fromkeys(answers, ())
-        given = self._parts.put_together(answers, touched, len(pods))
+        given = self._parts.merge_answers(answers, touched, len(pods))
         for pod, each in zip(pods, given or (), strict=False):
-            self._beside.give(pod.signature, each)
+            self._table_cycle.give(pod.signature, each)
 
-    def _have_listed(self, batch: WholeBatch, pods: Sequence[PodInCycle]) -> None:
+    def _use_lists(self, batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> None:
         """Have workers list their best rows, so few that unlisted rows are needed, too."""
-        new, accelerator = batch.unlisted(pods), self._beside.accelerator
+        new, accelerator = batch.unlisted(pods), self._table_cycle.accelerator
         if not new or accelerator is None:
             return
         draws, none = batch.draws(new), np.zeros(0, np.int64)
         classes = tuple(facts_out(pod.info.facts) for pod in new)
-        ask = RankAsk(0, b"", classes, draws.tobytes(), MOST_LISTED)
+        ask = RankRequest(0, b"", classes, draws.tobytes(), LISTED_PER_WORKER)
         answers: dict[int, RankAnswer] = {}
         for worker in self._parts.rows.asked():
             answer = self._rankers[worker].rank(ask, accelerator, none)
             answers[worker] = from_wire(RankAnswer, unpack(pack(to_wire(answer))))
         signatures = [pod.signature for pod in new]
-        best = best_rows(self._parts.rows, answers, signatures, draws, MOST_LISTED, none)
+        best = best_rows(self._parts.rows, answers, signatures, draws, LISTED_PER_WORKER, none)
         if best is not None:
             batch.take_lists(best, len(pods))
 
@@ -338,16 +340,16 @@ def open_path(
 
     node_search: samples the nodes of every pod; None for a search over all of them.
     """
-    plain_name = way_of(name)
+    plain_name = without_kernel(name)
     accelerator = Accelerator(load(), Coverage()) if plain_name != name else None
-    way = Way(accelerator, node_search, names_best=not name.endswith(IN_RUNS))
+    way = PathOptions(accelerator, node_search, names_best=not name.endswith(IN_RUNS))
     if plain_name == PLAIN:
         return PlainPath(profiles_of, way)
     if plain_name == BESIDE:
-        return BesidePath(profiles_of, way)
+        return BatchPath(profiles_of, way)
     return WorkersPath(int(plain_name), profiles_of, way)
 
 
-def way_of(name: str) -> str:
+def without_kernel(name: str) -> str:
     """Return the name of a path without the kernel's suffix."""
     return name.removesuffix(WITH_KERNEL).removesuffix(IN_RUNS)

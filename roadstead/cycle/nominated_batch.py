@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
-from roadstead.framework.nominated_node import takes_nominated
+from roadstead.framework.nominated_node import passes_on_nominated
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser
 from roadstead.nodes.table import NodeTable
@@ -33,7 +33,7 @@ class NominatedBatch(BatchRun):
         self._pod = pod
 
     @staticmethod
-    def where_taken(
+    def if_it_passes(
         profile: Profile,
         table: NodeTable,
         pod: PodInCycle,
@@ -46,7 +46,7 @@ class NominatedBatch(BatchRun):
 
         Raises UnsupportedError, without the pod's name, if it needs a plugin that does not exist.
         """
-        if not takes_nominated(profile, pod.info, table):
+        if not passes_on_nominated(profile, pod.info, table):
             return None
         return NominatedBatch(table, pod, chooser, name_best=name_best, accelerator=accelerator)
 

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
 from roadstead.cycle.class_run import ClassRun
 from roadstead.cycle.explain import Explanation, explain, with_post_filter
-from roadstead.cycle.node_search import NodeSearch, OrderedNodesOf
-from roadstead.cycle.nominated import NominatedBatch
+from roadstead.cycle.extender_preemption import ask_extenders
+from roadstead.cycle.node_search import NodeSearch, OrderedNodesCache
+from roadstead.cycle.nominated_batch import NominatedBatch
 from roadstead.cycle.preempting import conclude, wanted
-from roadstead.cycle.preempting_outside import ask_extenders
+from roadstead.cycle.single_pod_cycle import SinglePodCycle
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.profile import Profile
 from roadstead.framework.scoring import NO_PRE_SCORE
 from roadstead.framework.tie_break import Chooser, TieBreak
-from roadstead.framework.victims import Tried
+from roadstead.framework.victims import DryRunResult
 from roadstead.nodes.snapshots import take_snapshot
 from roadstead.nodes.table import NodeTable
 from roadstead.preemption.dry_run import dry_run
@@ -45,7 +45,7 @@ class PlainCycle:
         self._chooser = Chooser(tie_break)
         self._name_best = name_best
         self._node_search = node_search
-        self._ordered_nodes = OrderedNodesOf()
+        self._ordered_nodes = OrderedNodesCache()
         self._runs: dict[Hashable, ClassRun] = {}
         self._volumes = AssumedClaims(next(iter(profiles.values())).storage)
 
@@ -73,10 +73,10 @@ class PlainCycle:
 
     def _nominated(self, pod: PodInCycle) -> BatchRun | None:
         """Return the batch of a pod that passes on its nominated node; None with extenders."""
-        if self._node_search is not None and self._node_search.extenders.looks_at(pod.info.facts):
+        if self._node_search is not None and self._node_search.extenders.handles(pod.info.facts):
             return None
         profile = self._profiles[pod.info.facts.scheduler_name]
-        return NominatedBatch.where_taken(
+        return NominatedBatch.if_it_passes(
             profile,
             self.table,
             pod,
@@ -86,13 +86,13 @@ class PlainCycle:
         )
 
     def _batch_of(self, run: ClassRun, pod: PodInCycle) -> BatchRun:
-        one = Alone(run, pod)
+        one = SinglePodCycle(run, pod)
         self._restrict(one)
         if run.search_result is not None and self._node_search is not None:
             self._node_search.settle(run.search_result)
         return one.batch(self._chooser, name_best=self._name_best, accelerator=self._accelerator)
 
-    def _ask_extenders(self, pod: PodInCycle, tried: Tried) -> Tried:
+    def _ask_extenders(self, pod: PodInCycle, tried: DryRunResult) -> DryRunResult:
         extenders = None if self._node_search is None else self._node_search.extenders
         return ask_extenders(extenders, pod, tried)
 
@@ -111,7 +111,7 @@ class PlainCycle:
         """Return every node's result for one pod; places nothing."""
         take_snapshot(self.table, self.table.arrived)
         run = self._run_of(pod)
-        evaluation, one = run.evaluation, Alone(run, pod)
+        evaluation, one = run.evaluation, SinglePodCycle(run, pod)
         self._restrict(one)
         pre_score = NO_PRE_SCORE
         if evaluation.pre_filter.status.is_success:
@@ -130,7 +130,7 @@ class PlainCycle:
         tried = self._ask_extenders(pod, dry_run(evaluation, found.dry_run, budgets))
         return with_post_filter(found, profile, pod, tie_break, tried)
 
-    def _restrict(self, one: Alone) -> None:
+    def _restrict(self, one: SinglePodCycle) -> None:
         """Apply sampling and extenders, for this pod only."""
         node_search, pod = self._node_search, one.pod
         if node_search is None or one.found is None or not node_search.concerns(pod.info.facts):

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
-from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, Decision, PodInCycle
 from roadstead.cycle.node_search import NodeSearch, OrderedNodes
+from roadstead.cycle.single_pod_cycle import SinglePodCycle
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.kernel import Decided, Kernel, Sampling
 from roadstead.kernel.kernel_cache import KernelCache
@@ -59,7 +59,7 @@ class SampledBatch(BatchRun):
             return "names of the best sampled nodes"
         return super()._why_not(kernel, signature) or kernel.why_not_sampled(signature)
 
-    def _decide_by(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> Decided:
+    def _run_kernel(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> Decided:
         found = kernel.run(pods, Sampling(self._order.rows, self._node_search.start, self._to_find))
         self._node_search.start = found.next_start
         return found
@@ -69,7 +69,7 @@ class SampledBatch(BatchRun):
         if self._has_taken_volumes and pod.info.facts.volumes:
             return None
         run = self._classes[pod.signature].run
-        one = Alone(run, pod)
+        one = SinglePodCycle(run, pod)
         if one.found is not None:
             profile = run.evaluation.profile
             search_result = self._node_search.search(profile, pod, self._order, one.found)
@@ -79,6 +79,6 @@ class SampledBatch(BatchRun):
         assert decision is not None, "one pod alone is always decided"
         run.search_result = None
         if decision.node_name is not None:
-            self._note_placed(pod.info)
+            self._record_placement(pod.info)
             self._has_taken_volumes |= bool(pod.info.facts.volumes)
         return decision

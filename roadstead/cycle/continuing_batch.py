@@ -1,4 +1,4 @@
-"""WholeBatch: a batch that continues after a placement that may change answers for other rows.
+"""ContinuingBatch: a batch that continues after a placement that may change answers for other rows.
 
 decide ──► may earlier placements change answers for other rows? ── no ──► as in any batch
                             └── yes ──► results that read other nodes are computed again
@@ -11,15 +11,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roadstead.cycle.alone import Alone
 from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
 from roadstead.cycle.class_run import ClassRun
+from roadstead.cycle.single_pod_cycle import SinglePodCycle
 from roadstead.framework.post_filter import candidates_wanted
 from roadstead.kernel.arrays import U64
 from roadstead.kernel.lists import BestRows
 
 
-class WholeBatch(BatchRun):
+class ContinuingBatch(BatchRun):
     """Decides pods over all nodes, to the same result as one pod after another."""
 
     def unlisted(self, pods: Sequence[PodInCycle]) -> list[PodInCycle]:
@@ -52,11 +52,11 @@ class WholeBatch(BatchRun):
         """
         if pod.info.facts.volumes:
             return None
-        alone = Alone(run, pod).batch(self._chooser, name_best=self._name_best)
+        alone = SinglePodCycle(run, pod).batch(self._chooser, name_best=self._name_best)
         decision = alone.decide(pod)
         assert decision is not None, "one pod alone is always decided"
         if decision.node_name is not None:
-            self._note_placed(pod.info)
+            self._record_placement(pod.info)
             return decision
         profile, diagnosis = run.evaluation.profile, decision.diagnosis
         if diagnosis is None or candidates_wanted(profile, pod.info.facts, diagnosis) is None:

@@ -11,25 +11,25 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 
-from roadstead.attempts.core import AttemptsCore
-from roadstead.attempts.effects import (
-    AskBinder,
+from roadstead.attempts.commands import (
     Assume,
     Bind,
+    Command,
     Confirm,
     Done,
-    Effect,
     FinishBinding,
     Forget,
     Nominate,
     PodReport,
-    Report,
     ReportKind,
-    Requeue,
+    RequeueCause,
     RequeueItem,
-    RequeueReason,
+    RequeuePods,
+    RetryBind,
+    SendReports,
 )
-from roadstead.attempts.pods import Attempt, BindAnswer, BindOutcome
+from roadstead.attempts.core import AttemptsCore
+from roadstead.attempts.pods import Attempt, BindOutcome, BindResult
 from roadstead.binder.answers import BindAnswers
 from roadstead.cache.answers import Assumed
 from roadstead.config.settings import Settings
@@ -40,18 +40,18 @@ from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import Pod, identity_of
 from roadstead.protocol.status import unschedulable
 from roadstead.queue.reports import PendingNote, ReturnedPod
-from roadstead.scheduler.figures import Figures
+from roadstead.scheduler.metrics import SchedulerMetrics
 from roadstead.scheduler.needs import (
     AssumePods,
-    BindBeside,
     BindPods,
     ReportPods,
-    SettlePods,
+    RunConcurrently,
     Steps,
-    answer_of_cache,
-    bound_by,
+    UpdateAttempts,
+    binder_answer,
+    cache_answer,
 )
-from roadstead.scheduler.preempting import carry_out
+from roadstead.scheduler.preempting import evict_and_nominate
 from roadstead.scheduler.volumes import SchedulerVolumes
 
 _OUTCOMES = {
@@ -89,17 +89,17 @@ class Performer:
     ) -> None:
         self.seq = 0
         self.reads_failed = False
-        self.figures = Figures()
+        self.figures = SchedulerMetrics()
         self._core = core
         self._volumes = volumes
         self._extenders = extenders
         self._on_failure = on_failure
-        self._news: dict[str, int] = {}
+        self._new_versions: dict[str, int] = {}
         self._checks_versions = settings.conflicts == "version"
-        self._is_whole = settings.transaction == "all-or-nothing"
+        self._is_all_or_nothing = settings.transaction == "all-or-nothing"
 
     def perform(
-        self, effects: Sequence[Effect], finished: Container[str] = frozenset()
+        self, effects: Sequence[Command], finished: Container[str] = frozenset()
     ) -> Steps[None]:
         """Perform effects in order; binding runs concurrently.
 
@@ -117,8 +117,8 @@ class Performer:
                 yield from self._assume(effect.attempts)
             elif isinstance(effect, FinishBinding):
                 finishing = tuple(a for a in effect.attempts if a.token not in finished)
-            elif isinstance(effect, (Bind, AskBinder)):
-                yield BindBeside(self._bind(finishing, effect.attempts))
+            elif isinstance(effect, (Bind, RetryBind)):
+                yield RunConcurrently(self._bind(finishing, effect.attempts))
                 finishing = ()
             elif isinstance(effect, Forget):
                 self.reads_failed = True
@@ -133,7 +133,7 @@ class Performer:
             elif isinstance(effect, Done):
                 yield ReportPods(effect.lease_id, effect.uids, notes=notes)
                 notes = ()
-            elif isinstance(effect, Requeue):
+            elif isinstance(effect, RequeuePods):
                 back = tuple(_given_back(item, freed) for item in effect.items)
                 yield ReportPods(effect.lease_id, given_back=back, notes=notes, gone=gone)
                 notes, gone = (), ()
@@ -148,9 +148,9 @@ class Performer:
         confirm: tuple[str, ...] = (),
     ) -> Steps[None]:
         """Send changes of attempts to the cache; apply its answer, `seq` included."""
-        rows, self._news = tuple(self._news.items()), {}
-        need = SettlePods(forget, finish, confirm, rows, self._volumes.known)
-        self._take((yield from answer_of_cache(need)))
+        rows, self._new_versions = tuple(self._new_versions.items()), {}
+        need = UpdateAttempts(forget, finish, confirm, rows, self._volumes.known)
+        self._take((yield from cache_answer(need)))
 
     def _take(self, answer: Assumed) -> None:
         self.seq = max(self.seq, answer.seq)
@@ -161,12 +161,12 @@ class Performer:
             self._extenders.binder_of(attempt.facts) for attempt in attempts
         )
         need = AssumePods(attempts, self._volumes.known, bind_next)
-        answer = yield from answer_of_cache(need)
+        answer = yield from cache_answer(need)
         self._take(answer)
         refused = [(token, unschedulable(why)) for token, why in answer.refused]
-        not_taken = {token for token, _ in refused}
+        refused_tokens = {token for token, _ in refused}
         self.reads_failed |= bool(refused)
-        accepted = [a.token for a in attempts if a.token not in not_taken]
+        accepted = [a.token for a in attempts if a.token not in refused_tokens]
         now_s = yield from time_after(READ_CLOCK)
         effects = self._core.assumed(accepted, refused, now_s)
         yield from self.perform(effects, frozenset(accepted if bind_next else ()))
@@ -177,15 +177,15 @@ class Performer:
             attempts = yield from self._bind_outside(attempts)
         if not attempts:
             return
-        answer = yield from bound_by(self._bind_pods(attempts))
+        answer = yield from binder_answer(self._bind_pods(attempts))
         if answer is None:
-            yield from self.perform(self._core.lost([a.token for a in attempts]))
+            yield from self.perform(self._core.timed_out([a.token for a in attempts]))
             return
         self._record(attempts, answer)
         yield from self.perform(self._core.bind_answered(_answers(answer)))
 
     def _bind_pods(self, attempts: Sequence[Attempt]) -> BindPods:
-        versions, whole = self._checks_versions, self._is_whole
+        versions, whole = self._checks_versions, self._is_all_or_nothing
         return BindPods(
             attempts,
             self._volumes.of([a.token for a in attempts]),
@@ -203,8 +203,8 @@ class Performer:
             version_of = {each.token: each.row_version for each in answer.answers}
             for each in attempts:
                 if each.token in version_of:
-                    known = self._news.get(each.node_name, 0)
-                    self._news[each.node_name] = max(known, version_of[each.token])
+                    known = self._new_versions.get(each.node_name, 0)
+                    self._new_versions[each.node_name] = max(known, version_of[each.token])
 
     def _bind_outside(self, attempts: Sequence[Attempt]) -> Steps[Sequence[Attempt]]:
         """Have extenders bind the pods that they handle; return the attempts that did not fail."""
@@ -216,7 +216,7 @@ class Performer:
             try:
                 yield from called(self._extenders, partial(self._extenders.bind, *target))
             except ExtenderError as failure:
-                refused.append(BindAnswer(attempt.token, BindOutcome.FAILED, message=str(failure)))
+                refused.append(BindResult(attempt.token, BindOutcome.FAILED, message=str(failure)))
         if not refused:
             return attempts
         yield from self.perform(self._core.bind_answered(refused))
@@ -225,7 +225,7 @@ class Performer:
 
     def _nominate(self, effect: Nominate) -> Steps[Sequence[Pod]]:
         """Evict victims and nominate pods; return the evicted ones."""
-        found = yield from carry_out(effect, self._core, self._volumes.known)
+        found = yield from evict_and_nominate(effect, self._core, self._volumes.known)
         effects, gone, answer = found
         self._take(answer)
         yield from self.perform(effects)
@@ -236,14 +236,14 @@ def _pairs(attempts: Sequence[Attempt]) -> tuple[tuple[str, str], ...]:
     return tuple((attempt.uid, attempt.token) for attempt in attempts)
 
 
-def _answers(answer: BindAnswers) -> list[BindAnswer]:
+def _answers(answer: BindAnswers) -> list[BindResult]:
     found = [
-        BindAnswer(token, BindOutcome.BOUND, node)
+        BindResult(token, BindOutcome.BOUND, node)
         for token, node in zip(answer.tokens, answer.nodes, strict=True)
     ]
     for place, cause, reasons, _ in answer.refused:
         outcome = _OUTCOMES.get(cause, BindOutcome.FAILED)
-        found[place] = BindAnswer(answer.tokens[place], outcome, "", ", ".join((cause, *reasons)))
+        found[place] = BindResult(answer.tokens[place], outcome, "", ", ".join((cause, *reasons)))
     return found
 
 
@@ -256,19 +256,21 @@ def _given_back(item: RequeueItem, freed: Container[str]) -> ReturnedPod:
         item.preempts,
         item.pending,
         # A pod that lost a race had been placed, if only in the batch in which it was decided.
-        item.uid in freed or item.reason is RequeueReason.CONFLICT,
+        item.uid in freed or item.reason is RequeueCause.CONFLICT,
     )
 
 
-def _failures(effects: Sequence[Effect]) -> Iterable[PodReport]:
-    reports = (each for effect in effects if isinstance(effect, Report) for each in effect.reports)
+def _failures(effects: Sequence[Command]) -> Iterable[PodReport]:
+    reports = (
+        each for effect in effects if isinstance(effect, SendReports) for each in effect.reports
+    )
     return (each for each in reports if each.kind is not ReportKind.UNSCHEDULABLE)
 
 
-def _notes(effects: Sequence[Effect]) -> tuple[PendingNote, ...]:
+def _notes(effects: Sequence[Command]) -> tuple[PendingNote, ...]:
     return tuple(
         PendingNote(each.uid, each.key, each.message, each.reasons, each.plugins)
         for effect in effects
-        if isinstance(effect, Report)
+        if isinstance(effect, SendReports)
         for each in effect.reports
     )
