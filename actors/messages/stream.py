@@ -79,7 +79,7 @@ class PackedChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class ChangesApplied:
     """Follower → cache: changes were received.
 
     is_asked: schedulers send requests to this worker now, so that the next changes should be sent
@@ -89,7 +89,7 @@ class Applied:
     is_asked: bool = False
 
 
-APPLIED = Applied()
+CHANGES_APPLIED = ChangesApplied()
 
 
 STORAGE = "storage"
@@ -110,6 +110,6 @@ def nodes_batch(
     )
 
 
-APPLY = method("apply", PackedChanges, Applied)
+APPLY = method("apply", PackedChanges, ChangesApplied)
 SCORE = method("score", ScoreAsk, ScoreAnswer)
 RANK = method("rank", RankAsk, RankAnswer)

@@ -11,7 +11,7 @@ from roadstead.actors.messages import (
     LeaseAsk,
     Leased,
     LeaseReport,
-    Nominations,
+    NominateBatch,
     PageAsk,
     PendingPage,
     PodBatch,
@@ -23,11 +23,11 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
-    STANDING,
+    POD_NODES,
     BoundBefore,
+    EndOwner,
     Nominated,
-    Owner,
-    OwnerEnds,
+    OwnerEpoch,
     Restored,
     Uids,
 )
@@ -65,7 +65,7 @@ class QueueActor:
 
     async def _send(self, need: SendNominations) -> float:
         preempts = (False,) * len(need.pods)
-        message = Nominations(pod_batch(need.pods), tuple(need.nodes), preempts)
+        message = NominateBatch(pod_batch(need.pods), tuple(need.nodes), preempts)
         cache = PatientRef(self._directory.find(CACHE))
         await cache.call(NOMINATE, message, timeout_s=self._call_s)
         return clock_s()
@@ -85,7 +85,7 @@ class QueueActor:
         The sender may repeat a message that an earlier incarnation of this queue handled.
         """
         binder = PatientRef(self._directory.find(BINDER))
-        words = await binder.call(STANDING, Uids(batch.uids), timeout_s=self._call_s)
+        words = await binder.call(POD_NODES, Uids(batch.uids), timeout_s=self._call_s)
         pods = zip(batch.pods(), words.nodes, strict=True)
         return pod_batch((pod for pod, node in pods if node == ""), batch.revision)
 
@@ -145,7 +145,7 @@ class QueueActor:
         found = self.queue.nominations.nominated(ask.uids)
         return Nominated(pod_batch(found.pods), found.nodes, found.none)
 
-    async def leave(self, gone: PodBatch) -> Nothing:
+    async def remove_deleted(self, gone: PodBatch) -> Nothing:
         """Remove deleted pods."""
         self.queue.leave(gone.pods(), clock_s(), gone.revision)
         self._wake()
@@ -172,11 +172,11 @@ class QueueActor:
             self._done_before = told.count
         return NOTHING
 
-    async def leased_to(self, owner: Owner) -> Uids:
+    async def leased_to(self, owner: OwnerEpoch) -> Uids:
         """Return pods leased to earlier incarnations of a scheduler, expired leases included."""
         return Uids(self.queue.leased_to(owner.name, owner.epoch))
 
-    async def owner_ends(self, end: OwnerEnds) -> Nothing:
+    async def end_owner(self, end: EndOwner) -> Nothing:
         """End a scheduler's earlier incarnations: remove bound and deleted pods, requeue others."""
         node_of, owner = dict(zip(end.uids, end.nodes, strict=True)), end.owner
         await self._drive(self.queue.owner_ends(owner.name, owner.epoch, node_of, clock_s()))

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
 from roadstead.actors.messages import ActorStatus, PodBatch
-from roadstead.actors.messages.process import WARM
+from roadstead.actors.messages.process import LOAD_KERNEL
 from roadstead.actors.names import SCHEDULER
 from roadstead.actors.runs.profiling import Profiler
-from roadstead.actors.runs.session import CHUNK, NODES_CHUNK, RunSession, is_settled
+from roadstead.actors.runs.session import CHUNK, NODES_CHUNK, RunSession, is_idle
 from roadstead.actors.seam import NOTHING, RunFailedError
 from roadstead.bench import script as steps
 from roadstead.bench.figures import Measured, stretch
@@ -23,7 +23,7 @@ from roadstead.bench.tracking import Followed, Tracker
 from roadstead.facts.wire import facts_out
 from roadstead.run import Progress
 
-LOOK_S = 0.05
+POLL_S = 0.05
 """Interval between two progress requests; the measured times are the binder's."""
 
 READY_PODS = 200_000
@@ -100,7 +100,7 @@ class BenchRun:
         self._progress(Progress("loading the kernel (its first use compiles it: half a minute)"))
         for name, ref in self._session.supervisor.refs.items():
             if name.startswith(SCHEDULER):
-                await ref.call(WARM, NOTHING, timeout_s=WARM_S)
+                await ref.call(LOAD_KERNEL, NOTHING, timeout_s=WARM_S)
 
     @singledispatchmethod
     async def _do(self, step: Step) -> None:
@@ -117,7 +117,7 @@ class BenchRun:
             nodes = series.part(start, start + NODES_CHUNK)
             # Before the first pod, the queue has none that new nodes could help.
             waits = bool(self._tracker.followed or self._beside)
-            await self._session.add_nodes(nodes, tells_queue=waits)
+            await self._session.add_nodes(nodes, notify_queue=waits)
         self._nodes += series.count
 
     @_do.register
@@ -134,7 +134,7 @@ class BenchRun:
             submitted_s = time.monotonic()
             await self._session.submit(batch)
             followed.parts.append((followed.submitted + len(batch.uids), submitted_s))
-            self._tell("submitting pods", followed)
+            self._report_progress("submitting pods", followed)
         if step.wait is not Wait.NOTHING:
             await self._until_bound([followed], may_settle=step.wait is Wait.SETTLED)
         if step.measured:
@@ -238,9 +238,11 @@ class BenchRun:
             if page.total - self._tracker.commits >= missing:
                 await self._catch_up()
                 continue
-            self._tell("scheduling", wanted[-1], ahead=page.total - self._tracker.commits)
+            self._report_progress(
+                "scheduling", wanted[-1], ahead=page.total - self._tracker.commits
+            )
             idle = all(task.done() for task in self._beside)
-            if idle and is_settled(state):
+            if idle and is_idle(state):
                 await self._catch_up()
                 if may_settle:
                     return
@@ -249,7 +251,7 @@ class BenchRun:
             if time.monotonic() > deadline_s:
                 raise await self._stuck(wanted, f"were not bound within {self._timeout_s:g} s")
             self._check_beside()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def _until_tried(self) -> None:
         deadline_s = time.monotonic() + self._timeout_s
@@ -259,7 +261,7 @@ class BenchRun:
                 return
             if time.monotonic() > deadline_s:
                 raise RunFailedError(f"no attempt for some pods within {self._timeout_s:g} s")
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def _catch_up(self) -> None:
         """Fetch all commits so far."""
@@ -319,7 +321,7 @@ class BenchRun:
             )
         )
 
-    def _tell(self, phase: str, followed: Followed, ahead: int = 0) -> None:
+    def _report_progress(self, phase: str, followed: Followed, ahead: int = 0) -> None:
         total = followed.series.count
         placed = min(total, followed.bound + max(0, ahead))
         self._progress(Progress(phase, placed=placed, total=total))

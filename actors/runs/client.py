@@ -20,11 +20,11 @@ from roadstead.actors.messages import (
     QUEUE_STATE,
     RUN,
     SUBMIT,
-    Nominations,
+    NominateBatch,
     PageAsk,
     PodBatch,
     QueueState,
-    RunEnds,
+    RunEnded,
     RunningPods,
     node_batch,
     pod_batch,
@@ -33,9 +33,9 @@ from roadstead.actors.messages.recovery import (
     BOUND_BEFORE,
     BOUND_MEMBERS,
     EVICTED_PAGE,
-    STANDING,
+    LOAD_STORAGE,
+    POD_NODES,
     STORAGE_LOG,
-    TAKE_STORAGE,
     BoundBefore,
     Uids,
 )
@@ -60,7 +60,7 @@ CHUNK = 5_000
 NODES_CHUNK = 20_000
 """Nodes in one message."""
 
-LOOK_S = 0.1
+POLL_S = 0.1
 """Interval between two progress requests."""
 
 COLLECTIONS = 10
@@ -96,7 +96,7 @@ class Client:
             scheduling_s = time.perf_counter() - started
             with self._phase("collect results"):
                 outcome = await self._collect(inputs, scheduling_s)
-                if not _missing(inputs, outcome) and _settled(await self._queue_state()):
+                if not _missing(inputs, outcome) and is_idle(await self._queue_state()):
                     return outcome
             # The queue was replaced meanwhile: it retries pods, or had not received all of them.
         missing = len(_missing(inputs, outcome))
@@ -111,7 +111,7 @@ class Client:
         """
         folder = self._plan.settings.journal
         if folder is not None:
-            await self._call(BINDER, END_RUN, RunEnds(keep(folder, outcome)))
+            await self._call(BINDER, END_RUN, RunEnded(keep(folder, outcome)))
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -147,7 +147,7 @@ class Client:
         The changes that commits made to claims are sent to the cache.
         """
         gone = set((await self._call(BINDER, EVICTED_PAGE, NOTHING)).uids)
-        await self._call(CACHE, TAKE_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
+        await self._call(CACHE, LOAD_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
         return RunInputs(
             inputs.nodes,
             tuple(each for each in inputs.running if each[0].uid not in gone),
@@ -156,7 +156,7 @@ class Client:
 
     async def _still_waiting(self, pods: Sequence[Pod]) -> Sequence[Pod]:
         """Return the pods that are not bound yet; the bound ones are sent to cache and queue."""
-        words = await self._call(BINDER, STANDING, Uids(tuple(who.uid for who, _ in pods)))
+        words = await self._call(BINDER, POD_NODES, Uids(tuple(who.uid for who, _ in pods)))
         rows = list(zip(pods, words.nodes, strict=True))
         bound = [(pod, node) for pod, node in rows if node]
         told = RunningPods(pod_batch(pod for pod, _ in bound), tuple(node for _, node in bound))
@@ -185,7 +185,7 @@ class Client:
         named = [pod for pod in pods if pod[1].nominated_node_name]
         if named:
             nodes = tuple(facts.nominated_node_name for _, facts in named)
-            told = Nominations(pod_batch(named), nodes, (False,) * len(named))
+            told = NominateBatch(pod_batch(named), nodes, (False,) * len(named))
             await self._call(CACHE, NOMINATE, told)
 
     async def _submit_batch(self, batch: PodBatch) -> None:
@@ -201,10 +201,10 @@ class Client:
             state = await self._queue_state()
             waiting = state.unschedulable + state.gated
             self._progress(Progress("scheduling", state.done, waiting, total))
-            if _settled(state):
+            if is_idle(state):
                 self._followed_s = clock_s() - began_s
                 return
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def _queue_state(self) -> QueueState:
         return await self._call(QUEUE, QUEUE_STATE, NOTHING)
@@ -228,8 +228,8 @@ class Client:
         preempted = await self._preempted()
         # The queue may not have received the report on them yet.
         gone = {each.uid for each in preempted}
-        heard_of = self._supervisor.heard_of
-        statuses = {name: await heard_of(name) for name in self._supervisor.refs}
+        last_status = self._supervisor.last_status
+        statuses = {name: await last_status(name) for name in self._supervisor.refs}
         for name, status in statuses.items():
             self.timings_s |= {f"{name}: {what}": spent for what, spent in status.timings_s}
         replaced: dict[str, float] = {}
@@ -269,7 +269,7 @@ def _missing(inputs: RunInputs, outcome: RunOutcome) -> set[str]:
     return {who.uid for who, _ in inputs.pending} - {each.uid for part in told for each in part}
 
 
-def _settled(state: QueueState) -> bool:
+def is_idle(state: QueueState) -> bool:
     return not (state.active or state.backoff or state.in_flight)
 
 

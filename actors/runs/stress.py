@@ -15,7 +15,7 @@ from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import BindBatch, PodBatch
 from roadstead.actors.names import BINDER, SCHEDULER
 from roadstead.actors.runs.client import Client
-from roadstead.actors.runtime.reconnecting import Life
+from roadstead.actors.runtime.reconnecting import IncarnationFactory
 from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.runtime.simulated_network import Network
 from roadstead.actors.seam import NOTHING, Directory, Factory, Nothing, Runtime, clock_s, method
@@ -134,12 +134,14 @@ class LabSupervisor(Supervisor):
         super().__init__(runtime, plan)
         self._recheck = recheck
 
-    def _life(self, name: str) -> Factory:
-        life = super()._life(name)
+    def _factory_of(self, name: str) -> Factory:
+        life = super()._factory_of(name)
         if name != BINDER:
             return life
         epoch = self.epochs.get(name, self._plan.first_epoch)
-        return Life(partial(LabBinder, self._plan, recheck=self._recheck), name, epoch)
+        return IncarnationFactory(
+            partial(LabBinder, self._plan, recheck=self._recheck), name, epoch
+        )
 
 
 def supervisor_for(lab: LabSetup) -> Callable[[Runtime, RunPlan], Supervisor]:
@@ -165,7 +167,7 @@ async def try_out(
     counted: Counter[str] = Counter()
     for name in supervisor.refs:
         if name.startswith(SCHEDULER):
-            counted.update(dict((await supervisor.heard_of(name)).figures))
+            counted.update(dict((await supervisor.last_status(name)).figures))
     return Trial(
         tuple((each.uid, each.node) for each in outcome.placements),
         len(outcome.pending),

@@ -11,7 +11,7 @@ import logging
 from dataclasses import replace
 
 from roadstead.actors.logs import ROOT, log
-from roadstead.actors.messages import ActorStatus, Applied, PackedChanges, PageAsk
+from roadstead.actors.messages import ActorStatus, ChangesApplied, PackedChanges, PageAsk
 from roadstead.actors.messages.recovery import Restore
 from roadstead.actors.messages.scheduling import ScorePage
 from roadstead.actors.names import index_of
@@ -99,7 +99,7 @@ class SchedulerActor:
         """The metrics of this scheduler."""
         return self._scheduler.performer.figures
 
-    async def apply(self, changes: PackedChanges) -> Applied:
+    async def apply(self, changes: PackedChanges) -> ChangesApplied:
         """Apply changes of the cluster, from the cache."""
         return await self._nodes.apply(changes)
 

@@ -14,16 +14,16 @@ from roadstead.actors.messages import (
     NOMINATE,
     RENEW,
     REPORT,
-    SETTLE,
+    UPDATE_ASSUMPTIONS,
     AssumeBatch,
     BindBatch,
     Evict,
     LeaseAsk,
     LeaseReport,
-    Nominations,
+    NominateBatch,
     PodBatch,
     Renew,
-    Settle,
+    UpdateAssumptions,
     pod_batch,
     pod_columns,
 )
@@ -83,8 +83,8 @@ class Peers:
             case AssumePods():
                 return await self._assume(need)
             case SettlePods(forget, finish, confirm, rows, known_changes):
-                message = Settle(forget, finish, confirm, known_changes, rows)
-                return await self._call(CACHE, SETTLE, message)
+                message = UpdateAssumptions(forget, finish, confirm, known_changes, rows)
+                return await self._call(CACHE, UPDATE_ASSUMPTIONS, message)
             case NominatePods():
                 return await self._nominate(need)
             case EvictPods():
@@ -146,7 +146,7 @@ class Peers:
 
     async def _nominate(self, need: NominatePods) -> Assumed:
         started = time.perf_counter()
-        message = Nominations(
+        message = NominateBatch(
             pod_batch((identity_of(each.uid, each.key), each.facts) for each in need.nominations),
             tuple(each.node_name for each in need.nominations),
             tuple(bool(each.victims) for each in need.nominations),

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from roadstead.actors.logs import log
-from roadstead.actors.messages import ActorStatus, Applied, DeltaBatch, PackedChanges
+from roadstead.actors.messages import ActorStatus, ChangesApplied, DeltaBatch, PackedChanges
 from roadstead.actors.names import index_of
 from roadstead.actors.runtime.kernel_loader import WORTHWHILE_PODS, KernelLoader
 from roadstead.actors.seam import Directory, Nothing, clock_s
@@ -69,10 +69,10 @@ class WorkerActor(TableFollower):
             self.table = NodeTable(PodClasses())
             self._profile_table()
 
-    async def apply(self, changes: PackedChanges) -> Applied:
+    async def apply(self, changes: PackedChanges) -> ChangesApplied:
         """Apply changes of the cache; answer whether the next ones should be sent at once."""
         await super().apply(changes)
-        return Applied(self._asked_s is not None and clock_s() - self._asked_s < ASKED_S)
+        return ChangesApplied(self._asked_s is not None and clock_s() - self._asked_s < ASKED_S)
 
     async def score(self, ask: ScoreAsk) -> ScoreAnswer:
         """Return the results of users' plugins for classes, and the rows changed since `ask.seq`.

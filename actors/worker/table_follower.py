@@ -14,7 +14,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roadstead.actors.messages import APPLIED, STORAGE, VERSION, Applied, DeltaBatch, PackedChanges
+from roadstead.actors.messages import (
+    CHANGES_APPLIED,
+    STORAGE,
+    VERSION,
+    ChangesApplied,
+    DeltaBatch,
+    PackedChanges,
+)
 from roadstead.actors.messages.recovery import Restore
 from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Nothing
 from roadstead.facts.node import NodeFacts
@@ -50,14 +57,14 @@ class TableFollower:
         self._moved = asyncio.Condition()
         self.touched = Touched()
 
-    async def apply(self, changes: PackedChanges) -> Applied:
+    async def apply(self, changes: PackedChanges) -> ChangesApplied:
         """Apply changes of the cache, except those sent to an earlier incarnation.
 
         Their numbers may be those of a cache that was replaced, too.
         """
         if not 0 < changes.epoch < self._epoch:
             await self.take(changes.opened())
-        return APPLIED
+        return CHANGES_APPLIED
 
     async def take(self, batch: DeltaBatch) -> None:
         """Apply changes in order; early ones wait for those before them."""

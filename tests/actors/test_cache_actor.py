@@ -4,12 +4,12 @@ import pytest
 
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import (
-    APPLIED,
-    Applied,
+    CHANGES_APPLIED,
     AssumeBatch,
-    Nominations,
+    ChangesApplied,
+    NominateBatch,
     RunningPods,
-    Settle,
+    UpdateAssumptions,
     node_batch,
 )
 from roadstead.actors.messages.changes import NodeNames
@@ -26,7 +26,7 @@ from tests.strategies import ZONE
 
 ZONED = [node("a1", labels={ZONE: "a"}), node("b1", labels={ZONE: "b"})]
 
-ASKED = Applied(is_asked=True)
+ASKED = ChangesApplied(is_asked=True)
 
 
 class World:
@@ -65,8 +65,10 @@ class World:
         def pairs(names):
             return tuple((f"uid-{name}", f"t-{name}") for name in names)
 
-        message = Settle(pairs(forget), pairs(finish), tuple(f"uid-{name}" for name in confirm))
-        answer = await self.cache.settle(message)
+        message = UpdateAssumptions(
+            pairs(forget), pairs(finish), tuple(f"uid-{name}" for name in confirm)
+        )
+        answer = await self.cache.update_assumptions(message)
         await turns()
         self.cache.core.validate()
         return answer
@@ -84,7 +86,7 @@ async def test_every_follower_is_sent_every_change_under_the_same_numbers():
 
 
 async def test_nodes_of_a_partition_are_sent_with_its_number():
-    scheduler = Fake("scheduler-0", apply=APPLIED)
+    scheduler = Fake("scheduler-0", apply=CHANGES_APPLIED)
     cache = CacheActor(plan_of(mode="partitioned"), Fakes(scheduler))
     await cache.add_nodes(node_batch(tuple(ZONED)))
 
@@ -250,13 +252,13 @@ async def test_every_kind_of_delta_brings_a_follower_to_the_state_of_the_cache()
     await cache.stream.flush()
     urgent = pod(cpu=100, priority=3)
     for nodes in (("a1",), ("",), ("b1",)):
-        await cache.nominate(Nominations(batch_of("u", facts=urgent), nodes, (True,)))
+        await cache.nominate(NominateBatch(batch_of("u", facts=urgent), nodes, (True,)))
     cache.stream.send(cache.core.remove_node("b1"))
     await cache.stream.flush()
     await cache.add_nodes(node_batch(ZONED))
     cache.stream.send(cache.core.remove_node("b1"))
     await cache.stream.flush()
-    await cache.nominate(Nominations(batch_of("u", facts=urgent), ("a1",), (False,), ("uid-p",)))
+    await cache.nominate(NominateBatch(batch_of("u", facts=urgent), ("a1",), (False,), ("uid-p",)))
     await cache.stream.flush()
 
     assert follower.table.nominations.to("a1") == {follower.table.classes.info(urgent): 1}

@@ -24,7 +24,7 @@ WITHOUT_A_JOURNAL = ("queue", "cache", "binder")
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(client, "POLL_S", 0.002)
     monkeypatch.setattr(supervisor, "WATCH_S", 0.01)
 
 

@@ -29,7 +29,7 @@ FORMAT_1 = Path(__file__).parents[1] / "journal" / "format_1"
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
 def run(inputs, **how):

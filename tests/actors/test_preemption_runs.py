@@ -35,7 +35,7 @@ podMaxBackoffSeconds: 1
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
 def running(*names, facts=FULL, on="n1"):

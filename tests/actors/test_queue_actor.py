@@ -6,8 +6,8 @@ from roadstead.actors.messages import LeaseAsk, LeaseReport, PageAsk
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
     BoundBefore,
-    Owner,
-    OwnerEnds,
+    EndOwner,
+    OwnerEpoch,
     PodNodes,
     Restored,
     Uids,
@@ -827,10 +827,10 @@ async def test_a_bind_of_a_scheduler_that_ended_is_found_though_its_lease_had_en
     await leased(queue)
     clock.now_s = LONG_S
     again = await leased(queue, owner="scheduler-1")
-    owner = Owner("scheduler-0", 2)
+    owner = OwnerEpoch("scheduler-0", 2)
 
     lease = await queue.leased_to(owner)
-    await queue.owner_ends(OwnerEnds(owner, lease.uids, ("n1", "")))
+    await queue.end_owner(EndOwner(owner, lease.uids, ("n1", "")))
 
     assert lease.uids == ("uid-a", "uid-b") == again.pods.uids
     assert queue.core.state_of("uid-a") is PodState.DONE
@@ -846,11 +846,11 @@ async def test_what_the_present_life_leased_is_asked_about_when_it_ends_though_o
     clock.now_s = LONG_S
     await leased(queue, owner="scheduler-1")
 
-    lease = await queue.leased_to(Owner("scheduler-0", 2))
-    await queue.owner_ends(OwnerEnds(Owner("scheduler-0", 2), lease.uids, ()))
+    lease = await queue.leased_to(OwnerEpoch("scheduler-0", 2))
+    await queue.end_owner(EndOwner(OwnerEpoch("scheduler-0", 2), lease.uids, ()))
 
     assert lease.uids == ()
-    assert (await queue.leased_to(Owner("scheduler-0", 3))).uids == ("uid-a",)
+    assert (await queue.leased_to(OwnerEpoch("scheduler-0", 3))).uids == ("uid-a",)
 
 
 async def test_a_pod_that_loses_races_without_end_backs_off():

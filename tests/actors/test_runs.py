@@ -48,7 +48,7 @@ CUTS = list(product((0, 2), (1, 7, 64)))
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
     """The client looks often, so that small runs end soon."""
-    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import Leased, Renewed, RunningPods, Settle, node_batch
+from roadstead.actors.messages import Leased, Renewed, RunningPods, UpdateAssumptions, node_batch
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
@@ -138,8 +138,8 @@ async def test_everyone_is_told_of_the_same_attempt_on_the_same_node():
 
     (assume,) = world.cache.told("assume")
     (bind,) = world.binder.told("bind")
-    nothing, confirm = world.cache.told("settle")
-    assert nothing == Settle((), (), ())
+    nothing, confirm = world.cache.told("update_assumptions")
+    assert nothing == UpdateAssumptions((), (), ())
     assert assume.bind_next
     assert assume.nodes == bind.nodes == ("n1", "n1")
     assert assume.tokens == bind.tokens
@@ -194,7 +194,7 @@ async def test_what_the_binder_refuses_is_forgotten_and_then_tried_again(cause):
     (back,) = report.given_back
     assert (back.uid, back.reason) == ("uid-a", "conflict")
     (token,) = world.binder.told("bind")[0].tokens
-    assert world.cache.told("settle")[-1].forget == (("uid-a", token),)
+    assert world.cache.told("update_assumptions")[-1].forget == (("uid-a", token),)
     assert back.freed
     assert world.log.index("queue report") > world.log.index("binder bind")
     assert world.log[world.log.index("queue report") - 1] == "cache settle"
@@ -207,7 +207,7 @@ async def test_a_pod_that_another_one_bound_is_done():
         (report,) = await world.reports()
 
     assert report.done == ("uid-a",)
-    assert world.cache.told("settle")[-1].forget
+    assert world.cache.told("update_assumptions")[-1].forget
 
 
 async def test_a_pod_that_is_deleted_is_forgotten_and_not_spoken_of():
@@ -216,7 +216,7 @@ async def test_a_pod_that_is_deleted_is_forgotten_and_not_spoken_of():
         batch, "deleted" if batch.pods.uids == ("uid-a",) else ""
     )
     async with world:
-        await until(lambda: any(told.forget for told in world.cache.told("settle")))
+        await until(lambda: any(told.forget for told in world.cache.told("update_assumptions")))
         reports = await world.reports()
 
     assert [report.done for report in reports] == [("uid-b",)]
@@ -244,7 +244,7 @@ async def test_a_binder_that_is_late_is_asked_again_with_the_same_tokens():
     first, second, third = (replace(each, number=0) for each in told)
     assert first == second == third
     assert report.done == ("uid-a", "uid-b")
-    assert not any(told.forget for told in world.cache.told("settle"))
+    assert not any(told.forget for told in world.cache.told("update_assumptions"))
 
 
 async def test_pods_that_one_evaluation_cannot_settle_are_asked_about_anew():
@@ -325,7 +325,7 @@ async def test_a_plugin_that_is_missing_stops_the_scheduler_with_plugin_object_a
 
 @pytest.mark.parametrize(
     ("actor", "method"),
-    [("queue", "lease"), ("cache", "assume"), ("cache", "settle")],
+    [("queue", "lease"), ("cache", "assume"), ("cache", "update_assumptions")],
 )
 async def test_an_actor_that_is_lost_stops_the_scheduler(actor, method):
     world = World(["a"])
@@ -371,14 +371,14 @@ async def test_a_batch_whose_changes_do_not_come_in_time_begins_anew():
     async def settle(message):
         if not settled:
             settled.append(await world.counts.add_running(RunningPods(batch_of("r"), ("n1",))))
-        return await world.counts.settle(message)
+        return await world.counts.update_assumptions(message)
 
     async def apply_late(batch):
         asyncio.create_task(late(batch))  # noqa: RUF006
         return NOTHING
 
     world.feed.answers["apply"] = apply_late
-    world.cache.answers["settle"] = settle
+    world.cache.answers["update_assumptions"] = settle
     async with world:
         await until(lambda: world.scheduler.figures.reads > 1)
         there.set()

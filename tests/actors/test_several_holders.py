@@ -3,7 +3,7 @@
 import pytest
 
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import APPLIED, AssumeBatch, node_batch
+from roadstead.actors.messages import CHANGES_APPLIED, AssumeBatch, node_batch
 from roadstead.actors.messages.recovery import Restream
 from roadstead.actors.scheduler import held_nodes
 from roadstead.actors.scheduler.held_nodes import HeldNodes
@@ -29,7 +29,9 @@ class World:
 
     def __init__(self, *, is_new=False, **settings):
         self.plan = plan_of(**({"schedulers": 2} | settings))
-        self.fakes = [Fake(f"scheduler-{n}", apply=APPLIED, restore=NOTHING) for n in range(2)]
+        self.fakes = [
+            Fake(f"scheduler-{n}", apply=CHANGES_APPLIED, restore=NOTHING) for n in range(2)
+        ]
         self.cache = CacheActor(self.plan, Fakes(*self.fakes))
         self.classes = PodClasses()
         self.profiles = build_profiles(self.plan, self.classes)

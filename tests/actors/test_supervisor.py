@@ -7,7 +7,7 @@ from roadstead.actors.messages import ActorStatus
 from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
 from roadstead.actors.supervisor import supervisor as supervisor_module
 from roadstead.actors.supervisor.supervisor import (
-    SILENT_LOOKS,
+    SILENT_POLLS,
     ActorGoneError,
     RunFailedError,
     Supervisor,
@@ -99,7 +99,7 @@ async def test_an_actor_that_does_not_start_fails_the_run(kind):
 async def test_a_look_remembers_what_an_actor_says_of_itself():
     supervisor, _ = await started()
 
-    assert await supervisor.look("worker-0") == WELL
+    assert await supervisor.status_of("worker-0") == WELL
     assert supervisor.last == {"worker-0": WELL}
 
 
@@ -108,7 +108,7 @@ async def test_a_look_remembers_what_an_actor_says_of_itself():
 )
 async def test_a_binder_that_is_gone_or_silent_without_a_journal_is_told_with_what_it_did(failure):
     supervisor, runtime = await started()
-    await supervisor.look("binder")
+    await supervisor.status_of("binder")
     runtime.refs["binder"].answers["status"] = failure
 
     gone = await watched(supervisor)
@@ -125,17 +125,17 @@ async def test_an_actor_that_never_spoke_is_told_without_a_story():
     runtime.refs["queue"].answers["status"] = ActorLostError("queue is gone")
 
     with pytest.raises(ActorGoneError, match=r"^queue is gone\. The run ends here"):
-        await supervisor.look("queue")
+        await supervisor.status_of("queue")
 
 
 async def test_of_an_actor_that_is_gone_when_results_are_collected_the_last_word_counts():
     supervisor, runtime = await started()
-    await supervisor.heard_of("worker-0")
+    await supervisor.last_status("worker-0")
     for name in ("worker-0", "queue"):
         runtime.refs[name].answers["status"] = ActorLostError(f"{name} is gone")
 
-    assert await supervisor.heard_of("worker-0") == WELL
-    assert (await supervisor.heard_of("queue")).text == "has not answered yet"
+    assert await supervisor.last_status("worker-0") == WELL
+    assert (await supervisor.last_status("queue")).text == "has not answered yet"
 
 
 async def test_an_actor_that_cannot_go_on_ends_the_run_with_its_reason():
@@ -205,24 +205,24 @@ async def test_the_watch_looks_at_everyone_again_and_again():
 
 async def test_a_worker_that_is_silent_is_given_time_before_it_is_taken_for_gone():
     supervisor, runtime = await started(workers=1)
-    await supervisor.look("worker-0")
+    await supervisor.status_of("worker-0")
     runtime.refs["worker-0"].answers["status"] = DeadlineError("worker-0 did not answer")
 
-    given = [await supervisor.look("worker-0") for _ in range(SILENT_LOOKS - 1)]
+    given = [await supervisor.status_of("worker-0") for _ in range(SILENT_POLLS - 1)]
     with pytest.raises(ActorGoneError, match="worker-0 did not answer"):
-        await supervisor.look("worker-0")
+        await supervisor.status_of("worker-0")
 
-    assert given == [WELL] * (SILENT_LOOKS - 1)
+    assert given == [WELL] * (SILENT_POLLS - 1)
 
 
 async def test_a_worker_that_answers_again_was_only_slow():
     supervisor, runtime = await started(workers=1)
     answers = runtime.refs["worker-0"].answers
-    for _ in range(2 * SILENT_LOOKS):
+    for _ in range(2 * SILENT_POLLS):
         answers["status"] = DeadlineError("worker-0 did not answer")
-        assert (await supervisor.look("worker-0")).error == ""
+        assert (await supervisor.status_of("worker-0")).error == ""
         answers["status"] = WELL
-        await supervisor.look("worker-0")
+        await supervisor.status_of("worker-0")
 
 
 async def test_a_slow_worker_does_not_keep_others_from_being_replaced():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import APPLIED, PackedChanges, RunningPods, node_batch
+from roadstead.actors.messages import CHANGES_APPLIED, PackedChanges, RunningPods, node_batch
 from roadstead.actors.seam import ActorError, DeadlineError
 from roadstead.actors.worker import table_follower
 from roadstead.actors.worker.table_follower import TableFollower
@@ -21,7 +21,7 @@ def follower(call_s=30.0):
 
 async def stream():
     """What a cache sends to its only follower: (batches of deltas, the table it ends with)."""
-    sink = Fake("scheduler-0", apply=APPLIED)
+    sink = Fake("scheduler-0", apply=CHANGES_APPLIED)
     cache = CacheActor(plan_of(), Fakes(sink))
     await cache.add_nodes(node_batch((node("n1"), node("n2", others={GPU: 2}))))
     await cache.add_running(RunningPods(batch_of("p", "q"), ("n1", "n2")))

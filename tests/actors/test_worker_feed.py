@@ -11,9 +11,15 @@ from roadstead.actors.cache import worker_feed
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.cache.encoding import storage_batch, version_batch
 from roadstead.actors.cache.worker_feed import WAIT_S, Joiner, WorkerFeed, together
-from roadstead.actors.messages import APPLIED, Applied, PackedChanges, RunningPods, node_batch
+from roadstead.actors.messages import (
+    CHANGES_APPLIED,
+    ChangesApplied,
+    PackedChanges,
+    RunningPods,
+    node_batch,
+)
 from roadstead.actors.messages.changes import NodeNames
-from roadstead.actors.messages.recovery import PodsGone
+from roadstead.actors.messages.recovery import PodRemoval
 from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.worker.actor import ASKED_S, WorkerActor
 from roadstead.actors.worker.table_follower import TableFollower
@@ -30,8 +36,8 @@ async def changes_of(steps):
 
     steps: pairs of numbers, of which the first says what changes and the second where.
     """
-    sink = Fake("scheduler-0", apply=APPLIED)
-    cache = CacheActor(plan_of(), Fakes(sink, Fake("queue", observe=APPLIED)))
+    sink = Fake("scheduler-0", apply=CHANGES_APPLIED)
+    cache = CacheActor(plan_of(), Fakes(sink, Fake("queue", observe=CHANGES_APPLIED)))
     await cache.add_nodes(node_batch([node(f"n{n}") for n in range(3)]))
     for number, (kind, where) in enumerate(steps):
         name = f"n{where}"
@@ -40,7 +46,7 @@ async def changes_of(steps):
             batch = batch_of(f"p{number}", f"q{number}", facts=facts)
             await cache.add_running(RunningPods(batch, (name, name)))
         elif kind == 1:
-            await cache.gone(PodsGone((f"uid-p{where}",)))
+            await cache.remove_pods(PodRemoval((f"uid-p{where}",)))
         elif kind == 2:
             await cache.add_nodes(node_batch([node(name, cpu=1000 * number)]))
         elif kind == 3:
@@ -180,7 +186,7 @@ def test_a_workers_answer_says_whether_it_was_asked_lately():
             found.append(await worker.apply(PackedChanges.of(versions(number)[0])))
         return found
 
-    assert run_virtual(run) == [Applied(), Applied(is_asked=True), Applied()]
+    assert run_virtual(run) == [ChangesApplied(), ChangesApplied(is_asked=True), ChangesApplied()]
 
 
 def test_what_several_workers_wait_for_is_joined_once():

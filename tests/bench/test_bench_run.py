@@ -42,7 +42,7 @@ BIG_NODE = NodeFacts("", allocatable=(("cpu", 64_000), ("memory", 1 << 40)), all
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    monkeypatch.setattr(bench_run, "LOOK_S", 0.002)
+    monkeypatch.setattr(bench_run, "POLL_S", 0.002)
     monkeypatch.setattr(bench_run, "DELETE_EVERY_S", 0.001)
 
 

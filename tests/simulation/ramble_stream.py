@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from roadstead.actors.cache import refill, stream
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import APPLY, Applied, node_batch
+from roadstead.actors.messages import APPLY, ChangesApplied, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import RESTORE, Restream
 from roadstead.actors.names import scheduler_name, worker_name
@@ -83,7 +83,7 @@ class _Follower:
         if method is APPLY:
             changes = message.opened()
             self._follow(changes.first_seq, changes.count)
-            return Applied(is_asked=draw.random() < 0.3)
+            return ChangesApplied(is_asked=draw.random() < 0.3)
         if message.epoch == self.epoch:
             self._take_part(message)
         return NOTHING

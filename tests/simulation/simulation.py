@@ -18,15 +18,15 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.messages.changes import (
     DELETE_PODS,
-    LEAVE,
     OBSERVE,
+    REMOVE_DELETED,
     REMOVE_NODES,
     UPDATE_PODS,
     UPDATE_RUNNING,
     ClusterChanges,
     NodeNames,
 )
-from roadstead.actors.messages.recovery import GONE, PodsGone
+from roadstead.actors.messages.recovery import REMOVE_PODS, PodRemoval
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
 from roadstead.actors.runtime.simulated import OUTSIDE
 from roadstead.actors.runtime.simulated_network import Faults, Network
@@ -400,10 +400,10 @@ class _World:
         self._show("pod_goes", uids)
         for uid in uids:
             self._kept.pop(uid, None)
-        gone = await self.tell(BINDER, DELETE_PODS, PodsGone(uids, self.revision))
-        await self.tell(CACHE, GONE, PodsGone(gone.uids, gone.revision))
+        gone = await self.tell(BINDER, DELETE_PODS, PodRemoval(uids, self.revision))
+        await self.tell(CACHE, REMOVE_PODS, PodRemoval(gone.uids, gone.revision))
         await self._settle()
-        await self.tell(QUEUE, LEAVE, gone)
+        await self.tell(QUEUE, REMOVE_DELETED, gone)
 
 
 def _teller(scenario, process):
