@@ -82,7 +82,7 @@ class CacheActor:
 
     async def assume(self, batch: AssumeBatch) -> Assumed:
         """Count pods on nodes before their commits."""
-        self.recovery.mind()
+        self.recovery.start_expiring()
         rows = zip(batch.pods.keyed(), batch.nodes, batch.tokens, strict=True)
         assumptions = [Assumption(*pod, node, token) for pod, node, token in rows]
         outcome = self._cache.assume(assumptions, clock_s(), bind_next=batch.bind_next)

@@ -41,7 +41,7 @@ class CacheRecovery:
     ) -> None:
         self._cache, self._room = cache, room
         self._directory, self._call_s = directory, call_s
-        self._minding: asyncio.Task[None] | None = None
+        self._expiring: asyncio.Task[None] | None = None
 
     async def end_owner(self, end: EndOwner) -> None:
         """End a scheduler's earlier incarnations: confirm bound pods and forget the others."""
@@ -57,12 +57,12 @@ class CacheRecovery:
         committed = {claim.key for change in changes for claim in change.claims}
         self._cache.end_claims(owner.name, owner.epoch, committed)
 
-    def mind(self) -> None:
+    def start_expiring(self) -> None:
         """Start the task that expires assumptions, unless it runs."""
-        if self._minding is None:
-            self._minding = asyncio.create_task(self._mind(), name="cache expiry")
+        if self._expiring is None:
+            self._expiring = asyncio.create_task(self._expire_forever(), name="cache expiry")
 
-    async def _mind(self) -> None:
+    async def _expire_forever(self) -> None:
         compared_s = clock_s()
         while True:
             await asyncio.sleep(EXPIRY_S)
@@ -105,5 +105,5 @@ class CacheRecovery:
 
     def crashed(self) -> None:
         """Cancel the task that expires assumptions."""
-        if self._minding is not None:
-            self._minding.cancel()
+        if self._expiring is not None:
+            self._expiring.cancel()

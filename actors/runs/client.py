@@ -43,7 +43,7 @@ from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
 from roadstead.actors.runs.outcomes import keep
 from roadstead.actors.runs.scores import with_scores
 from roadstead.actors.runs.session import check_room
-from roadstead.actors.scheduler.figures import concurrency_of
+from roadstead.actors.scheduler.concurrency_report import concurrency_of
 from roadstead.actors.seam import NOTHING, A, Method, PatientRef, Q, RunFailedError, clock_s
 from roadstead.actors.supervisor.replacing import in_gangs
 from roadstead.actors.supervisor.supervisor import Supervisor

@@ -70,7 +70,7 @@ class Peers:
         self._refs: dict[str, PatientRef] = {}
         self._losses = 0
 
-    async def meet(self, need: Need) -> object:
+    async def handle(self, need: Need) -> object:
         """Return the answer to a request, except a bind."""
         match need:
             case AskLease():

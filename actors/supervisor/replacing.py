@@ -99,11 +99,11 @@ class Budget:
     WINDOW_S = 60.0
 
     def __init__(self) -> None:
-        self._taken: dict[str, deque[float]] = {}
+        self._times: dict[str, deque[float]] = {}
 
-    def take(self, name: str, now_s: float) -> bool:
+    def acquire(self, name: str, now_s: float) -> bool:
         """Count a replacement and return True, or return False if the limit is reached."""
-        taken = self._taken.setdefault(name, deque())
+        taken = self._times.setdefault(name, deque())
         while taken and taken[0] <= now_s - self.WINDOW_S:
             taken.popleft()
         if len(taken) >= self.TIMES:

@@ -310,7 +310,7 @@ class Supervisor:
         if BINDER in names and not self._has_journal:
             raise next(iter(why.values()))
         for name in why or sorted(self._unfinished)[:1]:
-            if not self._budget.take(name, now_s):
+            if not self._budget.acquire(name, now_s):
                 story = str(
                     why.get(name) or self._error_text(name, f"{name} could not be replaced")
                 )

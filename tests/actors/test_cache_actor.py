@@ -26,7 +26,7 @@ from tests.strategies import ZONE
 
 ZONED = [node("a1", labels={ZONE: "a"}), node("b1", labels={ZONE: "b"})]
 
-ASKED = ChangesApplied(is_asked=True)
+ASKED = ChangesApplied(receives_requests=True)
 
 
 class World:
@@ -48,7 +48,7 @@ class World:
             for batch in self.followers[follower].told("apply")
             for seq, (kind, name) in enumerate(
                 [
-                    *(("add_node", name) for name in batch.came.names),
+                    *(("add_node", name) for name in batch.new_nodes.names),
                     *zip(batch.kinds, batch.names, strict=True),
                 ],
                 start=batch.first_seq,

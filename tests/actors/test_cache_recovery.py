@@ -20,7 +20,7 @@ from roadstead.actors.messages.recovery import (
     Restream,
     StorageLog,
 )
-from roadstead.actors.scheduler.held_nodes import HeldNodes
+from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.cache import CacheSettings, PodState
 from roadstead.facts.cluster import ClusterFacts
@@ -59,7 +59,7 @@ class World:
 
 def follower(world, epoch=1):
     """The table of a new life of the scheduler."""
-    return HeldNodes("scheduler-0", world.plan, PodClasses(), is_new=True, epoch=epoch)
+    return SchedulerNodes("scheduler-0", world.plan, PodClasses(), is_new=True, epoch=epoch)
 
 
 @pytest.fixture(autouse=True)
@@ -222,7 +222,7 @@ async def test_a_new_follower_gets_the_cluster_and_later_changes_come_behind_it(
     await turns()
 
     for batch in world.scheduler.told("apply"):
-        await fresh.take(batch)
+        await fresh.receive(batch)
     for part in [*reversed(parts), parts[0]]:
         await fresh.restore(part)
 

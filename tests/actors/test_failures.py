@@ -95,7 +95,7 @@ def test_a_scheduler_that_takes_no_changes_ends_the_run_with_the_place(monkeypat
     apply = SchedulerActor.apply
 
     async def apply_nodes_only(self, batch):
-        if "add_pod" in batch.opened().kinds:
+        if "add_pod" in batch.unpacked().kinds:
             raise MemoryError("no room")
         return await apply(self, batch)
 

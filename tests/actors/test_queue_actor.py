@@ -418,7 +418,7 @@ async def test_a_pod_that_is_gone_is_no_longer_a_member_of_its_gang():
 
 async def test_a_new_queue_takes_no_pods_that_are_bound_or_gone():
     words = {"uid-bound": "n1", "uid-waits": "", "uid-gone": None}
-    binder = Fake("binder", standing=lambda ask: PodNodes(tuple(words[uid] for uid in ask.uids)))
+    binder = Fake("binder", pod_nodes=lambda ask: PodNodes(tuple(words[uid] for uid in ask.uids)))
     queue = QueueActor(plan_of(), Fakes(binder), is_new=True)
 
     answer = await queue.submit(batch_of("bound", "waits", "gone"))

@@ -160,11 +160,11 @@ def test_what_is_replaced_together():
 def test_a_budget_is_there_again_after_a_minute():
     budget = Budget()
 
-    taken = [budget.take("queue", now_s) for now_s in (0, 1, 2, 3, 4, 5)]
+    taken = [budget.acquire("queue", now_s) for now_s in (0, 1, 2, 3, 4, 5)]
 
     assert taken == [True] * 5 + [False]
-    assert budget.take("cache", 5)
-    assert budget.take("queue", 60)
+    assert budget.acquire("cache", 5)
+    assert budget.acquire("queue", 60)
 
 
 def test_a_signal_has_the_cache_compare_itself_with_one_made_anew(monkeypatch, tmp_path, caplog):

@@ -56,7 +56,9 @@ class World:
         self.feed = Fake("scheduler-0")
         self.counts = CacheActor(self.plan, Fakes(self.feed))
         self.queue = self.fake(QUEUE, lease=self.lease, report=NOTHING)
-        self.cache = self.fake(CACHE, assume=self.counts.assume, settle=self.counts.settle)
+        self.cache = self.fake(
+            CACHE, assume=self.counts.assume, update_assumptions=self.counts.update_assumptions
+        )
         self.binder = self.fake(BINDER, bind=bound_all)
         directory = Fakes(self.queue, self.cache, self.binder)
         self.scheduler = SchedulerActor("scheduler-0", self.plan, directory)
@@ -109,10 +111,10 @@ async def test_a_pod_is_assumed_then_bound_then_confirmed_then_done():
 
     steps = [step for step in world.log if step.split()[1] != "lease"]
     assert steps == [
-        "cache settle",
+        "cache update_assumptions",
         "cache assume",
         "binder bind",
-        "cache settle",
+        "cache update_assumptions",
         "queue report",
     ]
     assert (report.lease_id, report.done, report.given_back) == (1, ("uid-a",), ())
@@ -197,7 +199,7 @@ async def test_what_the_binder_refuses_is_forgotten_and_then_tried_again(cause):
     assert world.cache.told("update_assumptions")[-1].forget == (("uid-a", token),)
     assert back.freed
     assert world.log.index("queue report") > world.log.index("binder bind")
-    assert world.log[world.log.index("queue report") - 1] == "cache settle"
+    assert world.log[world.log.index("queue report") - 1] == "cache update_assumptions"
 
 
 async def test_a_pod_that_another_one_bound_is_done():
@@ -364,7 +366,7 @@ async def test_a_batch_whose_changes_do_not_come_in_time_begins_anew():
     settled = []
 
     async def late(batch):
-        if batch.opened().kinds:
+        if batch.unpacked().kinds:
             await there.wait()
         return await world.scheduler.apply(batch)
 
@@ -420,7 +422,7 @@ async def test_what_people_are_told_reaches_the_queue_without_a_lease():
 
     scheduler = world.scheduler
     told = scheduler._scheduler.performer.perform([Report((report,))])
-    await drive(told, scheduler._driver.meet)
+    await drive(told, scheduler._driver.handle)
 
     (told,) = world.queue.told("report")
     assert (told.lease_id, told.done, told.given_back) == (0, (), ())

@@ -3,7 +3,7 @@
 import pytest
 
 from roadstead.actors.messages import ActorStatus
-from roadstead.actors.scheduler.figures import concurrency_of, work_of
+from roadstead.actors.scheduler.concurrency_report import concurrency_of, work_of
 from roadstead.attempts.pods import Attempt
 from roadstead.config.settings import Settings
 from roadstead.cycle.scopes import Scope

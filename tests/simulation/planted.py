@@ -250,14 +250,14 @@ def a_change_is_never_sent(put):
 
 @bug(kinds=("duplicated",), found=0)
 def a_change_is_applied_as_often_as_it_comes(put):
-    original = TableFollower.take
+    original = TableFollower.receive
 
-    async def take(self, batch):
+    async def receive(self, batch):
         if batch.first_seq <= self.applied:
             self.applied = batch.first_seq - 1
         return await original(self, batch)
 
-    put(TableFollower, "take", take)
+    put(TableFollower, "receive", receive)
 
 
 @bug(kinds=("slow",), found=0)
@@ -276,7 +276,7 @@ def a_batch_begins_before_the_table_has_come_so_far(put):
     async def at_once(self, seq):
         return None
 
-    put(TableFollower, "_reach", at_once)
+    put(TableFollower, "_wait_for", at_once)
     put(Verifier, "verify", _skip_for(lambda facts: True))
 
 

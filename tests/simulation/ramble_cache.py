@@ -100,7 +100,7 @@ class _Other:
         if self.name == BINDER:
             await asyncio.sleep(self._ramble.draw.choice((0.0, 0.0, 0.3)))
         if method is APPLY:
-            return ChangesApplied(is_asked=self._ramble.draw.random() < 0.5)
+            return ChangesApplied(receives_requests=self._ramble.draw.random() < 0.5)
         if method is RESOLVE:
             return PodNodes(self._ramble.words(message.uids))
         return StorageLog(self._ramble.log()) if method is STORAGE_LOG else NOTHING

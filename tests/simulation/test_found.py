@@ -4,7 +4,7 @@ from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import AssumeBatch, UpdateAssumptions, node_batch
 from roadstead.actors.messages.changes import ClusterChanges, NodeNames
 from roadstead.actors.messages.recovery import EndOwner, OwnerEpoch, PodRemoval
-from roadstead.actors.scheduler.held_nodes import HeldNodes
+from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.seam import NOTHING
 from roadstead.nodes.pod_class import PodClasses
 from tests.actors.world import Fake, Fakes, batch_of, plan_of
@@ -16,7 +16,7 @@ class Cluster:
 
     def __init__(self, **settings):
         plan = plan_of(**settings)
-        self.nodes = HeldNodes("scheduler-0", plan, PodClasses(), is_new=False, epoch=1)
+        self.nodes = SchedulerNodes("scheduler-0", plan, PodClasses(), is_new=False, epoch=1)
         self.queue = Fake("queue", observe=NOTHING)
         feeds = Fake("scheduler-0", apply=self.nodes.apply)
         self.cache = CacheActor(plan, Fakes(feeds, self.queue))
