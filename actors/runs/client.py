@@ -49,7 +49,7 @@ from roadstead.actors.supervisor.replacing import in_gangs
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.facts.pod import Pod
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.report.result import PendingPod, Placement, PreemptedPod
+from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
 
 T = TypeVar("T")
@@ -212,11 +212,11 @@ class Client:
     async def _collect(self, inputs: RunInputs, scheduling_s: float) -> RunOutcome:
         self._progress(Progress("collecting results", total=len(inputs.pending)))
         key_of = {identity.uid: identity.key for identity, _ in inputs.pending}
-        placements: list[Placement] = []
+        placements: list[PlacedPod] = []
         while True:
             page = await self._call(BINDER, BOUND, PageAsk(len(placements), CHUNK))
             placements += [
-                Placement(key_of[uid], uid, node)
+                PlacedPod(key_of[uid], uid, node)
                 for uid, node in zip(page.uids, page.nodes, strict=True)
             ]
             if len(placements) >= page.total:

@@ -30,7 +30,7 @@ from roadstead.journal.records import JournalError, RecordKind
 from roadstead.journal.segments import LeftOut, Reader, is_closed
 from roadstead.protocol.codec import pack, to_wire
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.report.result import Placement
+from roadstead.report.result import PlacedPod
 from roadstead.run import RunInputs, RunOutcome, RunPlan
 
 CHUNK = 5_000
@@ -137,7 +137,7 @@ class JournalContents:
     began_with: str
     last_epoch: int
     ended_with: str
-    placements: tuple[Placement, ...]
+    placements: tuple[PlacedPod, ...]
     tail: LeftOut | None
 
 
@@ -157,7 +157,7 @@ def read_journal(disk: Disk) -> JournalContents:
             marks = [each for each in run.subjects if isinstance(each, RunMark)]
             began_with = began_with or next((e.digest for e in marks if e.what == BEGUN), "")
             ended_with = next((e.digest for e in marks if e.what == ENDED), ended_with)
-    placements = tuple(Placement(key, uid, node) for uid, (key, node) in bound.pods.items())
+    placements = tuple(PlacedPod(key, uid, node) for uid, (key, node) in bound.pods.items())
     return JournalContents(began_with, last_epoch, ended_with, placements, reader.tail)
 
 

@@ -15,7 +15,7 @@ from roadstead.journal import JournalError
 from roadstead.journal.disk import RealDisk
 from roadstead.protocol.codec import CodecError, Limits, from_wire, pack, to_wire, unpack
 from roadstead.report.concurrency import Concurrency
-from roadstead.report.result import PendingPod, Placement, PreemptedPod
+from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
 from roadstead.run import RunOutcome
 
 OUTCOME = "outcome"
@@ -95,7 +95,7 @@ def _kept(outcome: RunOutcome) -> _StoredOutcome:
     )
 
 
-def read_outcome(folder: Path, digest: str, placements: tuple[Placement, ...]) -> RunOutcome | None:
+def read_outcome(folder: Path, digest: str, placements: tuple[PlacedPod, ...]) -> RunOutcome | None:
     """Read the outcome with a digest; None if it is missing, damaged, or of another run.
 
     placements: from the journal.

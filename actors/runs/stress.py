@@ -27,7 +27,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.plugin import Handle, has_pre_filter_extensions
 from roadstead.framework.profile import Profile
 from roadstead.journal import Journal
-from roadstead.lab.trial import LabSetup, Recheck, Trial
+from roadstead.lab.lab_run import LabRun, LabSetup, Recheck
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.placements import TableStore
 from roadstead.protocol.status import SUCCESS, Status
@@ -154,12 +154,12 @@ def virtual_runtime(plan: RunPlan) -> Runtime:
     return SimulatedRuntime(Network(plan.settings.seed), plan.limits)
 
 
-async def try_out(
+async def measure_run(
     client: Client,
     supervisor: Supervisor,
     plan: RunPlan,
     inputs: RunInputs,
-) -> Trial:
+) -> LabRun:
     """Run the inputs and return the measurements."""
     outcome = await client.run(inputs)
     timeout_s = plan.settings.deadlines.call_s
@@ -168,7 +168,7 @@ async def try_out(
     for name in supervisor.refs:
         if name.startswith(SCHEDULER):
             counted.update(dict((await supervisor.last_status(name)).figures))
-    return Trial(
+    return LabRun(
         tuple((each.uid, each.node) for each in outcome.placements),
         len(outcome.pending),
         told.waits[-1][1] if told.waits else 0.0,

@@ -14,13 +14,13 @@ from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedErr
 from roadstead.run import RunInputs, RunOutcome, RunPlan
 from tests.cli.conftest import Run
 from tests.cli.manifests import node, pod, write
-from tests.cli.plain_launcher import PlainLauncher, Tell
+from tests.cli.plain_launcher import PlainLauncher, ReportProgress
 
 CLAIM = [{"name": "gpu", "resourceClaimName": "a-gpu"}]
 
 
 class FailingLauncher(PlainLauncher):
-    def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
+    def run(self, inputs: RunInputs, plan: RunPlan, progress: ReportProgress) -> RunOutcome:
         raise RoadsteadError("worker-1 is gone (it had 3 batches)")
 
 
@@ -116,7 +116,7 @@ def test_a_failed_run_exits_1_and_writes_nothing(cluster: str, tmp_path: Path) -
 
 def test_a_broken_invariant_is_not_hidden(cluster: str) -> None:
     class Broken(PlainLauncher):
-        def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
+        def run(self, inputs: RunInputs, plan: RunPlan, progress: ReportProgress) -> RunOutcome:
             raise AssertionError("rows disagree")
 
     with pytest.raises(AssertionError, match="rows disagree"):

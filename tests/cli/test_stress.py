@@ -97,7 +97,7 @@ def test_who_interrupts_gets_what_is_done_and_is_told_how_much(stress, monkeypat
         if done == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(stressing.Tell, "__call__", interrupt)
+    monkeypatch.setattr(stressing.ProgressLine, "__call__", interrupt)
 
     result = stress(*SMALL, "--schedulers", "1,2", "--format", "json")
 
@@ -168,7 +168,7 @@ def test_speed_on_a_machine_that_was_busy_before_is_not_to_be_trusted(engine, lo
 
 def test_progress_says_how_long_the_rest_takes_once_that_is_known(capsys):
     times = iter((0.0, 120.0, 240.0, 300.0))
-    tell = stressing.Tell(lambda: next(times))
+    tell = stressing.ProgressLine(lambda: next(times))
 
     for done in range(4):
         tell(done, 4, "x")
@@ -387,7 +387,7 @@ def test_every_preset_can_be_asked_for(name):
 
 def test_on_a_terminal_progress_is_one_line_that_changes(monkeypatch, capsys):
     monkeypatch.setattr(stressing.sys.stderr, "isatty", lambda: True, raising=False)
-    tell = stressing.Tell()
+    tell = stressing.ProgressLine()
 
     tell(0, 2, "load 0.5")
     tell(1, 2, "load 0.6")
@@ -400,7 +400,7 @@ def test_on_a_terminal_progress_is_one_line_that_changes(monkeypatch, capsys):
 def test_a_line_of_progress_fits_the_terminal_so_that_it_can_change(monkeypatch, capsys):
     monkeypatch.setattr(stressing.sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "30")
-    tell = stressing.Tell()
+    tell = stressing.ProgressLine()
 
     tell(0, 2, "partitions 8, schedulers 4, mode partitioned")
 

@@ -5,7 +5,7 @@ import pytest
 
 from roadstead.lab.cells import CELLS, EXAMPLE, TRACE
 from roadstead.lab.tally import Tally
-from roadstead.lab.workload import Always, Job, JobKind, LogNormal, jobs_of
+from roadstead.lab.workload import Always, JobType, LabJob, LogNormal, jobs_of
 
 HOUR_S = 3600.0
 BATCH, SERVICE = EXAMPLE.batch, EXAMPLE.service
@@ -40,7 +40,7 @@ def test_the_rate_multiplies_arrivals():
 
 
 def test_a_new_job_waits_with_all_its_tasks_since_it_came():
-    job = Job(BATCH, 7.0, 3, 10.0, np.array([1000, 2048]))
+    job = LabJob(BATCH, 7.0, 3, 10.0, np.array([1000, 2048]))
 
     assert (job.left, job.queued_s, job.attempts) == (3, 7.0, 0)
 
@@ -50,7 +50,7 @@ def test_all_tasks_of_the_public_example_are_alike():
 
 
 def test_a_request_is_of_at_least_one_of_everything():
-    tiny = JobKind("tiny", 1.0, Always(1.0), Always(1.0), Always(0.2), Always(0.0))
+    tiny = JobType("tiny", 1.0, Always(1.0), Always(1.0), Always(0.2), Always(0.0))
 
     assert tiny.request(np.random.default_rng(0)).tolist() == [1, 1]
 

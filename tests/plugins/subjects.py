@@ -1,6 +1,6 @@
 """In-tree plugins as the subjects of the checks that users' plugins go through."""
 
-from roadstead.cli.plugin.subject import Subject
+from roadstead.cli.plugin.plugin_under_test import Subject
 from roadstead.config.model import SchedulerConfig
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.framework.plugin import Handle

@@ -9,7 +9,7 @@ import pytest
 
 from roadstead.actors.supervisor.replacing import Budget
 from roadstead.journal.records import JournalRecord, RecordKind
-from roadstead.report.result import Placement
+from roadstead.report.result import PlacedPod
 from roadstead.run import RunOutcome
 from tests.builders import pod
 
@@ -54,7 +54,7 @@ def test_what_was_bound_twice_or_told_and_not_bound_or_never_told_is_counted(
     inputs = soak.inputs_of(1)
     figures = soak.Figures()
 
-    soak.judge(figures, tmp_path, inputs, RunOutcome((Placement("b", "b", "n1"),), (), 0.0, {}))
+    soak.judge(figures, tmp_path, inputs, RunOutcome((PlacedPod("b", "b", "n1"),), (), 0.0, {}))
 
     assert figures.doubled == 1
     assert figures.lost == len(inputs.pending) + 1
