@@ -120,14 +120,14 @@ class ChangeStream:
             answer = await self._follower(name).call(APPLY, changes, timeout_s=self._call_s)
         except RoadsteadError as failure:
             if name in self._feeds:
-                self._missed(name, last_seq, failure)
+                self._handle_missed(name, last_seq, failure)
                 return
             self.lost = f"{name} no longer takes changes: {failure}"
             return
         if name in self._feeds:
             self._feeds[name].receives_requests = answer.receives_requests
 
-    def _missed(self, name: str, seq: int, failure: RoadsteadError) -> None:
+    def _handle_missed(self, name: str, seq: int, failure: RoadsteadError) -> None:
         """Begin to fill a worker again that did not answer a change.
 
         Nothing is needed if a later fill contained the change. Nor if the worker is unfilled: then

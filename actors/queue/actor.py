@@ -73,13 +73,13 @@ class QueueActor:
     async def submit(self, batch: PodBatch) -> Submitted:
         """Add pods; known ones are updated if they changed."""
         if self._is_new:
-            batch = await self._still_waiting(batch)
+            batch = await self._unbound_pods(batch)
         pods = list(batch.pods())
         answer = await self._drive(self.queue.submit(pods, clock_s(), batch.revision))
         self._wake()
         return Submitted(len(answer.accepted), answer.refused)
 
-    async def _still_waiting(self, batch: PodBatch) -> PodBatch:
+    async def _unbound_pods(self, batch: PodBatch) -> PodBatch:
         """Return the pods that are neither bound nor deleted, by the binder's answer.
 
         The sender may repeat a message that an earlier incarnation of this queue handled.
@@ -158,18 +158,18 @@ class QueueActor:
         self._wake()
         return NOTHING
 
-    async def restored(self, told: Restored) -> Nothing:
+    async def restored(self, message: Restored) -> Nothing:
         """End the restoration: all pods were submitted again."""
-        self._is_whole, self._done_before = True, told.done
+        self._is_whole, self._done_before = True, message.done
         return NOTHING
 
-    async def bound_before(self, told: BoundBefore) -> Nothing:
+    async def bound_before(self, message: BoundBefore) -> Nothing:
         """Set how many pods were bound before the run was resumed.
 
         A replaced queue ignores it: the supervisor sends it the count with `restored`.
         """
         if not self._is_new:
-            self._done_before = told.count
+            self._done_before = message.count
         return NOTHING
 
     async def leased_to(self, owner: OwnerEpoch) -> Uids:

@@ -109,10 +109,10 @@ class BenchRun:
     @_do.register
     async def _(self, step: steps.AddNodes) -> None:
         series = step.series
-        told = -1
+        shown = -1
         for start in range(0, series.count, NODES_CHUNK):
-            if TENTHS * start // series.count > told:
-                told = TENTHS * start // series.count
+            if TENTHS * start // series.count > shown:
+                shown = TENTHS * start // series.count
                 self._progress(Progress(f"creating nodes: {start:,} of {series.count:,}"))
             nodes = series.part(start, start + NODES_CHUNK)
             # Before the first pod, the queue has none that new nodes could help.

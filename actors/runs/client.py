@@ -40,7 +40,7 @@ from roadstead.actors.messages.recovery import (
     Uids,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
-from roadstead.actors.runs.outcomes import keep
+from roadstead.actors.runs.outcomes import write_outcome
 from roadstead.actors.runs.scores import with_scores
 from roadstead.actors.runs.session import check_room
 from roadstead.actors.scheduler.concurrency_report import concurrency_of
@@ -111,7 +111,7 @@ class Client:
         """
         folder = self._plan.settings.journal
         if folder is not None:
-            await self._call(BINDER, END_RUN, RunEnded(keep(folder, outcome)))
+            await self._call(BINDER, END_RUN, RunEnded(write_outcome(folder, outcome)))
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -154,13 +154,13 @@ class Client:
             tuple(each for each in inputs.pending if each[0].uid not in gone),
         )
 
-    async def _still_waiting(self, pods: Sequence[Pod]) -> Sequence[Pod]:
+    async def _unbound_pods(self, pods: Sequence[Pod]) -> Sequence[Pod]:
         """Return the pods that are not bound yet; the bound ones are sent to cache and queue."""
         words = await self._call(BINDER, POD_NODES, Uids(tuple(who.uid for who, _ in pods)))
         rows = list(zip(pods, words.nodes, strict=True))
         bound = [(pod, node) for pod, node in rows if node]
-        told = RunningPods(pod_batch(pod for pod, _ in bound), tuple(node for _, node in bound))
-        await self._call(CACHE, ADD_RUNNING, told)
+        message = RunningPods(pod_batch(pod for pod, _ in bound), tuple(node for _, node in bound))
+        await self._call(CACHE, ADD_RUNNING, message)
         if members := in_gangs(pod for pod, _ in bound):
             await self._call(QUEUE, BOUND_MEMBERS, pod_batch(members))
         self._bound_before += len(bound)
@@ -173,7 +173,7 @@ class Client:
             batch = pod_batch(part)
             await self._call(BINDER, ADD_PENDING, batch)
             if self._plan.resume:
-                part = await self._still_waiting(part)
+                part = await self._unbound_pods(part)
                 batch = pod_batch(part)
             await self._nominate(part)
             await self._submit_batch(batch)
@@ -185,8 +185,8 @@ class Client:
         named = [pod for pod in pods if pod[1].nominated_node_name]
         if named:
             nodes = tuple(facts.nominated_node_name for _, facts in named)
-            told = NominateBatch(pod_batch(named), nodes, (False,) * len(named))
-            await self._call(CACHE, NOMINATE, told)
+            message = NominateBatch(pod_batch(named), nodes, (False,) * len(named))
+            await self._call(CACHE, NOMINATE, message)
 
     async def _submit_batch(self, batch: PodBatch) -> None:
         answer = await self._call(QUEUE, SUBMIT, batch)
@@ -265,8 +265,8 @@ class Client:
 
 def _missing(inputs: RunInputs, outcome: RunOutcome) -> set[str]:
     """Return the pods of the inputs that are not in the outcome."""
-    told = (outcome.placements, outcome.pending, outcome.preempted)
-    return {who.uid for who, _ in inputs.pending} - {each.uid for part in told for each in part}
+    known = (outcome.placements, outcome.pending, outcome.preempted)
+    return {who.uid for who, _ in inputs.pending} - {each.uid for part in known for each in part}
 
 
 def is_idle(state: QueueState) -> bool:

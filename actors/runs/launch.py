@@ -133,7 +133,7 @@ class ActorLauncher:
             return await measure_run(client, supervisor, plan, inputs)
 
         def all_of_it(open_one: Callable[[], Runtime]) -> Coroutine[Any, Any, LabRun]:
-            return _with_actors(open_one, plan, lambda told: None, work, supervisor_for(lab))
+            return _with_actors(open_one, plan, lambda progress: None, work, supervisor_for(lab))
 
         if lab.is_virtual:
             trial = run_virtual(lambda: all_of_it(partial(virtual_runtime, plan)))
@@ -325,7 +325,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _run_here(work)
+        return _run_on_loop(work)
     # In a notebook this thread runs a loop already, and a second one cannot run in it.
     return _run_in_thread(work)
 
@@ -345,7 +345,7 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
     future: Future[T] = Future()
     try:
         # Inside: the interrupt may come as soon as the thread runs.
-        return in_thread(lambda: _run_here(cancellable()), "run", future).result()
+        return in_thread(lambda: _run_on_loop(cancellable()), "run", future).result()
     except KeyboardInterrupt:
         is_interrupted.set()
         for cancel in cancels:
@@ -356,7 +356,7 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def _run_here(work: Coroutine[Any, Any, T]) -> T:
+def _run_on_loop(work: Coroutine[Any, Any, T]) -> T:
     loops = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     # Close the work: if no loop can be made it never starts, and Python would warn of that.
     with seldom_collected(), contextlib.closing(work), loops as runner:

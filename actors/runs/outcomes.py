@@ -48,7 +48,7 @@ class _StoredOutcome:
     concurrency: Concurrency | None
 
 
-def keep(folder: Path, outcome: RunOutcome) -> str:
+def write_outcome(folder: Path, outcome: RunOutcome) -> str:
     """Write an outcome durably into the folder of its journal, and return its digest.
 
     JournalError if it cannot be written.

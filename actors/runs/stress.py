@@ -163,7 +163,7 @@ async def measure_run(
     """Run the inputs and return the measurements."""
     outcome = await client.run(inputs)
     timeout_s = plan.settings.deadlines.call_s
-    told = await supervisor.refs[BINDER].call(LAB_FIGURES, NOTHING, timeout_s=timeout_s)
+    measured = await supervisor.refs[BINDER].call(LAB_FIGURES, NOTHING, timeout_s=timeout_s)
     counted: Counter[str] = Counter()
     for name in supervisor.refs:
         if name.startswith(SCHEDULER):
@@ -171,12 +171,12 @@ async def measure_run(
     return LabRun(
         tuple((each.uid, each.node) for each in outcome.placements),
         len(outcome.pending),
-        told.waits[-1][1] if told.waits else 0.0,
-        told.waits,
-        told.asked,
-        dict(told.refused),
+        measured.waits[-1][1] if measured.waits else 0.0,
+        measured.waits,
+        measured.asked,
+        dict(measured.refused),
         int(counted["transactions"]),
         int(counted["conflicted"]),
         float(counted["busy_s"]),
-        told.ran_s,
+        measured.ran_s,
     )

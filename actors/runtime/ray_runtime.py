@@ -127,7 +127,9 @@ class RayRef:
         data = self.stamp.envelope(method.name, message)
         try:
             async with asyncio.timeout(timeout_s):
-                reply = await _told(partial(self.handle.receive.remote, self.name, data))
+                reply = await _call_until_available(
+                    partial(self.handle.receive.remote, self.name, data)
+                )
         except TimeoutError:
             raise late(self.name, method.name, timeout_s) from None
         except RayActorError as lost:
@@ -327,7 +329,7 @@ class RayRuntime:
     async def _await_ready(self, host: str, timeout_s: float) -> None:
         try:
             async with asyncio.timeout(timeout_s):
-                answer = await _told(self._handles[host].ready.remote)
+                answer = await _call_until_available(self._handles[host].ready.remote)
         except TimeoutError:
             raise late(host, "its start", timeout_s) from None
         except RayError as failure:
@@ -362,7 +364,7 @@ class RayRuntime:
         self._ray.leave()
 
 
-async def _told(call: Callable[[], Awaitable[T]]) -> T:
+async def _call_until_available(call: Callable[[], Awaitable[T]]) -> T:
     """Return the reply to a call; repeated if Ray loses it, so it may be received twice."""
     while True:
         try:

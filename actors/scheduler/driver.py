@@ -87,7 +87,7 @@ class Driver:
         """Return the answer to a request of the scheduling loop."""
         match need:
             case Phase(name):
-                self._enter(name)
+                self._begin_phase(name)
             case Prepare(pods):
                 self._volumes.catch_up()
                 return self._kernel.accelerator(pods)
@@ -136,7 +136,7 @@ class Driver:
         async def handle(need: Need) -> object:
             if not isinstance(need, BindPods):
                 return await self._handle_any(need)
-            return await self._peers.bind(need, await turn.comes())
+            return await self._peers.bind(need, await turn.wait_turn())
 
         async with self._may_bind:
             try:
@@ -177,7 +177,7 @@ class Driver:
     async def _renew(self) -> None:
         await drive(self._scheduler.leasing.renew(clock_s()), self._peers.handle)
 
-    def _enter(self, phase: str) -> None:
+    def _begin_phase(self, phase: str) -> None:
         if self._phase:
-            self._peers.spend(self._phase, self._phase_began)
+            self._peers.add_time(self._phase, self._phase_began)
         self._phase, self._phase_began = phase, time.perf_counter()

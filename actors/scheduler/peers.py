@@ -106,10 +106,10 @@ class Peers:
         )
         answer = await self._call_once(BINDER, BIND, batch, self._call_s)
         if answer is not None:
-            self.spend("bind", started)
+            self.add_time("bind", started)
         return answer
 
-    def spend(self, phase: str, started: float) -> None:
+    def add_time(self, phase: str, started: float) -> None:
         self.spent_s[phase] = self.spent_s.get(phase, 0.0) + time.perf_counter() - started
 
     async def _lease(self, need: AskLease) -> LeasedPods | None:
@@ -119,7 +119,7 @@ class Peers:
         leased = await self._call_once(QUEUE, LEASE, LeaseAsk(*asked), timeout_s)
         if leased is None:
             return None
-        self.spend("lease", started)
+        self.add_time("lease", started)
         pods, numbers = tuple(leased.pods.keyed()), (leased.attempts, leased.draws)
         return LeasedPods(
             leased.lease_id, pods, *numbers, leased.waiting, leased.turn, leased.gangs
@@ -130,7 +130,7 @@ class Peers:
         gone = pod_batch(need.gone)
         report = LeaseReport(need.lease_id, need.done, need.given_back, need.notes, gone)
         await self._call(QUEUE, REPORT, report)
-        self.spend("report", started)
+        self.add_time("report", started)
 
     async def _assume(self, need: AssumePods) -> Assumed:
         started = time.perf_counter()
@@ -141,7 +141,7 @@ class Peers:
             *(need.known_changes, need.bind_next),
         )
         answer = await self._call(CACHE, ASSUME, batch)
-        self.spend("assume", started)
+        self.add_time("assume", started)
         return answer
 
     async def _nominate(self, need: NominatePods) -> Assumed:
@@ -153,13 +153,13 @@ class Peers:
             *(need.gone, need.known_changes),
         )
         answer = await self._call(CACHE, NOMINATE, message)
-        self.spend("preempt", started)
+        self.add_time("preempt", started)
         return answer
 
     async def _evict(self, need: EvictPods) -> list[Pod]:
         started = time.perf_counter()
         answer = await self._call(BINDER, EVICT, Evict(need.uids, need.preemptors))
-        self.spend("preempt", started)
+        self.add_time("preempt", started)
         return list(answer.gone.pods())
 
     async def _call_once(

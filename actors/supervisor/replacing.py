@@ -242,10 +242,10 @@ class Refill:
             if node_of.get(pod[0].uid) != node
         ]
         over = [pod for pod in held.pods.pods() if pod[0].uid in said.none]
-        told = [*news, *((pod, "") for pod in over)]
-        if told:
-            pods, nodes = pod_batch(pod for pod, _ in told), tuple(node for _, node in told)
-            await self._call(CACHE, NOMINATE, NominateBatch(pods, nodes, (False,) * len(told)))
+        changed = [*news, *((pod, "") for pod in over)]
+        if changed:
+            pods, nodes = pod_batch(pod for pod, _ in changed), tuple(node for _, node in changed)
+            await self._call(CACHE, NOMINATE, NominateBatch(pods, nodes, (False,) * len(changed)))
         if over:
             # The room that was reserved for these pods is free.
             await self._call(QUEUE, OBSERVE, ClusterChanges(gone=pod_batch(over)))

@@ -108,9 +108,9 @@ def _run(
 ) -> list[BenchMetrics]:
     gc.collect()
     forget_peak()
-    with shown_progress() as tell:
+    with shown_progress() as progress:
         benched = session.launcher().bench(
-            script, run_plan, tell, timeout_s=wanted.timeout_s, profiles=wanted.profiles
+            script, run_plan, progress, timeout_s=wanted.timeout_s, profiles=wanted.profiles
         )
     for process, samples in benched.samples.items():
         ran.samples.setdefault(f"{script.name}: {process}", []).extend(samples)
@@ -128,7 +128,7 @@ def write_profile(path: Path, ran: Ran) -> None:
     click.echo(f"Written to {path} ({shown})", err=True)
 
 
-def tell(
+def report_runs(
     session: Session, ran: Ran, settings: Settings, older: Json | None, *, as_json: bool
 ) -> None:
     """Print tables, or JSON on standard output; then a comparison (on standard error with JSON)."""

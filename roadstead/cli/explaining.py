@@ -82,9 +82,9 @@ def _explain_pod(
             f"Explained as the last pod: the {others:,} other pending pods are scheduled first. "
             "A run may place it before some of them."
         )
-    with shown_progress() as tell:
+    with shown_progress() as progress:
         explanation = explain_pod(
-            session.launcher(), first, plan, found.pod, tell, after_run=after_run
+            session.launcher(), first, plan, found.pod, progress, after_run=after_run
         )
     if answer.html is not None:
         from roadstead.report.explain_page import explanation_page
@@ -110,8 +110,10 @@ def _explain_pending(
     answer: Answer,
 ) -> None:
     after_run = question.after_run
-    with shown_progress() as tell:
-        report = explain_pending(session.launcher(), loaded, first, plan, tell, after_run=after_run)
+    with shown_progress() as progress:
+        report = explain_pending(
+            session.launcher(), loaded, first, plan, progress, after_run=after_run
+        )
     if answer.html is not None:
         from roadstead.report.explain_page import pending_page
 

@@ -23,5 +23,5 @@ def shown_progress() -> Iterator[ReportProgress]:
         return
     from roadstead.cli.progress_bar import progress_bar
 
-    with progress_bar() as tell:
-        yield tell
+    with progress_bar() as progress:
+        yield progress

@@ -64,12 +64,12 @@ def _carry_out(
     report: ResultTarget,
     digests: tuple[InputDigest, ...],
 ) -> None:
-    with shown_progress() as tell:
+    with shown_progress() as progress:
         result = running.schedule(
             session.launcher(),
             loaded,
             plan,
-            tell,
+            progress,
             watch=session.watch,
             command=("roadstead", *session.args),
         )

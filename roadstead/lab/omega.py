@@ -161,7 +161,7 @@ class OmegaRun:
         for job, scheduler in zip(
             jobs_of(kind, rate, self.model.horizon_s, random), cycle(schedulers), strict=False
         ):
-            self._at(job.came_s, _Arrival(scheduler, job))
+            self._at(job.arrived_s, _Arrival(scheduler, job))
 
     def _at(self, when_s: float, what: _Scheduler | _Arrival | _End) -> None:
         heapq.heappush(self._agenda, (when_s, next(self._order), what))
@@ -197,7 +197,7 @@ class OmegaRun:
 
     def _enqueue(self, scheduler: _Scheduler, job: LabJob) -> None:
         if not job.attempts:
-            scheduler.tally.came(job.tasks)
+            scheduler.tally.arrived(job.tasks)
         job.queued_s = self.now_s
         scheduler.queue.append(job)
         if not scheduler.deciding:

@@ -118,7 +118,7 @@ def make_sweep(
     return sweep
 
 
-def run_sweep(sweep: Sweep, tell: ReportRun) -> SweepResult:
+def run_sweep(sweep: Sweep, report: ReportRun) -> SweepResult:
     """Run all combinations, one after another.
 
     After a failure or interruption, the result has the finished combinations and the exception; if
@@ -126,7 +126,7 @@ def run_sweep(sweep: Sweep, tell: ReportRun) -> SweepResult:
     """
     rows: list[SweepRun] = []
     try:
-        _run_all(sweep, tell, rows)
+        _run_all(sweep, report, rows)
     except (KeyboardInterrupt, RoadsteadError) as ended:
         kept = len(rows) // len(sweep.seeds) * len(sweep.seeds)
         if not kept:
@@ -135,10 +135,10 @@ def run_sweep(sweep: Sweep, tell: ReportRun) -> SweepResult:
     return SweepResult(sweep, tuple(rows))
 
 
-def _run_all(sweep: Sweep, tell: ReportRun, rows: list[SweepRun]) -> None:
+def _run_all(sweep: Sweep, report: ReportRun, rows: list[SweepRun]) -> None:
     points = list(sweep.points())
     for values in points:
         for seed in sweep.seeds:
             now = ", ".join(f"{name} {values[name]}" for name, _ in sweep.axes)
-            tell(len(rows), len(points) * len(sweep.seeds), now)
+            report(len(rows), len(points) * len(sweep.seeds), now)
             rows.append(SweepRun(values, seed, sweep.study.run(values, seed)))

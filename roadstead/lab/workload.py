@@ -86,7 +86,7 @@ class LabJob:
     """A job in progress; `left` tasks have no machine yet. request: int64[resources] of a task."""
 
     kind: JobType
-    came_s: float
+    arrived_s: float
     tasks: int
     duration_s: float
     request: Ints
@@ -96,7 +96,7 @@ class LabJob:
 
     def __post_init__(self) -> None:
         self.left = self.tasks
-        self.queued_s = self.came_s
+        self.queued_s = self.arrived_s
 
 
 def jobs_of(
@@ -111,7 +111,7 @@ def jobs_of(
         yield job_of(kind, now_s, random)
 
 
-def job_of(kind: JobType, came_s: float, random: np.random.Generator) -> LabJob:
+def job_of(kind: JobType, arrived_s: float, random: np.random.Generator) -> LabJob:
     """Draw a job; it has at least one task."""
     tasks = max(1, ceil(kind.tasks.one(random)))
-    return LabJob(kind, came_s, tasks, kind.duration_s.one(random), kind.request(random))
+    return LabJob(kind, arrived_s, tasks, kind.duration_s.one(random), kind.request(random))

@@ -135,7 +135,7 @@ async def test_running_pods_take_their_room():
     assert await bound(binder) == {"uid-a": "n1"}
 
 
-async def test_of_pods_that_stand_it_is_told_which_of_them_ran_from_the_start():
+async def test_a_page_of_pods_says_which_ran_from_the_start():
     binder = await binder_of("a", "b")
     await binder.add_running(RunningPods(batch_of("r", facts=HALF), ("n1",)))
     await bind(binder, "a")
@@ -435,7 +435,7 @@ async def test_a_filter_that_raises_for_the_third_pod_leaves_the_binder_as_it_wa
     assert [each.lsn for each in answers] == [each.lsn for each in journal.durable[-3:]]
 
 
-async def test_all_that_was_evicted_is_told_of_however_long_ago():
+async def test_all_evicted_pods_are_returned_however_long_ago():
     binder = await binder_of("a", "b", "c")
     binder.core.pods.max_ended = 1
     await bind(binder, "a", "b")

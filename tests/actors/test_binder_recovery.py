@@ -152,7 +152,7 @@ async def test_the_next_life_knows_who_went_and_for_whom():
     assert sorted((await world.binder.bound(ALL)).uids) == ["uid-last", "uid-stays"]
 
 
-async def test_of_a_pod_that_was_evicted_the_facts_are_told_as_they_were():
+async def test_an_evicted_pod_is_returned_with_its_facts_at_the_eviction():
     world = await World().with_pods("victim")
     await world.bind("victim")
     await world.binder.evict(Evict(("uid-victim",), ("default/urgent",)))

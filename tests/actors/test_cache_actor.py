@@ -114,7 +114,7 @@ async def test_adding_nodes_waits_until_the_schedulers_have_them():
     await adding
 
 
-async def test_nodes_that_come_twice_are_told_once():
+async def test_nodes_that_are_added_twice_are_streamed_once():
     world = await (await World().with_nodes()).with_nodes()
 
     assert len(world.streamed()) == 2
@@ -148,7 +148,7 @@ async def test_an_answer_does_not_wait_for_followers():
     world.cache.crashed()
 
 
-async def test_the_same_assumption_again_is_accepted_and_told_once():
+async def test_a_repeated_assumption_is_accepted_and_streamed_once():
     world = await World().with_nodes()
 
     first, second = await world.assume("p"), await world.assume("p")
@@ -183,7 +183,7 @@ async def test_a_forgotten_pod_leaves_the_tables_again():
     assert world.state_of("p") is PodState.INITIAL
 
 
-async def test_what_is_forgotten_twice_is_told_once():
+async def test_a_repeated_forget_is_streamed_once():
     world = await World().with_nodes()
     await world.assume("p")
 
@@ -273,7 +273,7 @@ def crossed(batch):
     return from_wire(type(batch), unpack(pack(to_wire(batch))))
 
 
-async def test_a_scheduler_that_takes_no_more_changes_is_told_in_status_and_stops_the_cache():
+async def test_a_scheduler_that_misses_changes_is_in_the_status_and_stops_the_cache():
     world = await World().with_nodes()
     world.followers[0].answers["apply"] = ActorLostError("scheduler-0 is gone")
     await world.assume("p")
@@ -298,7 +298,7 @@ async def test_a_worker_that_takes_no_more_changes_is_sent_no_more_and_stops_nob
     assert {seq for seq, _, _ in world.streamed(1)} == {1, 2, 3}
 
 
-async def test_a_scheduler_that_was_never_there_is_told_in_status():
+async def test_a_scheduler_that_never_started_is_in_the_status():
     cache = CacheActor(plan_of(), NOBODY)
 
     await cache.add_nodes(node_batch((ZONED[0],)))

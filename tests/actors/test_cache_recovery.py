@@ -96,7 +96,7 @@ async def test_more_assumptions_expire_at_once_than_pods_that_are_gone_are_remem
     assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("a", "b", "c"))]
 
 
-async def test_the_queue_is_told_nothing_where_all_is_bound():
+async def test_nothing_is_reported_to_the_queue_if_all_pods_are_bound():
     world = await World({"uid-a": "n1"}).assuming("a")
 
     await world.cache.recovery.expire()
@@ -112,7 +112,9 @@ async def test_the_binder_is_not_asked_where_nothing_is_over():
     assert world.binder.calls == []
 
 
-async def test_the_cache_looks_by_itself_and_goes_on_when_the_binder_is_silent(monkeypatch):
+async def test_the_cache_expires_assumptions_by_itself_and_continues_if_the_binder_is_silent(
+    monkeypatch,
+):
     monkeypatch.setattr(cache_recovery, "EXPIRY_S", 0.001)
     later = itertools.count(1e12, 1000.0)
     monkeypatch.setattr(cache_recovery, "clock_s", lambda: next(later))
@@ -231,7 +233,7 @@ async def test_a_new_follower_gets_the_cluster_and_later_changes_come_behind_it(
     assert fresh.applied == 6
 
 
-async def test_a_new_cache_tells_its_followers_nothing_before_it_has_all():
+async def test_a_new_cache_sends_no_changes_before_it_is_restored():
     world = World()
     world.cache = CacheActor(world.plan, Fakes(world.scheduler), is_new=True)
     await world.assuming("a")

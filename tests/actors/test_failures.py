@@ -230,7 +230,7 @@ async def test_work_that_lost_an_actor_does_not_wait_for_ever(monkeypatch):
         await first_of(failing(ActorLostError("queue is gone")), never())
 
 
-async def test_bad_input_is_told_without_waiting_for_anything():
+async def test_bad_input_is_reported_without_waiting():
     with pytest.raises(InputError):
         await asyncio.wait_for(first_of(failing(InputError("is wrong")), never()), GENEROUS_S)
 

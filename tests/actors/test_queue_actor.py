@@ -427,7 +427,7 @@ async def test_a_new_queue_takes_no_pods_that_are_bound_or_gone():
     assert await names(queue) == ("waits",)
 
 
-async def test_a_run_that_goes_on_counts_who_was_bound_before():
+async def test_a_resumed_run_counts_the_pods_bound_before():
     queue = queue_of()
 
     await queue.bound_before(BoundBefore(8))
@@ -534,7 +534,7 @@ async def test_a_nomination_under_a_lease_that_is_over_is_withdrawn_when_the_pod
     assert (told.pods.uids, told.nodes) == (("uid-a",), ("",))
 
 
-async def test_a_nomination_that_holds_is_told_again_after_one_under_a_lease_that_is_over():
+async def test_a_valid_nomination_is_sent_again_after_one_under_an_expired_lease():
     cache, queue, over, again = await lent_twice()
     await queue.report(report_of(again, back=[nominated_back("a", "n2")]))
 
@@ -558,7 +558,7 @@ async def test_a_report_that_comes_again_when_its_lease_is_over_is_no_news_and_w
     assert not queue.queue.nominations._wrong_at_cache
 
 
-async def test_a_nomination_that_was_taken_away_in_vain_is_told_again_and_wakes_nobody():
+async def test_a_nomination_that_was_removed_in_vain_is_sent_again_and_requeues_no_pod():
     cache = Fake("cache", nominate=Assumed((), ()))
     queue = QueueActor(plan_of(deadlines=Deadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("named", facts=pod(cpu=100)))
@@ -577,7 +577,7 @@ async def test_a_nomination_that_was_taken_away_in_vain_is_told_again_and_wakes_
     assert is_parked(queue)
 
 
-async def test_room_that_was_kept_in_vain_wakes_others_and_of_bound_pods_nothing_is_told():
+async def test_room_that_was_reserved_in_vain_requeues_others_and_bound_pods_are_not_sent():
     cache = Fake("cache", nominate=Assumed((), ()))
     queue = QueueActor(plan_of(deadlines=Deadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("a", "bound", facts=pod(cpu=100)))

@@ -47,7 +47,7 @@ async def test_with_a_lease_comes_how_many_of_its_gangs_are_bound():
     assert late.gangs == ((*KEY, 3),)
 
 
-async def test_where_no_pod_is_of_a_gang_nothing_is_told_of_gangs():
+async def test_without_gangs_a_lease_names_none():
     queue = queue_of()
     await queue.submit(batch_of("a"))
 

@@ -58,7 +58,7 @@ async def test_the_cache_learns_of_nominations_that_the_queue_alone_knows():
     assert refs["queue"].told("observe") == []
 
 
-async def test_where_both_agree_nothing_is_told():
+async def test_equal_nominations_cause_no_message():
     same = Nominated(batch_of("a"), ("n1",))
     again, refs = refill(same, same)
 
@@ -67,7 +67,7 @@ async def test_where_both_agree_nothing_is_told():
     assert refs["cache"].told("nominate") == []
 
 
-async def test_a_new_queue_hears_first_of_members_that_were_bound_but_not_of_those_that_ran():
+async def test_a_new_queue_first_gets_bound_gang_members_but_not_those_that_ran_before():
     gang = pod(pod_group=GroupMembership("g", 2))
     everyone = batch_of("bound", "ran", "waits", facts=gang)
     page = PodsPage(everyone, ("n1", "n1", ""), 3, (1,))
@@ -82,7 +82,7 @@ async def test_a_new_queue_hears_first_of_members_that_were_bound_but_not_of_tho
     assert [name for name, _ in refs["queue"].calls] == ["bound_members", "submit", "restored"]
 
 
-async def test_a_new_queue_without_gangs_hears_of_those_alone_that_wait():
+async def test_a_new_queue_without_gangs_gets_pending_pods_only():
     page = PodsPage(batch_of("bound", "waits"), ("n1", ""), 2)
     nobody = Nominated(batch_of(), ())
     new = {"submit": Submitted(1, ()), "restored": NOTHING}
@@ -93,7 +93,7 @@ async def test_a_new_queue_without_gangs_hears_of_those_alone_that_wait():
     assert [name for name, _ in refs["queue"].calls] == ["submit", "restored"]
 
 
-async def test_a_run_ends_in_words_where_a_new_queue_has_no_room_for_accepted_pods():
+async def test_a_run_ends_with_an_error_if_a_new_queue_has_no_room_for_accepted_pods():
     page = PodsPage(batch_of("a", "b"), ("", ""), 2)
     nobody = Nominated(batch_of(), ())
     again, _ = refill(nobody, nobody, pods_page=page, submit=Submitted(1, ("uid-b",)))
@@ -118,7 +118,7 @@ async def test_what_earlier_lives_did_to_new_actors_before_their_fence_is_ended(
     assert names.index("submit") < names.index("end_owner")
 
 
-async def test_a_new_life_that_is_slow_is_told_again():
+async def test_a_message_to_a_slow_new_incarnation_is_sent_again():
     late = iter([DeadlineError("late")] * (TRIES - 1))
     same = Nominated(batch_of(), ())
     again, refs = refill(same, same, fence_owner=lambda _: next(late, NOTHING))

@@ -70,7 +70,7 @@ def prove(outcome, folder):
 
 
 @pytest.mark.parametrize("name", ACTORS)
-def test_an_actor_that_is_killed_is_replaced_and_the_run_goes_on(monkeypatch, tmp_path, name):
+def test_a_killed_actor_is_replaced_and_the_run_continues(monkeypatch, tmp_path, name):
     run = Run(monkeypatch, control="apart", journal=tmp_path)
 
     outcome = run.kill(name)

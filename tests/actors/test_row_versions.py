@@ -11,7 +11,7 @@ from tests.actors.world import Fake, Fakes, bind_answers, plan_of, until
 from tests.builders import node
 
 
-async def test_what_the_cache_is_told_of_rows_is_streamed_with_a_number():
+async def test_versions_of_rows_are_streamed_as_numbered_changes():
     scheduler = Fake("scheduler-0", apply=CHANGES_APPLIED)
     cache = CacheActor(plan_of(conflicts="version"), Fakes(scheduler))
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
@@ -71,7 +71,7 @@ def _at(answer, row_version):
     return replace(answer, row_version=row_version)
 
 
-async def test_where_only_fit_counts_nothing_is_told_of_versions():
+async def test_without_version_conflicts_no_versions_are_sent():
     async with World(["a"]) as world:
         await world.reports()
 

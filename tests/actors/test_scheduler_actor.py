@@ -120,7 +120,7 @@ async def test_a_pod_is_assumed_then_bound_then_confirmed_then_done():
     assert (report.lease_id, report.done, report.given_back) == (1, ("uid-a",), ())
 
 
-async def test_the_queue_hears_which_gangs_wait_and_says_who_of_them_is_bound():
+async def test_a_lease_request_names_waiting_gangs_and_the_answer_counts_their_bound_pods():
     member = pod(cpu=100, pod_group=GroupMembership("g", 3))
     world = World(["a"], ["b"], facts=member, config=json.dumps(GANGS), batch=1)
     world.leases[1] = replace(world.leases[1], gangs=(("default", "g", 1),))
@@ -134,7 +134,7 @@ async def test_the_queue_hears_which_gangs_wait_and_says_who_of_them_is_bound():
     assert {each.done for each in reports} == {("uid-a",), ("uid-b",)}
 
 
-async def test_everyone_is_told_of_the_same_attempt_on_the_same_node():
+async def test_cache_binder_and_queue_get_the_same_attempt_on_the_same_node():
     async with World(["a", "b"]) as world:
         await world.reports()
 
@@ -249,7 +249,7 @@ async def test_a_binder_that_is_late_is_asked_again_with_the_same_tokens():
     assert not any(told.forget for told in world.cache.told("update_assumptions"))
 
 
-async def test_pods_that_one_evaluation_cannot_settle_are_asked_about_anew():
+async def test_pods_that_one_evaluation_cannot_decide_are_evaluated_again():
     alone = pod(cpu=3000)
     async with World(["a", "b", "c"], facts=alone, nodes=(node("n1"), node("n2"))) as world:
         reports = await world.reports(2)
@@ -305,7 +305,7 @@ async def test_no_more_batches_are_at_the_binder_than_the_bound_allows():
     assert [report.done for report in reports] == [("uid-a",), ("uid-b",), ("uid-c",)]
 
 
-async def test_deciding_goes_on_while_binds_are_under_way():
+async def test_decisions_continue_while_binds_are_in_progress():
     world = World(["a"], ["b"])
     world.binder.answers["bind"] = never
     async with world:
@@ -348,7 +348,7 @@ async def test_an_actor_that_is_lost_while_binding_stops_the_run_as_well(actor, 
     assert (status.error_kind, status.error) == ("ActorLostError", "it is gone")
 
 
-async def test_the_first_failure_is_the_one_that_is_told():
+async def test_the_first_failure_is_the_one_that_is_reported():
     outcomes = [ActorError("first"), ActorError("second")]
     world = World(["a"], ["b"])
     world.binder.answers["bind"] = lambda _: outcomes.pop(0)
@@ -416,7 +416,7 @@ async def test_a_scheduler_that_never_ran_can_be_stopped():
     assert await World().scheduler.stop(NOTHING) == NOTHING
 
 
-async def test_what_people_are_told_reaches_the_queue_without_a_lease():
+async def test_pending_reasons_reach_the_queue_without_a_lease():
     world = World()
     report = PodReport("uid-a", "default/a", ReportKind.WARNING, "running PostBind plugin failed")
 

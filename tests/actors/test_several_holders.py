@@ -105,7 +105,7 @@ async def test_a_scheduler_that_is_new_gets_all_and_the_others_nothing():
     assert world.fakes[1].told("restore") == []
 
 
-async def test_who_owns_a_node_is_told_with_the_node():
+async def test_the_partition_of_a_node_is_sent_with_the_node():
     world = await World(mode="partitioned").with_nodes()
     await world.with_nodes(node("a2", labels={ZONE: "a"}))
     await world.pass_on()
@@ -170,7 +170,7 @@ async def test_what_is_decided_on_a_stale_state_stands_on_it_beside_what_waits()
     assert not world.nodes.tentative
 
 
-async def test_a_stale_state_goes_on_where_too_many_changes_wait(monkeypatch):
+async def test_a_stale_state_is_updated_if_too_many_changes_wait(monkeypatch):
     monkeypatch.setattr(scheduler_nodes, "MAX_WAITING_BATCHES", 4)
     world = await World(**STALE).with_nodes()
     await world.pass_on()

@@ -106,7 +106,7 @@ async def test_a_look_remembers_what_an_actor_says_of_itself():
 @pytest.mark.parametrize(
     "failure", [ActorLostError("binder is gone"), DeadlineError("binder did not answer")]
 )
-async def test_a_binder_that_is_gone_or_silent_without_a_journal_is_told_with_what_it_did(failure):
+async def test_a_lost_or_silent_binder_without_a_journal_is_reported_with_what_it_did(failure):
     supervisor, runtime = await started()
     await supervisor.status_of("binder")
     runtime.refs["binder"].answers["status"] = failure
@@ -120,7 +120,7 @@ async def test_a_binder_that_is_gone_or_silent_without_a_journal_is_told_with_wh
     )
 
 
-async def test_an_actor_that_never_spoke_is_told_without_a_story():
+async def test_an_actor_that_never_answered_is_reported_without_a_last_status():
     supervisor, runtime = await started()
     runtime.refs["queue"].answers["status"] = ActorLostError("queue is gone")
 
@@ -148,7 +148,7 @@ async def test_an_actor_that_cannot_go_on_ends_the_run_with_its_reason():
     assert str(failure).startswith("binder cannot go on: disk full. It had committed 7 binds.")
 
 
-async def test_what_the_user_can_mend_is_told_as_it_is():
+async def test_input_errors_are_raised_unchanged():
     supervisor, runtime = await started()
     answers = runtime.refs["scheduler-0"].answers
     answers["status"] = ActorStatus("", "text", "UnsupportedError", ("P", 'Pod "a/b"', "spec.x"))
@@ -178,7 +178,7 @@ async def test_of_several_failures_the_actor_that_is_gone_is_named():
     assert str(failure).startswith("binder is gone. ")
 
 
-async def test_an_actor_that_falls_silent_does_not_keep_others_from_being_told(monkeypatch):
+async def test_a_silent_actor_does_not_hide_the_failure_of_another(monkeypatch):
     monkeypatch.setattr(supervisor_module, "ROOT_S", 0.01)
     supervisor, runtime = await started()
     runtime.refs["worker-0"].answers["status"] = lambda _: asyncio.Event().wait()
@@ -266,7 +266,7 @@ async def test_a_new_life_that_ends_while_it_is_filled_is_replaced_at_once():
     assert supervisor.epochs["worker-0"] == 4
 
 
-async def test_stop_tells_the_schedulers_first_and_then_ends_all():
+async def test_stop_stops_the_schedulers_first_and_then_all_actors():
     supervisor, runtime = await started(schedulers=2)
 
     await supervisor.stop()
@@ -313,7 +313,7 @@ async def test_a_run_whose_ground_is_gone_ends_with_that_whatever_its_actors_say
     )
 
 
-async def test_without_a_journal_nothing_is_gone_on_with():
+async def test_without_a_journal_no_run_is_continued():
     supervisor, runtime = await started()
     runtime.gone = LOST
 

@@ -196,7 +196,7 @@ def test_pods_of_a_namespace_with_labels_can_be_deleted_at_once_or_one_after_ano
     assert actors["cache"].core.counts().added == 6
 
 
-def test_deleting_goes_on_beside_what_follows_until_the_end():
+def test_deletions_continue_in_the_background_until_the_end():
     _, actors = bench(
         nodes(),
         SubmitPods(pods(500, "old-")),
@@ -240,7 +240,7 @@ def test_objects_that_are_recreated_are_there_at_most_as_often_as_their_number()
     actors["cache"].core.validate()
 
 
-def test_what_is_measured_can_be_told_by_namespaces():
+def test_measured_pods_can_be_selected_by_namespace():
     found, _ = bench(
         nodes(),
         SubmitPods(pods(5, namespace="a")),
@@ -308,7 +308,7 @@ def test_work_beside_the_steps_that_fails_ends_the_run(monkeypatch):
         bench(nodes(), churn, SleepStep(0.05), measured(pods(2, cpu=64_001)))
 
 
-def test_progress_tells_of_nodes_submissions_and_binds():
+def test_progress_reports_nodes_submissions_and_binds():
     seen = []
 
     bench(nodes(3), measured(pods(30)), seen=seen)
@@ -341,7 +341,7 @@ def test_the_catalogs_names_are_unique():
     assert len(names) == len(set(names)) > 100
 
 
-def test_of_many_nodes_every_tenth_is_told(monkeypatch):
+def test_progress_of_many_nodes_is_reported_in_tenths(monkeypatch):
     monkeypatch.setattr(bench_run, "NODES_CHUNK", 1)
     seen = []
 

@@ -43,7 +43,7 @@ def test_latency_is_that_of_each_pod_from_its_own_submission():
     assert found.latency_p99_s == pytest.approx(1.98)
 
 
-def test_what_the_busiest_process_took_is_told_per_bound_pod():
+def test_the_processor_time_of_the_busiest_process_is_per_bound_pod():
     found = metrics_of(measured([11.0, 12.0], processor_s=3.0, critical_s=0.5))
 
     assert found.processor_s == 3.0
@@ -95,7 +95,7 @@ def test_the_kernels_share_is_of_the_pods_that_either_decided():
     assert found.kernel.share == 0.75
 
 
-def test_of_several_runs_the_one_in_the_middle_is_told_with_the_spread_of_all():
+def test_of_several_runs_the_median_is_reported_with_the_spread_of_all():
     runs = [rated(rate) for rate in (120.0, 80.0, 100.0)]
 
     found = workload_result(runs)

@@ -107,7 +107,7 @@ def test_from_nothing_there_is_no_factor():
     assert changed(rated(0.0), rated(5.0)).factor == 0.0
 
 
-def test_workloads_that_were_not_there_and_another_machine_are_told():
+def test_missing_workloads_and_another_machine_are_reported():
     other = replace(MACHINE, cores=64)
 
     found = compare(document(machine=other), document(rated(1.0), rated(2.0, "Case/other")))

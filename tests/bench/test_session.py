@@ -196,7 +196,7 @@ def test_long_lists_travel_in_parts(monkeypatch):
     assert (counts.assumed, counts.added, left) == (0, 0, 0)
 
 
-def test_nobody_is_told_of_nodes_where_nobody_waits():
+def test_without_notify_queue_new_nodes_are_not_sent_to_the_queue():
     async def work(session, actors):
         told = []
         actors["queue"].observe = told.append

@@ -28,7 +28,7 @@ def test_jobs_come_as_often_and_are_as_large_and_as_long_as_their_kind_says(kind
 
 def test_every_job_has_a_task_and_comes_before_the_horizon_in_order():
     found = jobs(SERVICE)
-    times = [job.came_s for job in found]
+    times = [job.arrived_s for job in found]
 
     assert min(job.tasks for job in found) >= 1
     assert times == sorted(times)
@@ -110,10 +110,10 @@ def test_conflicts_are_counted_for_each_clean_transaction():
     assert figures["batch_tasks_per_s"] == 0.25
 
 
-def test_waits_and_retries_are_told_for_each_job():
+def test_waits_and_retries_are_counted_for_each_job():
     tally = counted(([True], False), ([True], True))
     for wait_s in (0.0, 10.0):
-        tally.came(5)
+        tally.arrived(5)
         tally.waited(wait_s)
     tally.whole = 1
 

@@ -120,7 +120,7 @@ class Process:
 
     async def kill(self):
         """It ends at once, with all that is in it."""
-        self.network.happens("kill")
+        self.network.record_fault("kill")
         for name in sorted(self.runtime.lives):
             await self.runtime.kill(name)
 
