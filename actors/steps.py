@@ -14,11 +14,11 @@ NeedT = TypeVar("NeedT")
 
 
 async def drive(
-    steps: Generator[NeedT, object, T], meet: Callable[[NeedT], Awaitable[object]]
+    steps: Generator[NeedT, object, T], handle: Callable[[NeedT], Awaitable[object]]
 ) -> T:
-    """Run `steps` to its end and return its result; `meet` answers each request that it yields.
+    """Run `steps` to its end and return its result; `handle` answers each request that it yields.
 
-    An exception from `meet` is raised inside `steps`, at the `yield` of the request.
+    An exception from `handle` is raised inside `steps`, at the `yield` of the request.
     """
     with closing(steps):
         answer: object = None
@@ -31,6 +31,6 @@ async def drive(
                 return result
             answer = failure = None
             try:
-                answer = await meet(need)
+                answer = await handle(need)
             except Exception as raised:
                 failure = raised

@@ -25,17 +25,17 @@ from roadstead.framework.members import GroupMembers
 from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.profile import Profile
 from roadstead.framework.registry import Registry, extension_points
-from roadstead.lab.trial import LabSetup, Trial
+from roadstead.lab.lab_run import LabRun, LabSetup
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_classes, in_tree_registry
 from roadstead.protocol.codec import Limits
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.ray_nodes import CheckedNode
-from roadstead.report.result import PendingPod, Placement, PreemptedPod
+from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
 
 if TYPE_CHECKING:
-    from roadstead.bench.figures import Benched
+    from roadstead.bench.metrics import BenchResult
     from roadstead.bench.script import Script
     from roadstead.config.load import LoadedConfig
 
@@ -204,7 +204,7 @@ class Progress:
 class RunOutcome:
     """Decisions of a run. scheduling_s: from the first submitted pod to the last decision."""
 
-    placements: tuple[Placement, ...]
+    placements: tuple[PlacedPod, ...]
     pending: tuple[PendingPod, ...]
     scheduling_s: float
     timings_s: Mapping[str, float]
@@ -229,7 +229,7 @@ class Launcher(Protocol):
         """Mark that the outcome of `run` is written; until then, the run can be resumed."""
         ...
 
-    def trial(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> Trial:
+    def run_lab(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> LabRun:
         """Schedule all inputs and measure the run, with the setup of the conflict lab."""
         ...
 
@@ -257,7 +257,7 @@ class Launcher(Protocol):
         *,
         timeout_s: float,
         profiles: bool = False,
-    ) -> Benched:
+    ) -> BenchResult:
         """Execute a benchmark's script and measure it. timeout_s: how long to wait for pods."""
         ...
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 from roadstead.api.plugin_choice import choose_plugins
 from roadstead.cli.plugin.checks import run_checks
-from roadstead.cli.plugin.outcome import Outcome
+from roadstead.cli.plugin.outcome import CheckOutcome
+from roadstead.cli.plugin.plugin_under_test import PluginAnswers, answers, plugin_under_test
 from roadstead.cli.plugin.samples import sample_fleet
-from roadstead.cli.plugin.subject import Answers, answers, subject_of
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.nodes.table import NodeTable
@@ -63,7 +63,7 @@ def ask(
     asked: PodFacts,
     fleet: Mapping[NodeFacts, Sequence[PodFacts]],
     args: Mapping[str, object] | None = None,
-) -> Answers:
+) -> PluginAnswers:
     """Return a plugin's results for a pod on a fleet: nodes, in row order, with their pods.
 
     path: `module:Class`. args: as in a configuration. InputError if either is wrong.
@@ -73,12 +73,12 @@ def ask(
         table.add_node(facts)
         for running in pods:
             table.add_pod(facts.name, table.classes.info(running))
-    return answers(subject_of(choose_plugins([path]), args), asked, table)
+    return answers(plugin_under_test(choose_plugins([path]), args), asked, table)
 
 
 def check_plugin(path: str, args: Mapping[str, object] | None = None) -> None:
     """Run the checks of `roadstead plugin test`; AssertionError with all that fail."""
-    subject = subject_of(choose_plugins([path]), args)
+    subject = plugin_under_test(choose_plugins([path]), args)
     checks = run_checks(subject, [sample_fleet(seed) for seed in range(SEEDS)])
-    failed = [f"{each.name}: {each.text}" for each in checks if each.outcome is Outcome.FAILED]
+    failed = [f"{each.name}: {each.text}" for each in checks if each.outcome is CheckOutcome.FAILED]
     assert not failed, "\n".join(failed)

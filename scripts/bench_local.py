@@ -26,7 +26,7 @@ from roadstead.kernel.start import load
 from roadstead.local.run import LocalRun
 from roadstead.run import RunPlan
 
-WARM = 50
+WARM_PODS = 50
 """Pods decided before the measured ones, so that per-class results are already cached."""
 
 
@@ -58,11 +58,11 @@ def main() -> int:
     )
     pods = [
         (PodIdentity(f"uid-{number}", "default", f"pod-{number}"), facts)
-        for number in range(WARM + asked.pods)
+        for number in range(WARM_PODS + asked.pods)
     ]
     began = 0.0
     for start in range(0, len(pods), asked.batch):
-        if not began and start >= WARM:
+        if not began and start >= WARM_PODS:
             began, first = time.process_time(), start
         run.submit(pods[start : start + asked.batch])
         run.run(0.0)

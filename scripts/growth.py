@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from roadstead.lab.statistics import Band  # noqa: E402
-from roadstead.report.plot import Line, Plot, svg  # noqa: E402
+from roadstead.report.plot import Plot, PlotLine, svg  # noqa: E402
 
 COMMAND = [sys.executable, "-m", "roadstead", "bench"]
 RUNTIMES = ("inline", "ray")
@@ -165,7 +165,7 @@ def plot(axis: str, known: dict[str, list[dict[str, float | str]]]) -> str:
             runs.add(len(rates))
     if not lines:
         return ""
-    drawn = tuple(Line(name, tuple(found)) for name, found in lines.items())
+    drawn = tuple(PlotLine(name, tuple(found)) for name, found in lines.items())
     title = f"Pods scheduled per second by {asked.varied}"
     interval = f"slowest to fastest of {_of_runs(runs)} runs; the marker is at their median"
     single = ("One run of each point: no intervals.",) if runs == {1} else ()

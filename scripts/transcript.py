@@ -62,7 +62,7 @@ def _said(envelope: Envelope) -> str:
     method = METHODS.get(envelope.kind)
     body = envelope.body if method is None else from_wire(method.message, envelope.body)
     if isinstance(body, PackedChanges):
-        body = body.opened()
+        body = body.unpacked()
     text = repr(body)
     short = text if len(text) <= BODY_MAX_CHARS else text[: BODY_MAX_CHARS - 1] + "…"
     sender = f"{envelope.token} (epoch {envelope.epoch})" if envelope.token else "the driver"

@@ -18,18 +18,18 @@ from roadstead.actors.messages import (
     PageAsk,
     PodBatch,
     PreemptedPage,
-    RunEnds,
+    RunEnded,
     RunningPods,
 )
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import (
-    Attempts,
+    LastRevisions,
     NodesPage,
-    Owner,
+    OwnerEpoch,
     PodNodes,
-    PodsGone,
-    Revised,
-    StandingPage,
+    PodRemoval,
+    PodsPage,
+    ResolveAttempts,
     StorageLog,
     Uids,
 )
@@ -73,12 +73,12 @@ class BinderActor:
         self.binder.remove_nodes(gone.names, gone.revision)
         return NOTHING
 
-    async def update_pods(self, batch: PodBatch) -> StandingPage:
+    async def update_pods(self, batch: PodBatch) -> PodsPage:
         """Change pods, bound or pending; deleted ones stay deleted. Return those that exist."""
         records = self.binder.update_pods(list(batch.keyed()), batch.revision)
         return page_of(records, len(records), batch.revision)
 
-    async def delete_pods(self, gone: PodsGone) -> PodBatch:
+    async def delete_pods(self, gone: PodRemoval) -> PodBatch:
         """Delete pods, bound or pending. Return those that are deleted now, or were before."""
         return keyed_batch(self.binder.delete_pods(gone.uids, gone.revision), gone.revision)
 
@@ -113,7 +113,7 @@ class BinderActor:
         """Return when binds were acknowledged, page by page."""
         return self._answers.commits_page(ask)
 
-    async def revisions(self, _: Nothing) -> Revised:
+    async def revisions(self, _: Nothing) -> LastRevisions:
         """Return the last revision of each node and pod that changed."""
         return self._answers.revisions()
 
@@ -121,22 +121,22 @@ class BinderActor:
         """Return nodes in the order in which they were added, page by page."""
         return self._answers.nodes_page(ask)
 
-    async def standing_page(self, ask: PageAsk) -> StandingPage:
+    async def pods_page(self, ask: PageAsk) -> PodsPage:
         """Return pods that exist, in the order in which they were added, page by page."""
         return self._answers.pods_page(ask)
 
-    async def standing(self, ask: Uids) -> PodNodes:
+    async def pod_nodes(self, ask: Uids) -> PodNodes:
         """Return the node of each pod; "" if it is pending, None if it is unknown."""
         return PodNodes(self.binder.bound_nodes(ask.uids))
 
-    async def resolve(self, ask: Attempts) -> PodNodes:
-        """Resolve attempts and answer like `standing`; uncommitted attempts never commit later.
+    async def resolve(self, ask: ResolveAttempts) -> PodNodes:
+        """Resolve attempts and answer like `pod_nodes`; uncommitted attempts never commit later.
 
         BinderHaltedError if that could not be made durable.
         """
         return PodNodes(self.binder.resolve(ask.uids, ask.tokens))
 
-    async def fence_owner(self, owner: Owner) -> Nothing:
+    async def fence_owner(self, owner: OwnerEpoch) -> Nothing:
         """Refuse binds of a scheduler's earlier incarnations, also after a recovery.
 
         BinderHaltedError if that could not be made durable.
@@ -152,7 +152,7 @@ class BinderActor:
         """Return all changes that commits made to claims and volumes."""
         return StorageLog(tuple(self.binder.volumes.log))
 
-    async def end_run(self, ends: RunEnds) -> Nothing:
+    async def end_run(self, ends: RunEnded) -> Nothing:
         """Record that the run ended and its outcome is written; the last copy counts.
 
         BinderHaltedError if that cannot be made durable.

@@ -15,7 +15,7 @@ from roadstead.actors.messages import (
     PreemptedPage,
     pod_batch,
 )
-from roadstead.actors.messages.recovery import NodesPage, Revised, StandingPage
+from roadstead.actors.messages.recovery import LastRevisions, NodesPage, PodsPage
 from roadstead.binder.binder import Binder
 from roadstead.binder.pods import COUNTED, BinderRecord, KeyedPod
 from roadstead.facts.node_list import NodeList
@@ -28,9 +28,9 @@ class BinderAnswers:
     def __init__(self, binder: Binder) -> None:
         self._binder = binder
 
-    def revisions(self) -> Revised:
+    def revisions(self) -> LastRevisions:
         """Return the last revision of each node and pod that changed."""
-        return Revised(self._binder.nodes_known.all(), self._binder.pods_known.all())
+        return LastRevisions(self._binder.nodes_known.all(), self._binder.pods_known.all())
 
     def nodes_page(self, ask: PageAsk) -> NodesPage:
         """Return nodes in the order in which they were added."""
@@ -38,7 +38,7 @@ class BinderAnswers:
         page = [nodes[name] for name in islice(nodes, ask.start, ask.start + ask.count)]
         return NodesPage(NodeList.of(page), len(nodes), self._binder.nodes_known.latest)
 
-    def pods_page(self, ask: PageAsk) -> StandingPage:
+    def pods_page(self, ask: PageAsk) -> PodsPage:
         """Return pods that exist, in the order in which they were added."""
         pods = self._binder.core.pods.present
         page = list(islice(pods.values(), ask.start, ask.start + ask.count))
@@ -63,10 +63,10 @@ class BinderAnswers:
         return CommitPage(tuple(uids), tuple(times), commits.total, time.monotonic())
 
 
-def page_of(page: Sequence[BinderRecord], total: int, revision: int) -> StandingPage:
+def page_of(page: Sequence[BinderRecord], total: int, revision: int) -> PodsPage:
     """Return a page of pods with their nodes as a message."""
     batch = pod_batch((identity_of(pod.uid, pod.key), pod.facts) for pod in page)
-    return StandingPage(
+    return PodsPage(
         replace(batch, revision=revision),
         tuple(pod.node_name if pod.state in COUNTED else "" for pod in page),
         total,

@@ -45,7 +45,7 @@ class Turn:
     before: asyncio.Event | None
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def comes(self) -> int:
+    async def wait_turn(self) -> int:
         """Return the number of the batch, once the previous one is sent, or `HOLD_S` is over."""
         if self.before is not None and not self.before.is_set():
             with contextlib.suppress(TimeoutError):

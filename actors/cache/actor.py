@@ -10,20 +10,20 @@ from roadstead.actors.messages import (
     ActorStatus,
     AssumeBatch,
     NodeBatch,
-    Nominations,
+    NominateBatch,
     RunningPods,
-    Settle,
+    UpdateAssumptions,
     pod_batch,
 )
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import (
     Differences,
+    EndOwner,
+    LastRevisions,
     Nominated,
-    Owner,
-    OwnerEnds,
-    PodsGone,
+    OwnerEpoch,
+    PodRemoval,
     Restream,
-    Revised,
     StorageLog,
     Uids,
 )
@@ -82,13 +82,13 @@ class CacheActor:
 
     async def assume(self, batch: AssumeBatch) -> Assumed:
         """Count pods on nodes before their commits."""
-        self.recovery.mind()
+        self.recovery.start_expiring()
         rows = zip(batch.pods.keyed(), batch.nodes, batch.tokens, strict=True)
         assumptions = [Assumption(*pod, node, token) for pod, node, token in rows]
         outcome = self._cache.assume(assumptions, clock_s(), bind_next=batch.bind_next)
         return self._answer(outcome.refused, batch.known_changes, outcome.bound)
 
-    async def settle(self, batch: Settle) -> Assumed:
+    async def update_assumptions(self, batch: UpdateAssumptions) -> Assumed:
         """Forget, finish or confirm assumptions."""
         freed = self._cache.finish_attempts(
             batch.forget, batch.finish, batch.confirm, batch.rows, clock_s()
@@ -96,7 +96,7 @@ class CacheActor:
         await self.room.report(freed)
         return self._answer((), batch.known_changes)
 
-    async def nominate(self, batch: Nominations) -> Assumed:
+    async def nominate(self, batch: NominateBatch) -> Assumed:
         """Remove evicted pods, and set or end nominations."""
         self._cache.nominate(batch.pods.pods(), batch.nodes, batch.preempts, batch.gone)
         return self._answer((), batch.known_changes)
@@ -110,17 +110,17 @@ class CacheActor:
         news = self.state.volumes.news(known_changes)
         return Assumed(refused, self.stream.seq, bound, news)
 
-    async def gone(self, pods: PodsGone) -> Nothing:
+    async def remove_pods(self, pods: PodRemoval) -> Nothing:
         """Remove pods from the counts and the nominations."""
         self._cache.remove_pods(pods.uids, pods.revision)
         return NOTHING
 
-    async def take_storage(self, message: StorageLog) -> Nothing:
+    async def load_storage(self, message: StorageLog) -> Nothing:
         """Load the changes that commits made to claims, for a new cache and its followers."""
         self._cache.load_storage(message.changes)
         return NOTHING
 
-    async def take_revisions(self, known: Revised) -> Nothing:
+    async def learn_revisions(self, known: LastRevisions) -> Nothing:
         """Learn revisions, so that older messages about nodes and pods are ignored."""
         self._cache.learn_revisions(known.nodes, known.pods)
         return NOTHING
@@ -136,13 +136,13 @@ class CacheActor:
         pods = [(PodIdentity(uid, pod.namespace, uid), pod) for uid, (_, pod) in found.items()]
         return Nominated(pod_batch(pods), tuple(node for node, _ in found.values()))
 
-    async def assumed_by(self, owner: Owner) -> Uids:
+    async def assumed_by(self, owner: OwnerEpoch) -> Uids:
         """Return the pods that earlier incarnations of a scheduler assumed."""
         return Uids(tuple(self._cache.assumed_by(owner.name, owner.epoch)))
 
-    async def owner_ends(self, end: OwnerEnds) -> Nothing:
+    async def end_owner(self, end: EndOwner) -> Nothing:
         """End a scheduler's earlier incarnations: confirm bound pods and forget the others."""
-        await self.recovery.owner_ends(end)
+        await self.recovery.end_owner(end)
         return NOTHING
 
     async def compare(self, _: Nothing) -> Differences:

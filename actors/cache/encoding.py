@@ -22,9 +22,9 @@ class ChangeEncoder:
     def nodes(self, first_seq: int, nodes: NodeList) -> DeltaBatch:
         """Encode new nodes: the last ones of the table."""
         arrivals = self._table.arrivals[-len(nodes) :]
-        return nodes_batch(first_seq, nodes, arrivals, self._parts_of(nodes.names))
+        return nodes_batch(first_seq, nodes, arrivals, self._partitions_of(nodes.names))
 
-    def _parts_of(self, node_names: Sequence[str]) -> tuple[int, ...]:
+    def _partitions_of(self, node_names: Sequence[str]) -> tuple[int, ...]:
         """Return the partition of each node; () without partitions."""
         partitioning = self._state.partitioning
         if len(partitioning.sizes) == 1:
@@ -49,7 +49,7 @@ class ChangeEncoder:
             nodes=tuple(nodes),
             arrivals=tuple(int(arrival[self._table.row_of(facts.name)]) for facts in nodes),
             uids=tuple(delta.uid for delta in deltas),
-            partitions=self._parts_of([facts.name for facts in nodes]),
+            partitions=self._partitions_of([facts.name for facts in nodes]),
             keys=self._keys_of(deltas),
             started_s=tuple(
                 (place, started_s[delta.uid])
@@ -64,7 +64,7 @@ class ChangeEncoder:
         keys = [key_of(each.uid) if each.kind is coming else "" for each in deltas]
         return tuple([k if k != d.uid else "" for k, d in zip(keys, deltas, strict=True)])
 
-    def everything(self, seq: int) -> list[DeltaBatch]:
+    def whole_state(self, seq: int) -> list[DeltaBatch]:
         """Encode the whole cluster as batches, numbered so that `seq` is the last number."""
         deltas, changes = self._core.snapshot(), tuple(self._state.volumes.log)
         rows = self._state.versions.of(self._core.placements.nodes)

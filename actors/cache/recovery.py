@@ -14,9 +14,9 @@ from roadstead.actors.logs import log
 from roadstead.actors.messages.recovery import (
     RESOLVE,
     STORAGE_LOG,
-    Attempts,
-    Owner,
-    OwnerEnds,
+    EndOwner,
+    OwnerEpoch,
+    ResolveAttempts,
 )
 from roadstead.actors.names import BINDER, CACHE
 from roadstead.actors.seam import NOTHING, Directory, PatientRef, clock_s
@@ -41,28 +41,28 @@ class CacheRecovery:
     ) -> None:
         self._cache, self._room = cache, room
         self._directory, self._call_s = directory, call_s
-        self._minding: asyncio.Task[None] | None = None
+        self._expiring: asyncio.Task[None] | None = None
 
-    async def owner_ends(self, end: OwnerEnds) -> None:
+    async def end_owner(self, end: EndOwner) -> None:
         """End a scheduler's earlier incarnations: confirm bound pods and forget the others."""
         owner, nodes = end.owner, dict(zip(end.uids, end.nodes, strict=True))
         await self._room.report(self._cache.end_owner(owner.name, owner.epoch, nodes))
         if self._cache.orphaned_claims(owner.name, owner.epoch):
             await self._end_claims(owner)
 
-    async def _end_claims(self, owner: Owner) -> None:
+    async def _end_claims(self, owner: OwnerEpoch) -> None:
         """Keep claims that the binder committed and free the others of the replaced scheduler."""
         binder = PatientRef(self._directory.find(BINDER))
         changes = (await binder.call(STORAGE_LOG, NOTHING, timeout_s=self._call_s)).changes
         committed = {claim.key for change in changes for claim in change.claims}
         self._cache.end_claims(owner.name, owner.epoch, committed)
 
-    def mind(self) -> None:
+    def start_expiring(self) -> None:
         """Start the task that expires assumptions, unless it runs."""
-        if self._minding is None:
-            self._minding = asyncio.create_task(self._mind(), name="cache expiry")
+        if self._expiring is None:
+            self._expiring = asyncio.create_task(self._expire_forever(), name="cache expiry")
 
-    async def _mind(self) -> None:
+    async def _expire_forever(self) -> None:
         compared_s = clock_s()
         while True:
             await asyncio.sleep(EXPIRY_S)
@@ -82,7 +82,7 @@ class CacheRecovery:
         if not asks:
             return
         binder = self._directory.find(BINDER)
-        ask = Attempts(tuple(each.uid for each in asks), tuple(each.token for each in asks))
+        ask = ResolveAttempts(tuple(each.uid for each in asks), tuple(each.token for each in asks))
         found = await binder.call(RESOLVE, ask, timeout_s=self._call_s)
         answers = [
             BinderAnswer(each.uid, each.token, node or None)
@@ -105,5 +105,5 @@ class CacheRecovery:
 
     def crashed(self) -> None:
         """Cancel the task that expires assumptions."""
-        if self._minding is not None:
-            self._minding.cancel()
+        if self._expiring is not None:
+            self._expiring.cancel()

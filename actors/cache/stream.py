@@ -97,7 +97,7 @@ class ChangeStream:
             if name in self.unfilled:
                 continue
             if name in self._feeds:
-                self._feeds[name].take(batch)
+                self._feeds[name].add(batch)
             else:
                 self._begin_sending(name, batch)
 
@@ -120,14 +120,14 @@ class ChangeStream:
             answer = await self._follower(name).call(APPLY, changes, timeout_s=self._call_s)
         except RoadsteadError as failure:
             if name in self._feeds:
-                self._missed(name, last_seq, failure)
+                self._handle_missed(name, last_seq, failure)
                 return
             self.lost = f"{name} no longer takes changes: {failure}"
             return
         if name in self._feeds:
-            self._feeds[name].is_asked = answer.is_asked
+            self._feeds[name].receives_requests = answer.receives_requests
 
-    def _missed(self, name: str, seq: int, failure: RoadsteadError) -> None:
+    def _handle_missed(self, name: str, seq: int, failure: RoadsteadError) -> None:
         """Begin to fill a worker again that did not answer a change.
 
         Nothing is needed if a later fill contained the change. Nor if the worker is unfilled: then
@@ -135,7 +135,7 @@ class ChangeStream:
         """
         if seq <= self._filled_to[name] or name in self.unfilled:
             return
-        self._leave_out(name)
+        self._mark_unfilled(name)
         log(CACHE, "worker missed a change", worker=name, seq=seq, why=str(failure))
         self.refill.begin(name)
 
@@ -146,7 +146,7 @@ class ChangeStream:
         except RoadsteadError:
             # Unless the supervisor replaced the worker, which another fill then restores.
             if self._epochs[name] == epoch:
-                self._leave_out(name)
+                self._mark_unfilled(name)
             raise
 
     async def fill(self, ask: Restream) -> None:
@@ -157,7 +157,7 @@ class ChangeStream:
         self.unfilled.discard(ask.follower)
         self._epochs[ask.follower] = max(ask.epoch, self._epochs[ask.follower])
         self._filled_to[ask.follower] = self.seq
-        seq, parts = self.seq, self._encoder.everything(self.seq)
+        seq, parts = self.seq, self._encoder.whole_state(self.seq)
         follower = self._follower(ask.follower)
         sends = (
             follower.call(
@@ -169,7 +169,7 @@ class ChangeStream:
         )
         await asyncio.gather(*sends)
 
-    def _leave_out(self, name: str) -> None:
+    def _mark_unfilled(self, name: str) -> None:
         self._drop_waiting(name)
         self.unfilled.add(name)
 

@@ -19,15 +19,15 @@ from roadstead.actors.messages import DeltaBatch
 WAIT_S = 1.0
 """How long changes wait; the first request after a pause may find the worker so far behind."""
 
-MOST_WAITING = 16_384
+MAX_WAITING = 16_384
 """Number of waiting changes from which they are sent, so that a message is not too large."""
 
 
 class WorkerFeed:
     """Buffer of one worker's changes. send: sends one batch, without waiting for the answer.
 
-    join: joins several batches into one. is_asked: whether the worker receives requests now,
-    according to its last answer.
+    join: joins several batches into one. receives_requests: whether the worker receives requests
+    now, according to its last answer.
     """
 
     def __init__(
@@ -36,18 +36,18 @@ class WorkerFeed:
         self._send, self._join = send, join
         self._waiting: list[DeltaBatch] = []
         self._timer: asyncio.TimerHandle | None = None
-        self.is_asked = False
+        self.receives_requests = False
 
-    def take(self, batch: DeltaBatch) -> None:
+    def add(self, batch: DeltaBatch) -> None:
         """Send or buffer the next changes."""
-        if batch.came:
+        if batch.new_nodes:
             # Nodes are added when a cluster is loaded: the batches are large, and each takes a
             # worker long to apply.
             self._send_waiting()
             self._send(batch)
             return
         self._waiting.append(batch)
-        if self.is_asked or sum(each.count for each in self._waiting) >= MOST_WAITING:
+        if self.receives_requests or sum(each.count for each in self._waiting) >= MAX_WAITING:
             self._send_waiting()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(WAIT_S, self._send_waiting)
@@ -77,12 +77,12 @@ class Joiner:
         numbers = batches[0].first_seq, sum(each.count for each in batches)
         last = self._last
         if last is None or (last.first_seq, last.count) != numbers:
-            last = self._last = together(batches)
+            last = self._last = join_batches(batches)
         return last
 
 
-def together(batches: Sequence[DeltaBatch]) -> DeltaBatch:
-    """Join consecutive batches into one; none of them may have new nodes (`came`)."""
+def join_batches(batches: Sequence[DeltaBatch]) -> DeltaBatch:
+    """Join consecutive batches into one; none of them may have new nodes (`new_nodes`)."""
     first, *others = batches
     if not others:
         return first
@@ -96,7 +96,7 @@ def together(batches: Sequence[DeltaBatch]) -> DeltaBatch:
     next_seq = first.first_seq
     for batch in batches:
         assert batch.first_seq == next_seq, f"change {next_seq} is missing"
-        assert not batch.came, "nodes that come are sent by themselves"
+        assert not batch.new_nodes, "nodes that come are sent by themselves"
         next_seq += batch.count
         places = [classes.setdefault(each, len(classes)) for each in batch.classes]
         started_s += [(len(pods) + place, at_s) for place, at_s in batch.started_s]

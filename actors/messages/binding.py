@@ -84,7 +84,7 @@ class CommitPage:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEnds:
+class RunEnded:
     """Client → binder: the run ended. digest: of the outcome, a file in the journal's folder."""
 
     digest: str
@@ -95,5 +95,5 @@ BIND = method("bind", BindBatch, BindAnswers)
 BOUND = method("bound", PageAsk, BoundPage)
 EVICT = method("evict", Evict, Evicted)
 PREEMPTED = method("preempted", PageAsk, PreemptedPage)
-END_RUN = method("end_run", RunEnds, Nothing)
+END_RUN = method("end_run", RunEnded, Nothing)
 COMMITS = method("commits", PageAsk, CommitPage)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from roadstead.actors.messages.cluster import RunningPods
 from roadstead.actors.messages.pods import NO_PODS, PodBatch
-from roadstead.actors.messages.recovery import PodsGone, StandingPage
+from roadstead.actors.messages.recovery import PodRemoval, PodsPage
 from roadstead.actors.seam import Nothing, method
 from roadstead.queue.reports import NodeChange, PodChange
 
@@ -38,13 +38,13 @@ class NodeNames:
 
 
 REMOVE_NODES = method("remove_nodes", NodeNames, Nothing)
-UPDATE_PODS = method("update_pods", PodBatch, StandingPage)
+UPDATE_PODS = method("update_pods", PodBatch, PodsPage)
 """Client → binder: change pods. The answer has the pods that exist, with their present facts and
 nodes ("" for pending ones). A second or late copy changes nothing."""
 UPDATE_RUNNING = method("update_running", RunningPods, Nothing)
 """Client → cache: change pods on their nodes; pods that are not counted are not added."""
-DELETE_PODS = method("delete_pods", PodsGone, PodBatch)
+DELETE_PODS = method("delete_pods", PodRemoval, PodBatch)
 """Client → binder: delete pods. The answer has those that existed, or were deleted before."""
-LEAVE = method("leave", PodBatch, Nothing)
+REMOVE_DELETED = method("remove_deleted", PodBatch, Nothing)
 """Client → queue: remove deleted pods, in any state; the room that they leave may help others."""
 OBSERVE = method("observe", ClusterChanges, Nothing)

@@ -41,7 +41,7 @@ class AssumeBatch:
     """Scheduler → cache: count these pods on these nodes, ahead of their commits.
 
     known_changes: how many storage changes the scheduler has received. bind_next: the pods are
-    bound next, so that their binding deadline starts now, as with `Settle.finish`.
+    bound next, so that their binding deadline starts now, as with `UpdateAssumptions.finish`.
     """
 
     pods: PodBatch
@@ -52,7 +52,7 @@ class AssumeBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class UpdateAssumptions:
     """Scheduler → cache: progress and ends of assumptions.
 
     forget: (uid, token) pairs to forget. finish: pairs that are bound next (upstream's
@@ -68,7 +68,7 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
-class Nominations:
+class NominateBatch:
     """Any actor or client → cache: nominated nodes of waiting pods; "" ends a nomination.
 
     preempts: for each pod, whether it has victims. gone: UIDs of evicted pods. A second copy
@@ -85,5 +85,5 @@ class Nominations:
 ADD_NODES = method("add_nodes", NodeBatch, Nothing)
 ADD_RUNNING = method("add_running", RunningPods, Nothing)
 ASSUME = method("assume", AssumeBatch, Assumed)
-SETTLE = method("settle", Settle, Assumed)
-NOMINATE = method("nominate", Nominations, Assumed)
+UPDATE_ASSUMPTIONS = method("update_assumptions", UpdateAssumptions, Assumed)
+NOMINATE = method("nominate", NominateBatch, Assumed)

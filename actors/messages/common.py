@@ -19,7 +19,7 @@ class PageAsk:
 class ActorStatus:
     """Any actor → supervisor: its state in words and counts; error: why it cannot continue.
 
-    figures: metrics of a scheduler (`roadstead.actors.scheduler.figures`).
+    figures: metrics of a scheduler (`roadstead.actors.scheduler.concurrency_report`).
     """
 
     text: str

@@ -29,8 +29,8 @@ class Fences:
 
 
 PROFILE = method("profile", ProfileAsk, Samples)
-WARM = method("warm", Nothing, Nothing)
+LOAD_KERNEL = method("load_kernel", Nothing, Nothing)
 """Client → any actor: load the kernel in its process; the answer is sent when it is loaded."""
-PROCESS_CALLS = (PROFILE.name, WARM.name)
+PROCESS_CALLS = (PROFILE.name, LOAD_KERNEL.name)
 """Methods that a process answers, for any of its actors."""
 FENCE = method("fence", Fences, Nothing)

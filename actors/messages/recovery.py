@@ -27,7 +27,7 @@ class NodesPage:
 
 
 @dataclass(frozen=True, slots=True)
-class StandingPage:
+class PodsPage:
     """Binder → supervisor or client: pods with their nodes; "" for pending ones.
 
     ran: indices of pods that ran from the start, so that the binder did not bind them.
@@ -47,7 +47,7 @@ class Uids:
 
 
 @dataclass(frozen=True, slots=True)
-class PodsGone:
+class PodRemoval:
     """Client or supervisor → binder or cache: remove these pods. revision: 0 for none."""
 
     uids: tuple[str, ...]
@@ -55,7 +55,7 @@ class PodsGone:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempts:
+class ResolveAttempts:
     """Cache → binder: resolve these attempts; those that are not committed by now never will be."""
 
     uids: tuple[str, ...]
@@ -70,7 +70,7 @@ class PodNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class OwnerEpoch:
     """A scheduler that was replaced. epoch: of its present incarnation."""
 
     name: str
@@ -78,10 +78,10 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnerEnds:
+class EndOwner:
     """Supervisor → queue or cache: the binder's answer on the pods of a replaced scheduler."""
 
-    owner: Owner
+    owner: OwnerEpoch
     uids: tuple[str, ...]
     nodes: tuple[str | None, ...]
 
@@ -138,7 +138,7 @@ class Differences:
 
 
 @dataclass(frozen=True, slots=True)
-class Revised:
+class LastRevisions:
     """Binder → supervisor → cache: the last revision of nodes and pods; see `revisions.py`."""
 
     nodes: tuple[tuple[str, int], ...]
@@ -158,15 +158,15 @@ class Nominated:
 
 
 NODES_PAGE = method("nodes_page", PageAsk, NodesPage)
-STANDING_PAGE = method("standing_page", PageAsk, StandingPage)
-STANDING = method("standing", Uids, PodNodes)
-RESOLVE = method("resolve", Attempts, PodNodes)
-FENCE_OWNER = method("fence_owner", Owner, Nothing)
+PODS_PAGE = method("pods_page", PageAsk, PodsPage)
+POD_NODES = method("pod_nodes", Uids, PodNodes)
+RESOLVE = method("resolve", ResolveAttempts, PodNodes)
+FENCE_OWNER = method("fence_owner", OwnerEpoch, Nothing)
 STORAGE_LOG = method("storage_log", Nothing, StorageLog)
-TAKE_STORAGE = method("take_storage", StorageLog, Nothing)
-LEASED_TO = method("leased_to", Owner, Uids)
-ASSUMED_BY = method("assumed_by", Owner, Uids)
-OWNER_ENDS = method("owner_ends", OwnerEnds, Nothing)
+LOAD_STORAGE = method("load_storage", StorageLog, Nothing)
+LEASED_TO = method("leased_to", OwnerEpoch, Uids)
+ASSUMED_BY = method("assumed_by", OwnerEpoch, Uids)
+END_OWNER = method("end_owner", EndOwner, Nothing)
 RESTREAM = method("restream", Restream, Nothing)
 RESTORE = method("restore", Restore, Nothing)
 RESTORED = method("restored", Restored, Nothing)
@@ -174,8 +174,8 @@ BOUND_BEFORE = method("bound_before", BoundBefore, Nothing)
 BOUND_MEMBERS = method("bound_members", PodBatch, Nothing)
 """Supervisor or client → queue: bound pods of gangs, sent before the waiting pods."""
 EVICTED_PAGE = method("evicted_pods", Nothing, PodBatch)
-GONE = method("gone", PodsGone, Nothing)
-REVISIONS = method("revisions", Nothing, Revised)
-TAKE_REVISIONS = method("take_revisions", Revised, Nothing)
+REMOVE_PODS = method("remove_pods", PodRemoval, Nothing)
+REVISIONS = method("revisions", Nothing, LastRevisions)
+LEARN_REVISIONS = method("learn_revisions", LastRevisions, Nothing)
 NOMINATED = method("nominated", Uids, Nominated)
 COMPARE = method("compare", Nothing, Differences)

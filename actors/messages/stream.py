@@ -27,9 +27,9 @@ class DeltaBatch:
     uids: UID of its pod, "" for none; keys: namespace/name where that differs from the UID.
     started_s: (index of the change, start time) of pods that have one.
     changes: one for each change of kind STORAGE. versions: one for each change of kind VERSION.
-    came: new nodes, numbered one by one before all other changes; came_at: their arrival numbers,
+    new_nodes: numbered one by one before all other changes; new_arrivals: their arrival numbers,
     int64[node].
-    partitions: of the nodes, `came` first; empty unless schedulers own partitions.
+    partitions: of the nodes, `new_nodes` first; empty unless schedulers own partitions.
     """
 
     first_seq: int
@@ -44,18 +44,18 @@ class DeltaBatch:
     keys: tuple[str, ...] = ()
     started_s: tuple[tuple[int, float], ...] = ()
     versions: tuple[int, ...] = ()
-    came: NodeList = NO_NODES
-    came_at: bytes = b""
+    new_nodes: NodeList = NO_NODES
+    new_arrivals: bytes = b""
     partitions: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
         """The number of changes."""
-        return len(self.came) + len(self.kinds)
+        return len(self.new_nodes) + len(self.kinds)
 
     def node_names(self) -> list[str]:
         """Return the names of added and changed nodes, in the order of `partitions`."""
-        return [*self.came.names, *(facts.name for facts in self.nodes)]
+        return [*self.new_nodes.names, *(facts.name for facts in self.nodes)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +73,23 @@ class PackedChanges:
         """Pack a batch for a follower."""
         return PackedChanges(pack(to_wire(batch)), epoch)
 
-    def opened(self) -> DeltaBatch:
+    def unpacked(self) -> DeltaBatch:
         """Unpack the batch. CodecError for anything else."""
         return from_wire(DeltaBatch, unpack(self.data, typed=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class ChangesApplied:
     """Follower → cache: changes were received.
 
-    is_asked: schedulers send requests to this worker now, so that the next changes should be sent
-    without delay.
+    receives_requests: schedulers send requests to this worker now, so that the next changes
+    should be sent without delay.
     """
 
-    is_asked: bool = False
+    receives_requests: bool = False
 
 
-APPLIED = Applied()
+CHANGES_APPLIED = ChangesApplied()
 
 
 STORAGE = "storage"
@@ -100,16 +100,23 @@ VERSION = "version"
 
 
 def nodes_batch(
-    first_seq: int, nodes: NodeList, came_at: NDArray[np.int64], partitions: tuple[int, ...] = ()
+    first_seq: int,
+    nodes: NodeList,
+    new_arrivals: NDArray[np.int64],
+    partitions: tuple[int, ...] = (),
 ) -> DeltaBatch:
-    """Return the batch that streams new nodes. came_at: int64[node]."""
+    """Return the batch that streams new nodes. new_arrivals: int64[node]."""
     nothing: tuple[()] = ()
     columns = (nothing,) * 6
     return DeltaBatch(
-        first_seq, *columns, came=nodes, came_at=came_at.tobytes(), partitions=partitions
+        first_seq,
+        *columns,
+        new_nodes=nodes,
+        new_arrivals=new_arrivals.tobytes(),
+        partitions=partitions,
     )
 
 
-APPLY = method("apply", PackedChanges, Applied)
+APPLY = method("apply", PackedChanges, ChangesApplied)
 SCORE = method("score", ScoreRequest, ScoreAnswer)
 RANK = method("rank", RankRequest, RankAnswer)

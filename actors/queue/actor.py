@@ -11,7 +11,7 @@ from roadstead.actors.messages import (
     LeaseAsk,
     Leased,
     LeaseReport,
-    Nominations,
+    NominateBatch,
     PageAsk,
     PendingPage,
     PodBatch,
@@ -23,11 +23,11 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
-    STANDING,
+    POD_NODES,
     BoundBefore,
+    EndOwner,
     Nominated,
-    Owner,
-    OwnerEnds,
+    OwnerEpoch,
     Restored,
     Uids,
 )
@@ -65,7 +65,7 @@ class QueueActor:
 
     async def _send(self, need: SendNominations) -> float:
         preempts = (False,) * len(need.pods)
-        message = Nominations(pod_batch(need.pods), tuple(need.nodes), preempts)
+        message = NominateBatch(pod_batch(need.pods), tuple(need.nodes), preempts)
         cache = PatientRef(self._directory.find(CACHE))
         await cache.call(NOMINATE, message, timeout_s=self._call_s)
         return clock_s()
@@ -73,19 +73,19 @@ class QueueActor:
     async def submit(self, batch: PodBatch) -> Submitted:
         """Add pods; known ones are updated if they changed."""
         if self._is_new:
-            batch = await self._still_waiting(batch)
+            batch = await self._unbound_pods(batch)
         pods = list(batch.pods())
         answer = await self._drive(self.queue.submit(pods, clock_s(), batch.revision))
         self._wake()
         return Submitted(len(answer.accepted), answer.refused)
 
-    async def _still_waiting(self, batch: PodBatch) -> PodBatch:
+    async def _unbound_pods(self, batch: PodBatch) -> PodBatch:
         """Return the pods that are neither bound nor deleted, by the binder's answer.
 
         The sender may repeat a message that an earlier incarnation of this queue handled.
         """
         binder = PatientRef(self._directory.find(BINDER))
-        words = await binder.call(STANDING, Uids(batch.uids), timeout_s=self._call_s)
+        words = await binder.call(POD_NODES, Uids(batch.uids), timeout_s=self._call_s)
         pods = zip(batch.pods(), words.nodes, strict=True)
         return pod_batch((pod for pod, node in pods if node == ""), batch.revision)
 
@@ -145,7 +145,7 @@ class QueueActor:
         found = self.queue.nominations.nominated(ask.uids)
         return Nominated(pod_batch(found.pods), found.nodes, found.none)
 
-    async def leave(self, gone: PodBatch) -> Nothing:
+    async def remove_deleted(self, gone: PodBatch) -> Nothing:
         """Remove deleted pods."""
         self.queue.remove_deleted(gone.pods(), clock_s(), gone.revision)
         self._wake()
@@ -158,25 +158,25 @@ class QueueActor:
         self._wake()
         return NOTHING
 
-    async def restored(self, told: Restored) -> Nothing:
+    async def restored(self, message: Restored) -> Nothing:
         """End the restoration: all pods were submitted again."""
-        self._is_whole, self._done_before = True, told.done
+        self._is_whole, self._done_before = True, message.done
         return NOTHING
 
-    async def bound_before(self, told: BoundBefore) -> Nothing:
+    async def bound_before(self, message: BoundBefore) -> Nothing:
         """Set how many pods were bound before the run was resumed.
 
         A replaced queue ignores it: the supervisor sends it the count with `restored`.
         """
         if not self._is_new:
-            self._done_before = told.count
+            self._done_before = message.count
         return NOTHING
 
-    async def leased_to(self, owner: Owner) -> Uids:
+    async def leased_to(self, owner: OwnerEpoch) -> Uids:
         """Return pods leased to earlier incarnations of a scheduler, expired leases included."""
         return Uids(self.queue.leased_to(owner.name, owner.epoch))
 
-    async def owner_ends(self, end: OwnerEnds) -> Nothing:
+    async def end_owner(self, end: EndOwner) -> Nothing:
         """End a scheduler's earlier incarnations: remove bound and deleted pods, requeue others."""
         node_of, owner = dict(zip(end.uids, end.nodes, strict=True)), end.owner
         await self._drive(self.queue.end_owner(owner.name, owner.epoch, node_of, clock_s()))

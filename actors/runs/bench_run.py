@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
 from roadstead.actors.messages import ActorStatus, PodBatch
-from roadstead.actors.messages.process import WARM
+from roadstead.actors.messages.process import LOAD_KERNEL
 from roadstead.actors.names import SCHEDULER
 from roadstead.actors.runs.profiling import Profiler
-from roadstead.actors.runs.session import CHUNK, NODES_CHUNK, RunSession, is_settled
+from roadstead.actors.runs.session import CHUNK, NODES_CHUNK, RunSession, is_idle
 from roadstead.actors.seam import NOTHING, RunFailedError
 from roadstead.bench import script as steps
-from roadstead.bench.figures import Measured, stretch
 from roadstead.bench.machine import peak_memory, processor_seconds, processor_spent
-from roadstead.bench.script import Script, Step, Wait
+from roadstead.bench.metrics import Measurement, pods_since
+from roadstead.bench.script import Script, Step, WaitMode
 from roadstead.bench.series import NodeSeries, PodColumns, PodSeries
-from roadstead.bench.tracking import Followed, Tracker
+from roadstead.bench.tracking import SubmittedSeries, Tracker
 from roadstead.facts.wire import facts_out
 from roadstead.run import Progress
 
-LOOK_S = 0.05
+POLL_S = 0.05
 """Interval between two progress requests; the measured times are the binder's."""
 
 READY_PODS = 200_000
@@ -38,7 +38,7 @@ WAITING_SHOWN = 3
 
 
 @dataclass(slots=True)
-class _Stretch:
+class _OpenMeasurement:
     """A measurement in progress. step: selects the measured pods by namespace and labels.
 
     processor_s: processor time of each process at the beginning.
@@ -49,7 +49,7 @@ class _Stretch:
     before: Mapping[str, ActorStatus]
     processor_s: Mapping[int, float]
     step: steps.BeginMeasuring | None = None
-    followed: list[Followed] = field(default_factory=list)
+    followed: list[SubmittedSeries] = field(default_factory=list)
 
 
 class BenchRun:
@@ -75,22 +75,22 @@ class BenchRun:
         self._tracker = Tracker()
         self._began_s = time.monotonic()
         self._nodes = 0
-        self._beside: list[asyncio.Task[None]] = []
-        self._stretch: _Stretch | None = None
-        self.measured: list[Measured] = []
+        self._background: list[asyncio.Task[None]] = []
+        self._measurement: _OpenMeasurement | None = None
+        self.measured: list[Measurement] = []
 
-    async def run(self) -> list[Measured]:
+    async def run(self) -> list[Measurement]:
         """Execute all steps, in order, and return the measurements."""
         await self._warm()
         await self._session.begin()
         try:
             for step in self._script.steps:
                 await self._do(step)
-                self._check_beside()
+                self._check_background()
         finally:
-            for task in self._beside:
+            for task in self._background:
                 task.cancel()
-            await asyncio.gather(*self._beside, return_exceptions=True)
+            await asyncio.gather(*self._background, return_exceptions=True)
         return self.measured
 
     async def _warm(self) -> None:
@@ -100,7 +100,7 @@ class BenchRun:
         self._progress(Progress("loading the kernel (its first use compiles it: half a minute)"))
         for name, ref in self._session.supervisor.refs.items():
             if name.startswith(SCHEDULER):
-                await ref.call(WARM, NOTHING, timeout_s=WARM_S)
+                await ref.call(LOAD_KERNEL, NOTHING, timeout_s=WARM_S)
 
     @singledispatchmethod
     async def _do(self, step: Step) -> None:
@@ -109,15 +109,15 @@ class BenchRun:
     @_do.register
     async def _(self, step: steps.AddNodes) -> None:
         series = step.series
-        told = -1
+        shown = -1
         for start in range(0, series.count, NODES_CHUNK):
-            if TENTHS * start // series.count > told:
-                told = TENTHS * start // series.count
+            if TENTHS * start // series.count > shown:
+                shown = TENTHS * start // series.count
                 self._progress(Progress(f"creating nodes: {start:,} of {series.count:,}"))
             nodes = series.part(start, start + NODES_CHUNK)
             # Before the first pod, the queue has none that new nodes could help.
-            waits = bool(self._tracker.followed or self._beside)
-            await self._session.add_nodes(nodes, tells_queue=waits)
+            waits = bool(self._tracker.followed or self._background)
+            await self._session.add_nodes(nodes, notify_queue=waits)
         self._nodes += series.count
 
     @_do.register
@@ -128,15 +128,15 @@ class BenchRun:
         if step.measured:
             await self._begin(self._script.name)
         followed = self._tracker.follow(step.series)
-        if self._stretch is not None and step.measured:
-            self._stretch.followed.append(followed)
+        if self._measurement is not None and step.measured:
+            self._measurement.followed.append(followed)
         for batch in batches:
             submitted_s = time.monotonic()
             await self._session.submit(batch)
             followed.parts.append((followed.submitted + len(batch.uids), submitted_s))
-            self._tell("submitting pods", followed)
-        if step.wait is not Wait.NOTHING:
-            await self._until_bound([followed], may_settle=step.wait is Wait.SETTLED)
+            self._report_progress("submitting pods", followed)
+        if step.wait is not WaitMode.NOTHING:
+            await self._until_bound([followed], or_idle=step.wait is WaitMode.IDLE)
         if step.measured:
             await self._end()
 
@@ -148,7 +148,7 @@ class BenchRun:
         else:
             self._start(self._remove(found, step.per_s))
 
-    async def _remove(self, found: Sequence[tuple[Followed, int]], per_s: int) -> None:
+    async def _remove(self, found: Sequence[tuple[SubmittedSeries, int]], per_s: int) -> None:
         """Delete pods; all at once with `per_s` 0, else so many per second."""
         started_s, done = time.monotonic(), 0
         while done < len(found):
@@ -200,20 +200,20 @@ class BenchRun:
     @_do.register
     async def _(self, step: steps.AwaitPods) -> None:
         if step.attempted:
-            await self._until_tried()
+            await self._until_attempted()
         else:
             await self._until_bound(self._tracker.of(step.namespaces, step.labels))
 
     @_do.register
-    async def _(self, step: steps.Pause) -> None:
+    async def _(self, step: steps.SleepStep) -> None:
         await asyncio.sleep(step.seconds)
 
     @_do.register
     async def _(self, step: steps.BeginMeasuring) -> None:
         name = f"{self._script.name}/{step.name}" if step.name else self._script.name
         await self._begin(name)
-        assert self._stretch is not None
-        self._stretch.step = step
+        assert self._measurement is not None
+        self._measurement.step = step
 
     @_do.register
     async def _(self, step: steps.EndMeasuring) -> None:
@@ -221,16 +221,18 @@ class BenchRun:
         await self._end()
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
-        self._beside.append(asyncio.create_task(work))
+        self._background.append(asyncio.create_task(work))
 
-    def _check_beside(self) -> None:
+    def _check_background(self) -> None:
         """Raise the failure of a background task."""
-        for task in self._beside:
+        for task in self._background:
             if task.done() and (failure := task.exception()) is not None:
                 raise failure
 
-    async def _until_bound(self, wanted: Sequence[Followed], *, may_settle: bool = False) -> None:
-        """Wait until the pods of these series are bound; with may_settle, or the queue is idle."""
+    async def _until_bound(
+        self, wanted: Sequence[SubmittedSeries], *, or_idle: bool = False
+    ) -> None:
+        """Wait until the pods of these series are bound; with or_idle, or the queue is idle."""
         deadline_s = time.monotonic() + self._timeout_s
         while missing := sum(each.missing for each in wanted):
             state = await self._session.state()
@@ -238,20 +240,22 @@ class BenchRun:
             if page.total - self._tracker.commits >= missing:
                 await self._catch_up()
                 continue
-            self._tell("scheduling", wanted[-1], ahead=page.total - self._tracker.commits)
-            idle = all(task.done() for task in self._beside)
-            if idle and is_settled(state):
+            self._report_progress(
+                "scheduling", wanted[-1], ahead=page.total - self._tracker.commits
+            )
+            idle = all(task.done() for task in self._background)
+            if idle and is_idle(state):
                 await self._catch_up()
-                if may_settle:
+                if or_idle:
                     return
                 if any(each.missing for each in wanted):
                     raise await self._stuck(wanted, "fit on no node")
             if time.monotonic() > deadline_s:
                 raise await self._stuck(wanted, f"were not bound within {self._timeout_s:g} s")
-            self._check_beside()
-            await asyncio.sleep(LOOK_S)
+            self._check_background()
+            await asyncio.sleep(POLL_S)
 
-    async def _until_tried(self) -> None:
+    async def _until_attempted(self) -> None:
         deadline_s = time.monotonic() + self._timeout_s
         while True:
             state = await self._session.state()
@@ -259,7 +263,7 @@ class BenchRun:
                 return
             if time.monotonic() > deadline_s:
                 raise RunFailedError(f"no attempt for some pods within {self._timeout_s:g} s")
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def _catch_up(self) -> None:
         """Fetch all commits so far."""
@@ -269,7 +273,7 @@ class BenchRun:
             if self._tracker.commits >= page.total:
                 return
 
-    async def _stuck(self, wanted: Sequence[Followed], what: str) -> RunFailedError:
+    async def _stuck(self, wanted: Sequence[SubmittedSeries], what: str) -> RunFailedError:
         await self._catch_up()
         missing = sum(each.missing for each in wanted)
         total = sum(each.submitted for each in wanted)
@@ -281,16 +285,16 @@ class BenchRun:
         )
 
     async def _begin(self, name: str) -> None:
-        if self._stretch is not None:
+        if self._measurement is not None:
             raise RunFailedError(f"{self._script.name}: two measurements overlap")
         before = await self._session.statuses()
         if self._profiler is not None:
             await self._profiler.begin(self._session)
         processor_s = processor_seconds()
-        self._stretch = _Stretch(name, time.monotonic(), before, processor_s)
+        self._measurement = _OpenMeasurement(name, time.monotonic(), before, processor_s)
 
     async def _end(self) -> None:
-        found, self._stretch = self._stretch, None
+        found, self._measurement = self._measurement, None
         if found is None:
             raise RunFailedError(f"{self._script.name}: a measurement ends without a beginning")
         taken_s = processor_spent(found.processor_s, processor_seconds())
@@ -299,10 +303,10 @@ class BenchRun:
         after = await self._session.statuses()
         if found.step is not None:
             found.followed = self._tracker.of(found.step.namespaces, found.step.labels)
-        pods, submitted_s, bound_s = stretch(found.followed, found.started_s)
+        pods, submitted_s, bound_s = pods_since(found.followed, found.started_s)
         peak_bytes, processes = await asyncio.to_thread(peak_memory)
         self.measured.append(
-            Measured(
+            Measurement(
                 found.name,
                 self._nodes,
                 pods,
@@ -319,7 +323,7 @@ class BenchRun:
             )
         )
 
-    def _tell(self, phase: str, followed: Followed, ahead: int = 0) -> None:
+    def _report_progress(self, phase: str, followed: SubmittedSeries, ahead: int = 0) -> None:
         total = followed.series.count
         placed = min(total, followed.bound + max(0, ahead))
         self._progress(Progress(phase, placed=placed, total=total))

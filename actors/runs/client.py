@@ -20,11 +20,11 @@ from roadstead.actors.messages import (
     QUEUE_STATE,
     RUN,
     SUBMIT,
-    Nominations,
+    NominateBatch,
     PageAsk,
     PodBatch,
     QueueStatus,
-    RunEnds,
+    RunEnded,
     RunningPods,
     node_batch,
     pod_batch,
@@ -33,23 +33,23 @@ from roadstead.actors.messages.recovery import (
     BOUND_BEFORE,
     BOUND_MEMBERS,
     EVICTED_PAGE,
-    STANDING,
+    LOAD_STORAGE,
+    POD_NODES,
     STORAGE_LOG,
-    TAKE_STORAGE,
     BoundBefore,
     Uids,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
-from roadstead.actors.runs.outcomes import keep
+from roadstead.actors.runs.outcomes import write_outcome
 from roadstead.actors.runs.scores import with_scores
 from roadstead.actors.runs.session import check_room
-from roadstead.actors.scheduler.figures import concurrency_of
+from roadstead.actors.scheduler.concurrency_report import concurrency_of
 from roadstead.actors.seam import NOTHING, A, Method, PatientRef, Q, RunFailedError, clock_s
 from roadstead.actors.supervisor.replacing import in_gangs
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.facts.pod import Pod
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.report.result import PendingPod, Placement, PreemptedPod
+from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ CHUNK = 5_000
 NODES_CHUNK = 20_000
 """Nodes in one message."""
 
-LOOK_S = 0.1
+POLL_S = 0.1
 """Interval between two progress requests."""
 
 COLLECTIONS = 10
@@ -96,7 +96,7 @@ class Client:
             scheduling_s = time.perf_counter() - started
             with self._phase("collect results"):
                 outcome = await self._collect(inputs, scheduling_s)
-                if not _missing(inputs, outcome) and _settled(await self._queue_state()):
+                if not _missing(inputs, outcome) and is_idle(await self._queue_state()):
                     return outcome
             # The queue was replaced meanwhile: it retries pods, or had not received all of them.
         missing = len(_missing(inputs, outcome))
@@ -111,7 +111,7 @@ class Client:
         """
         folder = self._plan.settings.journal
         if folder is not None:
-            await self._call(BINDER, END_RUN, RunEnds(keep(folder, outcome)))
+            await self._call(BINDER, END_RUN, RunEnded(write_outcome(folder, outcome)))
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -147,20 +147,20 @@ class Client:
         The changes that commits made to claims are sent to the cache.
         """
         gone = set((await self._call(BINDER, EVICTED_PAGE, NOTHING)).uids)
-        await self._call(CACHE, TAKE_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
+        await self._call(CACHE, LOAD_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
         return RunInputs(
             inputs.nodes,
             tuple(each for each in inputs.running if each[0].uid not in gone),
             tuple(each for each in inputs.pending if each[0].uid not in gone),
         )
 
-    async def _still_waiting(self, pods: Sequence[Pod]) -> Sequence[Pod]:
+    async def _unbound_pods(self, pods: Sequence[Pod]) -> Sequence[Pod]:
         """Return the pods that are not bound yet; the bound ones are sent to cache and queue."""
-        words = await self._call(BINDER, STANDING, Uids(tuple(who.uid for who, _ in pods)))
+        words = await self._call(BINDER, POD_NODES, Uids(tuple(who.uid for who, _ in pods)))
         rows = list(zip(pods, words.nodes, strict=True))
         bound = [(pod, node) for pod, node in rows if node]
-        told = RunningPods(pod_batch(pod for pod, _ in bound), tuple(node for _, node in bound))
-        await self._call(CACHE, ADD_RUNNING, told)
+        message = RunningPods(pod_batch(pod for pod, _ in bound), tuple(node for _, node in bound))
+        await self._call(CACHE, ADD_RUNNING, message)
         if members := in_gangs(pod for pod, _ in bound):
             await self._call(QUEUE, BOUND_MEMBERS, pod_batch(members))
         self._bound_before += len(bound)
@@ -173,7 +173,7 @@ class Client:
             batch = pod_batch(part)
             await self._call(BINDER, ADD_PENDING, batch)
             if self._plan.resume:
-                part = await self._still_waiting(part)
+                part = await self._unbound_pods(part)
                 batch = pod_batch(part)
             await self._nominate(part)
             await self._submit_batch(batch)
@@ -185,8 +185,8 @@ class Client:
         named = [pod for pod in pods if pod[1].nominated_node_name]
         if named:
             nodes = tuple(facts.nominated_node_name for _, facts in named)
-            told = Nominations(pod_batch(named), nodes, (False,) * len(named))
-            await self._call(CACHE, NOMINATE, told)
+            message = NominateBatch(pod_batch(named), nodes, (False,) * len(named))
+            await self._call(CACHE, NOMINATE, message)
 
     async def _submit_batch(self, batch: PodBatch) -> None:
         answer = await self._call(QUEUE, SUBMIT, batch)
@@ -201,10 +201,10 @@ class Client:
             state = await self._queue_state()
             waiting = state.unschedulable + state.gated
             self._progress(Progress("scheduling", state.done, waiting, total))
-            if _settled(state):
+            if is_idle(state):
                 self._followed_s = clock_s() - began_s
                 return
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def _queue_state(self) -> QueueStatus:
         return await self._call(QUEUE, QUEUE_STATE, NOTHING)
@@ -212,11 +212,11 @@ class Client:
     async def _collect(self, inputs: RunInputs, scheduling_s: float) -> RunOutcome:
         self._progress(Progress("collecting results", total=len(inputs.pending)))
         key_of = {identity.uid: identity.key for identity, _ in inputs.pending}
-        placements: list[Placement] = []
+        placements: list[PlacedPod] = []
         while True:
             page = await self._call(BINDER, BOUND, PageAsk(len(placements), CHUNK))
             placements += [
-                Placement(key_of[uid], uid, node)
+                PlacedPod(key_of[uid], uid, node)
                 for uid, node in zip(page.uids, page.nodes, strict=True)
             ]
             if len(placements) >= page.total:
@@ -228,8 +228,8 @@ class Client:
         preempted = await self._preempted()
         # The queue may not have received the report on them yet.
         gone = {each.uid for each in preempted}
-        heard_of = self._supervisor.heard_of
-        statuses = {name: await heard_of(name) for name in self._supervisor.refs}
+        last_status = self._supervisor.last_status
+        statuses = {name: await last_status(name) for name in self._supervisor.refs}
         for name, status in statuses.items():
             self.timings_s |= {f"{name}: {what}": spent for what, spent in status.timings_s}
         replaced: dict[str, float] = {}
@@ -265,11 +265,11 @@ class Client:
 
 def _missing(inputs: RunInputs, outcome: RunOutcome) -> set[str]:
     """Return the pods of the inputs that are not in the outcome."""
-    told = (outcome.placements, outcome.pending, outcome.preempted)
-    return {who.uid for who, _ in inputs.pending} - {each.uid for part in told for each in part}
+    known = (outcome.placements, outcome.pending, outcome.preempted)
+    return {who.uid for who, _ in inputs.pending} - {each.uid for part in known for each in part}
 
 
-def _settled(state: QueueStatus) -> bool:
+def is_idle(state: QueueStatus) -> bool:
     return not (state.active or state.backoff or state.in_flight)
 
 

@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 
 from roadstead.actors.messages import RunningPods, node_batch, pod_batch
-from roadstead.actors.runs.outcomes import kept_outcome
+from roadstead.actors.runs.outcomes import read_outcome
 from roadstead.facts.run_mark import BEGUN, RunMark
 from roadstead.facts.run_mark import FINISHED as ENDED
 from roadstead.journal.bound import BoundPods
@@ -30,14 +30,14 @@ from roadstead.journal.records import JournalError, RecordKind
 from roadstead.journal.segments import LeftOut, Reader, is_closed
 from roadstead.protocol.codec import pack, to_wire
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.report.result import Placement
+from roadstead.report.result import PlacedPod
 from roadstead.run import RunInputs, RunOutcome, RunPlan
 
 CHUNK = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedJournal:
     """Plan and state of an opened journal.
 
     plan: with the digest for the journal's first record; its folder is ready. `resume` stays set
@@ -54,14 +54,14 @@ def with_journal(plan: RunPlan, inputs: RunInputs) -> RunPlan:
     return open_journal(plan, inputs, keeps_outcome=False).plan
 
 
-def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True) -> Opened:
+def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True) -> OpenedJournal:
     """Inspect the journal's folder of a plan, and prepare it for the run.
 
     InputError if the folder holds a run that may not be continued, or cannot be read or moved.
     """
     folder = plan.settings.journal
     if folder is None:
-        return Opened(replace(plan, resume=False))
+        return OpenedJournal(replace(plan, resume=False))
     # Actors may run in another working directory.
     folder = folder.resolve()
     settings = plan.settings.model_copy(update={"journal": folder})
@@ -76,14 +76,14 @@ def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True
     except OSError as failure:
         raise _refused(folder, f"cannot be used: {failure.strerror}") from failure
     if not holds_run:
-        return Opened(replace(plan, resume=False, first_epoch=1))
+        return OpenedJournal(replace(plan, resume=False, first_epoch=1))
     return _found(plan, folder, is_written=is_written, keeps_outcome=keeps_outcome)
 
 
-def _found(plan: RunPlan, folder: Path, *, is_written: bool, keeps_outcome: bool) -> Opened:
+def _found(plan: RunPlan, folder: Path, *, is_written: bool, keeps_outcome: bool) -> OpenedJournal:
     """Inspect a folder that holds a run whose journal is not moved aside."""
     try:
-        seen = seen_in(RealDisk(folder))
+        seen = read_journal(RealDisk(folder))
     except JournalError as damaged:
         raise InputError(str(damaged)) from damaged
     if not plan.resume:
@@ -101,17 +101,17 @@ def _found(plan: RunPlan, folder: Path, *, is_written: bool, keeps_outcome: bool
         )
     outcome = None
     if seen.ended_with and keeps_outcome:
-        outcome = kept_outcome(folder, seen.ended_with, seen.placements)
+        outcome = read_outcome(folder, seen.ended_with, seen.placements)
     if outcome is None and is_written:
         raise _refused(
             folder,
             "holds a run that ended, but not its outcome: start a new run without --resume",
         )
     notes = _notes(folder, seen, has_outcome=outcome is not None)
-    return Opened(replace(plan, first_epoch=seen.last_epoch + 1), outcome, notes)
+    return OpenedJournal(replace(plan, first_epoch=seen.last_epoch + 1), outcome, notes)
 
 
-def _notes(folder: Path, seen: Seen, *, has_outcome: bool) -> tuple[str, ...]:
+def _notes(folder: Path, seen: JournalContents, *, has_outcome: bool) -> tuple[str, ...]:
     notes = []
     if seen.tail is not None:
         notes.append(f"Journal {folder}: {seen.tail}. It was never acknowledged.")
@@ -126,7 +126,7 @@ def _notes(folder: Path, seen: Seen, *, has_outcome: bool) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class JournalContents:
     """Contents of a journal.
 
     began_with: digest of the inputs, "" if the journal ends before it. last_epoch: the highest of
@@ -137,11 +137,11 @@ class Seen:
     began_with: str
     last_epoch: int
     ended_with: str
-    placements: tuple[Placement, ...]
+    placements: tuple[PlacedPod, ...]
     tail: LeftOut | None
 
 
-def seen_in(disk: Disk) -> Seen:
+def read_journal(disk: Disk) -> JournalContents:
     """Read a journal. JournalError if it is damaged."""
     reader, bound = Reader(disk), BoundPods()
     began_with, ended_with, last_epoch = "", "", 0
@@ -157,8 +157,8 @@ def seen_in(disk: Disk) -> Seen:
             marks = [each for each in run.subjects if isinstance(each, RunMark)]
             began_with = began_with or next((e.digest for e in marks if e.what == BEGUN), "")
             ended_with = next((e.digest for e in marks if e.what == ENDED), ended_with)
-    placements = tuple(Placement(key, uid, node) for uid, (key, node) in bound.pods.items())
-    return Seen(began_with, last_epoch, ended_with, placements, reader.tail)
+    placements = tuple(PlacedPod(key, uid, node) for uid, (key, node) in bound.pods.items())
+    return JournalContents(began_with, last_epoch, ended_with, placements, reader.tail)
 
 
 def close_journal(plan: RunPlan) -> None:

@@ -31,7 +31,7 @@ from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, RunFailedError, Runtime
 from roadstead.actors.supervisor.plugin_processes import plugins_watched
 from roadstead.actors.supervisor.supervisor import Supervisor
-from roadstead.bench.figures import Benched
+from roadstead.bench.metrics import BenchResult
 from roadstead.bench.script import Script
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explained, Explanation
@@ -39,12 +39,12 @@ from roadstead.facts.pod import Pod
 from roadstead.interruption import interrupting_by
 from roadstead.journal import JournalError
 from roadstead.kernel.apart import let_finish
-from roadstead.lab.trial import LabSetup, Trial
+from roadstead.lab.lab_run import LabRun, LabSetup
 from roadstead.report.ray_nodes import CheckedNode
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan, check_schedulers
 
 T = TypeVar("T")
-Tell = Callable[[Progress], None]
+ReportProgress = Callable[[Progress], None]
 
 _SYMPTOMS = (ActorError, ActorLostError, DeadlineError)
 """Errors of calls to a failed actor; the supervisor's watch has a more precise one."""
@@ -71,7 +71,7 @@ class ActorLauncher:
         warming, self._warming = self._warming, None
         return open_runtime(plan) if warming is None else warming.result()
 
-    def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
+    def run(self, inputs: RunInputs, plan: RunPlan, progress: ReportProgress) -> RunOutcome:
         """Schedule all inputs and return the outcome. RoadsteadError if the run fails.
 
         With `resume`, a run in the journal that ended is not repeated: its outcome is read.
@@ -101,17 +101,21 @@ class ActorLauncher:
         if warming is not None:
             _run(warming.result().stop())
 
-    def explain(self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Tell) -> Explanation:
+    def explain(
+        self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: ReportProgress
+    ) -> Explanation:
         """Schedule the pending pods of the inputs, then explain `pod` on the remaining room."""
         return explain_pod(inputs, self._run_first(inputs, plan, progress), plan, pod)
 
     def explain_pending(
-        self, inputs: RunInputs, plan: RunPlan, pods: Sequence[Pod], progress: Tell
+        self, inputs: RunInputs, plan: RunPlan, pods: Sequence[Pod], progress: ReportProgress
     ) -> tuple[Explained, ...]:
         """Schedule the pending pods of the inputs, then explain those of `pods` not placed."""
         return explain_pending(inputs, self._run_first(inputs, plan, progress), plan, pods)
 
-    def _run_first(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome | None:
+    def _run_first(
+        self, inputs: RunInputs, plan: RunPlan, progress: ReportProgress
+    ) -> RunOutcome | None:
         """Schedule the inputs and return the outcome; None if nothing is pending."""
         if not inputs.pending:
             self._stop_warming()
@@ -120,17 +124,17 @@ class ActorLauncher:
         self.finish(plan)
         return outcome
 
-    def trial(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> Trial:
+    def run_lab(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> LabRun:
         """Schedule all inputs and measure the run. RoadsteadError if it fails."""
-        from roadstead.actors.runs.stress import supervisor_for, try_out, virtual_runtime
+        from roadstead.actors.runs.stress import measure_run, supervisor_for, virtual_runtime
 
         plan = with_journal(plan, inputs)
 
-        async def work(client: Client, supervisor: Supervisor) -> Trial:
-            return await try_out(client, supervisor, plan, inputs)
+        async def work(client: Client, supervisor: Supervisor) -> LabRun:
+            return await measure_run(client, supervisor, plan, inputs)
 
-        def all_of_it(open_one: Callable[[], Runtime]) -> Coroutine[Any, Any, Trial]:
-            return _with_actors(open_one, plan, lambda told: None, work, supervisor_for(lab))
+        def all_of_it(open_one: Callable[[], Runtime]) -> Coroutine[Any, Any, LabRun]:
+            return _with_actors(open_one, plan, lambda progress: None, work, supervisor_for(lab))
 
         if lab.is_virtual:
             trial = run_virtual(lambda: all_of_it(partial(virtual_runtime, plan)))
@@ -143,20 +147,20 @@ class ActorLauncher:
         self,
         script: Script,
         plan: RunPlan,
-        progress: Tell,
+        progress: ReportProgress,
         *,
         timeout_s: float,
         profiles: bool = False,
-    ) -> Benched:
+    ) -> BenchResult:
         """Execute a benchmark's script and measure it. RoadsteadError if it fails."""
         plan = with_journal(plan, RunInputs(()))
         profiler = Profiler() if profiles else None
 
-        async def work(client: Client, supervisor: Supervisor) -> Benched:
+        async def work(client: Client, supervisor: Supervisor) -> BenchResult:
             session = RunSession(supervisor, plan)
             run = BenchRun(session, script, progress, timeout_s=timeout_s, profiler=profiler)
             measured = tuple(await run.run())
-            return Benched(measured, {} if profiler is None else profiler.samples)
+            return BenchResult(measured, {} if profiler is None else profiler.samples)
 
         benched = _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
         mark_finished(plan)
@@ -175,7 +179,7 @@ class ActorLauncher:
 async def _with_actors(
     open_one: Callable[[], Runtime],
     plan: RunPlan,
-    progress: Tell,
+    progress: ReportProgress,
     work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
     supervise: Callable[[Runtime, RunPlan], Supervisor] = Supervisor,
 ) -> T:
@@ -187,7 +191,7 @@ async def _with_actors(
 async def _with_watched(
     open_one: Callable[[], Runtime],
     plan: RunPlan,
-    progress: Tell,
+    progress: ReportProgress,
     work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
     supervise: Callable[[Runtime, RunPlan], Supervisor],
 ) -> T:
@@ -220,7 +224,7 @@ def _cancelling() -> Callable[[], None]:
 async def _carry_out(
     supervisor: Supervisor,
     plan: RunPlan,
-    progress: Tell,
+    progress: ReportProgress,
     work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
     started_s: float,
 ) -> T:
@@ -334,7 +338,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _run_here(work)
+        return _run_on_loop(work)
     # In a notebook this thread runs a loop already, and a second one cannot run in it.
     return _run_in_thread(work)
 
@@ -354,7 +358,7 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
     future: Future[T] = Future()
     try:
         # Inside: the interrupt may come as soon as the thread runs.
-        return in_thread(lambda: _run_here(cancellable()), "run", future).result()
+        return in_thread(lambda: _run_on_loop(cancellable()), "run", future).result()
     except KeyboardInterrupt:
         is_interrupted.set()
         for cancel in cancels:
@@ -365,7 +369,7 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def _run_here(work: Coroutine[Any, Any, T]) -> T:
+def _run_on_loop(work: Coroutine[Any, Any, T]) -> T:
     loops = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     # Close the work: if no loop can be made it never starts, and Python would warn of that.
     with seldom_collected(), contextlib.closing(work), loops as runner:

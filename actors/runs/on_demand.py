@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from roadstead.run import Launcher, Progress, RunInputs, RunOutcome, RunPlan
 
 if TYPE_CHECKING:
-    from roadstead.bench.figures import Benched
+    from roadstead.bench.metrics import BenchResult
     from roadstead.bench.script import Script
     from roadstead.config.settings import Settings
     from roadstead.cycle.explain import Explained, Explanation
     from roadstead.facts.pod import Pod
-    from roadstead.lab.trial import LabSetup, Trial
+    from roadstead.lab.lab_run import LabRun, LabSetup
     from roadstead.report.ray_nodes import CheckedNode
 
-Tell = Callable[[Progress], None]
+ReportProgress = Callable[[Progress], None]
 
 
 class OnDemandLauncher:
@@ -45,7 +45,7 @@ class OnDemandLauncher:
         """See `ActorLauncher`."""
         self.actors().prepare(settings, log_dir)
 
-    def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
+    def run(self, inputs: RunInputs, plan: RunPlan, progress: ReportProgress) -> RunOutcome:
         """See `ActorLauncher`."""
         return self.actors().run(inputs, plan, progress)
 
@@ -53,11 +53,13 @@ class OnDemandLauncher:
         """See `ActorLauncher`."""
         self.actors().finish(plan)
 
-    def trial(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> Trial:
+    def run_lab(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> LabRun:
         """See `ActorLauncher`."""
-        return self.actors().trial(inputs, plan, lab)
+        return self.actors().run_lab(inputs, plan, lab)
 
-    def explain(self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Tell) -> Explanation:
+    def explain(
+        self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: ReportProgress
+    ) -> Explanation:
         """See `ActorLauncher`."""
         if self._needs_actors(inputs):
             return self.actors().explain(inputs, plan, pod, progress)
@@ -66,7 +68,7 @@ class OnDemandLauncher:
         return explain_pod(inputs, None, plan, pod)
 
     def explain_pending(
-        self, inputs: RunInputs, plan: RunPlan, pods: Sequence[Pod], progress: Tell
+        self, inputs: RunInputs, plan: RunPlan, pods: Sequence[Pod], progress: ReportProgress
     ) -> tuple[Explained, ...]:
         """See `ActorLauncher`."""
         if self._needs_actors(inputs):
@@ -79,11 +81,11 @@ class OnDemandLauncher:
         self,
         script: Script,
         plan: RunPlan,
-        progress: Tell,
+        progress: ReportProgress,
         *,
         timeout_s: float,
         profiles: bool = False,
-    ) -> Benched:
+    ) -> BenchResult:
         """See `ActorLauncher`."""
         return self.actors().bench(script, plan, progress, timeout_s=timeout_s, profiles=profiles)
 

@@ -15,7 +15,7 @@ from roadstead.journal import JournalError
 from roadstead.journal.disk import RealDisk
 from roadstead.protocol.codec import CodecError, Limits, from_wire, pack, to_wire, unpack
 from roadstead.report.concurrency import Concurrency
-from roadstead.report.result import PendingPod, Placement, PreemptedPod
+from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
 from roadstead.run import RunOutcome
 
 OUTCOME = "outcome"
@@ -36,7 +36,7 @@ class _Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _StoredOutcome:
     """Content of the file. placed: number of bound pods. pending: (key, UID, index of cause)."""
 
     placed: int
@@ -48,7 +48,7 @@ class _Kept:
     concurrency: Concurrency | None
 
 
-def keep(folder: Path, outcome: RunOutcome) -> str:
+def write_outcome(folder: Path, outcome: RunOutcome) -> str:
     """Write an outcome durably into the folder of its journal, and return its digest.
 
     JournalError if it cannot be written.
@@ -74,7 +74,7 @@ def keep(folder: Path, outcome: RunOutcome) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _kept(outcome: RunOutcome) -> _Kept:
+def _kept(outcome: RunOutcome) -> _StoredOutcome:
     numbers: dict[_Cause, int] = {}
     pending = tuple(
         (
@@ -84,7 +84,7 @@ def _kept(outcome: RunOutcome) -> _Kept:
         )
         for each in outcome.pending
     )
-    return _Kept(
+    return _StoredOutcome(
         len(outcome.placements),
         tuple(numbers),
         pending,
@@ -95,7 +95,7 @@ def _kept(outcome: RunOutcome) -> _Kept:
     )
 
 
-def kept_outcome(folder: Path, digest: str, placements: tuple[Placement, ...]) -> RunOutcome | None:
+def read_outcome(folder: Path, digest: str, placements: tuple[PlacedPod, ...]) -> RunOutcome | None:
     """Read the outcome with a digest; None if it is missing, damaged, or of another run.
 
     placements: from the journal.
@@ -104,7 +104,7 @@ def kept_outcome(folder: Path, digest: str, placements: tuple[Placement, ...]) -
         data = (folder / OUTCOME).read_bytes()
         if hashlib.sha256(data).hexdigest() != digest or data[: len(_MAGIC)] != _MAGIC:
             return None
-        kept = from_wire(_Kept, unpack(data[len(_MAGIC) :], _LIMITS, typed=True))
+        kept = from_wire(_StoredOutcome, unpack(data[len(_MAGIC) :], _LIMITS, typed=True))
     except (OSError, CodecError):
         return None
     if kept.placed != len(placements):

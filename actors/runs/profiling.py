@@ -24,8 +24,8 @@ class Profiler:
     async def end(self, session: RunSession) -> None:
         """End sampling in every process, and collect the samples."""
         for host, name in _one_of_each(session).items():
-            told = await session.call(name, PROFILE, ProfileAsk(begins=False))
-            self.samples.setdefault(host, []).append(told)
+            samples = await session.call(name, PROFILE, ProfileAsk(begins=False))
+            self.samples.setdefault(host, []).append(samples)
         if _is_apart(session):
             self.samples.setdefault("client", []).append(answer(ProfileAsk(begins=False)))
 

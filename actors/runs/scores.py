@@ -8,15 +8,15 @@ from roadstead.actors.messages import PageAsk
 from roadstead.actors.messages.scheduling import SCORES
 from roadstead.actors.seam import Ref
 from roadstead.protocol.errors import RoadsteadError
-from roadstead.report.result import Placement
+from roadstead.report.result import PlacedPod
 
 CHUNK = 20_000
 """Pods in one message."""
 
 
 async def with_scores(
-    placements: Sequence[Placement], schedulers: Sequence[Ref], timeout_s: float
-) -> tuple[Placement, ...]:
+    placements: Sequence[PlacedPod], schedulers: Sequence[Ref], timeout_s: float
+) -> tuple[PlacedPod, ...]:
     """Return placements with their scores; None for those of a scheduler that was replaced."""
     node_of = {each.uid: each.node for each in placements}
     found: dict[str, int] = {}
@@ -27,7 +27,7 @@ async def with_scores(
             # Scores are lost with a scheduler; that must not fail the run.
             continue
     return tuple(
-        Placement(each.pod, each.uid, each.node, found.get(each.uid)) for each in placements
+        PlacedPod(each.pod, each.uid, each.node, found.get(each.uid)) for each in placements
     )
 
 

@@ -33,15 +33,15 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.messages.changes import (
     DELETE_PODS,
-    LEAVE,
     OBSERVE,
+    REMOVE_DELETED,
     REMOVE_NODES,
     UPDATE_PODS,
     UPDATE_RUNNING,
     ClusterChanges,
     NodeNames,
 )
-from roadstead.actors.messages.recovery import GONE, PodsGone
+from roadstead.actors.messages.recovery import REMOVE_PODS, PodRemoval
 from roadstead.actors.names import BINDER, CACHE, QUEUE, SCHEDULER
 from roadstead.actors.seam import NOTHING, A, Method, Q, RunFailedError
 from roadstead.actors.supervisor.supervisor import Supervisor
@@ -79,13 +79,13 @@ class RunSession:
             if name.startswith(SCHEDULER):
                 await self.call(name, RUN, NOTHING)
 
-    async def add_nodes(self, nodes: Sequence[NodeFacts], *, tells_queue: bool = True) -> None:
-        """Add nodes. tells_queue: whether the queue may requeue pods for them."""
+    async def add_nodes(self, nodes: Sequence[NodeFacts], *, notify_queue: bool = True) -> None:
+        """Add nodes. notify_queue: whether the queue may requeue pods for them."""
         for start in range(0, len(nodes), NODES_CHUNK):
             part = node_batch(nodes[start : start + NODES_CHUNK], self._revision)
             await self.call(BINDER, ADD_NODES, part)
             await self.call(CACHE, ADD_NODES, part)
-            if tells_queue:
+            if notify_queue:
                 changes = tuple(NodeChange(None, facts) for facts in part.nodes)
                 await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
 
@@ -134,10 +134,10 @@ class RunSession:
         """Delete pods, bound or pending; unknown ones are ignored."""
         self._revision += 1
         for start in range(0, len(uids), CHUNK):
-            part = PodsGone(tuple(uids[start : start + CHUNK]), self._revision)
+            part = PodRemoval(tuple(uids[start : start + CHUNK]), self._revision)
             gone = await self.call(BINDER, DELETE_PODS, part)
-            await self.call(CACHE, GONE, PodsGone(gone.uids, gone.revision))
-            await self.call(QUEUE, LEAVE, gone)
+            await self.call(CACHE, REMOVE_PODS, PodRemoval(gone.uids, gone.revision))
+            await self.call(QUEUE, REMOVE_DELETED, gone)
 
     async def state(self) -> QueueStatus:
         """Return the number of pods in each part of the queue."""
@@ -160,7 +160,7 @@ class RunSession:
 
     async def statuses(self) -> Mapping[str, ActorStatus]:
         """Return the status of each actor."""
-        return {name: await self.supervisor.heard_of(name) for name in self.supervisor.refs}
+        return {name: await self.supervisor.last_status(name) for name in self.supervisor.refs}
 
 
 def check_room(answer: Submitted, plan: RunPlan) -> None:
@@ -172,6 +172,6 @@ def check_room(answer: Submitted, plan: RunPlan) -> None:
         )
 
 
-def is_settled(state: QueueStatus) -> bool:
+def is_idle(state: QueueStatus) -> bool:
     """Whether the queue is idle: pods move again only after an event."""
     return not (state.active or state.backoff or state.in_flight)

@@ -15,7 +15,7 @@ from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import BindBatch, PodBatch
 from roadstead.actors.names import BINDER, SCHEDULER
 from roadstead.actors.runs.client import Client
-from roadstead.actors.runtime.reconnecting import Life
+from roadstead.actors.runtime.reconnecting import IncarnationFactory
 from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.runtime.simulated_network import Network
 from roadstead.actors.seam import NOTHING, Directory, Factory, Nothing, Runtime, clock_s, method
@@ -27,7 +27,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.plugin import Handle, has_pre_filter_extensions
 from roadstead.framework.profile import Profile
 from roadstead.journal import Journal
-from roadstead.lab.trial import LabSetup, Recheck, Trial
+from roadstead.lab.lab_run import LabRun, LabSetup, Recheck
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.placements import TableStore
 from roadstead.protocol.status import SUCCESS, Status
@@ -134,12 +134,14 @@ class LabSupervisor(Supervisor):
         super().__init__(runtime, plan)
         self._recheck = recheck
 
-    def _life(self, name: str) -> Factory:
-        life = super()._life(name)
+    def _factory_of(self, name: str) -> Factory:
+        life = super()._factory_of(name)
         if name != BINDER:
             return life
         epoch = self.epochs.get(name, self._plan.first_epoch)
-        return Life(partial(LabBinder, self._plan, recheck=self._recheck), name, epoch)
+        return IncarnationFactory(
+            partial(LabBinder, self._plan, recheck=self._recheck), name, epoch
+        )
 
 
 def supervisor_for(lab: LabSetup) -> Callable[[Runtime, RunPlan], Supervisor]:
@@ -152,29 +154,29 @@ def virtual_runtime(plan: RunPlan) -> Runtime:
     return SimulatedRuntime(Network(plan.settings.seed), plan.limits)
 
 
-async def try_out(
+async def measure_run(
     client: Client,
     supervisor: Supervisor,
     plan: RunPlan,
     inputs: RunInputs,
-) -> Trial:
+) -> LabRun:
     """Run the inputs and return the measurements."""
     outcome = await client.run(inputs)
     timeout_s = plan.settings.deadlines.call_s
-    told = await supervisor.refs[BINDER].call(LAB_FIGURES, NOTHING, timeout_s=timeout_s)
+    measured = await supervisor.refs[BINDER].call(LAB_FIGURES, NOTHING, timeout_s=timeout_s)
     counted: Counter[str] = Counter()
     for name in supervisor.refs:
         if name.startswith(SCHEDULER):
-            counted.update(dict((await supervisor.heard_of(name)).figures))
-    return Trial(
+            counted.update(dict((await supervisor.last_status(name)).figures))
+    return LabRun(
         tuple((each.uid, each.node) for each in outcome.placements),
         len(outcome.pending),
-        told.waits[-1][1] if told.waits else 0.0,
-        told.waits,
-        told.asked,
-        dict(told.refused),
+        measured.waits[-1][1] if measured.waits else 0.0,
+        measured.waits,
+        measured.asked,
+        dict(measured.refused),
         int(counted["transactions"]),
         int(counted["conflicted"]),
         float(counted["busy_s"]),
-        told.ran_s,
+        measured.ran_s,
     )

@@ -39,7 +39,7 @@ class InlineActor:
         self._dispatcher = dispatcher
         self._room = asyncio.Semaphore(max_messages)
         self._mailbox: asyncio.Queue[_Waiting] = asyncio.Queue()
-        self._owed: set[asyncio.Future[bytes]] = set()
+        self._pending: set[asyncio.Future[bytes]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._start(self._run())
 
@@ -68,8 +68,8 @@ class InlineActor:
             self._room.release()
             raise ActorLostError(f"{self.name} is gone")
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._owed.add(future)
-        future.add_done_callback(self._owed.discard)
+        self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
         self._mailbox.put_nowait((data, future))
         return await future
 
@@ -79,7 +79,7 @@ class InlineActor:
         self._dispatcher.crashed()
         for task in self._tasks:
             task.cancel()
-        for future in list(self._owed):
+        for future in list(self._pending):
             if not future.done():
                 future.set_exception(ActorLostError(f"{self.name} is gone"))
         while not self._mailbox.empty():

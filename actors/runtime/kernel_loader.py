@@ -49,7 +49,7 @@ class KernelLoader:
 
     def _load(self) -> None:
         try:
-            code = load(self._tell)
+            code = load(self._log)
         except Exception:
             logging.getLogger(f"{ROOT}.{self._owner}").warning(
                 "the kernel cannot be loaded; the reference decides", exc_info=True
@@ -58,5 +58,5 @@ class KernelLoader:
         self._accelerator.code = code
         log(self._owner, "kernel loaded", seconds=round(code.started_s, 3))
 
-    def _tell(self, message: str) -> None:
+    def _log(self, message: str) -> None:
         log(self._owner, message)

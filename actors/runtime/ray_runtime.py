@@ -117,7 +117,7 @@ class RayRef:
         data = self.stamp.envelope(method.name, message)
         try:
             async with asyncio.timeout(timeout_s):
-                call = _told(partial(self.handle.receive.remote, self.name, data))
+                call = _call_until_available(partial(self.handle.receive.remote, self.name, data))
                 reply = await _while_host(self.host_lost, self.name, call)
         except TimeoutError:
             raise late(self.name, method.name, timeout_s) from None
@@ -250,7 +250,7 @@ class RayRuntime:
     async def _await_ready(self, host: str, timeout_s: float) -> None:
         try:
             async with asyncio.timeout(timeout_s):
-                ready = _told(self._handles[host].ready.remote)
+                ready = _call_until_available(self._handles[host].ready.remote)
                 answer = await _while_host(partial(self._host_lost, host), host, ready)
         except TimeoutError:
             raise late(host, "its start", timeout_s) from None
@@ -318,7 +318,7 @@ def _say_nothing(_: str) -> None:
     """Ignore a message for the user: nobody asked for them."""
 
 
-async def _told(call: Callable[[], Awaitable[T]]) -> T:
+async def _call_until_available(call: Callable[[], Awaitable[T]]) -> T:
     """Return the reply to a call; repeated if Ray loses it, so it may be received twice."""
     while True:
         try:

@@ -65,7 +65,7 @@ class ReconnectingDirectory:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class IncarnationFactory:
     """A Factory of one incarnation of an actor: `build` with a directory that stamps messages."""
 
     build: Factory

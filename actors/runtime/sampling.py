@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 
 from roadstead.actors.messages.process import INTERVAL_S, ProfileAsk
-from roadstead.bench.speedscope import Frame, Samples
+from roadstead.bench.speedscope import Samples, StackFrame
 
 MAX_STACKS = 50_000
 MAX_DEPTH = 200
@@ -41,7 +41,7 @@ class Sampler:
         self._over.set()
         if self._thread is not None:
             self._thread.join()
-        return self._told()
+        return self._samples()
 
     def _run(self) -> None:
         while not self._over.wait(self.interval_s):
@@ -59,14 +59,14 @@ class Sampler:
         if key in self._stacks or len(self._stacks) < MAX_STACKS:
             self._stacks[key] += 1
 
-    def _told(self) -> Samples:
+    def _samples(self) -> Samples:
         places: dict[CodeType, int] = {}
         stacks = tuple(
             (tuple(places.setdefault(code, len(places)) for code in stack), count)
             for stack, count in self._stacks.items()
         )
         frames = tuple(
-            Frame(code.co_qualname, code.co_filename, code.co_firstlineno) for code in places
+            StackFrame(code.co_qualname, code.co_filename, code.co_firstlineno) for code in places
         )
         return Samples(frames, stacks, self._apart_s())
 

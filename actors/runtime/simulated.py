@@ -45,9 +45,9 @@ class SimulatedActor:
         self.actor: object = None
         self._dispatcher: Dispatcher | None = None
         self._tasks: dict[asyncio.Task[object], None] = {}
-        self._owed: dict[asyncio.Future[bytes], None] = {}
+        self._pending: dict[asyncio.Future[bytes], None] = {}
 
-    def live(self, build: Callable[[], object], limits: Limits) -> None:
+    def build_actor(self, build: Callable[[], object], limits: Limits) -> None:
         """Build the actor; tasks that it starts now or later belong to this incarnation."""
         token = _life.set(self)
         try:
@@ -61,10 +61,10 @@ class SimulatedActor:
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
-    def owe(self, future: asyncio.Future[bytes]) -> None:
+    def fail_on_end(self, future: asyncio.Future[bytes]) -> None:
         """Fail this future when this incarnation ends."""
-        self._owed[future] = None
-        future.add_done_callback(lambda done: self._owed.pop(done, None))
+        self._pending[future] = None
+        future.add_done_callback(lambda done: self._pending.pop(done, None))
 
     def handle(self, data: bytes, answer: Callable[[bytes], None]) -> None:
         """Start the handler of one message, in the order of calls."""
@@ -80,7 +80,7 @@ class SimulatedActor:
         self.is_alive = False
         for task in list(self._tasks):
             task.cancel()
-        for future in list(self._owed):
+        for future in list(self._pending):
             if not future.done():
                 future.set_exception(ActorLostError(f"{self.name} is gone"))
 
@@ -142,15 +142,15 @@ class SimulatedRef:
                     future.set_exception(ActorLostError(f"{self.name} is gone"))
                 return
             if not future.done():
-                target.owe(future)
+                target.fail_on_end(future)
             target.handle(data, lambda reply: answer(target, reply))
 
         def answer(target: SimulatedActor, reply: bytes) -> None:
             if target.is_alive:
                 self.runtime.listen(kind, reply)
-                network.send(self.name, self.source, f"{kind} reply", lambda: hear(reply))
+                network.send(self.name, self.source, f"{kind} reply", lambda: deliver(reply))
 
-        def hear(reply: bytes) -> None:
+        def deliver(reply: bytes) -> None:
             if not future.done():
                 future.set_result(reply)
 
@@ -160,7 +160,7 @@ class SimulatedRef:
 
 
 @dataclass(frozen=True, slots=True)
-class _Neighbours:
+class _SimulatedDirectory:
     """The directory of one incarnation of an actor."""
 
     runtime: SimulatedRuntime
@@ -207,7 +207,10 @@ class SimulatedRuntime:
             assert before is None or not before.is_alive, f"{name} is running"
             life = SimulatedActor(name)
             chosen = self._instead.get(name, build)
-            life.live(lambda chosen=chosen, life=life: chosen(_Neighbours(self, life)), self.limits)  # type: ignore[misc]
+            life.build_actor(
+                lambda chosen=chosen, life=life: chosen(_SimulatedDirectory(self, life)),  # type: ignore[misc]
+                self.limits,
+            )
             self.lives[name] = life
             self.network.note("start", name)
         return {name: self.find(name) for builds in groups.values() for name in builds}
@@ -239,7 +242,7 @@ class SimulatedRuntime:
 
     async def crash(self, name: str) -> None:
         """Crash the process of an actor, with all actors that were started in it."""
-        self.network.happens("crash", name)
+        self.network.record_fault("crash", name)
         (together,) = [names for names in self._processes if name in names]
         for each in together:
             await self.kill(each)

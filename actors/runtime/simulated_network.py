@@ -166,7 +166,7 @@ class Network:
 
     def cut(self, one: str, other: str, for_s: float) -> None:
         """Drop all messages between two actors for a while."""
-        self.happens("partition", one, other)
+        self.record_fault("partition", one, other)
         self._cut_until[frozenset({one, other})] = self._loop.time() + for_s
 
     def pause(self, name: str, for_s: float) -> None:
@@ -176,7 +176,7 @@ class Network:
         """
         if self._loop.time() < self._paused_until.get(name, 0.0) + self.faults.pause_max_s:
             return
-        self.happens("pause", name)
+        self.record_fault("pause", name)
         self._paused_until[name] = self._loop.time() + for_s
 
     def late_s(self) -> float:
@@ -184,7 +184,7 @@ class Network:
         if not (self.faults.late and self.is_faulty and self._timers.random() < self.faults.late):
             return 0.0
         late_s = self._timers.uniform(0.0, self.faults.late_max_s)
-        self.happens("late", f"{late_s:.9f}")
+        self.record_fault("late", f"{late_s:.9f}")
         return late_s
 
     def gone(self, name: str) -> None:
@@ -192,7 +192,7 @@ class Network:
         self.note("gone", name)
         self._paused_until.pop(name, None)
 
-    def happens(self, what: str, *parties: str) -> None:
+    def record_fault(self, what: str, *parties: str) -> None:
         """Count and note a fault that is not one of a message."""
         self.happened[what] += 1
         self.note(what, *parties)

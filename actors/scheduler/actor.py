@@ -1,6 +1,6 @@
 """SchedulerActor: the shell around `roadstead.scheduler`, with its own node table.
 
-Scheduler (core) ── needs ──► Driver ──► HeldNodes, kernel, scorers
+Scheduler (core) ── needs ──► Driver ──► SchedulerNodes, kernel, scorers
                                 └──────► Peers: queue, cache, binder
 """
 
@@ -11,14 +11,14 @@ import logging
 from dataclasses import replace
 
 from roadstead.actors.logs import ROOT, log
-from roadstead.actors.messages import ActorStatus, Applied, PackedChanges, PageAsk
+from roadstead.actors.messages import ActorStatus, ChangesApplied, PackedChanges, PageAsk
 from roadstead.actors.messages.recovery import Restore
 from roadstead.actors.messages.scheduling import ScorePage
 from roadstead.actors.names import index_of
 from roadstead.actors.runtime.kernel_loader import KernelLoader
 from roadstead.actors.scheduler.driver import Driver
-from roadstead.actors.scheduler.held_nodes import HeldNodes
 from roadstead.actors.scheduler.peers import Peers
+from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.scheduler.scorers import Scorers
 from roadstead.actors.seam import NOTHING, Directory, Nothing, failure_out
 from roadstead.attempts.commands import PodReport
@@ -62,7 +62,7 @@ class SchedulerActor:
         volumes = SchedulerVolumes(next(iter(profiles.values())).storage)
         self._node_search = build_node_search(plan, caller_of)
         extenders = Extenders() if self._node_search is None else self._node_search.extenders
-        self._nodes = HeldNodes(name, plan, classes, is_new=is_new, epoch=epoch)
+        self._nodes = SchedulerNodes(name, plan, classes, is_new=is_new, epoch=epoch)
         self._scorers = Scorers(name, plan, directory, self._nodes) if settings.workers else None
         self._kernel = KernelLoader(name, enabled=settings.kernel)
         partition = None
@@ -99,7 +99,7 @@ class SchedulerActor:
         """The metrics of this scheduler."""
         return self._scheduler.performer.figures
 
-    async def apply(self, changes: PackedChanges) -> Applied:
+    async def apply(self, changes: PackedChanges) -> ChangesApplied:
         """Apply changes of the cluster, from the cache."""
         return await self._nodes.apply(changes)
 

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from roadstead.actors.binder.order import SendOrder, Turn
 from roadstead.actors.runtime.kernel_loader import KernelLoader
-from roadstead.actors.scheduler.held_nodes import HeldNodes
-from roadstead.actors.scheduler.outside import call_outside
+from roadstead.actors.scheduler.extender_calls import call_extenders
 from roadstead.actors.scheduler.peers import Peers
+from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.scheduler.scorers import NEAR, Scorers
 from roadstead.actors.seam import clock_s
 from roadstead.actors.steps import drive
@@ -52,7 +52,7 @@ class Driver:
         self,
         scheduler: Scheduler,
         peers: Peers,
-        nodes: HeldNodes,
+        nodes: SchedulerNodes,
         *,
         kernel: KernelLoader,
         scorers: Scorers | None,
@@ -74,7 +74,7 @@ class Driver:
     async def step(self) -> BatchDone | None:
         """Run one lease or one batch of the scheduler."""
         self._phase = ""
-        return await drive(self._scheduler.step(clock_s()), self.meet)
+        return await drive(self._scheduler.step(clock_s()), self.handle)
 
     def cancel(self) -> list[asyncio.Task[None]]:
         """Cancel and return all binding cycles; binds that were sent to the binder stay valid."""
@@ -83,11 +83,11 @@ class Driver:
             task.cancel()
         return tasks
 
-    async def meet(self, need: Need) -> object:
+    async def handle(self, need: Need) -> object:
         """Return the answer to a request of the scheduling loop."""
         match need:
             case Phase(name):
-                self._enter(name)
+                self._begin_phase(name)
             case Prepare(pods):
                 self._volumes.catch_up()
                 return self._kernel.accelerator(pods)
@@ -105,20 +105,20 @@ class Driver:
             case YieldToMessages():
                 await asyncio.sleep(0)
             case _:
-                return await self._meet_anywhere(need)
+                return await self._handle_any(need)
         return clock_s()
 
-    async def _meet_anywhere(self, need: Need) -> object:
+    async def _handle_any(self, need: Need) -> object:
         """Return the answer to a request of the loop or of a binding cycle."""
         match need:
             case ReadClock():
                 return clock_s()
             case CallExtenders(extenders, work):
-                return await call_outside(extenders, work)
+                return await call_extenders(extenders, work)
             case RunConcurrently(steps):
                 self._start_binding(steps)
                 return None
-        return await self._peers.meet(need)
+        return await self._peers.handle(need)
 
     def _start_binding(self, steps: Steps[None]) -> None:
         task = asyncio.create_task(self._bind(steps, self._order.begin()))
@@ -133,14 +133,14 @@ class Driver:
     async def _bind(self, steps: Steps[None], turn: Turn) -> None:
         """Run a binding cycle, which sends its binds in its turn."""
 
-        async def meet(need: Need) -> object:
+        async def handle(need: Need) -> object:
             if not isinstance(need, BindPods):
-                return await self._meet_anywhere(need)
-            return await self._peers.bind(need, await turn.comes())
+                return await self._handle_any(need)
+            return await self._peers.bind(need, await turn.wait_turn())
 
         async with self._may_bind:
             try:
-                await drive(steps, meet)
+                await drive(steps, handle)
             finally:
                 turn.over.set()
 
@@ -175,9 +175,9 @@ class Driver:
         return await working
 
     async def _renew(self) -> None:
-        await drive(self._scheduler.leasing.renew(clock_s()), self._peers.meet)
+        await drive(self._scheduler.leasing.renew(clock_s()), self._peers.handle)
 
-    def _enter(self, phase: str) -> None:
+    def _begin_phase(self, phase: str) -> None:
         if self._phase:
-            self._peers.spend(self._phase, self._phase_began)
+            self._peers.add_time(self._phase, self._phase_began)
         self._phase, self._phase_began = phase, time.perf_counter()

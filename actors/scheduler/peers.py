@@ -14,16 +14,16 @@ from roadstead.actors.messages import (
     NOMINATE,
     RENEW,
     REPORT,
-    SETTLE,
+    UPDATE_ASSUMPTIONS,
     AssumeBatch,
     BindBatch,
     Evict,
     LeaseAsk,
     LeaseReport,
-    Nominations,
+    NominateBatch,
     PodBatch,
     Renew,
-    Settle,
+    UpdateAssumptions,
     pod_batch,
     pod_columns,
 )
@@ -70,7 +70,7 @@ class Peers:
         self._refs: dict[str, PatientRef] = {}
         self._losses = 0
 
-    async def meet(self, need: Need) -> object:
+    async def handle(self, need: Need) -> object:
         """Return the answer to a request, except a bind."""
         match need:
             case RequestLease():
@@ -83,8 +83,8 @@ class Peers:
             case AssumePods():
                 return await self._assume(need)
             case UpdateAttempts(forget, finish, confirm, rows, known_changes):
-                message = Settle(forget, finish, confirm, known_changes, rows)
-                return await self._call(CACHE, SETTLE, message)
+                message = UpdateAssumptions(forget, finish, confirm, known_changes, rows)
+                return await self._call(CACHE, UPDATE_ASSUMPTIONS, message)
             case NominatePods():
                 return await self._nominate(need)
             case EvictPods():
@@ -106,10 +106,10 @@ class Peers:
         )
         answer = await self._call_once(BINDER, BIND, batch, self._call_s)
         if answer is not None:
-            self.spend("bind", started)
+            self.add_time("bind", started)
         return answer
 
-    def spend(self, phase: str, started: float) -> None:
+    def add_time(self, phase: str, started: float) -> None:
         self.spent_s[phase] = self.spent_s.get(phase, 0.0) + time.perf_counter() - started
 
     async def _lease(self, need: RequestLease) -> LeasedPods | None:
@@ -119,7 +119,7 @@ class Peers:
         leased = await self._call_once(QUEUE, LEASE, LeaseAsk(*asked), timeout_s)
         if leased is None:
             return None
-        self.spend("lease", started)
+        self.add_time("lease", started)
         pods, numbers = tuple(leased.pods.keyed()), (leased.attempts, leased.draws)
         return LeasedPods(
             leased.lease_id, pods, *numbers, leased.waiting, leased.turn, leased.gangs
@@ -130,7 +130,7 @@ class Peers:
         gone = pod_batch(need.gone)
         report = LeaseReport(need.lease_id, need.done, need.given_back, need.notes, gone)
         await self._call(QUEUE, REPORT, report)
-        self.spend("report", started)
+        self.add_time("report", started)
 
     async def _assume(self, need: AssumePods) -> Assumed:
         started = time.perf_counter()
@@ -141,25 +141,25 @@ class Peers:
             *(need.known_changes, need.bind_next),
         )
         answer = await self._call(CACHE, ASSUME, batch)
-        self.spend("assume", started)
+        self.add_time("assume", started)
         return answer
 
     async def _nominate(self, need: NominatePods) -> Assumed:
         started = time.perf_counter()
-        message = Nominations(
+        message = NominateBatch(
             pod_batch((identity_of(each.uid, each.key), each.facts) for each in need.nominations),
             tuple(each.node_name for each in need.nominations),
             tuple(bool(each.victims) for each in need.nominations),
             *(need.gone, need.known_changes),
         )
         answer = await self._call(CACHE, NOMINATE, message)
-        self.spend("preempt", started)
+        self.add_time("preempt", started)
         return answer
 
     async def _evict(self, need: EvictPods) -> list[Pod]:
         started = time.perf_counter()
         answer = await self._call(BINDER, EVICT, Evict(need.uids, need.preemptors))
-        self.spend("preempt", started)
+        self.add_time("preempt", started)
         return list(answer.gone.pods())
 
     async def _call_once(

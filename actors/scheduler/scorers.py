@@ -25,7 +25,7 @@ import numpy as np
 from roadstead.actors.logs import log
 from roadstead.actors.messages import RANK, SCORE
 from roadstead.actors.names import worker_name
-from roadstead.actors.scheduler.held_nodes import HeldNodes
+from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.seam import ActorLostError, DeadlineError, Directory, Method, clock_s
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.merged_lists import LISTED_ROWS, best_rows, may_list
@@ -40,10 +40,10 @@ from roadstead.run import RunPlan
 Q = TypeVar("Q")
 A = TypeVar("A")
 
-MOST_CLASSES = 16
+MAX_CLASSES = 16
 """Classes in one request: a worker answers it without a break, and applies no changes meanwhile."""
 
-MOST_VALUES = 2_000_000
+MAX_VALUES = 2_000_000
 """Rows times classes in one request."""
 
 NEAR = 128
@@ -53,16 +53,16 @@ the next batch."""
 LATE_SHARE = 0.1
 """Share of the deadline for a worker that missed the last one, so that others wait less for it."""
 
-FEWEST_RANKED = 16
+MIN_RANKED = 16
 """Pods from which workers are asked for lists."""
 
 NEAR_RANKED = 512
 """Pods of a batch with lists: rows of their placements are evaluated again for each pod."""
 
-MOST_RANKED = 64
+MAX_RANKED = 64
 """Rows that a worker lists for a class; a batch that uses more of them searches all rows again."""
 
-AT_ONCE = 2
+MAX_CONCURRENT = 2
 """Requests under way to each worker: one is answered while the next is sent."""
 
 
@@ -73,7 +73,9 @@ class Scorers:
     number of listed classes.
     """
 
-    def __init__(self, owner: str, plan: RunPlan, directory: Directory, nodes: HeldNodes) -> None:
+    def __init__(
+        self, owner: str, plan: RunPlan, directory: Directory, nodes: SchedulerNodes
+    ) -> None:
         settings = plan.settings
         self._owner = owner
         self._directory = directory
@@ -81,7 +83,7 @@ class Scorers:
         self._parts = ScoredParts(nodes.table, settings.workers)
         self._deadlines = settings.deadlines
         self._may_list = may_list(settings)
-        self._not_worth: set[str] = set()
+        self._skipped_profiles: set[str] = set()
         self._late: set[int] = set()
         self._ahead: asyncio.Task[None] | None = None
         self.missed = 0
@@ -90,7 +92,7 @@ class Scorers:
 
     def near(self, cycle: TableCycle, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """Return the first pods of a batch: fewer if workers are to score or list some of them."""
-        if self._unfound(cycle, pods[:NEAR], with_given=True):
+        if self._unscored(cycle, pods[:NEAR], with_given=True):
             return pods[:NEAR]
         return pods[:NEAR_RANKED] if self._would_rank(pods[:NEAR_RANKED]) else pods
 
@@ -111,13 +113,13 @@ class Scorers:
             await self._ahead
             self._ahead = None
         await self._ask(cycle, pods)
-        if self._unfound(cycle, coming):
+        if self._unscored(cycle, coming):
             self._ahead = asyncio.create_task(self._ask(cycle, coming))
 
     async def list_best(self, need: ListBest) -> BestRows | None:
         """Return the best rows for pods, as workers list them; None if asking does not pay."""
         workers = self._parts.rows.asked()
-        if len(self._nodes.table) < LISTED_ROWS or len(need.pods) < FEWEST_RANKED or not workers:
+        if len(self._nodes.table) < LISTED_ROWS or len(need.pods) < MIN_RANKED or not workers:
             return None
         until_s = clock_s() + self._deadlines.evaluate_s
         missed_before, self._late = self._late, set()
@@ -129,11 +131,11 @@ class Scorers:
             table.arrivals[apart].astype(np.int64).tobytes(),
             tuple(facts_out(pod.info.facts) for pod in need.pods),
             need.draws.tobytes(),
-            MOST_RANKED,
+            MAX_RANKED,
         )
         answers = await self._ask_all(RANK, ask, workers, until_s, missed_before)
         signatures = [pod.signature for pod in need.pods]
-        best = best_rows(self._parts.rows, answers, signatures, need.draws, MOST_RANKED, apart)
+        best = best_rows(self._parts.rows, answers, signatures, need.draws, MAX_RANKED, apart)
         self.listed += 0 if best is None else len(best.signatures)
         return best
 
@@ -142,23 +144,23 @@ class Scorers:
         if self._ahead is not None:
             self._ahead.cancel()
 
-    def _unfound(
+    def _unscored(
         self, cycle: TableCycle, pods: Sequence[PodInCycle], *, with_given: bool = False
     ) -> list[PodInCycle]:
         """Return one pod of each new class that is worth a request."""
-        if {pod.info.facts.scheduler_name for pod in pods} <= self._not_worth:
+        if {pod.info.facts.scheduler_name for pod in pods} <= self._skipped_profiles:
             return []
         found = cycle.missing_classes(pods, with_given=with_given)
-        return [pod for pod in found if pod.info.facts.scheduler_name not in self._not_worth]
+        return [pod for pod in found if pod.info.facts.scheduler_name not in self._skipped_profiles]
 
     async def _ask(self, cycle: TableCycle, pods: Sequence[PodInCycle]) -> None:
-        missing_classes, workers = self._unfound(cycle, pods), self._parts.rows.asked()
+        missing_classes, workers = self._unscored(cycle, pods), self._parts.rows.asked()
         if not missing_classes or not workers:
             return
-        many = max(1, min(MOST_CLASSES, MOST_VALUES // self._parts.rows.max_rows()))
+        many = max(1, min(MAX_CLASSES, MAX_VALUES // self._parts.rows.max_rows()))
         until_s = clock_s() + self._deadlines.evaluate_s
         missed_before, self._late = self._late, set()
-        slots = asyncio.Semaphore(AT_ONCE)
+        slots = asyncio.Semaphore(MAX_CONCURRENT)
 
         async def ask_some(some: Sequence[PodInCycle]) -> None:
             async with slots:
@@ -175,7 +177,9 @@ class Scorers:
         until_s: float,
         missed_before: set[int],
     ) -> None:
-        pods = [each for each in pods if each.info.facts.scheduler_name not in self._not_worth]
+        pods = [
+            each for each in pods if each.info.facts.scheduler_name not in self._skipped_profiles
+        ]
         if not pods:
             return
         ask = ScoreRequest(
@@ -192,7 +196,7 @@ class Scorers:
             cycle.give(pod.signature, given)
         self.given += len(pods)
         if len(answers) == len(workers):
-            self._weigh(pods, sum(each.spent_s for each in answers.values()))
+            self._skip_if_cheap(pods, sum(each.spent_s for each in answers.values()))
 
     async def _ask_all(
         self,
@@ -230,12 +234,12 @@ class Scorers:
             log(self._owner, "a worker did not answer", worker=name, why=str(failure))
             return None
 
-    def _weigh(self, pods: Sequence[PodInCycle], spent_s: float) -> None:
+    def _skip_if_cheap(self, pods: Sequence[PodInCycle], spent_s: float) -> None:
         """Stop requests for a profile whose plugins take less time than a message."""
         names = {pod.info.facts.scheduler_name for pod in pods}
         # The time is a sum over all pods: with several profiles it fits none of them.
         if spent_s < MIN_PLUGINS_S * len(pods) and len(names) == 1:
-            self._not_worth |= names
+            self._skipped_profiles |= names
             log(
                 self._owner,
                 "workers are not asked any more",

@@ -61,7 +61,7 @@ def last_call_of(name: str, plan: RunPlan) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedLife:
+class WatchedFactory:
     """A Factory of an actor with users' plugins, in one of several processes."""
 
     build: Factory

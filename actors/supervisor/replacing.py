@@ -27,7 +27,7 @@ from roadstead.actors.messages import (
     REPORT,
     SUBMIT,
     LeaseReport,
-    Nominations,
+    NominateBatch,
     PageAsk,
     RunningPods,
     node_batch,
@@ -37,28 +37,28 @@ from roadstead.actors.messages.changes import OBSERVE, ClusterChanges
 from roadstead.actors.messages.recovery import (
     ASSUMED_BY,
     BOUND_MEMBERS,
+    END_OWNER,
     EVICTED_PAGE,
     FENCE_OWNER,
-    GONE,
+    LEARN_REVISIONS,
     LEASED_TO,
+    LOAD_STORAGE,
     NODES_PAGE,
     NOMINATED,
-    OWNER_ENDS,
     PAGE,
+    POD_NODES,
+    PODS_PAGE,
+    REMOVE_PODS,
     RESTORED,
     RESTREAM,
     REVISIONS,
-    STANDING,
-    STANDING_PAGE,
     STORAGE_LOG,
-    TAKE_REVISIONS,
-    TAKE_STORAGE,
-    Owner,
-    OwnerEnds,
-    PodsGone,
+    EndOwner,
+    OwnerEpoch,
+    PodRemoval,
+    PodsPage,
     Restored,
     Restream,
-    StandingPage,
     Uids,
 )
 from roadstead.actors.names import (
@@ -99,11 +99,11 @@ class Budget:
     WINDOW_S = 60.0
 
     def __init__(self) -> None:
-        self._taken: dict[str, deque[float]] = {}
+        self._times: dict[str, deque[float]] = {}
 
-    def take(self, name: str, now_s: float) -> bool:
+    def acquire(self, name: str, now_s: float) -> bool:
         """Count a replacement and return True, or return False if the limit is reached."""
-        taken = self._taken.setdefault(name, deque())
+        taken = self._times.setdefault(name, deque())
         while taken and taken[0] <= now_s - self.WINDOW_S:
             taken.popleft()
         if len(taken) >= self.TIMES:
@@ -112,7 +112,7 @@ class Budget:
         return True
 
 
-def rests_on(gone: Iterable[str], hosts: Mapping[str, set[str]]) -> set[str]:
+def actors_to_replace(gone: Iterable[str], hosts: Mapping[str, set[str]]) -> set[str]:
     """Return all actors to replace if some are lost. hosts: process → the actors in it."""
     everyone = {name for names in hosts.values() for name in names}
     found, before = set(gone), set[str]()
@@ -143,21 +143,21 @@ class Refill:
         # Fence first: later the binder is asked how old attempts ended, and after its answer none
         # of them may commit (docs/decisions/0014).
         for name in everyone if BINDER in names else sorted(names.intersection(everyone)):
-            await self._tell(BINDER, FENCE_OWNER, Owner(name, self._epochs[name]))
+            await self._call(BINDER, FENCE_OWNER, OwnerEpoch(name, self._epochs[name]))
         if CACHE in names:
             await self._fill_cache()
         for name in sorted(names.intersection(follower_names(self._settings))):
-            await self._tell(CACHE, RESTREAM, Restream(name, self._epochs[name]))
+            await self._call(CACHE, RESTREAM, Restream(name, self._epochs[name]))
         if QUEUE in names:
             await self._fill_queue()
         if names.intersection(everyone):
-            await self._tell_of_evictions(names)
+            await self._send_evictions(names)
         for name in sorted(names.intersection(everyone)):
             await self._end_owner(name)
         if names.intersection(everyone):
-            await self._agree_on_nominations()
+            await self._reconcile_nominations()
 
-    async def _tell(self, name: str, method: Method[Q, A], message: Q) -> A:
+    async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
         """Send a message and return the reply; resent after a missed deadline, up to `TRIES`."""
         timeout_s = self._settings.deadlines.call_s
         for _ in range(TRIES - 1):
@@ -166,54 +166,54 @@ class Refill:
         return await self._refs[name].call(method, message, timeout_s=timeout_s)
 
     async def _fill_cache(self) -> None:
-        await self._tell(CACHE, TAKE_STORAGE, await self._tell(BINDER, STORAGE_LOG, NOTHING))
-        await self._tell(CACHE, TAKE_REVISIONS, await self._tell(BINDER, REVISIONS, NOTHING))
+        await self._call(CACHE, LOAD_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
+        await self._call(CACHE, LEARN_REVISIONS, await self._call(BINDER, REVISIONS, NOTHING))
         start, total = 0, 1
         while start < total:
-            page = await self._tell(BINDER, NODES_PAGE, PageAsk(start, PAGE))
-            await self._tell(CACHE, ADD_NODES, node_batch(page.nodes, page.revision))
+            page = await self._call(BINDER, NODES_PAGE, PageAsk(start, PAGE))
+            await self._call(CACHE, ADD_NODES, node_batch(page.nodes, page.revision))
             start, total = start + PAGE, page.total
-        async for standing in self._standing():
+        async for standing in self._pod_pages():
             pods = list(zip(standing.pods.pods(), standing.nodes, strict=True))
             bound = [(pod, node) for pod, node in pods if node]
             batch = pod_batch((pod for pod, _ in bound), standing.pods.revision)
-            await self._tell(CACHE, ADD_RUNNING, RunningPods(batch, tuple(n for _, n in bound)))
+            await self._call(CACHE, ADD_RUNNING, RunningPods(batch, tuple(n for _, n in bound)))
 
     async def _fill_queue(self) -> None:
-        async for standing in self._standing():
+        async for standing in self._pod_pages():
             pods = list(zip(standing.pods.pods(), standing.nodes, strict=True))
             ran = set(standing.ran)
             bound = [pod for n, (pod, node) in enumerate(pods) if node and n not in ran]
             if members := in_gangs(bound):
                 revision = standing.pods.revision
-                await self._tell(QUEUE, BOUND_MEMBERS, pod_batch(members, revision))
+                await self._call(QUEUE, BOUND_MEMBERS, pod_batch(members, revision))
             waiting = pod_batch((pod for pod, node in pods if not node), standing.pods.revision)
-            answer = await self._tell(QUEUE, SUBMIT, waiting)
+            answer = await self._call(QUEUE, SUBMIT, waiting)
             if answer.refused:
                 raise RunFailedError(
                     f"the queue that took the place of another one is full "
                     f"(bounds.queue_max_pods: {self._settings.bounds.queue_max_pods}): it refused "
                     f"{len(answer.refused)} pods that had been accepted. The run ends here."
                 )
-        done = await self._tell(BINDER, BOUND, PageAsk(0, 0))
-        await self._tell(QUEUE, RESTORED, Restored(done.total))
+        done = await self._call(BINDER, BOUND, PageAsk(0, 0))
+        await self._call(QUEUE, RESTORED, Restored(done.total))
 
-    async def _standing(self) -> AsyncIterator[StandingPage]:
+    async def _pod_pages(self) -> AsyncIterator[PodsPage]:
         start, total = 0, 1
         while start < total:
-            page = await self._tell(BINDER, STANDING_PAGE, PageAsk(start, PAGE))
+            page = await self._call(BINDER, PODS_PAGE, PageAsk(start, PAGE))
             yield page
             start, total = start + PAGE, page.total
 
-    async def _tell_of_evictions(self, names: set[str]) -> None:
+    async def _send_evictions(self, names: set[str]) -> None:
         """Send evictions to cache and queue: a scheduler may have ended before it reported them."""
-        gone = await self._tell(BINDER, EVICTED_PAGE, NOTHING)
+        gone = await self._call(BINDER, EVICTED_PAGE, NOTHING)
         if not gone.uids:
             return
         if CACHE not in names:
-            await self._tell(CACHE, GONE, PodsGone(gone.uids))
+            await self._call(CACHE, REMOVE_PODS, PodRemoval(gone.uids))
         if QUEUE not in names:
-            await self._tell(QUEUE, REPORT, LeaseReport(0, (), (), (), gone))
+            await self._call(QUEUE, REPORT, LeaseReport(0, (), (), (), gone))
 
     async def _end_owner(self, name: str) -> None:
         """End a scheduler's earlier incarnations at cache and queue.
@@ -221,39 +221,39 @@ class Refill:
         New ones are included: between their start and the fence, they may have received a message
         of an earlier incarnation of the scheduler.
         """
-        owner = Owner(name, self._epochs[name])
+        owner = OwnerEpoch(name, self._epochs[name])
         # The cache first: it frees the room before the queue requeues pods for it.
         for keeper, ask in ((CACHE, ASSUMED_BY), (QUEUE, LEASED_TO)):
-            held = await self._tell(keeper, ask, owner)
-            nodes = await self._words(held.uids)
-            await self._tell(keeper, OWNER_ENDS, OwnerEnds(owner, held.uids, nodes))
+            held = await self._call(keeper, ask, owner)
+            nodes = await self._nodes_of(held.uids)
+            await self._call(keeper, END_OWNER, EndOwner(owner, held.uids, nodes))
 
-    async def _agree_on_nominations(self) -> None:
+    async def _reconcile_nominations(self) -> None:
         """Make the cache's nominations those of the queue.
 
         They differ if a scheduler ended after it had reported a nomination to one of them only.
         """
-        held = await self._tell(CACHE, NOMINATED, Uids(()))
+        held = await self._call(CACHE, NOMINATED, Uids(()))
         node_of = dict(zip(held.pods.uids, held.nodes, strict=True))
-        said = await self._tell(QUEUE, NOMINATED, Uids(held.pods.uids))
+        said = await self._call(QUEUE, NOMINATED, Uids(held.pods.uids))
         news = [
             (pod, node)
             for pod, node in zip(said.pods.pods(), said.nodes, strict=True)
             if node_of.get(pod[0].uid) != node
         ]
         over = [pod for pod in held.pods.pods() if pod[0].uid in said.none]
-        told = [*news, *((pod, "") for pod in over)]
-        if told:
-            pods, nodes = pod_batch(pod for pod, _ in told), tuple(node for _, node in told)
-            await self._tell(CACHE, NOMINATE, Nominations(pods, nodes, (False,) * len(told)))
+        changed = [*news, *((pod, "") for pod in over)]
+        if changed:
+            pods, nodes = pod_batch(pod for pod, _ in changed), tuple(node for _, node in changed)
+            await self._call(CACHE, NOMINATE, NominateBatch(pods, nodes, (False,) * len(changed)))
         if over:
             # The room that was reserved for these pods is free.
-            await self._tell(QUEUE, OBSERVE, ClusterChanges(gone=pod_batch(over)))
+            await self._call(QUEUE, OBSERVE, ClusterChanges(gone=pod_batch(over)))
 
-    async def _words(self, uids: Sequence[str]) -> tuple[str | None, ...]:
+    async def _nodes_of(self, uids: Sequence[str]) -> tuple[str | None, ...]:
         """Return the binder's answer on each pod; see `Binder.standing`."""
         nodes: list[str | None] = []
         for start in range(0, len(uids), PAGE):
             asked = Uids(tuple(uids[start : start + PAGE]))
-            nodes += (await self._tell(BINDER, STANDING, asked)).nodes
+            nodes += (await self._call(BINDER, POD_NODES, asked)).nodes
         return tuple(nodes)

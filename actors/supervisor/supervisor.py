@@ -32,7 +32,7 @@ from roadstead.actors.names import (
     follower_names,
 )
 from roadstead.actors.queue.actor import QueueActor
-from roadstead.actors.runtime.reconnecting import Life, ReconnectingRef
+from roadstead.actors.runtime.reconnecting import IncarnationFactory, ReconnectingRef
 from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.seam import (
     NOTHING,
@@ -51,8 +51,8 @@ from roadstead.actors.seam import (
     clock_s,
     failure_in,
 )
-from roadstead.actors.supervisor.plugin_processes import WatchedLife, last_call_of
-from roadstead.actors.supervisor.replacing import Budget, Refill, Restart, rests_on
+from roadstead.actors.supervisor.plugin_processes import WatchedFactory, last_call_of
+from roadstead.actors.supervisor.replacing import Budget, Refill, Restart, actors_to_replace
 from roadstead.actors.worker.actor import WorkerActor
 from roadstead.extenders.caller import CallerOf
 from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
@@ -61,7 +61,7 @@ from roadstead.run import RunPlan
 WATCH_S = 0.5
 """Interval between two status requests to every actor."""
 
-SILENT_LOOKS = 4
+SILENT_POLLS = 4
 """Unanswered status requests (`deadlines.call_s` each) after which a worker counts as lost."""
 
 ROOT_S = 2.0
@@ -113,7 +113,7 @@ class Supervisor:
         self._plan = plan
         self._raw: dict[str, Ref] = {}
         self._budget = Budget()
-        self._half_done: set[str] = set()
+        self._unfinished: set[str] = set()
         self._silent: dict[str, int] = {}
         self.epochs: dict[str, int] = {}
         self.refs: dict[str, Ref] = {}
@@ -130,9 +130,11 @@ class Supervisor:
         else:
             groups = {name: [name] for name in control}
         groups |= {name: [name] for name in follower_names(settings)}
-        return {host: {name: self._life(name) for name in names} for host, names in groups.items()}
+        return {
+            host: {name: self._factory_of(name) for name in names} for host, names in groups.items()
+        }
 
-    def _life(self, name: str) -> Factory:
+    def _factory_of(self, name: str) -> Factory:
         """Return the factory of an actor's present incarnation."""
         plan, epoch = self._plan, self.epochs.get(name, self._plan.first_epoch)
         is_new = epoch > plan.first_epoch
@@ -151,8 +153,8 @@ class Supervisor:
         else:
             build = partial(WorkerActor, name, plan, is_new=is_new, epoch=epoch)
         if plan.plugins:
-            build = WatchedLife(build, name, plan)
-        return Life(build, name, epoch)
+            build = WatchedFactory(build, name, plan)
+        return IncarnationFactory(build, name, epoch)
 
     async def start(self) -> None:
         """Start all actors in parallel. RunFailedError if one does not start in time."""
@@ -160,7 +162,7 @@ class Supervisor:
         try:
             self._raw = await self._start(groups)
         except (ActorLostError, DeadlineError) as failure:
-            self._check_ground()
+            self._check_runtime()
             raise RunFailedError(f"the run did not start: {failure}") from failure
         self.refs = {name: _RunRef(name, self) for name in self._raw}
         self.epochs = dict.fromkeys(self._raw, self._plan.first_epoch)
@@ -169,11 +171,11 @@ class Supervisor:
     async def _start(self, groups: dict[str, dict[str, Factory]]) -> dict[str, Ref]:
         timeout_s = self._plan.settings.deadlines.start_s
         starting = asyncio.create_task(self._runtime.start(groups, timeout_s=timeout_s))
-        ground = asyncio.create_task(self._watch_ground())
+        ground = asyncio.create_task(self._watch_runtime())
         try:
             await asyncio.wait({starting, ground}, return_when=asyncio.FIRST_COMPLETED)
             # Without this check, a start on a lost Ray would wait for the whole deadline.
-            self._check_ground()
+            self._check_runtime()
             return dict(await starting)
         finally:
             starting.cancel()
@@ -187,22 +189,22 @@ class Supervisor:
     async def watch(self) -> None:
         """Watch until the run cannot continue; raises RunFailedError or the error that ended it."""
         actors = asyncio.create_task(self._watch_actors())
-        ground = asyncio.create_task(self._watch_ground())
+        ground = asyncio.create_task(self._watch_runtime())
         try:
             await asyncio.wait({actors, ground}, return_when=asyncio.FIRST_COMPLETED)
-            self._check_ground()
+            self._check_runtime()
             await actors
         finally:
             actors.cancel()
             ground.cancel()
             await asyncio.gather(actors, ground, return_exceptions=True)
 
-    async def _watch_ground(self) -> None:
+    async def _watch_runtime(self) -> None:
         """Return when the runtime itself (Ray) is lost, even if actors still answer."""
         while not self._runtime.lost():
             await asyncio.sleep(WATCH_S)
 
-    def _check_ground(self) -> None:
+    def _check_runtime(self) -> None:
         """RunFailedError if the runtime itself (Ray) is lost: then no actor can be replaced."""
         if lost := self._runtime.lost():
             journal = self._plan.settings.journal
@@ -222,7 +224,7 @@ class Supervisor:
                 failures += await self._failures(timeout_s=ROOT_S)
             gone = [each for each in failures if isinstance(each, ActorGoneError)]
             # A replacement that failed is repeated, even if all actors answer now.
-            if gone or (self._half_done and not failures):
+            if gone or (self._unfinished and not failures):
                 await self._replace(gone)
             elif failures:
                 raise failures[0]
@@ -232,7 +234,7 @@ class Supervisor:
         self, timeout_s: float | None = None, return_when: str = asyncio.ALL_COMPLETED
     ) -> list[BaseException]:
         """Return the failures of the actors that are known in time."""
-        looks = [asyncio.create_task(self.look(name)) for name in self._raw]
+        looks = [asyncio.create_task(self.status_of(name)) for name in self._raw]
         try:
             done, _ = await asyncio.wait(looks, timeout=timeout_s, return_when=return_when)
         finally:
@@ -242,7 +244,7 @@ class Supervisor:
         failures = (task.exception() for task in looks if task in done)
         return [failure for failure in failures if failure is not None]
 
-    async def look(self, name: str) -> ActorStatus:
+    async def status_of(self, name: str) -> ActorStatus:
         """Return the status of an actor. RunFailedError if it is lost or cannot continue."""
         timeout_s = self._plan.settings.deadlines.call_s
         try:
@@ -250,20 +252,20 @@ class Supervisor:
         except (ActorLostError, DeadlineError) as failure:
             if isinstance(failure, DeadlineError) and self._is_only_slow(name):
                 return self.last.get(name, _SILENT)
-            raise ActorGoneError(self._story(name, str(failure)), name) from failure
+            raise ActorGoneError(self._error_text(name, str(failure)), name) from failure
         self._silent.pop(name, None)
         self.last[name] = status
         if status.error:
             raise self._stopped_by(name, status)
         return status
 
-    async def heard_of(self, name: str) -> ActorStatus:
+    async def last_status(self, name: str) -> ActorStatus:
         """Return the status of an actor, or its last one if it is about to be replaced.
 
         RunFailedError if it cannot continue.
         """
         try:
-            return await self.look(name)
+            return await self.status_of(name)
         except ActorGoneError:
             return self.last.get(name, _SILENT)
 
@@ -273,46 +275,48 @@ class Supervisor:
             return False
         self._silent[name] = self._silent.get(name, 0) + 1
         log("supervisor", "a worker is silent", worker=name, looks=self._silent[name])
-        return self._silent[name] < SILENT_LOOKS
+        return self._silent[name] < SILENT_POLLS
 
     async def compare(self) -> tuple[str, ...]:
         """Return and log differences of the cache from one rebuilt from scratch, one line each."""
-        lines = (await self._tell(CACHE, COMPARE, NOTHING)).lines
+        lines = (await self._call(CACHE, COMPARE, NOTHING)).lines
         log("supervisor", "cache compared", differences=len(lines), first="; ".join(lines[:5]))
         return lines
 
     async def _replace(self, gone: Iterable[ActorGoneError]) -> None:
         """Replace lost actors and those that depend on their lost state; the run continues."""
-        self._check_ground()
+        self._check_runtime()
         began_s = clock_s()
         why = {each.name: each for each in gone}
         hosts = {host: set(builds) for host, builds in self.groups().items()}
-        names = rests_on({*why, *self._half_done}, hosts)
-        self._check_may_go_on(why, names, began_s)
+        names = actors_to_replace({*why, *self._unfinished}, hosts)
+        self._check_may_replace(why, names, began_s)
         log("supervisor", "replacing", actors=", ".join(sorted(names)), gone=", ".join(why))
-        self._half_done = names
+        self._unfinished = names
         try:
-            await self._begin_anew(names)
+            await self._restart(names)
         except (ActorLostError, DeadlineError, ActorError) as failure:
             # Another actor was lost meanwhile: `_watch_actors` replaces all of them again, within
             # the budget.
             log("supervisor", "replacing failed", why=str(failure))
             return
-        self._half_done = set()
+        self._unfinished = set()
         self.restarts.append(Restart(tuple(sorted(why)), clock_s() - began_s))
 
-    def _check_may_go_on(
+    def _check_may_replace(
         self, why: Mapping[str, ActorGoneError], names: set[str], now_s: float
     ) -> None:
         """Raise ActorGoneError if these actors must not be replaced."""
         if BINDER in names and not self._has_journal:
             raise next(iter(why.values()))
-        for name in why or sorted(self._half_done)[:1]:
-            if not self._budget.take(name, now_s):
-                story = str(why.get(name) or self._story(name, f"{name} could not be replaced"))
+        for name in why or sorted(self._unfinished)[:1]:
+            if not self._budget.acquire(name, now_s):
+                story = str(
+                    why.get(name) or self._error_text(name, f"{name} could not be replaced")
+                )
                 raise ActorGoneError(f"{story} It was replaced {Budget.TIMES} times in a minute.")
 
-    async def _begin_anew(self, names: set[str]) -> None:
+    async def _restart(self, names: set[str]) -> None:
         for name in sorted(names):
             await self._runtime.kill(name)
             self.epochs[name] += 1
@@ -324,7 +328,7 @@ class Supervisor:
         await self._fence(self.epochs.keys())
         await self._fill_while_alive(names)
         for name in sorted(self.running & names):
-            await self._tell(name, RUN, NOTHING)
+            await self._call(name, RUN, NOTHING)
 
     async def _fill_while_alive(self, names: set[str]) -> None:
         """Restore the state of new incarnations. ActorLostError as soon as one of them is lost.
@@ -346,14 +350,14 @@ class Supervisor:
     async def _fence(self, names: Iterable[str]) -> None:
         """Make all running actors refuse messages of these actors' earlier incarnations."""
         fences = Fences(tuple((name, self.epochs[name]) for name in sorted(names)))
-        calls = (self._tell(name, FENCE, fences) for name in self._raw)
+        calls = (self._call(name, FENCE, fences) for name in self._raw)
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         for name, outcome in zip(self._raw, outcomes, strict=True):
             # A silent worker does not stop a replacement: no decision depends on it.
             if isinstance(outcome, DeadlineError) and not name.startswith(WORKER):
                 raise outcome
 
-    async def _tell(self, name: str, method: Method[Q, A], message: Q) -> A:
+    async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
         timeout_s = self._plan.settings.deadlines.call_s
         return await self._raw[name].call(method, message, timeout_s=timeout_s)
 
@@ -362,9 +366,9 @@ class Supervisor:
         failed = failure_in(name, Failure(status.error_kind, status.error, status.error_parts))
         if isinstance(failed, (InputError, UnsupportedError)):
             return failed
-        return RunFailedError(self._story(name, f"{name} cannot go on: {status.error}"))
+        return RunFailedError(self._error_text(name, f"{name} cannot go on: {status.error}"))
 
-    def _story(self, name: str, what: str) -> str:
+    def _error_text(self, name: str, what: str) -> str:
         last = self.last.get(name)
         did = f" It {last.text}." if last is not None else ""
         did += last_call_of(name, self._plan)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from roadstead.actors.logs import log
-from roadstead.actors.messages import ActorStatus, Applied, DeltaBatch, PackedChanges
+from roadstead.actors.messages import ActorStatus, ChangesApplied, DeltaBatch, PackedChanges
 from roadstead.actors.names import index_of
 from roadstead.actors.runtime.kernel_loader import WORTHWHILE_PODS, KernelLoader
 from roadstead.actors.seam import Directory, Nothing, clock_s
@@ -28,7 +28,7 @@ from roadstead.nodes.table import NodeTable
 from roadstead.run import RunPlan, build_profiles
 from roadstead.storage import StorageChange
 
-ASKED_S = 10.0
+ACTIVE_S = 10.0
 """After a request, a worker counts as asked for so long, and receives changes at once."""
 
 
@@ -52,7 +52,7 @@ class WorkerActor(TableFollower):
         self._kernel = KernelLoader(name, enabled=plan.settings.kernel)
         self._scored = self._ranked = 0
         self._scoring_s = self._ranking_s = 0.0
-        self._asked_s: float | None = None
+        self._last_request_s: float | None = None
 
     def _profile_table(self) -> None:
         profiles = build_profiles(self._plan, self.table.classes)
@@ -64,22 +64,24 @@ class WorkerActor(TableFollower):
         """Whether the state is newer: a worker that missed changes is filled again."""
         return seq > self.applied
 
-    def _hold_nothing(self) -> None:
+    def _clear(self) -> None:
         if self.applied >= 0:
             self.table = NodeTable(PodClasses())
             self._profile_table()
 
-    async def apply(self, changes: PackedChanges) -> Applied:
+    async def apply(self, changes: PackedChanges) -> ChangesApplied:
         """Apply changes of the cache; answer whether the next ones should be sent at once."""
         await super().apply(changes)
-        return Applied(self._asked_s is not None and clock_s() - self._asked_s < ASKED_S)
+        return ChangesApplied(
+            self._last_request_s is not None and clock_s() - self._last_request_s < ACTIVE_S
+        )
 
     async def score(self, ask: ScoreRequest) -> ScoreAnswer:
         """Return the results of users' plugins for classes, and the rows changed since `ask.seq`.
 
         All results are of one state of the table, since nothing is awaited.
         """
-        self._asked_s = clock_s()
+        self._last_request_s = clock_s()
         began = time.perf_counter()
         names = self.touched.since(ask.seq) if self.applied >= 0 else None
         touched = None
@@ -100,8 +102,8 @@ class WorkerActor(TableFollower):
 
         All results are of one state of the table: nothing is awaited once that change is applied.
         """
-        self._asked_s = clock_s()
-        await self._reach(ask.seq)
+        self._last_request_s = clock_s()
+        await self._wait_for(ask.seq)
         began = time.perf_counter()
         accelerator = self._kernel.accelerator(len(ask.classes))
         names = self.touched.since(ask.seq)
@@ -117,10 +119,10 @@ class WorkerActor(TableFollower):
     def _is_mine(self, arrival: int) -> bool:
         return arrival % self._count == self._index
 
-    def _nodes_come(self, batch: DeltaBatch) -> None:
+    def _add_new_nodes(self, batch: DeltaBatch) -> None:
         known = max(0, self.applied + 1 - batch.first_seq)
-        news = batch.came[known:]
-        arrivals = np.frombuffer(batch.came_at, np.int64)[known:]
+        news = batch.new_nodes[known:]
+        arrivals = np.frombuffer(batch.new_arrivals, np.int64)[known:]
         if len(arrivals) and arrivals[-1] >= LISTED_ROWS:
             # Load the kernel now, so that it is there at the first request for lists.
             self._kernel.accelerator(WORTHWHILE_PODS)
@@ -129,19 +131,19 @@ class WorkerActor(TableFollower):
             self.table.add_nodes(news.at(mine), arrivals[mine])
         self.applied += len(news)
 
-    def _node_comes(self, facts: NodeFacts, arrival: int) -> None:
+    def _add_node(self, facts: NodeFacts, arrival: int) -> None:
         if self._is_mine(arrival):
-            super()._node_comes(facts, arrival)
+            super()._add_node(facts, arrival)
 
-    def _node_changes(self, facts: NodeFacts) -> None:
+    def _update_node(self, facts: NodeFacts) -> None:
         if self.table.has_node(facts.name):
-            super()._node_changes(facts)
+            super()._update_node(facts)
 
-    def _node_goes(self, name: str) -> None:
+    def _remove_node(self, name: str) -> None:
         if self.table.has_node(name):
-            super()._node_goes(name)
+            super()._remove_node(name)
 
-    def _come_together(
+    def _add_pods(
         self,
         names: Sequence[str],
         uids: Sequence[str],
@@ -149,24 +151,24 @@ class WorkerActor(TableFollower):
         infos: Sequence[PodClass],
     ) -> None:
         here = [place for place, name in enumerate(names) if self.table.has_node(name)]
-        super()._come_together(
+        super()._add_pods(
             [names[place] for place in here],
             [uids[place] for place in here],
             [keys[place] for place in here],
             [infos[place] for place in here],
         )
 
-    def _pod_comes(
+    def _add_pod(
         self, name: str, info: PodClass, uid: str, key: str, started_s: float | None
     ) -> None:
         if self.table.has_node(name):
-            super()._pod_comes(name, info, uid, key, started_s)
+            super()._add_pod(name, info, uid, key, started_s)
 
-    def _pod_goes(self, name: str, info: PodClass, uid: str) -> None:
+    def _remove_pod(self, name: str, info: PodClass, uid: str) -> None:
         if self.table.has_node(name):
-            super()._pod_goes(name, info, uid)
+            super()._remove_pod(name, info, uid)
 
-    def _storage_changes(self, change: StorageChange) -> None:
+    def _apply_storage(self, change: StorageChange) -> None:
         self._storage.apply(change)
 
     async def status(self, _: Nothing) -> ActorStatus:

@@ -14,7 +14,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roadstead.actors.messages import APPLIED, STORAGE, VERSION, Applied, DeltaBatch, PackedChanges
+from roadstead.actors.messages import (
+    CHANGES_APPLIED,
+    STORAGE,
+    VERSION,
+    ChangesApplied,
+    DeltaBatch,
+    PackedChanges,
+)
 from roadstead.actors.messages.recovery import Restore
 from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Nothing
 from roadstead.facts.node import NodeFacts
@@ -47,19 +54,19 @@ class TableFollower:
         self.applied = -1 if is_new else 0
         self._parts: dict[tuple[int, int], Restore] = {}
         self._early: dict[int, DeltaBatch] = {}
-        self._moved = asyncio.Condition()
+        self._advanced = asyncio.Condition()
         self.touched = Touched()
 
-    async def apply(self, changes: PackedChanges) -> Applied:
+    async def apply(self, changes: PackedChanges) -> ChangesApplied:
         """Apply changes of the cache, except those sent to an earlier incarnation.
 
         Their numbers may be those of a cache that was replaced, too.
         """
         if not 0 < changes.epoch < self._epoch:
-            await self.take(changes.opened())
-        return APPLIED
+            await self.receive(changes.unpacked())
+        return CHANGES_APPLIED
 
-    async def take(self, batch: DeltaBatch) -> None:
+    async def receive(self, batch: DeltaBatch) -> None:
         """Apply changes in order; early ones wait for those before them."""
         if len(self._early) >= MAX_WAITING_BATCHES:
             raise ActorError(f"{self._name}: delta {self.applied + 1} never came")
@@ -73,8 +80,8 @@ class TableFollower:
             and (following := self._next_batch()) is not None
         ):
             self._apply(following)
-        async with self._moved:
-            self._moved.notify_all()
+        async with self._advanced:
+            self._advanced.notify_all()
 
     def _next_batch(self) -> DeltaBatch | None:
         if self.is_paused:
@@ -90,14 +97,14 @@ class TableFollower:
             # A copy: `touched` has later changes already, and must stay in order.
             return
         self.touched.note(last_seq, None if STORAGE in batch.kinds else batch.names)
-        self._nodes_come(batch)
-        first_seq = batch.first_seq + len(batch.came)
+        self._add_new_nodes(batch)
+        first_seq = batch.first_seq + len(batch.new_nodes)
         nodes = zip(batch.nodes, batch.arrivals, strict=True)
         changes, versions = iter(batch.changes), iter(batch.versions)
         infos = [self.table.classes.info(facts_in(data)) for data in batch.classes]
         # A batch of added pods only, as after an assumption, is applied in one pass.
         if not batch.started_s and batch.kinds.count(DeltaKind.ADD_POD) == len(batch.kinds):
-            self._pods_come(batch, infos, max(0, self.applied + 1 - first_seq))
+            self._add_pods_only(batch, infos, max(0, self.applied + 1 - first_seq))
             self.applied = max(self.applied, first_seq + len(batch.kinds) - 1)
             return
         rows = zip(batch.kinds, batch.names, batch.pods, strict=True)
@@ -111,48 +118,48 @@ class TableFollower:
             if seq <= self.applied:
                 continue
             if change is not None:
-                self._storage_changes(change)
+                self._apply_storage(change)
             elif kind == VERSION:
-                self._version_changes(name, version)
+                self._set_version(name, version)
             elif kind == DeltaKind.ADD_POD:
                 uid, key = batch.uids[place], batch.keys[place]
-                self._pod_comes(name, infos[pod], uid, key, started_s.get(place))
+                self._add_pod(name, infos[pod], uid, key, started_s.get(place))
             elif kind == DeltaKind.REMOVE_POD:
-                self._pod_goes(name, infos[pod], batch.uids[place])
+                self._remove_pod(name, infos[pod], batch.uids[place])
             elif kind == DeltaKind.NOMINATE:
-                self._nomination_comes(name, infos[pod], batch.uids[place])
+                self._add_nomination(name, infos[pod], batch.uids[place])
             elif kind == DeltaKind.WITHDRAW:
-                self._nomination_ends(name, infos[pod], batch.uids[place])
+                self._remove_nomination(name, infos[pod], batch.uids[place])
             elif kind == DeltaKind.REMOVE_NODE:
-                self._node_goes(name)
+                self._remove_node(name)
             elif kind == DeltaKind.ADD_NODE and facts is not None:
-                self._node_comes(facts, arrival)
+                self._add_node(facts, arrival)
             elif facts is not None:
-                self._node_changes(facts)
+                self._update_node(facts)
             self.applied = seq
 
-    def _nodes_come(self, batch: DeltaBatch) -> None:
+    def _add_new_nodes(self, batch: DeltaBatch) -> None:
         known = max(0, self.applied + 1 - batch.first_seq)
-        news = batch.came[known:]
+        news = batch.new_nodes[known:]
         if news:
-            self.table.add_nodes(news, np.frombuffer(batch.came_at, np.int64)[known:])
+            self.table.add_nodes(news, np.frombuffer(batch.new_arrivals, np.int64)[known:])
             self.applied += len(news)
 
-    def _node_comes(self, facts: NodeFacts, arrival: int) -> None:
+    def _add_node(self, facts: NodeFacts, arrival: int) -> None:
         self.table.add_node(facts, arrival)
 
-    def _node_changes(self, facts: NodeFacts) -> None:
+    def _update_node(self, facts: NodeFacts) -> None:
         self.table.update_node(facts)
 
-    def _node_goes(self, name: str) -> None:
+    def _remove_node(self, name: str) -> None:
         self.table.remove_node(name)
 
-    def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodClass], start: int) -> None:
+    def _add_pods_only(self, batch: DeltaBatch, infos: Sequence[PodClass], start: int) -> None:
         """Apply a batch of added pods only; those before `start` are known."""
         names, uids, keys = batch.names[start:], batch.uids[start:], batch.keys[start:]
-        self._come_together(names, uids, keys, [infos[pod] for pod in batch.pods[start:]])
+        self._add_pods(names, uids, keys, [infos[pod] for pod in batch.pods[start:]])
 
-    def _come_together(
+    def _add_pods(
         self,
         names: Sequence[str],
         uids: Sequence[str],
@@ -164,24 +171,24 @@ class TableFollower:
         self.table.residents.add_all(names, uids, infos, keys)
         self.table.add_pods(rows, infos)
 
-    def _pod_goes(self, name: str, info: PodClass, uid: str) -> None:
+    def _remove_pod(self, name: str, info: PodClass, uid: str) -> None:
         self.table.remove_pod(name, info, uid=uid)
 
-    def _nomination_comes(self, name: str, info: PodClass, uid: str) -> None:
+    def _add_nomination(self, name: str, info: PodClass, uid: str) -> None:
         self.table.nominate(name, info)
 
-    def _nomination_ends(self, name: str, info: PodClass, uid: str) -> None:
+    def _remove_nomination(self, name: str, info: PodClass, uid: str) -> None:
         self.table.withdraw(name, info)
 
-    def _pod_comes(
+    def _add_pod(
         self, name: str, info: PodClass, uid: str, key: str, started_s: float | None
     ) -> None:
         self.table.add_pod(name, info, uid=uid, key=key, started_s=started_s)
 
-    def _version_changes(self, name: str, version: int) -> None:
+    def _set_version(self, name: str, version: int) -> None:
         """Set the version of a node's row; ignored by followers that do not check versions."""
 
-    def _storage_changes(self, change: StorageChange) -> None:
+    def _apply_storage(self, change: StorageChange) -> None:
         """Change claims or volumes; schedulers ignore it, since the cache's answers contain it."""
 
     async def restore(self, part: Restore) -> Nothing:
@@ -192,7 +199,7 @@ class TableFollower:
         numbers = [(part.seq, number) for number in range(part.parts)]
         if all(number in self._parts for number in numbers):
             whole = [self._parts[number].batch for number in numbers]
-            self._hold_nothing()
+            self._clear()
             self.applied = whole[0].first_seq - 1
             for batch in whole:
                 self._apply(batch)
@@ -206,15 +213,15 @@ class TableFollower:
         """Whether to apply the cluster state as of a change; only a new incarnation does."""
         return self.applied < 0
 
-    def _hold_nothing(self) -> None:
+    def _clear(self) -> None:
         """Clear the table before the whole state is applied; a new incarnation's is empty."""
 
-    async def _reach(self, seq: int) -> None:
+    async def _wait_for(self, seq: int) -> None:
         if self.applied >= seq:
             return
         try:
-            async with asyncio.timeout(self._call_s), self._moved:
-                await self._moved.wait_for(lambda: self.applied >= seq)
+            async with asyncio.timeout(self._call_s), self._advanced:
+                await self._advanced.wait_for(lambda: self.applied >= seq)
         except TimeoutError:
             raise DeadlineError(
                 f"{self._name} waited {self._call_s:g} s for change {seq}, has {self.applied}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from roadstead.api.frames import as_frame
 from roadstead.cycle.explain import Explanation
-from roadstead.report.explain_view import Refusal, refusals, score_columns
+from roadstead.report.explain_view import FilteredNodes, refusals, score_columns
 from roadstead.report.tables import arrow_answers
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class PodExplanation:
         return "" if len(explanation.feasible) else explanation.message
 
     @property
-    def refusals(self) -> tuple[Refusal, ...]:
+    def refusals(self) -> tuple[FilteredNodes, ...]:
         """The nodes that were filtered out, by plugin and reason; most nodes first."""
         return tuple(refusals(self._explanation))
 

@@ -17,7 +17,7 @@ from roadstead.report.result import (
     Json,
     NotCreated,
     PendingPod,
-    Placement,
+    PlacedPod,
     PreemptedPod,
     RunResult,
 )
@@ -52,7 +52,7 @@ class Result:
         return f"<Result {self._run.source}: {counts}>"
 
     @property
-    def placements(self) -> tuple[Placement, ...]:
+    def placements(self) -> tuple[PlacedPod, ...]:
         """Pods that were placed: pod (`namespace/name`), uid, node."""
         return self._run.placements
 

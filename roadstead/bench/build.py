@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
 from roadstead.bench import script as steps
+from roadstead.bench.cluster_objects import ClusterObjects
 from roadstead.bench.objects import (
     DEFAULT_NODE,
     DEFAULT_POD,
@@ -35,9 +36,8 @@ from roadstead.bench.schema import (
     StopCollecting,
     WorkloadSpec,
 )
-from roadstead.bench.script import Script, Step, Wait
+from roadstead.bench.script import Script, Step, WaitMode
 from roadstead.bench.series import ENDLESS, NodeSeries, PodSeries
-from roadstead.bench.standing import Standing
 from roadstead.bench.templates import Document, Template, read_text
 from roadstead.bench.unroll import Params, PlainOp, unrolled
 from roadstead.facts.node import NodeFacts
@@ -79,7 +79,7 @@ class _Builder:
 
     case: TestCase
     steps: list[Step] = field(default_factory=list)
-    standing: Standing = field(default_factory=Standing)
+    standing: ClusterObjects = field(default_factory=ClusterObjects)
     notes: list[str] = field(default_factory=list)
     number: int = 0
     _made: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -136,7 +136,7 @@ class _Builder:
         labels: dict[str, str] = {}
         if op.namespace_template_path:
             template = self.case.template(op.namespace_template_path)
-            own = Standing()
+            own = ClusterObjects()
             own.add(template.document(), template.source, "", 0)
             labels = next(iter(own.namespaces.values()))
         for index in range(op.count):
@@ -153,7 +153,7 @@ class _Builder:
         template = self._template(path, DEFAULT_POD)
         series = self._pod_series(template, op.count, op.namespace, op.template_params)
         series = self._with_claims(series, op)
-        wait = Wait.NOTHING if op.skip_wait_to_completion else Wait.BOUND
+        wait = WaitMode.NOTHING if op.skip_wait_to_completion else WaitMode.BOUND
         self.steps.append(steps.SubmitPods(series, wait, op.collect_metrics))
 
     def _pod_series(
@@ -255,7 +255,7 @@ class _Builder:
         facts = pod_class(document, template.source, namespace, self.standing.priorities)
         first = self._first(f"{PODS} in {namespace}", prefix, 1)
         series = PodSeries(1, namespace, (facts,), prefix, first, names)
-        self.steps.append(steps.SubmitPods(series, Wait.NOTHING))
+        self.steps.append(steps.SubmitPods(series, WaitMode.NOTHING))
 
     @_add.register
     def _(self, op: Barrier) -> None:
@@ -265,7 +265,7 @@ class _Builder:
 
     @_add.register
     def _(self, op: Sleep) -> None:
-        self.steps.append(steps.Pause(float(op.duration)))
+        self.steps.append(steps.SleepStep(float(op.duration)))
 
     @_add.register
     def _(self, op: StartCollecting) -> None:

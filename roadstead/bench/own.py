@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from roadstead.bench.script import AddNodes, Script, SubmitPods, Wait
+from roadstead.bench.script import AddNodes, Script, SubmitPods, WaitMode
 from roadstead.bench.series import NodeSeries, PodSeries
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts
 from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, ZONE_LABEL, NodeFacts, class_of_node
@@ -45,7 +45,7 @@ def size_name(nodes: int, pods: int) -> str:
 def _script(name: str, nodes: NodeSeries, pods: PodSeries) -> Script:
     label = ((NAME_LABEL, pods.namespace),)
     cluster = ClusterFacts(namespaces=((pods.namespace, label),))
-    return Script(name, (AddNodes(nodes), SubmitPods(pods, Wait.BOUND, measured=True)), cluster)
+    return Script(name, (AddNodes(nodes), SubmitPods(pods, WaitMode.BOUND, measured=True)), cluster)
 
 
 def ten_classes(name: str, nodes: int, pods: int, seed: int) -> Script:
@@ -121,7 +121,7 @@ def openb(name: str, trace: Trace) -> Script:
         uids=trace.pod_uids,
         class_of=trace.pod_class,
     )
-    submit = SubmitPods(pods, Wait.SETTLED, measured=True)
+    submit = SubmitPods(pods, WaitMode.IDLE, measured=True)
     cluster = ClusterFacts(namespaces=trace.namespaces)
     return Script(name, (AddNodes(nodes), submit), cluster, notes=(f"Trace: {trace.source}.",))
 

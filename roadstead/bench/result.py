@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from roadstead.bench.figures import Figures, Outcome
 from roadstead.bench.machine import Machine
+from roadstead.bench.metrics import BenchMetrics, WorkloadResult
 from roadstead.bench.templates import read_text
 from roadstead.protocol.errors import InputError
 
@@ -27,7 +27,7 @@ Json = dict[str, object]
 
 
 def result_document(
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[WorkloadResult],
     *,
     machine: Machine,
     commit: str,
@@ -49,7 +49,7 @@ def result_document(
     return document | ({"pods_per_s": results[0]["pods_per_s"]} if len(results) == 1 else {})
 
 
-def _result(outcome: Outcome) -> Json:
+def _result(outcome: WorkloadResult) -> Json:
     each = outcome.middle
     changed: Json = {
         "pods_per_s": round(each.pods_per_s, 3),
@@ -67,7 +67,7 @@ def _result(outcome: Outcome) -> Json:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MetricChange:
     """A figure before and after. better: None if the two are about equal."""
 
     workload: str
@@ -86,7 +86,7 @@ class Change:
 class Comparison:
     """The result of a comparison. missing: workloads that the older result does not have."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[MetricChange, ...]
     missing: tuple[str, ...]
     commit: str
     same_machine: bool
@@ -117,7 +117,7 @@ def _is_result(found: object) -> bool:
 def compare(before: Json, after: Json) -> Comparison:
     """Compare workloads that are in both; changes within both spreads count as equal."""
     old = {each["name"]: each for each in _results(before)}
-    changes: list[Change] = []
+    changes: list[MetricChange] = []
     missing: list[str] = []
     for new in _results(after):
         then = old.get(new["name"])
@@ -145,14 +145,14 @@ def _number(found: object) -> float:
 
 def _change(
     workload: str, figure: str, before: object, after: object, noise: float, more_is_better: bool
-) -> Change:
+) -> MetricChange:
     then, now = _number(before), _number(after)
     is_same = abs(now - then) <= noise * max(abs(then), abs(now))
     better = None if is_same else (now > then) is more_is_better
-    return Change(workload, figure, then, now, better)
+    return MetricChange(workload, figure, then, now, better)
 
 
-def headline(figures: Figures) -> str:
+def headline(figures: BenchMetrics) -> str:
     """One line of progress with the main results of a run."""
     return (
         f"{figures.name}: {figures.pods_per_s:,.0f} pods/s "

@@ -10,12 +10,12 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import Labels
 
 
-class Wait(StrEnum):
+class WaitMode(StrEnum):
     """The condition on which the next step begins."""
 
     NOTHING = "nothing"
     BOUND = "bound"
-    SETTLED = "settled"
+    IDLE = "settled"
     """Until no pod changes its state any more, even if some pods fit on no node."""
 
 
@@ -31,7 +31,7 @@ class SubmitPods:
     """Submit pods. measured: these pods are timed."""
 
     series: PodSeries
-    wait: Wait = Wait.BOUND
+    wait: WaitMode = WaitMode.BOUND
     measured: bool = False
 
 
@@ -71,7 +71,7 @@ class AwaitPods:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class SleepStep:
     """Wait for a number of seconds."""
 
     seconds: float
@@ -97,7 +97,7 @@ Step = (
     | RemovePods
     | ChurnObjects
     | AwaitPods
-    | Pause
+    | SleepStep
     | BeginMeasuring
     | EndMeasuring
 )

@@ -12,7 +12,7 @@ SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class StackFrame:
     """A function."""
 
     name: str
@@ -24,7 +24,7 @@ class Frame:
 class Samples:
     """Stacks of one process: (indices into frames, outermost first; number of samples)."""
 
-    frames: tuple[Frame, ...]
+    frames: tuple[StackFrame, ...]
     stacks: tuple[tuple[tuple[int, ...], int], ...]
     interval_s: float
 
@@ -33,7 +33,7 @@ def speedscope_document(
     name: str, samples: Mapping[str, Sequence[Samples]], version: str
 ) -> dict[str, object]:
     """Return the document. samples: by process; a process may have several parts."""
-    frames: dict[Frame, int] = {}
+    frames: dict[StackFrame, int] = {}
     profiles = [_profile(process, parts, frames) for process, parts in samples.items()]
     return {
         "$schema": SCHEMA,
@@ -47,7 +47,9 @@ def speedscope_document(
     }
 
 
-def _profile(process: str, parts: Sequence[Samples], frames: dict[Frame, int]) -> dict[str, object]:
+def _profile(
+    process: str, parts: Sequence[Samples], frames: dict[StackFrame, int]
+) -> dict[str, object]:
     stacks: list[list[int]] = []
     weights: list[float] = []
     for part in parts:

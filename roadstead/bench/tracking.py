@@ -13,7 +13,7 @@ from roadstead.facts.pod import Labels
 
 
 @dataclass(slots=True, eq=False)
-class Followed:
+class SubmittedSeries:
     """A submitted series. bound_s: float64[count], NaN for pods that are not bound.
 
     parts: for each part (index after its last pod, submission time). gone: indices of removed pods.
@@ -62,12 +62,12 @@ class Tracker:
     """All submitted series, in order."""
 
     def __init__(self) -> None:
-        self.followed: list[Followed] = []
+        self.followed: list[SubmittedSeries] = []
         self.commits = 0
 
-    def follow(self, series: PodSeries) -> Followed:
+    def follow(self, series: PodSeries) -> SubmittedSeries:
         """Register a series before its pods are submitted."""
-        found = Followed(series, np.full(series.count, np.nan))
+        found = SubmittedSeries(series, np.full(series.count, np.nan))
         self.followed.append(found)
         return found
 
@@ -85,18 +85,18 @@ class Tracker:
             start += count
         self.commits += len(uids)
 
-    def _find(self, uid: str) -> tuple[Followed | None, int | None]:
+    def _find(self, uid: str) -> tuple[SubmittedSeries | None, int | None]:
         for each in reversed(self.followed):
             place = each.series.place_of(uid)
             if place is not None:
                 return each, place
         return None, None
 
-    def of(self, namespaces: Sequence[str] = (), labels: Labels = ()) -> list[Followed]:
+    def of(self, namespaces: Sequence[str] = (), labels: Labels = ()) -> list[SubmittedSeries]:
         """The series of these namespaces (none: all) with these labels."""
         return [each for each in self.followed if each.is_of(namespaces, labels)]
 
-    def present(self, namespace: str, labels: Labels) -> list[tuple[Followed, int]]:
+    def present(self, namespace: str, labels: Labels) -> list[tuple[SubmittedSeries, int]]:
         """The pods of a namespace that are not removed, bound or not, in order of submission."""
         return [
             (each, place)

@@ -1,6 +1,6 @@
 """KnownVersions: versions of rows, from the binder's answers through the cache to all schedulers.
 
-    binder ── answer ──► scheduler ── Settle ──► cache ── delta ──► every scheduler ─┐
+    binder ── answer ──► scheduler ── UpdateAssumptions ──► cache ── delta ──► every scheduler ─┐
        ▲                                                                             │
        └──────────────────────────────── bind ───────────────────────────────────────┘
 

@@ -108,4 +108,4 @@ def bench_command(
     ran = benching.run_all(session, wanted, plan, settings)
     if profile is not None:
         benching.write_profile(profile, ran)
-    benching.tell(session, ran, settings, older, as_json=as_json)
+    benching.report_runs(session, ran, settings, older, as_json=as_json)

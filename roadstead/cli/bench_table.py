@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from roadstead.bench.figures import Outcome
 from roadstead.bench.machine import Machine
+from roadstead.bench.metrics import WorkloadResult
 from roadstead.bench.result import Comparison
 from roadstead.report.text_table import Cells, Column, print_table, text
 from roadstead.report.units import human_bytes, human_seconds, percent
@@ -30,7 +30,7 @@ def wide_console(*, stderr: bool = False) -> Console:
 
 
 def print_bench(
-    console: Console, outcomes: Sequence[Outcome], machine: Machine, commit: str
+    console: Console, outcomes: Sequence[WorkloadResult], machine: Machine, commit: str
 ) -> None:
     """Print rates, latencies and memory of every workload, then the phases of each."""
     console.print(Text(f"{machine}\nCommit {commit or 'unknown'}", style="dim"))
@@ -39,7 +39,7 @@ def print_bench(
         _print_phases(console, outcome)
 
 
-def _print_rates(console: Console, outcomes: Sequence[Outcome]) -> None:
+def _print_rates(console: Console, outcomes: Sequence[WorkloadResult]) -> None:
     figures = ("pods/s", "spread", "bound", "in", "CPU", "p50", "p99", "memory", "kernel")
     rows: list[Cells] = []
     for outcome in outcomes:
@@ -61,7 +61,7 @@ def _print_rates(console: Console, outcomes: Sequence[Outcome]) -> None:
     print_table(console, "", [text("workload"), *map(Column, figures)], rows)
 
 
-def _print_phases(console: Console, outcome: Outcome) -> None:
+def _print_phases(console: Console, outcome: WorkloadResult) -> None:
     each = outcome.middle
     rows: list[Cells] = [
         [phase, percent(share)] for phase, share in [*each.shares.items()][:PHASES_SHOWN]

@@ -13,8 +13,8 @@ import click
 from roadstead import __version__
 from roadstead.api.plan import ConfigText
 from roadstead.bench.catalog import Entry, built_in, choose, of_file
-from roadstead.bench.figures import Figures, Outcome, figures_of, outcome_of
 from roadstead.bench.machine import commit_of, forget_peak, this_machine
+from roadstead.bench.metrics import BenchMetrics, WorkloadResult, metrics_of, workload_result
 from roadstead.bench.result import Json, compare, headline, read_result, result_document
 from roadstead.bench.script import Script
 from roadstead.bench.speedscope import Samples, speedscope_document
@@ -56,7 +56,7 @@ class Wanted:
 class Ran:
     """The results. samples: of the profile, by workload and process."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[WorkloadResult] = field(default_factory=list)
     samples: dict[str, list[Samples]] = field(default_factory=dict)
 
 
@@ -92,7 +92,7 @@ def run_all(session: Session, wanted: Wanted, plan: PlanOptions, settings: Setti
         chosen = _config_of(script, config)
         run_plan = plans.make_plan(plan, settings, chosen, script.cluster)
         runs = [_run(session, script, run_plan, wanted, ran) for _ in range(wanted.runs)]
-        ran.outcomes += [outcome_of(stretches) for stretches in zip(*runs, strict=True)]
+        ran.outcomes += [workload_result(stretches) for stretches in zip(*runs, strict=True)]
     return ran
 
 
@@ -105,16 +105,16 @@ def _config_of(script: Script, given: ConfigText) -> ConfigText:
 
 def _run(
     session: Session, script: Script, run_plan: RunPlan, wanted: Wanted, ran: Ran
-) -> list[Figures]:
+) -> list[BenchMetrics]:
     gc.collect()
     forget_peak()
-    with shown_progress() as tell:
+    with shown_progress() as progress:
         benched = session.launcher().bench(
-            script, run_plan, tell, timeout_s=wanted.timeout_s, profiles=wanted.profiles
+            script, run_plan, progress, timeout_s=wanted.timeout_s, profiles=wanted.profiles
         )
     for process, samples in benched.samples.items():
         ran.samples.setdefault(f"{script.name}: {process}", []).extend(samples)
-    figures = [figures_of(measured) for measured in benched.measured]
+    figures = [metrics_of(measured) for measured in benched.measured]
     for each in figures:
         click.echo(headline(each), err=True)
     return figures
@@ -128,7 +128,7 @@ def write_profile(path: Path, ran: Ran) -> None:
     click.echo(f"Written to {path} ({shown})", err=True)
 
 
-def tell(
+def report_runs(
     session: Session, ran: Ran, settings: Settings, older: Json | None, *, as_json: bool
 ) -> None:
     """Print tables, or JSON on standard output; then a comparison (on standard error with JSON)."""
@@ -146,7 +146,7 @@ def tell(
 
 
 def _print(
-    outcomes: Sequence[Outcome], document: Json, older: Json | None, *, as_json: bool
+    outcomes: Sequence[WorkloadResult], document: Json, older: Json | None, *, as_json: bool
 ) -> None:
     from roadstead.cli.bench_table import print_bench, print_comparison, wide_console
 

@@ -72,7 +72,7 @@ def demo_command(
         from roadstead.cli import scheduling
         from roadstead.inputs.loaded import load_generated
 
-        report = scheduling.Report(form, output)
+        report = scheduling.ResultTarget(form, output)
         report.check(is_replaced=force or plan.resume)
         settings = plans.read_settings(plan)
         session.launcher().prepare(settings, plans.log_dir(plan))

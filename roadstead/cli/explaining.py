@@ -14,7 +14,7 @@ from roadstead.cli.notes import echo_note
 from roadstead.cli.options import Form
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.result_forms import print_json
-from roadstead.cli.scheduling import tell_notes, write_text
+from roadstead.cli.scheduling import print_notes, write_text
 from roadstead.cli.session import Session
 from roadstead.inputs.loaded import Loaded
 from roadstead.inputs.not_created import find_created
@@ -36,7 +36,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The output of an explanation. top: as in `Limits.of`. html: file for a page."""
+    """The output of an explanation. top: as in `ShownLimits.of`. html: file for a page."""
 
     form: Form
     top: int | None = None
@@ -48,7 +48,7 @@ def explain(
 ) -> None:
     """Print the answer to a question. Raises InputError if the pod is ambiguous."""
     first = scheduled_first(loaded, plan, after_run=question.after_run)
-    tell_notes(first)
+    print_notes(first)
     if question.pod is None:
         _explain_pending(session, loaded, first, plan, question, answer)
     else:
@@ -82,9 +82,9 @@ def _explain_pod(
             f"Explained as the last pod: the {others:,} other pending pods are scheduled first. "
             "A run may place it before some of them."
         )
-    with shown_progress() as tell:
+    with shown_progress() as progress:
         explanation = explain_pod(
-            session.launcher(), first, plan, found.pod, tell, after_run=after_run
+            session.launcher(), first, plan, found.pod, progress, after_run=after_run
         )
     if answer.html is not None:
         from roadstead.report.explain_page import explanation_page
@@ -96,9 +96,9 @@ def _explain_pod(
         return
     from rich.console import Console
 
-    from roadstead.report.explain_table import Limits, print_explanation
+    from roadstead.report.explain_table import ShownLimits, print_explanation
 
-    print_explanation(Console(), explanation, Limits.of(answer.top))
+    print_explanation(Console(), explanation, ShownLimits.of(answer.top))
 
 
 def _explain_pending(
@@ -110,8 +110,10 @@ def _explain_pending(
     answer: Answer,
 ) -> None:
     after_run = question.after_run
-    with shown_progress() as tell:
-        report = explain_pending(session.launcher(), loaded, first, plan, tell, after_run=after_run)
+    with shown_progress() as progress:
+        report = explain_pending(
+            session.launcher(), loaded, first, plan, progress, after_run=after_run
+        )
     if answer.html is not None:
         from roadstead.report.explain_page import pending_page
 
@@ -121,9 +123,9 @@ def _explain_pending(
         return
     from rich.console import Console
 
-    from roadstead.report.explain_table import Limits, print_pending
+    from roadstead.report.explain_table import ShownLimits, print_pending
 
-    print_pending(Console(), report, Limits.of(answer.top))
+    print_pending(Console(), report, ShownLimits.of(answer.top))
 
 
 def _page_facts(session: Session, loaded: Loaded) -> PageFacts:

@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from roadstead.cli.progress_lines import Lines
+from roadstead.cli.progress_lines import ProgressLines
 
 if TYPE_CHECKING:
     from roadstead.run import Progress
 
-    Tell = Callable[[Progress], None]
+    ReportProgress = Callable[[Progress], None]
 
 
 @contextmanager
-def shown_progress() -> Iterator[Tell]:
+def shown_progress() -> Iterator[ReportProgress]:
     """Yield a callback for progress; the bar is removed at the end of the block."""
     if not sys.stderr.isatty():
-        yield Lines()
+        yield ProgressLines()
         return
     from roadstead.cli.progress_bar import progress_bar
 
-    with progress_bar() as tell:
-        yield tell
+    with progress_bar() as progress:
+        yield progress

@@ -26,7 +26,7 @@ def progress_bar() -> Iterator[Callable[[Progress], None]]:
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
         bar = bars.add_task("starting", total=None, counts="")
 
-        def tell(progress: Progress) -> None:
+        def show(progress: Progress) -> None:
             if progress.note:
                 bars.console.print(progress.note, markup=False, highlight=False, soft_wrap=True)
                 return
@@ -39,4 +39,4 @@ def progress_bar() -> Iterator[Callable[[Progress], None]]:
                 counts=counted(progress) if decided else "",
             )
 
-        yield tell
+        yield show

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 LINES_PER_PHASE: Final = 10
 
 
-class Lines:
+class ProgressLines:
     """Prints a line for each phase, and some lines as the pods of a phase are decided."""
 
     def __init__(self) -> None:

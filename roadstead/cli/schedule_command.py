@@ -78,7 +78,7 @@ def schedule_command(
         from roadstead.cli.sources import load
         from roadstead.inputs.unsupported import supported
 
-        report = scheduling.Report(form, output)
+        report = scheduling.ResultTarget(form, output)
         report.check(is_replaced=force or plan.resume)
         settings = plans.read_settings(plan, output, concurrency.overrides())
         config = plans.read_config(plan)

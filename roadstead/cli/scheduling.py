@@ -26,7 +26,7 @@ READ, WRITE = "read inputs", "write output"
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ResultTarget:
     """Destination of the result: a form to print, and an optional output directory."""
 
     form: RunForm
@@ -45,15 +45,15 @@ def schedule(
     session: Session,
     loaded: Loaded,
     plan: RunPlan,
-    report: Report,
+    report: ResultTarget,
     digests: tuple[InputDigest, ...] = (),
 ) -> None:
     """Run the plan, write the output directory, print the result.
 
     digests: of the configuration and settings files. Raises RoadsteadError if a step fails.
     """
-    tell_notes(loaded)
-    with told_what_is_kept(plan):
+    print_notes(loaded)
+    with noting_kept_results(plan):
         _carry_out(session, loaded, plan, report, digests)
 
 
@@ -61,15 +61,15 @@ def _carry_out(
     session: Session,
     loaded: Loaded,
     plan: RunPlan,
-    report: Report,
+    report: ResultTarget,
     digests: tuple[InputDigest, ...],
 ) -> None:
-    with shown_progress() as tell:
+    with shown_progress() as progress:
         result = running.schedule(
             session.launcher(),
             loaded,
             plan,
-            tell,
+            progress,
             watch=session.watch,
             command=("roadstead", *session.args),
         )
@@ -88,7 +88,7 @@ def _carry_out(
 
 
 @contextmanager
-def told_what_is_kept(plan: RunPlan) -> Iterator[None]:
+def noting_kept_results(plan: RunPlan) -> Iterator[None]:
     """Add to an interruption what is kept of the run, and how to continue it."""
     try:
         yield
@@ -104,7 +104,7 @@ def told_what_is_kept(plan: RunPlan) -> Iterator[None]:
         raise
 
 
-def tell_notes(loaded: Loaded) -> None:
+def print_notes(loaded: Loaded) -> None:
     for note in loaded.notes:
         echo_note(note)
 
@@ -117,7 +117,7 @@ def _print_plugin_failures(result: RunResult, plan: RunPlan) -> None:
             echo_note(note)
 
 
-def print_result(result: RunResult, pods: Sequence[Pod], report: Report) -> None:
+def print_result(result: RunResult, pods: Sequence[Pod], report: ResultTarget) -> None:
     """Print the result on standard output, and the output directory on standard error."""
     print_in_form(report.form, result, pods)
     if report.output is not None:

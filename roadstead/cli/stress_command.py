@@ -82,4 +82,4 @@ def stress_command(
     if source.trace is not None or source.cluster or source.pods:
         source.check()
         asked = replace(asked, study=asked.study or "product")
-    stressing.stress(session, asked, source, scheduling.Report(form, output))
+    stressing.stress(session, asked, source, scheduling.ResultTarget(form, output))

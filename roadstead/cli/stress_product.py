@@ -15,6 +15,7 @@ from roadstead.cli.stress_plan import PRODUCT, Asked
 from roadstead.config.settings import Settings, load_settings
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.inputs.loaded import Loaded, load_generated
+from roadstead.lab.lab_run import LabRun, LabSetup, Recheck
 from roadstead.lab.regret import Placed, score_regret
 from roadstead.lab.scenarios import constraint_heavy, jobs
 from roadstead.lab.studies import (
@@ -27,7 +28,6 @@ from roadstead.lab.studies import (
     Value,
     Values,
 )
-from roadstead.lab.trial import LabSetup, Recheck, Trial
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.report.result import InputDigest
 from roadstead.run import RunInputs, RunPlan, build_profiles
@@ -168,7 +168,7 @@ class ProductRuns:
         lab = LabSetup(_recheck(values), self.engine == "virtual")
         with self._journal(lab) as journal:
             plan = RunPlan(settings_of(values, seed, self.engine, journal), cluster=loaded.cluster)
-            trial = self.session.launcher().trial(loaded.inputs, plan, lab)
+            trial = self.session.launcher().run_lab(loaded.inputs, plan, lab)
             violations, binds = _violations(journal)
         return {
             **trial.figures(int(values["schedulers"])),
@@ -256,18 +256,18 @@ def _violations(journal: Path) -> tuple[int, int]:
     return len({(each.lsn, each.pod) for each in result.violations}), result.binds_checked
 
 
-def _placed(inputs: RunInputs, trial: Trial) -> list[Placed]:
+def _placed(inputs: RunInputs, trial: LabRun) -> list[Placed]:
     pods = {identity.uid: (identity, facts) for identity, facts in inputs.pending}
     return [(*pods[uid], node) for uid, node in trial.placements]
 
 
-def _regret(inputs: RunInputs, plan: RunPlan, trial: Trial) -> float:
+def _regret(inputs: RunInputs, plan: RunPlan, trial: LabRun) -> float:
     classes = PodClasses()
     profiles = build_profiles(plan, classes)
     return score_regret(inputs.nodes, inputs.running, _placed(inputs, trial), classes, profiles)
 
 
-def _utilization(inputs: RunInputs, trial: Trial) -> float:
+def _utilization(inputs: RunInputs, trial: LabRun) -> float:
     """The share of all CPU that pods request at the end."""
     total = sum(dict(node.allocatable).get("cpu", 0) for node in inputs.nodes)
     pods = [*inputs.running, *_placed(inputs, trial)]

@@ -17,7 +17,7 @@ import click
 from roadstead.cli.notes import echo_note
 from roadstead.cli.options import SourceOptions
 from roadstead.cli.result_forms import print_json
-from roadstead.cli.scheduling import Report
+from roadstead.cli.scheduling import ResultTarget
 from roadstead.cli.session import Session
 from roadstead.cli.stress_plan import (
     PRODUCT,
@@ -30,7 +30,7 @@ from roadstead.cli.stress_plan import (
     with_flags,
 )
 from roadstead.lab.recommend import FIGURES, Recommendation, recommend
-from roadstead.lab.sweep import Sweep, Swept, run_sweep
+from roadstead.lab.sweep import Sweep, SweepResult, run_sweep
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import installed_versions
 
@@ -54,7 +54,9 @@ LINES = 20
 """Maximum number of progress lines of a sweep, if standard error is no terminal."""
 
 
-def stress(session: Session, options: SweepOptions, source: SourceOptions, report: Report) -> None:
+def stress(
+    session: Session, options: SweepOptions, source: SourceOptions, report: ResultTarget
+) -> None:
     """Run a sweep, write the output directory, print the result."""
     from roadstead.report.stress_output import check_stress_directory, write_stress
 
@@ -64,7 +66,7 @@ def stress(session: Session, options: SweepOptions, source: SourceOptions, repor
     product = _product(session, asked, source, report.output)
     sweep = sweep_of(asked, study_of(asked, product))
     busy = busy_note(asked.engine, os.getloadavg()[0], os.cpu_count() or 1)
-    swept = run_sweep(sweep, Tell())
+    swept = run_sweep(sweep, ProgressLine())
     idle = idle_note(swept)
     advice = advise(swept, asked.engine, busy, idle)
     if report.output is not None:
@@ -133,7 +135,7 @@ def busy_note(engine: str, load: float, cores: int) -> str:
     )
 
 
-def idle_note(swept: Swept) -> str:
+def idle_note(swept: SweepResult) -> str:
     """A note if one batch contains all pods, so that a single scheduler leases them; "" otherwise.
 
     Such a run has no conflicts, whatever else is swept.
@@ -159,7 +161,7 @@ def _origin(engine: str, study: Study) -> Origin:
     return Origin(engine, inputs, asdict(this_machine()), commit_of(Path(__file__).parent))
 
 
-def advise(swept: Swept, engine: str, *more: str) -> Recommendation | None:
+def advise(swept: SweepResult, engine: str, *more: str) -> Recommendation | None:
     """Recommend a combination, if the product was swept over more than one.
 
     more: notes on its basis, "" for none.
@@ -174,7 +176,7 @@ def advise(swept: Swept, engine: str, *more: str) -> Recommendation | None:
     return replace(advice, reasons=(*advice.reasons, *notes))
 
 
-def show(swept: Swept, advice: Recommendation | None, report: Report) -> None:
+def show(swept: SweepResult, advice: Recommendation | None, report: ResultTarget) -> None:
     """Print the result on standard output, and the output directory on standard error."""
     from roadstead.report.stress_output import points_document
 
@@ -186,7 +188,7 @@ def show(swept: Swept, advice: Recommendation | None, report: Report) -> None:
         click.echo(f"\nWritten to {report.output}", err=True)
 
 
-def _print_table(swept: Swept, advice: Recommendation | None) -> None:
+def _print_table(swept: SweepResult, advice: Recommendation | None) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -238,7 +240,7 @@ def _significant(number: float, digits: int) -> str:
     return f"{float(text):,.0f}" if "e+" in text else text
 
 
-class Tell:
+class ProgressLine:
     """Progress on standard error: one changing line on a terminal, otherwise some lines."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:

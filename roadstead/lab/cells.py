@@ -27,16 +27,16 @@ from typing import Final
 import numpy as np
 
 from roadstead.lab.cell import Ints
-from roadstead.lab.workload import Exponential, JobKind, LogNormal
+from roadstead.lab.workload import Exponential, JobType, LogNormal
 
 
 @dataclass(frozen=True, slots=True)
-class CellKind:
+class CellType:
     """A named cell: machines and two types of jobs. shapes: (machines or share, milli-CPU, MiB)."""
 
     shapes: tuple[tuple[float, int, int], ...]
-    batch: JobKind
-    service: JobKind
+    batch: JobType
+    service: JobType
 
     def capacity(self, machines: int) -> Ints:
         """Capacity of machines in the proportions of the shapes: int64[machines, resources]."""
@@ -47,16 +47,16 @@ class CellKind:
         return found
 
 
-EXAMPLE: Final = CellKind(
+EXAMPLE: Final = CellType(
     ((1, 4000, 16_384),),
-    JobKind("batch", 10.0, Exponential(100.0), Exponential(100.0)),
-    JobKind("service", 20.0, Exponential(10.0), Exponential(500.0)),
+    JobType("batch", 10.0, Exponential(100.0), Exponential(100.0)),
+    JobType("service", 20.0, Exponential(10.0), Exponential(500.0)),
 )
 
 _JOB_EVERY_S: Final = 29 * 86_400 / 672_003
 _SERVICE: Final = 0.053
 
-TRACE: Final = CellKind(
+TRACE: Final = CellType(
     (
         (6732, 50_000, 50_000),
         (3863, 50_000, 25_000),
@@ -69,7 +69,7 @@ TRACE: Final = CellKind(
         (3, 100_000, 50_000),
         (1, 50_000, 6000),
     ),
-    JobKind(
+    JobType(
         "batch",
         _JOB_EVERY_S / (1 - _SERVICE),
         LogNormal(1.0, 2.71, 20_010),
@@ -77,7 +77,7 @@ TRACE: Final = CellKind(
         LogNormal(40.0, 2.58, 34_000),
         LogNormal(70.0, 2.1, 37_600),
     ),
-    JobKind(
+    JobType(
         "service",
         _JOB_EVERY_S / _SERVICE,
         LogNormal(2.0, 2.39, 4440),
@@ -87,4 +87,4 @@ TRACE: Final = CellKind(
     ),
 )
 
-CELLS: Final[Mapping[str, CellKind]] = MappingProxyType({"example": EXAMPLE, "trace": TRACE})
+CELLS: Final[Mapping[str, CellType]] = MappingProxyType({"example": EXAMPLE, "trace": TRACE})

@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 
 from roadstead.lab.cell import Cell, Detection, Ints, Transaction, View, has_room
-from roadstead.lab.cells import EXAMPLE, CellKind
+from roadstead.lab.cells import EXAMPLE, CellType
 from roadstead.lab.placement import (
     PLACEMENTS,
     Place,
@@ -35,7 +35,7 @@ from roadstead.lab.placement import (
     sampled,
 )
 from roadstead.lab.tally import Tally
-from roadstead.lab.workload import Job, JobKind, job_of, jobs_of
+from roadstead.lab.workload import JobType, LabJob, job_of, jobs_of
 
 FRUITLESS_ATTEMPTS: Final = 100
 ATTEMPTS: Final = 1000
@@ -54,7 +54,7 @@ class OmegaModel:
     """
 
     machines: int = 10_000
-    cell: CellKind = EXAMPLE
+    cell: CellType = EXAMPLE
     load: float = 0.6
     batch_schedulers: int = 1
     service_schedulers: int = 1
@@ -93,11 +93,11 @@ class _Scheduler:
         self.job_s, self.task_s = job_s, task_s
         self.tally = tally
         self.random = random
-        self.queue: deque[Job] = deque()
-        self.deciding: list[Job] = []
+        self.queue: deque[LabJob] = deque()
+        self.deciding: list[LabJob] = []
         self.view: View | None = None
 
-    def think_s(self, job: Job) -> float:
+    def think_s(self, job: LabJob) -> float:
         return self.job_s + self.task_s * job.left
 
 
@@ -106,7 +106,7 @@ class _Arrival:
     """The first or repeated arrival of a job at a scheduler."""
 
     scheduler: _Scheduler
-    job: Job
+    job: LabJob
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,14 +146,14 @@ class OmegaRun:
         self._expect(model.cell.batch, model.batch_rate, batch, arrivals[0])
         self._expect(model.cell.service, model.service_rate, service, arrivals[1])
 
-    def _kind(self, kind: JobKind, number: int, job_s: float, task_s: float) -> list[_Scheduler]:
+    def _kind(self, kind: JobType, number: int, job_s: float, task_s: float) -> list[_Scheduler]:
         tally = self.tallies[kind.name]
         anybody = np.random.default_rng(0)
         return [_Scheduler(job_s, task_s, tally, anybody) for _ in range(number)]
 
     def _expect(
         self,
-        kind: JobKind,
+        kind: JobType,
         rate: float,
         schedulers: Sequence[_Scheduler],
         random: np.random.Generator,
@@ -161,7 +161,7 @@ class OmegaRun:
         for job, scheduler in zip(
             jobs_of(kind, rate, self.model.horizon_s, random), cycle(schedulers), strict=False
         ):
-            self._at(job.came_s, _Arrival(scheduler, job))
+            self._at(job.arrived_s, _Arrival(scheduler, job))
 
     def _at(self, when_s: float, what: _Scheduler | _Arrival | _End) -> None:
         heapq.heappush(self._agenda, (when_s, next(self._order), what))
@@ -195,9 +195,9 @@ class OmegaRun:
         else:
             self.cell.release(what.tasks, what.request)
 
-    def _enqueue(self, scheduler: _Scheduler, job: Job) -> None:
+    def _enqueue(self, scheduler: _Scheduler, job: LabJob) -> None:
         if not job.attempts:
-            scheduler.tally.came(job.tasks)
+            scheduler.tally.arrived(job.tasks)
         job.queued_s = self.now_s
         scheduler.queue.append(job)
         if not scheduler.deciding:
@@ -223,7 +223,7 @@ class OmegaRun:
         if scheduler.queue:
             self._begin(scheduler)
 
-    def _attempt(self, scheduler: _Scheduler, job: Job) -> None:
+    def _attempt(self, scheduler: _Scheduler, job: LabJob) -> None:
         """Place a job on the scheduler's view, commit it, and schedule the following events."""
         assert scheduler.view is not None
         seen, request, model = scheduler.view, job.request, self.model
@@ -244,14 +244,14 @@ class OmegaRun:
         else:
             scheduler.tally.whole += 1
 
-    def _committed(self, seen: View, tasks: Ints, request: Ints, job: Job) -> None:
+    def _committed(self, seen: View, tasks: Ints, request: Ints, job: LabJob) -> None:
         job.left -= len(tasks)
         # A scheduler's own commits are applied to its view, however old the view is.
         np.subtract.at(seen.free, tasks, request)
         np.add.at(seen.version, tasks, 1)
         self._at(self.now_s + job.duration_s, _End(tasks, request))
 
-    def _again(self, scheduler: _Scheduler, job: Job) -> None:
+    def _again(self, scheduler: _Scheduler, job: LabJob) -> None:
         is_fruitless = job.attempts > FRUITLESS_ATTEMPTS and job.left == job.tasks
         if is_fruitless or job.attempts > ATTEMPTS:
             scheduler.tally.abandoned += 1

@@ -162,7 +162,7 @@ def fill_gap(model: GapModel, slots: int, seed: int) -> tuple[int, int]:
                 picks.append(_from_part_on(room, view, part, count, random))
             else:
                 picks.append(room.pick(view, slice(0, slots), count, random))
-        settled = settle(room, seen, picks, random)
+        settled = assign_slots(room, seen, picks, random)
         waiting -= settled.won
         placed += len(settled.slots)
         conflicts += int(settled.lost.sum())
@@ -213,7 +213,7 @@ def _from_part_on(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Settled:
+class AssignedSlots:
     """Resolved picks. won, lost: int64[schedulers], numbers of picks; slots: the assigned slots."""
 
     won: Ints
@@ -221,9 +221,9 @@ class Settled:
     slots: Ints
 
 
-def settle(
+def assign_slots(
     room: Slots, seen: NDArray[np.bool_], picks: list[Ints], random: np.random.Generator
-) -> Settled:
+) -> AssignedSlots:
     """Resolve picks: assign each slot to a random one of the schedulers that picked it.
 
     Winners and losers mark the slot as taken in their views. seen: bool[schedulers, slots].
@@ -236,7 +236,7 @@ def settle(
     winners = order[is_free]
     room.taken[slots[winners]] = True
     won = np.bincount(who[winners], minlength=len(picks))
-    return Settled(won, np.bincount(who, minlength=len(picks)) - won, slots[winners])
+    return AssignedSlots(won, np.bincount(who, minlength=len(picks)) - won, slots[winners])
 
 
 def extra_slots(model: GapModel, seed: int) -> dict[str, float]:

@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from roadstead.lab.cell import Ints
-from roadstead.lab.parsync import STEPS, Slots, freshest, refreshed, settle
+from roadstead.lab.parsync import STEPS, Slots, assign_slots, freshest, refreshed
 
 NONE: Final = -1.0
 """The quality of a partition without idle slots."""
@@ -129,7 +129,7 @@ class PolicyRun:
             self._pick(who, step, min(int(self.waiting[who]), may_try))
             for who in range(self.model.schedulers)
         ]
-        settled = settle(self.slots, self.seen, picks, self.random)
+        settled = assign_slots(self.slots, self.seen, picks, self.random)
         self._taken += len(settled.slots)
         self._start(step, settled.slots, phase)
         phase.used += self._taken

@@ -57,10 +57,10 @@ def score_regret(
     return sum(regrets) / len(regrets) if regrets else 0.0
 
 
-def _regret(told: Explanation, node_name: str) -> float:
-    weights = sum(line.weight for line in told.scores)
-    if not len(told.total) or not weights:
+def _regret(explanation: Explanation, node_name: str) -> float:
+    weights = sum(line.weight for line in explanation.scores)
+    if not len(explanation.total) or not weights:
         return 0.0
-    names = [told.names[row] for row in told.feasible]
-    got = int(told.total[names.index(node_name)]) if node_name in names else 0
-    return (int(told.total.max()) - got) / weights
+    names = [explanation.names[row] for row in explanation.feasible]
+    got = int(explanation.total[names.index(node_name)]) if node_name in names else 0
+    return (int(explanation.total.max()) - got) / weights

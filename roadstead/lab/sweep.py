@@ -19,7 +19,7 @@ MAX_RUNS: Final = 100_000
 MAX_VALUES: Final = 1000
 MAX_SEEDS: Final = 1000
 
-Told = Callable[[int, int, str], None]
+ReportRun = Callable[[int, int, str], None]
 """Called before each run with the finished runs, the number of runs, and the next combination."""
 
 
@@ -49,7 +49,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SweepRun:
     """One run: its parameters and its figures."""
 
     values: Mapping[str, Value]
@@ -66,11 +66,11 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepResult:
     """A sweep and its runs. ended: why it ended early; then complete combinations are kept."""
 
     sweep: Sweep
-    rows: tuple[Row, ...]
+    rows: tuple[SweepRun, ...]
     ended: RoadsteadError | KeyboardInterrupt | None = None
 
     def points(self) -> list[Point]:
@@ -118,27 +118,27 @@ def make_sweep(
     return sweep
 
 
-def run_sweep(sweep: Sweep, tell: Told) -> Swept:
+def run_sweep(sweep: Sweep, report: ReportRun) -> SweepResult:
     """Run all combinations, one after another.
 
     After a failure or interruption, the result has the finished combinations and the exception; if
     none is finished, the exception is raised.
     """
-    rows: list[Row] = []
+    rows: list[SweepRun] = []
     try:
-        _run_all(sweep, tell, rows)
+        _run_all(sweep, report, rows)
     except (KeyboardInterrupt, RoadsteadError) as ended:
         kept = len(rows) // len(sweep.seeds) * len(sweep.seeds)
         if not kept:
             raise
-        return Swept(sweep, tuple(rows[:kept]), ended)
-    return Swept(sweep, tuple(rows))
+        return SweepResult(sweep, tuple(rows[:kept]), ended)
+    return SweepResult(sweep, tuple(rows))
 
 
-def _run_all(sweep: Sweep, tell: Told, rows: list[Row]) -> None:
+def _run_all(sweep: Sweep, report: ReportRun, rows: list[SweepRun]) -> None:
     points = list(sweep.points())
     for values in points:
         for seed in sweep.seeds:
             now = ", ".join(f"{name} {values[name]}" for name, _ in sweep.axes)
-            tell(len(rows), len(points) * len(sweep.seeds), now)
-            rows.append(Row(values, seed, sweep.study.run(values, seed)))
+            report(len(rows), len(points) * len(sweep.seeds), now)
+            rows.append(SweepRun(values, seed, sweep.study.run(values, seed)))

@@ -31,7 +31,7 @@ class Tally:
     regrets: list[float] = field(default_factory=list)
     waits_s: list[float] = field(default_factory=list)
 
-    def came(self, tasks: int) -> None:
+    def arrived(self, tasks: int) -> None:
         """Count the first arrival of a job."""
         self.jobs += 1
         self.tasks += tasks

@@ -65,7 +65,7 @@ class LogNormal:
 
 
 @dataclass(frozen=True, slots=True)
-class JobKind:
+class JobType:
     """A type of job: mean time between arrivals, and the distributions of its properties."""
 
     name: str
@@ -82,11 +82,11 @@ class JobKind:
 
 
 @dataclass(slots=True, eq=False)
-class Job:
+class LabJob:
     """A job in progress; `left` tasks have no machine yet. request: int64[resources] of a task."""
 
-    kind: JobKind
-    came_s: float
+    kind: JobType
+    arrived_s: float
     tasks: int
     duration_s: float
     request: Ints
@@ -96,12 +96,12 @@ class Job:
 
     def __post_init__(self) -> None:
         self.left = self.tasks
-        self.queued_s = self.came_s
+        self.queued_s = self.arrived_s
 
 
 def jobs_of(
-    kind: JobKind, rate: float, horizon_s: float, random: np.random.Generator
-) -> Iterator[Job]:
+    kind: JobType, rate: float, horizon_s: float, random: np.random.Generator
+) -> Iterator[LabJob]:
     """The jobs of a type that arrive before the horizon. rate: factor of the arrival rate."""
     now_s = 0.0
     while True:
@@ -111,7 +111,7 @@ def jobs_of(
         yield job_of(kind, now_s, random)
 
 
-def job_of(kind: JobKind, came_s: float, random: np.random.Generator) -> Job:
+def job_of(kind: JobType, arrived_s: float, random: np.random.Generator) -> LabJob:
     """Draw a job; it has at least one task."""
     tasks = max(1, ceil(kind.tasks.one(random)))
-    return Job(kind, came_s, tasks, kind.duration_s.one(random), kind.request(random))
+    return LabJob(kind, arrived_s, tasks, kind.duration_s.one(random), kind.request(random))

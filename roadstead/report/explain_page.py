@@ -11,7 +11,7 @@ from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.report.explain_sections import PendingReport, Section
 from roadstead.report.explain_view import (
     Fact,
-    Refusal,
+    FilteredNodes,
     headline,
     preemption_candidates,
     ranked,
@@ -139,7 +139,7 @@ def _cell(line: PluginScores, weighted: tuple[int, ...] | None, place: int) -> s
     return f"<td>{weighted[place]:,}<small>{raw:,} → {normalized:,}</small></td>"
 
 
-def _refusals(found: Sequence[Refusal], limit: int | None) -> Iterator[str]:
+def _refusals(found: Sequence[FilteredNodes], limit: int | None) -> Iterator[str]:
     yield '<table class="reasons"><tr><th>plugin</th><th>reason</th><th>nodes</th></tr>'
     for each in found:
         helps = "<br><small>preemption may help</small>" if each.may_preempt else ""

@@ -23,8 +23,8 @@ from roadstead.protocol.errors import printable
 from roadstead.report.explain_sections import PendingReport, Section
 from roadstead.report.explain_view import (
     Fact,
+    FilteredNodes,
     Mark,
-    Refusal,
     ScoreColumn,
     headline,
     preemption_candidates,
@@ -62,23 +62,23 @@ _HUMPS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ShownLimits:
     """Maximum numbers of nodes with scores, and of names per reason; None for all."""
 
     nodes: int | None = NODES_SHOWN
     names: int | None = NAMES_SHOWN
 
     @classmethod
-    def of(cls, top: int | None) -> Limits:
+    def of(cls, top: int | None) -> ShownLimits:
         """The limits for a value of `--top`: None for the defaults, 0 for no limit."""
         return cls() if top is None else cls(top or None, top or None)
 
 
 def print_explanation(
-    console: Console, explanation: Explanation, limits: Limits | None = None
+    console: Console, explanation: Explanation, limits: ShownLimits | None = None
 ) -> None:
     """Print headline, scores of feasible nodes, and which plugins filtered out the others."""
-    limits = limits or Limits()
+    limits = limits or ShownLimits()
     _print_facts(console, Text(printable(explanation.pod_key), "bold"), headline(explanation))
     order = ranked(explanation)
     if order:
@@ -89,16 +89,18 @@ def print_explanation(
         _print_candidates(console, explanation.post_filter, limits)
 
 
-def print_pending(console: Console, report: PendingReport, limits: Limits | None = None) -> None:
+def print_pending(
+    console: Console, report: PendingReport, limits: ShownLimits | None = None
+) -> None:
     """Print why pods are pending, one section per workload and reason."""
     console.print(Text(printable(report.summary), "bold"))
     if report.basis:
         console.print(Text(report.basis))
     for section in report.sections:
-        _print_section(console, section, limits or Limits())
+        _print_section(console, section, limits or ShownLimits())
 
 
-def _print_section(console: Console, section: Section, limits: Limits) -> None:
+def _print_section(console: Console, section: Section, limits: ShownLimits) -> None:
     title = Text(f"\n{printable(section.title)}", "bold")
     explanation = section.explanation
     facts = [Fact(section.reason, "bad")] if explanation is None else headline(explanation)
@@ -117,7 +119,7 @@ def _print_facts(console: Console, title: Text, facts: Sequence[Fact]) -> None:
 
 
 def _print_scores(
-    console: Console, explanation: Explanation, order: Sequence[int], limits: Limits
+    console: Console, explanation: Explanation, order: Sequence[int], limits: ShownLimits
 ) -> None:
     shown = order[: limits.nodes]
     columns = score_columns(explanation)
@@ -242,7 +244,7 @@ def _print_best(console: Console, explanation: Explanation, place: int) -> None:
     console.print(table)
 
 
-def _print_refusals(console: Console, explanation: Explanation, limits: Limits) -> None:
+def _print_refusals(console: Console, explanation: Explanation, limits: ShownLimits) -> None:
     """Print filtered nodes by plugin and reason: counts and first names."""
     found = refusals(explanation)
     if not found:
@@ -262,7 +264,7 @@ def _print_refusals(console: Console, explanation: Explanation, limits: Limits) 
     _print_left_out(console, len(found) - len(shown), "reasons")
 
 
-def _names(refusal: Refusal, limit: int | None, nodes: int) -> str:
+def _names(refusal: FilteredNodes, limit: int | None, nodes: int) -> str:
     if limit is not None and limit < len(refusal.nodes) == nodes:
         return "every node"
     return _some(refusal.nodes, limit)
@@ -274,7 +276,7 @@ def _some(names: Sequence[str], limit: int | None) -> str:
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
-def _print_candidates(console: Console, result: PostFilterResult, limits: Limits) -> None:
+def _print_candidates(console: Console, result: PostFilterResult, limits: ShownLimits) -> None:
     title = "Preemption: nodes where the pod would fit, and the pods to evict"
     if not result.exhaustive:
         title += " (some of the nodes were tried)"

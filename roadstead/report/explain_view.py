@@ -37,7 +37,7 @@ class ScoreColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class FilteredNodes:
     """The nodes that one plugin filtered out for the same reasons; names sorted bytewise.
 
     plugin: "" if PreFilter excluded the nodes. may_preempt: preemption may help.
@@ -127,7 +127,7 @@ def weighted_scores(line: PluginScores) -> tuple[int, ...] | None:
     return tuple(scores)
 
 
-def refusals(explanation: Explanation) -> list[Refusal]:
+def refusals(explanation: Explanation) -> list[FilteredNodes]:
     """Filtered nodes grouped by plugin and reasons; the largest group comes first."""
     if not explanation.pre_filter.status.is_success:
         # PreFilter rejected the pod, so nodes have no statuses of their own.
@@ -141,9 +141,9 @@ def refusals(explanation: Explanation) -> list[Refusal]:
     return sorted(found, key=lambda each: (-len(each.nodes), each.plugin, each.reason))
 
 
-def _refusal(status: Status, names: Iterable[str]) -> Refusal:
+def _refusal(status: Status, names: Iterable[str]) -> FilteredNodes:
     may_preempt = status.code is Code.UNSCHEDULABLE
-    return Refusal(status.plugin, status.message, may_preempt, tuple(names))
+    return FilteredNodes(status.plugin, status.message, may_preempt, tuple(names))
 
 
 def preemption_candidates(result: PostFilterResult) -> list[Candidate]:

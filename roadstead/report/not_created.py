@@ -9,14 +9,14 @@ from roadstead.report.result import NotCreated
 
 
 @dataclass(frozen=True, slots=True)
-class Refusals:
+class RefusedObjects:
     """Objects of one kind and workload that admission refuses for the same reason."""
 
     first: NotCreated
     count: int
 
 
-def group_not_created(objects: Iterable[NotCreated]) -> tuple[Refusals, ...]:
+def group_not_created(objects: Iterable[NotCreated]) -> tuple[RefusedObjects, ...]:
     """The groups in the order of their first objects."""
     first: dict[tuple[str, str, str], NotCreated] = {}
     counts: dict[tuple[str, str, str], int] = {}
@@ -24,4 +24,4 @@ def group_not_created(objects: Iterable[NotCreated]) -> tuple[Refusals, ...]:
         key = each.kind, each.workload, each.reason
         first.setdefault(key, each)
         counts[key] = counts.get(key, 0) + 1
-    return tuple(Refusals(first[key], count) for key, count in counts.items())
+    return tuple(RefusedObjects(first[key], count) for key, count in counts.items())

@@ -50,7 +50,7 @@ TEXT_WIDTH: Final = WIDTH - 2 * PADDING
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PlotLine:
     """A named line: (x, band of y), sorted by x. x: a number, or the index of a word."""
 
     name: str
@@ -68,7 +68,7 @@ class Plot:
     title: str
     x_title: str
     y_title: str
-    lines: tuple[Line, ...]
+    lines: tuple[PlotLine, ...]
     words: tuple[str, ...] = ()
     interval: str = ""
     notes: tuple[str, ...] = ()
@@ -244,7 +244,7 @@ def _has_intervals(plot: Plot) -> bool:
     return any(band.low < band.high for line in plot.lines for _, band in line.points)
 
 
-def _point_title(plot: Plot, line: Line, place: float, band: Band) -> str:
+def _point_title(plot: Plot, line: PlotLine, place: float, band: Band) -> str:
     x = plot.words[round(place)] if plot.words else number_text(place)
     interval = f" ({number_text(band.low)} to {number_text(band.high)})"
     return (

@@ -18,7 +18,7 @@ BARE_PODS_MAX = 10
 class PodLine:
     """One pod. workload: its owner. node, reason: "" if it is pending, or placed.
 
-    score: of the node, as in `Placement`.
+    score: of the node, as in `PlacedPod`.
     """
 
     pod: str

@@ -22,7 +22,7 @@ REPORTED_PACKAGES = ("ray", "numpy", "arro3-io", "pydantic", "msgpack")
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class PlacedPod:
     """A pod (`namespace/name`) and the node to which it was bound.
 
     score: the node's total. None if no other node was feasible, so that nothing was scored, or if
@@ -113,7 +113,7 @@ class RunResult:
     """
 
     source: str
-    placements: tuple[Placement, ...]
+    placements: tuple[PlacedPod, ...]
     pending: tuple[PendingPod, ...]
     node_use: NodeUse
     scheduling_s: float

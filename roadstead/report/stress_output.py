@@ -18,7 +18,7 @@ from pathlib import Path
 from arro3.core import Table
 
 from roadstead.lab.recommend import Recommendation
-from roadstead.lab.sweep import Swept
+from roadstead.lab.sweep import SweepResult
 from roadstead.protocol.errors import InputError
 from roadstead.report.arrow import FLOAT64, INT64, column, make_table, type_of
 from roadstead.report.parquet import write_parquet
@@ -61,7 +61,7 @@ def check_stress_directory(directory: Path) -> None:
 
 def write_stress(
     directory: Path,
-    swept: Swept,
+    swept: SweepResult,
     command: str,
     versions: dict[str, str],
     advice: Recommendation | None = None,
@@ -84,7 +84,7 @@ def write_stress(
         raise InputError(f"cannot be written: {error.strerror}", source=str(directory)) from error
 
 
-def _table(swept: Swept) -> Table:
+def _table(swept: SweepResult) -> Table:
     values = list(swept.rows[0].values)
     figures = list(swept.rows[0].figures)
     columns = {}
@@ -98,7 +98,7 @@ def _table(swept: Swept) -> Table:
 
 
 def runs_document(
-    swept: Swept, command: str, versions: dict[str, str], origin: Origin | None = None
+    swept: SweepResult, command: str, versions: dict[str, str], origin: Origin | None = None
 ) -> dict[str, Json]:
     """The definition of the sweep, its origin, and every run."""
     sweep = swept.sweep
@@ -121,7 +121,7 @@ def runs_document(
     }
 
 
-def points_document(swept: Swept, advice: Recommendation | None = None) -> dict[str, Json]:
+def points_document(swept: SweepResult, advice: Recommendation | None = None) -> dict[str, Json]:
     """Mean and 95% band of each figure of each combination."""
     points: list[Json] = [
         {

@@ -10,7 +10,7 @@ from typing import Final
 from roadstead.lab.statistics import Band
 from roadstead.lab.studies import Study, Value
 from roadstead.lab.sweep import Point, Sweep
-from roadstead.report.plot import Line, Plot, numbers
+from roadstead.report.plot import Plot, PlotLine, numbers
 from roadstead.report.plot_text import number_text
 
 
@@ -87,7 +87,7 @@ def _plot(sweep: Sweep, points: Sequence[Point], figure: str) -> Plot:
         _title(what, sweep),
         axis_title(sweep.study, x_name),
         what.amount,
-        tuple(Line(name, tuple(sorted(at, key=_place))) for name, at in lines.items()),
+        tuple(PlotLine(name, tuple(sorted(at, key=_place))) for name, at in lines.items()),
         words,
         interval=_interval(len(sweep.seeds), bands, what.high),
         notes=_notes(len(sweep.seeds), bands),

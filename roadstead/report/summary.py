@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from roadstead.config.legacy.notes import Note
 from roadstead.report.concurrency import Concurrency, concurrency_part
-from roadstead.report.not_created import Refusals, group_not_created
+from roadstead.report.not_created import RefusedObjects, group_not_created
 from roadstead.report.result import Json, NodeUse, PendingPod, RunResult
 
 REASON_MAX_CHARS = 300
@@ -73,7 +73,7 @@ class Summary:
     config_notes: tuple[Note, ...] = ()
     preempted: int = 0
     concurrency: Concurrency | None = None
-    refusals: tuple[Refusals, ...] = ()
+    refusals: tuple[RefusedObjects, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -179,7 +179,7 @@ def summary_document(summary: Summary) -> dict[str, Json]:
     }
 
 
-def _refusals_document(refusals: Refusals) -> dict[str, Json]:
+def _refusals_document(refusals: RefusedObjects) -> dict[str, Json]:
     first = refusals.first
     return {
         "kind": first.kind,

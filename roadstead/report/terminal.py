@@ -9,7 +9,7 @@ from rich.text import Text
 
 from roadstead.protocol.errors import printable
 from roadstead.report.concurrency_table import headline, print_schedulers
-from roadstead.report.not_created import Refusals
+from roadstead.report.not_created import RefusedObjects
 from roadstead.report.pods import PodLine, Workload
 from roadstead.report.summary import Reason, Summary, Use
 from roadstead.report.text_table import Cells, Column, bar, print_table, text
@@ -153,7 +153,7 @@ def _print_reasons(console: Console, reasons: tuple[Reason, ...]) -> None:
     print_table(console, "Why pods are pending", columns, rows, left_out=more)
 
 
-def _print_refusals(console: Console, refusals: Sequence[Refusals]) -> None:
+def _print_refusals(console: Console, refusals: Sequence[RefusedObjects]) -> None:
     rows: list[Cells] = [
         [
             printable(each.first.reason),

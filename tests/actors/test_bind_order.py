@@ -91,7 +91,7 @@ def test_a_scheduler_numbers_its_batches_as_they_were_decided(late_s, wanted):
 
         async def send(name, turn, after_s):
             await asyncio.sleep(after_s)
-            sent.append((name, await turn.comes(), round(loop.time() - began_s, 3)))
+            sent.append((name, await turn.wait_turn(), round(loop.time() - began_s, 3)))
 
         async def nothing_left(turn):
             await asyncio.sleep(LATE_S)

@@ -3,7 +3,13 @@ import pytest
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import BindBatch, Evict, PageAsk, RunningPods, node_batch
 from roadstead.actors.messages.changes import NodeNames
-from roadstead.actors.messages.recovery import Attempts, Owner, PodNodes, PodsGone, Uids
+from roadstead.actors.messages.recovery import (
+    OwnerEpoch,
+    PodNodes,
+    PodRemoval,
+    ResolveAttempts,
+    Uids,
+)
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
 from roadstead.binder.verification import Verifier
@@ -77,7 +83,7 @@ async def test_a_commit_is_answered_with_node_record_and_version():
 async def test_a_late_copy_of_a_bind_lists_no_pod_that_went_since_and_runs_elsewhere():
     binder = await binder_of("a")
     (before,) = await bind(binder, "a")
-    await binder.delete_pods(PodsGone(("uid-a",)))
+    await binder.delete_pods(PodRemoval(("uid-a",)))
     await binder.add_running(RunningPods(batch_of("a", facts=HALF), ("n2",)))
 
     assert await bind(binder, "a") == (before,)
@@ -129,12 +135,12 @@ async def test_running_pods_take_their_room():
     assert await bound(binder) == {"uid-a": "n1"}
 
 
-async def test_of_pods_that_stand_it_is_told_which_of_them_ran_from_the_start():
+async def test_a_page_of_pods_says_which_ran_from_the_start():
     binder = await binder_of("a", "b")
     await binder.add_running(RunningPods(batch_of("r", facts=HALF), ("n1",)))
     await bind(binder, "a")
 
-    page = await binder.standing_page(ALL)
+    page = await binder.pods_page(ALL)
 
     assert (page.pods.names, page.nodes) == (("a", "b", "r"), ("n1", "", "n1"))
     assert page.ran == (2,)
@@ -167,7 +173,7 @@ async def test_a_scheduler_of_an_older_epoch_is_refused():
 async def test_a_scheduler_that_is_fenced_commits_nothing_of_its_earlier_lives():
     binder = await binder_of("a")
 
-    await binder.fence_owner(Owner("scheduler-0", 2))
+    await binder.fence_owner(OwnerEpoch("scheduler-0", 2))
 
     assert await causes(binder, "a", epoch=1) == ["stale_epoch"]
     assert await causes(binder, "a", epoch=2) == [""]
@@ -179,7 +185,7 @@ async def test_a_fence_that_is_not_durable_is_not_answered():
     journal.works = False
 
     with pytest.raises(BinderHaltedError, match="no space left"):
-        await binder.fence_owner(Owner("scheduler-0", 2))
+        await binder.fence_owner(OwnerEpoch("scheduler-0", 2))
 
 
 async def test_each_scheduler_has_an_epoch_of_its_own():
@@ -234,7 +240,7 @@ async def test_what_a_journal_that_fails_did_not_take_is_not_answered():
     journal.works = False
 
     with pytest.raises(BinderHaltedError, match="no space left"):
-        await binder.delete_pods(PodsGone(("uid-a",)))
+        await binder.delete_pods(PodRemoval(("uid-a",)))
 
 
 async def test_a_journal_that_has_grown_is_replaced_by_what_stands(monkeypatch):
@@ -248,7 +254,7 @@ async def test_a_journal_that_has_grown_is_replaced_by_what_stands(monkeypatch):
     assert any(name.endswith(".snapshot") for name in disk.names())
     again = BinderActor(plan_of(), NOBODY, FileJournal(disk))
     assert (await again.nodes_page(ALL)).total == 2
-    words = await again.standing(Uids(tuple(f"uid-{name}" for name in names)))
+    words = await again.pod_nodes(Uids(tuple(f"uid-{name}" for name in names)))
     assert words == PodNodes(("n1",) * len(names))
 
 
@@ -300,7 +306,7 @@ async def test_a_recovered_binder_knows_the_last_change_of_each_node_and_pod():
     binder = await binder_of("a", "b", "c", journal=opened(disk)[0])
     await bind(binder, "b")
     await binder.remove_nodes(NodeNames(("n2",), revision=4))
-    await binder.delete_pods(PodsGone(("uid-a",), revision=5))
+    await binder.delete_pods(PodRemoval(("uid-a",), revision=5))
     await binder.evict(Evict(("uid-b",), ("default/x",)))
     known = await binder.revisions(NOTHING)
     assert dict(known.nodes) == {"n2": 4}
@@ -317,7 +323,7 @@ async def test_attempts_that_committed_nothing_by_the_binders_word_never_will():
     await bind(binder, "a")
     tokens = ("scheduler-0/1/a/1", "scheduler-0/1/b/1", "scheduler-0/1/c/1")
 
-    words = await binder.resolve(Attempts(("uid-a", "uid-b", "uid-c"), tokens))
+    words = await binder.resolve(ResolveAttempts(("uid-a", "uid-b", "uid-c"), tokens))
 
     assert words == PodNodes(("n1", "", None))
     assert await causes(binder, "b") == ["expired"]
@@ -330,7 +336,7 @@ async def test_a_binder_whose_journal_fails_gives_no_word_for_good():
     journal.works = False
 
     with pytest.raises(RoadsteadError, match="halted: journal: no space left"):
-        await binder.resolve(Attempts(("uid-a",), ("t",)))
+        await binder.resolve(ResolveAttempts(("uid-a",), ("t",)))
 
 
 async def test_binds_come_in_commit_order_a_page_at_a_time():
@@ -354,7 +360,7 @@ async def test_a_late_copy_of_a_bind_does_not_list_a_pod_that_is_gone(how):
     binder = await binder_of("a", "b")
     first = await bind(binder, "a", "b")
     if how == "delete":
-        await binder.delete_pods(PodsGone(("uid-a",), 1))
+        await binder.delete_pods(PodRemoval(("uid-a",), 1))
     else:
         await binder.evict(Evict(("uid-a",), ("default/b",)))
 
@@ -429,7 +435,7 @@ async def test_a_filter_that_raises_for_the_third_pod_leaves_the_binder_as_it_wa
     assert [each.lsn for each in answers] == [each.lsn for each in journal.durable[-3:]]
 
 
-async def test_all_that_was_evicted_is_told_of_however_long_ago():
+async def test_all_evicted_pods_are_returned_however_long_ago():
     binder = await binder_of("a", "b", "c")
     binder.core.pods.max_ended = 1
     await bind(binder, "a", "b")

@@ -8,7 +8,7 @@ import pytest
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import BindBatch, Evict, PageAsk, RunningPods, node_batch
 from roadstead.actors.messages.changes import NodeNames
-from roadstead.actors.messages.recovery import PodNodes, PodsGone, Uids
+from roadstead.actors.messages.recovery import PodNodes, PodRemoval, Uids
 from roadstead.actors.seam import NOTHING
 from roadstead.binder.pods import BinderHaltedError
 from roadstead.cache.volumes import CacheVolumes
@@ -91,7 +91,7 @@ async def test_the_next_life_lists_the_pods_that_were_bound_and_none_that_ran_be
         world.next_life()
 
         assert await world.binder.bound(ALL) == listed
-        page = await world.binder.standing_page(ALL)
+        page = await world.binder.pods_page(ALL)
         assert sorted(zip(page.pods.names, page.nodes, strict=True)) == [
             ("a", "n1"),
             ("b", "n1"),
@@ -110,7 +110,7 @@ async def test_the_next_life_commits_behind_the_records_of_the_last_one():
         last = world.next_life()
         assert world.binder.core.last_lsn == world.binder.core.flushed_lsn == last.core.last_lsn
 
-    words = await world.binder.standing(Uids(("uid-a", "uid-b", "uid-c")))
+    words = await world.binder.pod_nodes(Uids(("uid-a", "uid-b", "uid-c")))
     assert words == PodNodes(("n1", "n1", "n1"))
     assert world.binder.core.current_epoch("scheduler-0") == 3
 
@@ -134,7 +134,7 @@ async def test_the_next_life_knows_who_went_and_for_whom():
     world = await World().with_pods("victim", "deleted", "stays", "last")
     await world.bind("victim", "deleted", "stays")
     await world.binder.evict(Evict(("uid-victim",), ("default/urgent",)))
-    await world.binder.delete_pods(PodsGone(("uid-deleted",), revision=7))
+    await world.binder.delete_pods(PodRemoval(("uid-deleted",), revision=7))
     await world.bind("last")
     gone = await world.binder.preempted(ALL)
     assert [(note.uid, note.node_name, note.preemptor) for note in gone.notes] == [
@@ -152,7 +152,7 @@ async def test_the_next_life_knows_who_went_and_for_whom():
     assert sorted((await world.binder.bound(ALL)).uids) == ["uid-last", "uid-stays"]
 
 
-async def test_of_a_pod_that_was_evicted_the_facts_are_told_as_they_were():
+async def test_an_evicted_pod_is_returned_with_its_facts_at_the_eviction():
     world = await World().with_pods("victim")
     await world.bind("victim")
     await world.binder.evict(Evict(("uid-victim",), ("default/urgent",)))
@@ -168,8 +168,8 @@ async def test_the_next_life_knows_the_last_change_of_nodes_and_pods_that_change
     binder = world.binder
     await binder.add_nodes(node_batch((node("n3"),), revision=3))
     await binder.remove_nodes(NodeNames(("n2",), revision=4))
-    await binder.delete_pods(PodsGone(("uid-a",), revision=5))
-    await binder.delete_pods(PodsGone(("uid-c",)))
+    await binder.delete_pods(PodRemoval(("uid-a",), revision=5))
+    await binder.delete_pods(PodRemoval(("uid-c",)))
     await world.bind("victim")
     await binder.update_pods(replace(batch_of("victim", facts=pod(cpu=200)), revision=6))
     await binder.evict(Evict(("uid-victim",), ("default/urgent",)))

@@ -4,12 +4,12 @@ import pytest
 
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import (
-    APPLIED,
-    Applied,
+    CHANGES_APPLIED,
     AssumeBatch,
-    Nominations,
+    ChangesApplied,
+    NominateBatch,
     RunningPods,
-    Settle,
+    UpdateAssumptions,
     node_batch,
 )
 from roadstead.actors.messages.changes import NodeNames
@@ -26,7 +26,7 @@ from tests.strategies import ZONE
 
 ZONED = [node("a1", labels={ZONE: "a"}), node("b1", labels={ZONE: "b"})]
 
-ASKED = Applied(is_asked=True)
+ASKED = ChangesApplied(receives_requests=True)
 
 
 class World:
@@ -48,7 +48,7 @@ class World:
             for batch in self.followers[follower].told("apply")
             for seq, (kind, name) in enumerate(
                 [
-                    *(("add_node", name) for name in batch.came.names),
+                    *(("add_node", name) for name in batch.new_nodes.names),
                     *zip(batch.kinds, batch.names, strict=True),
                 ],
                 start=batch.first_seq,
@@ -65,8 +65,10 @@ class World:
         def pairs(names):
             return tuple((f"uid-{name}", f"t-{name}") for name in names)
 
-        message = Settle(pairs(forget), pairs(finish), tuple(f"uid-{name}" for name in confirm))
-        answer = await self.cache.settle(message)
+        message = UpdateAssumptions(
+            pairs(forget), pairs(finish), tuple(f"uid-{name}" for name in confirm)
+        )
+        answer = await self.cache.update_assumptions(message)
         await turns()
         self.cache.core.validate()
         return answer
@@ -84,7 +86,7 @@ async def test_every_follower_is_sent_every_change_under_the_same_numbers():
 
 
 async def test_nodes_of_a_partition_are_sent_with_its_number():
-    scheduler = Fake("scheduler-0", apply=APPLIED)
+    scheduler = Fake("scheduler-0", apply=CHANGES_APPLIED)
     cache = CacheActor(plan_of(mode="partitioned"), Fakes(scheduler))
     await cache.add_nodes(node_batch(tuple(ZONED)))
 
@@ -112,7 +114,7 @@ async def test_adding_nodes_waits_until_the_schedulers_have_them():
     await adding
 
 
-async def test_nodes_that_come_twice_are_told_once():
+async def test_nodes_that_are_added_twice_are_streamed_once():
     world = await (await World().with_nodes()).with_nodes()
 
     assert len(world.streamed()) == 2
@@ -146,7 +148,7 @@ async def test_an_answer_does_not_wait_for_followers():
     world.cache.crashed()
 
 
-async def test_the_same_assumption_again_is_accepted_and_told_once():
+async def test_a_repeated_assumption_is_accepted_and_streamed_once():
     world = await World().with_nodes()
 
     first, second = await world.assume("p"), await world.assume("p")
@@ -181,7 +183,7 @@ async def test_a_forgotten_pod_leaves_the_tables_again():
     assert world.state_of("p") is CacheState.INITIAL
 
 
-async def test_what_is_forgotten_twice_is_told_once():
+async def test_a_repeated_forget_is_streamed_once():
     world = await World().with_nodes()
     await world.assume("p")
 
@@ -250,13 +252,13 @@ async def test_every_kind_of_delta_brings_a_follower_to_the_state_of_the_cache()
     await cache.stream.flush()
     urgent = pod(cpu=100, priority=3)
     for nodes in (("a1",), ("",), ("b1",)):
-        await cache.nominate(Nominations(batch_of("u", facts=urgent), nodes, (True,)))
+        await cache.nominate(NominateBatch(batch_of("u", facts=urgent), nodes, (True,)))
     cache.stream.send(cache.core.remove_node("b1"))
     await cache.stream.flush()
     await cache.add_nodes(node_batch(ZONED))
     cache.stream.send(cache.core.remove_node("b1"))
     await cache.stream.flush()
-    await cache.nominate(Nominations(batch_of("u", facts=urgent), ("a1",), (False,), ("uid-p",)))
+    await cache.nominate(NominateBatch(batch_of("u", facts=urgent), ("a1",), (False,), ("uid-p",)))
     await cache.stream.flush()
 
     assert follower.table.nominations.to("a1") == {follower.table.classes.info(urgent): 1}
@@ -271,7 +273,7 @@ def crossed(batch):
     return from_wire(type(batch), unpack(pack(to_wire(batch))))
 
 
-async def test_a_scheduler_that_takes_no_more_changes_is_told_in_status_and_stops_the_cache():
+async def test_a_scheduler_that_misses_changes_is_in_the_status_and_stops_the_cache():
     world = await World().with_nodes()
     world.followers[0].answers["apply"] = ActorLostError("scheduler-0 is gone")
     await world.assume("p")
@@ -296,7 +298,7 @@ async def test_a_worker_that_takes_no_more_changes_is_sent_no_more_and_stops_nob
     assert {seq for seq, _, _ in world.streamed(1)} == {1, 2, 3}
 
 
-async def test_a_scheduler_that_was_never_there_is_told_in_status():
+async def test_a_scheduler_that_never_started_is_in_the_status():
     cache = CacheActor(plan_of(), NOBODY)
 
     await cache.add_nodes(node_batch((ZONED[0],)))

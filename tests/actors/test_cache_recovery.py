@@ -9,18 +9,18 @@ from roadstead import run_parts
 from roadstead.actors.cache import encoding
 from roadstead.actors.cache import recovery as cache_recovery
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import APPLIED, AssumeBatch, node_batch
+from roadstead.actors.messages import CHANGES_APPLIED, AssumeBatch, node_batch
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
-    Attempts,
-    Owner,
-    OwnerEnds,
+    EndOwner,
+    OwnerEpoch,
     PodNodes,
-    PodsGone,
+    PodRemoval,
+    ResolveAttempts,
     Restream,
     StorageLog,
 )
-from roadstead.actors.scheduler.held_nodes import HeldNodes
+from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.cache import CacheSettings, CacheState
 from roadstead.facts.cluster import ClusterFacts
@@ -29,7 +29,7 @@ from tests.actors.world import Fake, Fakes, batch_of, lines, plan_of, turns, unt
 from tests.builders import node
 from tests.storage.world import claim, storage, using, volume, waiting
 
-OWNER = Owner("scheduler-0", 2)
+OWNER = OwnerEpoch("scheduler-0", 2)
 
 
 class World:
@@ -37,7 +37,7 @@ class World:
 
     def __init__(self, nodes_of=(), facts=None):
         self.plan = replace(plan_of(), cluster=ClusterFacts(storage=facts or storage()))
-        self.scheduler = Fake("scheduler-0", apply=APPLIED, restore=NOTHING)
+        self.scheduler = Fake("scheduler-0", apply=CHANGES_APPLIED, restore=NOTHING)
         self.said = dict(nodes_of)
         self.binder = Fake("binder", resolve=self.word)
         self.queue = Fake("queue", observe=NOTHING)
@@ -59,7 +59,7 @@ class World:
 
 def follower(world, epoch=1):
     """The table of a new life of the scheduler."""
-    return HeldNodes("scheduler-0", world.plan, PodClasses(), is_new=True, epoch=epoch)
+    return SchedulerNodes("scheduler-0", world.plan, PodClasses(), is_new=True, epoch=epoch)
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ async def test_the_binders_word_ends_assumptions_whose_time_is_over():
     await world.cache.recovery.expire()
 
     tokens = ("scheduler-0/1/0", "scheduler-0/1/1", "scheduler-0/1/2")
-    assert world.binder.told("resolve") == [Attempts(("uid-a", "uid-b", "uid-c"), tokens)]
+    assert world.binder.told("resolve") == [ResolveAttempts(("uid-a", "uid-b", "uid-c"), tokens)]
     assert world.states("a", "b", "c") == [CacheState.ADDED, CacheState.EXPIRED, CacheState.EXPIRED]
     world.cache.core.validate()
 
@@ -96,7 +96,7 @@ async def test_more_assumptions_expire_at_once_than_pods_that_are_gone_are_remem
     assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("a", "b", "c"))]
 
 
-async def test_the_queue_is_told_nothing_where_all_is_bound():
+async def test_nothing_is_reported_to_the_queue_if_all_pods_are_bound():
     world = await World({"uid-a": "n1"}).assuming("a")
 
     await world.cache.recovery.expire()
@@ -112,7 +112,9 @@ async def test_the_binder_is_not_asked_where_nothing_is_over():
     assert world.binder.calls == []
 
 
-async def test_the_cache_looks_by_itself_and_goes_on_when_the_binder_is_silent(monkeypatch):
+async def test_the_cache_expires_assumptions_by_itself_and_continues_if_the_binder_is_silent(
+    monkeypatch,
+):
     monkeypatch.setattr(cache_recovery, "EXPIRY_S", 0.001)
     later = itertools.count(1e12, 1000.0)
     monkeypatch.setattr(cache_recovery, "clock_s", lambda: next(later))
@@ -131,7 +133,7 @@ async def test_attempts_of_earlier_lives_end_as_the_binder_says_and_others_stay(
     await world.cache.assume(AssumeBatch(batch_of("c"), ("n1",), ("scheduler-0/2/7",)))
 
     held = await world.cache.assumed_by(OWNER)
-    await world.cache.owner_ends(OwnerEnds(OWNER, held.uids, ("n1", "")))
+    await world.cache.end_owner(EndOwner(OWNER, held.uids, ("n1", "")))
 
     assert held.uids == ("uid-a", "uid-b")
     assert world.states("a", "b", "c") == [CacheState.ADDED, CacheState.INITIAL, CacheState.ASSUMED]
@@ -139,10 +141,10 @@ async def test_attempts_of_earlier_lives_end_as_the_binder_says_and_others_stay(
 
 async def test_of_pods_that_are_gone_those_not_bound_leave_room_when_their_scheduler_ends():
     world = World()
-    await world.cache.gone(PodsGone(("uid-a", "uid-b"), revision=1))
+    await world.cache.remove_pods(PodRemoval(("uid-a", "uid-b"), revision=1))
     await world.assuming("a", "b")
 
-    await world.cache.owner_ends(OwnerEnds(OWNER, ("uid-a", "uid-b"), ("n1", "")))
+    await world.cache.end_owner(EndOwner(OWNER, ("uid-a", "uid-b"), ("n1", "")))
 
     assert world.states("a", "b") == [CacheState.ADDED, CacheState.INITIAL]
     assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("b"))]
@@ -154,7 +156,7 @@ async def claim_of_a_pod_deleted_while_assumed():
     world = await World(facts=facts).assuming("p", facts=using("c"))
     ledger = world.cache.state.volumes.assumed_claims
     committed = StorageLog(tuple(world.cache.state.volumes.log))
-    await world.cache.gone(PodsGone(("uid-p",), revision=1))
+    await world.cache.remove_pods(PodRemoval(("uid-p",), revision=1))
     assert ledger.storage.claims["default/c"].volume_name == "a"
     return world, ledger, committed
 
@@ -164,7 +166,7 @@ async def test_what_commits_changed_of_claims_before_goes_to_the_followers_of_a_
     world = World(facts=storage(waiting("local"), claim("c"), volume("a")))
 
     for _ in range(2):
-        await world.cache.take_storage(committed)
+        await world.cache.load_storage(committed)
     await turns()
 
     (told,) = world.scheduler.told("apply")
@@ -174,7 +176,7 @@ async def test_what_commits_changed_of_claims_before_goes_to_the_followers_of_a_
 
 async def end_of_the_owner(world):
     held = await world.cache.assumed_by(OWNER)
-    await world.cache.owner_ends(OwnerEnds(OWNER, held.uids, ()))
+    await world.cache.end_owner(EndOwner(OWNER, held.uids, ()))
     world.cache.state.volumes.assumed_claims.validate()
 
 
@@ -204,7 +206,7 @@ async def test_claims_of_a_pod_deleted_when_bound_stay_bound_when_its_scheduler_
 async def test_claims_held_by_a_present_life_are_left_to_it():
     facts = storage(waiting("local"), claim("c"), volume("a"))
     world = await World(facts=facts).assuming("p", epoch=2, facts=using("c"))
-    await world.cache.gone(PodsGone(("uid-p",), revision=1))
+    await world.cache.remove_pods(PodRemoval(("uid-p",), revision=1))
 
     await end_of_the_owner(world)
 
@@ -222,7 +224,7 @@ async def test_a_new_follower_gets_the_cluster_and_later_changes_come_behind_it(
     await turns()
 
     for batch in world.scheduler.told("apply"):
-        await fresh.take(batch)
+        await fresh.receive(batch)
     for part in [*reversed(parts), parts[0]]:
         await fresh.restore(part)
 
@@ -231,7 +233,7 @@ async def test_a_new_follower_gets_the_cluster_and_later_changes_come_behind_it(
     assert fresh.applied == 6
 
 
-async def test_a_new_cache_tells_its_followers_nothing_before_it_has_all():
+async def test_a_new_cache_sends_no_changes_before_it_is_restored():
     world = World()
     world.cache = CacheActor(world.plan, Fakes(world.scheduler), is_new=True)
     await world.assuming("a")
@@ -283,7 +285,7 @@ async def test_parts_of_two_streams_do_not_make_a_whole(monkeypatch):
 async def test_evicted_pods_are_counted_no_more():
     world = await World().assuming("a", "b")
 
-    await world.cache.gone(PodsGone(("uid-a", "uid-unknown")))
+    await world.cache.remove_pods(PodRemoval(("uid-a", "uid-unknown")))
 
     assert world.states("a", "b") == [CacheState.DELETED, CacheState.ASSUMED]
 

@@ -14,12 +14,12 @@ from roadstead.actors.messages import (
     VERSION,
     AssumeBatch,
     RunningPods,
-    Settle,
+    UpdateAssumptions,
     node_batch,
     pod_batch,
 )
 from roadstead.actors.messages.changes import ClusterChanges, NodeNames
-from roadstead.actors.messages.recovery import Owner, OwnerEnds, PodNodes, PodsGone, Restream
+from roadstead.actors.messages.recovery import EndOwner, OwnerEpoch, PodNodes, PodRemoval, Restream
 from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.cache import CacheState
 from roadstead.facts.cluster import ClusterFacts
@@ -57,7 +57,9 @@ class World:
         return answer
 
     async def settle(self, *, forget=(), confirm=(), rows=()):
-        await self.cache.settle(Settle(tuple(forget), (), tuple(confirm), rows=tuple(rows)))
+        await self.cache.update_assumptions(
+            UpdateAssumptions(tuple(forget), (), tuple(confirm), rows=tuple(rows))
+        )
         await turns()
 
     def last(self):
@@ -92,7 +94,7 @@ async def test_a_pod_that_ran_before_is_sent_with_its_start_time_when_it_comes()
     await world.cache.add_running(RunningPods(pods, ("n1", "n2")))
     assert world.last().started_s == ((1, 70.0),)
 
-    await world.cache.gone(PodsGone(("uid-old",)))
+    await world.cache.remove_pods(PodRemoval(("uid-old",)))
     await turns()
     assert (world.last().kinds, world.last().started_s) == (("remove_pod",), ())
 
@@ -217,8 +219,8 @@ async def test_when_a_scheduler_ends_the_claims_of_its_bound_pods_stay_and_other
     world = await World().with_nodes()
     await world.assume("p", facts=using("c"), token="scheduler-0/1/t")
 
-    end = OwnerEnds(Owner("scheduler-0", 2), ("uid-p",), (node_name,))
-    await world.cache.owner_ends(end)
+    end = EndOwner(OwnerEpoch("scheduler-0", 2), ("uid-p",), (node_name,))
+    await world.cache.end_owner(end)
     await turns()
 
     assert world.is_bound() == bool(node_name)
@@ -227,7 +229,7 @@ async def test_when_a_scheduler_ends_the_claims_of_its_bound_pods_stay_and_other
 
 async def test_the_queue_learns_of_the_room_of_an_attempt_whose_pod_was_deleted_before_it_came():
     world = await World().with_nodes()
-    await world.cache.gone(PodsGone(("uid-p",), revision=1))
+    await world.cache.remove_pods(PodRemoval(("uid-p",), revision=1))
     await world.assume("p", "q")
     assert world.queue.calls == []
 

@@ -24,7 +24,7 @@ WITHOUT_A_JOURNAL = ("queue", "cache", "binder")
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(client, "POLL_S", 0.002)
     monkeypatch.setattr(supervisor, "WATCH_S", 0.01)
 
 
@@ -95,7 +95,7 @@ def test_a_scheduler_that_takes_no_changes_ends_the_run_with_the_place(monkeypat
     apply = SchedulerActor.apply
 
     async def apply_nodes_only(self, batch):
-        if "add_pod" in batch.opened().kinds:
+        if "add_pod" in batch.unpacked().kinds:
             raise MemoryError("no room")
         return await apply(self, batch)
 
@@ -230,7 +230,7 @@ async def test_work_that_lost_an_actor_does_not_wait_for_ever(monkeypatch):
         await first_of(failing(ActorLostError("queue is gone")), never())
 
 
-async def test_bad_input_is_told_without_waiting_for_anything():
+async def test_bad_input_is_reported_without_waiting():
     with pytest.raises(InputError):
         await asyncio.wait_for(first_of(failing(InputError("is wrong")), never()), GENEROUS_S)
 

@@ -113,9 +113,7 @@ def test_a_gate_opens_when_the_last_member_comes(monkeypatch):
     assert pending == {}
 
 
-def test_a_late_member_joins_those_that_were_bound_before_the_run_was_gone_on_with(
-    tmp_path, monkeypatch
-):
+def test_a_late_member_joins_those_bound_before_the_run_was_resumed(tmp_path, monkeypatch):
     # The late member is not among the inputs that the journal begins with.
     monkeypatch.setattr("roadstead.actors.runs.journals.digest_of", lambda plan, inputs: "any")
     members = gang("a", 4, 3)
@@ -139,7 +137,7 @@ def test_members_that_run_already_complete_a_gang():
     assert pending == {}
 
 
-def test_a_gang_without_a_size_is_told_what_is_missing():
+def test_a_gang_without_a_size_is_pending_with_what_is_missing():
     placed, pending = run(plan(), gang("a", 2, None))
 
     assert placed == {}

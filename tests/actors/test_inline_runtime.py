@@ -126,7 +126,7 @@ async def test_a_message_that_cannot_be_packed_is_refused_before_it_is_sent():
         assert world.actor.asked == []
 
 
-async def test_a_caller_whose_deadline_passes_is_told_whom_it_waited_for():
+async def test_a_missed_deadline_names_the_actor():
     async with World() as world:
         with pytest.raises(DeadlineError, match=r"w did not answer status within 0\.02 s"):
             await world.status(SOON_S)
@@ -178,7 +178,7 @@ async def test_whom_nobody_waits_for_any_more_still_takes_room_until_it_is_done(
         await world.bound()
 
 
-async def test_all_who_wait_for_an_actor_that_is_killed_are_told_at_once():
+async def test_all_callers_of_a_killed_actor_get_an_error_at_once():
     async with World(mailbox=2) as world:
         calls = [world.status() for _ in range(6)]
         await until(lambda: world.actor.begun == 2)
@@ -192,7 +192,7 @@ async def test_all_who_wait_for_an_actor_that_is_killed_are_told_at_once():
         assert {type(each) for each in outcomes} == {ActorLostError}
 
 
-async def test_messages_that_an_actor_never_began_are_told_of_its_end():
+async def test_messages_that_an_actor_never_handled_fail_when_it_ends():
     async with World() as world:
         call = world.status()
         await asyncio.sleep(0)

@@ -29,7 +29,7 @@ FORMAT_1 = Path(__file__).parents[1] / "journal" / "format_1"
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
 def run(inputs, **how):
@@ -44,7 +44,7 @@ def records_in(folder):
     return list(Reader(RealDisk(folder)).records())
 
 
-def test_the_journal_tells_of_the_cluster_and_of_every_bind_in_order(tmp_path):
+def test_the_journal_has_the_cluster_and_every_bind_in_order(tmp_path):
     trace = generate_fleet(20, 200, 1)
     running = tuple((*each, "n-extra") for each in pods_of("runs", facts=pod(cpu=10)))
     inputs = inputs_of([*trace.nodes(), node("n-extra")], trace.pods(), running)
@@ -110,7 +110,7 @@ def resume(inputs, folder, said=None, **how):
     return ActorLauncher().run(inputs, plan, lambda progress: notes.append(progress.note))
 
 
-def test_a_run_that_did_not_end_is_gone_on_with_and_what_is_bound_stays(tmp_path):
+def test_an_unfinished_run_is_resumed_and_bound_pods_stay_bound(tmp_path):
     before = stopped_in_the_middle(tmp_path, fleet())
 
     outcome = resume(fleet(), tmp_path)
@@ -135,7 +135,7 @@ def test_a_run_that_did_not_end_is_not_written_over_unasked(tmp_path):
     assert len(before) == sum(each.kind == "bind" for each in records_in(tmp_path))
 
 
-def test_a_run_is_gone_on_with_only_on_the_same_inputs_and_seed(tmp_path):
+def test_a_run_is_resumed_only_with_the_same_inputs_and_seed(tmp_path):
     stopped_in_the_middle(tmp_path, fleet())
     others = inputs_of([node("n1")], pods_of("a"))
 
@@ -258,7 +258,7 @@ def test_a_finished_run_whose_outcome_is_gone_is_not_decided_anew_by_resuming(tm
         resume(crowded(), tmp_path)
 
 
-def test_the_run_that_a_release_before_finished_is_refused_in_words(tmp_path, monkeypatch):
+def test_a_finished_run_of_an_earlier_release_is_refused_with_an_explanation(tmp_path, monkeypatch):
     folder = tmp_path / "journal"
     shutil.copytree(FORMAT_1 / "run" / "journal", folder)
     began_with = next(r.subject.digest for r in records_in(folder) if r.kind is RecordKind.RUN)
@@ -271,7 +271,7 @@ def test_the_run_that_a_release_before_finished_is_refused_in_words(tmp_path, mo
     assert (tmp_path / "journal.1").is_dir()
 
 
-def test_what_is_left_out_at_the_end_is_said_when_a_run_goes_on(tmp_path):
+def test_an_incomplete_tail_is_noted_when_a_run_is_resumed(tmp_path):
     before, said = stopped_in_the_middle(tmp_path, fleet()), []
     (segment,) = tmp_path.glob("*.segment")
     size = segment.stat().st_size

@@ -22,7 +22,7 @@ async def test_a_lease_is_for_the_pods_of_a_profile_where_schedulers_have_one():
     assert (others.pods.names, others.waiting) == (("a",), 0)
 
 
-async def test_a_lease_goes_on_while_its_scheduler_says_so_and_not_when_it_is_over():
+async def test_a_lease_lasts_while_its_scheduler_renews_it():
     queue = QueueActor(plan_of(), NOBODY)
     await queue.submit(batch_of("a"))
     lease = await queue.lease(LeaseAsk("scheduler-0", 1, 9, 0.0))

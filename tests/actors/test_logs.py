@@ -71,7 +71,7 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_is_told_of_and_harms_nobody(tmp_path, caplog):
+def test_an_unwritable_log_folder_is_reported_and_fails_nothing(tmp_path, caplog):
     taken = tmp_path / "taken"
     taken.write_text("a file, not a folder", encoding="utf-8")
 

@@ -35,7 +35,7 @@ podMaxBackoffSeconds: 1
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
 def running(*names, facts=FULL, on="n1"):
@@ -100,7 +100,7 @@ def test_a_pod_that_was_bound_in_the_same_run_is_preempted_and_reported_in_one_p
     assert actors[QUEUE].core.state_of("uid-low") is QueueState.UNSCHEDULABLE
 
 
-def test_a_pod_of_whose_eviction_the_queue_has_not_heard_is_not_pending(monkeypatch):
+def test_an_evicted_pod_not_yet_reported_to_the_queue_is_not_pending(monkeypatch):
     note = PendingNote("uid-r", "default/r", "no room", (), ())
     pending = SchedulingQueue.pending
     monkeypatch.setattr(SchedulingQueue, "pending", lambda self: [*pending(self), note])

@@ -6,8 +6,8 @@ from roadstead.actors.messages import LeaseAsk, LeaseReport, PageAsk
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
     BoundBefore,
-    Owner,
-    OwnerEnds,
+    EndOwner,
+    OwnerEpoch,
     PodNodes,
     Restored,
     Uids,
@@ -418,7 +418,7 @@ async def test_a_pod_that_is_gone_is_no_longer_a_member_of_its_gang():
 
 async def test_a_new_queue_takes_no_pods_that_are_bound_or_gone():
     words = {"uid-bound": "n1", "uid-waits": "", "uid-gone": None}
-    binder = Fake("binder", standing=lambda ask: PodNodes(tuple(words[uid] for uid in ask.uids)))
+    binder = Fake("binder", pod_nodes=lambda ask: PodNodes(tuple(words[uid] for uid in ask.uids)))
     queue = QueueActor(plan_of(), Fakes(binder), is_new=True)
 
     answer = await queue.submit(batch_of("bound", "waits", "gone"))
@@ -427,7 +427,7 @@ async def test_a_new_queue_takes_no_pods_that_are_bound_or_gone():
     assert await names(queue) == ("waits",)
 
 
-async def test_a_run_that_goes_on_counts_who_was_bound_before():
+async def test_a_resumed_run_counts_the_pods_bound_before():
     queue = queue_of()
 
     await queue.bound_before(BoundBefore(8))
@@ -534,7 +534,7 @@ async def test_a_nomination_under_a_lease_that_is_over_is_withdrawn_when_the_pod
     assert (told.pods.uids, told.nodes) == (("uid-a",), ("",))
 
 
-async def test_a_nomination_that_holds_is_told_again_after_one_under_a_lease_that_is_over():
+async def test_a_valid_nomination_is_sent_again_after_one_under_an_expired_lease():
     cache, queue, over, again = await lent_twice()
     await queue.report(report_of(again, back=[nominated_back("a", "n2")]))
 
@@ -558,7 +558,7 @@ async def test_a_report_that_comes_again_when_its_lease_is_over_is_no_news_and_w
     assert not queue.queue.nominations._wrong_at_cache
 
 
-async def test_a_nomination_that_was_taken_away_in_vain_is_told_again_and_wakes_nobody():
+async def test_a_nomination_that_was_removed_in_vain_is_sent_again_and_requeues_no_pod():
     cache = Fake("cache", nominate=Assumed((), ()))
     queue = QueueActor(plan_of(deadlines=Deadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("named", facts=pod(cpu=100)))
@@ -577,7 +577,7 @@ async def test_a_nomination_that_was_taken_away_in_vain_is_told_again_and_wakes_
     assert is_parked(queue)
 
 
-async def test_room_that_was_kept_in_vain_wakes_others_and_of_bound_pods_nothing_is_told():
+async def test_room_that_was_reserved_in_vain_requeues_others_and_bound_pods_are_not_sent():
     cache = Fake("cache", nominate=Assumed((), ()))
     queue = QueueActor(plan_of(deadlines=Deadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("a", "bound", facts=pod(cpu=100)))
@@ -827,10 +827,10 @@ async def test_a_bind_of_a_scheduler_that_ended_is_found_though_its_lease_had_en
     await leased(queue)
     clock.now_s = LONG_S
     again = await leased(queue, owner="scheduler-1")
-    owner = Owner("scheduler-0", 2)
+    owner = OwnerEpoch("scheduler-0", 2)
 
     lease = await queue.leased_to(owner)
-    await queue.owner_ends(OwnerEnds(owner, lease.uids, ("n1", "")))
+    await queue.end_owner(EndOwner(owner, lease.uids, ("n1", "")))
 
     assert lease.uids == ("uid-a", "uid-b") == again.pods.uids
     assert queue.core.state_of("uid-a") is QueueState.DONE
@@ -846,11 +846,11 @@ async def test_what_the_present_life_leased_is_asked_about_when_it_ends_though_o
     clock.now_s = LONG_S
     await leased(queue, owner="scheduler-1")
 
-    lease = await queue.leased_to(Owner("scheduler-0", 2))
-    await queue.owner_ends(OwnerEnds(Owner("scheduler-0", 2), lease.uids, ()))
+    lease = await queue.leased_to(OwnerEpoch("scheduler-0", 2))
+    await queue.end_owner(EndOwner(OwnerEpoch("scheduler-0", 2), lease.uids, ()))
 
     assert lease.uids == ()
-    assert (await queue.leased_to(Owner("scheduler-0", 3))).uids == ("uid-a",)
+    assert (await queue.leased_to(OwnerEpoch("scheduler-0", 3))).uids == ("uid-a",)
 
 
 async def test_a_pod_that_loses_races_without_end_backs_off():

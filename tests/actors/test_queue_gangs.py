@@ -3,7 +3,7 @@
 import json
 
 from roadstead.actors.messages import LeaseAsk, LeaseReport
-from roadstead.actors.messages.recovery import Owner, OwnerEnds
+from roadstead.actors.messages.recovery import EndOwner, OwnerEpoch
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.facts.pod import GroupMembership
 from roadstead.queue import QueueState
@@ -47,7 +47,7 @@ async def test_with_a_lease_comes_how_many_of_its_gangs_are_bound():
     assert late.gangs == ((*KEY, 3),)
 
 
-async def test_where_no_pod_is_of_a_gang_nothing_is_told_of_gangs():
+async def test_without_gangs_a_lease_names_none():
     queue = queue_of()
     await queue.submit(batch_of("a"))
 
@@ -59,8 +59,8 @@ async def test_members_that_a_scheduler_had_bound_when_it_ended_count_as_bound()
     await queue.submit(batch_of("a", "b", "c", facts=GANG))
     await leased(queue)
 
-    end = OwnerEnds(Owner("scheduler-0", 2), ("uid-a", "uid-b", "uid-c"), ("n1", "n2", ""))
-    await queue.owner_ends(end)
+    end = EndOwner(OwnerEpoch("scheduler-0", 2), ("uid-a", "uid-b", "uid-c"), ("n1", "n2", ""))
+    await queue.end_owner(end)
     lease = await queue.lease(LeaseAsk("scheduler-0", 2, 10, 0.0))
 
     assert lease.pods.names == ("c",)
@@ -72,7 +72,7 @@ async def test_members_that_are_gone_count_no_more():
     await queue.submit(batch_of("a", "b", "c", facts=GANG))
     await report(queue, await leased(queue), done=("a", "b", "c"))
 
-    await queue.leave(batch_of("a", facts=GANG))
+    await queue.remove_deleted(batch_of("a", facts=GANG))
     await queue.submit(batch_of("d", facts=GANG))
 
     assert (await leased(queue)).gangs == ((*KEY, 2),)

@@ -22,8 +22,8 @@ from tests.peculiar_plugins import config_with
 def _small_fleets_are_worth_it(monkeypatch):
     load()
     monkeypatch.setattr(scorers, "LISTED_ROWS", 1)
-    monkeypatch.setattr(scorers, "FEWEST_RANKED", 1)
-    monkeypatch.setattr(scorers, "MOST_RANKED", 3)
+    monkeypatch.setattr(scorers, "MIN_RANKED", 1)
+    monkeypatch.setattr(scorers, "MAX_RANKED", 3)
 
 
 def fleet(nodes=40, pods=300):
@@ -107,7 +107,7 @@ def test_for_few_nodes_or_few_classes_nobody_waits_for_workers(monkeypatch):
     assert not listed_to(run(1)[1])
 
     monkeypatch.setattr(scorers, "LISTED_ROWS", 1)
-    monkeypatch.setattr(scorers, "FEWEST_RANKED", 33)
+    monkeypatch.setattr(scorers, "MIN_RANKED", 33)
     assert not listed_to(run(1)[1])
 
 

@@ -60,7 +60,7 @@ class Core:
         return "ended"
 
 
-def test_who_lets_go_of_ray_is_no_longer_heard_and_all_else_is(monkeypatch):
+def test_after_leaving_ray_object_refs_are_not_released_but_other_calls_pass(monkeypatch):
     core = Core()
     monkeypatch.setattr(worker.global_worker, "core_worker", core, raising=False)
 
@@ -99,7 +99,7 @@ class Ended:
         ((3, -9), "Ray's gcs_server (process 7) ended: exit status 3"),
     ],
 )
-def test_a_ray_that_was_started_here_tells_which_of_its_servers_ended(monkeypatch, statuses, told):
+def test_a_ray_started_by_this_process_reports_which_server_ended(monkeypatch, statuses, told):
     servers = dict(zip(("gcs_server", "raylet"), map(Ended, statuses), strict=True))
     forced = []
     monkeypatch.setattr(RaySession, "_last", None)

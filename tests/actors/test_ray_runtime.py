@@ -145,7 +145,7 @@ async def test_failures_and_deadlines_arrive_as_on_the_inline_runtime(runtime):
         runtime.find("nobody")
 
 
-async def test_all_who_wait_for_an_actor_whose_process_ends_are_told(runtime):
+async def test_all_callers_of_an_actor_whose_process_ends_get_an_error(runtime):
     refs = await started(runtime, one=partial(Speaker, "one"))
     waits = [refs["one"].call(BOUND, PageAsk(-1, 1), timeout_s=GENEROUS_S) for _ in range(3)]
     calls = [asyncio.create_task(wait) for wait in waits]
@@ -158,12 +158,12 @@ async def test_all_who_wait_for_an_actor_whose_process_ends_are_told(runtime):
     assert all(str(each).startswith("one is gone: ") for each in outcomes)
 
 
-async def test_an_actor_that_cannot_be_built_is_told(runtime):
+async def test_an_actor_that_cannot_be_built_is_reported(runtime):
     with pytest.raises(ActorLostError, match="one did not start"):
         await started(runtime, one=unbuildable)
 
 
-async def test_an_actor_that_is_late_is_told(runtime):
+async def test_a_late_actor_is_reported(runtime):
     with pytest.raises(DeadlineError, match=r"one did not answer its start within 0\.1 s"):
         await runtime.start({"one": {"one": slow_to_build}}, timeout_s=0.1)
 

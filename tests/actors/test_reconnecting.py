@@ -5,7 +5,7 @@ import pytest
 from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.messages.process import FENCE, Fences
 from roadstead.actors.runtime.inline import InlineRuntime
-from roadstead.actors.runtime.reconnecting import Life
+from roadstead.actors.runtime.reconnecting import IncarnationFactory
 from roadstead.actors.seam import NOTHING, ActorLostError, FencedError, Stamp
 from roadstead.protocol.codec import Limits
 from tests.actors.world import GENEROUS_S
@@ -36,7 +36,7 @@ async def begin(runtime, name, life=1):
         made.append(Told(directory, life))
         return made[0]
 
-    await runtime.start({name: {name: Life(build, name, life)}}, timeout_s=GENEROUS_S)
+    await runtime.start({name: {name: IncarnationFactory(build, name, life)}}, timeout_s=GENEROUS_S)
     return made[0]
 
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from roadstead.actors.messages import BoundPage, Nominations, Submitted
+from roadstead.actors.messages import BoundPage, NominateBatch, Submitted
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
+    EndOwner,
     Nominated,
-    Owner,
-    OwnerEnds,
+    OwnerEpoch,
     PodNodes,
-    PodsGone,
-    StandingPage,
+    PodRemoval,
+    PodsPage,
     Uids,
 )
 from roadstead.actors.seam import NOTHING, DeadlineError, RunFailedError
@@ -27,11 +27,11 @@ SCHEDULERS = {"scheduler-0"}
 def refill(held, said, **answers):
     """A Refill after the end of a scheduler, with what cache and queue say of nominations."""
     answers = {"fence_owner": NOTHING, "nominate": NOTHING, "observe": NOTHING, **answers}
-    told = {"assumed_by": Uids(()), "owner_ends": NOTHING}
+    told = {"assumed_by": Uids(()), "end_owner": NOTHING}
     refs = {
         "binder": Fake("binder", evicted_pods=batch_of(), **answers),
         "cache": Fake("cache", **told, restream=NOTHING, nominated=held, **answers),
-        "queue": Fake("queue", nominated=said, leased_to=Uids(()), owner_ends=NOTHING, **answers),
+        "queue": Fake("queue", nominated=said, leased_to=Uids(()), end_owner=NOTHING, **answers),
     }
     epochs = {"scheduler-0": 2, **dict.fromkeys(refs, 1)}
     return Refill(refs, epochs, Settings()), refs
@@ -45,7 +45,7 @@ async def test_the_cache_learns_who_is_nominated_no_more_and_the_queue_of_the_ro
     await again.fill(SCHEDULERS)
 
     assert refs["queue"].told("nominated") == [Uids(("uid-a", "uid-b"))]
-    assert refs["cache"].told("nominate") == [Nominations(batch_of("a"), ("",), (False,))]
+    assert refs["cache"].told("nominate") == [NominateBatch(batch_of("a"), ("",), (False,))]
     assert refs["queue"].told("observe") == [ClusterChanges(gone=batch_of("a"))]
 
 
@@ -54,11 +54,11 @@ async def test_the_cache_learns_of_nominations_that_the_queue_alone_knows():
 
     await again.fill(SCHEDULERS)
 
-    assert refs["cache"].told("nominate") == [Nominations(batch_of("a"), ("n1",), (False,))]
+    assert refs["cache"].told("nominate") == [NominateBatch(batch_of("a"), ("n1",), (False,))]
     assert refs["queue"].told("observe") == []
 
 
-async def test_where_both_agree_nothing_is_told():
+async def test_equal_nominations_cause_no_message():
     same = Nominated(batch_of("a"), ("n1",))
     again, refs = refill(same, same)
 
@@ -67,13 +67,13 @@ async def test_where_both_agree_nothing_is_told():
     assert refs["cache"].told("nominate") == []
 
 
-async def test_a_new_queue_hears_first_of_members_that_were_bound_but_not_of_those_that_ran():
+async def test_a_new_queue_first_gets_bound_gang_members_but_not_those_that_ran_before():
     gang = pod(pod_group=GroupMembership("g", 2))
     everyone = batch_of("bound", "ran", "waits", facts=gang)
-    page = StandingPage(everyone, ("n1", "n1", ""), 3, (1,))
+    page = PodsPage(everyone, ("n1", "n1", ""), 3, (1,))
     nobody = Nominated(batch_of(), ())
     new = {"bound_members": NOTHING, "submit": Submitted(1, ()), "restored": NOTHING}
-    again, refs = refill(nobody, nobody, standing_page=page, bound=BoundPage((), (), 1), **new)
+    again, refs = refill(nobody, nobody, pods_page=page, bound=BoundPage((), (), 1), **new)
 
     await again.fill({"queue"})
 
@@ -82,43 +82,43 @@ async def test_a_new_queue_hears_first_of_members_that_were_bound_but_not_of_tho
     assert [name for name, _ in refs["queue"].calls] == ["bound_members", "submit", "restored"]
 
 
-async def test_a_new_queue_without_gangs_hears_of_those_alone_that_wait():
-    page = StandingPage(batch_of("bound", "waits"), ("n1", ""), 2)
+async def test_a_new_queue_without_gangs_gets_pending_pods_only():
+    page = PodsPage(batch_of("bound", "waits"), ("n1", ""), 2)
     nobody = Nominated(batch_of(), ())
     new = {"submit": Submitted(1, ()), "restored": NOTHING}
-    again, refs = refill(nobody, nobody, standing_page=page, bound=BoundPage((), (), 1), **new)
+    again, refs = refill(nobody, nobody, pods_page=page, bound=BoundPage((), (), 1), **new)
 
     await again.fill({"queue"})
 
     assert [name for name, _ in refs["queue"].calls] == ["submit", "restored"]
 
 
-async def test_a_run_ends_in_words_where_a_new_queue_has_no_room_for_accepted_pods():
-    page = StandingPage(batch_of("a", "b"), ("", ""), 2)
+async def test_a_run_ends_with_an_error_if_a_new_queue_has_no_room_for_accepted_pods():
+    page = PodsPage(batch_of("a", "b"), ("", ""), 2)
     nobody = Nominated(batch_of(), ())
-    again, _ = refill(nobody, nobody, standing_page=page, submit=Submitted(1, ("uid-b",)))
+    again, _ = refill(nobody, nobody, pods_page=page, submit=Submitted(1, ("uid-b",)))
 
     with pytest.raises(RunFailedError, match=r"queue_max_pods: \d+\): it refused 1 pods that had"):
         await again.fill({"queue"})
 
 
 async def test_what_earlier_lives_did_to_new_actors_before_their_fence_is_ended():
-    nobody, page = Nominated(batch_of(), ()), StandingPage(batch_of("a"), ("",), 1)
-    new = {"standing_page": page, "submit": Submitted(1, ()), "restored": NOTHING}
-    new |= {"bound": BoundPage((), (), 1), "standing": PodNodes((None,))}
+    nobody, page = Nominated(batch_of(), ()), PodsPage(batch_of("a"), ("",), 1)
+    new = {"pods_page": page, "submit": Submitted(1, ()), "restored": NOTHING}
+    new |= {"bound": BoundPage((), (), 1), "pod_nodes": PodNodes((None,))}
     again, refs = refill(nobody, nobody, **new)
     # Late messages of an earlier life came between the start of queue and cache and their fences.
     refs["cache"].answers["assumed_by"] = refs["queue"].answers["leased_to"] = Uids(("uid-a",))
 
     await again.fill({"queue", *SCHEDULERS})
 
-    ends = OwnerEnds(Owner("scheduler-0", 2), ("uid-a",), (None,))
-    assert refs["cache"].told("owner_ends") == refs["queue"].told("owner_ends") == [ends]
+    ends = EndOwner(OwnerEpoch("scheduler-0", 2), ("uid-a",), (None,))
+    assert refs["cache"].told("end_owner") == refs["queue"].told("end_owner") == [ends]
     names = [name for name, _ in refs["queue"].calls]
-    assert names.index("submit") < names.index("owner_ends")
+    assert names.index("submit") < names.index("end_owner")
 
 
-async def test_a_new_life_that_is_slow_is_told_again():
+async def test_a_message_to_a_slow_new_incarnation_is_sent_again():
     late = iter([DeadlineError("late")] * (TRIES - 1))
     same = Nominated(batch_of(), ())
     again, refs = refill(same, same, fence_owner=lambda _: next(late, NOTHING))
@@ -140,11 +140,11 @@ async def test_a_new_life_that_stays_silent_is_given_up():
 
 async def test_the_cache_says_who_is_nominated_until_they_are_gone():
     world = await World().assuming()
-    told = Nominations(batch_of("a", "b"), ("n1", "n2"), (False, False))
+    told = NominateBatch(batch_of("a", "b"), ("n1", "n2"), (False, False))
     await world.cache.nominate(told)
     said = await world.cache.nominated(Uids(()))
 
-    await world.cache.gone(PodsGone(("uid-a",)))
+    await world.cache.remove_pods(PodRemoval(("uid-a",)))
 
     assert (said.pods.uids, said.nodes) == (("uid-a", "uid-b"), ("n1", "n2"))
     assert (await world.cache.nominated(Uids(()))).pods.uids == ("uid-b",)

@@ -11,7 +11,7 @@ from roadstead.actors.runs import client, launch
 from roadstead.actors.runs.launch import ActorLauncher, open_runtime
 from roadstead.actors.seam import RunFailedError
 from roadstead.actors.supervisor import supervisor
-from roadstead.actors.supervisor.replacing import Budget, rests_on
+from roadstead.actors.supervisor.replacing import Budget, actors_to_replace
 from roadstead.fleet.generate import generate_fleet
 from roadstead.invariants.checker import check
 from roadstead.journal import RecordKind
@@ -24,7 +24,7 @@ ACTORS = ("queue", "cache", "binder", "worker-0", "worker-1", "scheduler-0", "sc
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(client, "POLL_S", 0.002)
     monkeypatch.setattr(supervisor, "WATCH_S", 0.01)
 
 
@@ -70,7 +70,7 @@ def prove(outcome, folder):
 
 
 @pytest.mark.parametrize("name", ACTORS)
-def test_an_actor_that_is_killed_is_replaced_and_the_run_goes_on(monkeypatch, tmp_path, name):
+def test_a_killed_actor_is_replaced_and_the_run_continues(monkeypatch, tmp_path, name):
     run = Run(monkeypatch, control="apart", journal=tmp_path)
 
     outcome = run.kill(name)
@@ -149,22 +149,22 @@ def test_an_actor_that_is_killed_again_and_again_ends_the_run_by_its_name(monkey
 def test_what_is_replaced_together():
     hosts = {name: {name} for name in ("queue", "cache", "binder", "worker-0", "scheduler-0")}
 
-    assert rests_on({"binder"}, hosts) == {"binder"}
-    assert rests_on({"worker-0"}, hosts) == {"worker-0"}
-    assert rests_on({"queue"}, hosts) == {"queue", "scheduler-0"}
-    assert rests_on({"cache"}, hosts) == {"cache", "worker-0", "scheduler-0"}
+    assert actors_to_replace({"binder"}, hosts) == {"binder"}
+    assert actors_to_replace({"worker-0"}, hosts) == {"worker-0"}
+    assert actors_to_replace({"queue"}, hosts) == {"queue", "scheduler-0"}
+    assert actors_to_replace({"cache"}, hosts) == {"cache", "worker-0", "scheduler-0"}
     together = {"control": {"queue", "cache", "binder"}, "worker-0": {"worker-0"}}
-    assert rests_on({"binder"}, together) == {"queue", "cache", "binder", "worker-0"}
+    assert actors_to_replace({"binder"}, together) == {"queue", "cache", "binder", "worker-0"}
 
 
 def test_a_budget_is_there_again_after_a_minute():
     budget = Budget()
 
-    taken = [budget.take("queue", now_s) for now_s in (0, 1, 2, 3, 4, 5)]
+    taken = [budget.acquire("queue", now_s) for now_s in (0, 1, 2, 3, 4, 5)]
 
     assert taken == [True] * 5 + [False]
-    assert budget.take("cache", 5)
-    assert budget.take("queue", 60)
+    assert budget.acquire("cache", 5)
+    assert budget.acquire("queue", 60)
 
 
 def test_a_signal_has_the_cache_compare_itself_with_one_made_anew(monkeypatch, tmp_path, caplog):

@@ -4,19 +4,21 @@ from dataclasses import replace
 
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.cache.encoding import version_batch
-from roadstead.actors.messages import APPLIED, Settle, node_batch
+from roadstead.actors.messages import CHANGES_APPLIED, UpdateAssumptions, node_batch
 from roadstead.actors.seam import NOTHING
 from tests.actors.test_scheduler_actor import World, answers_to
 from tests.actors.world import Fake, Fakes, bind_answers, plan_of, until
 from tests.builders import node
 
 
-async def test_what_the_cache_is_told_of_rows_is_streamed_with_a_number():
-    scheduler = Fake("scheduler-0", apply=APPLIED)
+async def test_versions_of_rows_are_streamed_as_numbered_changes():
+    scheduler = Fake("scheduler-0", apply=CHANGES_APPLIED)
     cache = CacheActor(plan_of(conflicts="version"), Fakes(scheduler))
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
 
-    answer = await cache.settle(Settle((), (), (), rows=(("n2", 7), ("gone", 9))))
+    answer = await cache.update_assumptions(
+        UpdateAssumptions((), (), (), rows=(("n2", 7), ("gone", 9)))
+    )
     await cache.stream.flush()
 
     assert scheduler.told("apply")[-1] == version_batch(3, [("n2", 7)])
@@ -24,12 +26,14 @@ async def test_what_the_cache_is_told_of_rows_is_streamed_with_a_number():
 
 
 async def test_a_new_scheduler_gets_the_versions_behind_its_rows():
-    cache = CacheActor(plan_of(conflicts="version"), Fakes(Fake("scheduler-0", apply=APPLIED)))
+    cache = CacheActor(
+        plan_of(conflicts="version"), Fakes(Fake("scheduler-0", apply=CHANGES_APPLIED))
+    )
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
-    await cache.settle(Settle((), (), (), rows=(("n2", 7),)))
+    await cache.update_assumptions(UpdateAssumptions((), (), (), rows=(("n2", 7),)))
     await cache.stream.flush()
 
-    parts = cache.encoder.everything(cache.stream.seq)
+    parts = cache.encoder.whole_state(cache.stream.seq)
 
     assert parts[-1] == version_batch(3, [("n2", 7)])
     assert parts[0].first_seq == 1
@@ -41,16 +45,16 @@ async def test_a_bind_names_the_version_that_was_read_and_the_next_one_what_it_l
 
     def settle(message):
         told.extend(message.rows)
-        return world.counts.settle(message)
+        return world.counts.update_assumptions(message)
 
     def refuse(batch):
         found = answers_to(batch, "version", "the node changed")
         return bind_answers([_at(each, 9) for each in found.answers])
 
-    world.cache.answers["settle"] = settle
+    world.cache.answers["update_assumptions"] = settle
     world.binder.answers["bind"] = refuse
     await world.counts.add_nodes(node_batch(world.nodes))
-    await world.counts.settle(Settle((), (), (), rows=(("n1", 4),)))
+    await world.counts.update_assumptions(UpdateAssumptions((), (), (), rows=(("n1", 4),)))
     async with world:
         await until(lambda: len(world.binder.told("bind")) == 2)
         await world.reports(1)
@@ -67,10 +71,10 @@ def _at(answer, row_version):
     return replace(answer, row_version=row_version)
 
 
-async def test_where_only_fit_counts_nothing_is_told_of_versions():
+async def test_without_version_conflicts_no_versions_are_sent():
     async with World(["a"]) as world:
         await world.reports()
 
     (bind,) = world.binder.told("bind")
     assert (bind.read_versions, bind.transactions) == ((), ())
-    assert all(each.rows == () for each in world.cache.told("settle"))
+    assert all(each.rows == () for each in world.cache.told("update_assumptions"))

@@ -48,7 +48,7 @@ CUTS = list(product((0, 2), (1, 7, 64)))
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
     """The client looks often, so that small runs end soon."""
-    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def overfull(seed=1):
     return inputs_of(trace.nodes(), trace.pods())
 
 
-def test_a_fleet_that_is_too_small_is_filled_and_the_rest_is_told_why():
+def test_a_fleet_that_is_too_small_is_filled_and_the_other_pods_have_reasons():
     inputs = overfull()
 
     outcome = run(inputs, workers=3, batch=32)
@@ -310,7 +310,7 @@ def launch(inputs, **how):
     return outcome, seen
 
 
-def test_the_launcher_tells_how_far_a_run_is():
+def test_the_launcher_reports_the_progress_of_a_run():
     inputs = inputs_of([node("n1")], pods_of(*(f"p{n}" for n in range(5))))
     outcome, seen = launch(inputs, workers=2)
 

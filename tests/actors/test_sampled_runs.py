@@ -25,7 +25,7 @@ ZONES = ["a", "b", "a", "c", "b", "a", "a", "c", "b", "c", "a", "b"]
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
     """The client looks often, so that small runs end soon."""
-    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import Leased, Renewed, RunningPods, Settle, node_batch
+from roadstead.actors.messages import Leased, Renewed, RunningPods, UpdateAssumptions, node_batch
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
@@ -56,7 +56,9 @@ class World:
         self.feed = Fake("scheduler-0")
         self.counts = CacheActor(self.plan, Fakes(self.feed))
         self.queue = self.fake(QUEUE, lease=self.lease, report=NOTHING)
-        self.cache = self.fake(CACHE, assume=self.counts.assume, settle=self.counts.settle)
+        self.cache = self.fake(
+            CACHE, assume=self.counts.assume, update_assumptions=self.counts.update_assumptions
+        )
         self.binder = self.fake(BINDER, bind=bound_all)
         directory = Fakes(self.queue, self.cache, self.binder)
         self.scheduler = SchedulerActor("scheduler-0", self.plan, directory)
@@ -109,16 +111,16 @@ async def test_a_pod_is_assumed_then_bound_then_confirmed_then_done():
 
     steps = [step for step in world.log if step.split()[1] != "lease"]
     assert steps == [
-        "cache settle",
+        "cache update_assumptions",
         "cache assume",
         "binder bind",
-        "cache settle",
+        "cache update_assumptions",
         "queue report",
     ]
     assert (report.lease_id, report.done, report.given_back) == (1, ("uid-a",), ())
 
 
-async def test_the_queue_hears_which_gangs_wait_and_says_who_of_them_is_bound():
+async def test_a_lease_request_names_waiting_gangs_and_the_answer_counts_their_bound_pods():
     member = pod(cpu=100, pod_group=GroupMembership("g", 3))
     world = World(["a"], ["b"], facts=member, config=json.dumps(GANGS), batch=1)
     world.leases[1] = replace(world.leases[1], gangs=(("default", "g", 1),))
@@ -132,14 +134,14 @@ async def test_the_queue_hears_which_gangs_wait_and_says_who_of_them_is_bound():
     assert {each.done for each in reports} == {("uid-a",), ("uid-b",)}
 
 
-async def test_everyone_is_told_of_the_same_attempt_on_the_same_node():
+async def test_cache_binder_and_queue_get_the_same_attempt_on_the_same_node():
     async with World(["a", "b"]) as world:
         await world.reports()
 
     (assume,) = world.cache.told("assume")
     (bind,) = world.binder.told("bind")
-    nothing, confirm = world.cache.told("settle")
-    assert nothing == Settle((), (), ())
+    nothing, confirm = world.cache.told("update_assumptions")
+    assert nothing == UpdateAssumptions((), (), ())
     assert assume.bind_next
     assert assume.nodes == bind.nodes == ("n1", "n1")
     assert assume.tokens == bind.tokens
@@ -194,10 +196,10 @@ async def test_what_the_binder_refuses_is_forgotten_and_then_tried_again(cause):
     (back,) = report.given_back
     assert (back.uid, back.reason) == ("uid-a", "conflict")
     (token,) = world.binder.told("bind")[0].tokens
-    assert world.cache.told("settle")[-1].forget == (("uid-a", token),)
+    assert world.cache.told("update_assumptions")[-1].forget == (("uid-a", token),)
     assert back.freed
     assert world.log.index("queue report") > world.log.index("binder bind")
-    assert world.log[world.log.index("queue report") - 1] == "cache settle"
+    assert world.log[world.log.index("queue report") - 1] == "cache update_assumptions"
 
 
 async def test_a_pod_that_another_one_bound_is_done():
@@ -207,7 +209,7 @@ async def test_a_pod_that_another_one_bound_is_done():
         (report,) = await world.reports()
 
     assert report.done == ("uid-a",)
-    assert world.cache.told("settle")[-1].forget
+    assert world.cache.told("update_assumptions")[-1].forget
 
 
 async def test_a_pod_that_is_deleted_is_forgotten_and_not_spoken_of():
@@ -216,7 +218,7 @@ async def test_a_pod_that_is_deleted_is_forgotten_and_not_spoken_of():
         batch, "deleted" if batch.pods.uids == ("uid-a",) else ""
     )
     async with world:
-        await until(lambda: any(told.forget for told in world.cache.told("settle")))
+        await until(lambda: any(told.forget for told in world.cache.told("update_assumptions")))
         reports = await world.reports()
 
     assert [report.done for report in reports] == [("uid-b",)]
@@ -244,10 +246,10 @@ async def test_a_binder_that_is_late_is_asked_again_with_the_same_tokens():
     first, second, third = (replace(each, number=0) for each in told)
     assert first == second == third
     assert report.done == ("uid-a", "uid-b")
-    assert not any(told.forget for told in world.cache.told("settle"))
+    assert not any(told.forget for told in world.cache.told("update_assumptions"))
 
 
-async def test_pods_that_one_evaluation_cannot_settle_are_asked_about_anew():
+async def test_pods_that_one_evaluation_cannot_decide_are_evaluated_again():
     alone = pod(cpu=3000)
     async with World(["a", "b", "c"], facts=alone, nodes=(node("n1"), node("n2"))) as world:
         reports = await world.reports(2)
@@ -303,7 +305,7 @@ async def test_no_more_batches_are_at_the_binder_than_the_bound_allows():
     assert [report.done for report in reports] == [("uid-a",), ("uid-b",), ("uid-c",)]
 
 
-async def test_deciding_goes_on_while_binds_are_under_way():
+async def test_decisions_continue_while_binds_are_in_progress():
     world = World(["a"], ["b"])
     world.binder.answers["bind"] = never
     async with world:
@@ -325,7 +327,7 @@ async def test_a_plugin_that_is_missing_stops_the_scheduler_with_plugin_object_a
 
 @pytest.mark.parametrize(
     ("actor", "method"),
-    [("queue", "lease"), ("cache", "assume"), ("cache", "settle")],
+    [("queue", "lease"), ("cache", "assume"), ("cache", "update_assumptions")],
 )
 async def test_an_actor_that_is_lost_stops_the_scheduler(actor, method):
     world = World(["a"])
@@ -346,7 +348,7 @@ async def test_an_actor_that_is_lost_while_binding_stops_the_run_as_well(actor, 
     assert (status.error_kind, status.error) == ("ActorLostError", "it is gone")
 
 
-async def test_the_first_failure_is_the_one_that_is_told():
+async def test_the_first_failure_is_the_one_that_is_reported():
     outcomes = [ActorError("first"), ActorError("second")]
     world = World(["a"], ["b"])
     world.binder.answers["bind"] = lambda _: outcomes.pop(0)
@@ -364,21 +366,21 @@ async def test_a_batch_whose_changes_do_not_come_in_time_begins_anew():
     settled = []
 
     async def late(batch):
-        if batch.opened().kinds:
+        if batch.unpacked().kinds:
             await there.wait()
         return await world.scheduler.apply(batch)
 
     async def settle(message):
         if not settled:
             settled.append(await world.counts.add_running(RunningPods(batch_of("r"), ("n1",))))
-        return await world.counts.settle(message)
+        return await world.counts.update_assumptions(message)
 
     async def apply_late(batch):
         asyncio.create_task(late(batch))  # noqa: RUF006
         return NOTHING
 
     world.feed.answers["apply"] = apply_late
-    world.cache.answers["settle"] = settle
+    world.cache.answers["update_assumptions"] = settle
     async with world:
         await until(lambda: world.scheduler.figures.reads > 1)
         there.set()
@@ -414,13 +416,13 @@ async def test_a_scheduler_that_never_ran_can_be_stopped():
     assert await World().scheduler.stop(NOTHING) == NOTHING
 
 
-async def test_what_people_are_told_reaches_the_queue_without_a_lease():
+async def test_pending_reasons_reach_the_queue_without_a_lease():
     world = World()
     report = PodReport("uid-a", "default/a", ReportKind.WARNING, "running PostBind plugin failed")
 
     scheduler = world.scheduler
     told = scheduler._scheduler.performer.perform([SendReports((report,))])
-    await drive(told, scheduler._driver.meet)
+    await drive(told, scheduler._driver.handle)
 
     (told,) = world.queue.told("report")
     assert (told.lease_id, told.done, told.given_back) == (0, (), ())

@@ -3,7 +3,7 @@
 import pytest
 
 from roadstead.actors.messages import ActorStatus
-from roadstead.actors.scheduler.figures import concurrency_of, work_of
+from roadstead.actors.scheduler.concurrency_report import concurrency_of, work_of
 from roadstead.attempts.pods import Attempt
 from roadstead.config.settings import Settings
 from roadstead.cycle.scopes import Scope
@@ -60,7 +60,7 @@ def test_figures_count_binds_by_cause_and_jobs_by_whether_one_was_refused():
     assert figures.refused == {"version": 1, "constraint": 1}
 
 
-def test_figures_arrive_as_they_were_told():
+def test_metrics_arrive_unchanged():
     figures = SchedulerMetrics(busy_s=3.0, reads=2, decided=4, retries=1, passed_on=5)
     figures.answered([attempt("a")], {"a": "version"})
 
@@ -77,7 +77,7 @@ def test_nobody_is_busier_than_all_the_time(busy_s, over_s, share):
     assert work_of("s", "", {"busy_s": busy_s}, over_s).busyness == share
 
 
-def test_a_run_tells_of_each_of_its_schedulers():
+def test_a_run_reports_each_of_its_schedulers():
     settings = Settings(schedulers={"web": 1, "batch": 1}, conflicts="version")
     statuses = {f"scheduler-{n}": ActorStatus("", figures=(("asked", n),)) for n in range(2)}
 

@@ -105,7 +105,7 @@ def test_a_worker_that_takes_no_changes_costs_nothing_else(monkeypatch):
     assert not given_to(actors)
 
 
-def test_a_worker_that_is_behind_is_heard_for_rows_that_stand_still(monkeypatch):
+def test_answers_of_a_worker_that_is_behind_count_for_unchanged_rows(monkeypatch):
     alone, _ = run(0)
     monkeypatch.setattr(supervisor, "WorkerActor", SlowToFollow)
     outcome, actors = run(2)
@@ -116,7 +116,7 @@ def test_a_worker_that_is_behind_is_heard_for_rows_that_stand_still(monkeypatch)
 
 @pytest.mark.parametrize("names", [("worker-1",), ("worker-0", "cache"), ("scheduler-0",)])
 def test_killed_in_the_middle_they_are_replaced_and_answer_again(monkeypatch, names):
-    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(client, "POLL_S", 0.002)
     monkeypatch.setattr(supervisor, "WATCH_S", 0.01)
     made, waiting, kills = [], list(names), []
 

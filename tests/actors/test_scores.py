@@ -6,11 +6,11 @@ from roadstead.actors.messages.scheduling import ScorePage
 from roadstead.actors.runs import scores
 from roadstead.actors.runs.scores import with_scores
 from roadstead.actors.seam import ActorLostError
-from roadstead.report.result import Placement
+from roadstead.report.result import PlacedPod
 from tests.actors.world import inputs_of, plan_of, pods_of, run_inline
 from tests.builders import node, pod
 
-PLACED = (Placement("d/a", "u-a", "n1"), Placement("d/b", "u-b", "n2"))
+PLACED = (PlacedPod("d/a", "u-a", "n1"), PlacedPod("d/b", "u-b", "n2"))
 
 
 class Knows:

@@ -229,7 +229,7 @@ def test_a_name_is_declared_once():
     assert METHODS["status"] is STATUS
 
 
-def test_being_late_is_told_with_actor_method_and_time():
+def test_a_missed_deadline_names_actor_method_and_time():
     assert str(late("worker-0", "evaluate", 1.5)) == "worker-0 did not answer evaluate within 1.5 s"
 
 

@@ -3,10 +3,10 @@
 import pytest
 
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import APPLIED, AssumeBatch, node_batch
+from roadstead.actors.messages import CHANGES_APPLIED, AssumeBatch, node_batch
 from roadstead.actors.messages.recovery import Restream
-from roadstead.actors.scheduler import held_nodes
-from roadstead.actors.scheduler.held_nodes import HeldNodes
+from roadstead.actors.scheduler import scheduler_nodes
+from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.seam import NOTHING
 from roadstead.actors.steps import drive
 from roadstead.cycle.batch import PodInCycle
@@ -29,11 +29,13 @@ class World:
 
     def __init__(self, *, is_new=False, **settings):
         self.plan = plan_of(**({"schedulers": 2} | settings))
-        self.fakes = [Fake(f"scheduler-{n}", apply=APPLIED, restore=NOTHING) for n in range(2)]
+        self.fakes = [
+            Fake(f"scheduler-{n}", apply=CHANGES_APPLIED, restore=NOTHING) for n in range(2)
+        ]
         self.cache = CacheActor(self.plan, Fakes(*self.fakes))
         self.classes = PodClasses()
         self.profiles = build_profiles(self.plan, self.classes)
-        self.nodes = HeldNodes("scheduler-0", self.plan, self.classes, is_new=is_new, epoch=1)
+        self.nodes = SchedulerNodes("scheduler-0", self.plan, self.classes, is_new=is_new, epoch=1)
         self.cycle = TableCycle(self.nodes.table, self.profiles, TieBreak("first"))
         self._passed_on = 0
 
@@ -49,7 +51,7 @@ class World:
         """The changes that the first scheduler was told of reach its table, or wait there."""
         told = self.fakes[0].told("apply")
         for batch in told[self._passed_on :]:
-            await self.nodes.take(batch)
+            await self.nodes.receive(batch)
         self._passed_on = len(told)
 
     def waiting(self, name):
@@ -64,7 +66,7 @@ class World:
             yield YieldToMessages()
             return [batch.decide(mine)], 1
 
-        async def meet(need):
+        async def handle(need):
             if need == ApplyWaiting():
                 await self.nodes.apply_waiting()
             return 0.0
@@ -74,7 +76,7 @@ class World:
             self.row_versions = self.nodes.row_versions(decisions)
             return decisions
 
-        return await drive(held(self.nodes, batch()), meet)
+        return await drive(held(self.nodes, batch()), handle)
 
     def counted(self):
         return sum(self.nodes.table.row_facts(name)["pod_count"] for name in ("a1", "b1"))
@@ -103,7 +105,7 @@ async def test_a_scheduler_that_is_new_gets_all_and_the_others_nothing():
     assert world.fakes[1].told("restore") == []
 
 
-async def test_who_owns_a_node_is_told_with_the_node():
+async def test_the_partition_of_a_node_is_sent_with_the_node():
     world = await World(mode="partitioned").with_nodes()
     await world.with_nodes(node("a2", labels={ZONE: "a"}))
     await world.pass_on()
@@ -116,7 +118,7 @@ async def test_who_owns_a_node_is_told_with_the_node():
 
 
 async def test_shards_of_nodes_that_are_gone_are_forgotten(monkeypatch):
-    monkeypatch.setattr(held_nodes, "SPARE_NAMES", 0)
+    monkeypatch.setattr(scheduler_nodes, "SPARE_NAMES", 0)
     world = await World(mode="partitioned").with_nodes()
     await world.pass_on()
     world.nodes.partition_of |= dict.fromkeys(("c1", "c2", "c3"), 0)
@@ -168,8 +170,8 @@ async def test_what_is_decided_on_a_stale_state_stands_on_it_beside_what_waits()
     assert not world.nodes.tentative
 
 
-async def test_a_stale_state_goes_on_where_too_many_changes_wait(monkeypatch):
-    monkeypatch.setattr(held_nodes, "MAX_WAITING_BATCHES", 4)
+async def test_a_stale_state_is_updated_if_too_many_changes_wait(monkeypatch):
+    monkeypatch.setattr(scheduler_nodes, "MAX_WAITING_BATCHES", 4)
     world = await World(**STALE).with_nodes()
     await world.pass_on()
     await world.nodes.catch_up(2)

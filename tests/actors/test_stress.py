@@ -11,8 +11,8 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.invariants.checker import check
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
+from roadstead.lab.lab_run import LabSetup
 from roadstead.lab.scenarios import constraint_heavy
-from roadstead.lab.trial import LabSetup
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.run import RunInputs, RunPlan
 
@@ -31,7 +31,7 @@ def plan_of(folder, **settings):
 
 def tried(folder, recheck="all", *, is_virtual=True, inputs=None, **settings):
     plan = plan_of(folder, **settings)
-    return ActorLauncher().trial(inputs or heavy(), plan, LabSetup(recheck, is_virtual))
+    return ActorLauncher().run_lab(inputs or heavy(), plan, LabSetup(recheck, is_virtual))
 
 
 def checked(folder):

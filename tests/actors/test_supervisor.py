@@ -7,7 +7,7 @@ from roadstead.actors.messages import ActorStatus
 from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
 from roadstead.actors.supervisor import supervisor as supervisor_module
 from roadstead.actors.supervisor.supervisor import (
-    SILENT_LOOKS,
+    SILENT_POLLS,
     ActorGoneError,
     RunFailedError,
     Supervisor,
@@ -102,16 +102,16 @@ async def test_an_actor_that_does_not_start_fails_the_run(kind):
 async def test_a_look_remembers_what_an_actor_says_of_itself():
     supervisor, _ = await started()
 
-    assert await supervisor.look("worker-0") == WELL
+    assert await supervisor.status_of("worker-0") == WELL
     assert supervisor.last == {"worker-0": WELL}
 
 
 @pytest.mark.parametrize(
     "failure", [ActorLostError("binder is gone"), DeadlineError("binder did not answer")]
 )
-async def test_a_binder_that_is_gone_or_silent_without_a_journal_is_told_with_what_it_did(failure):
+async def test_a_lost_or_silent_binder_without_a_journal_is_reported_with_what_it_did(failure):
     supervisor, runtime = await started()
-    await supervisor.look("binder")
+    await supervisor.status_of("binder")
     runtime.refs["binder"].answers["status"] = failure
 
     gone = await watched(supervisor)
@@ -123,22 +123,22 @@ async def test_a_binder_that_is_gone_or_silent_without_a_journal_is_told_with_wh
     )
 
 
-async def test_an_actor_that_never_spoke_is_told_without_a_story():
+async def test_an_actor_that_never_answered_is_reported_without_a_last_status():
     supervisor, runtime = await started()
     runtime.refs["queue"].answers["status"] = ActorLostError("queue is gone")
 
     with pytest.raises(ActorGoneError, match=r"^queue is gone\. The run ends here"):
-        await supervisor.look("queue")
+        await supervisor.status_of("queue")
 
 
 async def test_of_an_actor_that_is_gone_when_results_are_collected_the_last_word_counts():
     supervisor, runtime = await started()
-    await supervisor.heard_of("worker-0")
+    await supervisor.last_status("worker-0")
     for name in ("worker-0", "queue"):
         runtime.refs[name].answers["status"] = ActorLostError(f"{name} is gone")
 
-    assert await supervisor.heard_of("worker-0") == WELL
-    assert (await supervisor.heard_of("queue")).text == "has not answered yet"
+    assert await supervisor.last_status("worker-0") == WELL
+    assert (await supervisor.last_status("queue")).text == "has not answered yet"
 
 
 async def test_an_actor_that_cannot_go_on_ends_the_run_with_its_reason():
@@ -151,7 +151,7 @@ async def test_an_actor_that_cannot_go_on_ends_the_run_with_its_reason():
     assert str(failure).startswith("binder cannot go on: disk full. It had committed 7 binds.")
 
 
-async def test_what_the_user_can_mend_is_told_as_it_is():
+async def test_input_errors_are_raised_unchanged():
     supervisor, runtime = await started()
     answers = runtime.refs["scheduler-0"].answers
     answers["status"] = ActorStatus("", "text", "UnsupportedError", ("P", 'Pod "a/b"', "spec.x"))
@@ -181,7 +181,7 @@ async def test_of_several_failures_the_actor_that_is_gone_is_named():
     assert str(failure).startswith("binder is gone. ")
 
 
-async def test_an_actor_that_falls_silent_does_not_keep_others_from_being_told(monkeypatch):
+async def test_a_silent_actor_does_not_hide_the_failure_of_another(monkeypatch):
     monkeypatch.setattr(supervisor_module, "ROOT_S", 0.01)
     supervisor, runtime = await started()
     runtime.refs["worker-0"].answers["status"] = lambda _: asyncio.Event().wait()
@@ -208,24 +208,24 @@ async def test_the_watch_looks_at_everyone_again_and_again():
 
 async def test_a_worker_that_is_silent_is_given_time_before_it_is_taken_for_gone():
     supervisor, runtime = await started(workers=1)
-    await supervisor.look("worker-0")
+    await supervisor.status_of("worker-0")
     runtime.refs["worker-0"].answers["status"] = DeadlineError("worker-0 did not answer")
 
-    given = [await supervisor.look("worker-0") for _ in range(SILENT_LOOKS - 1)]
+    given = [await supervisor.status_of("worker-0") for _ in range(SILENT_POLLS - 1)]
     with pytest.raises(ActorGoneError, match="worker-0 did not answer"):
-        await supervisor.look("worker-0")
+        await supervisor.status_of("worker-0")
 
-    assert given == [WELL] * (SILENT_LOOKS - 1)
+    assert given == [WELL] * (SILENT_POLLS - 1)
 
 
 async def test_a_worker_that_answers_again_was_only_slow():
     supervisor, runtime = await started(workers=1)
     answers = runtime.refs["worker-0"].answers
-    for _ in range(2 * SILENT_LOOKS):
+    for _ in range(2 * SILENT_POLLS):
         answers["status"] = DeadlineError("worker-0 did not answer")
-        assert (await supervisor.look("worker-0")).error == ""
+        assert (await supervisor.status_of("worker-0")).error == ""
         answers["status"] = WELL
-        await supervisor.look("worker-0")
+        await supervisor.status_of("worker-0")
 
 
 async def test_a_slow_worker_does_not_keep_others_from_being_replaced():
@@ -269,7 +269,7 @@ async def test_a_new_life_that_ends_while_it_is_filled_is_replaced_at_once():
     assert supervisor.epochs["worker-0"] == 4
 
 
-async def test_stop_tells_the_schedulers_first_and_then_ends_all():
+async def test_stop_stops_the_schedulers_first_and_then_all_actors():
     supervisor, runtime = await started(schedulers=2)
 
     await supervisor.stop()
@@ -316,7 +316,7 @@ async def test_a_run_whose_ground_is_gone_ends_with_that_whatever_its_actors_say
     )
 
 
-async def test_without_a_journal_nothing_is_gone_on_with():
+async def test_without_a_journal_no_run_is_continued():
     supervisor, runtime = await started()
     runtime.gone = LOST
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import APPLIED, PackedChanges, RunningPods, node_batch
+from roadstead.actors.messages import CHANGES_APPLIED, PackedChanges, RunningPods, node_batch
 from roadstead.actors.seam import ActorError, DeadlineError
 from roadstead.actors.worker import table_follower
 from roadstead.actors.worker.table_follower import TableFollower
@@ -21,7 +21,7 @@ def follower(call_s=30.0):
 
 async def stream():
     """What a cache sends to its only follower: (batches of deltas, the table it ends with)."""
-    sink = Fake("scheduler-0", apply=APPLIED)
+    sink = Fake("scheduler-0", apply=CHANGES_APPLIED)
     cache = CacheActor(plan_of(), Fakes(sink))
     await cache.add_nodes(node_batch((node("n1"), node("n2", others={GPU: 2}))))
     await cache.add_running(RunningPods(batch_of("p", "q"), ("n1", "n2")))
@@ -38,7 +38,7 @@ async def stream():
 
 async def with_nodes(held):
     batches, _ = await stream()
-    await held.take(batches[0])
+    await held.receive(batches[0])
     return batches
 
 
@@ -46,7 +46,7 @@ async def test_deltas_in_order_bring_the_table_to_that_of_the_cache():
     held, (batches, table) = follower(), await stream()
 
     for batch in batches:
-        await held.take(batch)
+        await held.receive(batch)
 
     assert lines(held.table) == lines(table)
     assert held.applied == batches[-1].first_seq + batches[-1].count - 1
@@ -55,10 +55,10 @@ async def test_deltas_in_order_bring_the_table_to_that_of_the_cache():
 async def test_deltas_that_come_early_wait_for_those_before_them():
     held, (batches, _) = follower(), await stream()
 
-    await held.take(batches[1])
+    await held.receive(batches[1])
     assert (held.applied, len(held.table)) == (0, 0)
 
-    await held.take(batches[0])
+    await held.receive(batches[0])
     assert held.applied == 4
 
 
@@ -77,7 +77,7 @@ async def test_deltas_for_an_earlier_life_do_not_wait_for_those_before_them():
 async def test_deltas_that_come_twice_count_once():
     held, (batches, _) = follower(), await stream()
     for batch in (*batches[:2], *batches[:2]):
-        await held.take(batch)
+        await held.receive(batch)
 
     held.table.validate()
     assert held.applied == 4
@@ -87,13 +87,13 @@ async def test_deltas_that_come_twice_count_once():
 async def test_a_late_copy_hides_nothing_of_what_changed_behind_it():
     held, (batches, _) = follower(), await stream()
     for batch in batches:
-        await held.take(batch)
+        await held.receive(batch)
     numbers = [0, *(batch.first_seq + batch.count - 1 for batch in batches)]
     before = [held.touched.since(number) for number in numbers]
     assert before[-2:] == [{"n3"}, set()]
 
     for batch in batches:
-        await held.take(batch)
+        await held.receive(batch)
         assert [held.touched.since(number) for number in numbers] == before
 
 
@@ -108,12 +108,12 @@ async def test_of_deltas_that_are_known_in_part_only_the_news_counts():
         pods=first.pods + second.pods,
         uids=first.uids + second.uids,
         keys=first.keys + second.keys,
-        came=first.came,
-        came_at=first.came_at,
+        new_nodes=first.new_nodes,
+        new_arrivals=first.new_arrivals,
     )
-    await held.take(first)
+    await held.receive(first)
 
-    await held.take(both)
+    await held.receive(both)
 
     assert held.applied == 4
     assert lines(held.table)["n2"]["pod_count"] == 1
@@ -126,7 +126,7 @@ async def test_any_order_and_any_copies_of_the_deltas_give_one_table(data):
     order = data.draw(st.permutations([*range(len(batches)), *copies]))
 
     for index in order:
-        await held.take(batches[index])
+        await held.receive(batches[index])
 
     assert lines(held.table) == lines(table)
     held.table.validate()
@@ -135,21 +135,21 @@ async def test_any_order_and_any_copies_of_the_deltas_give_one_table(data):
 async def test_a_gap_that_never_closes_is_an_error_before_memory_runs_out(monkeypatch):
     monkeypatch.setattr(table_follower, "MAX_WAITING_BATCHES", 2)
     held, (batches, _) = follower(), await stream()
-    await held.take(batches[1])
-    await held.take(batches[2])
+    await held.receive(batches[1])
+    await held.receive(batches[2])
 
     with pytest.raises(ActorError, match="scheduler-0: delta 1 never came"):
-        await held.take(batches[3])
+        await held.receive(batches[3])
 
 
 async def test_who_needs_a_change_waits_until_it_is_there():
     held = follower()
     batches = await with_nodes(held)
-    waiting = asyncio.create_task(held._reach(4))
+    waiting = asyncio.create_task(held._wait_for(4))
     await turns()
     assert not waiting.done()
 
-    await held.take(batches[1])
+    await held.receive(batches[1])
 
     await waiting
 
@@ -159,15 +159,15 @@ async def test_a_change_that_never_comes_is_waited_for_until_the_deadline():
     await with_nodes(held)
 
     with pytest.raises(DeadlineError, match=r"scheduler-0 waited 0\.02 s for change 9, has 2"):
-        await held._reach(9)
+        await held._wait_for(9)
 
 
 async def test_a_delta_that_does_not_fit_the_table_is_an_error():
     held, (batches, _) = follower(), await stream()
     for batch in batches[:2]:
-        await held.take(batch)
+        await held.receive(batch)
 
     with pytest.raises(KeyError):
-        await held.take(replace(batches[5], first_seq=5, names=("n9",)))
+        await held.receive(replace(batches[5], first_seq=5, names=("n9",)))
 
     assert held.applied == 4

@@ -22,7 +22,7 @@ SERVICE = {"roadstead.io/kind": "service"}
 @pytest.fixture(autouse=True)
 def _long_looks(monkeypatch):
     """Virtual time jumps: there is no need to look often."""
-    monkeypatch.setattr(client, "LOOK_S", 0.5)
+    monkeypatch.setattr(client, "POLL_S", 0.5)
 
 
 def latency(batch=(0.0, 0.0), service=(0.0, 0.0)):

@@ -164,7 +164,7 @@ async def test_questions_that_are_asked_all_the_time_take_no_message_s_place():
     assert "1 of 1, oldest first" in await world.status(ILLEGAL)
 
 
-async def test_an_error_tells_of_a_few_messages_however_many_there_were():
+async def test_an_error_lists_a_few_messages_however_many_there_were():
     world = World()
     for number in range(MAX_NOTED * 2):
         await world.page(sender=f"scheduler-{number}", epoch=1)

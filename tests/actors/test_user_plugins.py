@@ -96,7 +96,7 @@ def test_on_ray_a_plugin_decides_as_inline(plan):
 
 
 @pytest.mark.ray
-def test_a_plugin_that_a_process_of_ray_cannot_import_is_told_with_the_process(plan, tmp_path):
+def test_a_plugin_that_a_ray_process_cannot_import_is_reported_with_the_process(plan, tmp_path):
     left()
     with pytest.raises(InputError) as refused:
         run(plan("ray", "even_at_home", 'raise ImportError("No module named only_at_home")'))

@@ -10,12 +10,18 @@ from hypothesis import strategies as st
 from roadstead.actors.cache import worker_feed
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.cache.encoding import storage_batch, version_batch
-from roadstead.actors.cache.worker_feed import WAIT_S, Joiner, WorkerFeed, together
-from roadstead.actors.messages import APPLIED, Applied, PackedChanges, RunningPods, node_batch
+from roadstead.actors.cache.worker_feed import WAIT_S, Joiner, WorkerFeed, join_batches
+from roadstead.actors.messages import (
+    CHANGES_APPLIED,
+    ChangesApplied,
+    PackedChanges,
+    RunningPods,
+    node_batch,
+)
 from roadstead.actors.messages.changes import NodeNames
-from roadstead.actors.messages.recovery import PodsGone
+from roadstead.actors.messages.recovery import PodRemoval
 from roadstead.actors.runtime.virtual_time import run_virtual
-from roadstead.actors.worker.actor import ASKED_S, WorkerActor
+from roadstead.actors.worker.actor import ACTIVE_S, WorkerActor
 from roadstead.actors.worker.table_follower import TableFollower
 from roadstead.cycle.messages import ScoreRequest
 from roadstead.nodes.table import NodeTable
@@ -30,8 +36,8 @@ async def changes_of(steps):
 
     steps: pairs of numbers, of which the first says what changes and the second where.
     """
-    sink = Fake("scheduler-0", apply=APPLIED)
-    cache = CacheActor(plan_of(), Fakes(sink, Fake("queue", observe=APPLIED)))
+    sink = Fake("scheduler-0", apply=CHANGES_APPLIED)
+    cache = CacheActor(plan_of(), Fakes(sink, Fake("queue", observe=CHANGES_APPLIED)))
     await cache.add_nodes(node_batch([node(f"n{n}") for n in range(3)]))
     for number, (kind, where) in enumerate(steps):
         name = f"n{where}"
@@ -40,7 +46,7 @@ async def changes_of(steps):
             batch = batch_of(f"p{number}", f"q{number}", facts=facts)
             await cache.add_running(RunningPods(batch, (name, name)))
         elif kind == 1:
-            await cache.gone(PodsGone((f"uid-p{where}",)))
+            await cache.remove_pods(PodRemoval((f"uid-p{where}",)))
         elif kind == 2:
             await cache.add_nodes(node_batch([node(name, cpu=1000 * number)]))
         elif kind == 3:
@@ -61,13 +67,13 @@ def test_changes_that_come_together_leave_a_table_as_one_by_one(steps, cuts):
     async def follow():
         (nodes, *batches), table = await changes_of(steps)
         # New nodes come by themselves.
-        cuts.update(n for place, b in enumerate(batches) if b.came for n in (place, place + 1))
+        cuts.update(n for place, b in enumerate(batches) if b.new_nodes for n in (place, place + 1))
         bounds = [0, *sorted(cut for cut in cuts if 0 < cut < len(batches)), len(batches)]
         held = TableFollower("worker-0", NodeTable(), 30.0)
-        await held.take(nodes)
+        await held.receive(nodes)
         for start, stop in pairwise(bounds):
             if start < stop:
-                await held.take(together(batches[start:stop]))
+                await held.receive(join_batches(batches[start:stop]))
         assert lines(held.table) == lines(table)
         seq = (nodes, *batches)[-1]
         assert held.applied == seq.first_seq + seq.count - 1
@@ -79,7 +85,7 @@ def test_a_class_of_several_batches_travels_once():
     async def joined():
         batches, _ = await changes_of([(0, 1), (4, 2), (5, 0), (0, 1), (0, 2), (0, 1)])
         batches[4] = replace(batches[4], started_s=((1, 7.0),))
-        return together(batches[1:])
+        return join_batches(batches[1:])
 
     batch = run_virtual(joined)
 
@@ -105,7 +111,7 @@ def sent_by(work):
             lambda batch: sent.append(
                 (round(loop.time() - began_s, 3), batch.first_seq, batch.count)
             ),
-            together,
+            join_batches,
         )
         await work(feed)
         await asyncio.sleep(10)
@@ -117,10 +123,10 @@ def sent_by(work):
 def test_of_a_worker_that_nobody_asks_changes_wait_for_others():
     async def work(feed):
         for batch in versions(1, 2, 3):
-            feed.take(batch)
+            feed.add(batch)
             await asyncio.sleep(WAIT_S / 4)
         await asyncio.sleep(WAIT_S)
-        feed.take(storage_batch(4, [StorageChange()]))
+        feed.add(storage_batch(4, [StorageChange()]))
 
     assert sent_by(work) == [(WAIT_S, 1, 3), (round(2.75 * WAIT_S, 3), 4, 1)]
 
@@ -128,20 +134,20 @@ def test_of_a_worker_that_nobody_asks_changes_wait_for_others():
 def test_a_worker_that_is_asked_gets_each_change_at_once():
     async def work(feed):
         one, two, three = versions(1, 2, 3)
-        feed.take(one)
-        feed.is_asked = True
-        feed.take(two)
-        feed.take(three)
+        feed.add(one)
+        feed.receives_requests = True
+        feed.add(two)
+        feed.add(three)
 
     assert sent_by(work) == [(0.0, 1, 2), (0.0, 3, 1)]
 
 
 def test_as_many_changes_as_a_message_holds_wait_no_longer(monkeypatch):
-    monkeypatch.setattr(worker_feed, "MOST_WAITING", 2)
+    monkeypatch.setattr(worker_feed, "MAX_WAITING", 2)
 
     async def work(feed):
         for batch in versions(1, 2, 3):
-            feed.take(batch)
+            feed.add(batch)
 
     assert sent_by(work) == [(0.0, 1, 2), (WAIT_S, 3, 1)]
 
@@ -149,11 +155,11 @@ def test_as_many_changes_as_a_message_holds_wait_no_longer(monkeypatch):
 def test_what_is_dropped_is_not_sent():
     async def work(feed):
         one, two, three = versions(1, 2, 3)
-        feed.take(one)
-        feed.take(two)
+        feed.add(one)
+        feed.add(two)
         feed.drop()
         await asyncio.sleep(WAIT_S / 2)
-        feed.take(three)
+        feed.add(three)
 
     assert sent_by(work) == [(round(1.5 * WAIT_S, 3), 3, 1)]
 
@@ -161,9 +167,9 @@ def test_what_is_dropped_is_not_sent():
 def test_nodes_come_at_once_and_behind_what_waits():
     async def work(feed):
         batches, _ = await changes_of([(0, 1), (2, 4)])
-        assert len(batches[2].came) == 1
+        assert len(batches[2].new_nodes) == 1
         for batch in batches:
-            feed.take(batch)
+            feed.add(batch)
 
     assert sent_by(work) == [(0.0, 1, 3), (0.0, 4, 2), (0.0, 6, 1)]
 
@@ -176,11 +182,15 @@ def test_a_workers_answer_says_whether_it_was_asked_lately():
             if number == 2:
                 await worker.score(ScoreRequest(0, 0, ()))
             if number == 3:
-                await asyncio.sleep(ASKED_S)
+                await asyncio.sleep(ACTIVE_S)
             found.append(await worker.apply(PackedChanges.of(versions(number)[0])))
         return found
 
-    assert run_virtual(run) == [Applied(), Applied(is_asked=True), Applied()]
+    assert run_virtual(run) == [
+        ChangesApplied(),
+        ChangesApplied(receives_requests=True),
+        ChangesApplied(),
+    ]
 
 
 def test_what_several_workers_wait_for_is_joined_once():
@@ -188,7 +198,7 @@ def test_what_several_workers_wait_for_is_joined_once():
 
     first = join(versions(1, 2))
 
-    assert first == together(versions(1, 2))
+    assert first == join_batches(versions(1, 2))
     assert join(versions(1, 2)) is first
-    assert join(versions(1, 2, 3)) == together(versions(1, 2, 3))
-    assert join(versions(2, 3)) == together(versions(2, 3))
+    assert join(versions(1, 2, 3)) == join_batches(versions(1, 2, 3))
+    assert join(versions(2, 3)) == join_batches(versions(2, 3))

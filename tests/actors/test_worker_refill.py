@@ -6,7 +6,7 @@ import pytest
 
 from roadstead.actors.cache import encoding, refill
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import APPLIED, node_batch
+from roadstead.actors.messages import CHANGES_APPLIED, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import Restream
 from roadstead.actors.seam import NOTHING, DeadlineError
@@ -24,7 +24,7 @@ class World:
         plan = plan_of(workers=1)
         self.worker = WorkerActor("worker-0", plan, NOBODY)
         self.way = Fake("worker-0", apply=self.worker.apply, restore=self.worker.restore)
-        scheduler = Fake("scheduler-0", apply=APPLIED)
+        scheduler = Fake("scheduler-0", apply=CHANGES_APPLIED)
         self.cache = CacheActor(plan, Fakes(scheduler, self.way))
         self.stream = self.cache.stream
 

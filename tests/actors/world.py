@@ -51,7 +51,7 @@ class Fake:
     def told(self, method):
         """The messages of one method, in order; changes of the cluster as they were packed."""
         found = [message for name, message in self.calls if name == method]
-        return [m.opened() if isinstance(m, PackedChanges) else m for m in found]
+        return [m.unpacked() if isinstance(m, PackedChanges) else m for m in found]
 
 
 class Fakes:

@@ -6,7 +6,7 @@ from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime import kernel_loader
 from roadstead.actors.seam import RunFailedError
 from roadstead.bench.catalog import built_in, choose
-from roadstead.bench.figures import figures_of
+from roadstead.bench.metrics import metrics_of
 from roadstead.bench.own import TEN_NODES, all_distinct, million, openb, ten_classes
 from roadstead.bench.script import (
     AddNodes,
@@ -14,11 +14,11 @@ from roadstead.bench.script import (
     BeginMeasuring,
     ChurnObjects,
     EndMeasuring,
-    Pause,
     RemovePods,
     Script,
+    SleepStep,
     SubmitPods,
-    Wait,
+    WaitMode,
 )
 from roadstead.bench.series import ENDLESS, NodeSeries, PodSeries
 from roadstead.facts.node import NodeFacts
@@ -42,7 +42,7 @@ BIG_NODE = NodeFacts("", allocatable=(("cpu", 64_000), ("memory", 1 << 40)), all
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    monkeypatch.setattr(bench_run, "LOOK_S", 0.002)
+    monkeypatch.setattr(bench_run, "POLL_S", 0.002)
     monkeypatch.setattr(bench_run, "DELETE_EVERY_S", 0.001)
 
 
@@ -55,7 +55,7 @@ def pods(count, prefix="p-", namespace="ns", cpu=100, labels=None, **facts):
     return PodSeries(count, namespace, (facts,), prefix)
 
 
-def measured(series, wait=Wait.BOUND):
+def measured(series, wait=WaitMode.BOUND):
     return SubmitPods(series, wait, measured=True)
 
 
@@ -122,7 +122,7 @@ def test_placements_are_the_same_for_the_same_seed(tmp_path):
 def test_only_what_is_measured_counts():
     (found,), _ = bench(nodes(), SubmitPods(pods(20)), measured(pods(7, "m-")))
 
-    figures = figures_of(found)
+    figures = metrics_of(found)
     assert (figures.pods, figures.bound, figures.nodes) == (7, 7, 2)
     assert found.started_s <= found.submitted_s.min()
     assert figures.pods_per_s > 0
@@ -150,8 +150,8 @@ def test_submitted_parts_have_their_own_times(monkeypatch):
 def test_pods_that_were_not_waited_for_are_awaited_by_a_barrier():
     found, actors = bench(
         nodes(),
-        SubmitPods(pods(9, namespace="a", labels={"app": "x"}), Wait.NOTHING),
-        SubmitPods(pods(9, namespace="b"), Wait.NOTHING),
+        SubmitPods(pods(9, namespace="a", labels={"app": "x"}), WaitMode.NOTHING),
+        SubmitPods(pods(9, namespace="b"), WaitMode.NOTHING),
         AwaitPods(("a",), (("app", "x"),)),
         AwaitPods(),
         measured(pods(1, namespace="c")),
@@ -165,7 +165,10 @@ def test_pods_behind_a_gate_count_as_tried():
     gated = pods(5, scheduling_gates=("hold",))
 
     found, actors = bench(
-        nodes(), SubmitPods(gated, Wait.NOTHING), AwaitPods(attempted=True), measured(pods(2, "q-"))
+        nodes(),
+        SubmitPods(gated, WaitMode.NOTHING),
+        AwaitPods(attempted=True),
+        measured(pods(2, "q-")),
     )
 
     assert len(found[0].bound_s) == 2
@@ -193,7 +196,7 @@ def test_pods_of_a_namespace_with_labels_can_be_deleted_at_once_or_one_after_ano
     assert actors["cache"].core.counts().added == 6
 
 
-def test_deleting_goes_on_beside_what_follows_until_the_end():
+def test_deletions_continue_in_the_background_until_the_end():
     _, actors = bench(
         nodes(),
         SubmitPods(pods(500, "old-")),
@@ -212,7 +215,7 @@ def test_churned_objects_come_while_others_are_measured():
         nodes(),
         ChurnObjects((churned, node_maker), 0.001, number=3, recreates=False),
         SubmitPods(pods(40)),
-        Pause(0.05),
+        SleepStep(0.05),
         measured(pods(40, "m-")),
     )
 
@@ -227,7 +230,7 @@ def test_objects_that_are_recreated_are_there_at_most_as_often_as_their_number()
     _, actors = bench(
         nodes(),
         ChurnObjects((node_maker, churned), 0.001, number=2, recreates=True),
-        Pause(0.05),
+        SleepStep(0.05),
         measured(pods(20)),
     )
 
@@ -237,7 +240,7 @@ def test_objects_that_are_recreated_are_there_at_most_as_often_as_their_number()
     actors["cache"].core.validate()
 
 
-def test_what_is_measured_can_be_told_by_namespaces():
+def test_measured_pods_can_be_selected_by_namespace():
     found, _ = bench(
         nodes(),
         SubmitPods(pods(5, namespace="a")),
@@ -274,7 +277,7 @@ def test_pods_that_fit_nowhere_end_the_run_with_the_reason():
 
 
 def test_pods_that_fit_nowhere_may_stay_where_it_is_said():
-    (found,), _ = bench(nodes(), measured(pods(3, cpu=40_000), Wait.SETTLED))
+    (found,), _ = bench(nodes(), measured(pods(3, cpu=40_000), WaitMode.IDLE))
 
     assert (found.pods, len(found.bound_s)) == (3, 2)
 
@@ -288,7 +291,7 @@ def test_what_takes_too_long_ends_the_run():
 
 
 def test_a_barrier_for_tried_pods_does_not_wait_for_ever():
-    many = SubmitPods(pods(2000), Wait.NOTHING)
+    many = SubmitPods(pods(2000), WaitMode.NOTHING)
 
     with pytest.raises(RunFailedError, match="no attempt for some pods within"):
         bench(nodes(), many, AwaitPods(attempted=True), timeout_s=1e-9)
@@ -302,10 +305,10 @@ def test_work_beside_the_steps_that_fails_ends_the_run(monkeypatch):
     churn = ChurnObjects((pods(ENDLESS, "c-"),), 0.001, number=0, recreates=False)
 
     with pytest.raises(RunFailedError, match="the churn broke"):
-        bench(nodes(), churn, Pause(0.05), measured(pods(2, cpu=64_001)))
+        bench(nodes(), churn, SleepStep(0.05), measured(pods(2, cpu=64_001)))
 
 
-def test_progress_tells_of_nodes_submissions_and_binds():
+def test_progress_reports_nodes_submissions_and_binds():
     seen = []
 
     bench(nodes(3), measured(pods(30)), seen=seen)
@@ -338,7 +341,7 @@ def test_the_catalogs_names_are_unique():
     assert len(names) == len(set(names)) > 100
 
 
-def test_of_many_nodes_every_tenth_is_told(monkeypatch):
+def test_progress_of_many_nodes_is_reported_in_tenths(monkeypatch):
     monkeypatch.setattr(bench_run, "NODES_CHUNK", 1)
     seen = []
 
@@ -355,7 +358,7 @@ def test_the_kernel_is_there_when_the_first_pods_come():
     (found,), _ = bench(nodes(20), measured(many), plan=plan_of(kernel=True), seen=seen)
 
     assert seen[0].phase.startswith("loading the kernel (its first use compiles it")
-    assert figures_of(found).kernel.pods > 1000
+    assert metrics_of(found).kernel.pods > 1000
 
 
 def test_a_kernel_that_cannot_be_loaded_leaves_all_to_the_reference(monkeypatch):

@@ -11,10 +11,10 @@ from roadstead.bench.script import (
     BeginMeasuring,
     ChurnObjects,
     EndMeasuring,
-    Pause,
     RemovePods,
+    SleepStep,
     SubmitPods,
-    Wait,
+    WaitMode,
 )
 from roadstead.bench.series import ENDLESS
 from roadstead.facts.node import HOSTNAME_LABEL
@@ -77,7 +77,7 @@ def test_without_templates_nodes_and_pods_are_upstreams_default_ones(tmp_path):
     assert nodes[0].allocatable_pods == 110
     assert dict(nodes[1].labels) == {HOSTNAME_LABEL: "scheduler-perf-1"}
     assert dict(submit.series.classes[0].requests) == {"cpu": 100, "memory": 500 << 20}
-    assert (submit.measured, submit.wait) == (True, Wait.BOUND)
+    assert (submit.measured, submit.wait) == (True, WaitMode.BOUND)
 
 
 def test_pods_without_a_namespace_get_one_by_the_number_of_their_op(tmp_path):
@@ -260,13 +260,13 @@ def test_deleting_waiting_and_measuring_become_steps(tmp_path):
         params={},
     )
 
-    assert pods_of(script)[0].wait is Wait.NOTHING
+    assert pods_of(script)[0].wait is WaitMode.NOTHING
     assert script.steps[1:] == (
         RemovePods("namespace-0", (), 5, wait=True),
         RemovePods("x", (("a", "1"), ("b", "2")), 0, wait=False),
         AwaitPods(attempted=True),
         AwaitPods(("x",), (("a", "1"),)),
-        Pause(2.0),
+        SleepStep(2.0),
         BeginMeasuring("part", ("x",)),
         EndMeasuring(),
     )
@@ -329,7 +329,7 @@ def test_objects_of_any_kind_come_one_by_one(tmp_path):
     first, second, _ = pods_of(script)
     assert first.series.part(0, 1).uids == ("namespace-2/pod-0",)
     assert second.series.part(0, 1).uids == ("ns/me",)
-    assert second.wait is Wait.NOTHING
+    assert second.wait is WaitMode.NOTHING
 
 
 def test_priority_classes_are_known_to_later_pods(tmp_path):

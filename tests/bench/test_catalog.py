@@ -79,7 +79,7 @@ def test_patterns_stand_for_several_and_each_is_run_once():
     ]
 
 
-def test_a_name_of_nothing_is_told_with_what_may_be_meant():
+def test_an_unknown_name_is_reported_with_similar_names():
     with pytest.raises(InputError, match=r"did you mean SchedulingBasic"):
         names("SchedulngBasic")
     with pytest.raises(InputError, match=r"did you mean 5000Nodes"):

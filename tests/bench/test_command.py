@@ -19,7 +19,7 @@ profiles: [{schedulerName: SCHEDULER}]
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    monkeypatch.setattr(bench_run, "LOOK_S", 0.002)
+    monkeypatch.setattr(bench_run, "POLL_S", 0.002)
 
 
 class Spy(ActorLauncher):
@@ -40,7 +40,7 @@ def run(*arguments, launcher=None):
     return CliRunner().invoke(build_cli(lambda: found), texts, catch_exceptions=False)
 
 
-def test_a_table_tells_rate_latency_memory_phases_and_machine():
+def test_a_table_shows_rate_latency_memory_phases_and_machine():
     result = run("SchedulingBasic/5Nodes", *INLINE)
 
     assert result.exit_code == 0
@@ -177,7 +177,7 @@ def test_the_configuration_is_the_cases_own_unless_the_flags_name_one(tmp_path):
     assert second.config_source == "preset binpack"
 
 
-def test_notes_of_a_workload_are_told():
+def test_notes_of_a_workload_are_printed():
     result = run("SchedulingWithMixedChurn/10Nodes", *INLINE)
 
     assert "SchedulingWithMixedChurn/10Nodes: Service of a churn stands" in result.stderr
@@ -217,7 +217,7 @@ def test_pods_that_fit_nowhere_fail_the_run_and_say_why(tmp_path):
         (("SchedulingBasic", "--config", "a", "--preset", "b"), "exclude each other"),
     ],
 )
-def test_wrong_flags_are_told_before_anything_runs(arguments, text):
+def test_wrong_flags_are_reported_before_anything_runs(arguments, text):
     launcher = Spy()
 
     result = run(*arguments, *INLINE, launcher=launcher)
@@ -227,7 +227,7 @@ def test_wrong_flags_are_told_before_anything_runs(arguments, text):
     assert launcher.asked == []
 
 
-def test_a_profile_that_cannot_be_written_is_told(tmp_path):
+def test_a_profile_that_cannot_be_written_is_reported(tmp_path):
     path = tmp_path / "none" / "p.json"
 
     result = run("SchedulingBasic/5Nodes", *INLINE, "--profile", path)

@@ -44,7 +44,7 @@ def test_this_process_has_a_peak():
     assert peak_memory()[0] > 1 << 20
 
 
-def test_the_machine_is_told_by_what_proc_says(tmp_path):
+def test_the_machine_is_described_from_proc(tmp_path):
     (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: Fast CPU\nmodel name: Other\n")
     (tmp_path / "meminfo").write_text("MemTotal:       1024 kB\n")
 
@@ -56,7 +56,7 @@ def test_the_machine_is_told_by_what_proc_says(tmp_path):
     assert str(machine).startswith(f"Fast CPU, {machine.cores} cores, ")
 
 
-def test_without_proc_something_is_told_all_the_same(tmp_path):
+def test_without_proc_the_machine_is_still_described(tmp_path):
     machine = this_machine(tmp_path)
 
     assert machine.cpu

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from roadstead.bench.own import OWN, openb, read_openb, size_name
-from roadstead.bench.script import Wait
+from roadstead.bench.script import WaitMode
 from roadstead.fleet.generate import generate_fleet
 from roadstead.fleet.trace import TraceBuilder
 from roadstead.fleet.trace_file import write_trace
@@ -82,7 +82,7 @@ def test_openb_is_the_trace_with_names_and_order_and_may_leave_pods_pending(tmp_
     assert nodes == tuple(trace.nodes())
     assert pods.uids == trace.pod_uids
     assert [pods.classes[place] for place in pods.class_of] == [facts for _, facts in trace.pods()]
-    assert script.steps[1].wait is Wait.SETTLED
+    assert script.steps[1].wait is WaitMode.IDLE
 
 
 def test_a_folder_is_read_as_openbs_lists(tmp_path):

@@ -14,7 +14,7 @@ from roadstead.bench.script import (
     ChurnObjects,
     RemovePods,
     SubmitPods,
-    Wait,
+    WaitMode,
 )
 from roadstead.bench.series import ENDLESS, NodeSeries, PodSeries
 from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, ZONE_LABEL, NodeFacts
@@ -61,7 +61,7 @@ submits = st.tuples(
     st.integers(1, 12),
     st.sampled_from(NAMESPACES),
     st.sampled_from([100, 300, 1500]),
-    st.sampled_from([Wait.SETTLED, Wait.NOTHING]),
+    st.sampled_from([WaitMode.IDLE, WaitMode.NOTHING]),
 )
 churns = st.builds(_churn, st.sampled_from([0.001, 0.003]), st.integers(1, 3), st.booleans())
 chosen = st.lists(st.one_of(submits, submits, removals, churns), min_size=1, max_size=6)
@@ -70,7 +70,7 @@ chosen = st.lists(st.one_of(submits, submits, removals, churns), min_size=1, max
 @pytest.fixture(autouse=True, scope="module")
 def _quick_looks():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bench_run, "LOOK_S", 0.002)
+        patch.setattr(bench_run, "POLL_S", 0.002)
         patch.setattr(bench_run, "DELETE_EVERY_S", 0.001)
         yield
 
@@ -82,7 +82,7 @@ def _steps(parts):
         churned = churned or isinstance(part, ChurnObjects)
         if isinstance(part, tuple):
             count, namespace, cpu, wait = part
-            yield _pods(number, count, namespace, cpu, Wait.NOTHING if churned else wait)
+            yield _pods(number, count, namespace, cpu, WaitMode.NOTHING if churned else wait)
         else:
             yield part
 
@@ -106,7 +106,7 @@ def test_whatever_comes_and_goes_the_actors_agree_and_no_rule_is_broken(parts, w
 @given(st.lists(submits, min_size=1, max_size=5))
 def test_every_pod_of_a_script_is_bound_or_waits_with_a_reason(parts):
     nodes = AddNodes(NodeSeries((_node("x"), _node("y")), 3, "n-"))
-    steps = [_pods(number, *part[:3], Wait.SETTLED) for number, part in enumerate(parts)]
+    steps = [_pods(number, *part[:3], WaitMode.IDLE) for number, part in enumerate(parts)]
 
     _, actors = bench(nodes, *steps)
 

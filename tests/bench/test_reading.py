@@ -33,7 +33,7 @@ def test_what_only_upstreams_reports_need_is_read_over(tmp_path):
     assert found.name == "Case"
 
 
-def test_a_template_that_is_not_there_is_told_by_its_path(tmp_path):
+def test_a_missing_template_is_reported_with_its_path(tmp_path):
     (found,) = read_cases(write_cases(tmp_path, case(NODES, PODS)))
 
     with pytest.raises(InputError, match=r"missing.yaml: cannot be read"):
@@ -51,7 +51,7 @@ def test_a_file_that_is_no_list_of_cases_is_refused(tmp_path):
         read_cases(path)
 
 
-def test_the_first_thing_that_is_wrong_is_told_with_case_field_and_rule(tmp_path):
+def test_the_first_error_is_reported_with_case_field_and_rule(tmp_path):
     wrong = {"opcode": "createNodes", "count": "many"}
 
     assert refusal(tmp_path, case(wrong, PODS)) == (

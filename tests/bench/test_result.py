@@ -3,20 +3,20 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.bench.figures import Figures, Kernel, Outcome
 from roadstead.bench.machine import Machine
+from roadstead.bench.metrics import BenchMetrics, KernelShare, WorkloadResult
 from roadstead.bench.result import compare, headline, read_result, result_document
 from roadstead.protocol.errors import InputError
 
-FIGURES = Figures(
+FIGURES = BenchMetrics(
     "Case/small", 3, 10, 10, 0.5, 20.0, 0.2, 0.4, 1 << 20, 2, 1.0, 0.7, 40.0,
-    {"binder: bind": 0.5}, Kernel(8, {"NodePorts": 2}),
+    {"binder: bind": 0.5}, KernelShare(8, {"NodePorts": 2}),
 )  # fmt: skip
 MACHINE = Machine("CPU", 2, 1 << 30, "Linux", "3.11")
 
 
 def document(*outcomes, machine=MACHINE):
-    outcomes = outcomes or (Outcome(FIGURES, (20.0,)),)
+    outcomes = outcomes or (WorkloadResult(FIGURES, (20.0,)),)
     return result_document(
         outcomes,
         machine=machine,
@@ -28,7 +28,7 @@ def document(*outcomes, machine=MACHINE):
 
 
 def rated(rate, name="Case/small", rates=None):
-    return Outcome(replace(FIGURES, name=name, pods_per_s=rate), rates or (rate,))
+    return WorkloadResult(replace(FIGURES, name=name, pods_per_s=rate), rates or (rate,))
 
 
 def changed(before, after):
@@ -87,7 +87,7 @@ def test_other_files_are_refused(tmp_path, text, rule):
 
 
 def test_more_pods_a_second_are_better_and_more_memory_is_worse():
-    more = Outcome(replace(FIGURES, pods_per_s=40.0, peak_bytes=2 << 20), (40.0,))
+    more = WorkloadResult(replace(FIGURES, pods_per_s=40.0, peak_bytes=2 << 20), (40.0,))
 
     found = {each.figure: each for each in compare(document(), document(more)).changes}
 
@@ -107,7 +107,7 @@ def test_from_nothing_there_is_no_factor():
     assert changed(rated(0.0), rated(5.0)).factor == 0.0
 
 
-def test_workloads_that_were_not_there_and_another_machine_are_told():
+def test_missing_workloads_and_another_machine_are_reported():
     other = replace(MACHINE, cores=64)
 
     found = compare(document(machine=other), document(rated(1.0), rated(2.0, "Case/other")))

@@ -4,7 +4,7 @@ import pytest
 
 from roadstead.actors.messages import CommitPage
 from roadstead.actors.runs import session as sessions
-from roadstead.actors.runs.session import RunSession, is_settled
+from roadstead.actors.runs.session import RunSession, is_idle
 from roadstead.actors.seam import RunFailedError
 from roadstead.config.settings import Bounds
 from roadstead.facts.pod import PodIdentity
@@ -18,7 +18,7 @@ SMALL = pod(cpu=600)
 
 
 async def settled(session):
-    while not is_settled(await session.state()):
+    while not is_idle(await session.state()):
         pass
 
 
@@ -196,11 +196,11 @@ def test_long_lists_travel_in_parts(monkeypatch):
     assert (counts.assumed, counts.added, left) == (0, 0, 0)
 
 
-def test_nobody_is_told_of_nodes_where_nobody_waits():
+def test_without_notify_queue_new_nodes_are_not_sent_to_the_queue():
     async def work(session, actors):
         told = []
         actors["queue"].observe = told.append
-        await session.add_nodes([node("n1")], tells_queue=False)
+        await session.add_nodes([node("n1")], notify_queue=False)
         return told
 
     assert with_session(work) == []

@@ -1,6 +1,8 @@
-from roadstead.bench.speedscope import Frame, Samples, speedscope_document
+from roadstead.bench.speedscope import Samples, StackFrame, speedscope_document
 
-MAIN, WORK, WAIT = (Frame(name, "f.py", line) for line, name in enumerate(("main", "work", "wait")))
+MAIN, WORK, WAIT = (
+    StackFrame(name, "f.py", line) for line, name in enumerate(("main", "work", "wait"))
+)
 
 
 def test_each_process_is_a_profile_over_frames_that_all_share():

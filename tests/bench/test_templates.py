@@ -49,7 +49,7 @@ def test_other_actions_are_refused_with_their_text(action):
     assert action.split()[0] in refused.value.value
 
 
-def test_a_value_that_is_not_there_is_told_with_those_that_are():
+def test_a_missing_value_is_reported_with_the_known_ones():
     with pytest.raises(InputError, match=r"there are: Count, Index"):
         document("{kind: Node, v: {{.Indx}}}", Index=7, Count=8)
 

@@ -13,10 +13,10 @@ from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
-from roadstead.report.result import PendingPod, Placement
+from roadstead.report.result import PendingPod, PlacedPod
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan, build_profiles
 
-Tell = Callable[[Progress], None]
+ReportProgress = Callable[[Progress], None]
 
 
 class PlainLauncher:
@@ -28,10 +28,10 @@ class PlainLauncher:
     def prepare(self, settings: Settings, log_dir: str) -> None:
         self.prepared = settings
 
-    def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
+    def run(self, inputs: RunInputs, plan: RunPlan, progress: ReportProgress) -> RunOutcome:
         self.plan, self.inputs = plan, inputs
         world = World(inputs, plan)
-        placements: list[Placement] = []
+        placements: list[PlacedPod] = []
         pending: list[PendingPod] = []
         order = sorted(inputs.pending, key=lambda pod: -pod[1].priority)
         for pod in order:
@@ -39,7 +39,7 @@ class PlainLauncher:
             progress(Progress("scheduling", *counts))
             decision = world.decide(pod)
             if decision.node_name is not None:
-                placements.append(Placement(pod[0].key, pod[0].uid, decision.node_name))
+                placements.append(PlacedPod(pod[0].key, pod[0].uid, decision.node_name))
             else:
                 pending.append(_pending(pod, decision))
         progress(Progress("scheduling", len(placements), len(pending), len(order)))
@@ -49,7 +49,9 @@ class PlainLauncher:
     def finish(self, plan: RunPlan) -> None:
         self.finished = plan
 
-    def explain(self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: Tell) -> Explanation:
+    def explain(
+        self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: ReportProgress
+    ) -> Explanation:
         self.plan, self.inputs = plan, inputs
         world = World(inputs, plan)
         for each in inputs.pending:
@@ -57,7 +59,7 @@ class PlainLauncher:
         return world.cycle.explain(world.in_cycle(pod))
 
     def explain_pending(
-        self, inputs: RunInputs, plan: RunPlan, pods: Sequence[Pod], progress: Tell
+        self, inputs: RunInputs, plan: RunPlan, pods: Sequence[Pod], progress: ReportProgress
     ) -> tuple[Explained, ...]:
         self.plan, self.inputs = plan, inputs
         world = World(inputs, plan)

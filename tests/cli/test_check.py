@@ -58,7 +58,7 @@ def test_a_journal_in_which_all_holds_says_so(run, journal):
     assert run("check", str(out / "journal")).exit_code == 0
 
 
-def test_each_violation_is_told_with_record_pod_and_node(run, journal):
+def test_each_violation_is_reported_with_record_pod_and_node(run, journal):
     out = journal(of_node(1), *(bind(lsn, f"default/p{lsn}", 800) for lsn in (2, 3, 4)))
 
     result = run("check", str(out), "--show", "1")
@@ -243,7 +243,7 @@ def test_a_journal_that_is_cut_between_two_frames_is_not_passed_over(run, out):
     )
 
 
-def test_placements_that_are_not_those_of_the_journal_are_told_one_by_one(run, out):
+def test_placements_that_differ_from_the_journal_are_reported_one_by_one(run, out):
     path = out / "placements.json"
     rows = json.loads(path.read_text())
     gone, moved = rows.pop(0), rows[0]

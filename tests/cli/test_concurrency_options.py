@@ -62,14 +62,14 @@ def test_flags_count_workers_and_partitions_also_by_the_old_name(settings):
     assert settings(*partitioned, "--shards", "5").partitions == 5
 
 
-def test_decision_time_is_told_for_each_kind(settings):
+def test_decision_time_is_given_for_each_type(settings):
     found = settings("--decision-time", "service=10,0.5", "--decision-time", "batch=0.1,0.005")
 
     assert found.decision_time.of("service").of(2) == 11.0
     assert found.decision_time.of("batch").of(20) == pytest.approx(0.2)
 
 
-def test_schedulers_are_told_for_each_profile(settings):
+def test_schedulers_are_given_for_each_profile(settings):
     found = settings("--schedulers", "default-scheduler=2")
 
     assert found.scheduler_profiles == ("default-scheduler",) * 2
@@ -107,7 +107,7 @@ def test_a_scheduler_for_a_profile_that_is_not_there_is_refused(refused):
         (("--schedulers", "2", "--mode", "exact"), 'mode: "exact": is one logical scheduler'),
     ],
 )
-def test_flags_that_make_no_sense_are_refused_in_words(refused, flags, words):
+def test_invalid_flags_are_refused_with_an_explanation(refused, flags, words):
     assert words in refused(*flags)
 
 

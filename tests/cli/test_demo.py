@@ -25,7 +25,7 @@ def test_summary_says_what_was_placed_how_full_the_fleet_is_and_where_time_went(
         assert part in result.stdout
 
 
-def test_pending_pods_are_told_with_reasons_and_counts(run: Run) -> None:
+def test_pending_pods_are_shown_with_reasons_and_counts(run: Run) -> None:
     result = run("demo", "--nodes", 1, "--pods", 300)
 
     assert "Why pods are pending" in result.stdout

@@ -14,13 +14,13 @@ from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedErr
 from roadstead.run import RunInputs, RunOutcome, RunPlan
 from tests.cli.conftest import Run
 from tests.cli.manifests import node, pod, write
-from tests.cli.plain_launcher import PlainLauncher, Tell
+from tests.cli.plain_launcher import PlainLauncher, ReportProgress
 
 CLAIM = [{"name": "gpu", "resourceClaimName": "a-gpu"}]
 
 
 class FailingLauncher(PlainLauncher):
-    def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
+    def run(self, inputs: RunInputs, plan: RunPlan, progress: ReportProgress) -> RunOutcome:
         raise RoadsteadError("worker-1 is gone (it had 3 batches)")
 
 
@@ -116,7 +116,7 @@ def test_a_failed_run_exits_1_and_writes_nothing(cluster: str, tmp_path: Path) -
 
 def test_a_broken_invariant_is_not_hidden(cluster: str) -> None:
     class Broken(PlainLauncher):
-        def run(self, inputs: RunInputs, plan: RunPlan, progress: Tell) -> RunOutcome:
+        def run(self, inputs: RunInputs, plan: RunPlan, progress: ReportProgress) -> RunOutcome:
             raise AssertionError("rows disagree")
 
     with pytest.raises(AssertionError, match="rows disagree"):
@@ -133,11 +133,11 @@ def test_a_broken_invariant_is_not_hidden(cluster: str) -> None:
         (RoadsteadError("gone"), FAILED),
     ],
 )
-def test_the_exit_status_tells_kinds_of_errors_apart(error: RoadsteadError, status: int) -> None:
+def test_each_type_of_error_has_its_exit_status(error: RoadsteadError, status: int) -> None:
     assert exit_status(error) == status
 
 
-def test_a_plugin_that_is_missing_for_no_pod_in_particular_is_told_by_its_field() -> None:
+def test_a_missing_plugin_without_a_pod_is_reported_by_its_field() -> None:
     text = error_text(UnsupportedError("VolumeBinding", "", "profiles[0]"))
 
     assert text.startswith("profiles[0]: needs the plugin VolumeBinding")

@@ -65,7 +65,7 @@ class Failing:
         (RuntimeError("can't start new thread"), "no more threads can be started (ulimit -u)"),
     ],
 )
-def test_what_follows_from_a_resource_that_ran_out_is_told_as_that(
+def test_failures_after_an_exhausted_resource_name_the_resource(
     run, launcher, cluster, pods, monkeypatch, failure, told
 ):
     monkeypatch.setattr(launcher, "prepare", Failing(failure).prepare)

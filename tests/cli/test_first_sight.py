@@ -6,7 +6,7 @@ import click
 import pytest
 from rich.console import Console
 
-from roadstead.bench.figures import Outcome
+from roadstead.bench.metrics import WorkloadResult
 from roadstead.cli.bench_table import print_bench
 from roadstead.cli.main import build_cli
 from roadstead.cli.notes import wrapped
@@ -88,7 +88,7 @@ def test_plugin_list_cuts_no_line_and_no_name(run, monkeypatch, width):
 @pytest.mark.parametrize("width", [80, 120])
 def test_bench_keeps_every_figure_on_a_terminal(width):
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    outcomes = [Outcome(FIGURES, (20.0,))]
+    outcomes = [WorkloadResult(FIGURES, (20.0,))]
 
     print_bench(console, outcomes, MACHINE, "abc")
 

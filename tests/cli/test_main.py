@@ -91,7 +91,7 @@ def test_wrong_usage_exits_2_and_points_to_help(run: Run, args: list[str]) -> No
     assert result.stdout == ""
 
 
-def test_help_tells_defaults_and_presets_as_they_are(run: Run) -> None:
+def test_help_shows_actual_defaults_and_presets(run: Run) -> None:
     text = " ".join(run("schedule", "--help").output.split())
 
     for name in ("seed", "schedulers", "batch"):

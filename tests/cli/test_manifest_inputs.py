@@ -87,7 +87,7 @@ def test_running_pods_that_ask_for_the_same_are_one_class_whatever_their_node(
     assert first is second
 
 
-def test_running_pods_on_nodes_that_are_not_there_are_left_out_and_told(files: Files) -> None:
+def test_running_pods_on_unknown_nodes_are_left_out_and_reported(files: Files) -> None:
     loaded = files.load([node("n"), pod("a", nodeName="gone"), pod("b", nodeName="n")], [])
 
     assert [on for _, _, on in loaded.inputs.running] == ["n"]
@@ -95,7 +95,7 @@ def test_running_pods_on_nodes_that_are_not_there_are_left_out_and_told(files: F
     assert loaded.notes == (note,)
 
 
-def test_what_is_left_out_is_told_with_counts(files: Files) -> None:
+def test_omitted_objects_are_reported_with_counts(files: Files) -> None:
     done = pod("done") | {"status": {"phase": "Succeeded"}}
     again = pod("again") | {"status": {"phase": "Failed"}}
     maps = [thing("v1", "ConfigMap", "a"), thing("v1", "ConfigMap", "b")]
@@ -108,7 +108,7 @@ def test_what_is_left_out_is_told_with_counts(files: Files) -> None:
     )
 
 
-def test_a_cluster_without_nodes_is_told(files: Files) -> None:
+def test_a_cluster_without_nodes_is_reported(files: Files) -> None:
     loaded = files.load([pod("a")], [])
 
     assert other_notes(loaded) == ("The cluster has no nodes: no pod can be placed.",)

@@ -53,7 +53,7 @@ def config(*arguments: str):
     return CliRunner().invoke(config_command, list(arguments))
 
 
-def test_config_prints_todays_document_and_tells_the_changes_apart(policy: str) -> None:
+def test_config_prints_the_current_document_and_reports_changes_separately(policy: str) -> None:
     told = config("--config", policy)
 
     document = yaml.safe_load(told.stdout)
@@ -107,7 +107,7 @@ def test_effective_shows_the_plugins_of_a_provider() -> None:
     assert "MostRequestedPriority in place of LeastRequestedPriority" in told.stderr
 
 
-def test_a_run_decides_by_a_policy_and_tells_its_notes(run: Run, fleet: str, policy: str) -> None:
+def test_a_run_decides_by_a_policy_and_prints_its_notes(run: Run, fleet: str, policy: str) -> None:
     told = run("schedule", "--cluster", fleet, "--config", policy, "--format", "json")
 
     summary = json.loads(told.stdout)

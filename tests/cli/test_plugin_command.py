@@ -58,7 +58,7 @@ def test_a_name_that_is_no_class_name_is_refused(run, here, name):
     assert "is not a name of a plugin class" in done.output
 
 
-def test_a_folder_that_cannot_be_made_is_told(run, here):
+def test_a_folder_that_cannot_be_made_is_reported(run, here):
     (here / "file").write_text("")
 
     done = run("plugin", "new", "FewPods", "--output", "file/below")
@@ -89,7 +89,7 @@ def test_a_sound_plugin_passes_and_is_shown_with_its_speed(run, here):
     assert found["score"][1] == "scores differ between nodes for 35 of 36 pods"
 
 
-def test_what_a_plugin_leaves_out_is_tried_and_told(run, here):
+def test_omitted_declarations_of_a_plugin_are_tried_and_reported(run, here):
     code = """
         from dataclasses import dataclass
         from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult
@@ -316,7 +316,7 @@ def test_what_is_wrong_with_a_plugin_is_found_by_its_check(run, here, module):
     assert told in found[check][1]
 
 
-def test_what_a_plugin_refuses_differently_is_told(run, here):
+def test_differing_refusals_of_a_plugin_are_reported(run, here):
     plugin_file(
         here,
         "refuser",
@@ -422,7 +422,7 @@ def test_a_plugin_without_filter_and_score_is_tried_in_a_run_only(run, here):
     ("args", "told"),
     [("{", "--args: "), ('{"maxPods": 0}', "args.maxPods: 0: must be at least 1")],
 )
-def test_arguments_that_are_wrong_are_told(run, here, args, told):
+def test_wrong_arguments_are_reported(run, here, args, told):
     run("plugin", "new", "Given")
 
     done = run("plugin", "test", "given:Given", "--args", args)
@@ -591,7 +591,7 @@ def test_a_run_has_the_plugin_in_its_plan(run, launcher, here, cluster, pods):
     assert "Planned" in (here / "out" / "run.json").read_text()
 
 
-def test_a_plugin_that_no_configuration_names_is_told_to_do_nothing(run, here, cluster, pods):
+def test_a_plugin_that_no_configuration_names_is_reported_as_unused(run, here, cluster, pods):
     run("plugin", "new", "Idle")
 
     done = run(
@@ -675,7 +675,7 @@ def test_a_queue_sort_of_a_user_takes_the_place_of_the_default_one(here):
     assert choose_plugins([]).as_config() == ""
 
 
-def test_a_plugin_without_a_class_is_told_how_one_is_named(run):
+def test_a_plugin_file_without_a_class_is_reported_with_an_example(run):
     result = run("plugin", "test", "few")
 
     assert result.exit_code == 2

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from roadstead.cli.progress import Lines, shown_progress
+from roadstead.cli.progress import ProgressLines, shown_progress
 from roadstead.cli.session import Session, Stopwatch
 from roadstead.run import Progress
 from tests.cli.plain_launcher import PlainLauncher
@@ -18,8 +18,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_phase_is_told_once_and_pods_in_ten_steps(capsys: pytest.CaptureFixture[str]) -> None:
-    tell = Lines()
+def test_a_phase_is_printed_once_and_pods_in_ten_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    tell = ProgressLines()
     tell(Progress("starting actors"))
     tell(Progress("starting actors"))
     for decided in range(0, 1001):
@@ -37,10 +37,10 @@ def test_a_phase_is_told_once_and_pods_in_ten_steps(capsys: pytest.CaptureFixtur
     assert lines[-1] == "scheduling: 750 placed, 250 pending of 1,000 pods"
 
 
-def test_pods_that_all_fit_are_told_without_a_word_on_pending(
+def test_progress_without_pending_pods_does_not_mention_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    Lines()(Progress("scheduling", placed=5, total=5))
+    ProgressLines()(Progress("scheduling", placed=5, total=5))
 
     assert capsys.readouterr().err == "scheduling: 5 placed of 5 pods\n"
 

@@ -90,7 +90,7 @@ def test_standard_input_is_read_where_a_dash_stands(
     assert document["source"] == "*.json, standard input"
 
 
-def test_what_is_left_out_is_told_on_standard_error(run: Run) -> None:
+def test_omitted_objects_are_reported_on_standard_error(run: Run) -> None:
     stdin = text_of(node("n-1"), pod("lost", nodeName="gone"))
 
     result = run("schedule", "--cluster", "-", stdin=stdin)
@@ -100,7 +100,7 @@ def test_what_is_left_out_is_told_on_standard_error(run: Run) -> None:
     assert "Left out" not in result.stdout
 
 
-def test_fields_that_kubernetes_does_not_have_are_told_of_or_refused(run: Run) -> None:
+def test_fields_that_kubernetes_does_not_have_are_reported_or_refused(run: Run) -> None:
     pods = [pod(f"p-{n}", nodeSelecter={"a": "b"}) for n in range(12)]
     stdin = text_of(node("n-1"), *pods)
 
@@ -115,9 +115,7 @@ def test_fields_that_kubernetes_does_not_have_are_told_of_or_refused(run: Run) -
     assert "did you mean nodeSelector?" in refused.stderr
 
 
-def test_bindings_are_printed_and_what_is_left_out_of_them_is_told(
-    run: Run, tmp_path: Path
-) -> None:
+def test_bindings_are_printed_and_pods_without_one_are_reported(run: Run, tmp_path: Path) -> None:
     stdin = text_of(node("n-1"), pod("alone"))
 
     told = run("schedule", "--cluster", "-", "-o", "bindings", stdin=stdin)

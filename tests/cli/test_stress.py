@@ -92,12 +92,12 @@ def test_the_list_has_every_preset_and_parameter_and_fits_the_terminal(stress, m
     assert any(line.split()[:3] == ["machines", "--vary", "10000"] for line in lines)
 
 
-def test_who_interrupts_gets_what_is_done_and_is_told_how_much(stress, monkeypatch):
+def test_an_interrupted_sweep_prints_and_counts_the_finished_runs(stress, monkeypatch):
     def interrupt(self, done, total, now):
         if done == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(stressing.Tell, "__call__", interrupt)
+    monkeypatch.setattr(stressing.ProgressLine, "__call__", interrupt)
 
     result = stress(*SMALL, "--schedulers", "1,2", "--format", "json")
 
@@ -168,7 +168,7 @@ def test_speed_on_a_machine_that_was_busy_before_is_not_to_be_trusted(engine, lo
 
 def test_progress_says_how_long_the_rest_takes_once_that_is_known(capsys):
     times = iter((0.0, 120.0, 240.0, 300.0))
-    tell = stressing.Tell(lambda: next(times))
+    tell = stressing.ProgressLine(lambda: next(times))
 
     for done in range(4):
         tell(done, 4, "x")
@@ -221,7 +221,7 @@ def test_a_file_says_the_same_as_flags_which_go_before_it(stress, tmp_path):
         (f"title: {'x' * (1 << 20)}", "is longer than 1,048,576 bytes"),
     ],
 )
-def test_a_wrong_file_is_told_with_the_place_and_the_rule(stress, tmp_path, text, words):
+def test_a_wrong_file_is_reported_with_position_and_rule(stress, tmp_path, text, words):
     result = stress("--file", written(tmp_path, text))
 
     assert result.exit_code == 2
@@ -242,7 +242,7 @@ def test_a_wrong_file_is_told_with_the_place_and_the_rule(stress, tmp_path, text
         (("--pods", "x"), "--pods needs --cluster"),
     ],
 )
-def test_wrong_flags_are_told(stress, flags, words):
+def test_wrong_flags_are_reported(stress, flags, words):
     result = stress(*flags)
 
     assert result.exit_code == 2
@@ -332,7 +332,7 @@ def test_a_sweep_of_a_users_own_cluster_records_what_it_ran_on(stress, tmp_path)
 
 
 @pytest.mark.parametrize(("batch", "is_told"), [("30", True), ("4", False)])
-def test_a_batch_that_holds_all_pods_is_told_since_nothing_can_conflict(stress, batch, is_told):
+def test_a_batch_with_all_pods_is_reported_since_nothing_can_conflict(stress, batch, is_told):
     flags = ("--vary", "nodes=8", "--vary", "pods=30", "--batch", batch, "--seeds", "1")
     product = ("--study", "product", "--engine", "virtual", *flags)
 
@@ -387,7 +387,7 @@ def test_every_preset_can_be_asked_for(name):
 
 def test_on_a_terminal_progress_is_one_line_that_changes(monkeypatch, capsys):
     monkeypatch.setattr(stressing.sys.stderr, "isatty", lambda: True, raising=False)
-    tell = stressing.Tell()
+    tell = stressing.ProgressLine()
 
     tell(0, 2, "load 0.5")
     tell(1, 2, "load 0.6")
@@ -400,7 +400,7 @@ def test_on_a_terminal_progress_is_one_line_that_changes(monkeypatch, capsys):
 def test_a_line_of_progress_fits_the_terminal_so_that_it_can_change(monkeypatch, capsys):
     monkeypatch.setattr(stressing.sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "30")
-    tell = stressing.Tell()
+    tell = stressing.ProgressLine()
 
     tell(0, 2, "partitions 8, schedulers 4, mode partitioned")
 

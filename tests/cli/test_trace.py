@@ -38,7 +38,9 @@ def same(one: Trace, other: Trace) -> bool:
     return trace_digest(one) == trace_digest(other)
 
 
-def test_import_writes_the_trace_and_tells_its_facts(run: Run, openb: Path, tmp_path: Path) -> None:
+def test_import_writes_the_trace_and_prints_its_facts(
+    run: Run, openb: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "o.trace"
 
     result = run("trace", "import", "openb", openb, "-o", path)
@@ -62,7 +64,7 @@ def test_import_writes_the_trace_and_tells_its_facts(run: Run, openb: Path, tmp_
     }
 
 
-def test_who_has_no_openb_is_told_where_it_is_published(run: Run) -> None:
+def test_without_openb_the_error_says_where_it_is_published(run: Run) -> None:
     told = run("trace", "import", "openb", "--help").stdout
 
     assert "alibaba/clusterdata/tree/master/cluster-trace-gpu-v2023/csv" in told

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from roadstead.cli.plugin.files import plugin_texts
-from roadstead.cli.plugin.outcome import Outcome
-from roadstead.cli.plugin.trial import on_sample_fleets
+from roadstead.cli.plugin.outcome import CheckOutcome
+from roadstead.cli.plugin.testing import on_sample_fleets
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text()
 FILES = dict(re.findall(r"^`(\w+\.py)`:\n\n```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
@@ -39,7 +39,9 @@ def test_the_page_has_a_filter_a_score_and_a_plugin_across_nodes_each_with_a_tes
 def test_a_plugin_of_the_page_passes_every_check_with_something_to_decide(pasted, name):
     checks = on_sample_fleets(name, None, seeds=2, nodes=30).checks
 
-    assert {check.name: check.text for check in checks if check.outcome is not Outcome.OK} == {}
+    assert {
+        check.name: check.text for check in checks if check.outcome is not CheckOutcome.OK
+    } == {}
 
 
 @pytest.mark.parametrize("name", PLUGINS)

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from roadstead.lab.cell import Cell
-from roadstead.lab.cells import EXAMPLE, TRACE, CellKind
+from roadstead.lab.cells import EXAMPLE, TRACE, CellType
 from roadstead.lab.omega import ATTEMPTS, OmegaModel, OmegaRun, simulate
 from roadstead.lab.placement import first_fit
-from roadstead.lab.workload import Always, Exponential, JobKind, jobs_of
+from roadstead.lab.workload import Always, Exponential, JobType, jobs_of
 
 SMALL = OmegaModel(
     machines=200,
     horizon_s=2000.0,
-    cell=CellKind(
+    cell=CellType(
         EXAMPLE.shapes,
-        JobKind("batch", 5.0, Exponential(10.0), Exponential(20.0)),
-        JobKind("service", 20.0, Exponential(5.0), Exponential(40.0)),
+        JobType("batch", 5.0, Exponential(10.0), Exponential(20.0)),
+        JobType("service", 20.0, Exponential(5.0), Exponential(40.0)),
     ),
 )
 CROWDED = replace(SMALL, load=0.7, service_job_s=8.0, placement="pack")
@@ -120,7 +120,7 @@ def test_the_cell_begins_filled_to_its_load(load, cell):
 
 
 def test_a_cell_that_cannot_be_filled_to_its_load_is_filled_as_far_as_tasks_fit():
-    large = JobKind("service", 20.0, Exponential(5.0), Exponential(40.0), Always(3000))
+    large = JobType("service", 20.0, Exponential(5.0), Exponential(40.0), Always(3000))
     run = OmegaRun(replace(SMALL, load=0.99, cell=replace(SMALL.cell, service=large)), 1)
 
     assert run.cell.used_fraction() == 0.75

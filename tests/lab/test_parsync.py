@@ -11,11 +11,11 @@ from roadstead.lab.parsync import (
     STEPS,
     GapModel,
     Slots,
+    assign_slots,
     extra_slots,
     fill_gap,
     freshest,
     refreshed,
-    settle,
     turn,
 )
 from roadstead.lab.policies import PolicyModel, simulate
@@ -40,7 +40,7 @@ def test_even_picks_conflict_as_often_as_the_closed_form_says(schedulers, share)
             room.pick(nobody_knows(slots), room.part(0), round(share * slots), random)
             for _ in range(schedulers)
         ]
-        conflicts += int(settle(room, seen, picks, random).lost.sum())
+        conflicts += int(assign_slots(room, seen, picks, random).lost.sum())
 
     # Of even, independent picks: N·p − 1 + (1 − p)^N.
     expected = schedulers * share - 1.0 + (1.0 - share) ** schedulers
@@ -99,7 +99,7 @@ def test_a_slot_goes_to_one_of_those_who_picked_it_and_all_of_them_know():
     room = Slots(4, 1, 0.0, random)
     seen = np.zeros((2, 4), dtype=np.bool_)
 
-    settled = settle(room, seen, [np.array([0, 1]), np.array([1, 2])], random)
+    settled = assign_slots(room, seen, [np.array([0, 1]), np.array([1, 2])], random)
 
     assert sorted(settled.slots.tolist()) == [0, 1, 2]
     assert int(settled.lost.sum()) == 1

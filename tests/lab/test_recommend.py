@@ -50,7 +50,7 @@ def test_the_smaller_batch_is_preferred_where_nothing_else_differs():
     assert recommend([point(2, batch=1024), point(2, batch=64)]).values["batch"] == 64
 
 
-def test_of_one_seed_no_interval_is_told_and_of_several_it_is():
+def test_an_interval_is_reported_for_several_seeds_only():
     rate = Band(1000.0, 900.0, 1100.0)
     several = point(1)
     several = Point(several.values, {**several.bands, "pods_per_s": rate})
@@ -75,7 +75,7 @@ def test_an_interval_of_a_rate_does_not_go_below_zero():
         ("partitioned", "mode partitioned, schedulers 1, batch 256, partitions 4"),
     ],
 )
-def test_partitions_are_told_only_of_the_mode_that_has_some(mode, text):
+def test_partitions_are_reported_for_partitioned_mode_only(mode, text):
     found = point(1)
     values = {**found.values, "mode": mode, "partitions": 4}
 
@@ -103,7 +103,7 @@ def test_it_is_said_whether_another_is_faster():
     assert "the fastest, mode shared, schedulers 4, batch 256, has 1,050" in slower
 
 
-def test_the_numbers_that_led_to_it_are_told():
+def test_a_recommendation_has_its_numbers():
     advice = recommend([point(1), point(4, rate=3000.0, regret=1.5, conflicts=0.25)])
 
     assert advice.text == "mode shared, schedulers 4, batch 256"

@@ -86,7 +86,7 @@ def test_a_large_bound_is_named_in_full():
         (WORD, None),
     ],
 )
-def test_values_out_of_bounds_are_told_with_the_rule(parameter, given):
+def test_values_out_of_bounds_are_reported_with_the_rule(parameter, given):
     with pytest.raises(InputError, match="must be"):
         parameter.parse(given, "x")
 
@@ -127,7 +127,7 @@ def test_a_sweep_of_what_cannot_be_is_refused_and_of_the_rest_is_run():
     assert [each["number"] for each in sweep_of({"number": [1, 3]}, study=picky).points()] == [3]
 
 
-def test_every_combination_runs_with_every_seed_and_is_told_before():
+def test_every_combination_runs_with_every_seed_and_is_reported_before():
     told = []
     sweep = sweep_of({"number": [2, 4], "word": ["a", "b"]}, {"share": 0.5}, seeds=(0, 1, 2))
 

@@ -5,7 +5,7 @@ import pytest
 
 from roadstead.lab.cells import CELLS, EXAMPLE, TRACE
 from roadstead.lab.tally import Tally
-from roadstead.lab.workload import Always, Job, JobKind, LogNormal, jobs_of
+from roadstead.lab.workload import Always, JobType, LabJob, LogNormal, jobs_of
 
 HOUR_S = 3600.0
 BATCH, SERVICE = EXAMPLE.batch, EXAMPLE.service
@@ -28,7 +28,7 @@ def test_jobs_come_as_often_and_are_as_large_and_as_long_as_their_kind_says(kind
 
 def test_every_job_has_a_task_and_comes_before_the_horizon_in_order():
     found = jobs(SERVICE)
-    times = [job.came_s for job in found]
+    times = [job.arrived_s for job in found]
 
     assert min(job.tasks for job in found) >= 1
     assert times == sorted(times)
@@ -40,7 +40,7 @@ def test_the_rate_multiplies_arrivals():
 
 
 def test_a_new_job_waits_with_all_its_tasks_since_it_came():
-    job = Job(BATCH, 7.0, 3, 10.0, np.array([1000, 2048]))
+    job = LabJob(BATCH, 7.0, 3, 10.0, np.array([1000, 2048]))
 
     assert (job.left, job.queued_s, job.attempts) == (3, 7.0, 0)
 
@@ -50,7 +50,7 @@ def test_all_tasks_of_the_public_example_are_alike():
 
 
 def test_a_request_is_of_at_least_one_of_everything():
-    tiny = JobKind("tiny", 1.0, Always(1.0), Always(1.0), Always(0.2), Always(0.0))
+    tiny = JobType("tiny", 1.0, Always(1.0), Always(1.0), Always(0.2), Always(0.0))
 
     assert tiny.request(np.random.default_rng(0)).tolist() == [1, 1]
 
@@ -110,10 +110,10 @@ def test_conflicts_are_counted_for_each_clean_transaction():
     assert figures["batch_tasks_per_s"] == 0.25
 
 
-def test_waits_and_retries_are_told_for_each_job():
+def test_waits_and_retries_are_counted_for_each_job():
     tally = counted(([True], False), ([True], True))
     for wait_s in (0.0, 10.0):
-        tally.came(5)
+        tally.arrived(5)
         tally.waited(wait_s)
     tally.whole = 1
 

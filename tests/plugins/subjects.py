@@ -1,6 +1,6 @@
 """In-tree plugins as the subjects of the checks that users' plugins go through."""
 
-from roadstead.cli.plugin.subject import Subject
+from roadstead.cli.plugin.plugin_under_test import PluginUnderTest
 from roadstead.config.model import SchedulerConfig
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.framework.plugin import Handle
@@ -16,4 +16,6 @@ def in_tree_subject(name, profile):
     handle = Handle(PodClasses(), ClusterFacts(namespaces=(("demo", ()), ("other", ()))))
     kind = type(registry.build(name, profile.args.get(name), handle))
     plan = RunPlan(cluster=handle.cluster)
-    return Subject(kind, extension_points(kind), registry, SchedulerConfig((profile,)), plan)
+    return PluginUnderTest(
+        kind, extension_points(kind), registry, SchedulerConfig((profile,)), plan
+    )

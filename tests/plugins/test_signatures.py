@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.cli.plugin.checks import shapes
+from roadstead.cli.plugin.plugin_under_test import answers
 from roadstead.cli.plugin.samples import POD_VALUES, sample_fleet
-from roadstead.cli.plugin.subject import answers
 from roadstead.config.model import default_config
 from roadstead.config.plugin_args import (
     InterPodAffinityArgs,

@@ -9,7 +9,7 @@ from roadstead.config.settings import Settings
 from roadstead.local.run import LocalRun
 from roadstead.report.node_use import node_use
 from roadstead.report.pods import pod_lines, workloads
-from roadstead.report.result import PendingPod, Placement, RunResult
+from roadstead.report.result import PendingPod, PlacedPod, RunResult
 from roadstead.report.summary import summarize
 from roadstead.run import RunPlan
 from scripts.recordings.cases import compile_case, find_files, read_document
@@ -22,7 +22,7 @@ def result_of(case, run):
     """What the run left, as reports get it."""
     keys = {who.uid: who.key for who, _ in case.pending}
     placed = tuple(
-        Placement(keys[uid], uid, node) for uid, node in run.placements().items() if uid in keys
+        PlacedPod(keys[uid], uid, node) for uid, node in run.placements().items() if uid in keys
     )
     pending = tuple(
         PendingPod(each.key, each.uid, each.message, each.reasons, each.plugins)

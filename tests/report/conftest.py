@@ -7,7 +7,7 @@ import pytest
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.report.node_use import node_use
-from roadstead.report.result import InputDigest, PendingPod, Placement, RunResult
+from roadstead.report.result import InputDigest, PendingPod, PlacedPod, RunResult
 
 GIB = 1 << 30
 GPU = "example.com/gpu-milli"
@@ -38,9 +38,9 @@ def result():
     return RunResult(
         source="test",
         placements=(
-            Placement("default/p-1", "u-1", "n-1"),
-            Placement("default/p-0", "u-0", "n-0"),
-            Placement("default/p-2", "u-2", "n-0"),
+            PlacedPod("default/p-1", "u-1", "n-1"),
+            PlacedPod("default/p-0", "u-0", "n-0"),
+            PlacedPod("default/p-2", "u-2", "n-0"),
         ),
         pending=(
             PendingPod("default/p-4", "u-4", too_big, (("Insufficient cpu", 3),), ("Fit",)),

@@ -54,7 +54,7 @@ def test_conflicts_are_refusals_for_a_state_that_was_not_as_read():
     assert SHARED.retries == 7
 
 
-def test_the_memory_of_the_largest_process_is_told_where_it_is_known(result):
+def test_the_memory_of_the_largest_process_is_shown_if_known(result):
     larger = replace(SHARED.schedulers[1], memory_bytes=3 << 30)
     known = replace(SHARED, schedulers=(replace(larger, memory_bytes=1 << 30), larger))
     told = replace(result, concurrency=known)
@@ -90,7 +90,7 @@ def test_an_exact_scheduler_that_lost_a_bind_says_so():
     assert concurrency_part(lost)["concurrency"]["refused"] == {"constraint": 1}
 
 
-def test_terminal_tells_mode_conflicts_causes_and_each_scheduler(result):
+def test_terminal_shows_mode_conflicts_causes_and_each_scheduler(result):
     text = " ".join(shown(replace(result, concurrency=SHARED)).split())
 
     assert "2 schedulers, shared: 18.0% of 100 binds in conflict" in text
@@ -99,7 +99,7 @@ def test_terminal_tells_mode_conflicts_causes_and_each_scheduler(result):
     assert "50.0%" in text
 
 
-def test_terminal_tells_of_one_scheduler_and_of_many(result):
+def test_terminal_shows_one_scheduler_or_many(result):
     one = Concurrency("shared", "fit", "incremental", (work(),))
     many = Concurrency(
         "shared", "fit", "incremental", tuple(work(f"scheduler-{n}") for n in range(20))

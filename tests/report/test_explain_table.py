@@ -20,7 +20,7 @@ from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.status import Code, Status, error, unresolvable
-from roadstead.report.explain_table import Limits, heading_lines, print_explanation
+from roadstead.report.explain_table import ShownLimits, heading_lines, print_explanation
 from roadstead.run import RunPlan, build_profiles
 
 ASKS = PodFacts(requests=(("cpu", 1000),), nonzero_cpu_milli=1000, container_count=1)
@@ -43,7 +43,7 @@ WIDTHS = (80, 120, 200)
 
 def printed(explanation: Explanation, top: int | None = None, width: int = 100) -> list[str]:
     out = io.StringIO()
-    print_explanation(Console(file=out, width=width), explanation, Limits.of(top))
+    print_explanation(Console(file=out, width=width), explanation, ShownLimits.of(top))
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 

@@ -70,7 +70,7 @@ def test_pending_pods_keep_message_reasons_and_plugins_in_both_forms(tmp_path, r
     assert read_rows(tmp_path / "out" / "pending.parquet") == rows
 
 
-def test_nodes_tell_allocatable_before_and_after_in_both_forms(tmp_path, result):
+def test_node_files_have_allocatable_before_and_after_in_both_forms(tmp_path, result):
     write_output(tmp_path / "out", result)
     first = load(tmp_path / "out" / "nodes.json")[0]
     assert (first["node"], first["zone"]) == ("n-0", "zone-a")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.lab.statistics import Band
-from roadstead.report.plot import SHIFT, Line, Plot, numbers, svg
+from roadstead.report.plot import SHIFT, Plot, PlotLine, numbers, svg
 from roadstead.report.plot_marks import TITLE_SIZE
 from roadstead.report.plot_text import TEXT_SIZE, text_width
 
@@ -23,7 +23,7 @@ def drawn(*lines, words=(), interval=INTERVAL, notes=()):
 
 
 def line(name, *points, half=1.0):
-    return Line(name, tuple((x, Band(y, y - half, y + half)) for x, y in points))
+    return PlotLine(name, tuple((x, Band(y, y - half, y + half)) for x, y in points))
 
 
 def texts_of(root):
@@ -87,7 +87,7 @@ def plots(draw):
         for x in sorted(draw(st.lists(xs, min_size=1, max_size=12, unique=True))):
             low, mean, high = sorted(draw(st.tuples(AMOUNTS, AMOUNTS, AMOUNTS)))
             points.append((x, Band(mean, low, high)))
-        lines.append(Line(name, tuple(points)))
+        lines.append(PlotLine(name, tuple(points)))
     titles = [draw(NAMES) for _ in range(4)]
     return Plot(*titles[:3], tuple(lines), words, INTERVAL, (titles[3],))
 
@@ -115,7 +115,7 @@ def test_intervals_are_neither_drawn_nor_named_where_there_are_none():
 
 
 def test_an_interval_reaches_from_its_low_to_its_high_end():
-    root = drawn(Line("", ((1.0, Band(5.0, 0.0, 10.0)),)))
+    root = drawn(PlotLine("", ((1.0, Band(5.0, 0.0, 10.0)),)))
 
     interval = marked(root, "interval")[0].get("d")
     low, high = map(float, re.match(r"M\S+ (\S+)V(\S+?)M", interval).groups())
@@ -169,7 +169,7 @@ def test_a_logarithmic_axis_says_so_and_breaks_before_zero():
 
 @pytest.mark.parametrize("x", [0.0, 5.0, 1_000_000.0])
 def test_a_single_point_is_drawn_in_the_middle(x):
-    root = drawn(Line("one", ((x, Band(0.0, 0.0, 0.0)),)))
+    root = drawn(PlotLine("one", ((x, Band(0.0, 0.0, 0.0)),)))
 
     assert len(marked(root, "point")) == 1
     assert_legible(root)

@@ -43,11 +43,11 @@ def test_the_unit_of_a_parameter_stands_on_its_axis_and_in_the_legend():
 
 
 @pytest.mark.parametrize("study", [*MODEL_STUDIES.values()], ids=lambda study: study.name)
-def test_every_figure_of_a_model_has_words(study):
+def test_every_figure_of_a_model_has_a_title(study):
     assert set(study.figures) <= set(MEASURES)
 
 
-def test_every_figure_of_the_product_has_words():
+def test_every_figure_of_the_product_has_a_title():
     assert set(FIGURES) <= set(MEASURES)
 
 
@@ -70,7 +70,7 @@ def test_seconds_and_rates_are_named_as_such():
     assert axis_title(slots, "partitions") == "Number of partitions (1: StateSync)"
 
 
-def test_a_figure_without_words_has_its_name():
+def test_a_figure_without_a_title_has_its_name():
     assert measure("batch_no_room").title == "Batch no room"
 
 

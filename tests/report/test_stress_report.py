@@ -80,7 +80,7 @@ def test_a_page_says_what_the_intervals_are_and_that_one_seed_has_none():
     assert "One seed (7), so no intervals" in single
 
 
-def test_a_page_tells_the_recommendation_with_its_reasons():
+def test_a_page_shows_the_recommendation_with_its_reasons():
     text = page(swept({"number": [1, 2]}), "x", {}, ADVICE)
 
     assert "Recommended: number 1 &amp; no more" in text

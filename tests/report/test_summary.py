@@ -133,7 +133,7 @@ def test_an_empty_run_has_a_document_too(empty_result):
     assert (document["placed"], document["pods_per_s"], document["zones"]) == (0, 0.0, {})
 
 
-def test_the_terminal_tells_the_whole_story(result):
+def test_the_terminal_shows_the_whole_summary(result):
     text = shown(result)
     assert "3 placed, 2 pending of 5 pods on 3 nodes (test)" in text
     assert "10 pods/s over 500 ms of scheduling; 2.0 s in all" in text

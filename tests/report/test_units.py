@@ -23,7 +23,7 @@ from roadstead.report.units import human_amount, human_seconds, percent, resourc
         ("pods", 50_000, "50,000"),
     ],
 )
-def test_amounts_are_told_in_natural_units(resource, amount, text):
+def test_amounts_have_natural_units(resource, amount, text):
     assert human_amount(resource, amount) == text
 
 
@@ -38,7 +38,7 @@ def test_amounts_are_told_in_natural_units(resource, amount, text):
         (125.9, "2 min 5 s"),
     ],
 )
-def test_times_are_told_in_the_unit_that_fits(seconds, text):
+def test_times_have_the_unit_that_fits(seconds, text):
     assert human_seconds(seconds) == text
 
 

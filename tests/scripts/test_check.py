@@ -93,7 +93,7 @@ def test_arguments_run_pytest_alone(check, pytest_calls, monkeypatch):
     assert pytest_calls == [("tests/fleet", "-x")]
 
 
-def test_every_check_runs_before_pytest_and_is_told(check, pytest_calls, monkeypatch, capsys):
+def test_every_check_runs_before_pytest_and_is_printed(check, pytest_calls, monkeypatch, capsys):
     ran = []
     steps = (("style", lambda: ran.append(1)), ("types", lambda: ran.append(2)))
     monkeypatch.setattr(check, "CHECKS", steps)

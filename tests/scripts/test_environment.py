@@ -151,7 +151,7 @@ def test_a_command_that_works_is_silent(environment, capfd):
 
 
 @pytest.mark.parametrize("arguments", [[], ["prod"], ["dev", "runtime"]])
-def test_wrong_arguments_are_told_how(environment, capsys, arguments):
+def test_wrong_arguments_are_reported_with_the_usage(environment, capsys, arguments):
     assert environment.main(arguments) == 2
     assert "usage" in capsys.readouterr().err
 

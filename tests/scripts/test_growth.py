@@ -71,7 +71,7 @@ def test_intervals_of_several_runs_are_named_for_what_they_are(growth):
     assert "no intervals" not in drawn
 
 
-def test_a_run_that_fails_is_told_and_what_was_measured_is_kept(monkeypatch, tmp_path, growth):
+def test_a_failed_run_is_reported_and_earlier_measurements_are_kept(monkeypatch, tmp_path, growth):
     def fails(command, **_):
         return subprocess.CompletedProcess(command, 2, "", "no such workload")
 

@@ -9,7 +9,7 @@ import pytest
 
 from roadstead.actors.supervisor.replacing import Budget
 from roadstead.journal.records import JournalRecord, RecordKind
-from roadstead.report.result import Placement
+from roadstead.report.result import PlacedPod
 from roadstead.run import RunOutcome
 from tests.builders import pod
 
@@ -47,14 +47,12 @@ def bind(lsn, uid):
     return JournalRecord(lsn, RecordKind.BIND, uid, uid, "n1", facts=pod(cpu=10))
 
 
-def test_what_was_bound_twice_or_told_and_not_bound_or_never_told_is_counted(
-    soak, monkeypatch, tmp_path
-):
+def test_double_lost_and_missing_pods_are_counted(soak, monkeypatch, tmp_path):
     monkeypatch.setattr(soak, "Reader", lambda disk: Journal(bind(1, "a"), bind(2, "a")))
     inputs = soak.inputs_of(1)
     figures = soak.Figures()
 
-    soak.judge(figures, tmp_path, inputs, RunOutcome((Placement("b", "b", "n1"),), (), 0.0, {}))
+    soak.judge(figures, tmp_path, inputs, RunOutcome((PlacedPod("b", "b", "n1"),), (), 0.0, {}))
 
     assert figures.doubled == 1
     assert figures.lost == len(inputs.pending) + 1
@@ -76,7 +74,7 @@ def test_figures_of_runs_add_up(soak):
     assert told["driver_rss_max_mib"] == 9
 
 
-def test_a_run_whose_process_ends_without_a_word_is_told_as_one_that_ended(soak, monkeypatch):
+def test_a_run_whose_process_ends_without_output_is_reported_as_ended(soak, monkeypatch):
     monkeypatch.setattr(soak, "__file__", os.devnull)
 
     found = soak.in_a_process(7, 1, inline=True)
@@ -108,7 +106,7 @@ def test_only_children_of_our_own_raylet_are_taken_for_actors(soak, monkeypatch)
             each.communicate()
 
 
-def test_the_script_tells_its_figures_as_json(soak, monkeypatch, capsys):
+def test_the_script_prints_its_figures_as_json(soak, monkeypatch, capsys):
     monkeypatch.setattr(soak, "in_a_process", lambda *given, **how: soak.Figures({"queue": 5}, 1))
     monkeypatch.setattr(sys, "argv", ["kill_soak.py", "--kills", "7", "--inline"])
 

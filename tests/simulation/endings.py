@@ -33,12 +33,12 @@ def ended(run, room_bytes, failure):
     """A run that ends before its time says why, and what was acknowledged is there."""
     disk, text = run.disk, str(failure)
     if room_bytes is not None and "No space left on device" in text:
-        run.network.happens("full disk")
+        run.network.record_fault("full disk")
     elif disk.lied and "damaged at offset" in text:
-        run.network.happens("damage found")
+        run.network.record_fault("damage found")
         return []
     elif disk.met and "nothing more is acknowledged" in text:
-        run.network.happens("failed disk")
+        run.network.record_fault("failed disk")
     else:
         return [f"the run ended: {type(failure).__name__}: {text}"]
     disk.fault = None
@@ -55,7 +55,7 @@ async def checked(run, seed):
         found = read(disk.contents, {})
         problems += [] if found == judged(disk.contents) else ["I9: rot is judged otherwise"]
         if found is None:
-            run.network.happens("damage found")
+            run.network.record_fault("damage found")
             return problems
     elif seed % 2:
         try:
@@ -102,7 +102,7 @@ async def rotting(run, seed):
     if fault is not None and fault.kind == "rot":
         await asyncio.sleep(fault.at_s)
         if rot(run.disk, seed):
-            run.network.happens("rot")
+            run.network.record_fault("rot")
 
 
 def _of_other_journals(disk, seed):

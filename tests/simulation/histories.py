@@ -10,8 +10,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from roadstead.actors.messages import ADD_PENDING, BIND, EVICT, LEASE, REPORT
-from roadstead.actors.messages.changes import DELETE_PODS, LEAVE
-from roadstead.actors.messages.recovery import FENCE_OWNER, OWNER_ENDS, RESOLVE, STANDING
+from roadstead.actors.messages.changes import DELETE_PODS, REMOVE_DELETED
+from roadstead.actors.messages.recovery import END_OWNER, FENCE_OWNER, POD_NODES, RESOLVE
 from roadstead.actors.names import BINDER, QUEUE
 
 SAYS_NOTHING = "halted"
@@ -277,7 +277,7 @@ _ASKING = {
     (BINDER, ADD_PENDING.name): ("accept", lambda batch: batch.uids, _nothing),
     (BINDER, DELETE_PODS.name): ("delete", lambda gone: gone.uids, lambda _, gone: gone.uids),
     (BINDER, EVICT.name): ("delete", lambda ask: ask.uids, lambda _, told: told.gone.uids),
-    (BINDER, STANDING.name): (
+    (BINDER, POD_NODES.name): (
         "word",
         lambda ask: [(uid, "") for uid in ask.uids],
         lambda _, words: words.nodes,
@@ -303,7 +303,7 @@ _ASKING = {
         ),
         _nothing,
     ),
-    (QUEUE, LEAVE.name): ("end", lambda gone: (None, None, gone.uids), _nothing),
-    (QUEUE, OWNER_ENDS.name): ("end", lambda end: (None, end.owner.name, end.uids), _nothing),
+    (QUEUE, REMOVE_DELETED.name): ("end", lambda gone: (None, None, gone.uids), _nothing),
+    (QUEUE, END_OWNER.name): ("end", lambda end: (None, end.owner.name, end.uids), _nothing),
 }
 """(actor, method) → (kind of call, what of the message is asked, what of the answer is kept)."""

@@ -250,14 +250,14 @@ def a_change_is_never_sent(put):
 
 @bug(kinds=("duplicated",), found=0)
 def a_change_is_applied_as_often_as_it_comes(put):
-    original = TableFollower.take
+    original = TableFollower.receive
 
-    async def take(self, batch):
+    async def receive(self, batch):
         if batch.first_seq <= self.applied:
             self.applied = batch.first_seq - 1
         return await original(self, batch)
 
-    put(TableFollower, "take", take)
+    put(TableFollower, "receive", receive)
 
 
 @bug(kinds=("slow",), found=0)
@@ -276,7 +276,7 @@ def a_batch_begins_before_the_table_has_come_so_far(put):
     async def at_once(self, seq):
         return None
 
-    put(TableFollower, "_reach", at_once)
+    put(TableFollower, "_wait_for", at_once)
     put(Verifier, "verify", _skip_for(lambda facts: True))
 
 
@@ -405,12 +405,12 @@ def a_new_queue_is_not_told_who_waits(put):
 
 @bug(kinds=("crash",), found=0)
 def a_new_follower_is_not_sent_what_there_is(put):
-    original = Refill._tell
+    original = Refill._call
 
-    async def tell(self, name, method, message):
+    async def call(self, name, method, message):
         return NOTHING if method.name == "restream" else await original(self, name, method, message)
 
-    put(Refill, "_tell", tell)
+    put(Refill, "_call", call)
 
 
 @bug(kinds=("crash",), within=131, found=91)
@@ -446,7 +446,7 @@ def queue_and_cache_do_not_agree_on_nominations(put):
     async def nothing(self):
         return None
 
-    put(Refill, "_agree_on_nominations", nothing)
+    put(Refill, "_reconcile_nominations", nothing)
 
 
 @bug(found=0)
@@ -494,10 +494,10 @@ def a_nomination_counts_though_its_lease_was_over(put):
 
 @bug(kinds=("changes",), found=0)
 def deleted_pods_stay_counted_at_the_cache(put):
-    async def gone(self, pods):
+    async def remove_pods(self, pods):
         return NOTHING
 
-    put(cache_actor.CacheActor, "gone", gone)
+    put(cache_actor.CacheActor, "remove_pods", remove_pods)
 
 
 @bug(kinds=("changes",), found=0)

@@ -8,7 +8,7 @@ from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import BIND
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.runs.client import Client
-from roadstead.actors.runs.journals import seen_in
+from roadstead.actors.runs.journals import read_journal
 from roadstead.actors.runs.launch import first_of
 from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.seam import open_reply
@@ -120,7 +120,7 @@ class Process:
 
     async def kill(self):
         """It ends at once, with all that is in it."""
-        self.network.happens("kill")
+        self.network.record_fault("kill")
         for name in sorted(self.runtime.lives):
             await self.runtime.kill(name)
 
@@ -171,7 +171,7 @@ def going_on(plan, disk):
         _stop_machine(disk)
     disk.lose_writes()
     disk.unlock()
-    last_epoch = seen_in(disk).last_epoch
+    last_epoch = read_journal(disk).last_epoch
     return replace(plan, resume=bool(disk.names()), first_epoch=last_epoch + 1)
 
 

@@ -15,13 +15,13 @@ from roadstead.actors.messages import (
     CommitPage,
     Evict,
     PageAsk,
-    RunEnds,
+    RunEnded,
     RunningPods,
     node_batch,
     pod_batch,
 )
 from roadstead.actors.messages.changes import NodeNames
-from roadstead.actors.messages.recovery import Attempts, Owner, PodsGone, Uids
+from roadstead.actors.messages.recovery import OwnerEpoch, PodRemoval, ResolveAttempts, Uids
 from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
 from roadstead.binder.answers import BindAnswers
@@ -251,7 +251,7 @@ class _Ramble:
 
     def _delete(self):
         uids = tuple(who.uid for who, _ in self._some(self._pods, 1))
-        self._do("delete_pods", PodsGone(uids, self._next_revision()))
+        self._do("delete_pods", PodRemoval(uids, self._next_revision()))
 
     def _evict(self):
         uids = tuple(who.uid for who, _ in self._some(self._pods, 2))
@@ -415,7 +415,7 @@ class _Ramble:
             pairs += [
                 (f"uid-{name}", f"nobody/{name}/{n}") for n in range(self._draw.choice((3, 9)))
             ]
-        self._do("resolve", Attempts(tuple(u for u, _ in pairs), tuple(t for _, t in pairs)))
+        self._do("resolve", ResolveAttempts(tuple(u for u, _ in pairs), tuple(t for _, t in pairs)))
 
     def _known_token(self):
         tokens = [token for batch in self._sent[-3:] for token in batch.tokens]
@@ -424,17 +424,17 @@ class _Ramble:
     def _fence(self):
         owner = self._draw.choice(OWNERS)
         epoch = (self._core.current_epoch(owner) or 0) + self._draw.choice((-1, 0, 1))
-        self._do("fence_owner", Owner(owner, max(1, epoch)))
+        self._do("fence_owner", OwnerEpoch(owner, max(1, epoch)))
 
     def _ask(self):
         page = PageAsk(self._draw.randint(0, 3), self._draw.choice((0, 2, 5000)))
         for name, message in self._some(
             (
-                ("standing", Uids(tuple(who.uid for who, _ in self._some(self._pods)))),
-                *((name, page) for name in ("standing_page", "nodes_page", "bound", "preempted")),
+                ("pod_nodes", Uids(tuple(who.uid for who, _ in self._some(self._pods)))),
+                *((name, page) for name in ("pods_page", "nodes_page", "bound", "preempted")),
                 ("commits", page),
                 *((name, NOTHING) for name in ("evicted_pods", "storage_log", "revisions")),
-                ("end_run", RunEnds("digest")),
+                ("end_run", RunEnded("digest")),
             ),
             1,
         ):

@@ -15,11 +15,11 @@ from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.cache import encoding, recovery
 from roadstead.actors.messages import (
     APPLY,
-    Applied,
     AssumeBatch,
-    Nominations,
+    ChangesApplied,
+    NominateBatch,
     RunningPods,
-    Settle,
+    UpdateAssumptions,
     node_batch,
     pod_batch,
 )
@@ -27,12 +27,12 @@ from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import (
     RESOLVE,
     STORAGE_LOG,
-    Owner,
-    OwnerEnds,
+    EndOwner,
+    LastRevisions,
+    OwnerEpoch,
     PodNodes,
-    PodsGone,
+    PodRemoval,
     Restream,
-    Revised,
     StorageLog,
     Uids,
 )
@@ -100,7 +100,7 @@ class _Other:
         if self.name == BINDER:
             await asyncio.sleep(self._ramble.draw.choice((0.0, 0.0, 0.3)))
         if method is APPLY:
-            return Applied(is_asked=self._ramble.draw.random() < 0.5)
+            return ChangesApplied(receives_requests=self._ramble.draw.random() < 0.5)
         if method is RESOLVE:
             return PodNodes(self._ramble.words(message.uids))
         return StorageLog(self._ramble.log()) if method is STORAGE_LOG else NOTHING
@@ -229,15 +229,15 @@ class _Ramble:
         rows = tuple((name, self.draw.randint(1, 30)) for name in self._names(2))
         confirm = tuple(uid for uid, _ in self._pairs(2))
         finish = tuple(dict.fromkeys(self._pairs()))
-        message = Settle(tuple(dict.fromkeys(self._pairs())), finish, confirm, rows=rows)
-        await self._do("settle", message)
+        message = UpdateAssumptions(tuple(dict.fromkeys(self._pairs())), finish, confirm, rows=rows)
+        await self._do("update_assumptions", message)
 
     async def _owner_ends(self, name=None):
         self._epochs[name := name or self.draw.choice(OWNERS)] += self.draw.random() < 0.5
-        owner = Owner(name, self._epochs[name])
+        owner = OwnerEpoch(name, self._epochs[name])
         held = await self._do("assumed_by", owner)
         uids = held.uids if self.draw.random() < 0.8 else held.uids[1:]
-        await self._do("owner_ends", OwnerEnds(owner, uids, self.words(uids)))
+        await self._do("end_owner", EndOwner(owner, uids, self.words(uids)))
 
     async def _begin_anew(self):
         self._epochs[self.draw.choice(OWNERS)] += 1
@@ -293,7 +293,7 @@ class _Ramble:
             self.actor.state.volumes.assumed_claims.holders(), self.draw.randint(0, 1), 1
         )
         uids = (*held, *(who.uid for who, _ in self._some(self._pods, not held, 2)))
-        await self._do("gone", PodsGone(uids, self._next_revision()))
+        await self._do("remove_pods", PodRemoval(uids, self._next_revision()))
         if held and self.draw.random() < 0.6 and (token := self._core.token_of(held[0])):
             # Its scheduler ends before it gives the attempt up.
             name, _, _ = token.split("/")
@@ -305,7 +305,7 @@ class _Ramble:
         nodes = tuple(self.draw.choice((name, name, "")) for name in self._names(len(pods)))
         preempts = tuple(self.draw.random() < 0.4 for _ in pods)
         gone = tuple(who.uid for who, _ in self._some(self._pods, 0, 1))
-        await self._do("nominate", Nominations(pod_batch(pods), nodes, preempts, gone))
+        await self._do("nominate", NominateBatch(pod_batch(pods), nodes, preempts, gone))
 
     async def _contradict(self):
         """Events of the cluster that contradict what is known, asked of the core itself."""
@@ -342,8 +342,8 @@ class _Ramble:
             (who.uid, self.draw.randint(0, self._revision)) for who, _ in self._some(self._pods)
         ]
         nodes = [(name, self.draw.randint(0, self._revision)) for name in self._names(1)]
-        await self._do("take_revisions", Revised(tuple(nodes), tuple(some)))
-        await self._do("take_storage", StorageLog(self._commits()))
+        await self._do("learn_revisions", LastRevisions(tuple(nodes), tuple(some)))
+        await self._do("load_storage", StorageLog(self._commits()))
 
     def _commits(self):
         """What commits may have made of claims before this cache began; later it is no news."""

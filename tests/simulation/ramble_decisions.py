@@ -10,7 +10,7 @@ import random
 from dataclasses import replace
 from unittest.mock import patch
 
-from roadstead.actors.scheduler.held_nodes import HeldNodes
+from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.attempts.commands import Assume, Bind, Confirm, Forget, Nominate, RequeuePods
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.pods import BindOutcome, BindResult
@@ -117,7 +117,7 @@ class _Ramble:
         self._classes, members = PodClasses(), GroupMembers()
         profiles = build_profiles(plan, self._classes, members=members)
         self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
-        self._held = HeldNodes("ramble", plan, self._classes, is_new=False, epoch=1)
+        self._held = SchedulerNodes("ramble", plan, self._classes, is_new=False, epoch=1)
         node_search, parts = build_node_search(plan, opinions and opinions.caller_of), {}
         self._is_narrowed = node_search is not None
         is_bound = not node_search and not lists and draw.random() < 0.3

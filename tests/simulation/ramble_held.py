@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import takewhile
 from types import SimpleNamespace
 
-from roadstead.actors.scheduler.held_nodes import HeldNodes
+from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.cache import CacheCore, CacheSettings, PodOnNode
 from roadstead.cache.pods import Assumption
 from roadstead.cycle.batch import Decision, PodInCycle
@@ -42,19 +42,19 @@ def hear(held, delta, info, key, arrival):
     """One change of the cache comes to a scheduler's table. arrival: of a node that comes."""
     _, kind, name, uid, _, node = delta
     if kind is DeltaKind.ADD_NODE:
-        held._node_comes(node, arrival)
+        held._add_node(node, arrival)
     elif kind is DeltaKind.UPDATE_NODE:
-        held._node_changes(node)
+        held._update_node(node)
     elif kind is DeltaKind.REMOVE_NODE:
-        held._node_goes(name)
+        held._remove_node(name)
     elif kind is DeltaKind.ADD_POD:
-        held._pod_comes(name, info, uid, key, None)
+        held._add_pod(name, info, uid, key, None)
     elif kind is DeltaKind.REMOVE_POD:
-        held._pod_goes(name, info, uid)
+        held._remove_pod(name, info, uid)
     elif kind is DeltaKind.NOMINATE:
-        held._nomination_comes(name, info, uid)
+        held._add_nomination(name, info, uid)
     else:
-        held._nomination_ends(name, info, uid)
+        held._remove_nomination(name, info, uid)
 
 
 def nominations_of(table, names):
@@ -88,7 +88,7 @@ class _Ramble:
     def __init__(self, plan, scenario, draw):
         self._draw, self.problems = draw, []
         self._classes = PodClasses()
-        self._held = HeldNodes("ramble", plan, self._classes, is_new=False, epoch=1)
+        self._held = SchedulerNodes("ramble", plan, self._classes, is_new=False, epoch=1)
         self._cache = CacheCore(TableStore(), CacheSettings())
         self._late, self._told, self._arrivals, self._tokens = [], {}, 0, 0
         self._named, self._ended_nominations = {}, set()
@@ -149,7 +149,7 @@ class _Ramble:
             keys=[f"default/{delta[3]}" for delta in some],
             pods=range(len(some)),
         )
-        self._held._pods_come(batch, [self._classes.info(delta[4]) for delta in some], 0)
+        self._held._add_pods_only(batch, [self._classes.info(delta[4]) for delta in some], 0)
 
     def _note(self, kind, name, uid, pod):
         """What the table has heard of now."""

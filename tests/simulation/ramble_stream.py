@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from roadstead.actors.cache import refill, stream
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import APPLY, Applied, node_batch
+from roadstead.actors.messages import APPLY, ChangesApplied, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import RESTORE, Restream
 from roadstead.actors.names import scheduler_name, worker_name
@@ -81,9 +81,9 @@ class _Follower:
             self._fail(method, message)
             raise DeadlineError(f"{self.name} did not answer")
         if method is APPLY:
-            changes = message.opened()
+            changes = message.unpacked()
             self._follow(changes.first_seq, changes.count)
-            return Applied(is_asked=draw.random() < 0.3)
+            return ChangesApplied(receives_requests=draw.random() < 0.3)
         if message.epoch == self.epoch:
             self._take_part(message)
         return NOTHING
@@ -109,7 +109,7 @@ class _Follower:
         """A worker that misses a message of a fill, or a change beyond the last one, is behind."""
         is_old = False
         if method is APPLY:
-            changes = message.opened()
+            changes = message.unpacked()
             is_old = changes.first_seq + changes.count - 1 <= self.filled_to
         if is_old or message_epoch(message, self.epoch) != self.epoch:
             return

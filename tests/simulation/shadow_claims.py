@@ -53,7 +53,7 @@ class ShadowClaims:
         self._volumes = actor.state.volumes
         self._plain = PlainClaims(self._volumes.assumed_claims.storage)
         self._assume, actor.assume = actor.assume, self._assumed
-        for name in ("settle", "take_storage", "owner_ends", "gone"):
+        for name in ("update_assumptions", "load_storage", "end_owner", "remove_pods"):
             setattr(actor, name, self._followed(name, getattr(actor, name)))
 
     def _followed(self, name, handler):

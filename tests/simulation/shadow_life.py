@@ -18,7 +18,7 @@ from tests.simulation.shadow_outcomes import ShadowOutcomes
 from tests.simulation.shadow_verifier import ShadowCommits
 
 ANSWERS = (
-    *("standing", "resolve", "standing_page", "nodes_page", "evicted_pods", "storage_log"),
+    *("pod_nodes", "resolve", "pods_page", "nodes_page", "evicted_pods", "storage_log"),
     *("bound", "preempted", "fence_owner", "revisions"),
 )
 DURABLE = (
@@ -189,9 +189,9 @@ class ShadowLife:
             return None
         if name == "revisions":
             return answer.nodes, answer.pods
-        if name in ("standing", "resolve"):
+        if name in ("pod_nodes", "resolve"):
             return answer.nodes
-        if name == "standing_page":
+        if name == "pods_page":
             pods = list(answer.pods.keyed())
             return pods, answer.nodes, answer.total, answer.ran, answer.pods.revision
         if name == "nodes_page":
@@ -208,7 +208,7 @@ class ShadowLife:
         pod = self._binder.pods.get(uid)
         return None if pod is None else "" if pod.state == PENDING else pod.node
 
-    def _standing(self, ask):
+    def _pod_nodes(self, ask):
         return tuple(map(self._word, ask.uids))
 
     def _resolve(self, ask):
@@ -218,13 +218,13 @@ class ShadowLife:
         for uid, token in zip(ask.uids, ask.tokens, strict=True):
             if not (self._word(uid) or token in binder.voided or is_full):
                 self._wrong(f"{token} is resolved, and not void")
-        return self._standing(ask)
+        return self._pod_nodes(ask)
 
     def _fence_owner(self, owner):
         if self._binder.epochs.get(owner.name, -1) < owner.epoch:
             self._wrong(f"{owner} is fenced, and earlier epochs are not over")
 
-    def _standing_page(self, ask):
+    def _pods_page(self, ask):
         pods = list(self._binder.pods.values())
         page = pods[ask.start : ask.start + ask.count]
         counted = [each.state in COUNTED for each in page]

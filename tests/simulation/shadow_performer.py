@@ -38,10 +38,10 @@ class ShadowPerformer:
         scheduler, nodes = actor._scheduler, actor._nodes
         core, cycle, performer = actor.core, scheduler.cycle, scheduler.performer
         self._bind, actor._peers.bind = actor._peers.bind, self._bound
-        self._meet, actor._peers.meet = actor._peers.meet, self._met
+        self._meet, actor._peers.handle = actor._peers.handle, self._met
         extenders = performer._extenders
         self._bind_outside, extenders.bind = extenders.bind, self._bound_outside
-        self._decide, cycle.decide = cycle.decide, self._decides
+        self._decide, cycle.decide = cycle.decide, self._is_deciding
         self._drop, cycle.drop = cycle.drop, self._drops
         self._settle, performer.settle = performer.settle, self._settles
         self._assumed, core.assumed = core.assumed, self._are_assumed
@@ -191,7 +191,7 @@ class ShadowPerformer:
         self._is_refused = False
         self._drop()
 
-    def _decides(self, scope, pods, now_s, *behind):
+    def _is_deciding(self, scope, pods, now_s, *behind):
         if self._is_refused:
             self._wrong("decides on a state of which something was refused since")
         return self._decide(scope, pods, now_s, *behind)

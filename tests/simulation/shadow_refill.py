@@ -13,7 +13,13 @@ from dataclasses import dataclass, field
 from roadstead.actors.cache import encoding, recovery
 from roadstead.actors.messages import STORAGE, VERSION
 from roadstead.actors.messages.changes import OBSERVE
-from roadstead.actors.messages.recovery import RESOLVE, RESTORE, STORAGE_LOG, Attempts, Restore
+from roadstead.actors.messages.recovery import (
+    RESOLVE,
+    RESTORE,
+    STORAGE_LOG,
+    ResolveAttempts,
+    Restore,
+)
 from roadstead.actors.seam import clock_s
 from roadstead.placements import DeltaKind
 from tests.simulation.overheard import Overheard, OverheardRef, change_row, rows_of
@@ -25,9 +31,17 @@ LAST = 64
 """Messages to the queue that are looked through for one that must have been among them."""
 
 HANDLERS = (
-    *("add_nodes", "add_running", "update_running", "remove_nodes", "assume", "settle", "nominate"),
-    *("take_storage", "restream", "gone", "take_revisions", "nominated", "assumed_by"),
-    "owner_ends",
+    *(
+        "add_nodes",
+        "add_running",
+        "update_running",
+        "remove_nodes",
+        "assume",
+        "update_assumptions",
+        "nominate",
+    ),
+    *("load_storage", "restream", "remove_pods", "learn_revisions", "nominated", "assumed_by"),
+    "end_owner",
 )
 
 
@@ -63,9 +77,9 @@ class ShadowRefill:
         for name in ("send", "send_nodes", "send_storage", "_start_sending"):
             before = getattr(self, f"_{name.lstrip('_')}")
             setattr(stream, name, _preceded(before, getattr(stream, name)))
-        self._tell, self._everything_of = actor.room.report, encoder.everything
+        self._tell, self._everything_of = actor.room.report, encoder.whole_state
         self._report, self._end_claims = recovery._report, recovery._end_claims
-        actor.room.report, encoder.everything = self._told, self._everything
+        actor.room.report, encoder.whole_state = self._told, self._everything
         recovery._report, recovery._end_claims = self._reported, self._claims_end
         self._look_once = recovery.expire
         recovery.expire = self._followed("expire", self._looked)
@@ -138,7 +152,7 @@ class ShadowRefill:
             self._wrong("the binder is asked about nobody")
         asks, self._has_asked = self._cache.asks, True
         uids, tokens = tuple(uid for uid, _ in asks), tuple(token for _, token in asks)
-        self._same("the binder is asked", message, Attempts(uids, tokens))
+        self._same("the binder is asked", message, ResolveAttempts(uids, tokens))
         return lambda answer: self._heard(message, answer)
 
     def _heard(self, ask, answer):
@@ -172,7 +186,7 @@ class ShadowRefill:
 
     # New lives.
 
-    def _take_storage(self, message):
+    def _load_storage(self, message):
         log = self._actor.state.volumes.log
         wanted = list(log) or list(message.changes)
 
@@ -184,7 +198,7 @@ class ShadowRefill:
 
         return finish
 
-    def _take_revisions(self, known):
+    def _learn_revisions(self, known):
         state = self._actor.state
         both = (state.nodes_known, known.nodes), (state.pods_known, known.pods)
         wanted = [{n: max(r, here.of(n)) for n, r in there} for here, there in both]
@@ -272,7 +286,7 @@ class ShadowRefill:
 
     # What ends.
 
-    def _gone(self, message):
+    def _remove_pods(self, message):
         cache = self._cache
         over = {uid for uid in message.uids if self._is_over(uid, message.revision)}
         before = cache.pods.keys() - over, cache.named.keys() - over
@@ -335,7 +349,7 @@ class ShadowRefill:
         wanted = tuple(self._orphans(owner))
         return lambda answer: self._same("assumed by earlier lives", answer.uids, wanted)
 
-    def _owner_ends(self, end):
+    def _end_owner(self, end):
         """When the queue is told of the room, all else has come to an end."""
         word, pods = dict(zip(end.uids, end.nodes, strict=True)), dict(self._cache.pods)
         bound, over = {}, []

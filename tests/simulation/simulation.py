@@ -18,15 +18,15 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.messages.changes import (
     DELETE_PODS,
-    LEAVE,
     OBSERVE,
+    REMOVE_DELETED,
     REMOVE_NODES,
     UPDATE_PODS,
     UPDATE_RUNNING,
     ClusterChanges,
     NodeNames,
 )
-from roadstead.actors.messages.recovery import GONE, PodsGone
+from roadstead.actors.messages.recovery import REMOVE_PODS, PodRemoval
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
 from roadstead.actors.runtime.simulated import OUTSIDE
 from roadstead.actors.runtime.simulated_network import Faults, Network
@@ -242,7 +242,7 @@ class _Run:
         if not disk.met or disk.lied or "nothing more is acknowledged" not in str(failure):
             return False
         disk.fault, disk.met = None, False
-        self.network.happens("failed disk")
+        self.network.record_fault("failed disk")
         return True
 
 
@@ -347,7 +347,7 @@ class _World:
             if who.uid in answer.refused:
                 self._kept[who.uid] = who, facts
         if self._kept.keys() - before:
-            self._process.network.happens("full queue")
+            self._process.network.record_fault("full queue")
 
     async def update(self, pods):
         """Pods change, wherever they are; those that are gone stay so."""
@@ -357,7 +357,7 @@ class _World:
         waiting = [pod for pod in pods if at.get(pod[0].uid) == ""]
         bound = [(who, facts) for who, facts in pods if at.get(who.uid)]
         if bound:
-            self._process.network.happens("update of bound pods")
+            self._process.network.record_fault("update of bound pods")
             for who, facts in bound if self._watch else ():
                 self._watch.world("pod_changes", who.uid, facts)
             running = pod_batch(bound, self.revision), tuple(at[who.uid] for who, _ in bound)
@@ -366,7 +366,7 @@ class _World:
         changes = tuple(PodChange(self._said[who.uid], facts) for who, facts in bound)
         # Before others wake them with what they were.
         if waiting:
-            self._process.network.happens("update")
+            self._process.network.record_fault("update")
             await self.submit(waiting)
         if changes:
             await self.tell(QUEUE, OBSERVE, ClusterChanges(pods=changes))
@@ -400,10 +400,10 @@ class _World:
         self._show("pod_goes", uids)
         for uid in uids:
             self._kept.pop(uid, None)
-        gone = await self.tell(BINDER, DELETE_PODS, PodsGone(uids, self.revision))
-        await self.tell(CACHE, GONE, PodsGone(gone.uids, gone.revision))
+        gone = await self.tell(BINDER, DELETE_PODS, PodRemoval(uids, self.revision))
+        await self.tell(CACHE, REMOVE_PODS, PodRemoval(gone.uids, gone.revision))
         await self._settle()
-        await self.tell(QUEUE, LEAVE, gone)
+        await self.tell(QUEUE, REMOVE_DELETED, gone)
 
 
 def _teller(scenario, process):

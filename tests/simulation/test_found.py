@@ -1,10 +1,10 @@
 """What simulated runs found, each as the smallest history that shows it."""
 
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.messages import AssumeBatch, Settle, node_batch
+from roadstead.actors.messages import AssumeBatch, UpdateAssumptions, node_batch
 from roadstead.actors.messages.changes import ClusterChanges, NodeNames
-from roadstead.actors.messages.recovery import Owner, OwnerEnds, PodsGone
-from roadstead.actors.scheduler.held_nodes import HeldNodes
+from roadstead.actors.messages.recovery import EndOwner, OwnerEpoch, PodRemoval
+from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.seam import NOTHING
 from roadstead.nodes.pod_class import PodClasses
 from tests.actors.world import Fake, Fakes, batch_of, plan_of
@@ -16,7 +16,7 @@ class Cluster:
 
     def __init__(self, **settings):
         plan = plan_of(**settings)
-        self.nodes = HeldNodes("scheduler-0", plan, PodClasses(), is_new=False, epoch=1)
+        self.nodes = SchedulerNodes("scheduler-0", plan, PodClasses(), is_new=False, epoch=1)
         self.queue = Fake("queue", observe=NOTHING)
         feeds = Fake("scheduler-0", apply=self.nodes.apply)
         self.cache = CacheActor(plan, Fakes(feeds, self.queue))
@@ -28,7 +28,7 @@ class Cluster:
 
     async def settle(self, **what):
         parts = {"finish": (), "confirm": (), "forget": ()} | what
-        await self.cache.settle(Settle(**parts))
+        await self.cache.update_assumptions(UpdateAssumptions(**parts))
         await self.cache.stream.flush()
 
     async def assume(self, name, token):
@@ -49,7 +49,7 @@ async def test_a_version_told_while_its_node_was_away_is_news_when_it_is_there_a
 async def deleted_and_then_assumed():
     """A pod that was deleted before the cache heard that a scheduler assumed it."""
     cluster = await Cluster().with_nodes("n1")
-    await cluster.cache.gone(PodsGone(("uid-a",), revision=1))
+    await cluster.cache.remove_pods(PodRemoval(("uid-a",), revision=1))
     await cluster.assume("a", "scheduler-0/1/1")
     assert cluster.cache.core.node_of("uid-a") == "n1"
     return cluster
@@ -67,9 +67,9 @@ async def test_the_queue_learns_of_room_that_a_deleted_pod_held_when_it_is_forgo
 
 async def test_the_queue_learns_of_room_that_a_deleted_pod_held_when_its_scheduler_ends():
     cluster = await deleted_and_then_assumed()
-    owner = Owner("scheduler-0", 2)
+    owner = OwnerEpoch("scheduler-0", 2)
 
-    await cluster.cache.owner_ends(OwnerEnds(owner, ("uid-a",), (None,)))
+    await cluster.cache.end_owner(EndOwner(owner, ("uid-a",), (None,)))
 
     assert cluster.queue.told("observe") == [ClusterChanges(gone=batch_of("a"))]
     cluster.cache.crashed()

@@ -3,15 +3,15 @@
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.messages import (
-    APPLIED,
+    CHANGES_APPLIED,
     AssumeBatch,
     BindBatch,
-    Nominations,
-    Settle,
+    NominateBatch,
+    UpdateAssumptions,
     node_batch,
 )
 from roadstead.actors.messages.changes import NodeNames
-from roadstead.actors.messages.recovery import Owner, PodsGone
+from roadstead.actors.messages.recovery import OwnerEpoch, PodRemoval
 from roadstead.actors.seam import NOTHING
 from roadstead.cache import Assumption, CacheCore, CacheState
 from roadstead.facts.pod import PodAffinityTerm, PodIdentity
@@ -157,7 +157,7 @@ async def test_two_schedulers_do_not_overcommit_a_node():
 
 async def test_anti_affinity_holds_when_a_scheduler_takes_the_place_of_another():
     binder = await binder_of("a", "b", facts=ALONE_IN_ZONE)
-    await binder.fence_owner(Owner("one", 2))
+    await binder.fence_owner(OwnerEpoch("one", 2))
 
     # The new life decides without what the old one had on its way.
     assert await bind(binder, "b", "n2", ALONE_IN_ZONE, epoch=2) == ""
@@ -167,13 +167,13 @@ async def test_anti_affinity_holds_when_a_scheduler_takes_the_place_of_another()
 async def test_anti_affinity_holds_when_the_old_life_was_faster():
     binder = await binder_of("a", "b", facts=ALONE_IN_ZONE)
     assert await bind(binder, "a", "n1", ALONE_IN_ZONE, epoch=1) == ""
-    await binder.fence_owner(Owner("one", 2))
+    await binder.fence_owner(OwnerEpoch("one", 2))
 
     assert await bind(binder, "b", "n2", ALONE_IN_ZONE, epoch=2) == "constraint"
 
 
 async def cache_of():
-    scheduler, queue = Fake("scheduler-0", apply=APPLIED), Fake("queue", observe=NOTHING)
+    scheduler, queue = Fake("scheduler-0", apply=CHANGES_APPLIED), Fake("queue", observe=NOTHING)
     cache = CacheActor(plan_of(), Fakes(scheduler, queue))
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
     return cache, queue
@@ -194,7 +194,7 @@ async def test_a_node_that_was_removed_does_not_come_back_with_a_late_copy():
 async def test_what_pods_on_a_removed_node_kept_from_others_is_told_to_the_queue():
     cache, queue = await cache_of()
     await cache.assume(AssumeBatch(batch_of("a"), ("n1",), ("one",)))
-    await cache.settle(Settle((), (), ("uid-a",)))
+    await cache.update_assumptions(UpdateAssumptions((), (), ("uid-a",)))
 
     await cache.remove_nodes(NodeNames(("n1",), revision=1))
 
@@ -204,9 +204,9 @@ async def test_what_pods_on_a_removed_node_kept_from_others_is_told_to_the_queue
 
 async def test_a_pod_that_is_gone_is_nominated_no_more():
     cache, _ = await cache_of()
-    await cache.gone(PodsGone(("uid-a",), revision=1))
+    await cache.remove_pods(PodRemoval(("uid-a",), revision=1))
 
-    await cache.nominate(Nominations(batch_of("a"), ("n1",), (True,)))
+    await cache.nominate(NominateBatch(batch_of("a"), ("n1",), (True,)))
 
     assert cache.core.placements.nominated == {}
 
@@ -214,9 +214,9 @@ async def test_a_pod_that_is_gone_is_nominated_no_more():
 async def test_a_pod_that_was_deleted_is_not_accepted_again_by_a_late_copy():
     facts = pod(cpu=100)
     binder = await binder_of("a", facts=facts)
-    await binder.delete_pods(PodsGone(("uid-a",), revision=1))
+    await binder.delete_pods(PodRemoval(("uid-a",), revision=1))
 
     await binder.add_pending(batch_of("a", facts=facts))
 
     assert await bind(binder, "a", "n1", facts) == "deleted"
-    await binder.delete_pods(PodsGone(("uid-a",), revision=1))
+    await binder.delete_pods(PodRemoval(("uid-a",), revision=1))

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from roadstead.cli.plugin.checks import Checking, Fleets, reads, shapes
-from roadstead.cli.plugin.outcome import Check, Outcome
-from roadstead.cli.plugin.subject import Subject
+from roadstead.cli.plugin.outcome import Check, CheckOutcome
+from roadstead.cli.plugin.plugin_under_test import PluginUnderTest
 from roadstead.framework.plugin import (
     FilterPlugin,
     Plugin,
@@ -21,15 +21,15 @@ from roadstead.framework.user_plugins import factories_of
 from roadstead.plugins.in_tree import in_tree_registry
 
 
-def left_out(subject: Subject, fleets: Fleets) -> Check | None:
+def left_out(subject: PluginUnderTest, fleets: Fleets) -> Check | None:
     """The missing hooks of `docs/plugins.md` that would save time; None if there are none."""
     found = [*_advice(subject, fleets)]
     if not found:
         return None
-    return Check("left out", Outcome.OK, "; ".join(found), len(found))
+    return Check("left out", CheckOutcome.OK, "; ".join(found), len(found))
 
 
-def _advice(subject: Subject, fleets: Fleets) -> Iterator[str]:
+def _advice(subject: PluginUnderTest, fleets: Fleets) -> Iterator[str]:
     kind = subject.kind
     narrower = _narrower(subject, fleets)
     if narrower is not None:
@@ -51,7 +51,7 @@ def _advice(subject: Subject, fleets: Fleets) -> Iterator[str]:
         yield "without admits, the binder calls Filter for each pod of a batch"
 
 
-def _narrower(subject: Subject, fleets: Fleets) -> Reads | None:
+def _narrower(subject: PluginUnderTest, fleets: Fleets) -> Reads | None:
     """The narrowest `reads` that holds on these fleets, if it is narrower than the declared one."""
     for least in Reads:
         if least >= subject.kind.reads:
@@ -61,14 +61,14 @@ def _narrower(subject: Subject, fleets: Fleets) -> Reads | None:
     return None
 
 
-def _with(subject: Subject, **said: object) -> Subject:
+def _with(subject: PluginUnderTest, **said: object) -> PluginUnderTest:
     """The plugin with other declarations."""
     kind: type[Plugin] = type(subject.kind.__name__, (subject.kind,), said)
     registry = in_tree_registry().merged(factories_of({kind.name: kind}, is_strict=True))
     return replace(subject, kind=kind, registry=registry)
 
 
-def _holds(subject: Subject, fleets: Fleets, check: Checking) -> bool:
+def _holds(subject: PluginUnderTest, fleets: Fleets, check: Checking) -> bool:
     try:
         return all(wrong is None for fleet in fleets for wrong in check(subject, fleet))
     except Exception:

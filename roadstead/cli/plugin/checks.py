@@ -12,10 +12,15 @@ from itertools import islice
 
 from roadstead.cli.plugin.effect import effect_checks
 from roadstead.cli.plugin.hooks import hooks_check
-from roadstead.cli.plugin.outcome import Check, Outcome, failed_check
+from roadstead.cli.plugin.outcome import Check, CheckOutcome, failed_check
 from roadstead.cli.plugin.play import play
+from roadstead.cli.plugin.plugin_under_test import (
+    PluginAnswers,
+    PluginUnderTest,
+    answers,
+    answers_of,
+)
 from roadstead.cli.plugin.samples import SampleFleet, variants
-from roadstead.cli.plugin.subject import Answers, Subject, answers, answers_of
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import MAX_NODE_SCORE, Effect, Plugin, Reads
@@ -33,25 +38,27 @@ SPEED_CALLS = 20
 Fleets = Sequence[SampleFleet]
 Wrong = Iterator[str | None]
 """For each case, the text of a failure, or None."""
-Checking = Callable[[Subject, SampleFleet], Wrong]
+Checking = Callable[[PluginUnderTest, SampleFleet], Wrong]
 
 
-def run_checks(subject: Subject, fleets: Fleets) -> list[Check]:
+def run_checks(subject: PluginUnderTest, fleets: Fleets) -> list[Check]:
     """Run all checks, in the order in which a user would read them.
 
     If the plugin fails the first check, which calls it for every pod, no other check is made. The
     number of signatures and the speed are measured only if no check failed.
     """
     checks: list[Check] = []
-    if subject.is_asked:
+    if subject.filters_or_scores:
         checks = [_checked("answers", _ANSWERS, _answers, subject, fleets)]
-        if checks[0].outcome is Outcome.FAILED:
+        if checks[0].outcome is CheckOutcome.FAILED:
             return checks
         checks += effect_checks(subject, fleets)
     hooks = hooks_check(subject, fleets[0])
     checks += [] if hooks is None else [hooks]
     checks += [_checked(name, fine, work, subject, fleets) for name, work, fine in _named(subject)]
-    if subject.is_asked and not any(check.outcome is Outcome.FAILED for check in checks):
+    if subject.filters_or_scores and not any(
+        check.outcome is CheckOutcome.FAILED for check in checks
+    ):
         checks += [_signs(subject, fleets), speed(subject, fleets[0])]
     return checks
 
@@ -59,21 +66,21 @@ def run_checks(subject: Subject, fleets: Fleets) -> list[Check]:
 _ANSWERS = f"answers for every pod and node; scores within 0..{MAX_NODE_SCORE}"
 
 
-def _named(subject: Subject) -> list[tuple[str, Checking, str]]:
+def _named(subject: PluginUnderTest) -> list[tuple[str, Checking, str]]:
     """(name, check, text on success) of the checks that compare answers."""
     named: list[tuple[str, Checking, str]] = [
         ("workers", _workers, f"same decisions without and with {' and '.join(WORKERS)} workers"),
     ]
-    if subject.is_asked:
+    if subject.filters_or_scores:
         named += [
             ("deterministic", _deterministic, "same answers on a second call"),
             ("leaves the table", _leaves_table, "the plugin does not change the table"),
             ("reads", reads, "updated answers equal newly computed ones"),
             ("signature", _signature, "equal signature, equal answers"),
         ]
-    if subject.is_asked and vars(subject.kind).get("shares_by_shape", False):
+    if subject.filters_or_scores and vars(subject.kind).get("shares_by_shape", False):
         named.append(("shapes", shapes, "same answers for other requested amounts"))
-    if subject.is_asked and subject.kind.effect is not Plugin.effect:
+    if subject.filters_or_scores and subject.kind.effect is not Plugin.effect:
         named.append(("effects", effects, "equal effect, the same pods affected"))
     return named
 
@@ -82,7 +89,7 @@ def _checked(
     name: str,
     fine: str,
     work: Checking,
-    subject: Subject,
+    subject: PluginUnderTest,
     fleets: Fleets,
 ) -> Check:
     cases = 0
@@ -91,14 +98,14 @@ def _checked(
             for wrong in work(subject, fleet):
                 cases += 1
                 if wrong is not None:
-                    return Check(name, Outcome.FAILED, fleet.finding(wrong), cases)
+                    return Check(name, CheckOutcome.FAILED, fleet.finding(wrong), cases)
         except Exception as failure:
             # The plugin is the user's: any exception is a finding.
             return failed_check(name, fleet, failure, cases)
-    return Check(name, Outcome.OK, fine if cases else "nothing to compare", cases)
+    return Check(name, CheckOutcome.OK, fine if cases else "nothing to compare", cases)
 
 
-def _workers(subject: Subject, fleet: SampleFleet) -> Wrong:
+def _workers(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
     plain = play(open_path("plain", subject.profiles), fleet)
     for each in plain:
         yield each.text if f'"{subject.name}"' in each.error else None
@@ -113,7 +120,7 @@ def _classes(fleet: SampleFleet) -> list[PodFacts]:
     return fleet.classes()[:CLASSES]
 
 
-def _deterministic(subject: Subject, fleet: SampleFleet) -> Wrong:
+def _deterministic(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
     table = fleet.table()
     evaluations = [_evaluation(subject, facts, table) for facts in _classes(fleet)]
     for evaluation in evaluations:
@@ -127,15 +134,15 @@ def _deterministic(subject: Subject, fleet: SampleFleet) -> Wrong:
             )
 
 
-def _renewed(evaluation: Evaluation) -> Answers:
+def _renewed(evaluation: Evaluation) -> PluginAnswers:
     return answers_of(Evaluation(evaluation.profile, evaluation.pod, evaluation.table))
 
 
-def _evaluation(subject: Subject, facts: PodFacts, table: NodeTable) -> Evaluation:
+def _evaluation(subject: PluginUnderTest, facts: PodFacts, table: NodeTable) -> Evaluation:
     return Evaluation(subject.alone(table.classes), table.classes.info(facts), table)
 
 
-def _leaves_table(subject: Subject, fleet: SampleFleet) -> Wrong:
+def _leaves_table(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
     classes = PodClasses()
     table, untouched = fleet.table(classes), fleet.table(classes)
     for facts in _classes(fleet):
@@ -144,7 +151,7 @@ def _leaves_table(subject: Subject, fleet: SampleFleet) -> Wrong:
         yield f"the plugin changed the table: {differences[0]}" if differences else None
 
 
-def reads(subject: Subject, fleet: SampleFleet) -> Wrong:
+def reads(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
     """Add and remove pods, and compare updated answers with newly computed ones."""
     table = fleet.table()
     evaluations = [_evaluation(subject, facts, table) for facts in _classes(fleet)]
@@ -174,7 +181,7 @@ def _stir(table: NodeTable, fleet: SampleFleet) -> None:
             table.add_pod(node.name, table.classes.info(facts))
 
 
-def _answers(subject: Subject, fleet: SampleFleet) -> Wrong:
+def _answers(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
     table = fleet.table()
     place = LOCATION_OF_SCORES.get(subject.name, "")
     for facts in fleet.classes():
@@ -188,7 +195,7 @@ def _answers(subject: Subject, fleet: SampleFleet) -> Wrong:
                 yield f"{text}, for {fleet.pod_named(facts)}"
 
 
-def _signature(subject: Subject, fleet: SampleFleet) -> Wrong:
+def _signature(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
     """Pods that differ in one fact but have equal signatures must have equal answers."""
     table = fleet.table()
     plugin = subject.build()
@@ -205,7 +212,7 @@ def _signature(subject: Subject, fleet: SampleFleet) -> Wrong:
             yield _difference(expected, answers(subject, other, table), whom, hint)
 
 
-def shapes(subject: Subject, fleet: SampleFleet) -> Wrong:
+def shapes(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
     """Pods that differ only in amounts must have equal answers, if the plugin declares so."""
     table = fleet.table()
     for facts in _classes(fleet):
@@ -218,7 +225,7 @@ def shapes(subject: Subject, fleet: SampleFleet) -> Wrong:
         yield _difference(both[0], both[1], fleet.pod_named(facts), hint)
 
 
-def effects(subject: Subject, fleet: SampleFleet) -> Wrong:
+def effects(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
     """Placed pods of equal effect must affect the same pods."""
     table = fleet.table()
     profile = subject.alone(table.classes)
@@ -243,22 +250,22 @@ def _larger(facts: PodFacts) -> PodFacts:
     )
 
 
-def _signs(subject: Subject, fleets: Fleets) -> Check:
+def _signs(subject: PluginUnderTest, fleets: Fleets) -> Check:
     plugin = subject.build()
     pods = [facts for fleet in fleets for facts in _classes(fleet)]
     unsigned = sum(plugin.sign(facts) is None for facts in pods)
     if not unsigned:
         classes = len({plugin.sign(facts) for facts in pods})
         text = f"different pods: {len(set(pods))}; different signatures: {classes}"
-        return Check("signs", Outcome.OK, text, len(pods))
+        return Check("signs", CheckOutcome.OK, text, len(pods))
     text = (
         f"sign() returns None for {unsigned} of {len(pods)} pods: each is evaluated separately, "
         "which is slow"
     )
-    return Check("signs", Outcome.WARNING, text, len(pods))
+    return Check("signs", CheckOutcome.WARNING, text, len(pods))
 
 
-def speed(subject: Subject, fleet: SampleFleet) -> Check:
+def speed(subject: PluginUnderTest, fleet: SampleFleet) -> Check:
     """Measure the time of the plugin alone, for one pod on the fleet's table."""
     table = fleet.table()
     spent_s = []
@@ -272,16 +279,16 @@ def speed(subject: Subject, fleet: SampleFleet) -> Check:
     text = (
         f"{middle_s * 1e3:.2f} ms for a pod on {len(table)} nodes, {per_node * 1e6:.2f} µs a node"
     )
-    return Check("speed", Outcome.OK, text, len(spent_s))
+    return Check("speed", CheckOutcome.OK, text, len(spent_s))
 
 
-def _difference(one: Answers, other: Answers, whom: str, when: str) -> str | None:
+def _difference(one: PluginAnswers, other: PluginAnswers, whom: str, when: str) -> str | None:
     if one == other:
         return None
     return f"{_unlike(one, other)} for {whom} {when}"
 
 
-def _unlike(one: Answers, other: Answers) -> str:
+def _unlike(one: PluginAnswers, other: PluginAnswers) -> str:
     pairs = {
         "filter": (one.refusals, other.refusals),
         "raw scores": (one.raw, other.raw),

@@ -145,9 +145,9 @@ def test_command(
         if seeds is not None or nodes is not None:
             raise click.UsageError("--seeds and --nodes exclude --cluster, --pods and --trace")
         source.check()
-    from roadstead.cli.plugin.outcome import Outcome
+    from roadstead.cli.plugin.outcome import CheckOutcome
     from roadstead.cli.plugin.report import print_checks, read_args
-    from roadstead.cli.plugin.trial import on_given_fleet, on_sample_fleets
+    from roadstead.cli.plugin.testing import on_given_fleet, on_sample_fleets
 
     args = read_args(args_text)
     if is_given:
@@ -156,7 +156,7 @@ def test_command(
         trial = on_sample_fleets(path, args, seeds or SEEDS, nodes or NODES)
     print_checks(path, trial, form)
     outcomes = {check.outcome for check in trial.checks}
-    if Outcome.FAILED in outcomes or (is_strict and Outcome.WARNING in outcomes):
+    if CheckOutcome.FAILED in outcomes or (is_strict and CheckOutcome.WARNING in outcomes):
         ctx.exit(FAILED)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from roadstead.cli.plugin.outcome import Check, Outcome, failed_check
+from roadstead.cli.plugin.outcome import Check, CheckOutcome, failed_check
 from roadstead.cli.plugin.play import play_each
+from roadstead.cli.plugin.plugin_under_test import PluginUnderTest, answers_of
 from roadstead.cli.plugin.samples import SampleFleet
-from roadstead.cli.plugin.subject import Subject, answers_of
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
 from roadstead.local.decision_paths import PlainPath
@@ -35,7 +35,7 @@ class PodEffect:
     would_go: str | None
 
 
-def effect_checks(subject: Subject, fleets: Sequence[SampleFleet]) -> list[Check]:
+def effect_checks(subject: PluginUnderTest, fleets: Sequence[SampleFleet]) -> list[Check]:
     """The checks of Filter, score and placements over all fleets, or the plugin's first failure."""
     pods: list[PodEffect] = []
     for fleet in fleets:
@@ -52,7 +52,7 @@ def effect_checks(subject: Subject, fleets: Sequence[SampleFleet]) -> list[Check
     return checks
 
 
-def pod_effects(subject: Subject, fleet: SampleFleet) -> Iterator[PodEffect]:
+def pod_effects(subject: PluginUnderTest, fleet: SampleFleet) -> Iterator[PodEffect]:
     """Schedule the fleet's pods in order, and yield the plugin's effect on each of them."""
     path = PlainPath(subject.profiles)
     alone = subject.alone(path.classes)
@@ -80,15 +80,15 @@ def _filter(pods: Sequence[PodEffect]) -> Check:
             "the plugin refused no node, so that its refusals are not checked. Add a pod (--pods) "
             "or a node (--cluster) that it should refuse"
         )
-        return Check("filter", Outcome.WARNING, text, asked)
+        return Check("filter", CheckOutcome.WARNING, text, asked)
     if refused == asked:
         text = (
             "the plugin refused every node for every pod. Add a pod (--pods) or a node (--cluster) "
             "that it should accept"
         )
-        return Check("filter", Outcome.WARNING, text, asked)
+        return Check("filter", CheckOutcome.WARNING, text, asked)
     text = f"refuses nodes for {touched:,} of {len(pods):,} pods, {refused:,} nodes in total"
-    return Check("filter", Outcome.OK, text, asked)
+    return Check("filter", CheckOutcome.OK, text, asked)
 
 
 def _score(pods: Sequence[PodEffect]) -> Check:
@@ -99,15 +99,15 @@ def _score(pods: Sequence[PodEffect]) -> Check:
             "the plugin scored no node: it skipped every pod, or refused every node. Add a pod "
             "(--pods) that it should score"
         )
-        return Check("score", Outcome.WARNING, text, scored)
+        return Check("score", CheckOutcome.WARNING, text, scored)
     if not ranked:
         text = (
             "for each pod, the scores of all nodes were equal, so that they decide nothing. Add "
             "nodes (--cluster) or a pod (--pods) for which the scores should differ"
         )
-        return Check("score", Outcome.WARNING, text, scored)
+        return Check("score", CheckOutcome.WARNING, text, scored)
     text = f"scores differ between nodes for {ranked:,} of {len(pods):,} pods"
-    return Check("score", Outcome.OK, text, scored)
+    return Check("score", CheckOutcome.OK, text, scored)
 
 
 def _changes(pods: Sequence[PodEffect]) -> Check:
@@ -118,4 +118,4 @@ def _changes(pods: Sequence[PodEffect]) -> Check:
     else:
         text = f"placed on another node than without the plugin: {moved:,} of {len(pods):,} pods"
         text += f"; on no node: {lost:,}" if lost else ""
-    return Check("placements", Outcome.OK, text, len(pods))
+    return Check("placements", CheckOutcome.OK, text, len(pods))

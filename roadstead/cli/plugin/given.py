@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from roadstead.cli.plugin.play import play_each
+from roadstead.cli.plugin.plugin_under_test import default_profiles
 from roadstead.cli.plugin.samples import SampleFleet
-from roadstead.cli.plugin.subject import default_profiles
 from roadstead.config.model import DEFAULT_SCHEDULER_NAME
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import Pod

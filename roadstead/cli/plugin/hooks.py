@@ -14,9 +14,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from roadstead.cli.plugin.outcome import Check, Outcome, failed_check
+from roadstead.cli.plugin.outcome import Check, CheckOutcome, failed_check
+from roadstead.cli.plugin.plugin_under_test import PluginUnderTest
 from roadstead.cli.plugin.samples import SampleFleet
-from roadstead.cli.plugin.subject import Subject
 from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import EnqueueExtensions
@@ -44,7 +44,7 @@ NEEDS: Final[Mapping[str, str]] = MappingProxyType(
 """Hook → what a fleet must contain for the hook to be called."""
 
 
-def hooks_check(subject: Subject, fleet: SampleFleet) -> Check | None:
+def hooks_check(subject: PluginUnderTest, fleet: SampleFleet) -> Check | None:
     """Check that hooks outside Filter and Score are called; None if the plugin has none."""
     try:
         hooks = _hooks_of(subject)
@@ -60,12 +60,12 @@ def hooks_check(subject: Subject, fleet: SampleFleet) -> Check | None:
     counts = ", ".join(f"{hook} {calls[hook]:,}" for hook in hooks)
     silent = [hook for hook in hooks if not calls[hook]]
     if not silent:
-        return Check("hooks", Outcome.OK, f"calls: {counts}", calls.total())
+        return Check("hooks", CheckOutcome.OK, f"calls: {counts}", calls.total())
     needs = "; ".join(f"{hook} was never called: it needs {NEEDS[hook]}" for hook in silent)
-    return Check("hooks", Outcome.WARNING, f"{needs} (--pods, --cluster)", calls.total())
+    return Check("hooks", CheckOutcome.WARNING, f"{needs} (--pods, --cluster)", calls.total())
 
 
-def _hooks_of(subject: Subject) -> list[str]:
+def _hooks_of(subject: PluginUnderTest) -> list[str]:
     """The plugin's hooks outside Filter and Score, by their names in failures."""
     points = {point[0].upper() + point[1:] for point in subject.points}
     hooks = [hook for hook in NEEDS if hook in points]

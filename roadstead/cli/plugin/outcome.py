@@ -9,7 +9,7 @@ from roadstead.cli.plugin.samples import SampleFleet
 from roadstead.framework.guarded import PluginFailure
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     OK = "ok"
     WARNING = "warning"
     FAILED = "failed"
@@ -20,7 +20,7 @@ class Check:
     """One check and its outcome. cases: number of comparisons."""
 
     name: str
-    outcome: Outcome
+    outcome: CheckOutcome
     text: str
     cases: int = 0
 
@@ -32,4 +32,4 @@ def failed_check(name: str, fleet: SampleFleet, failure: Exception, cases: int =
         text = f"it raises {type(failure).__name__}: {failure}"
     elif failure.facts is not None and not failure.pod:
         text += f", for {fleet.pod_named(failure.facts)}"
-    return Check(name, Outcome.FAILED, fleet.finding(text), cases)
+    return Check(name, CheckOutcome.FAILED, fleet.finding(text), cases)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from roadstead.cli.plugin.plugin_under_test import BATCH
 from roadstead.cli.plugin.samples import SampleFleet, stream
-from roadstead.cli.plugin.subject import BATCH
 from roadstead.cycle.batch import Decision
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.local.decision_paths import DecisionPath

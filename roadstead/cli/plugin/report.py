@@ -11,16 +11,16 @@ from rich.text import Text
 
 from roadstead.cli.options import Form
 from roadstead.cli.plugin.listing import in_order
-from roadstead.cli.plugin.outcome import Outcome
-from roadstead.cli.plugin.trial import Trial
+from roadstead.cli.plugin.outcome import CheckOutcome
+from roadstead.cli.plugin.testing import PluginTest
 from roadstead.cli.result_forms import print_json
 from roadstead.protocol.errors import InputError, cut_short, printable
 from roadstead.report.text_table import Cells, Column, print_table, text
 
-_STYLES: Mapping[Outcome, str] = {
-    Outcome.OK: "green",
-    Outcome.WARNING: "yellow",
-    Outcome.FAILED: "bold red",
+_STYLES: Mapping[CheckOutcome, str] = {
+    CheckOutcome.OK: "green",
+    CheckOutcome.WARNING: "yellow",
+    CheckOutcome.FAILED: "bold red",
 }
 
 
@@ -34,7 +34,7 @@ def read_args(typed: str | None) -> object:
         raise InputError("is not JSON", field="--args", value=cut_short(typed)) from error
 
 
-def print_checks(path: str, trial: Trial, form: Form) -> None:
+def print_checks(path: str, trial: PluginTest, form: Form) -> None:
     """Print the checks as a table with a verdict, or as one JSON document."""
     kind, checks = trial.subject.kind, trial.checks
     if form == "json":
@@ -62,8 +62,8 @@ def print_checks(path: str, trial: Trial, form: Form) -> None:
     console.print(Text(f"\n{_verdict([check.outcome for check in checks])}"))
 
 
-def _verdict(outcomes: Sequence[Outcome]) -> str:
-    failed, warned = (outcomes.count(each) for each in (Outcome.FAILED, Outcome.WARNING))
+def _verdict(outcomes: Sequence[CheckOutcome]) -> str:
+    failed, warned = (outcomes.count(each) for each in (CheckOutcome.FAILED, CheckOutcome.WARNING))
     if failed:
         return f"{failed} of {len(outcomes)} checks failed"
     if warned:

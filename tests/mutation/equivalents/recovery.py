@@ -16,7 +16,7 @@ SAME: tuple[Same, ...] = (
         "it compares a second later at the most",
         (
             (
-                "CacheRecovery._mind",
+                "CacheRecovery._expire_forever",
                 "clock_s() - compared_s >= COMPARE_S",
                 "clock_s() - compared_s > COMPARE_S",
             ),

@@ -3,9 +3,9 @@
 import pytest
 
 from roadstead.facts.pod import PodIdentity
+from roadstead.lab.lab_run import LabRun
 from roadstead.lab.regret import score_regret
 from roadstead.lab.scenarios import constraint_heavy, jobs
-from roadstead.lab.trial import Trial
 from roadstead.nodes.pod_class import PodClasses
 from tests.builders import node, pod, profile_of
 
@@ -29,7 +29,7 @@ def regret_of(placed, *nodes, running=(), sample=100):
 
 
 def test_figures_follow_from_what_was_counted():
-    trial = Trial(
+    trial = LabRun(
         placements=(("a", "n1"), ("b", "n2")),
         pending=1,
         spent_s=4.0,
@@ -55,7 +55,7 @@ def test_figures_follow_from_what_was_counted():
 
 
 def test_nothing_placed_is_all_zeros():
-    figures = Trial((), 3, 0.0).figures(1)
+    figures = LabRun((), 3, 0.0).figures(1)
 
     assert figures.pop("pending") == 3.0
     assert set(figures.values()) == {0.0}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.bench.speedscope import Samples
-from roadstead.bench.tracking import Followed
+from roadstead.bench.tracking import SubmittedSeries
 
 KERNEL_PODS = "kernel: pods"
 _BY_REFERENCE = "kernel: by reference: "
@@ -19,7 +19,7 @@ _NUMBERED = re.compile(r"-[0-9]+$")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class Measurement:
     """The measurements of one measured stretch of a run.
 
     pods: number of pods to be bound. bound_s, submitted_s: float64[bound pods], seconds on one
@@ -45,15 +45,15 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Benched:
+class BenchResult:
     """The measurements of one run of a script. samples: of a profile, by process; may be empty."""
 
-    measured: tuple[Measured, ...]
+    measured: tuple[Measurement, ...]
     samples: Mapping[str, Sequence[Samples]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelShare:
     """The number of pods that the kernel decided, and why the reference decided the others."""
 
     pods: int
@@ -67,7 +67,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class BenchMetrics:
     """The figures of one stretch.
 
     processor_s: processor time of all processes. critical_us_per_pod: processor time of the busiest
@@ -89,16 +89,16 @@ class Figures:
     processor_s: float
     critical_us_per_pod: float
     shares: Mapping[str, float]
-    kernel: Kernel
+    kernel: KernelShare
 
 
-def figures_of(measured: Measured) -> Figures:
+def metrics_of(measured: Measurement) -> BenchMetrics:
     """Compute the figures from the first submitted pod to the last acknowledged bind."""
     bound = len(measured.bound_s)
     latencies = measured.bound_s - measured.submitted_s
     seconds = float(measured.bound_s.max() - measured.started_s) if bound else 0.0
     p50, p99 = np.quantile(latencies, [0.5, 0.99]).tolist() if bound else (0.0, 0.0)
-    return Figures(
+    return BenchMetrics(
         measured.name,
         measured.nodes,
         measured.pods,
@@ -132,7 +132,7 @@ def _shares(spent_s: Mapping[str, float], seconds: float) -> dict[str, float]:
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
-def _kernel(counts: Mapping[str, int]) -> Kernel:
+def _kernel(counts: Mapping[str, int]) -> KernelShare:
     pods, reference = 0, dict[str, int]()
     for name, count in counts.items():
         what = name.partition(": ")[2]
@@ -141,14 +141,14 @@ def _kernel(counts: Mapping[str, int]) -> Kernel:
         elif what.startswith(_BY_REFERENCE) and count:
             why = what.removeprefix(_BY_REFERENCE)
             reference[why] = reference.get(why, 0) + count
-    return Kernel(pods, reference)
+    return KernelShare(pods, reference)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WorkloadResult:
     """The results of all runs of one stretch. middle: the run with the median rate."""
 
-    middle: Figures
+    middle: BenchMetrics
     rates: tuple[float, ...]
 
     @property
@@ -158,14 +158,14 @@ class Outcome:
         return (max(self.rates) - min(self.rates)) / median if median else 0.0
 
 
-def outcome_of(runs: Sequence[Figures]) -> Outcome:
+def workload_result(runs: Sequence[BenchMetrics]) -> WorkloadResult:
     """Combine several runs: the figures of the median run, and the rates of all."""
     ordered = sorted(runs, key=lambda each: each.pods_per_s)
-    return Outcome(ordered[(len(ordered) - 1) // 2], tuple(each.pods_per_s for each in runs))
+    return WorkloadResult(ordered[(len(ordered) - 1) // 2], tuple(each.pods_per_s for each in runs))
 
 
-def stretch(
-    followed: Sequence[Followed], since_s: float
+def pods_since(
+    followed: Sequence[SubmittedSeries], since_s: float
 ) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
     """(number, submitted_s, bound_s) of the pods that were not bound before `since_s`.
 

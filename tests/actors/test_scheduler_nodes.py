@@ -34,7 +34,7 @@ from tests.builders import node, pod
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
 @pytest.fixture
@@ -84,21 +84,21 @@ def test_preemption_is_tried_on_the_nodes_it_holds():
 
 
 def test_preemption_does_not_wait_for_changes_that_wait_for_its_batch(monkeypatch):
-    original, after_failure = Driver.meet, scheduling_cycle.after_failure
+    original, after_failure = Driver.handle, scheduling_cycle.after_failure
 
-    async def meet(self, need):
+    async def handle(self, need):
         if need == YieldToMessages():
             small = node_batch([node("small", cpu=100)])
             await self._peers._ref(CACHE).call(ADD_NODES, small, timeout_s=1.0)
             settled = self._scheduler.performer.settle()
-            await drive(settled, self._peers.meet)
+            await drive(settled, self._peers.handle)
         return await original(self, need)
 
     def after_a_change(*failed):
         yield YieldToMessages()
         return (yield from after_failure(*failed))
 
-    monkeypatch.setattr(Driver, "meet", meet)
+    monkeypatch.setattr(Driver, "handle", handle)
     monkeypatch.setattr(scheduling_cycle, "after_failure", after_a_change)
     inputs = inputs_of([node("n1")], pods_of("urgent", facts=URGENT), running("r"))
     quick = {"deadlines": {"call_s": 0.2}}

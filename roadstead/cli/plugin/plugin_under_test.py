@@ -40,7 +40,7 @@ BATCH = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class PluginUnderTest:
     """A plugin under test.
 
     kind: the class. points: its extension points. registry: the in-tree plugins and this one;
@@ -58,7 +58,7 @@ class Subject:
         return self.kind.name
 
     @property
-    def is_asked(self) -> bool:
+    def filters_or_scores(self) -> bool:
         """Whether it filters or scores, and so has answers to compare."""
         return bool(self.points & ASKED_IN_A_CYCLE)
 
@@ -96,9 +96,9 @@ def default_profiles(classes: PodClasses, cluster: ClusterFacts) -> Mapping[str,
     return {DEFAULT_SCHEDULER_NAME: Profile(profile, in_tree_registry(), Handle(classes, cluster))}
 
 
-def subject_of(
+def plugin_under_test(
     chosen: ChosenPlugins, args: object = None, cluster: ClusterFacts = NO_FACTS
-) -> Subject:
+) -> PluginUnderTest:
     """Make the subject of the chosen plugin.
 
     Raises ConfigError for wrong arguments, InputError if several plugins are chosen.
@@ -116,7 +116,7 @@ def subject_of(
         plugins=chosen.paths,
         plugin_dir=chosen.directory,
     )
-    subject = Subject(kind, extension_points(kind), registry, loaded.config, plan)
+    subject = PluginUnderTest(kind, extension_points(kind), registry, loaded.config, plan)
     subject.build()
     return subject
 
@@ -129,7 +129,7 @@ def with_sample_namespaces(cluster: ClusterFacts) -> ClusterFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class PluginAnswers:
     """The answers of a plugin alone for one class on one table, without interned codes.
 
     pre: PreFilter and PreScore. refusals: per row, "" if it passes. raw, scores: of the feasible
@@ -144,12 +144,12 @@ class Answers:
     error: str = ""
 
 
-def answers(subject: Subject, facts: PodFacts, table: NodeTable) -> Answers:
+def answers(subject: PluginUnderTest, facts: PodFacts, table: NodeTable) -> PluginAnswers:
     """Compute all answers with a new instance of the plugin."""
     return answers_of(Evaluation(subject.alone(table.classes), table.classes.info(facts), table))
 
 
-def answers_of(evaluation: Evaluation, before: PreScoreOutcome | None = None) -> Answers:
+def answers_of(evaluation: Evaluation, before: PreScoreOutcome | None = None) -> PluginAnswers:
     """The answers of an evaluation, updated to the state of its table.
 
     before: an earlier result of PreScore, used in place of new PreFilter and PreScore calls.
@@ -157,14 +157,14 @@ def answers_of(evaluation: Evaluation, before: PreScoreOutcome | None = None) ->
     evaluation.update(evaluation.run_pre_filter() if before is None else evaluation.pre_filter)
     outcome = evaluation.pre_filter
     if not outcome.status.is_success:
-        return Answers(repr(outcome), (), None, None)
+        return PluginAnswers(repr(outcome), (), None, None)
     names = ["", *(repr(status) for status in evaluation.statuses)]
     refusals = tuple(names[code] if code >= 0 else "excluded" for code in evaluation.codes.tolist())
     status, _ = evaluation.update_scores(before or evaluation.run_pre_score())
     pre = f"{outcome} {status}"
     raw = evaluation.raw[0] if status.is_success and evaluation.raw else None
     if raw is None or not evaluation.feasible.any():
-        return Answers(pre, refusals, None, None, status.message)
+        return PluginAnswers(pre, refusals, None, None, status.message)
     feasible: I64 = np.asarray(raw)[evaluation.feasible]
     plugin = evaluation.profile.score[0].plugin
     scores = feasible
@@ -172,4 +172,4 @@ def answers_of(evaluation: Evaluation, before: PreScoreOutcome | None = None) ->
         scores = plugin.normalize(
             evaluation.score_state, evaluation.pod, feasible, Extremes.of(feasible)
         )
-    return Answers(pre, refusals, tuple(feasible.tolist()), tuple(scores.tolist()))
+    return PluginAnswers(pre, refusals, tuple(feasible.tolist()), tuple(scores.tolist()))

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from roadstead.bench.figures import (
-    Figures,
-    Kernel,
-    Measured,
-    figures_of,
-    outcome_of,
-    stretch,
+from roadstead.bench.metrics import (
+    BenchMetrics,
+    KernelShare,
+    Measurement,
+    metrics_of,
+    pods_since,
+    workload_result,
 )
 from roadstead.bench.series import PodSeries
 from roadstead.bench.tracking import Tracker
@@ -17,17 +17,19 @@ from tests.builders import pod
 def measured(bound_s, started_s=10.0, submitted_s=None, pods=None, **more):
     bound = np.array(bound_s, dtype=float)
     submitted = np.full(len(bound), started_s) if submitted_s is None else np.array(submitted_s)
-    return Measured(
+    return Measurement(
         "w", 3, len(bound) if pods is None else pods, started_s, submitted, bound, **more
     )
 
 
 def rated(rate):
-    return Figures("w", 1, 1, 1, 1.0, rate, 0.0, 0.0, 0, 1, 0.0, 0.0, 0.0, {}, Kernel(0, {}))
+    return BenchMetrics(
+        "w", 1, 1, 1, 1.0, rate, 0.0, 0.0, 0, 1, 0.0, 0.0, 0.0, {}, KernelShare(0, {})
+    )
 
 
 def test_the_rate_is_from_the_first_submission_to_the_last_bind():
-    found = figures_of(measured([11.0, 12.0, 12.5, 12.0]))
+    found = metrics_of(measured([11.0, 12.0, 12.5, 12.0]))
 
     assert found.seconds == 2.5
     assert found.pods_per_s == pytest.approx(1.6)
@@ -35,22 +37,22 @@ def test_the_rate_is_from_the_first_submission_to_the_last_bind():
 
 
 def test_latency_is_that_of_each_pod_from_its_own_submission():
-    found = figures_of(measured([11.0, 13.0, 14.0], submitted_s=[10.0, 12.0, 12.0]))
+    found = metrics_of(measured([11.0, 13.0, 14.0], submitted_s=[10.0, 12.0, 12.0]))
 
     assert found.latency_p50_s == pytest.approx(1.0)
     assert found.latency_p99_s == pytest.approx(1.98)
 
 
-def test_what_the_busiest_process_took_is_told_per_bound_pod():
-    found = figures_of(measured([11.0, 12.0], processor_s=3.0, critical_s=0.5))
+def test_the_processor_time_of_the_busiest_process_is_per_bound_pod():
+    found = metrics_of(measured([11.0, 12.0], processor_s=3.0, critical_s=0.5))
 
     assert found.processor_s == 3.0
     assert found.critical_us_per_pod == pytest.approx(250_000)
-    assert figures_of(measured([], critical_s=0.5)).critical_us_per_pod == 0.0
+    assert metrics_of(measured([], critical_s=0.5)).critical_us_per_pod == 0.0
 
 
 def test_where_nothing_was_bound_there_is_no_rate():
-    found = figures_of(measured([], pods=5, spent_s={"scheduler-0: lease": 3.0}))
+    found = metrics_of(measured([], pods=5, spent_s={"scheduler-0: lease": 3.0}))
 
     assert (found.pods_per_s, found.seconds, found.latency_p99_s) == (0.0, 0.0, 0.0)
     assert found.shares == {}
@@ -66,7 +68,7 @@ def test_phases_of_actors_of_one_kind_are_one_and_the_largest_comes_first():
         "queue: nothing": 0.0,
     }
 
-    found = figures_of(measured([12.0], spent_s=spent))
+    found = metrics_of(measured([12.0], spent_s=spent))
 
     assert found.shares == {
         "scheduler: lease": 1.0,
@@ -87,22 +89,22 @@ def test_the_kernels_share_is_of_the_pods_that_either_decided():
         "binder: bound": 100,
     }
 
-    found = figures_of(measured([12.0], counts=counts))
+    found = metrics_of(measured([12.0], counts=counts))
 
-    assert found.kernel == Kernel(75, {"NodePorts": 25})
+    assert found.kernel == KernelShare(75, {"NodePorts": 25})
     assert found.kernel.share == 0.75
 
 
-def test_of_several_runs_the_one_in_the_middle_is_told_with_the_spread_of_all():
+def test_of_several_runs_the_median_is_reported_with_the_spread_of_all():
     runs = [rated(rate) for rate in (120.0, 80.0, 100.0)]
 
-    found = outcome_of(runs)
+    found = workload_result(runs)
 
     assert found.middle is runs[2]
     assert found.rates == (120.0, 80.0, 100.0)
     assert found.spread == pytest.approx(0.4)
-    assert outcome_of([rated(0.0)]).spread == 0.0
-    assert outcome_of(runs[:2]).middle is runs[1]
+    assert workload_result([rated(0.0)]).spread == 0.0
+    assert workload_result(runs[:2]).middle is runs[1]
 
 
 def test_a_stretch_has_the_pods_that_were_not_bound_before_it():
@@ -112,9 +114,9 @@ def test_a_stretch_has_the_pods_that_were_not_bound_before_it():
     one.note(0, 2.0)
     one.note(1, 6.0)
 
-    pods, submitted_s, bound_s = stretch([one], 5.0)
+    pods, submitted_s, bound_s = pods_since([one], 5.0)
 
     assert pods == 2
     assert submitted_s.tolist() == [1.0]
     assert bound_s.tolist() == [6.0]
-    assert stretch([], 0.0)[0] == 0
+    assert pods_since([], 0.0)[0] == 0

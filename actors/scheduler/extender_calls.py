@@ -11,7 +11,7 @@ from roadstead.extenders.chain import Extenders
 T = TypeVar("T")
 
 
-async def call_outside(extenders: Extenders, work: Callable[[], T]) -> T:
+async def call_extenders(extenders: Extenders, work: Callable[[], T]) -> T:
     """Run work that calls extenders, without blocking the loop, and return its result.
 
     Extenders in this process answer at once; the time that they report is then slept on the loop's

@@ -10,18 +10,18 @@ from roadstead.config.settings import Settings
 from roadstead.report.concurrency import Concurrency, SchedulerWork
 
 
-def work_of(name: str, profile: str, told: Mapping[str, float], over_s: float) -> SchedulerWork:
+def work_of(name: str, profile: str, metrics: Mapping[str, float], over_s: float) -> SchedulerWork:
     """Return a scheduler's part of the report. over_s: duration of the run."""
     prefix = "refused "
-    causes = {each.removeprefix(prefix): int(n) for each, n in told.items() if prefix in each}
+    causes = {each.removeprefix(prefix): int(n) for each, n in metrics.items() if prefix in each}
 
     def count(what: str) -> int:
-        return int(told.get(what, 0))
+        return int(metrics.get(what, 0))
 
     return SchedulerWork(
         name,
         profile,
-        busyness=min(1.0, told.get("busy_s", 0.0) / over_s) if over_s > 0 else 0.0,
+        busyness=min(1.0, metrics.get("busy_s", 0.0) / over_s) if over_s > 0 else 0.0,
         reads=count("reads"),
         decided=count("decided"),
         asked=count("asked"),

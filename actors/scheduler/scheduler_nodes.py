@@ -1,4 +1,4 @@
-"""HeldNodes: the scheduler's own table of all nodes; the cache keeps it up to date.
+"""SchedulerNodes: the scheduler's own table of all nodes; the cache keeps it up to date.
 
     catch up with the cache ──► decide: changes wait ──► apply the waiting changes
                                       ▲                     │
@@ -27,7 +27,7 @@ SPARE_NAMES = 1024
 """Removed nodes whose partition may be kept, in addition to as many as there are nodes."""
 
 
-class HeldNodes(TableFollower):
+class SchedulerNodes(TableFollower):
     """The node table of one scheduler, on which it decides batches.
 
     partition_of: node name → partition; empty unless schedulers own partitions.
@@ -39,10 +39,12 @@ class HeldNodes(TableFollower):
         settings = plan.settings
         table, call_s = NodeTable(classes), settings.deadlines.call_s
         super().__init__(name, table, call_s, is_new=is_new, epoch=epoch)
-        self._stays = settings.staleness_s is not None
-        self._thinks = settings.decision_time.is_given and settings.concurrency != "exact"
-        self._decides = False
-        self._before = 0
+        self._stays_stale = settings.staleness_s is not None
+        self._has_decision_time = (
+            settings.decision_time.is_given and settings.concurrency != "exact"
+        )
+        self._is_deciding = False
+        self._version_before = 0
         self._versions = KnownVersions()
         self._checks_versions = settings.conflicts == "version"
         self.tentative = Tentative(table)
@@ -55,25 +57,25 @@ class HeldNodes(TableFollower):
         CatchUpTimeoutError if the cache's changes are late.
         """
         try:
-            await self._reach(seq)
+            await self._wait_for(seq)
         except DeadlineError as late:
             raise CatchUpTimeoutError(str(late)) from late
         self.tentative.undo_unconfirmed()
         if len(self.partition_of) > 2 * len(self.table) + SPARE_NAMES:
             for gone in [name for name in self.partition_of if not self.table.has_node(name)]:
                 del self.partition_of[gone]
-        self.is_paused = self._stays or self._thinks
+        self.is_paused = self._stays_stale or self._has_decision_time
 
-    async def _reach(self, seq: int) -> None:
-        if not self._decides:
+    async def _wait_for(self, seq: int) -> None:
+        if not self._is_deciding:
             await self.go_on()
-        await super()._reach(seq)
+        await super()._wait_for(seq)
 
-    async def take(self, batch: DeltaBatch) -> None:
+    async def receive(self, batch: DeltaBatch) -> None:
         """Receive changes; if too many wait, apply them even though the state may be stale."""
-        if not self._decides and len(self._early) >= MAX_WAITING_BATCHES // 2:
+        if not self._is_deciding and len(self._early) >= MAX_WAITING_BATCHES // 2:
             await self.go_on()
-        await super().take(batch)
+        await super().receive(batch)
 
     def touched_since(self, seq: int) -> set[str] | None:
         """Return nodes that may differ since change `seq`, at `known_version`; None if unknown."""
@@ -83,7 +85,7 @@ class HeldNodes(TableFollower):
     @property
     def known_version(self) -> int:
         """The last version of the table without placements of the present batch."""
-        return self._before if self._decides else self.table.version
+        return self._version_before if self._is_deciding else self.table.version
 
     async def go_on(self) -> None:
         """Apply the waiting changes."""
@@ -92,12 +94,12 @@ class HeldNodes(TableFollower):
 
     def hold(self) -> None:
         """Let changes wait: until `release`, only decisions change the table."""
-        self._before = self.table.version
-        self.is_paused = self._decides = True
+        self._version_before = self.table.version
+        self.is_paused = self._is_deciding = True
 
     def release(self) -> None:
         """End a batch; `apply_waiting` applies the changes that waited."""
-        self._decides, self.is_paused = False, self._stays
+        self._is_deciding, self.is_paused = False, self._stays_stale
 
     async def apply_waiting(self) -> None:
         """Apply the changes received during a batch, unless the state is to stay stale."""
@@ -110,42 +112,42 @@ class HeldNodes(TableFollower):
         placed = {each.node_name for each in decisions if each.node_name is not None}
         return dict(self._versions.of(placed))
 
-    def _nodes_come(self, batch: DeltaBatch) -> None:
+    def _add_new_nodes(self, batch: DeltaBatch) -> None:
         if batch.partitions:
             self.partition_of |= zip(batch.node_names(), batch.partitions, strict=True)
-        super()._nodes_come(batch)
+        super()._add_new_nodes(batch)
 
-    def _pods_come(self, batch: DeltaBatch, infos: Sequence[PodClass], start: int) -> None:
+    def _add_pods_only(self, batch: DeltaBatch, infos: Sequence[PodClass], start: int) -> None:
         coming = [infos[pod] for pod in batch.pods[start:]]
         names, uids, keys = batch.names[start:], batch.uids[start:], batch.keys[start:]
         if others := self.tentative.confirm(uids, names, coming):
-            self._come_together(
+            self._add_pods(
                 [names[place] for place in others],
                 [uids[place] for place in others],
                 [keys[place] for place in others],
                 [coming[place] for place in others],
             )
 
-    def _pod_comes(
+    def _add_pod(
         self, name: str, info: PodClass, uid: str, key: str, started_s: float | None
     ) -> None:
         if self.tentative.confirm([uid], [name], [info]):
-            super()._pod_comes(name, info, uid, key, started_s)
+            super()._add_pod(name, info, uid, key, started_s)
 
-    def _pod_goes(self, name: str, info: PodClass, uid: str) -> None:
+    def _remove_pod(self, name: str, info: PodClass, uid: str) -> None:
         if not self.tentative.was_removed(uid, name):
-            super()._pod_goes(name, info, uid)
+            super()._remove_pod(name, info, uid)
 
-    def _nomination_comes(self, name: str, info: PodClass, uid: str) -> None:
+    def _add_nomination(self, name: str, info: PodClass, uid: str) -> None:
         self.tentative.nominate(uid, name, info)
 
-    def _nomination_ends(self, name: str, info: PodClass, uid: str) -> None:
+    def _remove_nomination(self, name: str, info: PodClass, uid: str) -> None:
         self.tentative.withdraw(uid, name, info)
 
-    def _version_changes(self, name: str, version: int) -> None:
+    def _set_version(self, name: str, version: int) -> None:
         self._versions.record([(name, version)])
 
-    def _node_goes(self, name: str) -> None:
-        super()._node_goes(name)
+    def _remove_node(self, name: str) -> None:
+        super()._remove_node(name)
         self.tentative.node_removed(name)
         self._versions.drop(name)

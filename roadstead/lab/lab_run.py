@@ -26,7 +26,7 @@ class LabSetup:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class LabRun:
     """The measurements of one run.
 
     placements: (uid, node) in commit order. pending: pods that were not placed.

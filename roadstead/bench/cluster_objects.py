@@ -48,7 +48,7 @@ _KINDS: dict[str, type[ApiObject]] = {
 
 
 @dataclass(slots=True)
-class Standing:
+class ClusterObjects:
     """Collects cluster objects."""
 
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)
