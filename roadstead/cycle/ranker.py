@@ -60,13 +60,13 @@ class Ranker:
             totals=b"".join(part.totals.tobytes() for part in parts),
             counts=b"".join(part.counts.tobytes() for part in parts),
             ranks=b"".join(part.ranks[:, -1].tobytes() for part in parts),
-            told=b"".join(part.told.tobytes() for part in parts),
-            is_told=b"".join(part.is_told.tobytes() for part in parts),
+            told=b"".join(part.summary.tobytes() for part in parts),
+            is_told=b"".join(part.is_listed.tobytes() for part in parts),
         )
 
     def _list(self, pods: Sequence[PodInCycle], draws: U64, most: int, left_out: Rows) -> Listed:
         kernel = self._cycle.kernel_of(pods)
-        kernel.leave_out(left_out)
+        kernel.exclude(left_out)
         return kernel.list_best([pod.signature for pod in pods], draws, most)
 
     def _pod(self, place: int, facts: bytes) -> PodInCycle:
