@@ -45,7 +45,7 @@ from roadstead.actors.seam import (
     late,
     open_reply,
 )
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError
 
 T = TypeVar("T")
@@ -90,7 +90,7 @@ class RayHost:
         process: str,
         builds: Mapping[str, Factory],
         directory: Directory,
-        limits: Limits,
+        limits: DecodeLimits,
         log_dir: str,
     ) -> None:
         open_log(log_dir, process)
@@ -120,7 +120,7 @@ class RayRef:
 
     name: str
     handle: ActorHandle
-    limits: Limits
+    limits: DecodeLimits
     stamp: Stamp = NOBODY
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
@@ -145,7 +145,7 @@ class RayDirectory:
     """
 
     namespace: str
-    limits: Limits
+    limits: DecodeLimits
     hosts: Mapping[str, str]
 
     def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
@@ -270,7 +270,7 @@ class RayRuntime:
         self,
         *,
         processes: int,
-        limits: Limits,
+        limits: DecodeLimits,
         log_dir: str = "",
         address: str | None = None,
         start_s: float = START_S,

@@ -27,7 +27,7 @@ from roadstead.actors.seam import (
     late,
     open_reply,
 )
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 
 OUTSIDE = "client"
 """Name of a caller that is no actor."""
@@ -46,7 +46,7 @@ class SimulatedActor:
         self._tasks: dict[asyncio.Task[object], None] = {}
         self._owed: dict[asyncio.Future[bytes], None] = {}
 
-    def live(self, build: Callable[[], object], limits: Limits) -> None:
+    def live(self, build: Callable[[], object], limits: DecodeLimits) -> None:
         """Build the actor; tasks that it starts now or later belong to this incarnation."""
         token = _life.set(self)
         try:
@@ -178,7 +178,7 @@ class SimulatedRuntime:
     """
 
     def __init__(
-        self, network: Network, limits: Limits, instead: Mapping[str, Factory] | None = None
+        self, network: Network, limits: DecodeLimits, instead: Mapping[str, Factory] | None = None
     ) -> None:
         self.network = network
         self.limits = limits

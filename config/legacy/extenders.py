@@ -13,7 +13,7 @@ from typing import Any, Final
 from roadstead.config.durations import Duration
 from roadstead.config.errors import Problem, malformed
 from roadstead.config.legacy.notes import Notes
-from roadstead.config.schema import Extender, ExtenderTLSConfig
+from roadstead.config.schema import ExtenderTLSConfig, WireExtender
 from roadstead.config.wire import Wire
 
 _INT64: Final = range(-(2**63), 2**63)
@@ -27,7 +27,7 @@ def v1_extenders(extenders: Iterable[Any], notes: Notes, problems: list[Problem]
 def _v1(extender: Any, path: str, notes: Notes, problems: list[Problem]) -> Any:  # noqa: ANN401
     if not isinstance(extender, dict):
         return extender
-    found = _respelt(extender, Extender, path, notes)
+    found = _respelt(extender, WireExtender, path, notes)
     if isinstance(found.get("tlsConfig"), dict):
         where = f"{path}.tlsConfig"
         found["tlsConfig"] = _respelt(found["tlsConfig"], ExtenderTLSConfig, where, notes)

@@ -14,7 +14,7 @@ from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.messages import RankAnswer, RankAsk
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.worker_rows import OwnRows
-from roadstead.facts.wire import facts_in
+from roadstead.facts.wire import decode_facts
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.arrays import U64
@@ -70,6 +70,6 @@ class Ranker:
         return kernel.list_best([pod.signature for pod in pods], draws, most)
 
     def _pod(self, place: int, facts: bytes) -> PodInCycle:
-        info = self._table.classes.info(facts_in(facts))
+        info = self._table.classes.info(decode_facts(facts))
         profile = self._profiles[info.facts.scheduler_name]
         return PodInCycle(f"{place}", "", info, profile.class_of(info, f"{place}"))

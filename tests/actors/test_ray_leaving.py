@@ -10,16 +10,16 @@ from ray._private import worker
 from roadstead.actors.runtime import ray_runtime
 from roadstead.actors.runtime.ray_node import let_go
 from roadstead.actors.runtime.ray_runtime import RayRuntime, RaySession
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 from tests.actors.test_ray_faults import ROOT
 
 LETS_GO = """
 import time
 import ray
 from roadstead.actors.runtime.ray_runtime import RayRuntime, RaySession
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 
-runtime = RayRuntime(processes=1, limits=Limits(max_bytes=1_000_000))
+runtime = RayRuntime(processes=1, limits=DecodeLimits(max_bytes=1_000_000))
 kept = [ray.put(each) for each in range(2_000)]
 runtime._ray.leave()
 while RaySession._last.is_alive() and kept:
@@ -107,7 +107,7 @@ def test_a_ray_that_was_started_here_tells_which_of_its_servers_ended(monkeypatc
     monkeypatch.setattr(ray_runtime.ray, "init", lambda **options: None)
     monkeypatch.setattr(ray_runtime.ray, "shutdown", lambda: None)
 
-    runtime = RayRuntime(processes=1, limits=Limits(max_bytes=1_000_000))
+    runtime = RayRuntime(processes=1, limits=DecodeLimits(max_bytes=1_000_000))
 
     assert runtime.lost() == told
     asyncio.run(runtime.stop())

@@ -162,7 +162,7 @@ def test_one_folder_holds_all_machine_code_and_all_sources_of_it_are_known():
 def test_a_folder_of_this_process_is_the_cache_where_no_other_can_be_written(monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
 
-    start._cache_nowhere()
+    start._cache_temporarily()
     used = numba.config.CACHE_DIR
     assert used == os.environ["NUMBA_CACHE_DIR"] != ""
 
