@@ -50,9 +50,9 @@ from roadstead.protocol.objects import (
 )
 from roadstead.protocol.quantity import Quantity
 
-Rules = tuple[str, ...]
+RuleTexts = tuple[str, ...]
 
-_NAME_RULES: Mapping[str, Callable[[str], Rules]] = {
+_NAME_RULES: Mapping[str, Callable[[str], RuleTexts]] = {
     "Namespace": dns_label_errors,
     "Service": dns_1035_label_errors,
 }
@@ -61,16 +61,16 @@ _NAME_RULES: Mapping[str, Callable[[str], Rules]] = {
 _LONGEST_NAMES = {"CronJob": 52, "Job": 63, "StatefulSet": 52}
 """Longest names of the kinds whose pods have the name with a suffix in a label."""
 
-_WHOLE = frozenset({"pods"})
+_INTEGER_RESOURCES = frozenset({"pods"})
 """Resources that are counted in whole units, besides extended ones."""
 
 _LARGEST = Quantity(2**63 - 1)
 _LARGEST_CPU = Quantity(2**63 - 1, -3)
-_SURELY_SMALL = 2**53
+_ALWAYS_VALID_BELOW = 2**53
 """Whole amounts below this are valid for any resource: most need no other check."""
 
 
-_RARE = frozenset(
+_RARE_FIELDS = frozenset(
     (
         *("affinity", "node_name", "overhead", "priority_class_name", "resources"),
         *("scheduling_gates", "topology_spread_constraints", "volumes"),
@@ -84,7 +84,7 @@ class FieldProblem(NamedTuple):
 
     field: str
     value: str
-    rules: Rules
+    rules: RuleTexts
 
     def below(self, *path: str | int) -> FieldProblem:
         """Return the problem with the path of an outer object before its field."""
@@ -203,11 +203,11 @@ def _spec_problem(spec: PodSpec) -> FieldProblem | None:
         return problem.below("spec", "tolerations")
     if spec.node_selector and (problem := _labels_problem(spec.node_selector)) is not None:
         return problem.below("spec", "nodeSelector")
-    return None if _RARE.isdisjoint(spec.model_fields_set) else _first(_rare_problems(spec))
+    return None if _RARE_FIELDS.isdisjoint(spec.model_fields_set) else _first(_rare_problems(spec))
 
 
 def _rare_problems(spec: PodSpec) -> Iterator[FieldProblem]:
-    """Yield the problems of the fields in `_RARE`."""
+    """Yield the problems of the fields in `_RARE_FIELDS`."""
     named = {"nodeName": spec.node_name, "priorityClassName": spec.priority_class_name}
     for field, name in named.items():
         if not _is_node_name(name):
@@ -318,23 +318,25 @@ def _terms(side: PodAffinity) -> Iterator[tuple[str, PodAffinityTerm]]:
 
 
 def _amount_problems(
-    amounts: Mapping[str, Quantity], name_rules: Callable[[str], Rules] = qualified_name_errors
+    amounts: Mapping[str, Quantity], name_rules: Callable[[str], RuleTexts] = qualified_name_errors
 ) -> Iterator[FieldProblem]:
     for name, amount in amounts.items():
         if rules := name_rules(name):
             yield FieldProblem("", name, rules)
-        if amount.exponent == 0 and amount.unscaled < _SURELY_SMALL:
+        if amount.exponent == 0 and amount.unscaled < _ALWAYS_VALID_BELOW:
             continue
         largest = _LARGEST_CPU if name == "cpu" else _LARGEST
         if amount.cmp(largest) > 0:
             yield FieldProblem(
                 field_path((name,)), str(amount), (f"must be no more than {largest}",)
             )
-        elif (name in _WHOLE or is_extended_resource(name)) and amount.milli_value() % 1000:
+        elif (
+            name in _INTEGER_RESOURCES or is_extended_resource(name)
+        ) and amount.milli_value() % 1000:
             yield FieldProblem(field_path((name,)), str(amount), ("must be an integer",))
 
 
-def _container_resource(name: str) -> Rules:
+def _container_resource(name: str) -> RuleTexts:
     """Return why a container cannot request a resource (validateContainerResourceName)."""
     rules = qualified_name_errors(name)
     if rules:

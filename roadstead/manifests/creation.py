@@ -75,8 +75,8 @@ class _Creation:
         self._refused_claims: set[tuple[str, str]] = set()
 
     def run(self, pods: Sequence[Pod], created_claims: Sequence[PersistentVolumeClaim]) -> Created:
-        given = [self._classed(each) for each in self._cluster.persistent_volume_claims]
-        created = [self._classed(each) for each in created_claims]
+        given = [self._with_default_class(each) for each in self._cluster.persistent_volume_claims]
+        created = [self._with_default_class(each) for each in created_claims]
         stored = [each for each in pods if is_stored_pod(each)]
         in_use = set(_claims_in_use(stored))
         for claim in (*given, *created):
@@ -84,17 +84,17 @@ class _Creation:
                 self._claims[object_key(claim)] = claim
         for pod in stored:
             # Their claims were created with them; only the manifests lack them.
-            for claim in map(self._classed, ephemeral_claims(pod)):
+            for claim in map(self._with_default_class, ephemeral_claims(pod)):
                 self._claims.setdefault(object_key(claim), claim)
         self._quotas.count_stored(stored, self._cluster.finished, self._claims.values())
         self._create_claims((*given, *created))
         kept = tuple(self._created(pods))
         for pod in kept:
-            self._create_claims(map(self._classed, ephemeral_claims(pod)))
+            self._create_claims(map(self._with_default_class, ephemeral_claims(pod)))
         notes = (*self._applied.notes(), *self._runtimes.notes(), *self._quotas.notes())
         return Created(kept, tuple(self._claims.values()), tuple(self._refused), notes)
 
-    def _classed(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    def _with_default_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         changed = with_class(claim, self._default_class)
         if changed is not claim:
             what = f"default StorageClass {self._default_class}"

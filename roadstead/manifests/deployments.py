@@ -62,7 +62,7 @@ def replica_sets_for(manifests: Manifests) -> ReplicaSets:
             created.append(_scaled(_replica_set(deployment), wanted))
             notes += _rollout_note(deployment, wanted, total)
         else:
-            running = sum(1 for _ in _adrift(deployment, manifests.pods))
+            running = sum(1 for _ in _pods_of_missing_replica_set(deployment, manifests.pods))
             created.append(_scaled(_replica_set(deployment), max(0, wanted - running)))
     return ReplicaSets(tuple(existing), tuple(created), tuple(notes))
 
@@ -87,7 +87,7 @@ def _comparable(template: PodTemplate) -> tuple[object, object]:
     return labels, template.spec.model_copy(update={"scheduler_name": scheduler})
 
 
-def _adrift(deployment: Deployment, pods: Sequence[Pod]) -> Iterator[Pod]:
+def _pods_of_missing_replica_set(deployment: Deployment, pods: Sequence[Pod]) -> Iterator[Pod]:
     """Yield the pods of a deployment by the name of their replica set, which the manifests lack.
 
     That name is the deployment's name and the hash of the pod's template.
