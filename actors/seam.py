@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from roadstead.protocol.codec import CodecError, Envelope, Limits, from_wire, to_wire
+from roadstead.protocol.codec import CodecError, DecodeLimits, Envelope, from_wire, to_wire
 from roadstead.protocol.errors import (
     IllegalTransitionError,
     InputError,
@@ -238,7 +238,7 @@ def failure_in(actor: str, failure: Failure) -> RoadsteadError:
     return ActorError(f"{actor}: {failure.text}")
 
 
-def open_reply(actor: str, declared: Method[Q, A], data: bytes, limits: Limits) -> A:
+def open_reply(actor: str, declared: Method[Q, A], data: bytes, limits: DecodeLimits) -> A:
     """Decode a reply; raises the error that it carries, CodecError for anything else."""
     envelope = Envelope.decode(data, limits, typed=True)
     if envelope.kind == ERROR:

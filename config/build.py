@@ -18,11 +18,11 @@ from roadstead.config.merge import ExpansionError, enabled_names, expand, score_
 from roadstead.config.model import PluginRef, ProfileConfig, SchedulerConfig
 from roadstead.config.plugin_args import NodeLabelArgs, PluginArgs
 from roadstead.config.schema import (
-    Extender,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     PluginConfig,
     Plugins,
+    WireExtender,
 )
 from roadstead.config.schema_args import WireFitArgs
 from roadstead.config.validation_fit import validate_fit_args
@@ -89,7 +89,7 @@ def complete(config: KubeSchedulerConfiguration, *, source: str) -> KubeSchedule
     return config.model_copy(update={"extenders": extenders, "profiles": profiles})
 
 
-def _extender(extender: Extender, index: int) -> Extender:
+def _extender(extender: WireExtender, index: int) -> WireExtender:
     tls = extender.tls_config
     has_ca = tls is not None and bool(tls.ca_file or tls.ca_data)
     if tls is not None and has_ca and tls.insecure:

@@ -26,16 +26,16 @@ MAX_SCHEDULERS = 256
 Contradiction = tuple[str, object, str]
 """(field, its value, the rule that it breaks together with other fields)."""
 
-ThinkingSeconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+NonNegativeSeconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
 
 class KindTime(Part):
     """Simulated decision time for one job: `job_s` + `task_s` for each of its pods."""
 
-    job_s: ThinkingSeconds = 0.0
+    job_s: NonNegativeSeconds = 0.0
     """For the job itself."""
 
-    task_s: ThinkingSeconds = 0.0
+    task_s: NonNegativeSeconds = 0.0
     """For each pod of the job."""
 
     def of(self, pods: int) -> float:
@@ -92,7 +92,7 @@ def scheduler_profiles(schedulers: int | Mapping[str, int]) -> tuple[str, ...]:
     return tuple(name for name, count in schedulers.items() for _ in range(count))
 
 
-def most_in_a_profile(schedulers: int | Mapping[str, int]) -> int:
+def max_per_profile(schedulers: int | Mapping[str, int]) -> int:
     """Return the number of schedulers of the profile that has the most."""
     return schedulers if isinstance(schedulers, int) else max(schedulers.values())
 
@@ -106,10 +106,10 @@ def with_partitions(given: object) -> object:
     except ValueError:
         return given
     assert isinstance(schedulers, (int, dict))
-    return {**given, "partitions": max(2, most_in_a_profile(schedulers))}
+    return {**given, "partitions": max(2, max_per_profile(schedulers))}
 
 
-def without_old_names(given: object) -> object:
+def with_current_names(given: object) -> object:
     """Return settings under their current names.
 
     `shards` was the number of parts of the nodes, either of partitioned schedulers or of workers.
@@ -122,16 +122,16 @@ def without_old_names(given: object) -> object:
         return given
     is_partitioned = given.get("mode") == "partitioned"
     if "shards" in given and (is_partitioned or given.get("nodes_at") != "scheduler"):
-        now.setdefault(name_of_shards(given.get("mode")), given["shards"])
+        now.setdefault(current_name_of_shards(given.get("mode")), given["shards"])
     return now
 
 
-def name_of_shards(mode: object) -> str:
+def current_name_of_shards(mode: object) -> str:
     """Return the current name of `shards`."""
     return "partitions" if mode == "partitioned" else "workers"
 
 
-def several_in_exact(schedulers: int | Mapping[str, int]) -> str:
+def exact_error(schedulers: int | Mapping[str, int]) -> str:
     """Return why an exact run has one scheduler, and what to do instead."""
     count = len(scheduler_profiles(schedulers))
     return (
@@ -141,7 +141,7 @@ def several_in_exact(schedulers: int | Mapping[str, int]) -> str:
     )
 
 
-def refuse(found: list[Contradiction]) -> None:
+def raise_contradictions(found: list[Contradiction]) -> None:
     """Raise pydantic's error for settings that contradict each other, each with its field."""
     if found:
         details = [

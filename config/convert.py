@@ -32,7 +32,7 @@ from roadstead.config.plugin_args import (
     ShapePoint,
     VolumeBindingArgs,
 )
-from roadstead.config.schema import Extender, ExtenderTLSConfig, KubeSchedulerConfiguration
+from roadstead.config.schema import ExtenderTLSConfig, KubeSchedulerConfiguration, WireExtender
 from roadstead.config.schema_args import (
     WireBalancedAllocationArgs,
     WireDefaultPreemptionArgs,
@@ -131,7 +131,7 @@ _CONVERTERS: Final[dict[type, Callable[[Any], PluginArgs]]] = {
 }
 
 
-def to_extender(extender: Extender) -> ExtenderConfig:
+def to_extender(extender: WireExtender) -> ExtenderConfig:
     """Convert one extender for the core."""
     return ExtenderConfig(
         url_prefix=extender.url_prefix,

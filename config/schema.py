@@ -16,7 +16,7 @@ from roadstead.config.wire import Base64, Bool, Float32, Int32, Int64, Str, Wire
 Names = frozenset[str]
 
 
-class Plugin(Wire):
+class WirePlugin(Wire):
     """A plugin by name; `weight` None or 0 means 1 (and is used at `score` only)."""
 
     always: ClassVar[Names] = frozenset({"name"})
@@ -27,8 +27,8 @@ class Plugin(Wire):
 class PluginSet(Wire):
     """Enabled and disabled plugins of one extension point; "*" disables all defaults."""
 
-    enabled: list[Plugin] | None = None
-    disabled: list[Plugin] | None = None
+    enabled: list[WirePlugin] | None = None
+    disabled: list[WirePlugin] | None = None
 
 
 class PointSets(Wire):
@@ -97,7 +97,7 @@ class ExtenderTLSConfig(Wire):
     ca_data: Base64 = Field(default="", repr=False)
 
 
-class Extender(Wire):
+class WireExtender(Wire):
     """An HTTP extender; an empty verb is not called."""
 
     always: ClassVar[Names] = frozenset({"url_prefix"})
@@ -165,5 +165,5 @@ class KubeSchedulerConfiguration(CommonFields):
     """The whole document."""
 
     profiles: list[KubeSchedulerProfile] | None = None
-    extenders: list[Extender] | None = None
+    extenders: list[WireExtender] | None = None
     delay_cache_until_active: Bool = False

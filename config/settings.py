@@ -17,15 +17,15 @@ from roadstead.config.concurrency import (
     Contradiction,
     DecisionTime,
     Mode,
+    NonNegativeSeconds,
     Schedulers,
-    ThinkingSeconds,
-    most_in_a_profile,
-    name_of_shards,
-    refuse,
+    current_name_of_shards,
+    exact_error,
+    max_per_profile,
+    raise_contradictions,
     scheduler_profiles,
-    several_in_exact,
+    with_current_names,
     with_partitions,
-    without_old_names,
 )
 from roadstead.config.errors import ConfigError
 from roadstead.config.files import read_bytes
@@ -38,7 +38,7 @@ SETTINGS_FILE: Final = "roadstead.yaml"
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
-class Deadlines(Part):
+class ActorDeadlines(Part):
     """Timeouts, in seconds (above 0, at most a day)."""
 
     start_s: Seconds = 120.0
@@ -112,7 +112,7 @@ class Settings(Part):
     transaction: Literal["incremental", "all-or-nothing"] = "incremental"
     """Of a job's pods that are decided together, each is bound by itself, or all or none are."""
 
-    staleness_s: ThinkingSeconds | None = None
+    staleness_s: NonNegativeSeconds | None = None
     """How old the state may be on which is decided. What was read is used so long, for later
     batches, too, and then read anew. None: read for each batch."""
 
@@ -123,7 +123,7 @@ class Settings(Part):
     """`latency-first`: a scheduler's own nodes, others where none of these is feasible.
     `quality-first`: the best of all nodes. `adaptive`: latency-first while the queue is long."""
 
-    partition_refresh_s: ThinkingSeconds = 0.0
+    partition_refresh_s: NonNegativeSeconds = 0.0
     """How often partitions change hands, each to the next scheduler; 0: never."""
 
     partition_long_queue_pods: int = Field(default=4096, ge=1, le=100_000_000)
@@ -152,7 +152,7 @@ class Settings(Part):
     journal: Annotated[Path | None, BeforeValidator(path_of)] = None
     """Folder of the binder's journal. Without one, binds live as long as the run."""
 
-    deadlines: Deadlines = Deadlines()
+    deadlines: ActorDeadlines = ActorDeadlines()
     """How long things may take."""
 
     bounds: Bounds = Bounds()
@@ -178,11 +178,11 @@ class Settings(Part):
         return self.mode or ("exact" if self.scheduler_count == 1 else "shared")
 
     _with_partitions = model_validator(mode="before")(with_partitions)
-    _without_old_names = model_validator(mode="before")(without_old_names)
+    _with_current_names = model_validator(mode="before")(with_current_names)
 
     @model_validator(mode="after")
-    def _without_contradictions(self) -> Self:
-        refuse([*_contradictions(self)])
+    def _check_contradictions(self) -> Self:
+        raise_contradictions([*_contradictions(self)])
         return self
 
 
@@ -190,12 +190,12 @@ def _contradictions(settings: Settings) -> Iterator[Contradiction]:
     """Yield the settings that are valid alone and wrong together."""
     mode = settings.concurrency
     if mode == "exact" and settings.scheduler_count > 1:
-        yield "mode", mode, several_in_exact(settings.schedulers)
+        yield "mode", mode, exact_error(settings.schedulers)
     if mode == "exact" and settings.staleness_s is not None:
         rule = 'needs mode "shared" or "partitioned": an exact scheduler reads for each batch'
         yield "staleness_s", settings.staleness_s, rule
     if mode == "partitioned":
-        most = most_in_a_profile(settings.schedulers)
+        most = max_per_profile(settings.schedulers)
         if settings.partitions < most:
             rule = f"must be at least {most}: {most} schedulers each own partitions"
             yield "partitions", settings.partitions, rule
@@ -261,7 +261,7 @@ def _read(text: str | bytes, source: str) -> object:
 def _with_overrides(document: dict[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
     if "shards" in given:
         # Under its current name, so that the flag overrides that name in the file.
-        name = name_of_shards(given.get("mode", document.get("mode")))
+        name = current_name_of_shards(given.get("mode", document.get("mode")))
         given = {name: given["shards"], **given}
     for name, value in given.items():
         if name == "shards":

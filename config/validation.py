@@ -13,12 +13,12 @@ from roadstead.config.errors import Problem, duplicate, invalid, required
 from roadstead.config.intree import EXTENSION_POINTS, REMOVED_PLUGINS
 from roadstead.config.schema import (
     ClientConnection,
-    Extender,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     LeaderElection,
     PluginConfig,
     PluginSet,
+    WireExtender,
 )
 from roadstead.config.validation_args import validate_args
 from roadstead.config.wire import API_VERSION, sorted_keys, to_document
@@ -169,7 +169,7 @@ def _internal(name: str, weight: int | None) -> dict[str, object]:
     return {"Name": name, "Weight": weight or 0}
 
 
-def _extenders(extenders: list[Extender]) -> Iterator[Problem]:
+def _extenders(extenders: list[WireExtender]) -> Iterator[Problem]:
     managed: set[str] = set()
     for i, extender in enumerate(extenders):
         path = f"extenders[{i}]"

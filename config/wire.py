@@ -35,7 +35,7 @@ class Wire(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _null_leaves_the_zero_value(cls, data: Any) -> Any:  # noqa: ANN401  (any JSON comes in)
+    def _zero_values_for_null(cls, data: Any) -> Any:  # noqa: ANN401  (any JSON comes in)
         if data is None:
             return {}
         if not isinstance(data, dict) or None not in data.values():
@@ -93,7 +93,7 @@ def to_document(value: object) -> Any:  # noqa: ANN401  (a JSON document comes o
         return {
             info.alias or name: to_document(getattr(value, name))
             for name, info in fields.items()
-            if name in value.always or not _left_out(getattr(value, name), info.default)
+            if name in value.always or not _is_omitted(getattr(value, name), info.default)
         }
     if isinstance(value, Duration):
         return str(value)
@@ -104,7 +104,7 @@ def to_document(value: object) -> Any:  # noqa: ANN401  (a JSON document comes o
     return value
 
 
-def _left_out(value: object, zero: object) -> bool:
+def _is_omitted(value: object, zero: object) -> bool:
     # Go's "omitempty" of a plain field applies only to an empty value whose zero is not None; where
     # the zero is None the field is a pointer, and a pointer to 0 or "" is printed.
     if value is None or value in ([], {}):

@@ -36,7 +36,7 @@ class CodecError(RoadsteadError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DecodeLimits:
     """Limits of one message. `max_items` counts the elements of all lists and maps.
 
     Depth and items are counted one by one only if size and msgpack do not bound them already.
@@ -47,7 +47,7 @@ class Limits:
     max_items: int = 50_000_000
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = DecodeLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Envelope:
 
     @classmethod
     def decode(
-        cls, data: bytes, limits: Limits = DEFAULT_LIMITS, *, typed: bool = False
+        cls, data: bytes, limits: DecodeLimits = DEFAULT_LIMITS, *, typed: bool = False
     ) -> Envelope:
         """Decode an envelope; CodecError for another version or malformed bytes."""
         parts = unpack(data, limits, typed=typed)
@@ -95,7 +95,7 @@ def pack(value: object) -> bytes:
         raise CodecError(f"cannot be packed: {cut_short(str(error))}") from None
 
 
-def unpack(data: bytes, limits: Limits = DEFAULT_LIMITS, *, typed: bool = False) -> object:
+def unpack(data: bytes, limits: DecodeLimits = DEFAULT_LIMITS, *, typed: bool = False) -> object:
     """Decode msgpack to plain data: None, bool, int, float, str, bytes, lists and maps.
 
     typed: `from_wire` follows, whose types bound the depth and refuse unsupported types; only the
@@ -154,7 +154,7 @@ def _unique_keys(pairs: list[tuple[object, object]]) -> dict[object, object]:
     return found
 
 
-def _check_shape(value: object, limits: Limits) -> None:
+def _check_shape(value: object, limits: DecodeLimits) -> None:
     items, depth, level = 0, 0, [value]
     while True:
         if any(type(each) is msgpack.Timestamp for each in level):
@@ -234,7 +234,7 @@ def _sequence_decoder(inner: _Coder) -> _Coder:
     return decode
 
 
-def _leaves_decoder(kind: type) -> _Coder:
+def _uniform_leaves_decoder(kind: type) -> _Coder:
     """Decode a sequence of one plain type, without a call per element."""
     one_by_one = _sequence_decoder(_leaf_decoder(kind))
 
@@ -374,7 +374,7 @@ def _decoder(kind: object) -> _Coder:
     if origin is Literal:
         return _literal_decoder(arguments)
     if origin is tuple and arguments[-1:] == (Ellipsis,) and arguments[0] in _LEAVES:
-        return _leaves_decoder(arguments[0])
+        return _uniform_leaves_decoder(arguments[0])
     rows = get_args(arguments[0]) if origin is tuple and get_origin(arguments[0]) is tuple else ()
     if rows and arguments[1:] == (Ellipsis,) and set(rows) <= set(_LEAVES):
         return _rows_decoder(rows)

@@ -51,7 +51,7 @@ class _Mark(Protocol):
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenCollection:
     """A list or map under construction; `key` is a map's key whose value is not read yet."""
 
     value: list[object] | dict[str, object]
@@ -70,7 +70,7 @@ class YamlReader:
 
     def __init__(self, text: str, source: str) -> None:
         self._text, self._source = text, source
-        self._stack: list[_Open] = []
+        self._stack: list[_OpenCollection] = []
         self._anchors: dict[str, tuple[object, int]] = {}
         self._root: object = None
         self._nodes = self._alias_nodes = 0
@@ -118,7 +118,7 @@ class YamlReader:
         if anchor:
             # An alias inside this value must not find an earlier value with the same anchor.
             self._anchors.pop(anchor, None)
-        self._stack.append(_Open(value, anchor, self._nodes))
+        self._stack.append(_OpenCollection(value, anchor, self._nodes))
 
     def _end_list(self, event: yaml.SequenceEndEvent) -> None:
         self._close(self._stack.pop())
@@ -131,7 +131,7 @@ class YamlReader:
                 done.value.setdefault(key, value)
         self._close(done)
 
-    def _close(self, done: _Open) -> None:
+    def _close(self, done: _OpenCollection) -> None:
         self._nodes += 1
         if done.anchor:
             self._anchors[done.anchor] = (done.value, self._nodes - done.nodes_before)
@@ -148,7 +148,7 @@ class YamlReader:
             self._anchors[event.anchor] = (value, 1)
         self._put(value)
 
-    def _key(self, top: _Open, text: str, key: object, plain: bool) -> None:
+    def _key(self, top: _OpenCollection, text: str, key: object, plain: bool) -> None:
         if type(key) is not str:
             raise self._refusal(f"key {cut_short(text)} is not a string: put it in quotes")
         assert isinstance(top.value, dict)
@@ -189,7 +189,7 @@ class YamlReader:
             top.value[top.key] = value
         top.key = None
 
-    def _merge(self, top: _Open, value: object) -> None:
+    def _merge(self, top: _OpenCollection, value: object) -> None:
         maps = value if isinstance(value, list) else [value]
         for each in maps:
             if not isinstance(each, dict):

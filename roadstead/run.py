@@ -28,7 +28,7 @@ from roadstead.framework.registry import Registry, extension_points
 from roadstead.lab.lab_run import LabRun, LabSetup
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_classes, in_tree_registry
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.ray_nodes import CheckedNode
@@ -70,9 +70,9 @@ class RunPlan:
     marks: str = ""
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> DecodeLimits:
         """The limits of one message."""
-        return Limits(max_bytes=self.settings.bounds.message_max_bytes)
+        return DecodeLimits(max_bytes=self.settings.bounds.message_max_bytes)
 
     def config(self) -> SchedulerConfig:
         """Return the configuration. ConfigError if it is invalid."""

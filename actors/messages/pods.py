@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from roadstead.facts.pod import PodFacts, PodIdentity, unnominated
-from roadstead.facts.wire import facts_in, facts_out
+from roadstead.facts.wire import decode_facts, encode_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class PodBatch:
 
     def keyed(self) -> Iterator[tuple[str, str, PodFacts]]:
         """Yield each pod's UID, key (namespace/name) and facts; like `pods`, but cheaper."""
-        classes = [(facts, f"{facts.namespace}/") for facts in map(facts_in, self.classes)]
+        classes = [(facts, f"{facts.namespace}/") for facts in map(decode_facts, self.classes)]
         for uid, name, index in zip(self.uids, self.names, self.class_of, strict=True):
             facts, prefix = classes[index]
             key = prefix + name
@@ -38,7 +38,7 @@ class PodBatch:
 
     def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
         """Yield each pod's identity and facts; pods of one class share one facts object."""
-        classes = [facts_in(data) for data in self.classes]
+        classes = [decode_facts(data) for data in self.classes]
         for uid, name, index in zip(self.uids, self.names, self.class_of, strict=True):
             facts = classes[index]
             yield PodIdentity(uid, facts.namespace, name), facts
@@ -92,7 +92,7 @@ class ClassColumn:
 
     @property
     def table(self) -> tuple[bytes, ...]:
-        return tuple(facts_out(facts) for facts in self._index_of)
+        return tuple(encode_facts(facts) for facts in self._index_of)
 
 
 NO_PODS = PodBatch((), (), (), ())

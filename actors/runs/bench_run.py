@@ -20,7 +20,7 @@ from roadstead.bench.metrics import Measurement, pods_since
 from roadstead.bench.script import Script, Step, WaitMode
 from roadstead.bench.series import NodeSeries, PodColumns, PodSeries
 from roadstead.bench.tracking import SubmittedSeries, Tracker
-from roadstead.facts.wire import facts_out
+from roadstead.facts.wire import encode_facts
 from roadstead.run import Progress
 
 POLL_S = 0.05
@@ -335,7 +335,7 @@ def _batches(series: PodSeries) -> Iterator[PodBatch]:
 
 
 def _batch(columns: PodColumns) -> PodBatch:
-    classes = tuple(facts_out(facts) for facts in columns.classes)
+    classes = tuple(encode_facts(facts) for facts in columns.classes)
     return PodBatch(classes, columns.uids, columns.names, columns.class_of)
 
 

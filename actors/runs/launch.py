@@ -38,7 +38,7 @@ from roadstead.cycle.explain import Explained, Explanation
 from roadstead.facts.pod import Pod
 from roadstead.interruption import interrupting_by
 from roadstead.journal import JournalError
-from roadstead.kernel.apart import let_finish
+from roadstead.kernel.compile_process import detach_compilations
 from roadstead.lab.lab_run import LabRun, LabSetup
 from roadstead.report.ray_nodes import CheckedNode
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan, check_schedulers
@@ -246,7 +246,7 @@ async def _carry_out(
         close_logs()
         if is_over:
             await _close(plan)
-            let_finish()
+            detach_compilations()
 
 
 async def _close(plan: RunPlan) -> None:

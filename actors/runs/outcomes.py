@@ -13,7 +13,7 @@ from pathlib import Path
 
 from roadstead.journal import JournalError
 from roadstead.journal.disk import RealDisk
-from roadstead.protocol.codec import CodecError, Limits, from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import CodecError, DecodeLimits, from_wire, pack, to_wire, unpack
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
 from roadstead.run import RunOutcome
@@ -23,7 +23,7 @@ OUTCOME = "outcome"
 
 _NEW = "outcome.new"
 _MAGIC = b"RSOUTCM1"
-_LIMITS = Limits(max_bytes=1 << 32, max_items=1 << 31)
+_LIMITS = DecodeLimits(max_bytes=1 << 32, max_items=1 << 31)
 
 
 @dataclass(frozen=True, slots=True)

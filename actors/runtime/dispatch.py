@@ -21,7 +21,7 @@ from roadstead.actors.seam import (
     FencedError,
     failure_out,
 )
-from roadstead.protocol.codec import Envelope, Limits, from_wire, to_wire
+from roadstead.protocol.codec import DecodeLimits, Envelope, from_wire, to_wire
 
 
 class Dispatcher:
@@ -33,7 +33,7 @@ class Dispatcher:
 
     __slots__ = ("_actor", "_fences", "_limits", "_transcript", "name")
 
-    def __init__(self, name: str, actor: object, limits: Limits) -> None:
+    def __init__(self, name: str, actor: object, limits: DecodeLimits) -> None:
         self.name = name
         self._actor = actor
         self._limits = limits

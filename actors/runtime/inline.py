@@ -25,7 +25,7 @@ from roadstead.actors.seam import (
     late,
     open_reply,
 )
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 
 _Waiting = tuple[bytes, "asyncio.Future[bytes]"]
 
@@ -92,7 +92,7 @@ class InlineRef:
     """A Ref to an actor of this process."""
 
     actor: InlineActor
-    limits: Limits
+    limits: DecodeLimits
     stamp: Stamp = NOBODY
 
     @property
@@ -112,7 +112,7 @@ class InlineRef:
 class InlineRuntime:
     """Runtime of actors in this process."""
 
-    def __init__(self, *, mailbox_max_messages: int, limits: Limits) -> None:
+    def __init__(self, *, mailbox_max_messages: int, limits: DecodeLimits) -> None:
         self._mailbox_max_messages = mailbox_max_messages
         self._limits = limits
         self._actors: dict[str, InlineActor] = {}

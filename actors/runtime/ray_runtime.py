@@ -55,7 +55,7 @@ from roadstead.actors.seam import (
     open_reply,
 )
 from roadstead.config.ray import RayOptions
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class RayHost:
         process: str,
         builds: Mapping[str, Factory],
         directory: Directory,
-        limits: Limits,
+        limits: DecodeLimits,
         log_dir: str,
     ) -> None:
         open_log(log_dir, process)
@@ -109,7 +109,7 @@ class RayRef:
 
     name: str
     handle: ActorHandle
-    limits: Limits
+    limits: DecodeLimits
     stamp: Stamp = NOBODY
     host_lost: Callable[[], str] | None = None
 
@@ -136,7 +136,7 @@ class RayDirectory:
     """
 
     namespace: str
-    limits: Limits
+    limits: DecodeLimits
     hosts: Mapping[str, str]
 
     def find(self, name: str, stamp: Stamp = NOBODY) -> RayRef:
@@ -155,7 +155,7 @@ class RayRuntime:
         self,
         *,
         processes: int,
-        limits: Limits,
+        limits: DecodeLimits,
         log_dir: str = "",
         options: RayOptions | None = None,
         journal: Path | None = None,

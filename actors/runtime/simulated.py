@@ -28,7 +28,7 @@ from roadstead.actors.seam import (
     late,
     open_reply,
 )
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 
 OUTSIDE = "client"
 """Name of a caller that is no actor."""
@@ -47,7 +47,7 @@ class SimulatedActor:
         self._tasks: dict[asyncio.Task[object], None] = {}
         self._pending: dict[asyncio.Future[bytes], None] = {}
 
-    def build_actor(self, build: Callable[[], object], limits: Limits) -> None:
+    def build_actor(self, build: Callable[[], object], limits: DecodeLimits) -> None:
         """Build the actor; tasks that it starts now or later belong to this incarnation."""
         token = _life.set(self)
         try:
@@ -179,7 +179,7 @@ class SimulatedRuntime:
     """
 
     def __init__(
-        self, network: Network, limits: Limits, instead: Mapping[str, Factory] | None = None
+        self, network: Network, limits: DecodeLimits, instead: Mapping[str, Factory] | None = None
     ) -> None:
         self.network = network
         self.limits = limits

@@ -19,7 +19,15 @@ from roadstead.actors.logs import log, log_folder
 from roadstead.actors.messages.common import STATUS
 from roadstead.actors.messages.queueing import QUEUE_STATE
 from roadstead.actors.seam import TRANSCRIPT, clock_s
-from roadstead.protocol.codec import CodecError, Envelope, Limits, from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import (
+    CodecError,
+    DecodeLimits,
+    Envelope,
+    from_wire,
+    pack,
+    to_wire,
+    unpack,
+)
 from roadstead.protocol.errors import cut_short
 
 MAX_NOTED = 64
@@ -40,7 +48,7 @@ would displace the messages that led to the error."""
 SUFFIX = ".transcript"
 _MAGIC = b"RSTRANS1"
 # Twice the bytes of the messages, for the fields around them.
-_LIMITS = Limits(max_bytes=2 * MAX_BYTES)
+_LIMITS = DecodeLimits(max_bytes=2 * MAX_BYTES)
 
 
 class _Noted(NamedTuple):

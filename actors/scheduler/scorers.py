@@ -33,7 +33,7 @@ from roadstead.cycle.messages import RankRequest, ScoreRequest
 from roadstead.cycle.needs import ListBest
 from roadstead.cycle.scored_parts import MIN_PLUGINS_S, ScoredParts
 from roadstead.cycle.table_cycle import TableCycle
-from roadstead.facts.wire import facts_out
+from roadstead.facts.wire import encode_facts
 from roadstead.kernel.lists import BestRows
 from roadstead.run import RunPlan
 
@@ -129,7 +129,7 @@ class Scorers:
         ask = RankRequest(
             self._nodes.applied,
             table.arrivals[apart].astype(np.int64).tobytes(),
-            tuple(facts_out(pod.info.facts) for pod in need.pods),
+            tuple(encode_facts(pod.info.facts) for pod in need.pods),
             need.draws.tobytes(),
             MAX_RANKED,
         )
@@ -185,7 +185,7 @@ class Scorers:
         ask = ScoreRequest(
             self._nodes.applied,
             len(self._nodes.table),
-            tuple(facts_out(pod.info.facts) for pod in pods),
+            tuple(encode_facts(pod.info.facts) for pod in pods),
         )
         answers = await self._ask_all(SCORE, ask, workers, until_s, missed_before)
         touched = {worker: self._nodes.touched_since(each.seq) for worker, each in answers.items()}

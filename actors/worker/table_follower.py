@@ -25,7 +25,7 @@ from roadstead.actors.messages import (
 from roadstead.actors.messages.recovery import Restore
 from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Nothing
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.wire import facts_in
+from roadstead.facts.wire import decode_facts
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.nodes.touched import Touched
@@ -101,7 +101,7 @@ class TableFollower:
         first_seq = batch.first_seq + len(batch.new_nodes)
         nodes = zip(batch.nodes, batch.arrivals, strict=True)
         changes, versions = iter(batch.changes), iter(batch.versions)
-        infos = [self.table.classes.info(facts_in(data)) for data in batch.classes]
+        infos = [self.table.classes.info(decode_facts(data)) for data in batch.classes]
         # A batch of added pods only, as after an assumption, is applied in one pass.
         if not batch.started_s and batch.kinds.count(DeltaKind.ADD_POD) == len(batch.kinds):
             self._add_pods_only(batch, infos, max(0, self.applied + 1 - first_seq))

@@ -55,7 +55,7 @@ def translate_alpha(
     result = translate_policy(policy, notes, problems, priorities)
     notes.drop_addresses(document)
     (profile,) = result["profiles"]
-    _settle_profile(profile, config, notes)
+    _apply_profile_fields(profile, config, notes)
     kept = {key: value for key, value in document.items() if key not in _MOVED}
     election = _leader_election(document.get("leaderElection"), notes)
     return {**kept, **election, **result}
@@ -76,7 +76,9 @@ def _provider(name: str, notes: Notes, problems: list[Problem]) -> Mapping[str, 
     }
 
 
-def _settle_profile(profile: dict[str, Any], config: AlphaConfiguration, notes: Notes) -> None:
+def _apply_profile_fields(
+    profile: dict[str, Any], config: AlphaConfiguration, notes: Notes
+) -> None:
     if config.scheduler_name is not None:
         profile["schedulerName"] = config.scheduler_name
         notes.add("schedulerName", "→ profiles[0].schedulerName")

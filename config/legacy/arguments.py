@@ -35,7 +35,7 @@ class CustomArguments:
 
     def predicate(self, argument: PredicateArgument, path: str, problems: list[Problem]) -> str:
         """Return the predicate that an argument defines; empty unless it defines exactly one."""
-        if not _says_one_thing(argument, f"{path}.argument", problems):
+        if not _has_one_argument(argument, f"{path}.argument", problems):
             return ""
         if argument.service_affinity is not None:
             labels = self.service_affinity.setdefault("affinityLabels", [])
@@ -50,7 +50,7 @@ class CustomArguments:
     def priority(self, argument: PriorityArgument, path: str, problems: list[Problem]) -> str:
         """Return the priority that an argument defines; empty unless it defines exactly one."""
         path = f"{path}.argument"
-        if not _says_one_thing(argument, path, problems):
+        if not _has_one_argument(argument, path, problems):
             return ""
         if argument.service_anti_affinity is not None:
             labels = self.service_affinity.setdefault("antiAffinityLabelsPreference", [])
@@ -107,7 +107,7 @@ class CustomArguments:
         return configs
 
 
-def _says_one_thing(argument: Wire, path: str, problems: list[Problem]) -> bool:
+def _has_one_argument(argument: Wire, path: str, problems: list[Problem]) -> bool:
     fields = type(argument).model_fields
     given = [name for name in fields if getattr(argument, name) is not None]
     if len(given) == 1:

@@ -22,7 +22,7 @@ from roadstead.config.legacy.beta_schema import (
 )
 from roadstead.config.legacy.notes import ADDRESSES, Notes
 from roadstead.config.merge import merge_set
-from roadstead.config.schema import Plugin, Plugins, PluginSet, PointSets
+from roadstead.config.schema import Plugins, PluginSet, PointSets, WirePlugin
 from roadstead.config.wire import API_VERSION
 
 GROUP: Final = "kubescheduler.config.k8s.io"
@@ -71,8 +71,8 @@ def _beta2_profile(
     sets: dict[str, PluginSet] = {}
     for point in EXTENSION_POINTS:
         chosen = given[point]
-        listed = [Plugin(name=n, weight=w) for n, w in BETA2_DEFAULTS.get(point, ())]
-        limits = point == "filter" and _keeps_limits(chosen)
+        listed = [WirePlugin(name=n, weight=w) for n, w in BETA2_DEFAULTS.get(point, ())]
+        limits = point == "filter" and _has_limits(chosen)
         where = f"{path}.plugins.{point}"
         custom = renaming.renamed(point, chosen, where, has_limits=limits)
         merged = merge_set(PluginSet(enabled=listed), custom)
@@ -91,11 +91,11 @@ def _beta3_profile(
     renaming = Renaming("v1beta3", notes, problems)
     given = (profile.plugins or Plugins()).sets()
     multi = given[MULTI_POINT]
-    by_default = _keeps_limits(multi)
+    by_default = _has_limits(multi)
     everywhere = by_default or bool(_names(multi) & {VOLUME_LIMITS, *LIMITS})
     plugins: dict[str, Any] = {}
     for point, chosen in given.items():
-        limits = by_default if point == MULTI_POINT else everywhere and _keeps_limits(chosen)
+        limits = by_default if point == MULTI_POINT else everywhere and _has_limits(chosen)
         where = f"{path}.plugins.{point}"
         renamed = renaming.renamed(point, chosen, where, has_limits=limits)
         if renamed.enabled or renamed.disabled:
@@ -107,12 +107,12 @@ def _beta3_profile(
 def _add_gained(sets: dict[str, PluginSet], path: str, notes: Notes) -> None:
     for point, older, name in GAINED_POINTS:
         if name in _names(sets[older]) and name not in _names(sets[point]):
-            enabled = [*(sets[point].enabled or ()), Plugin(name=name)]
+            enabled = [*(sets[point].enabled or ()), WirePlugin(name=name)]
             sets[point] = PluginSet(enabled=enabled)
             notes.add(f"{path}.plugins.{point}", f"{name} works here too, since: added")
 
 
-def _keeps_limits(chosen: PluginSet) -> bool:
+def _has_limits(chosen: PluginSet) -> bool:
     return not {plugin.name for plugin in chosen.disabled or ()} & {"*", VOLUME_LIMITS}
 
 
@@ -125,7 +125,7 @@ def _set_document(chosen: PluginSet) -> dict[str, Any]:
     return {key: [_plugin(each) for each in listed] for key, listed in lists.items() if listed}
 
 
-def _plugin(plugin: Plugin) -> dict[str, Any]:
+def _plugin(plugin: WirePlugin) -> dict[str, Any]:
     weight = {"weight": plugin.weight} if plugin.weight else {}
     return {"name": plugin.name, **weight}
 

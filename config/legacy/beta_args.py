@@ -45,7 +45,7 @@ class BetaArgs:
                 continue
             entries.append({"name": config.name, "args": self._args(config, where)})
         if self.strategy:
-            self._give_strategy(entries, path)
+            self._write_scoring(entries, path)
         return entries
 
     def _translated(self, config: PluginConfig, where: str) -> bool:
@@ -57,12 +57,12 @@ class BetaArgs:
         elif name in LIMITS:
             self.notes.add(where, f"{name} dropped: {VOLUME_LIMITS} counts these")
         elif name in STRATEGY_OF:
-            self._take_scoring(config, where)
+            self._read_scoring(config, where)
         else:
             return False
         return True
 
-    def _take_scoring(self, config: PluginConfig, where: str) -> None:
+    def _read_scoring(self, config: PluginConfig, where: str) -> None:
         args = self._decoded(
             _SCORER_MODELS[config.name], self._args(config, where), f"{where}.args"
         )
@@ -77,7 +77,7 @@ class BetaArgs:
         if isinstance(args, CapacityRatioArgs):
             self._scoring["requestedToCapacityRatio"] = {"shape": to_document(args.shape or [])}
 
-    def _give_strategy(self, entries: list[dict[str, Any]], path: str) -> None:
+    def _write_scoring(self, entries: list[dict[str, Any]], path: str) -> None:
         for entry in entries:
             if entry["name"] == FIT and isinstance(entry["args"], dict):
                 if entry["args"].get("scoringStrategy") is not None:

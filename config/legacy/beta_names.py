@@ -12,7 +12,7 @@ from typing import Final
 
 from roadstead.config.errors import Problem, invalid
 from roadstead.config.legacy.notes import Notes
-from roadstead.config.schema import Plugin, PluginSet
+from roadstead.config.schema import PluginSet, WirePlugin
 
 LIMITS: Final = frozenset({"EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits"})
 VOLUME_LIMITS: Final = "NodeVolumeLimits"
@@ -27,8 +27,8 @@ STRATEGY_OF: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Score plugins that are strategies of NodeResourcesFit."""
 
-_KEPT: Final = frozenset({"NodeLabel", "ServiceAffinity", "NodePreferAvoidPods"})
-_REMOVED: Final = _KEPT | set(STRATEGY_OF)
+_UNCHANGED: Final = frozenset({"NodeLabel", "ServiceAffinity", "NodePreferAvoidPods"})
+_REMOVED: Final = _UNCHANGED | set(STRATEGY_OF)
 _REMOVED_RULE: Final = 'was removed in version "kubescheduler.config.k8s.io/v1beta2"'
 
 
@@ -53,7 +53,7 @@ class Renaming:
         has_limits |= VOLUME_LIMITS in named
         if point == "score":
             self._check_strategies(named, path)
-        enabled: list[Plugin] = []
+        enabled: list[WirePlugin] = []
         for i, plugin in enumerate(chosen.enabled or ()):
             where = f"{path}.enabled[{i}]"
             if plugin.name in LIMITS:
@@ -68,7 +68,7 @@ class Renaming:
         disabled = list(self._disabled(chosen.disabled or (), path))
         return PluginSet(enabled=enabled or None, disabled=disabled or None)
 
-    def _enabled(self, point: str, plugin: Plugin, where: str) -> Plugin:
+    def _enabled(self, point: str, plugin: WirePlugin, where: str) -> WirePlugin:
         name = plugin.name
         problem = removed(self.version, where, name)
         if problem is not None:
@@ -81,14 +81,14 @@ class Renaming:
             )
             self.notes.add(where, text)
             return plugin.model_copy(update={"name": FIT})
-        elif name in _KEPT:
+        elif name in _UNCHANGED:
             text = f"{name} as in v1beta1: kube-scheduler's own v1beta2 refused it"
             self.notes.add(where, text)
         elif name == "SelectorSpread":
             self.notes.add(where, f"{name} is no plugin of v1: here it is Roadstead's own")
         return plugin
 
-    def _disabled(self, disabled: Iterable[Plugin], path: str) -> Iterable[Plugin]:
+    def _disabled(self, disabled: Iterable[WirePlugin], path: str) -> Iterable[WirePlugin]:
         for i, plugin in enumerate(disabled):
             where = f"{path}.disabled[{i}]"
             if plugin.name in LIMITS:

@@ -11,11 +11,11 @@ from typing import Any
 from roadstead.config.schema import (
     ClientConnection,
     CommonFields,
-    Extender,
     LeaderElection,
     PluginConfig,
     Plugins,
     PointSets,
+    WireExtender,
 )
 from roadstead.config.schema_args import Args, WireResourceSpec, WireShapePoint
 from roadstead.config.wire import Bool, Int32, Int64, Str, Wire
@@ -40,7 +40,7 @@ class Beta3Profile(Wire):
 class Beta2Configuration(CommonFields):
     """v1beta2."""
 
-    extenders: list[Extender] | None = None
+    extenders: list[WireExtender] | None = None
     healthz_bind_address: Str | None = None
     metrics_bind_address: Str | None = None
     profiles: list[Beta2Profile] | None = None
@@ -49,7 +49,7 @@ class Beta2Configuration(CommonFields):
 class Beta3Configuration(CommonFields):
     """v1beta3."""
 
-    extenders: list[Extender] | None = None
+    extenders: list[WireExtender] | None = None
     profiles: list[Beta3Profile] | None = None
 
 

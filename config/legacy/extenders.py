@@ -13,7 +13,7 @@ from typing import Any, Final
 from roadstead.config.durations import Duration
 from roadstead.config.errors import Problem, malformed
 from roadstead.config.legacy.notes import Notes
-from roadstead.config.schema import Extender, ExtenderTLSConfig
+from roadstead.config.schema import ExtenderTLSConfig, WireExtender
 from roadstead.config.wire import Wire
 
 _INT64: Final = range(-(2**63), 2**63)
@@ -27,10 +27,10 @@ def v1_extenders(extenders: Iterable[Any], notes: Notes, problems: list[Problem]
 def _v1(extender: Any, path: str, notes: Notes, problems: list[Problem]) -> Any:  # noqa: ANN401
     if not isinstance(extender, dict):
         return extender
-    found = _respelt(extender, Extender, path, notes)
+    found = _with_v1_names(extender, WireExtender, path, notes)
     if isinstance(found.get("tlsConfig"), dict):
         where = f"{path}.tlsConfig"
-        found["tlsConfig"] = _respelt(found["tlsConfig"], ExtenderTLSConfig, where, notes)
+        found["tlsConfig"] = _with_v1_names(found["tlsConfig"], ExtenderTLSConfig, where, notes)
     timeout = found.get("httpTimeout")
     if timeout is None:
         return found
@@ -43,7 +43,9 @@ def _v1(extender: Any, path: str, notes: Notes, problems: list[Problem]) -> Any:
     return found
 
 
-def _respelt(given: dict[str, Any], model: type[Wire], path: str, notes: Notes) -> dict[str, Any]:
+def _with_v1_names(
+    given: dict[str, Any], model: type[Wire], path: str, notes: Notes
+) -> dict[str, Any]:
     """Return the mapping with known keys in v1's spelling; unknown ones stay, and are refused."""
     names = [info.alias or name for name, info in model.model_fields.items()]
     spelling = {name.lower(): name for name in names}

@@ -29,10 +29,10 @@ class Note:
 class Notes:
     """Notes in order of their addition, without duplicates."""
 
-    told: dict[Note, None] = field(default_factory=dict)
+    notes: dict[Note, None] = field(default_factory=dict)
 
     def add(self, where: str, text: str) -> None:
-        self.told.setdefault(Note(where, text))
+        self.notes.setdefault(Note(where, text))
 
     def drop_addresses(self, document: Mapping[str, object]) -> None:
         """Add a note for each of `ADDRESSES` that a document sets."""
@@ -41,4 +41,4 @@ class Notes:
                 self.add(name, "dropped: v1 has no such field, and Roadstead serves nothing there")
 
     def all(self) -> tuple[Note, ...]:
-        return tuple(self.told)
+        return tuple(self.notes)

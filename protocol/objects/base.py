@@ -47,7 +47,7 @@ def nothing() -> dict[str, Any]:
 
 
 Labels = dict[str, str]
-Many = Annotated[tuple[T, ...], Field(strict=False)]
+ListOf = Annotated[tuple[T, ...], Field(strict=False)]
 """A list of the manifest, kept as a tuple so that all absent lists are one object."""
 
 

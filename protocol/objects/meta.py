@@ -8,8 +8,8 @@ from pydantic import Field
 
 from roadstead.protocol.objects.base import (
     Labels,
+    ListOf,
     Manifest,
-    Many,
     Name,
     OptionalName,
     nothing,
@@ -44,8 +44,8 @@ class ObjectMeta(TemplateMeta):
     generate_name: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    owner_references: Annotated[Many[OwnerReference], shared()] = ()
-    finalizers: Many[str] = ()
+    owner_references: Annotated[ListOf[OwnerReference], shared()] = ()
+    finalizers: ListOf[str] = ()
 
     @property
     def controller(self) -> OwnerReference | None:

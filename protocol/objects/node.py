@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from roadstead.protocol.objects.base import Bytes, Manifest, Many, Resources, nothing, shared
+from roadstead.protocol.objects.base import Bytes, ListOf, Manifest, Resources, nothing, shared
 from roadstead.protocol.objects.meta import ApiObject
 from roadstead.protocol.objects.selectors import Taint
 
@@ -14,14 +14,14 @@ from roadstead.protocol.objects.selectors import Taint
 class NodeSpec(Manifest):
     """Taints, and whether the node is cordoned."""
 
-    taints: Many[Taint] = ()
+    taints: ListOf[Taint] = ()
     unschedulable: bool = False
 
 
 class ContainerImage(Manifest):
     """An image on the node, under each of its names."""
 
-    names: Many[str] = ()
+    names: ListOf[str] = ()
     size_bytes: Bytes = 0
 
 
@@ -37,8 +37,8 @@ class NodeStatus(Manifest):
 
     allocatable: Resources = Field(default_factory=nothing)
     capacity: Resources = Field(default_factory=nothing)
-    images: Many[Annotated[ContainerImage, shared()]] = ()
-    conditions: Many[NodeCondition] = ()
+    images: ListOf[Annotated[ContainerImage, shared()]] = ()
+    conditions: ListOf[NodeCondition] = ()
 
 
 class Node(ApiObject):

@@ -9,8 +9,8 @@ from pydantic import Field
 from roadstead.protocol.objects.base import (
     Int32,
     Labels,
+    ListOf,
     Manifest,
-    Many,
     Name,
     OptionalName,
     Port,
@@ -44,7 +44,7 @@ class Container(Manifest):
 
     name: str = ""
     image: Annotated[str, Field(max_length=4096)] = ""
-    ports: Many[ContainerPort] = ()
+    ports: ListOf[ContainerPort] = ()
     resources: ResourceRequirements | None = None
     restart_policy: Literal["", "Always", "OnFailure", "Never"] = ""
 
@@ -64,18 +64,18 @@ class ResourceClaim(Manifest):
 class PodSpec(Manifest):
     """Spec of a pod."""
 
-    containers: Annotated[Many[Container], shared()] = ()
-    init_containers: Annotated[Many[Container], shared()] = ()
+    containers: Annotated[ListOf[Container], shared()] = ()
+    init_containers: Annotated[ListOf[Container], shared()] = ()
     resources: ResourceRequirements | None = None
     overhead: Resources = Field(default_factory=nothing)
     node_name: OptionalName = ""
     node_selector: Labels = Field(default_factory=nothing)
     affinity: Annotated[Affinity | None, shared()] = None
-    tolerations: Annotated[Many[Toleration], shared()] = ()
-    topology_spread_constraints: Annotated[Many[TopologySpreadConstraint], shared()] = ()
-    volumes: Many[Volume] = ()
-    scheduling_gates: Many[SchedulingGate] = ()
-    resource_claims: Many[ResourceClaim] = ()
+    tolerations: Annotated[ListOf[Toleration], shared()] = ()
+    topology_spread_constraints: Annotated[ListOf[TopologySpreadConstraint], shared()] = ()
+    volumes: ListOf[Volume] = ()
+    scheduling_gates: ListOf[SchedulingGate] = ()
+    resource_claims: ListOf[ResourceClaim] = ()
     scheduler_name: OptionalName = ""
     runtime_class_name: str = ""
     priority: Int32 | None = None
@@ -112,10 +112,10 @@ class PodStatus(Manifest):
     phase: Literal["", "Pending", "Running", "Succeeded", "Failed", "Unknown"] = ""
     nominated_node_name: OptionalName = ""
     start_time: str | None = None
-    conditions: Many[PodCondition] = ()
-    container_statuses: Many[ContainerStatus] = ()
-    init_container_statuses: Many[ContainerStatus] = ()
-    resource_claim_statuses: Many[ResourceClaimStatus] = ()
+    conditions: ListOf[PodCondition] = ()
+    container_statuses: ListOf[ContainerStatus] = ()
+    init_container_statuses: ListOf[ContainerStatus] = ()
+    resource_claim_statuses: ListOf[ResourceClaimStatus] = ()
 
 
 class Pod(ApiObject):

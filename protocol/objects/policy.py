@@ -11,8 +11,8 @@ from roadstead.protocol.objects.base import (
     Int32,
     IntOrString,
     Labels,
+    ListOf,
     Manifest,
-    Many,
     Resources,
     nothing,
 )
@@ -90,7 +90,7 @@ class LimitRangeItem(Manifest):
 
 
 class LimitRangeSpec(Manifest):
-    limits: Many[LimitRangeItem] = ()
+    limits: ListOf[LimitRangeItem] = ()
 
 
 class LimitRange(ApiObject):
@@ -115,18 +115,18 @@ class ScopeRequirement(Manifest):
 
     scope_name: QuotaScope
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    values: Many[str] = ()
+    values: ListOf[str] = ()
 
 
 class ScopeSelector(Manifest):
-    match_expressions: Many[ScopeRequirement] = ()
+    match_expressions: ListOf[ScopeRequirement] = ()
 
 
 class ResourceQuotaSpec(Manifest):
     """Bounds of what the objects in all scopes may use together in a namespace."""
 
     hard: Resources = Field(default_factory=nothing)
-    scopes: Many[QuotaScope] = ()
+    scopes: ListOf[QuotaScope] = ()
     scope_selector: ScopeSelector | None = None
 
 
@@ -147,7 +147,7 @@ class Overhead(Manifest):
 
 class RuntimeScheduling(Manifest):
     node_selector: Labels = Field(default_factory=nothing)
-    tolerations: Many[Toleration] = ()
+    tolerations: ListOf[Toleration] = ()
 
 
 class RuntimeClass(ApiObject):

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from roadstead.protocol.objects.base import (
     Labels,
+    ListOf,
     Manifest,
-    Many,
     Name,
     OptionalName,
     Positive,
@@ -34,20 +34,20 @@ class LabelSelector(Manifest):
     """metav1.LabelSelector: an empty one matches everything, an absent one nothing."""
 
     match_labels: Labels = Field(default_factory=nothing)
-    match_expressions: Many[SelectorRequirement] = ()
+    match_expressions: ListOf[SelectorRequirement] = ()
 
 
 class NodeSelectorTerm(Manifest):
     """Expressions over labels and over fields (`metadata.name`), all of which must hold."""
 
-    match_expressions: Many[SelectorRequirement] = ()
-    match_fields: Many[SelectorRequirement] = ()
+    match_expressions: ListOf[SelectorRequirement] = ()
+    match_fields: ListOf[SelectorRequirement] = ()
 
 
 class NodeSelector(Manifest):
     """Terms of which one must match; without terms it matches no node."""
 
-    node_selector_terms: Many[NodeSelectorTerm] = ()
+    node_selector_terms: ListOf[NodeSelectorTerm] = ()
 
 
 class PreferredSchedulingTerm(Manifest):
@@ -61,7 +61,7 @@ class NodeAffinity(Manifest):
     """Required and preferred nodes of a pod."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
-    preferred_during_scheduling_ignored_during_execution: Many[PreferredSchedulingTerm] = ()
+    preferred_during_scheduling_ignored_during_execution: ListOf[PreferredSchedulingTerm] = ()
 
 
 class PodAffinityTerm(Manifest):
@@ -69,10 +69,10 @@ class PodAffinityTerm(Manifest):
 
     topology_key: Name
     label_selector: LabelSelector | None = None
-    namespaces: Many[str] = ()
+    namespaces: ListOf[str] = ()
     namespace_selector: LabelSelector | None = None
-    match_label_keys: Many[str] = ()
-    mismatch_label_keys: Many[str] = ()
+    match_label_keys: ListOf[str] = ()
+    mismatch_label_keys: ListOf[str] = ()
 
 
 class WeightedPodAffinityTerm(Manifest):
@@ -85,8 +85,8 @@ class WeightedPodAffinityTerm(Manifest):
 class PodAffinity(Manifest):
     """Required and preferred pods to be near to, or (as podAntiAffinity) away from."""
 
-    required_during_scheduling_ignored_during_execution: Many[PodAffinityTerm] = ()
-    preferred_during_scheduling_ignored_during_execution: Many[WeightedPodAffinityTerm] = ()
+    required_during_scheduling_ignored_during_execution: ListOf[PodAffinityTerm] = ()
+    preferred_during_scheduling_ignored_during_execution: ListOf[WeightedPodAffinityTerm] = ()
 
 
 class Affinity(Manifest):
@@ -107,7 +107,7 @@ class TopologySpreadConstraint(Manifest):
     min_domains: Positive | None = None
     node_affinity_policy: Literal["Honor", "Ignore"] | None = None
     node_taints_policy: Literal["Honor", "Ignore"] | None = None
-    match_label_keys: Many[str] = ()
+    match_label_keys: ListOf[str] = ()
 
 
 class Taint(Manifest):

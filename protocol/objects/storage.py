@@ -9,8 +9,8 @@ from pydantic import Field
 from roadstead.protocol.objects.base import (
     Count,
     Labels,
+    ListOf,
     Manifest,
-    Many,
     Name,
     OptionalName,
     ResourceQuantity,
@@ -56,7 +56,7 @@ class PersistentVolumeSpec(Manifest):
     """Spec of a persistent volume."""
 
     capacity: Resources = Field(default_factory=nothing)
-    access_modes: Many[AccessMode] = ()
+    access_modes: ListOf[AccessMode] = ()
     claim_ref: ClaimReference | None = None
     storage_class_name: OptionalName = ""
     volume_mode: VolumeMode = ""
@@ -93,7 +93,7 @@ class ClaimResources(Manifest):
 class PersistentVolumeClaimSpec(Manifest):
     """Spec of a claim. An absent class differs from an empty one."""
 
-    access_modes: Many[AccessMode] = ()
+    access_modes: ListOf[AccessMode] = ()
     resources: ClaimResources = ClaimResources()
     storage_class_name: OptionalName | None = None
     volume_name: OptionalName = ""
@@ -111,11 +111,11 @@ class PersistentVolumeClaim(ApiObject):
 
 class TopologyRequirement(Manifest):
     key: str = ""
-    values: Many[str] = ()
+    values: ListOf[str] = ()
 
 
 class TopologySelectorTerm(Manifest):
-    match_label_expressions: Many[TopologyRequirement] = ()
+    match_label_expressions: ListOf[TopologyRequirement] = ()
 
 
 class StorageClass(ApiObject):
@@ -124,7 +124,7 @@ class StorageClass(ApiObject):
     provisioner: str = ""
     parameters: Labels = Field(default_factory=nothing)
     volume_binding_mode: Literal["", "Immediate", "WaitForFirstConsumer"] = ""
-    allowed_topologies: Many[TopologySelectorTerm] = ()
+    allowed_topologies: ListOf[TopologySelectorTerm] = ()
 
 
 class DriverLimit(Manifest):
@@ -136,12 +136,12 @@ class NodeDriver(Manifest):
 
     name: Name
     node_id: str = Field("", alias="nodeID")
-    topology_keys: Many[str] = ()
+    topology_keys: ListOf[str] = ()
     allocatable: DriverLimit | None = None
 
 
 class CsiNodeSpec(Manifest):
-    drivers: Many[NodeDriver] = ()
+    drivers: ListOf[NodeDriver] = ()
 
 
 class CSINode(ApiObject):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from roadstead.protocol.objects.base import Int32, Manifest, Many, Name
+from roadstead.protocol.objects.base import Int32, ListOf, Manifest, Name
 
 Text = Annotated[str, Field(max_length=4096)]
 
@@ -72,7 +72,7 @@ class Iscsi(Manifest):
 
 
 class Rbd(Manifest):
-    monitors: Many[str] = ()
+    monitors: ListOf[str] = ()
     image: Text = ""
     pool: Text = ""
     read_only: bool = False

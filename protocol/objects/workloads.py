@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from roadstead.protocol.objects.base import Labels, Manifest, Many, nothing
+from roadstead.protocol.objects.base import Labels, ListOf, Manifest, nothing
 from roadstead.protocol.objects.meta import ApiObject, TemplateMeta
 from roadstead.protocol.objects.pod import PodTemplate
 from roadstead.protocol.objects.selectors import LabelSelector
@@ -62,7 +62,7 @@ class StatefulSetSpec(Manifest):
     replicas: Replicas = 1
     selector: LabelSelector | None = None
     template: PodTemplate = PodTemplate()
-    volume_claim_templates: Many[ClaimTemplate] = ()
+    volume_claim_templates: ListOf[ClaimTemplate] = ()
     ordinals: Ordinals = Ordinals()
 
 

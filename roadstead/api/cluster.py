@@ -189,7 +189,7 @@ class Cluster:
         of_plan = list[str]()
         asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
         plan, _ = asked.plan(self._loaded.cluster, of_plan.append)
-        first = explaining.scheduled_first(self._loaded, plan, after_run=after_run)
+        first = explaining.run_first(self._loaded, plan, after_run=after_run)
         found = find_created(self._loaded, pod)
         notes = [*first.notes, *of_plan, *([found.note] if found.note else [])]
         explanation = explaining.explain_pod(
@@ -222,7 +222,7 @@ class Cluster:
         """
         asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
         plan, _ = asked.plan(self._loaded.cluster, _ignore)
-        first = explaining.scheduled_first(self._loaded, plan, after_run=after_run)
+        first = explaining.run_first(self._loaded, plan, after_run=after_run)
         return explaining.explain_pending(
             open_launcher(), self._loaded, first, plan, progress or _ignore, after_run=after_run
         )

@@ -14,7 +14,7 @@ from roadstead.report.explain_sections import PendingReport, pending_report
 from roadstead.run import Launcher, Progress, RunInputs, RunPlan
 
 
-def scheduled_first(loaded: Loaded, plan: RunPlan, *, after_run: bool) -> Loaded:
+def run_first(loaded: Loaded, plan: RunPlan, *, after_run: bool) -> Loaded:
     """Return the state of the cluster on which pods are explained.
 
     after_run: other pods are scheduled first, so unsupported pods are left out: one pod that needs
@@ -34,7 +34,7 @@ def explain_pod(
 ) -> Explanation:
     """Explain one pod. after_run: all other pending pods of `first` are scheduled first."""
     pod = given.identity, given.facts
-    inputs = without(first.inputs, pod, keep_pending=after_run)
+    inputs = without_pod(first.inputs, pod, keep_pending=after_run)
     return launcher.explain(inputs, plan, pod, progress)
 
 
@@ -59,7 +59,7 @@ def explain_pending(
     return pending_report(explained, given=len(pods), is_after_run=after_run)
 
 
-def without(inputs: RunInputs, pod: Pod, *, keep_pending: bool) -> RunInputs:
+def without_pod(inputs: RunInputs, pod: Pod, *, keep_pending: bool) -> RunInputs:
     """The inputs without the pod. keep_pending: other pending pods are kept."""
     uid = pod[0].uid
     others = (each for each in inputs.pending if each[0].uid != uid)

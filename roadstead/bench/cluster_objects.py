@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from roadstead.bench.objects import checked, own_name
 from roadstead.bench.templates import Document
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts, compile_cluster
-from roadstead.facts.compile_storage import as_controllers_leave, compile_storage
+from roadstead.facts.compile_storage import compile_storage, with_controller_defaults
 from roadstead.facts.parse_selectors import SelectorError
 from roadstead.facts.storage import (
     ClaimFacts,
@@ -114,7 +114,7 @@ class ClusterObjects:
             given["CSINode"],  # type: ignore[arg-type]
             given["CSIDriver"],  # type: ignore[arg-type]
         )
-        found = as_controllers_leave(found)
+        found = with_controller_defaults(found)
         return replace(
             found,
             volumes=(*found.volumes, *self.volumes),

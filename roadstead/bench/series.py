@@ -31,7 +31,7 @@ class NodeSeries:
         places = range(start, min(stop, self.count))
         names = self.names[start:stop] or [f"{self.prefix}{self.first + p}" for p in places]
         class_of = np.arange(places.start, places.stop) % len(self.classes)
-        return NodeList.made(self.classes, names, class_of)
+        return NodeList.from_columns(self.classes, names, class_of)
 
     def name(self, place: int) -> str:
         return self.names[place] if self.names else f"{self.prefix}{self.first + place}"

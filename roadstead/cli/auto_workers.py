@@ -18,7 +18,7 @@ from roadstead.cycle.merged_lists import LISTED_ROWS, may_list
 from roadstead.cycle.scored_parts import MIN_PLUGINS_S
 from roadstead.cycle.scorer import Scorer
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.wire import facts_out
+from roadstead.facts.wire import encode_facts
 from roadstead.framework.given import worker_calls
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
@@ -111,7 +111,7 @@ def _cost_s(
     for place in range(min(SAMPLE_NODES, len(inputs.nodes))):
         table.add_node(inputs.nodes[place])
     scorer = Scorer(table, build_profiles(plan, table.classes))
-    asked = [facts_out(each) for each in kinds[:SAMPLE_KINDS]]
+    asked = [encode_facts(each) for each in kinds[:SAMPLE_KINDS]]
     began_s = clock_s()
     for each in asked:
         scorer.columns(each, len(table))

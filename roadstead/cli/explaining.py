@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roadstead.api.explaining import explain_pending, explain_pod, scheduled_first
+from roadstead.api.explaining import explain_pending, explain_pod, run_first
 from roadstead.cli.notes import echo_note
 from roadstead.cli.options import Form
 from roadstead.cli.progress import shown_progress
@@ -47,7 +47,7 @@ def explain(
     session: Session, loaded: Loaded, plan: RunPlan, question: Question, answer: Answer
 ) -> None:
     """Print the answer to a question. Raises InputError if the pod is ambiguous."""
-    first = scheduled_first(loaded, plan, after_run=question.after_run)
+    first = run_first(loaded, plan, after_run=question.after_run)
     print_notes(first)
     if question.pod is None:
         _explain_pending(session, loaded, first, plan, question, answer)

@@ -12,7 +12,7 @@ from roadstead.api.plan import ConfigText
 from roadstead.cli.concurrency_options import ConcurrencyOptions
 from roadstead.cli.notes import echo_note
 from roadstead.cli.options import NO_JOURNAL, PlanOptions
-from roadstead.config.concurrency import name_of_shards
+from roadstead.config.concurrency import current_name_of_shards
 from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.protocol.errors import InputError
@@ -40,7 +40,7 @@ def read_settings(
     else:
         settings = load_settings_file(options.settings, overrides=overrides)
     if options.shards is not None:
-        now = "--" + name_of_shards(settings.mode)
+        now = "--" + current_name_of_shards(settings.mode)
         echo_note(f"--shards is the former name of {now}: use {now} {options.shards}")
     if options.journal == NO_JOURNAL:
         return settings.model_copy(update={"journal": None})

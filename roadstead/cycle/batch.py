@@ -161,7 +161,7 @@ class BatchRun:
         classes = kernel_classes(self._classes)
         may_keep = self._kernels is not None and len(classes) == len(self._classes)
         kernels = self._kernels if self._kernels is not None and may_keep else KernelCache()
-        self._kernel = kernels.take(code, self.table, classes, self._chooser)
+        self._kernel = kernels.get(code, self.table, classes, self._chooser)
         return self._kernel
 
     def _why_not(self, kernel: Kernel, signature: Hashable) -> str:

@@ -31,7 +31,7 @@ class ContinuingBatch(BatchRun):
         if code is None or self.table.nominations or self._name_best:
             return []
         counts = Counter(pod.signature for pod in pods)
-        plain = {each for each in self._admit(code).unlisted() if counts[each] == 1}
+        plain = {each for each in self._admit(code).listable() if counts[each] == 1}
         return [pod for pod in pods if pod.signature in plain]
 
     def draws(self, pods: Sequence[PodInCycle]) -> U64:
@@ -42,7 +42,7 @@ class ContinuingBatch(BatchRun):
     def take_lists(self, best: BestRows, pods: int) -> None:
         """Store lists, by which the kernel decides if they suffice. pods: size of the batch."""
         assert self._kernel is not None, "the kernel says which classes have no list"
-        self._kernel.take_lists(best, pods)
+        self._kernel.use_lists(best, pods)
 
     def _decide_changed(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
         """Return a decision that is computed for this pod alone on the current table.

@@ -14,7 +14,7 @@ from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.messages import RankAnswer, RankRequest
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.worker_rows import RowsByArrival
-from roadstead.facts.wire import facts_in
+from roadstead.facts.wire import decode_facts
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.arrays import U64
@@ -62,16 +62,16 @@ class Ranker:
             totals=b"".join(part.totals.tobytes() for part in parts),
             counts=b"".join(part.counts.tobytes() for part in parts),
             ranks=b"".join(part.ranks[:, -1].tobytes() for part in parts),
-            told=b"".join(part.told.tobytes() for part in parts),
-            is_told=b"".join(part.is_told.tobytes() for part in parts),
+            told=b"".join(part.summary.tobytes() for part in parts),
+            is_told=b"".join(part.is_listed.tobytes() for part in parts),
         )
 
     def _list(self, pods: Sequence[PodInCycle], draws: U64, most: int, left_out: Rows) -> Listed:
         kernel = self._cycle.kernel_of(pods)
-        kernel.leave_out(left_out)
+        kernel.exclude(left_out)
         return kernel.list_best([pod.signature for pod in pods], draws, most)
 
     def _pod(self, place: int, facts: bytes) -> PodInCycle:
-        info = self._table.classes.info(facts_in(facts))
+        info = self._table.classes.info(decode_facts(facts))
         profile = self._profiles[info.facts.scheduler_name]
         return PodInCycle(f"{place}", "", info, profile.class_of(info, f"{place}"))

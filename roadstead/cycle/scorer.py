@@ -13,7 +13,7 @@ import numpy as np
 
 from roadstead.cycle.messages import PluginColumn, WireStatus
 from roadstead.cycle.worker_rows import RowsByArrival
-from roadstead.facts.wire import facts_in
+from roadstead.facts.wire import decode_facts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.given import FILTER, SCORE, worker_calls
 from roadstead.framework.guarded import PluginFailure
@@ -53,7 +53,7 @@ class Scorer:
 
     def columns(self, facts: bytes, node_count: int) -> tuple[PluginColumn, ...]:
         """Return the plugins' results for a class, without plugins that return Skip or fail."""
-        pod = self.table.classes.info(facts_in(facts))
+        pod = self.table.classes.info(decode_facts(facts))
         profile = self._profiles[pod.facts.scheduler_name]
         state = CycleState(node_count)
         states = {FILTER: state, SCORE: CycleState(node_count, state)}

@@ -33,7 +33,7 @@ from roadstead.facts.pod import (
 from roadstead.facts.pod_groups import membership
 from roadstead.facts.requests import amounts, is_sidecar, requested
 from roadstead.facts.selectors import NodeSelectorTerm
-from roadstead.facts.sharing import by_identity
+from roadstead.facts.sharing import cached_by_identity
 from roadstead.facts.taints import Taint, Toleration
 from roadstead.protocol import objects
 
@@ -44,7 +44,7 @@ _NO_AFFINITY = objects.Affinity()
 ANY_IP = "0.0.0.0"  # noqa: S104 - a wildcard in a manifest, nothing is bound
 
 
-class Interner:
+class FactsPool:
     """Pool of facts: equal facts become one object, so that classes are compared by identity."""
 
     def __init__(self) -> None:
@@ -165,19 +165,19 @@ def _owner(owner: objects.OwnerReference | None) -> Owner | None:
     return Owner(owner.kind, owner.name, owner.uid, owner.api_version) if owner else None
 
 
-@by_identity
+@cached_by_identity
 def _tolerations(tolerations: tuple[objects.Toleration, ...]) -> tuple[Toleration, ...]:
     return tuple(
         Toleration(each.key, each.operator, each.value, each.effect) for each in tolerations
     )
 
 
-@by_identity
+@cached_by_identity
 def _images(containers: tuple[objects.Container, ...]) -> tuple[str, ...]:
     return tuple(normalized_image(each.image) for each in containers)
 
 
-@by_identity
+@cached_by_identity
 def _node_affinity(
     affinity: objects.Affinity | None,
 ) -> tuple[tuple[NodeSelectorTerm, ...] | None, tuple[PreferredNodeTerm, ...]]:
@@ -245,7 +245,7 @@ def _running(spec: objects.PodSpec) -> tuple[objects.Container, ...]:
     return (*sidecars, *spec.containers) if sidecars else spec.containers
 
 
-@by_identity
+@cached_by_identity
 def _host_ports(containers: tuple[objects.Container, ...]) -> tuple[HostPort, ...]:
     """Return the host ports of containers (component-helpers scheduling/corev1 GetHostPorts)."""
     wanted = {

@@ -78,7 +78,7 @@ def compile_storage(
     )
 
 
-def as_controllers_leave(facts: StorageFacts) -> StorageFacts:
+def with_controller_defaults(facts: StorageFacts) -> StorageFacts:
     """Return the facts with the fields set that controllers and the API server would fill in.
 
     A volume without phase and claim becomes available; a class without a binding mode, Immediate.

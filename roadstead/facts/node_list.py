@@ -45,10 +45,10 @@ class NodeList(Sequence[NodeFacts]):
         for facts in nodes:
             names.append(facts.name)
             column.append(codes.setdefault(class_of_node(facts), len(codes)))
-        return NodeList.made(tuple(codes), names, np.array(column, dtype=np.int32))
+        return NodeList.from_columns(tuple(codes), names, np.array(column, dtype=np.int32))
 
     @staticmethod
-    def made(
+    def from_columns(
         classes: tuple[NodeFacts, ...], names: Iterable[str], class_of: NDArray[np.integer]
     ) -> NodeList:
         """Build a list from columns. class_of: int[node]."""
@@ -63,19 +63,19 @@ class NodeList(Sequence[NodeFacts]):
         return len(self.names)
 
     @overload
-    def __getitem__(self, place: int) -> NodeFacts: ...
+    def __getitem__(self, index: int) -> NodeFacts: ...
     @overload
-    def __getitem__(self, place: slice) -> NodeList: ...
-    def __getitem__(self, place: int | slice) -> NodeFacts | NodeList:
-        if isinstance(place, slice):
-            return NodeList.made(self.classes, self.names[place], self.codes[place])
-        return named_node(self.classes[self.codes[place]], self.names[place])
+    def __getitem__(self, index: slice) -> NodeList: ...
+    def __getitem__(self, index: int | slice) -> NodeFacts | NodeList:
+        if isinstance(index, slice):
+            return NodeList.from_columns(self.classes, self.names[index], self.codes[index])
+        return named_node(self.classes[self.codes[index]], self.names[index])
 
     def __iter__(self) -> Iterator[NodeFacts]:
         for code, name in zip(self.codes.tolist(), self.names, strict=True):
             yield named_node(self.classes[code], name)
 
-    def at(self, places: NDArray[np.intp]) -> NodeList:
+    def at(self, indices: NDArray[np.intp]) -> NodeList:
         """Return the nodes at some indices, in their order."""
-        names = [self.names[place] for place in places.tolist()]
-        return NodeList.made(self.classes, names, self.codes[places])
+        names = [self.names[index] for index in indices.tolist()]
+        return NodeList.from_columns(self.classes, names, self.codes[indices])

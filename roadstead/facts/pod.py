@@ -51,7 +51,7 @@ class PodAffinityTerm:
     weight: int = 0
     error: str = ""
 
-    def means(
+    def matches_labels(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> bool:
         """Whether a pod with these labels matches; namespace_labels: those of its namespace."""

@@ -12,5 +12,5 @@ AMOUNTS = ("requests", "nonzero_cpu_milli", "nonzero_memory_bytes", "container_r
 """Fields of `PodFacts` that hold requested amounts."""
 
 amounts_of = attrgetter(*AMOUNTS)
-beside_amounts = attrgetter(*(name for name in NAMES if name not in AMOUNTS))
+other_fields_of = attrgetter(*(name for name in NAMES if name not in AMOUNTS))
 """Getter of all other fields, in order."""

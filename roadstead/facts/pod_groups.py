@@ -58,18 +58,18 @@ def min_member(facts: PodFacts, group: PodGroup | None) -> int | None:
 
 def membership(labels: Mapping[str, str], annotations: Mapping[str, str]) -> GroupMembership | None:
     """Read the pod group from a pod's metadata; labels take precedence over annotations."""
-    said = {**annotations, **labels}
-    name = next((said[key] for key in GROUP_LABELS if said.get(key)), "")
+    metadata = {**annotations, **labels}
+    name = next((metadata[key] for key in GROUP_LABELS if metadata.get(key)), "")
     if not name:
         return None
     errors: list[str] = []
-    least, wait_s = (_number(said, keys, errors) for keys in (MIN_KEYS, TIMEOUT_KEYS))
+    least, wait_s = (_number(metadata, keys, errors) for keys in (MIN_KEYS, TIMEOUT_KEYS))
     return GroupMembership(name, least, wait_s, errors[0] if errors else "")
 
 
-def _number(said: Mapping[str, str], keys: Iterable[str], errors: list[str]) -> int | None:
+def _number(metadata: Mapping[str, str], keys: Iterable[str], errors: list[str]) -> int | None:
     for key in keys:
-        text = said.get(key)
+        text = metadata.get(key)
         if text is not None:
             if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= COUNT_MAX:
                 return int(text)

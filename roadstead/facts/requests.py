@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from roadstead.facts.resources import HUGE_PAGES_PREFIX, is_counted_resource
-from roadstead.facts.sharing import by_identity
+from roadstead.facts.sharing import cached_by_identity
 from roadstead.protocol.objects import Container, ContainerStatus, ObjectMeta, Pod, PodSpec
 from roadstead.protocol.quantity import Quantity
 
@@ -49,7 +49,7 @@ def requested(pod: Pod) -> Requested:
     return Requested(amounts(requests), nonzero_requests(pod, requests), of_containers)
 
 
-@by_identity
+@cached_by_identity
 def _requested_by(containers: tuple[Container, ...]) -> Requested:
     pod = Pod(metadata=_ANY_META, spec=PodSpec(containers=containers))
     requests = pod_requests(pod)

@@ -8,24 +8,24 @@ from typing import TypeVar
 Part = TypeVar("Part")
 Answer = TypeVar("Answer")
 
-REMEMBERED_MAX = 32768
+CACHE_MAX = 32768
 
 
-def by_identity(function: Callable[[Part], Answer]) -> Callable[[Part], Answer]:
+def cached_by_identity(function: Callable[[Part], Answer]) -> Callable[[Part], Answer]:
     """Cache a function of immutable objects by identity, without hashing large objects.
 
     The cache also keeps the object, so that its id is not reused.
     """
     known: dict[int, tuple[Part, Answer]] = {}
 
-    def remembered(part: Part) -> Answer:
+    def cached(part: Part) -> Answer:
         found = known.get(id(part))
         if found is not None:
             return found[1]
-        if len(known) >= REMEMBERED_MAX:
+        if len(known) >= CACHE_MAX:
             known.clear()
         answer = function(part)
         known[id(part)] = (part, answer)
         return answer
 
-    return remembered
+    return cached

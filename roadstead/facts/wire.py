@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import cast
 
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.pod_amounts import AMOUNTS, NAMES, amounts_of, beside_amounts
+from roadstead.facts.pod_amounts import AMOUNTS, NAMES, amounts_of, other_fields_of
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 
-MAX_CLASSES_REMEMBERED = 65_536
+MAX_CACHED_CLASSES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,32 +33,32 @@ _START = NAMES.index(AMOUNTS[0])
 _STOP = _START + len(AMOUNTS)
 assert NAMES[_START:_STOP] == AMOUNTS, "the amounts stand side by side"
 
-Rest = tuple[object, ...]
+OtherFields = tuple[object, ...]
 
 _make = cast(Callable[..., PodFacts], PodFacts)
 
 
-@lru_cache(maxsize=MAX_CLASSES_REMEMBERED)
-def facts_out(facts: PodFacts) -> bytes:
+@lru_cache(maxsize=MAX_CACHED_CLASSES)
+def encode_facts(facts: PodFacts) -> bytes:
     """Encode facts as bytes."""
-    return pack(to_wire(_Amounts(_rest_out(beside_amounts(facts)), *amounts_of(facts))))
+    return pack(to_wire(_Amounts(_encode_other_fields(other_fields_of(facts)), *amounts_of(facts))))
 
 
-@lru_cache(maxsize=MAX_CLASSES_REMEMBERED)
-def facts_in(data: bytes) -> PodFacts:
+@lru_cache(maxsize=MAX_CACHED_CLASSES)
+def decode_facts(data: bytes) -> PodFacts:
     """Decode facts; CodecError if the bytes are malformed."""
     amounts = from_wire(_Amounts, unpack(data))
-    rest = _rest_in(amounts.rest)
+    rest = _decode_other_fields(amounts.rest)
     return _make(*rest[:_START], *amounts_of(amounts), *rest[_START:])
 
 
-@lru_cache(maxsize=MAX_CLASSES_REMEMBERED)
-def _rest_out(rest: Rest) -> bytes:
+@lru_cache(maxsize=MAX_CACHED_CLASSES)
+def _encode_other_fields(rest: OtherFields) -> bytes:
     nothing = amounts_of(PodFacts())
     return pack(to_wire(_make(*rest[:_START], *nothing, *rest[_START:])))
 
 
-@lru_cache(maxsize=MAX_CLASSES_REMEMBERED)
-def _rest_in(data: bytes) -> Rest:
-    rest: Rest = beside_amounts(from_wire(PodFacts, unpack(data)))
+@lru_cache(maxsize=MAX_CACHED_CLASSES)
+def _decode_other_fields(data: bytes) -> OtherFields:
+    rest: OtherFields = other_fields_of(from_wire(PodFacts, unpack(data)))
     return rest

@@ -55,7 +55,7 @@ _NUMBER = re.compile(r"[0-9]{1,15}")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CsvRow:
     """One line of a CSV file and its position; every reader names the cell that it refuses."""
 
     source: str
@@ -134,13 +134,13 @@ def _add_pods(builder: TraceBuilder, path: Path) -> None:
         builder.add_pod(name, f"uid-{name}", facts, creation_s, deletion_s)
 
 
-def _check_first(row: Row, column: str, lines: dict[str, int]) -> None:
+def _check_first(row: CsvRow, column: str, lines: dict[str, int]) -> None:
     first = lines.setdefault(row.cells[column], row.line)
     if first != row.line:
         raise row.error(column, f"stands in line {first} already")
 
 
-def _lifetime_s(row: Row) -> tuple[int, int]:
+def _lifetime_s(row: CsvRow) -> tuple[int, int]:
     creation_s = row.number("creation_time", TIME_MAX_S)
     deletion_s = row.time_s("deletion_time")
     row.time_s("scheduled_time")
@@ -149,7 +149,7 @@ def _lifetime_s(row: Row) -> tuple[int, int]:
     return creation_s, deletion_s
 
 
-def node_facts(row: Row, index: int) -> NodeFacts:
+def node_facts(row: CsvRow, index: int) -> NodeFacts:
     """Return the node of a row; `index` is its position in the list, which determines the zone."""
     name, model, gpus = row.name("sn"), row.label_value("model"), row.number("gpu", GPUS_MAX)
     labels = {HOSTNAME_LABEL: name, ZONE_LABEL: f"zone-{index % ZONES}"}
@@ -169,7 +169,7 @@ def node_facts(row: Row, index: int) -> NodeFacts:
     )
 
 
-def pod_facts(row: Row) -> PodFacts:
+def pod_facts(row: CsvRow) -> PodFacts:
     """Return the class of a row's pod, in which one container requests everything."""
     gpus, share_milli = row.number("num_gpu", GPUS_MAX), row.number("gpu_milli", GPU_MILLI)
     if bool(gpus) != bool(share_milli):
@@ -212,7 +212,7 @@ def task_facts(
     )
 
 
-def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
+def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[CsvRow]:
     """Yield the rows of a CSV file whose header holds exactly `columns`, in any order.
 
     Raises InputError for a file that is missing, too large, not UTF-8, or not such a table.
@@ -229,7 +229,7 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
                 raise InputError(rule, source=source, obj=where)
             if count > ROWS_MAX:
                 raise InputError(f"is past the limit of {ROWS_MAX} rows", source=source, obj=where)
-            yield Row(source, line, dict(zip(header, cells, strict=True)))
+            yield CsvRow(source, line, dict(zip(header, cells, strict=True)))
     except csv.Error as error:
         where = f"line {reader.line_num}"
         raise InputError(f"is not CSV: {error}", source=source, obj=where) from error

@@ -52,7 +52,7 @@ class Trace:
 
     def node_list(self) -> NodeList:
         """Return the nodes as a list that builds each one on access."""
-        return NodeList.made(self.node_classes, self.node_names, self.node_class)
+        return NodeList.from_columns(self.node_classes, self.node_names, self.node_class)
 
     def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
         """Yield every pod's identity and facts; pods of one class share one facts object."""

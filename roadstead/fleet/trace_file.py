@@ -69,7 +69,7 @@ def write_trace(path: Path, trace: Trace) -> str:
     digest = hashlib.sha256(body)
     content = HEADER + digest.digest() + zlib.compress(body, COMPRESSION_LEVEL)
     try:
-        _write_whole(path, content)
+        _write_atomically(path, content)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", source=str(path)) from error
     return digest.hexdigest()
@@ -102,7 +102,7 @@ def _pack_body(trace: Trace) -> bytes:
     return pack(to_wire(body))
 
 
-def _write_whole(path: Path, content: bytes) -> None:
+def _write_atomically(path: Path, content: bytes) -> None:
     handle, staged = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

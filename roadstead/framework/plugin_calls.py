@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.wire import facts_out
+from roadstead.facts.wire import encode_facts
 from roadstead.nodes.pod_class import PodClass
 
 MAX_FOR_CLASS = 2
@@ -54,7 +54,7 @@ class PluginCall:
         """A digest of the pod's facts, equal in all processes; "" without facts."""
         if self.facts is None:
             return ""
-        return hashlib.blake2b(facts_out(self.facts), digest_size=8).hexdigest()
+        return hashlib.blake2b(encode_facts(self.facts), digest_size=8).hexdigest()
 
 
 class PluginCalls:

@@ -67,10 +67,10 @@ def find_pod(inputs: RunInputs, name: str) -> FoundPod:
             return FoundPod(same[0], _note_of_pod(same[0]))
         if same:
             _refuse_several(name, "pods", [each.identity.key for each in same])
-    if kind != "Pod" and (of := [each for each in pods if _is_meant(each.workload, kind, rest)]):
+    if kind != "Pod" and (of := [each for each in pods if _is_named(each.workload, kind, rest)]):
         return _first_of(name, of)
     if not kind or kind == "Pod":
-        begin = [each for each in pods if _begins(each, rest)]
+        begin = [each for each in pods if _has_prefix(each, rest)]
         if len(begin) == 1:
             return FoundPod(begin[0], _note_of_pod(begin[0]))
         if begin:
@@ -98,7 +98,7 @@ def _kind_of(name: str) -> tuple[str, str]:
     return (kind, rest) if kind else ("", name)
 
 
-def _is_meant(workload: str, kind: str, name: str) -> bool:
+def _is_named(workload: str, kind: str, name: str) -> bool:
     found_kind, _, key = workload.partition(" ")
     if kind == "CronJob":
         # The pods of a cron job belong to its jobs, whose names are its name with a suffix.
@@ -106,7 +106,7 @@ def _is_meant(workload: str, kind: str, name: str) -> bool:
     return bool(key) and kind in ("", found_kind) and name in (key, key.partition("/")[2])
 
 
-def _begins(pod: GivenPod, name: str) -> bool:
+def _has_prefix(pod: GivenPod, name: str) -> bool:
     return pod.identity.key.startswith(name) or pod.identity.name.startswith(name)
 
 

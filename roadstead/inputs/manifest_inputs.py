@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from roadstead.facts.compile import Interner, compile_node, compile_pod, described
+from roadstead.facts.compile import FactsPool, compile_node, compile_pod, described
 from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import pod_groups
 from roadstead.inputs.loaded import Loaded, RunningPod, split_pods
-from roadstead.inputs.manifest_merge import expandable, joined
+from roadstead.inputs.manifest_merge import expandable, merged
 from roadstead.inputs.manifest_owners import cluster_facts
 from roadstead.inputs.not_created import not_created, not_created_notes
 from roadstead.manifests import Manifests, expand_workloads, read_manifests
@@ -52,25 +52,25 @@ def load_manifests(
         InputError: a path, text or object that is wrong, or one that occurs twice and differs.
     """
     content = sys.stdin.buffer.read(SIZE_MAX_BYTES + 1) if STDIN in (*cluster, *pods) else b""
-    standing = read_manifests(cluster, stdin=io.BytesIO(content), is_strict=is_strict)
+    existing = read_manifests(cluster, stdin=io.BytesIO(content), is_strict=is_strict)
     wanted = read_manifests(
         pods,
         stdin=io.BytesIO(content),
-        priority_classes=standing.priority_classes,
+        priority_classes=existing.priority_classes,
         is_strict=is_strict,
     )
-    everything = joined(standing, wanted)
+    everything = merged(existing, wanted)
     nodes = tuple(sorted(everything.nodes, key=lambda each: each.metadata.name.encode()))
-    made = expand_workloads(expandable(standing, wanted, everything), nodes)
-    all_pods = (*everything.pods, *made.pods)
-    created = create(everything, all_pods, made.claims)
-    refused = not_created(created.refused, all_pods, made.made_by, everything.sources)
+    expansion = expand_workloads(expandable(existing, wanted, everything), nodes)
+    all_pods = (*everything.pods, *expansion.pods)
+    created = create(everything, all_pods, expansion.claims)
+    refused = not_created(created.refused, all_pods, expansion.owner_of, everything.sources)
     running, pending = split_pods(_compiled(created.pods))
     known, lost = _on_known_nodes(running, {each.metadata.name for each in nodes})
-    again = _made_again(lost) if reschedules_lost else ()
+    again = _recreated(lost) if reschedules_lost else ()
     paths = tuple(dict.fromkeys((*cluster, *pods)))
     cluster_has = replace(
-        cluster_facts(everything, made.replica_sets, created.claims, created.pods),
+        cluster_facts(everything, expansion.replica_sets, created.claims, created.pods),
         pod_groups=pod_groups(everything.pod_groups, (facts for _, facts, _ in known)),
     )
     return Loaded(
@@ -80,8 +80,8 @@ def load_manifests(
         digests=tuple(_digests(paths, content)) if with_digests else (),
         notes=(
             *_lost_notes(lost, len(again)),
-            *_notes((standing, wanted), has_nodes=bool(nodes)),
-            *made.notes,
+            *_notes((existing, wanted), has_nodes=bool(nodes)),
+            *expansion.notes,
             *created.notes,
             *not_created_notes(refused),
         ),
@@ -91,7 +91,7 @@ def load_manifests(
 
 def _compiled(pods: Iterable[objects.Pod]) -> Iterator[Pod]:
     """Compile pods; equal facts become one object, and a UID that occurs twice is an error."""
-    interner = Interner()
+    pool = FactsPool()
     key_of: dict[str, str] = {}
     for pod in pods:
         try:
@@ -108,7 +108,7 @@ def _compiled(pods: Iterable[objects.Pod]) -> Iterator[Pod]:
                 field="metadata.uid",
                 value=cut_short(identity.uid),
             )
-        yield identity, interner.intern(facts)
+        yield identity, pool.intern(facts)
 
 
 def _on_known_nodes(
@@ -119,7 +119,7 @@ def _on_known_nodes(
     return known, tuple(each for each in running if each[2] not in nodes)
 
 
-def _made_again(lost: Sequence[RunningPod]) -> tuple[Pod, ...]:
+def _recreated(lost: Sequence[RunningPod]) -> tuple[Pod, ...]:
     """Return the lost pods to schedule again: those not terminating and not bound to their node."""
     return tuple(
         (replace(identity, started_s=None), facts)
@@ -171,7 +171,7 @@ def _notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[str]:
             "disruption."
         )
     makers: dict[str, list[str]] = {}
-    for kind, names in chain.from_iterable(each.pod_makers.items() for each in read):
+    for kind, names in chain.from_iterable(each.workload_documents.items() for each in read):
         makers.setdefault(kind, []).extend(names)
     for kind, names in sorted(makers.items()):
         more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""

@@ -27,7 +27,7 @@ _OTHERS = (
 )
 
 
-def joined(standing: Manifests, wanted: Manifests) -> Manifests:
+def merged(existing: Manifests, wanted: Manifests) -> Manifests:
     """Merge the objects of both. A workload that is in both is taken from `wanted`.
 
     Raises:
@@ -36,11 +36,11 @@ def joined(standing: Manifests, wanted: Manifests) -> Manifests:
     changes: dict[str, Any] = {}
     for names, combined in ((_WORKLOADS, _newer), (_OTHERS, _equal)):
         for name in names:
-            changes[name] = combined(getattr(standing, name), getattr(wanted, name))
-    return replace(standing, **changes, sources={**wanted.sources, **standing.sources})
+            changes[name] = combined(getattr(existing, name), getattr(wanted, name))
+    return replace(existing, **changes, sources={**wanted.sources, **existing.sources})
 
 
-def expandable(standing: Manifests, wanted: Manifests, everything: Manifests) -> Manifests:
+def expandable(existing: Manifests, wanted: Manifests, everything: Manifests) -> Manifests:
     """Return the workloads to expand: those of `wanted`, with all existing pods.
 
     Replica sets and jobs of the cluster that belong to a workload of `wanted` are expanded with it.
@@ -52,24 +52,24 @@ def expandable(standing: Manifests, wanted: Manifests, everything: Manifests) ->
         pods=everything.pods,
         persistent_volume_claims=everything.persistent_volume_claims,
         priority_classes=everything.priority_classes,
-        replica_sets=_newer(_owned(standing.replica_sets, deployments), wanted.replica_sets),
-        jobs=_newer(_owned(standing.jobs, crons), wanted.jobs),
+        replica_sets=_newer(_owned_by(existing.replica_sets, deployments), wanted.replica_sets),
+        jobs=_newer(_owned_by(existing.jobs, crons), wanted.jobs),
     )
 
 
-def _owned(objects: Sequence[T], owners: set[tuple[str, str, str]]) -> tuple[T, ...]:
+def _owned_by(objects: Sequence[T], owners: set[tuple[str, str, str]]) -> tuple[T, ...]:
     return tuple(each for each in objects if controller_key(each) in owners)
 
 
-def _newer(standing: Sequence[T], wanted: Sequence[T]) -> tuple[T, ...]:
-    both = {object_key(each): each for each in (*standing, *wanted)}
+def _newer(existing: Sequence[T], wanted: Sequence[T]) -> tuple[T, ...]:
+    both = {object_key(each): each for each in (*existing, *wanted)}
     return tuple(both.values())
 
 
-def _equal(standing: Sequence[T], wanted: Sequence[T]) -> tuple[T, ...]:
-    if not standing or not wanted:
-        return (*standing, *wanted)
-    both = {object_key(each): each for each in standing}
+def _equal(existing: Sequence[T], wanted: Sequence[T]) -> tuple[T, ...]:
+    if not existing or not wanted:
+        return (*existing, *wanted)
+    both = {object_key(each): each for each in existing}
     for each in wanted:
         if both.setdefault(object_key(each), each) != each:
             rule = "is in --cluster and in --pods, with different content: keep one of them"

@@ -27,30 +27,30 @@ T = TypeVar("T", bound=ApiObject)
 
 def cluster_facts(
     manifests: Manifests,
-    made: Sequence[ReplicaSet],
+    created: Sequence[ReplicaSet],
     claims: Sequence[PersistentVolumeClaim],
     pods: Sequence[Pod],
 ) -> ClusterFacts:
     """Compile the facts of the cluster.
 
-    made: the replica sets that deployments create; they select pods like given ones. claims: all
+    created: the replica sets that deployments create; they select pods like given ones. claims: all
     that exist once the pods are created.
 
     Raises:
         InputError: a selector that does not parse.
     """
-    replica_sets = tuple(_placed(each) for each in (*manifests.replica_sets, *made))
-    stateful_sets = tuple(_placed(each) for each in manifests.stateful_sets)
+    replica_sets = tuple(_with_namespace(each) for each in (*manifests.replica_sets, *created))
+    stateful_sets = tuple(_with_namespace(each) for each in manifests.stateful_sets)
     for owner in chain[ReplicaSet | StatefulSet](replica_sets, stateful_sets):
         _check(owner)
     return compile_cluster(
         namespaces=_namespaces(manifests.namespaces, pods),
-        services=map(_placed, manifests.services),
-        replication_controllers=map(_placed, manifests.replication_controllers),
+        services=map(_with_namespace, manifests.services),
+        replication_controllers=map(_with_namespace, manifests.replication_controllers),
         replica_sets=replica_sets,
         stateful_sets=stateful_sets,
         storage=storage_facts(manifests, claims),
-        budgets=map(_placed, manifests.pod_disruption_budgets),
+        budgets=map(_with_namespace, manifests.pod_disruption_budgets),
     )
 
 
@@ -61,7 +61,7 @@ def _check(owner: ReplicaSet | StatefulSet) -> None:
         raise InputError(str(error), obj=described(owner), field="spec.selector") from error
 
 
-def _placed(each: T) -> T:
+def _with_namespace(each: T) -> T:
     """Return the object with its namespace, which a raw manifest may omit."""
     if each.metadata.namespace:
         return each

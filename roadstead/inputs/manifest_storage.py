@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from roadstead.facts.compile_storage import as_controllers_leave, compile_storage
+from roadstead.facts.compile_storage import compile_storage, with_controller_defaults
 from roadstead.facts.storage import StorageFacts
 from roadstead.manifests import Manifests
 from roadstead.protocol.objects import PersistentVolumeClaim
@@ -25,4 +25,4 @@ def storage_facts(manifests: Manifests, claims: Iterable[PersistentVolumeClaim])
         manifests.csi_storage_capacities,
         manifests.volume_attachments,
     )
-    return as_controllers_leave(compiled)
+    return with_controller_defaults(compiled)

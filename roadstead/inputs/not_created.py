@@ -24,17 +24,17 @@ GROUPS_MAX = 10
 def not_created(
     refused: Sequence[Refused],
     pods: Iterable[Pod],
-    made_by: Mapping[OwnerKey, OwnerKey],
+    owner_of: Mapping[OwnerKey, OwnerKey],
     sources: Mapping[OwnerKey, str],
 ) -> tuple[NotCreated, ...]:
     """Describe each refused object with its workload and source.
 
-    pods: all pods, whose ephemeral volumes create some claims. made_by: the owners of created
+    pods: all pods, whose ephemeral volumes create some claims. owner_of: the owners of created
     replica sets, jobs and claims. sources: of the objects of manifests.
     """
     if not refused:
         return ()
-    owners = {**{workload_key(each): controller_key(each) for each in pods}, **made_by}
+    owners = {**{workload_key(each): controller_key(each) for each in pods}, **owner_of}
     return tuple(_not_created(each, owners, sources) for each in refused)
 
 

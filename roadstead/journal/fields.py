@@ -24,13 +24,13 @@ from roadstead.facts.pod import PodFacts
 from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import RunMark
 from roadstead.journal.records import RecordKind
-from roadstead.protocol.codec import Limits, from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import DecodeLimits, from_wire, pack, to_wire, unpack
 from roadstead.protocol.errors import RoadsteadError, cut_short
 
 Facts = PodFacts | NodeFacts | ClusterFacts | Rules | RunMark | BoundClaims
 FACTS: tuple[type[Facts], ...] = (PodFacts, NodeFacts, ClusterFacts, Rules, RunMark, BoundClaims)
 
-_LIMITS = Limits(max_bytes=1 << 20, max_items=1 << 16, max_depth=8)
+_LIMITS = DecodeLimits(max_bytes=1 << 20, max_items=1 << 16, max_depth=8)
 _Adapter = Callable[[object], object]
 
 

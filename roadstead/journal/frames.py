@@ -35,7 +35,7 @@ from roadstead.journal.columns import RecordColumns
 from roadstead.journal.fields import FACTS, Facts, FactsBuilder, builder_of, present_fields
 from roadstead.journal.headers import Header
 from roadstead.journal.records import JournalRecord, RecordKind
-from roadstead.protocol.codec import Limits, from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import DecodeLimits, from_wire, pack, to_wire, unpack
 from roadstead.protocol.errors import RoadsteadError
 
 MARK = b"\xf2RJ\n"
@@ -47,7 +47,7 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 MAX_FRAME_RECORDS = 65_536
 
 _KINDS = tuple(RecordKind)
-_LIMITS = Limits(max_bytes=MAX_FRAME_BYTES, max_items=32 * MAX_FRAME_RECORDS, max_depth=8)
+_LIMITS = DecodeLimits(max_bytes=MAX_FRAME_BYTES, max_items=32 * MAX_FRAME_RECORDS, max_depth=8)
 NO_FACTS = -1
 
 Named = TypeVar("Named")

@@ -2,11 +2,11 @@
 
 import sys
 
-from roadstead.kernel.apart import end_with_parent
+from roadstead.kernel.compile_process import end_with_parent
 
 if __name__ == "__main__":
     end_with_parent()
 
-    from roadstead.kernel.start import compile_here
+    from roadstead.kernel.start import compile_in_process
 
-    compile_here(*sys.argv[1:2])
+    compile_in_process(*sys.argv[1:2])

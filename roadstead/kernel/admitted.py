@@ -31,7 +31,7 @@ class KernelClass:
     pre_score: PreScoreOutcome
 
     @property
-    def looks_across(self) -> bool:
+    def reads_other_nodes(self) -> bool:
         """Whether PreFilter or PreScore stored state that may depend on other nodes."""
         profile = self.evaluation.profile
         states = self.pre_filter.state, self.pre_score.state
@@ -56,16 +56,16 @@ class Model:
 
     index: int
     first: KernelClass
-    still: StaticScores
+    static: StaticScores
     known: Hashable
     lowered: RowLowering
 
 
 class Admitted(NamedTuple):
-    """A covered class. line: its index in all arrays."""
+    """A covered class. class_index: its index in all arrays."""
 
-    line: int
-    each: KernelClass
+    class_index: int
+    kernel_class: KernelClass
     model: Model
 
 
@@ -103,11 +103,11 @@ class Admission:
             if why := why_not(evaluation):
                 return why
             key = key_of(evaluation)
-            still = self.static[key] if key in self.static else static_scores_of(evaluation)
-            if isinstance(still, str):
-                return still
-            self.static[key] = still
+            static = self.static[key] if key in self.static else static_scores_of(evaluation)
+            if isinstance(static, str):
+                return static
+            self.static[key] = static
             known = evaluation.profile.known_state(evaluation.pod)
-            return Model(len(self.models), each, still, known, RowLowering(evaluation))
+            return Model(len(self.models), each, static, known, RowLowering(evaluation))
         except PluginFailure:
             return "a plugin failed"

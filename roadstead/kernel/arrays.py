@@ -22,7 +22,7 @@ NOWHERE = -(2**31)
 """Total of a row that is not feasible for the class."""
 
 BUCKETS = 1 << BUCKET_BITS
-"""Number of buckets: rows with consecutive places (`Numbers`), whose highest total is stored."""
+"""Number of buckets: rows with consecutive positions (`Numbers`), whose highest total is stored."""
 
 GROUP = 64
 """Number of consecutive buckets whose highest total is stored, too."""
@@ -35,7 +35,7 @@ END = -1
 PIECE = 1024
 """Rows whose numbers are copied at a time, so that they stay in the processor's nearest caches."""
 
-DONE, NEW, CHANGED, MOVED, NO_ROW = 0, 1, 2, 3, 4
+DONE, NEW, CHANGED, STALE_NORM, NO_ROW = 0, 1, 2, 3, 4
 """Why a run returned: all pods decided; a class without totals; a class whose totals a placement
 changed on other rows; a normalization group that became empty or nonempty; no feasible row."""
 
@@ -44,10 +44,10 @@ class Numbers(NamedTuple):
     """Numbers of the table's rows, and their order.
 
     allocatable, requested: int64[row, resource]; nonzero: int64[row, 2]. pod_count, pod_limit:
-    int64[row]. order: uint64[place], hashes or ranks of names, sorted; a *place* is a position in
-    this order. row_at: int64[place]; place_of: int64[row]; begin: int64[BUCKETS + 1], the first
-    place of each bucket; bucket: int32[place].
-    blocked: bool[row, port], whether a host port that some class requests is taken on the row.
+    int64[row]. order: uint64[position], hashes or ranks of names, sorted; a *position* is a
+    position in this order. row_at: int64[position]; position_of: int64[row]; begin: int64[BUCKETS +
+    1], the first position of each bucket; bucket: int32[position].
+    blocked: bool[row, port], whether a host port that some class requests is in use on the row.
     """
 
     allocatable: I64
@@ -57,7 +57,7 @@ class Numbers(NamedTuple):
     pod_limit: I64
     order: U64
     row_at: I64
-    place_of: I64
+    position_of: I64
     begin: I64
     bucket: I32
     blocked: Bools
@@ -66,38 +66,39 @@ class Numbers(NamedTuple):
 class Totals(NamedTuple):
     """Totals of classes over rows, and counts of them.
 
-    passes, still, group_at: bool, int32, int32[fixed, place], static scores (`static_scores.py`):
-    filters passed, sum of weight * score, normalization group; group: int32[fixed, row].
-    total: int32[class, place]. top, tied: int32[class, bucket], the highest total of a bucket and
-    the number of rows with it; high, many: int32[class, bucket / GROUP], the same of GROUP buckets.
-    alive: int64[class, group], number of feasible rows. norm: int32[class, group], the normalized
-    scores that `total` includes. feasible: int64[class], number of feasible rows; seen:
-    int64[class], number of changes in the log that `total` includes.
-    moved, stopped, built: bool[class], must be normalized again; was changed on other rows by a
+    passes, static, group_at: bool, int32, int32[fixed, position], static scores
+    (`static_scores.py`): filters passed, sum of weight * score, normalization group; group:
+    int32[fixed, row]. total: int32[class, position]. top, tied: int32[class, bucket], the highest
+    total of a bucket and the number of rows with it; group_top, group_tied: int32[class, bucket /
+    GROUP], the same of GROUP buckets. group_feasible: int64[class, group], number of feasible rows.
+    norm: int32[class, group], the normalized scores that `total` includes. feasible: int64[class],
+    number of feasible rows; seen: int64[class], number of changes in the log that `total` includes.
+    stale_norm, stale, built: bool[class], must be normalized again; was changed on other rows by a
     placement; has totals.
-    usual_norm: int32[model, group], the cached norm of a model (`admitted.Model`), computed for the
-    groups with feasible rows in usual: bool[model, group]; has_usual: bool[model].
+    cached_norm: int32[model, group], the cached norm of a model (`admitted.Model`), computed for
+    the groups with feasible rows in cached_groups: bool[model, group]; has_cached_norm:
+    bool[model].
     """
 
     passes: Bools
-    still: I32
+    static: I32
     group_at: I32
     group: I32
     total: I32
     top: I32
     tied: I32
-    high: I32
-    many: I32
-    alive: I64
+    group_top: I32
+    group_tied: I32
+    group_feasible: I64
     norm: I32
     feasible: I64
     seen: I64
-    moved: Bools
-    stopped: Bools
+    stale_norm: Bools
+    stale: Bools
     built: Bools
-    usual: Bools
-    usual_norm: I32
-    has_usual: Bools
+    cached_groups: Bools
+    cached_norm: I32
+    has_cached_norm: Bools
 
 
 class Log(NamedTuple):
@@ -108,7 +109,7 @@ class Log(NamedTuple):
     use_draws: bool[1].
     order: int64[row], the order of sampled searches; empty if all rows are evaluated. start:
     int64[1], where the next search starts. to_find: int64[class]. visited: int64[1], number of rows
-    that the last search visited; alive: int64[group], number of feasible ones.
+    that the last search visited; group_feasible: int64[group], number of feasible ones.
     """
 
     classes: I64
@@ -125,7 +126,7 @@ class Log(NamedTuple):
     start: I64
     to_find: I64
     visited: I64
-    alive: I64
+    group_feasible: I64
 
 
 class Lists(NamedTuple):
@@ -133,42 +134,42 @@ class Lists(NamedTuple):
 
     of_class: int64[class], its list; -1 for none. rows, totals: int64, int32[list, k], the best
     rows in order, padded with END, and their totals without normalized scores.
-    told: int64[list, 5]: the highest total, number of rows with it, number of feasible rows, the
+    summary: int64[list, 5]: the highest total, number of rows with it, number of feasible rows, the
     highest total of an unlisted row, the normalized score of each row. bound: uint64[list], the
     highest rank of an unlisted row with that total. draws: uint64[list], the draw of the ranks.
     counts: int64[2]: number of changed rows; number of those that the lists leave out (the first).
     changed: int64[capacity], these rows; slot: int64[row], position of a row in it or -1; empty if
     there are no lists. before: the former numbers of changed rows, from slot counts[1] on.
-    line: int64[capacity], 0, 1, …. now, was: int32[capacity], scratch.
+    indices: int64[capacity], 0, 1, …. current, former: int32[capacity], scratch.
     """
 
     of_class: I64
     rows: I64
     totals: I32
-    told: I64
+    summary: I64
     bound: U64
     draws: U64
     counts: I64
     changed: I64
     slot: I64
     before: Numbers
-    line: I64
-    now: I32
-    was: I32
+    indices: I64
+    current: I32
+    former: I32
 
 
 class Piece(NamedTuple):
-    """Numbers of some rows, in the order of places.
+    """Numbers of some rows, in the order of positions.
 
-    capacity, taken: float64[resource, place], of the resources in in_use: bool[resource]. nonzero:
-    float64[2, place]. has_room: bool[place], by the number of pods. score, weights, usage, other:
-    float64[place], scratch. Amounts are integers, stored as float64: processors without a vector
-    instruction for the conversion take ten steps for each.
+    capacity, requested: float64[resource, position], of the resources in in_use: bool[resource].
+    nonzero: float64[2, position]. has_room: bool[position], by the number of pods. score, weights,
+    usage, other: float64[position], scratch. Amounts are integers, stored as float64: processors
+    without a vector instruction for the conversion take ten steps for each.
     """
 
     in_use: Bools
     capacity: F64
-    taken: F64
+    requested: F64
     nonzero: F64
     has_room: Bools
     score: F64
@@ -192,11 +193,11 @@ def new_piece(resources: int) -> Piece:
     )
 
 
-def padded(lines_of: Sequence[Sequence[tuple[int, ...]]], width: int) -> I64:
+def padded(lists_of: Sequence[Sequence[tuple[int, ...]]], width: int) -> I64:
     """Return the lists of all classes as one array: int64[class, k, width], padded with END."""
-    most = max((len(lines) for lines in lines_of), default=0)
-    result: I64 = np.full((len(lines_of), most, width), END, dtype=np.int64)
-    for place, lines in enumerate(lines_of):
-        if lines:
-            result[place, : len(lines)] = lines
+    most = max((len(each) for each in lists_of), default=0)
+    result: I64 = np.full((len(lists_of), most, width), END, dtype=np.int64)
+    for position, each in enumerate(lists_of):
+        if each:
+            result[position, : len(each)] = each
     return result

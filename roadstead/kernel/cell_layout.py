@@ -42,9 +42,9 @@ _Pair = tuple[int, int]
 class _Layout:
     """The cells of a relation.
 
-    fixed: index of the static scores that group the rows. own: bool[slot], the lines in which each
-    row is its own domain. cell_of, fixed_cell_of: int64[row], its cell with and without these
-    lines.
+    fixed: index of the static scores that group the rows. own: bool[slot], the counters in which
+    each row is its own domain. cell_of, fixed_cell_of: int64[row], its cell with and without these
+    counters.
     """
 
     related: int
@@ -58,9 +58,9 @@ class CellPlan:
     """Choose the relations of a kernel that get cells: those with enough pods."""
 
     def __init__(self, group: I32, row_at: Rows) -> None:
-        """group: int32[fixed, row]. row_at: int64[place]."""
+        """group: int32[fixed, row]. row_at: int64[position]."""
         self._group, self._row_at = group, row_at
-        self._came: Counter[_Pair] = Counter()
+        self._pods_seen: Counter[_Pair] = Counter()
         self._chosen: dict[_Pair, None] = {}
 
     def prepare(self, relations: Relations, classes: I64) -> Relations:
@@ -72,8 +72,8 @@ class CellPlan:
         most, before = max(1, MAX_PLACED // len(self._row_at)), len(self._chosen)
         for c in np.flatnonzero(pods).tolist():
             pair = _pair(relations, c)
-            self._came[pair] += int(pods[c])
-            if self._came[pair] >= WORTHWHILE and len(self._chosen) < most:
+            self._pods_seen[pair] += int(pods[c])
+            if self._pods_seen[pair] >= WORTHWHILE and len(self._chosen) < most:
                 self._chosen[pair] = None
         return self._with_cells(relations) if len(self._chosen) > before else relations
 
@@ -81,12 +81,12 @@ class CellPlan:
         group = self._group
         layouts = {pair: _layout(relations, *pair, group[pair[1]]) for pair in self._chosen}
         found = {pair: layout for pair, layout in layouts.items() if layout is not None}
-        places = {pair: place for place, pair in enumerate(found)}
+        index_of = {pair: index for index, pair in enumerate(found)}
         classes = range(len(relations.of_class))
-        of_class = [places.get(_pair(relations, c), -1) for c in classes]
+        of_class = [index_of.get(_pair(relations, c), -1) for c in classes]
         if not found:
             return relations._replace(cells=no_cells(len(classes)))
-        return _laid_out(relations, list(found.values()), of_class, group, self._row_at)
+        return _lay_out(relations, list(found.values()), of_class, group, self._row_at)
 
 
 def _pair(relations: Relations, c: int) -> _Pair:
@@ -94,38 +94,40 @@ def _pair(relations: Relations, c: int) -> _Pair:
 
 
 def _layout(relations: Relations, related: int, fixed: int, group: I32) -> _Layout | None:
-    """Return the cells of a relation; None if there are too many."""
-    lines = range(relations.begin[related], relations.begin[related + 1])
-    own = np.array([_is_own(relations, line) for line in lines], np.bool_)
+    """Return the cells of a relation; None if has_domain are too many."""
+    counters = range(relations.begin[related], relations.begin[related + 1])
+    own = np.array([_is_own(relations, counter) for counter in counters], np.bool_)
     most = min(MAX_CELLS, len(group) // 2)
     codes: I64 | None = 2 * group.astype(np.int64) + relations.masks[relations.keys[related]]
     others = {
-        int(relations.axis[line]) for line, is_own in zip(lines, own, strict=True) if not is_own
+        int(relations.axis[counter])
+        for counter, is_own in zip(counters, own, strict=True)
+        if not is_own
     }
     for axis in sorted(others):
         codes = _joined(codes, relations.axes[axis].astype(np.int64), most)
     codes = fixed_cell_of = _joined(codes, np.zeros(len(group), np.int64), most)
-    for line, is_own in zip(lines, own.tolist(), strict=True):
+    for counter, is_own in zip(counters, own.tolist(), strict=True):
         if is_own:
-            codes = _joined(codes, relations.axes[relations.axis[line]] >= 0, most)
-            codes = _joined(codes, _on_rows(relations, line), most)
+            codes = _joined(codes, relations.axes[relations.axis[counter]] >= 0, most)
+            codes = _joined(codes, _on_rows(relations, counter), most)
     if codes is None or fixed_cell_of is None:
         return None
     return _Layout(related, fixed, own, codes, fixed_cell_of)
 
 
-def _is_own(relations: Relations, line: int) -> bool:
-    """Whether each row is its own domain in a line; never if SOFT, whose domains are counted."""
-    kind, domains = relations.kind[line], relations.axes[relations.axis[line]]
+def _is_own(relations: Relations, counter: int) -> bool:
+    """Whether each row is its own domain in a counter; never if SOFT, whose domains are counted."""
+    kind, domains = relations.kind[counter], relations.axes[relations.axis[counter]]
     if kind in (HOST, SOFT):
         return bool(kind == HOST)
     return int(np.bincount(domains + 1)[1:].max(initial=0)) <= 1
 
 
-def _on_rows(relations: Relations, line: int) -> I64:
-    """Return the counts of a line in which each row is its own domain: int64[row]."""
-    at, domains = relations.at[line], relations.axes[relations.axis[line]]
-    if relations.kind[line] == HOST:
+def _on_rows(relations: Relations, counter: int) -> I64:
+    """Return the counts of a counter in which each row is its own domain: int64[row]."""
+    at, domains = relations.at[counter], relations.axes[relations.axis[counter]]
+    if relations.kind[counter] == HOST:
         return relations.counts[at : at + len(domains)]
     return np.where(domains >= 0, relations.counts[at + np.maximum(domains, 0)], 0)
 
@@ -144,7 +146,7 @@ def _joined(codes: I64 | None, more: I64 | Bools, most: int) -> I64 | None:
     return numbered.reshape(-1).astype(np.int64) if len(values) <= most else None
 
 
-def _laid_out(
+def _lay_out(
     relations: Relations,
     layouts: Sequence[_Layout],
     of_class: Sequence[int],
@@ -152,43 +154,43 @@ def _laid_out(
     row_at: Rows,
 ) -> Relations:
     slots = max(len(each.own) for each in layouts)
-    room = max(_room(each) for each in layouts)
-    made = _empty(len(layouts), slots, room, len(row_at), of_class)
+    capacity = max(_capacity(each) for each in layouts)
+    cells = _empty(len(layouts), slots, capacity, len(row_at), of_class)
     # Without the counts that an earlier layout appended.
     end = len(relations.present)
     counts = [relations.counts[:end]]
-    for place, each in enumerate(layouts):
+    for index, each in enumerate(layouts):
         size = int(each.cell_of.max()) + 1
         # The rows of a cell are equal: the last one written represents it.
         one = np.empty(size, np.intp)
         one[each.cell_of] = np.arange(len(row_at))
-        made.relation[place], made.size[place] = each.related, size
-        made.of_place[place] = each.cell_of[row_at]
-        made.still[place, :size] = each.fixed_cell_of[one]
-        made.scored[place, :size] = relations.masks[relations.keys[each.related], one]
-        made.group[place, :size] = group[each.fixed, one]
+        cells.relation[index], cells.size[index] = each.related, size
+        cells.cell_at[index] = each.cell_of[row_at]
+        cells.fixed_cell[index, :size] = each.fixed_cell_of[one]
+        cells.scored[index, :size] = relations.masks[relations.keys[each.related], one]
+        cells.group[index, :size] = group[each.fixed, one]
         for slot, is_own in enumerate(each.own.tolist()):
-            line = int(relations.begin[each.related]) + slot
-            axis = relations.axis[line]
-            made.own[place, slot], made.base[place, slot] = is_own, relations.at[line]
-            made.axes[place, slot, :size] = relations.axes[axis, one]
-            made.marks[place, slot, :size] = relations.marks[axis, one]
+            counter = int(relations.begin[each.related]) + slot
+            axis = relations.axis[counter]
+            cells.own[index, slot], cells.base[index, slot] = is_own, relations.at[counter]
+            cells.axes[index, slot, :size] = relations.axes[axis, one]
+            cells.marks[index, slot, :size] = relations.marks[axis, one]
             if is_own:
-                of_cells = np.zeros(room, np.int64)
-                of_cells[:size] = _on_rows(relations, line)[one]
-                there = made.axes[place, slot, :size] >= 0
-                made.axes[place, slot, :size] = np.where(there, np.arange(size), -1)
-                made.base[place, slot] = end
+                of_cells = np.zeros(capacity, np.int64)
+                of_cells[:size] = _on_rows(relations, counter)[one]
+                has_domain = cells.axes[index, slot, :size] >= 0
+                cells.axes[index, slot, :size] = np.where(has_domain, np.arange(size), -1)
+                cells.base[index, slot] = end
                 counts.append(of_cells)
-                end += room
+                end += capacity
     work = {
-        name: np.zeros(max(room, len(row_at)), getattr(relations, name).dtype)
-        for name in ("fits", "sums", "spread", "near", "total")
+        name: np.zeros(max(capacity, len(row_at)), getattr(relations, name).dtype)
+        for name in ("fits", "sums", "spread", "affinity", "total")
     }
-    return relations._replace(cells=made, counts=np.concatenate(counts), **work)
+    return relations._replace(cells=cells, counts=np.concatenate(counts), **work)
 
 
-def _room(layout: _Layout) -> int:
+def _capacity(layout: _Layout) -> int:
     size = int(layout.cell_of.max()) + 1
     return size + SPARE if layout.own.any() else size
 
@@ -198,41 +200,41 @@ def no_cells(classes: int) -> Cells:
     return _empty(0, 0, 0, 0, [-1] * classes)
 
 
-def _empty(layouts: int, slots: int, room: int, rows: int, of_class: Sequence[int]) -> Cells:
+def _empty(layouts: int, slots: int, capacity: int, rows: int, of_class: Sequence[int]) -> Cells:
     classes = len(of_class)
     return Cells(
         of_class=np.array(of_class, np.int64),
         relation=np.zeros(layouts, np.int64),
         size=np.zeros(layouts, np.int64),
         is_full=np.zeros(layouts, np.bool_),
-        of_place=np.empty((layouts, rows), np.int32),
+        cell_at=np.empty((layouts, rows), np.int32),
         moved=np.full((layouts, 2), -1, np.int64),
         base=np.zeros((layouts, slots), np.int64),
-        axes=np.zeros((layouts, slots, room), np.int32),
-        marks=np.zeros((layouts, slots, room), np.int32),
+        axes=np.zeros((layouts, slots, capacity), np.int32),
+        marks=np.zeros((layouts, slots, capacity), np.int32),
         own=np.zeros((layouts, slots), np.bool_),
-        still=np.zeros((layouts, room), np.int32),
-        scored=np.zeros((layouts, room), np.bool_),
-        group=np.zeros((layouts, room), np.int32),
-        top=np.empty((classes, room), np.int32),
-        tied=np.empty((classes, room), np.int32),
-        alive=np.empty((classes, room), np.int32),
+        fixed_cell=np.zeros((layouts, capacity), np.int32),
+        scored=np.zeros((layouts, capacity), np.bool_),
+        group=np.zeros((layouts, capacity), np.int32),
+        top=np.empty((classes, capacity), np.int32),
+        tied=np.empty((classes, capacity), np.int32),
+        feasible=np.empty((classes, capacity), np.int32),
         is_built=np.zeros(classes, np.bool_),
-        total=np.zeros(room, np.int32),
+        total=np.zeros(capacity, np.int32),
         used=np.full(1, -1, np.int64),
     )
 
 
 def in_best_cells(relations: Relations, layout: int, totals: I32, highest: int) -> Bools:
-    """Whether a row had the highest total at the last decision: bool[place].
+    """Whether a row had the highest total at the last decision: bool[position].
 
-    totals: int32[place], of the class that was decided.
+    totals: int32[position], of the class that was decided.
     """
     cells = relations.cells
-    of_place = cells.of_place[layout].copy()
+    cell_at = cells.cell_at[layout].copy()
     # Its placement may have moved the row to another cell since.
-    place, before = cells.moved[layout].tolist()
-    if place >= 0:
-        of_place[place] = before
-    is_best: Bools = (relations.total[of_place] == highest) & (totals == cells.total[of_place])
+    position, before = cells.moved[layout].tolist()
+    if position >= 0:
+        cell_at[position] = before
+    is_best: Bools = (relations.total[cell_at] == highest) & (totals == cells.total[cell_at])
     return is_best

@@ -10,20 +10,26 @@ from roadstead.kernel.arrays import (
     DONE,
     FEW,
     GROUP,
-    MOVED,
     NEW,
     NO_ROW,
     NOWHERE,
+    STALE_NORM,
     Lists,
     Log,
     Numbers,
     Totals,
 )
-from roadstead.kernel.compiled_build import build, is_usual, raise_high, raise_top, renormalize
+from roadstead.kernel.compiled_build import (
+    build,
+    is_norm_cached,
+    recompute_group_top,
+    recompute_top,
+    renormalize,
+)
 from roadstead.kernel.compiled_cells import change_cell
-from roadstead.kernel.compiled_lists import decide_listed, keep, list_best
-from roadstead.kernel.compiled_relations import count, decide
-from roadstead.kernel.jit import bucket_at, compiled, inlined, internal, place_of_bucket, rank_of
+from roadstead.kernel.compiled_lists import decide_listed, list_best, save_former
+from roadstead.kernel.compiled_relations import count_pod, decide
+from roadstead.kernel.jit import bucket_at, compiled, inlined, internal, position_of_bucket, rank_of
 from roadstead.kernel.lowering.compiled_lowerings import evaluate, place_pod
 from roadstead.kernel.lowering.lowerings import Specs
 from roadstead.kernel.relation_arrays import Cells, Relations
@@ -36,18 +42,20 @@ _ZERO = np.uint64(0)
 @internal
 def _set(numbers: Numbers, totals: Totals, c: int, row: int, group: int, new: int) -> None:
     """Set the total of a row for a class; NOWHERE if the row is not feasible."""
-    place = numbers.place_of[row]
-    old = totals.total[c, place]
+    position = numbers.position_of[row]
+    old = totals.total[c, position]
     if new == old:
         return
     if old == NOWHERE or new == NOWHERE:
         change = 1 if old == NOWHERE else -1
         totals.feasible[c] += change
-        totals.alive[c, group] += change
-        if totals.alive[c, group] == 0 or (change == 1 and totals.alive[c, group] == 1):
-            totals.moved[c] = True
-    totals.total[c, place] = new
-    bucket = numbers.bucket[place]
+        totals.group_feasible[c, group] += change
+        if totals.group_feasible[c, group] == 0 or (
+            change == 1 and totals.group_feasible[c, group] == 1
+        ):
+            totals.stale_norm[c] = True
+    totals.total[c, position] = new
+    bucket = numbers.bucket[position]
     top, tied = totals.top[c, bucket], totals.tied[c, bucket]
     if new > top:
         totals.top[c, bucket], totals.tied[c, bucket] = new, 1
@@ -58,23 +66,23 @@ def _set(numbers: Numbers, totals: Totals, c: int, row: int, group: int, new: in
     elif tied > 1:
         totals.tied[c, bucket] -= 1
     else:
-        raise_top(numbers, totals, c, bucket)
-    _lift(totals, c, bucket, top, tied)
+        recompute_top(numbers, totals, c, bucket)
+    _update_group_top(totals, c, bucket, top, tied)
 
 
 @inlined
-def _lift(totals: Totals, c: int, bucket: int, top: int, tied: int) -> None:
+def _update_group_top(totals: Totals, c: int, bucket: int, top: int, tied: int) -> None:
     """Update the highest total of GROUP buckets for one of them. top, tied: its former values."""
     group = bucket // GROUP
     now = totals.top[c, bucket]
-    if top == totals.high[c, group]:
-        totals.many[c, group] -= tied
-    if now > totals.high[c, group]:
-        totals.high[c, group], totals.many[c, group] = now, totals.tied[c, bucket]
-    elif now == totals.high[c, group]:
-        totals.many[c, group] += totals.tied[c, bucket]
-    if totals.many[c, group] == 0:
-        raise_high(totals, c, group)
+    if top == totals.group_top[c, group]:
+        totals.group_tied[c, group] -= tied
+    if now > totals.group_top[c, group]:
+        totals.group_top[c, group], totals.group_tied[c, group] = now, totals.tied[c, bucket]
+    elif now == totals.group_top[c, group]:
+        totals.group_tied[c, group] += totals.tied[c, bucket]
+    if totals.group_tied[c, group] == 0:
+        recompute_group_top(totals, c, group)
 
 
 @inlined
@@ -88,13 +96,13 @@ def catch_up(
     fresh = log.fresh
     evaluate(numbers, specs, totals, c, rows, fresh)
     groups, norm = totals.group[specs.fixed[c]], totals.norm[c]
-    for place in range(rows.shape[0]):
-        group = groups[rows[place]]
-        new = fresh[place] if fresh[place] == NOWHERE else fresh[place] + norm[group]
+    for position in range(rows.shape[0]):
+        group = groups[rows[position]]
+        new = fresh[position] if fresh[position] == NOWHERE else fresh[position] + norm[group]
         if cells.is_built[c]:
-            at = numbers.place_of[rows[place]]
+            at = numbers.position_of[rows[position]]
             change_cell(cells, c, at, totals.total[c, at], new)
-        _set(numbers, totals, c, rows[place], group, new)
+        _set(numbers, totals, c, rows[position], group, new)
     totals.seen[c] = log.length[0]
 
 
@@ -111,12 +119,12 @@ def _first_bucket(
                 return bucket
     found, best = np.int64(-1), np.int64(-1)
     for group in range(BUCKETS // GROUP):
-        if totals.high[c, group] == highest:
+        if totals.group_top[c, group] == highest:
             for each in range(group * GROUP, (group + 1) * GROUP):
                 if top[each] == highest:
                     at = np.int64(each)
                     if use_draws:
-                        at = np.int64(place_of_bucket(np.uint64(each), draw))
+                        at = np.int64(position_of_bucket(np.uint64(each), draw))
                     if at > best:
                         found, best = np.int64(each), at
     return found
@@ -128,17 +136,17 @@ def _choose(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int, highes
     draw, use_draws = log.draws[pod], log.use_draws[0]
     ties = 0
     for group in range(BUCKETS // GROUP):
-        if totals.high[c, group] == highest:
-            ties += totals.many[c, group]
+        if totals.group_top[c, group] == highest:
+            ties += totals.group_tied[c, group]
     log.best[pod] = ties
     bucket = _first_bucket(totals, c, highest, ties, draw, use_draws)
     total, order = totals.total[c], numbers.order
     found, rank = -1, _ZERO
-    for place in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
-        if total[place] == highest:
-            mixed = rank_of(order[place], draw, use_draws)
+    for position in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
+        if total[position] == highest:
+            mixed = rank_of(order[position], draw, use_draws)
             if found < 0 or mixed > rank:
-                found, rank = place, mixed
+                found, rank = position, mixed
     return int(numbers.row_at[found])
 
 
@@ -153,18 +161,18 @@ def _reason(
     normalizes_itself: bool,
 ) -> int:
     """Return why the next pod of a class cannot be decided yet; DONE if it can."""
-    if totals.stopped[c]:
+    if totals.stale[c]:
         return CHANGED
     if not totals.built[c]:
         return NEW
     catch_up(numbers, specs, totals, cells, log, c)
-    return MOVED if totals.moved[c] and not normalizes_itself else DONE
+    return STALE_NORM if totals.stale_norm[c] and not normalizes_itself else DONE
 
 
 @inlined
 def _best(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int) -> tuple[int, int]:
-    """Return DONE and the row for a pod of a class without lines, or why there is none."""
-    high = totals.high[c]
+    """Return DONE and the row for a pod of a class without counters, or why there is none."""
+    high = totals.group_top[c]
     highest = NOWHERE
     for group in range(high.shape[0]):
         highest = max(highest, high[group])
@@ -176,17 +184,17 @@ def _best(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int) -> tuple
 
 @inlined
 def _visit(numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int) -> tuple[int, int]:
-    """Return the number of visited rows and of feasible ones; count these by group in log.alive."""
+    """Return the number of visited and of feasible rows; count these in log.group_feasible."""
     total, group, order = totals.total[c], totals.group[specs.fixed[c]], log.order
-    log.alive[:] = 0
+    log.group_feasible[:] = 0
     at, visited, found = log.start[0], 0, 0
     for _ in range(order.shape[0]):
         row = order[at]
-        if total[numbers.place_of[row]] != NOWHERE:
+        if total[numbers.position_of[row]] != NOWHERE:
             if found == log.to_find[c]:
                 break
             found += 1
-            log.alive[group[row]] += 1
+            log.group_feasible[group[row]] += 1
         visited += 1
         at = at + 1 if at + 1 < order.shape[0] else 0
     return visited, found
@@ -201,22 +209,22 @@ def _best_sampled(
     if feasible == 0:
         return NO_ROW, -1
     model = specs.model[c]
-    if not is_usual(totals, model, log.alive):
-        return MOVED, -1
+    if not is_norm_cached(totals, model, log.group_feasible):
+        return STALE_NORM, -1
     total, group, order = totals.total[c], totals.group[specs.fixed[c]], log.order
-    old, norm = totals.norm[c], totals.usual_norm[model]
+    old, norm = totals.norm[c], totals.cached_norm[model]
     draw, use_draws, at = log.draws[pod], log.use_draws[0], log.start[0]
     found, ties, highest, best = np.int64(-1), np.int64(0), np.int64(NOWHERE), _ZERO
     for _ in range(visited):
         row = order[at]
         at = at + 1 if at + 1 < order.shape[0] else 0
-        place = numbers.place_of[row]
-        if total[place] == NOWHERE:
+        position = numbers.position_of[row]
+        if total[position] == NOWHERE:
             continue
-        each = np.int64(total[place]) + norm[group[row]] - old[group[row]]
+        each = np.int64(total[position]) + norm[group[row]] - old[group[row]]
         if each < highest:
             continue
-        rank = rank_of(numbers.order[place], draw, use_draws)
+        rank = rank_of(numbers.order[position], draw, use_draws)
         if each > highest:
             found, ties, highest, best = row, np.int64(0), each, rank
         elif rank > best:
@@ -256,13 +264,13 @@ def run(
             return pod, reason
         log.row[pod] = row
         # Before the row changes: lists need its former numbers.
-        keep(numbers, lists, row)
+        save_former(numbers, lists, row)
         place_pod(numbers, specs, c, row)
-        count(rel, totals, rel.face[c], row, numbers.place_of[row])
+        count_pod(rel, totals, rel.pod_profile[c], row, numbers.position_of[row])
         log.changed[log.length[0]] = row
         log.length[0] += 1
-        affects, stopped = specs.affects[c], totals.stopped
+        affects, stale = specs.affects[c], totals.stale
         for other in range(affects.shape[0]):
             if affects[other]:
-                stopped[other] = True
+                stale[other] = True
     return log.classes.shape[0], DONE

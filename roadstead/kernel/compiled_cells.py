@@ -14,17 +14,17 @@ def build_cells(cells: Cells, totals: Totals, c: int) -> None:
     """Compute the number of feasible rows in each cell, and their highest total, for a class."""
     layout, total = cells.of_class[c], totals.total[c]
     for cell in range(cells.size[layout]):
-        cells.top[c, cell], cells.tied[c, cell], cells.alive[c, cell] = NOWHERE, 0, 0
-    for place in range(total.shape[0]):
-        if total[place] != NOWHERE:
-            _come(cells, c, cells.of_place[layout, place], total[place])
+        cells.top[c, cell], cells.tied[c, cell], cells.feasible[c, cell] = NOWHERE, 0, 0
+    for position in range(total.shape[0]):
+        if total[position] != NOWHERE:
+            _add_to_cell(cells, c, cells.cell_at[layout, position], total[position])
     cells.is_built[c] = True
 
 
 @inlined
-def _come(cells: Cells, c: int, cell: int, total: int) -> None:
+def _add_to_cell(cells: Cells, c: int, cell: int, total: int) -> None:
     """Add a feasible row to a cell."""
-    cells.alive[c, cell] += 1
+    cells.feasible[c, cell] += 1
     highest = cells.top[c, cell]
     tied = cells.tied[c, cell]
     cells.tied[c, cell] = 1 if total > highest else tied + (total == highest)
@@ -32,40 +32,41 @@ def _come(cells: Cells, c: int, cell: int, total: int) -> None:
 
 
 @inlined
-def _go(cells: Cells, c: int, cell: int, total: int) -> None:
+def _remove_from_cell(cells: Cells, c: int, cell: int, total: int) -> None:
     """Remove a row that was feasible with this total from a cell."""
-    cells.alive[c, cell] -= 1
-    # If no best row is left, the next decision computes the highest total again (`raise_cell`).
+    cells.feasible[c, cell] -= 1
+    # If no best row is left, the next decision computes the highest total again
+    # (`recompute_cell_top`).
     cells.tied[c, cell] -= total == cells.top[c, cell]
-    if cells.alive[c, cell] == 0:
+    if cells.feasible[c, cell] == 0:
         cells.top[c, cell] = NOWHERE
 
 
 @inlined
-def change_cell(cells: Cells, c: int, place: int, old: int, new: int) -> None:
+def change_cell(cells: Cells, c: int, position: int, old: int, new: int) -> None:
     """Change the total of a row for a class in its cell."""
     if new == old:
         return
-    cell = cells.of_place[cells.of_class[c], place]
+    cell = cells.cell_at[cells.of_class[c], position]
     if old != NOWHERE:
-        _go(cells, c, cell, old)
+        _remove_from_cell(cells, c, cell, old)
     if new != NOWHERE:
-        _come(cells, c, cell, new)
+        _add_to_cell(cells, c, cell, new)
 
 
 @inlined
-def _counted(rel: Relations, line: int, row: int) -> int:
-    """Return the count of a row in a line in which it is its own domain."""
-    at = rel.at[line]
-    if rel.kind[line] == HOST:
+def _counted(rel: Relations, counter: int, row: int) -> int:
+    """Return the count of a row in a counter in which it is its own domain."""
+    at = rel.at[counter]
+    if rel.kind[counter] == HOST:
         return int(rel.counts[at + row])
-    domain = rel.axes[rel.axis[line], row]
+    domain = rel.axes[rel.axis[counter], row]
     return int(rel.counts[at + domain]) if domain >= 0 else 0
 
 
 @inlined
-def _is_in(rel: Relations, layout: int, cell: int, row: int) -> bool:
-    """Whether a row has the counts of a cell in all lines in which it is its own domain."""
+def _has_counts_of(rel: Relations, layout: int, cell: int, row: int) -> bool:
+    """Whether a row has the counts of a cell in all counters in which it is its own domain."""
     cells, first = rel.cells, rel.begin[rel.cells.relation[layout]]
     same = True
     for slot in range(cells.own.shape[1]):
@@ -76,7 +77,7 @@ def _is_in(rel: Relations, layout: int, cell: int, row: int) -> bool:
 
 
 @inlined
-def _new_cell(rel: Relations, layout: int, like: int, row: int) -> int:
+def _new_cell(rel: Relations, layout: int, source: int, row: int) -> int:
     """Add a cell for a row of another one, and return it; -1 if there is no room."""
     cells, first = rel.cells, rel.begin[rel.cells.relation[layout]]
     cell = cells.size[layout]
@@ -84,58 +85,60 @@ def _new_cell(rel: Relations, layout: int, like: int, row: int) -> int:
         cells.is_full[layout] = True
         return -1
     cells.size[layout] = cell + 1
-    cells.still[layout, cell] = cells.still[layout, like]
-    cells.group[layout, cell] = cells.group[layout, like]
-    cells.scored[layout, cell] = cells.scored[layout, like]
+    cells.fixed_cell[layout, cell] = cells.fixed_cell[layout, source]
+    cells.group[layout, cell] = cells.group[layout, source]
+    cells.scored[layout, cell] = cells.scored[layout, source]
     for slot in range(cells.own.shape[1]):
-        domain = cells.axes[layout, slot, like]
-        cells.marks[layout, slot, cell] = cells.marks[layout, slot, like]
+        domain = cells.axes[layout, slot, source]
+        cells.marks[layout, slot, cell] = cells.marks[layout, slot, source]
         if cells.own[layout, slot]:
             domain = cell if domain >= 0 else -1
             rel.counts[cells.base[layout, slot] + cell] = _counted(rel, first + slot, row)
         cells.axes[layout, slot, cell] = domain
     for c in range(cells.of_class.shape[0]):
         if cells.of_class[c] == layout:
-            cells.top[c, cell], cells.tied[c, cell], cells.alive[c, cell] = NOWHERE, 0, 0
+            cells.top[c, cell], cells.tied[c, cell], cells.feasible[c, cell] = NOWHERE, 0, 0
     return int(cell)
 
 
 @internal
-def move_row(rel: Relations, totals: Totals, layout: int, row: int, place: int) -> None:
+def move_row(rel: Relations, totals: Totals, layout: int, row: int, position: int) -> None:
     """Move a row that got a pod to the cell with its counts."""
     cells = rel.cells
-    old = cells.of_place[layout, place]
-    if cells.is_full[layout] or _is_in(rel, layout, old, row):
+    old = cells.cell_at[layout, position]
+    if cells.is_full[layout] or _has_counts_of(rel, layout, old, row):
         return
     new = -1
     for cell in range(cells.size[layout]):
-        if cells.still[layout, cell] == cells.still[layout, old] and _is_in(rel, layout, cell, row):
+        if cells.fixed_cell[layout, cell] == cells.fixed_cell[layout, old] and _has_counts_of(
+            rel, layout, cell, row
+        ):
             new = cell
             break
     if new < 0:
         new = _new_cell(rel, layout, old, row)
     if new < 0:
         return
-    cells.moved[layout, 0], cells.moved[layout, 1] = place, old
-    cells.of_place[layout, place] = new
+    cells.moved[layout, 0], cells.moved[layout, 1] = position, old
+    cells.cell_at[layout, position] = new
     for c in range(cells.of_class.shape[0]):
-        total = totals.total[c, place]
+        total = totals.total[c, position]
         if cells.of_class[c] == layout and cells.is_built[c] and total != NOWHERE:
-            _go(cells, c, old, total)
-            _come(cells, c, new, total)
+            _remove_from_cell(cells, c, old, total)
+            _add_to_cell(cells, c, new, total)
 
 
 @inlined
-def raise_cell(numbers: Numbers, cells: Cells, totals: Totals, c: int, cell: int) -> None:
+def recompute_cell_top(numbers: Numbers, cells: Cells, totals: Totals, c: int, cell: int) -> None:
     """Compute the highest total of a cell again."""
     layout, total = cells.of_class[c], totals.total[c]
     highest, tied = NOWHERE + 1, 0
     for bucket in range(BUCKETS):
         if totals.top[c, bucket] >= highest:
-            for place in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
-                if cells.of_place[layout, place] == cell and total[place] >= highest:
-                    tied = tied + 1 if total[place] == highest else 1
-                    highest = total[place]
+            for position in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
+                if cells.cell_at[layout, position] == cell and total[position] >= highest:
+                    tied = tied + 1 if total[position] == highest else 1
+                    highest = total[position]
     cells.top[c, cell], cells.tied[c, cell] = highest, tied
 
 
@@ -166,12 +169,12 @@ def choose_in_cells(
             bucket = bucket_at(np.uint64(BUCKETS - 1 - back), draw, use_draws)
         if totals.top[c, bucket] < lowest:
             continue
-        for place in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
-            cell = cells.of_place[layout, place]
-            if rel.total[cell] == highest and total[place] == cells.total[cell]:
-                rank = rank_of(numbers.order[place], draw, use_draws)
+        for position in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
+            cell = cells.cell_at[layout, position]
+            if rel.total[cell] == highest and total[position] == cells.total[cell]:
+                rank = rank_of(numbers.order[position], draw, use_draws)
                 if found < 0 or rank > best:
-                    found, best = place, rank
+                    found, best = position, rank
         if are_many and found >= 0:
             break
     return int(numbers.row_at[found])

@@ -31,24 +31,24 @@ MOST_CHANGED = 8192
 """With more changed rows than this to evaluate for one pod, evaluating all rows costs less."""
 
 HIGHEST, MANY, FEASIBLE, BOUND, ADDED = 0, 1, 2, 3, 4
-"""Columns of `Lists.told`."""
+"""Columns of `Lists.summary`."""
 
 
 @inlined
-def keep(numbers: Numbers, lists: Lists, row: int) -> None:
+def save_former(numbers: Numbers, lists: Lists, row: int) -> None:
     """Store the numbers of a row that is about to change, if there are lists."""
     if lists.slot.shape[0] == 0 or lists.slot[row] >= 0:
         return
-    place, before = lists.counts[0], lists.before
-    at = place - lists.counts[1]
-    lists.counts[0] = place + 1
-    lists.slot[row], lists.changed[place] = place, row
+    position, before = lists.counts[0], lists.before
+    at = position - lists.counts[1]
+    lists.counts[0] = position + 1
+    lists.slot[row], lists.changed[position] = position, row
     for resource in range(numbers.requested.shape[1]):
         before.allocatable[at, resource] = numbers.allocatable[row, resource]
         before.requested[at, resource] = numbers.requested[row, resource]
     before.nonzero[at, 0], before.nonzero[at, 1] = numbers.nonzero[row, 0], numbers.nonzero[row, 1]
     before.pod_count[at], before.pod_limit[at] = numbers.pod_count[row], numbers.pod_limit[row]
-    before.place_of[at] = numbers.place_of[row]
+    before.position_of[at] = numbers.position_of[row]
     for port in range(numbers.blocked.shape[1]):
         before.blocked[at, port] = numbers.blocked[row, port]
 
@@ -58,47 +58,47 @@ def decide_listed(
     numbers: Numbers, specs: Specs, totals: Totals, lists: Lists, log: Log, pod: int, c: int
 ) -> tuple[int, int]:
     """Return DONE and the row for a pod of a class with a list; NEW if the list is not enough."""
-    line, count, apart = lists.of_class[c], lists.counts[0], lists.counts[1]
+    index, count, excluded = lists.of_class[c], lists.counts[0], lists.counts[1]
     if count > MOST_CHANGED:
         return NEW, -1
-    now, was = lists.now[:count], lists.was[: count - apart]
-    evaluate(numbers, specs, totals, c, lists.changed[:count], now)
-    evaluate(lists.before, specs, totals, c, lists.line[: count - apart], was)
-    told = lists.told[line]
+    current, former = lists.current[:count], lists.former[: count - excluded]
+    evaluate(numbers, specs, totals, c, lists.changed[:count], current)
+    evaluate(lists.before, specs, totals, c, lists.indices[: count - excluded], former)
+    summary = lists.summary[index]
     # So that counts are those of all rows: subtract the changed rows that the list counted, by
     # their former totals, and add all changed rows by their current ones.
-    feasible, equal = told[FEASIBLE], told[MANY]
-    for place in range(count - apart):
-        feasible -= was[place] != NOWHERE
-        equal -= was[place] == told[HIGHEST]
+    feasible, equal = summary[FEASIBLE], summary[MANY]
+    for position in range(count - excluded):
+        feasible -= former[position] != NOWHERE
+        equal -= former[position] == summary[HIGHEST]
     highest = np.int64(NOWHERE)
-    for place in range(count):
-        feasible += now[place] != NOWHERE
-        highest = max(highest, now[place])
-    rows, listed = lists.rows[line], lists.totals[line]
+    for position in range(count):
+        feasible += current[position] != NOWHERE
+        highest = max(highest, current[position])
+    rows, listed = lists.rows[index], lists.totals[index]
     for k in range(rows.shape[0]):
         if rows[k] != END and lists.slot[rows[k]] < 0:
             highest = max(highest, listed[k])
     # No known row is feasible, or an unlisted row may be better.
-    if highest == NOWHERE or highest < told[BOUND]:
+    if highest == NOWHERE or highest < summary[BOUND]:
         return NEW, -1
-    found, ties, rank = _first(numbers, lists, log, line, int(highest), pod)
-    if highest == told[BOUND]:
+    found, ties, rank = _first(numbers, lists, log, index, int(highest), pod)
+    if highest == summary[BOUND]:
         # Unlisted rows have the same total: one of them may be the first in the order of the draw.
-        is_first = log.draws[pod] == lists.draws[line] and rank > lists.bound[line]
-        if highest != told[HIGHEST] or not is_first:
+        is_first = log.draws[pod] == lists.draws[index] and rank > lists.bound[index]
+        if highest != summary[HIGHEST] or not is_first:
             return NEW, -1
-        for place in range(count):
-            equal += now[place] == highest
+        for position in range(count):
+            equal += current[position] == highest
         ties = equal
     log.best[pod], log.feasible[pod] = ties, feasible
-    log.total[pod] = highest + told[ADDED]
+    log.total[pod] = highest + summary[ADDED]
     return DONE, found
 
 
 @inlined
 def _first(
-    numbers: Numbers, lists: Lists, log: Log, line: int, highest: int, pod: int
+    numbers: Numbers, lists: Lists, log: Log, index: int, highest: int, pod: int
 ) -> tuple[int, int, np.uint64]:
     """Return the first row, in the order of the draw, with this total; how many have it; its rank.
 
@@ -106,49 +106,55 @@ def _first(
     """
     draw, use_draws = log.draws[pod], log.use_draws[0]
     found, ties, best = np.int64(-1), np.int64(0), np.uint64(0)
-    rows, listed = lists.rows[line], lists.totals[line]
+    rows, listed = lists.rows[index], lists.totals[index]
     for k in range(rows.shape[0] + lists.counts[0]):
         is_listed = k < rows.shape[0]
         at = k if is_listed else k - rows.shape[0]
         row = rows[at] if is_listed else lists.changed[at]
         if is_listed and (row == END or lists.slot[row] >= 0):
             continue
-        if (listed[at] if is_listed else lists.now[at]) != highest:
+        if (listed[at] if is_listed else lists.current[at]) != highest:
             continue
         ties += 1
-        rank = rank_of(numbers.order[numbers.place_of[row]], draw, use_draws)
+        rank = rank_of(numbers.order[numbers.position_of[row]], draw, use_draws)
         if found < 0 or rank > best:
             found, best = row, rank
     return int(found), int(ties), best
 
 
 @inlined
-def _enter(
-    totals: I32, ranks: U64, places: I64, count: int, total: int, rank: np.uint64, place: int
+def _insert(
+    totals: I32, ranks: U64, positions: I64, count: int, total: int, rank: np.uint64, position: int
 ) -> None:
     """Insert a row into a sorted list that has room for one more."""
     at = count
     while at > 0 and (totals[at - 1] < total or (totals[at - 1] == total and ranks[at - 1] < rank)):
-        totals[at], ranks[at], places[at] = totals[at - 1], ranks[at - 1], places[at - 1]
+        totals[at], ranks[at], positions[at] = totals[at - 1], ranks[at - 1], positions[at - 1]
         at -= 1
-    totals[at], ranks[at], places[at] = total, rank, place
+    totals[at], ranks[at], positions[at] = total, rank, position
 
 
 @compiled
 def list_best(
-    numbers: Numbers, totals: Totals, c: int, draw: np.uint64, places: I64, listed: I32, ranks: U64
+    numbers: Numbers,
+    totals: Totals,
+    c: int,
+    draw: np.uint64,
+    positions: I64,
+    listed: I32,
+    ranks: U64,
 ) -> tuple[int, int, int]:
     """List the best rows of a class that has totals, by total, then rank.
 
-    Returns the number of listed rows, the highest total and the number of rows with it. places,
+    Returns the number of listed rows, the highest total and the number of rows with it. positions,
     listed, ranks: of k + 1 rows; the last one is the best of the rows after the first k.
     """
     highest, many = np.int64(NOWHERE), np.int64(0)
     for group in range(BUCKETS // GROUP):
-        highest = max(highest, totals.high[c, group])
+        highest = max(highest, totals.group_top[c, group])
     for group in range(BUCKETS // GROUP):
-        many += totals.many[c, group] if totals.high[c, group] == highest else 0
-    total, top, most = totals.total[c], totals.top[c], places.shape[0]
+        many += totals.group_tied[c, group] if totals.group_top[c, group] == highest else 0
+    total, top, most = totals.total[c], totals.top[c], positions.shape[0]
     if highest == NOWHERE:
         return 0, int(highest), 0
     # If tied rows alone fill the list, buckets are read in the order of the draw: few of them.
@@ -163,14 +169,14 @@ def list_best(
                 continue
             if in_order and listed[most - 1] == highest:
                 break
-        for place in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
-            if total[place] == NOWHERE or (count == most and total[place] < listed[most - 1]):
+        for position in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
+            if total[position] == NOWHERE or (count == most and total[position] < listed[most - 1]):
                 continue
-            rank = rank_of(numbers.order[place], draw, True)
+            rank = rank_of(numbers.order[position], draw, True)
             if count == most:
-                if total[place] == listed[most - 1] and rank < ranks[most - 1]:
+                if total[position] == listed[most - 1] and rank < ranks[most - 1]:
                     continue
                 count -= 1
-            _enter(listed, ranks, places, count, total[place], rank, place)
+            _insert(listed, ranks, positions, count, total[position], rank, position)
             count += 1
     return count, int(highest), int(many)

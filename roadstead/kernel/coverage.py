@@ -20,9 +20,9 @@ class Coverage:
     def counts(self) -> tuple[tuple[str, int], ...]:
         """Return all counts by name; nothing if the kernel was never used."""
         kinds = (("by reference", self.by_reference), ("stopped", self.stops))
-        told = [
+        causes = [
             (f"kernel: {kind}: {why}", count)
             for kind, counter in kinds
             for why, count in sorted(counter.items())
         ]
-        return (("kernel: pods", self.by_kernel), *told) if self.by_kernel or told else ()
+        return (("kernel: pods", self.by_kernel), *causes) if self.by_kernel or causes else ()

@@ -42,7 +42,7 @@ def internal(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that only compiled code calls: it has no entry point for Python.
 
     Its machine code is cached as part of its callers' and not by itself: all machine code that may
-    be out of date is in one folder (`start._is_kept`).
+    be out of date is in one folder (`start._is_cached`).
     """
     return cast(Callable[P, R], numba.njit(no_cpython_wrapper=True, **_OPTIONS)(function))
 
@@ -67,24 +67,24 @@ def rank_of(order: np.uint64, draw: np.uint64, use_draw: bool) -> np.uint64:
     mixed = (mixed ^ (mixed >> _S30)) * _MIX_1
     mixed = (mixed ^ (mixed >> _S27)) * _MIX_2
     mixed = mixed ^ (mixed >> _S31)
-    return (place_of_bucket(order >> _REST, draw) << _REST) | (mixed >> _BITS)
+    return (position_of_bucket(order >> _REST, draw) << _REST) | (mixed >> _BITS)
 
 
 @compiled
-def place_of_bucket(bucket: np.uint64, draw: np.uint64) -> np.uint64:
+def position_of_bucket(bucket: np.uint64, draw: np.uint64) -> np.uint64:
     """Return the position of a bucket in the order of a draw."""
-    place = ((bucket ^ (draw & _MASK)) * (((draw >> _BITS) & _MASK) | _ONE)) & _MASK
-    place = place ^ (place >> _HALF)
-    place = ((place + ((draw >> _S24) & _MASK)) * (((draw >> _S36) & _MASK) | _ONE)) & _MASK
-    return (place ^ (place >> _HALF)) ^ ((draw >> _S48) & _MASK)
+    position = ((bucket ^ (draw & _MASK)) * (((draw >> _BITS) & _MASK) | _ONE)) & _MASK
+    position = position ^ (position >> _HALF)
+    position = ((position + ((draw >> _S24) & _MASK)) * (((draw >> _S36) & _MASK) | _ONE)) & _MASK
+    return (position ^ (position >> _HALF)) ^ ((draw >> _S48) & _MASK)
 
 
 @compiled
-def bucket_at(place: np.uint64, draw: np.uint64, use_draw: bool) -> np.int64:
-    """Return the bucket at a position: the inverse of `place_of_bucket`."""
+def bucket_at(position: np.uint64, draw: np.uint64, use_draw: bool) -> np.int64:
+    """Return the bucket at a position: the inverse of `position_of_bucket`."""
     if not use_draw:
-        return np.int64(place)
-    found = place ^ ((draw >> _S48) & _MASK)
+        return np.int64(position)
+    found = position ^ ((draw >> _S48) & _MASK)
     found = (found ^ (found >> _HALF)) * _inverse(((draw >> _S36) & _MASK) | _ONE)
     found = (found - ((draw >> _S24) & _MASK)) & _MASK
     found = (found ^ (found >> _HALF)) * _inverse(((draw >> _BITS) & _MASK) | _ONE)

@@ -19,7 +19,7 @@ import numpy as np
 
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.admitted import Admission, Admitted, KernelClass, Model
-from roadstead.kernel.arrays import CHANGED, MOVED, NEW, NO_ROW, U64, Log, new_piece
+from roadstead.kernel.arrays import CHANGED, NEW, NO_ROW, STALE_NORM, U64, Log, new_piece
 from roadstead.kernel.cell_layout import CellPlan, in_best_cells
 from roadstead.kernel.layout import affected_by, empty_totals
 from roadstead.kernel.listing import Listed, Listing
@@ -33,11 +33,11 @@ from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
 
-BUILD_AT_ONCE = 64
+BUILD_MAX = 64
 """Maximum number of new classes whose totals are computed in one call."""
 
 _NO_NODE, _OUT_OF_RANGE = "no feasible node", "score out of range"
-_FOR_GOOD = (_NO_NODE, _OUT_OF_RANGE)
+_FINAL = (_NO_NODE, _OUT_OF_RANGE)
 REASONS = {CHANGED: "changed by a placement", NO_ROW: _NO_NODE}
 
 
@@ -103,7 +103,7 @@ class Kernel:
         self._pending: list[tuple[int, KernelPod]] = []
         self._listing: Listing | None = None
         admission = Admission(table, classes)
-        self._admitted, self._why = admission.admitted, admission.why_not
+        self._admitted, self._why_not = admission.admitted, admission.why_not
         self._covered = list(self._admitted.values())
         if self._covered:
             self._lay_out(list(admission.static.values()), admission.models, chooser)
@@ -115,22 +115,22 @@ class Kernel:
     ) -> None:
         table = self._table
         lowered = [each.model.lowered for each in self._covered]
-        infos = [each.each.pod for each in self._covered]
-        profiles = [each.each.evaluation.profile for each in self._covered]
+        infos = [each.kernel_class.pod for each in self._covered]
+        profiles = [each.kernel_class.evaluation.profile for each in self._covered]
         affected = affected_by(profiles, infos)
-        places = {id(still): place for place, still in enumerate(static)}
-        fixed = [places[id(model.still)] for model in models]
+        index_of = {id(static): index for index, static in enumerate(static)}
+        fixed = [index_of[id(model.static)] for model in models]
         model_of = np.array([each.model.index for each in self._covered], dtype=np.int64)
         fixed_of = np.array(fixed, dtype=np.int64)[model_of]
         self._specs, blocked = lay_out_specs(lowered, infos, affected, fixed_of, model_of)
         self._mirror = Mirror(table, chooser, blocked)
         self._totals = empty_totals(len(infos), static, len(models), self._mirror.numbers.row_at)
-        groups = self._totals.alive.shape[1]
+        groups = self._totals.group_feasible.shape[1]
         related = [each.first.evaluation for each in models]
         found = relate(related, table, fixed, groups)
         if found is None:
             # Too many counters: the reference decides.
-            self._why |= dict.fromkeys(self._admitted, "too many domains")
+            self._why_not |= dict.fromkeys(self._admitted, "too many domains")
             found = relate((), table, (), groups)
         assert found is not None
         self._relations = with_classes(found, model_of)
@@ -142,19 +142,21 @@ class Kernel:
     def why_not(self, signature: Hashable) -> str:
         """Return why pods of a signature are not decided here at the moment; "" if they are."""
         found = self._admitted.get(signature)
-        if found is None or signature in self._why:
-            return self._why.get(signature, "narrowed, or failed")
-        return "" if self.is_as_it_was(signature) else "volumes changed"
+        if found is None or signature in self._why_not:
+            return self._why_not.get(signature, "narrowed, or failed")
+        return "" if self.is_unchanged(signature) else "volumes changed"
 
-    def is_as_it_was(self, signature: Hashable) -> bool:
+    def is_unchanged(self, signature: Hashable) -> bool:
         """Whether `known_state` of a covered class is the same as when the kernel was built."""
         found = self._admitted[signature]
-        evaluation = found.each.evaluation
+        evaluation = found.kernel_class.evaluation
         return evaluation.profile.known_state(evaluation.pod) == found.model.known
 
     def why_not_sampled(self, signature: Hashable) -> str:
         """Return why a sampled search for a covered class is not possible here; "" if it is."""
-        by_name = self._admitted[signature].each.evaluation.pre_filter.node_names is not None
+        by_name = (
+            self._admitted[signature].kernel_class.evaluation.pre_filter.node_names is not None
+        )
         return "sampled among named nodes" if by_name else ""
 
     def covers(self, signature: Hashable) -> bool:
@@ -163,27 +165,27 @@ class Kernel:
 
     def resume(self) -> None:
         """Begin a batch on the same table; others may have changed it and made rows feasible."""
-        assert not self._pending, "a batch begins before the last one was told to the table"
+        assert not self._pending, "a batch begins before the last one was applied to the table"
         if self._listing is not None:
             self._listing.drop()
-        for signature in [s for s, why in self._why.items() if why in _FOR_GOOD]:
-            del self._why[signature]
+        for signature in [s for s, why in self._why_not.items() if why in _FINAL]:
+            del self._why_not[signature]
 
     def run(self, pods: Sequence[KernelPod], sampling: Sampling | None = None) -> Decided:
         """Decide the first of some pods, all of covered classes, up to one that stops the run."""
         self._refresh(len(pods))
         log = self._log(pods, sampling)
         self._relations = self._cells.prepare(self._relations, log.classes)
-        done, stopped = self._through(log)
-        if stopped in _FOR_GOOD:
+        done, stopped = self._run_compiled(log)
+        if stopped in _FINAL:
             # Placements use up room: the reference decides the class for the rest of the batch.
-            self._why[pods[done].signature] = stopped
+            self._why_not[pods[done].signature] = stopped
         rows = log.row[:done].tolist()
         self._pending += zip(rows, pods, strict=False)
         feasible, totals, best = (e[:done].tolist() for e in (log.feasible, log.total, log.best))
         return Decided(rows, feasible, totals, best, stopped, int(log.start[0]))
 
-    def _through(self, log: Log) -> tuple[int, str]:
+    def _run_compiled(self, log: Log) -> tuple[int, str]:
         """Return how many pods were decided, and why not more."""
         assert self._listing is not None, "a kernel that covers a class may list"
         done = 0
@@ -194,13 +196,17 @@ class Kernel:
             )
             if reason == NEW:
                 self._build(log.classes[done:])
-            elif reason != MOVED:
+            elif reason != STALE_NORM:
                 return done, REASONS.get(reason, "")
             else:
                 c = int(log.classes[done])
-                is_alone = self._relations.of_class[c] < 0
-                among_sampled = len(log.order) > 0 and is_alone
-                if why := self._find_usual(c, log.alive) if among_sampled else self._renormalize(c):
+                is_unrelated = self._relations.of_class[c] < 0
+                is_sampled = len(log.order) > 0 and is_unrelated
+                if (
+                    why := self._cache_norm(c, log.group_feasible)
+                    if is_sampled
+                    else self._renormalize(c)
+                ):
                     return done, why
 
     def _refresh(self, pods: int) -> None:
@@ -223,12 +229,12 @@ class Kernel:
             # Nodes may have been removed since the last search.
             order = sampling.order.astype(np.int64)
             start = sampling.start % max(1, len(order))
-            names = (each.each.evaluation.profile.scheduler_name for each in self._covered)
+            names = (each.kernel_class.evaluation.profile.scheduler_name for each in self._covered)
             to_find = [sampling.to_find.get(name, 0) for name in names]
         random = self._tie_break.kind == "random"
         draws = [self._tie_break.draw(pod.key, pod.draw) for pod in pods] if random else []
         return Log(
-            classes=np.array([self._admitted[pod.signature].line for pod in pods], np.int64),
+            classes=np.array([self._admitted[pod.signature].class_index for pod in pods], np.int64),
             draws=np.array(draws, np.uint64) if random else np.zeros(len(pods), np.uint64),
             row=np.empty(len(pods), np.int64),
             feasible=np.empty(len(pods), np.int64),
@@ -242,7 +248,7 @@ class Kernel:
             start=np.array([start], np.int64),
             to_find=np.array(to_find, np.int64),
             visited=np.zeros(1, np.int64),
-            alive=np.zeros(self._totals.alive.shape[1], np.int64),
+            group_feasible=np.zeros(self._totals.group_feasible.shape[1], np.int64),
         )
 
     def _build(self, coming: I64) -> None:
@@ -252,7 +258,7 @@ class Kernel:
         # The first one is computed even if it has a list, which was not enough.
         first, *later = dict.fromkeys(coming.tolist())
         later = [c for c in later if not (built[c] or listed[c])]
-        new = [first, *later[: BUILD_AT_ONCE - 1]]
+        new = [first, *later[: BUILD_MAX - 1]]
         self._code.build(
             self._mirror.numbers,
             self._specs,
@@ -265,41 +271,46 @@ class Kernel:
     def _renormalize(self, c: int) -> str:
         """Normalize the totals of a class again; return why the reference must decide, or ""."""
         each = self._covered[c]
-        groups = each.model.still.raw.shape[1]
+        groups = each.model.static.raw.shape[1]
         relations, totals = self._relations, self._totals
         is_related = relations.of_class[c] >= 0
-        alive = (relations.alive if is_related else totals.alive[c])[:groups] > 0
-        norm = normalized(each.each.evaluation, each.model.still, alive)
+        group_feasible = (relations.group_feasible if is_related else totals.group_feasible[c])[
+            :groups
+        ] > 0
+        norm = normalized(each.kernel_class.evaluation, each.model.static, group_feasible)
         if norm is None:
             return _OUT_OF_RANGE
         if is_related:
             # Only after a success: the next batch repeats a normalization that failed.
-            relations.seen[c, :groups], relations.is_seen[c] = alive, True
+            relations.seen[c, :groups], relations.is_seen[c] = group_feasible, True
         if (norm != totals.norm[c, :groups]).any():
             self._code.renormalize(self._mirror.numbers, self._specs, totals, c, norm)
             relations.cells.is_built[c] = False
-        totals.moved[c] = False
+        totals.stale_norm[c] = False
         model = each.model.index
-        totals.usual[model, :groups], totals.usual_norm[model, :groups] = alive, norm
-        totals.has_usual[model] = True
+        totals.cached_groups[model, :groups], totals.cached_norm[model, :groups] = (
+            group_feasible,
+            norm,
+        )
+        totals.has_cached_norm[model] = True
         return ""
 
-    def _find_usual(self, c: int, alive: I64) -> str:
+    def _cache_norm(self, c: int, group_feasible: I64) -> str:
         """Cache the normalized scores of a class's model for the groups with visited rows.
 
         Returns why the reference must decide, or "".
         """
         each = self._covered[c]
-        still, model, totals = each.model.still, each.model.index, self._totals
-        groups = still.raw.shape[1]
-        norm = normalized(each.each.evaluation, still, alive[:groups] > 0)
+        static, model, totals = each.model.static, each.model.index, self._totals
+        groups = static.raw.shape[1]
+        norm = normalized(each.kernel_class.evaluation, static, group_feasible[:groups] > 0)
         if norm is None:
             return _OUT_OF_RANGE
-        totals.usual[model], totals.usual_norm[model, :groups] = alive > 0, norm
-        totals.has_usual[model] = True
+        totals.cached_groups[model], totals.cached_norm[model, :groups] = group_feasible > 0, norm
+        totals.has_cached_norm[model] = True
         return ""
 
-    def unlisted(self) -> list[Hashable]:
+    def listable(self) -> list[Hashable]:
         """Return the new classes whose best rows other processes may list.
 
         The totals of such a class depend on nothing but the pod and the row.
@@ -309,60 +320,60 @@ class Kernel:
         return [
             signature
             for signature, each in self._admitted.items()
-            if signature not in self._why and self._is_plain(each)
+            if signature not in self._why_not and self._is_listable(each)
         ]
 
-    def _is_plain(self, admitted: Admitted) -> bool:
-        asked, still = admitted.each, admitted.model.still
-        is_new, groups = not self._totals.built[admitted.line], still.raw.shape[1]
+    def _is_listable(self, admitted: Admitted) -> bool:
+        asked, static = admitted.kernel_class, admitted.model.static
+        is_new, groups = not self._totals.built[admitted.class_index], static.raw.shape[1]
         has_more = (
-            asked.looks_across
+            asked.reads_other_nodes
             or asked.pod.facts.volumes
             or asked.evaluation.pre_filter.node_names is not None
-            or self._relations.of_class[admitted.line] >= 0
+            or self._relations.of_class[admitted.class_index] >= 0
         )
         return is_new and not has_more and groups == 1
 
-    def take_lists(self, best: BestRows, placements: int) -> None:
+    def use_lists(self, best: BestRows, placements: int) -> None:
         """Use lists of the best rows of new classes, computed on the table's current state.
 
         placements: the maximum number of pods decided before the table changes otherwise.
         """
         assert self._listing is not None, "lists are of classes that are covered"
-        lines = [self._admitted[signature].line for signature in best.signatures]
-        added = [self._added_to_all(line) for line in lines]
-        self._listing.take(best, lines, added, placements)
+        indices = [self._admitted[signature].class_index for signature in best.signatures]
+        added = [self._added_to_all(c) for c in indices]
+        self._listing.use(best, indices, added, placements)
 
     def _added_to_all(self, c: int) -> int | None:
         """Return the normalized score of all rows of a class with one group; None if it fails."""
         totals, model = self._totals, self._covered[c].model.index
-        if not (totals.has_usual[model] and totals.usual[model, 0]):
-            alive = np.zeros(totals.alive.shape[1], np.int64)
-            alive[0] = 1
-            if self._find_usual(c, alive):
+        if not (totals.has_cached_norm[model] and totals.cached_groups[model, 0]):
+            group_feasible = np.zeros(totals.group_feasible.shape[1], np.int64)
+            group_feasible[0] = 1
+            if self._cache_norm(c, group_feasible):
                 return None
         # The list keeps its own copy: the model's cached norm may be computed for other rows later.
-        return int(totals.usual_norm[model, 0])
+        return int(totals.cached_norm[model, 0])
 
     def list_best(self, signatures: Sequence[Hashable], draws: U64, most: int) -> Listed:
         """List the best rows of classes on this table; none for a class that may not be listed."""
-        plain = set(self.unlisted())
-        known = [self._admitted[s].line if s in plain else -1 for s in signatures]
-        lines = np.array([line for line in known if line >= 0], np.int64)
-        for start in range(0, len(lines), BUILD_AT_ONCE):
-            self._build(lines[start : start + BUILD_AT_ONCE])
+        plain = set(self.listable())
+        known = [self._admitted[s].class_index if s in plain else -1 for s in signatures]
+        indices = np.array([c for c in known if c >= 0], np.int64)
+        for start in range(0, len(indices), BUILD_MAX):
+            self._build(indices[start : start + BUILD_MAX])
         if self._listing is None:
-            return Listed.room(len(signatures), most)
+            return Listed.empty(len(signatures), most)
         return self._listing.list_best(known, draws, most)
 
-    def leave_out(self, rows: Rows) -> None:
+    def exclude(self, rows: Rows) -> None:
         """Make rows infeasible that the scheduler evaluates; call before totals are computed."""
         if self._covered:
-            self._totals.passes[:, self._mirror.numbers.place_of[rows]] = False
+            self._totals.passes[:, self._mirror.numbers.position_of[rows]] = False
 
     def best_rows(self, signature: Hashable, total: int) -> Rows:
         """Return the rows that were the best for the last pod of a run."""
-        index = self._admitted[signature].line
+        index = self._admitted[signature].class_index
         relations, totals = self._relations, self._totals.total[index]
         is_best: Bools = totals == total
         if relations.of_class[index] >= 0:
@@ -385,4 +396,4 @@ class Kernel:
             )
             self._table.add_pods(rows, infos)
             self._pending.clear()
-            self._mirror.caught_up()
+            self._mirror.mark_current()

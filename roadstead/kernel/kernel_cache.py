@@ -10,7 +10,7 @@ from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.table import NodeTable
 
-MAX_KEPT = 512
+MAX_REPEATED = 512
 """Maximum number of classes of earlier batches in a new kernel; with more it has none of them."""
 
 
@@ -20,10 +20,10 @@ class KernelCache:
     def __init__(self) -> None:
         self._kernel: Kernel | None = None
         self._classes: dict[Hashable, KernelClass] = {}
-        self._again: set[Hashable] = set()
-        self._made_for: tuple[object, ...] = ()
+        self._repeated: set[Hashable] = set()
+        self._built_for: tuple[object, ...] = ()
 
-    def take(
+    def get(
         self,
         code: CompiledCode,
         table: NodeTable,
@@ -31,33 +31,37 @@ class KernelCache:
         chooser: Chooser,
     ) -> Kernel:
         """Return a kernel for the classes of a batch: the last one if it has them, unchanged."""
-        made_for = (code, table, table.node_version, chooser)
+        built_for = (code, table, table.node_version, chooser)
         kernel = self._kernel
-        self._again.update(classes.keys() & self._classes.keys())
-        if kernel is not None and made_for == self._made_for and self._knows(kernel, classes):
+        self._repeated.update(classes.keys() & self._classes.keys())
+        if (
+            kernel is not None
+            and built_for == self._built_for
+            and self._is_current(kernel, classes)
+        ):
             kernel.resume()
             return kernel
-        kept = self._kept() if made_for == self._made_for else {}
-        self._again.intersection_update(kept)
+        repeated = self._repeated_classes() if built_for == self._built_for else {}
+        self._repeated.intersection_update(repeated)
         # Classes with the same counters across nodes use those of the first one. It must be a class
         # of this batch: the counts of a class of an earlier batch are out of date.
-        self._classes = {**classes, **{s: each for s, each in kept.items() if s not in classes}}
-        self._made_for = made_for
+        self._classes = {**classes, **{s: each for s, each in repeated.items() if s not in classes}}
+        self._built_for = built_for
         self._kernel = Kernel(code, table, self._classes, chooser)
         return self._kernel
 
-    def _kept(self) -> dict[Hashable, KernelClass]:
+    def _repeated_classes(self) -> dict[Hashable, KernelClass]:
         """Return the classes of more than one batch: if all pods are distinct, no class recurs."""
-        kept = {s: each for s, each in self._classes.items() if s in self._again}
-        return kept if len(kept) <= MAX_KEPT else {}
+        repeated = {s: each for s, each in self._classes.items() if s in self._repeated}
+        return repeated if len(repeated) <= MAX_REPEATED else {}
 
-    def _knows(self, kernel: Kernel, classes: Mapping[Hashable, KernelClass]) -> bool:
+    def _is_current(self, kernel: Kernel, classes: Mapping[Hashable, KernelClass]) -> bool:
         """Whether all classes are unchanged; those that are not covered are taken to remain so."""
         for signature, each in classes.items():
             known = self._classes.get(signature)
             if known is None:
                 return False
             is_same = each.is_same(known)
-            if kernel.covers(signature) and not (is_same and kernel.is_as_it_was(signature)):
+            if kernel.covers(signature) and not (is_same and kernel.is_unchanged(signature)):
                 return False
         return True

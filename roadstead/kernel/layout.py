@@ -17,37 +17,37 @@ from roadstead.nodes.view import Rows
 
 
 def empty_totals(classes: int, static: Sequence[StaticScores], models: int, row_at: Rows) -> Totals:
-    """Return totals of classes, none of them computed. row_at: int64[place], see `Numbers`."""
+    """Return totals of classes, none of them computed. row_at: int64[position], see `Numbers`."""
     rows = len(row_at)
-    groups = max((still.raw.shape[1] for still in static), default=1)
+    groups = max((scores.raw.shape[1] for scores in static), default=1)
     return Totals(
-        passes=np.array([still.passes[row_at] for still in static], dtype=np.bool_).reshape(
+        passes=np.array([scores.passes[row_at] for scores in static], dtype=np.bool_).reshape(
             len(static), rows
         ),
-        still=np.array([still.fixed[row_at] for still in static], dtype=np.int32).reshape(
+        static=np.array([scores.fixed[row_at] for scores in static], dtype=np.int32).reshape(
             len(static), rows
         ),
-        group_at=np.array([still.group[row_at] for still in static], dtype=np.int32).reshape(
+        group_at=np.array([scores.group[row_at] for scores in static], dtype=np.int32).reshape(
             len(static), rows
         ),
-        group=np.array([still.group for still in static], dtype=np.int32).reshape(
+        group=np.array([scores.group for scores in static], dtype=np.int32).reshape(
             len(static), rows
         ),
         total=np.empty((classes, rows), dtype=np.int32),
         top=np.empty((classes, BUCKETS), dtype=np.int32),
         tied=np.empty((classes, BUCKETS), dtype=np.int32),
-        high=np.empty((classes, BUCKETS // GROUP), dtype=np.int32),
-        many=np.empty((classes, BUCKETS // GROUP), dtype=np.int32),
-        alive=np.zeros((classes, groups), dtype=np.int64),
+        group_top=np.empty((classes, BUCKETS // GROUP), dtype=np.int32),
+        group_tied=np.empty((classes, BUCKETS // GROUP), dtype=np.int32),
+        group_feasible=np.zeros((classes, groups), dtype=np.int64),
         norm=np.zeros((classes, groups), dtype=np.int32),
         feasible=np.zeros(classes, dtype=np.int64),
         seen=np.zeros(classes, dtype=np.int64),
-        moved=np.zeros(classes, dtype=np.bool_),
-        stopped=np.zeros(classes, dtype=np.bool_),
+        stale_norm=np.zeros(classes, dtype=np.bool_),
+        stale=np.zeros(classes, dtype=np.bool_),
         built=np.zeros(classes, dtype=np.bool_),
-        usual=np.zeros((models, groups), dtype=np.bool_),
-        usual_norm=np.zeros((models, groups), dtype=np.int32),
-        has_usual=np.zeros(models, dtype=np.bool_),
+        cached_groups=np.zeros((models, groups), dtype=np.bool_),
+        cached_norm=np.zeros((models, groups), dtype=np.int32),
+        has_cached_norm=np.zeros(models, dtype=np.bool_),
     )
 
 
@@ -60,13 +60,13 @@ def affected_by(profiles: Sequence[Profile], infos: Sequence[PodClass]) -> Bools
     for profile in dict.fromkeys(profiles):
         plugins = [plugin for plugin in profile.cross_node if not is_counted(plugin)]
         placed: dict[tuple[Effect, ...], list[int]] = {}
-        for place, info in enumerate(infos):
+        for index, info in enumerate(infos):
             effects = effects_of(plugins, info)
             if any(each is not ON_NONE for each in effects):
-                placed.setdefault(effects, []).append(place)
-        asked = [place for place, each in enumerate(profiles) if each is profile]
-        for effects, places in placed.items():
-            for place in asked:
-                if concern(effects, infos[place]):
-                    result[places, place] = True
+                placed.setdefault(effects, []).append(index)
+        asked = [index for index, each in enumerate(profiles) if each is profile]
+        for effects, indices in placed.items():
+            for index in asked:
+                if concern(effects, infos[index]):
+                    result[indices, index] = True
     return result

@@ -1,7 +1,7 @@
 """Listing: decisions from lists of a class's best rows, without evaluating all rows.
 
-A worker lists the best of its rows (`list_best`). The scheduler receives such lists (`take`), and
-its kernel decides by them as long as they suffice; see `compiled_lists`.
+A worker lists the best of its rows (`list_best`). The scheduler receives such lists
+(`Kernel.use_lists`), and its kernel decides by them as long as they suffice; see `compiled_lists`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ class Listed:
     """The best rows of classes and one more, which bounds the rows that are not listed.
 
     rows: int64[class, k + 1]; totals: int32, ranks: uint64 of the same. counts: int64[class],
-    number of rows. told: int64[class, 3]: the highest total, number of rows with it, number of
-    feasible rows. is_told: bool[class], whether the class is listed.
+    number of rows. summary: int64[class, 3]: the highest total, number of rows with it, number of
+    feasible rows. is_listed: bool[class], whether the class is listed.
     """
 
     rows: I64
     totals: I32
     ranks: U64
     counts: I64
-    told: I64
-    is_told: Bools
+    summary: I64
+    is_listed: Bools
 
     @classmethod
-    def room(cls, classes: int, most: int) -> Listed:
+    def empty(cls, classes: int, most: int) -> Listed:
         """Return empty lists for this number of classes."""
         shape = classes, most + 1
         return cls(
@@ -57,19 +57,19 @@ class Listing:
         self._totals = totals
         self.lists = no_lists(classes, numbers)
 
-    def take(
-        self, best: BestRows, lines: Sequence[int], added: Sequence[int | None], placements: int
+    def use(
+        self, best: BestRows, indices: Sequence[int], added: Sequence[int | None], placements: int
     ) -> None:
-        """Use lists for decisions. lines: the indices of their classes.
+        """Use lists for decisions. indices: the indices of their classes.
 
         added: normalized score of all rows, by list; a list without one is not used.
         """
         of_class = np.full(self._classes, -1, np.int64)
-        for place, (line, norm) in enumerate(zip(lines, added, strict=True)):
+        for k, (c, norm) in enumerate(zip(indices, added, strict=True)):
             if norm is not None:
-                of_class[line] = place
+                of_class[c] = k
         norms = np.array([norm or 0 for norm in added], np.int64)
-        best = replace(best, told=np.column_stack([best.told, norms]))
+        best = replace(best, summary=np.column_stack([best.summary, norms]))
         self.lists = lay_out(best, of_class, self._numbers, placements)
 
     def drop(self) -> None:
@@ -77,17 +77,17 @@ class Listing:
         if len(self.lists.slot):
             self.lists = no_lists(self._classes, self._numbers)
 
-    def list_best(self, lines: Sequence[int], draws: U64, most: int) -> Listed:
-        """List the best rows of classes that have totals; nothing for a line of -1."""
-        found = Listed.room(len(lines), most)
-        for place, line in enumerate(lines):
-            if line < 0:
+    def list_best(self, indices: Sequence[int], draws: U64, most: int) -> Listed:
+        """List the best rows of classes that have totals; nothing for an index of -1."""
+        found = Listed.empty(len(indices), most)
+        for k, c in enumerate(indices):
+            if c < 0:
                 continue
             count, highest, many = self._code.list_best(
-                *(self._numbers, self._totals, line, draws[place]),
-                *(found.rows[place], found.totals[place], found.ranks[place]),
+                *(self._numbers, self._totals, c, draws[k]),
+                *(found.rows[k], found.totals[k], found.ranks[k]),
             )
-            found.rows[place, :count] = self._numbers.row_at[found.rows[place, :count]]
-            found.counts[place], found.is_told[place] = count, True
-            found.told[place] = highest, many, self._totals.feasible[line]
+            found.rows[k, :count] = self._numbers.row_at[found.rows[k, :count]]
+            found.counts[k], found.is_listed[k] = count, True
+            found.summary[k] = highest, many, self._totals.feasible[c]
         return found

@@ -16,17 +16,17 @@ from roadstead.nodes.table import Rows
 class BestRows:
     """The best rows of some classes, on the current state of a table; see `arrays.Lists`.
 
-    rows: int64[class, k]; totals: int32[class, k]; told: int64[class, 4]; bound: uint64[class].
-    draws: uint64[class], the draw of the ranks. apart: rows that the lists leave out.
+    rows: int64[class, k]; totals: int32[class, k]; summary: int64[class, 4]; bound: uint64[class].
+    draws: uint64[class], the draw of the ranks. excluded: rows that the lists leave out.
     """
 
     signatures: Sequence[Hashable]
     rows: I64
     totals: I32
-    told: I64
+    summary: I64
     bound: U64
     draws: U64
-    apart: Rows
+    excluded: Rows
 
 
 def no_lists(classes: int, numbers: Numbers) -> Lists:
@@ -46,16 +46,16 @@ def lay_out(best: BestRows, of_class: I64, numbers: Numbers, placements: int) ->
 
     of_class: int64[class of the kernel]. placements: maximum number of rows that will change.
     """
-    apart = len(best.apart)
-    changed = np.zeros(apart + placements, np.int64)
-    changed[:apart] = best.apart
+    excluded = len(best.excluded)
+    changed = np.zeros(excluded + placements, np.int64)
+    changed[:excluded] = best.excluded
     slot = np.full(len(numbers.row_at), -1, np.int64)
-    slot[best.apart] = np.arange(apart)
+    slot[best.excluded] = np.arange(excluded)
     return _lists(
         of_class,
-        (best.rows, best.totals, best.told),
+        (best.rows, best.totals, best.summary),
         (best.bound, best.draws),
-        (changed, slot, apart),
+        (changed, slot, excluded),
         (numbers.requested.shape[1], numbers.blocked.shape[1]),
     )
 
@@ -67,26 +67,26 @@ def _lists(
     changes: tuple[I64, I64, int],
     widths: tuple[int, int],
 ) -> Lists:
-    (rows, totals, told), (bound, draws), (changed, slot, apart) = found, ranks, changes
+    (rows, totals, summary), (bound, draws), (changed, slot, excluded) = found, ranks, changes
     capacity = len(changed)
     return Lists(
         of_class=of_class,
         rows=rows,
         totals=totals,
-        told=told,
+        summary=summary,
         bound=bound,
         draws=draws,
-        counts=np.array([apart, apart], np.int64),
+        counts=np.array([excluded, excluded], np.int64),
         changed=changed,
         slot=slot,
-        before=_room(capacity - apart, *widths),
-        line=np.arange(capacity, dtype=np.int64),
-        now=np.zeros(capacity, np.int32),
-        was=np.zeros(capacity, np.int32),
+        before=_empty_numbers(capacity - excluded, *widths),
+        indices=np.arange(capacity, dtype=np.int64),
+        current=np.zeros(capacity, np.int32),
+        former=np.zeros(capacity, np.int32),
     )
 
 
-def _room(rows: int, resources: int, ports: int) -> Numbers:
+def _empty_numbers(rows: int, resources: int, ports: int) -> Numbers:
     """Return arrays for the numbers of some rows, which have no order."""
     none = np.zeros(0, np.int64)
     return Numbers(
@@ -97,7 +97,7 @@ def _room(rows: int, resources: int, ports: int) -> Numbers:
         pod_limit=np.zeros(rows, np.int64),
         order=np.zeros(0, np.uint64),
         row_at=none,
-        place_of=np.zeros(rows, np.int64),
+        position_of=np.zeros(rows, np.int64),
         begin=none,
         bucket=np.zeros(0, np.int32),
         blocked=np.zeros((rows, ports), np.bool_),

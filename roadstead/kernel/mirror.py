@@ -29,32 +29,32 @@ class Mirror:
         self.table = table
         self._version = table.version
         self._blocked = blocked
-        self._draws = chooser.tie_break.kind == "random"
-        self.numbers = self._all(self._order(chooser))
+        self._is_random = chooser.tie_break.kind == "random"
+        self.numbers = self._copy_all(self._order(chooser))
 
     def _order(self, chooser: Chooser) -> NDArray[np.uint64]:
-        if self._draws:
+        if self._is_random:
             return self.table.name_hashes
         ranks = chooser.name_ranks(self.table)
         return (len(ranks) - ranks).astype(np.uint64)
 
-    def _begin(self, order: NDArray[np.uint64]) -> I64:
-        """Return the first place of each bucket, and the end of the last one."""
-        if self._draws:
+    def _bucket_starts(self, order: NDArray[np.uint64]) -> I64:
+        """Return the first position of each bucket, and the end of the last one."""
+        if self._is_random:
             bounds = np.arange(1, BUCKETS, dtype=np.uint64) << np.uint64(64 - BUCKET_BITS)
             begin: I64 = np.searchsorted(order, bounds).astype(np.int64)
         else:
             begin = np.arange(1, BUCKETS) * len(order) // BUCKETS
         return np.concatenate([[0], begin, [len(order)]])
 
-    def _all(self, order: NDArray[np.uint64]) -> Numbers:
+    def _copy_all(self, order: NDArray[np.uint64]) -> Numbers:
         table, columns = self.table, self.table.columns
         columns.fit_resources()
         rows = slice(0, columns.size)
         row_at = np.argsort(order, kind="stable")
-        place_of = np.empty_like(row_at)
-        place_of[row_at] = np.arange(len(row_at))
-        begin = self._begin(order[row_at])
+        position_of = np.empty_like(row_at)
+        position_of[row_at] = np.arange(len(row_at))
+        begin = self._bucket_starts(order[row_at])
         return Numbers(
             allocatable=np.ascontiguousarray(columns.allocatable[:, rows].T),
             requested=np.ascontiguousarray(columns.requested[:, rows].T),
@@ -63,7 +63,7 @@ class Mirror:
             pod_limit=columns.allocatable_pods[rows].copy(),
             order=order[row_at],
             row_at=row_at,
-            place_of=place_of,
+            position_of=position_of,
             begin=begin,
             bucket=np.repeat(np.arange(BUCKETS, dtype=np.int32), np.diff(begin)),
             blocked=self._blocked(table, np.arange(len(table))),
@@ -83,6 +83,6 @@ class Mirror:
         self._version = self.table.version
         return rows
 
-    def caught_up(self) -> None:
+    def mark_current(self) -> None:
         """Record that the table has all placements that were counted here."""
         self._version = self.table.version

@@ -17,8 +17,8 @@ from typing import Protocol, cast
 import numpy as np
 
 from roadstead.framework.tie_break import Chooser, TieBreak
-from roadstead.kernel.apart import TOTALS, compile_apart, start_compiling
 from roadstead.kernel.arrays import U64, Lists, Log, Numbers, Piece, Totals, new_piece
+from roadstead.kernel.compile_process import TOTALS, compile_in_child, start_compiling
 from roadstead.kernel.layout import empty_totals
 from roadstead.kernel.lists import no_lists
 from roadstead.kernel.lowering.lowerings import Specs, lay_out_specs
@@ -56,21 +56,21 @@ class CompiledCode:
     started_s: float = 0.0
 
 
-_here: list[CompiledCode] = []
+_loaded: list[CompiledCode] = []
 
 
 def loaded() -> CompiledCode | None:
     """Return the compiled code of this process; None if it is not loaded yet."""
-    return _here[0] if _here else None
+    return _loaded[0] if _loaded else None
 
 
-def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
+def load(report: Callable[[str], None] | None = None) -> CompiledCode:
     """Import numba and the compiled code.
 
     numba caches machine code beside the module or in the user's cache folder; if neither is
-    writable, in a temporary folder that no later process uses. If nothing is cached and `tell` is
+    writable, in a temporary folder that no later process uses. If nothing is cached and `report` is
     given, another process compiles (some seconds), so that this one is not slowed down meanwhile;
-    `tell` is called with a message. Raises ImportError if numba is not installed or not safe.
+    `report` is called with a message. Raises ImportError if numba is not installed or not safe.
     """
     known = loaded()
     if known is not None:
@@ -82,17 +82,17 @@ def load(tell: Callable[[str], None] | None = None) -> CompiledCode:
         from roadstead.kernel import compiled
     except RuntimeError:
         # numba found no writable folder for machine code.
-        _cache_nowhere()
+        _cache_temporarily()
         from roadstead.kernel import compiled
     code = _code_of(compiled)
-    is_kept = _is_kept(_sources(Path(compiled.__file__).parent))
-    if tell is not None and not is_kept:
-        tell("compiling the kernel, once for this machine; the reference decides meanwhile")
-        compile_apart()
+    is_cached = _is_cached(_sources(Path(compiled.__file__).parent))
+    if report is not None and not is_cached:
+        report("compiling the kernel, once for this machine; the reference decides meanwhile")
+        compile_in_child()
     warm_up_totals(code)
     warm_up_run(code)
     found = replace(code, started_s=time.perf_counter() - started)
-    _here[:] = [found]
+    _loaded[:] = [found]
     return found
 
 
@@ -100,7 +100,7 @@ def is_compiled() -> bool:
     """Whether machine code of this release is cached here. ImportError without numba."""
     from roadstead.kernel import compiled
 
-    return _is_kept(_sources(Path(compiled.__file__).parent))
+    return _is_cached(_sources(Path(compiled.__file__).parent))
 
 
 def _code_of(compiled: ModuleType) -> CompiledCode:
@@ -120,7 +120,7 @@ def _sources(folder: Path) -> list[Path]:
     return [*folder.glob("compiled*.py"), *folder.glob("lowering/*.py"), *others]
 
 
-def _is_kept(modules: Sequence[Path]) -> bool:
+def _is_cached(modules: Sequence[Path]) -> bool:
     """Whether machine code of `run` is cached; delete cached code older than any of the modules.
 
     numba checks the module of a function, but not those of the functions that it calls. Only
@@ -128,19 +128,19 @@ def _is_kept(modules: Sequence[Path]) -> bool:
     """
     folder = Path(cast(Dispatcher, compiled_of().run).stats.cache_path)
     newest = max(module.stat().st_mtime for module in modules)
-    kept = [index for module in modules for index in folder.glob(f"{module.stem}.*.nbi")]
-    is_kept = False
-    for index in kept:
+    cached = [index for module in modules for index in folder.glob(f"{module.stem}.*.nbi")]
+    is_cached = False
+    for index in cached:
         # Another process may delete the same file at this moment.
         with contextlib.suppress(OSError):
             if index.stat().st_mtime < newest:
                 index.unlink()
             else:
-                is_kept |= index.match("*.run-*")
-    return is_kept
+                is_cached |= index.match("*.run-*")
+    return is_cached
 
 
-def _cache_nowhere() -> None:
+def _cache_temporarily() -> None:
     from numba.core import config
 
     folder = tempfile.mkdtemp(prefix="roadstead-numba-")
@@ -149,7 +149,7 @@ def _cache_nowhere() -> None:
     cast(Callable[[], None], config.reload_config)()
 
 
-def compile_here(part: str = "") -> None:
+def compile_in_process(part: str = "") -> None:
     """Compile in this process what is not cached; with "totals", only the code for totals.
 
     Otherwise another process compiles that code at the same time.
@@ -165,7 +165,7 @@ def compile_here(part: str = "") -> None:
 
 def warm_up_totals(code: CompiledCode) -> None:
     """Call the code for totals on a table without rows, so that it is compiled or loaded."""
-    numbers, specs, totals, _ = _nothing()
+    numbers, specs, totals, _ = _empty_arrays()
     code.build(numbers, specs, totals, np.zeros(0, np.int64), 0, new_piece(2))
     code.renormalize(numbers, specs, totals, 0, np.zeros(1, np.int32))
     code.list_best(
@@ -176,7 +176,7 @@ def warm_up_totals(code: CompiledCode) -> None:
 
 def warm_up_run(code: CompiledCode) -> None:
     """Do the same for the code that decides pods."""
-    numbers, specs, totals, log = _nothing()
+    numbers, specs, totals, log = _empty_arrays()
     relations = with_classes(_no_relations(), np.zeros(1, np.int64))
     code.run(numbers, specs, totals, relations, no_lists(1, numbers), log, 0)
 
@@ -187,13 +187,13 @@ def _no_relations() -> Relations:
     return found
 
 
-def _nothing() -> tuple[Numbers, Specs, Totals, Log]:
+def _empty_arrays() -> tuple[Numbers, Specs, Totals, Log]:
     none, one, flags = np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
     specs, blocked = lay_out_specs([], [], np.zeros((1, 1), np.bool_), one, one)
     numbers = Mirror(NodeTable(), Chooser(TieBreak()), blocked).numbers
     narrow, groups = np.zeros(0, np.int32), np.zeros((0, 1), np.int64)
-    still = StaticScores(narrow.astype(np.bool_), narrow, narrow, groups, ())
-    totals = empty_totals(1, [still], 1, numbers.row_at)
+    static = StaticScores(narrow.astype(np.bool_), narrow, narrow, groups, ())
+    totals = empty_totals(1, [static], 1, numbers.row_at)
     log = Log(
         none, np.zeros(0, np.uint64), none, none, none, none, none, one,
         np.zeros(0, np.int32), flags, none, one, none, one, none,

@@ -91,23 +91,23 @@ def _grouped(keys: list[I64], rows: int) -> tuple[I32, I64]:
     return group.reshape(-1).astype(np.int32), values
 
 
-def normalized(evaluation: Evaluation, still: StaticScores, alive: Bools) -> I32 | None:
+def normalized(evaluation: Evaluation, static: StaticScores, has_feasible: Bools) -> I32 | None:
     """Return the sum of weight * normalized score of each group: int32[group].
 
-    alive: bool[group], whether it has a feasible row. None if a plugin fails, or its score is out
-    of range.
+    has_feasible: bool[group], whether it has a feasible row. None if a plugin fails, or its score
+    is out of range.
     """
-    norm: I64 = np.zeros(still.raw.shape[1], dtype=np.int64)
-    if not alive.any():
+    norm: I64 = np.zeros(static.raw.shape[1], dtype=np.int64)
+    if not has_feasible.any():
         return norm.astype(np.int32)
-    for raw, each in zip(still.raw, still.normalizing, strict=True):
+    for raw, each in zip(static.raw, static.normalizing, strict=True):
         try:
             scores = each.plugin.normalize(
-                evaluation.score_state, evaluation.pod, raw.copy(), Extremes.of(raw[alive])
+                evaluation.score_state, evaluation.pod, raw.copy(), Extremes.of(raw[has_feasible])
             )
         except PluginFailure:
             return None
-        if not _in_range(scores[alive]):
+        if not _in_range(scores[has_feasible]):
             return None
-        norm += each.weight * np.where(alive, scores, 0)
+        norm += each.weight * np.where(has_feasible, scores, 0)
     return norm.astype(np.int32)

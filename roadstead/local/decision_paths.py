@@ -28,7 +28,7 @@ from roadstead.cycle.scorer import Scorer
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import NOBODY, PodFacts, PodIdentity
-from roadstead.facts.wire import facts_out
+from roadstead.facts.wire import encode_facts
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
@@ -289,7 +289,7 @@ class WorkersPath(BatchPath):
     def _ask(self, pods: Sequence[PodInCycle]) -> None:
         if not pods:
             return
-        classes = [facts_out(pod.info.facts) for pod in pods]
+        classes = [encode_facts(pod.info.facts) for pod in pods]
         answers = {
             number: self._answer(self._workers[number], classes)
             for number in self._parts.rows.asked()
@@ -305,7 +305,7 @@ class WorkersPath(BatchPath):
         if not new or accelerator is None:
             return
         draws, none = batch.draws(new), np.zeros(0, np.int64)
-        classes = tuple(facts_out(pod.info.facts) for pod in new)
+        classes = tuple(encode_facts(pod.info.facts) for pod in new)
         ask = RankRequest(0, b"", classes, draws.tobytes(), LISTED_PER_WORKER)
         answers: dict[int, RankAnswer] = {}
         for worker in self._parts.rows.asked():

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from roadstead.facts.compile import described
 from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
 from roadstead.facts.resources import HUGE_PAGES_PREFIX, NATIVE_DOMAIN, STANDARD_RESOURCES
-from roadstead.facts.sharing import by_identity
+from roadstead.facts.sharing import cached_by_identity
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.names import (
     dns_1035_label_errors,
@@ -50,9 +50,9 @@ from roadstead.protocol.objects import (
 )
 from roadstead.protocol.quantity import Quantity
 
-Rules = tuple[str, ...]
+RuleTexts = tuple[str, ...]
 
-_NAME_RULES: Mapping[str, Callable[[str], Rules]] = {
+_NAME_RULES: Mapping[str, Callable[[str], RuleTexts]] = {
     "Namespace": dns_label_errors,
     "Service": dns_1035_label_errors,
 }
@@ -61,16 +61,16 @@ _NAME_RULES: Mapping[str, Callable[[str], Rules]] = {
 _LONGEST_NAMES = {"CronJob": 52, "Job": 63, "StatefulSet": 52}
 """Longest names of the kinds whose pods have the name with a suffix in a label."""
 
-_WHOLE = frozenset({"pods"})
+_INTEGER_RESOURCES = frozenset({"pods"})
 """Resources that are counted in whole units, besides extended ones."""
 
 _LARGEST = Quantity(2**63 - 1)
 _LARGEST_CPU = Quantity(2**63 - 1, -3)
-_SURELY_SMALL = 2**53
+_ALWAYS_VALID_BELOW = 2**53
 """Whole amounts below this are valid for any resource: most need no other check."""
 
 
-_RARE = frozenset(
+_RARE_FIELDS = frozenset(
     (
         *("affinity", "node_name", "overhead", "priority_class_name", "resources"),
         *("scheduling_gates", "topology_spread_constraints", "volumes"),
@@ -79,14 +79,14 @@ _RARE = frozenset(
 """Fields that few pods have; reading each of them takes longer than all other checks."""
 
 
-class Problem(NamedTuple):
+class FieldProblem(NamedTuple):
     """A value that is not allowed. field: its path below the checked object or part."""
 
     field: str
     value: str
-    rules: Rules
+    rules: RuleTexts
 
-    def below(self, *path: str | int) -> Problem:
+    def below(self, *path: str | int) -> FieldProblem:
         """Return the problem with the path of an outer object before its field."""
         outer = field_path(path)
         joined = f"{outer}{self.field}" if self.field.startswith("[") else f"{outer}.{self.field}"
@@ -109,7 +109,7 @@ def check_pod(pod: Pod, *, source: str) -> None:
     problem = _metadata_problem("Pod", pod.metadata) or _spec_problem(pod.spec)
     if problem is None and not _is_node_name(pod.status.nominated_node_name):
         nominated = pod.status.nominated_node_name
-        problem = Problem("status.nominatedNodeName", nominated, subdomain_errors(nominated))
+        problem = FieldProblem("status.nominatedNodeName", nominated, subdomain_errors(nominated))
     if problem is not None:
         raise _refusal(pod, problem, source)
 
@@ -125,34 +125,34 @@ def check_node(node: Node, *, source: str) -> None:
         raise _refusal(node, problem, source)
 
 
-def _refusal(found: ApiObject, problem: Problem, source: str) -> InputError:
+def _refusal(found: ApiObject, problem: FieldProblem, source: str) -> InputError:
     rule, obj = f"is not allowed: {'; '.join(problem.rules)}", described(found)
     return InputError(
         rule, source=source, obj=obj, field=problem.field, value=cut_short(problem.value)
     )
 
 
-def _metadata_problem(kind: str, meta: ObjectMeta) -> Problem | None:
+def _metadata_problem(kind: str, meta: ObjectMeta) -> FieldProblem | None:
     other = _NAME_RULES.get(kind)
     if other is not None or not is_subdomain(meta.name):
         rules = (other or subdomain_errors)(meta.name)
         if rules:
-            return Problem("metadata.name", meta.name, rules)
+            return FieldProblem("metadata.name", meta.name, rules)
     if len(meta.name) > _LONGEST_NAMES.get(kind, len(meta.name)):
         rule = f"must be no more than {_LONGEST_NAMES[kind]} characters, to fit its pods' labels"
-        return Problem("metadata.name", meta.name, (rule,))
+        return FieldProblem("metadata.name", meta.name, (rule,))
     if meta.namespace and (rules := dns_label_errors(meta.namespace)):
-        return Problem("metadata.namespace", meta.namespace, rules)
+        return FieldProblem("metadata.namespace", meta.namespace, rules)
     if not meta.uid.isprintable():
-        return Problem("metadata.uid", meta.uid, ("must not contain control characters",))
+        return FieldProblem("metadata.uid", meta.uid, ("must not contain control characters",))
     for key in meta.annotations:
         if rules := qualified_name_errors(key.lower()):
-            return Problem("metadata.annotations", key, rules)
+            return FieldProblem("metadata.annotations", key, rules)
     problem = _labels_problem(meta.labels)
     return None if problem is None else problem.below("metadata", "labels")
 
 
-def _template_problem(found: ApiObject) -> Problem | None:
+def _template_problem(found: ApiObject) -> FieldProblem | None:
     spec, path = getattr(found, "spec", None), ["spec"]
     if isinstance(found, CronJob):
         spec, path = found.spec.job_template.spec, ["spec", "jobTemplate", "spec"]
@@ -167,7 +167,7 @@ def _template_problem(found: ApiObject) -> Problem | None:
     return None if problem is None else problem.below(*path, "template")
 
 
-def _selector_problem(found: ApiObject, labels: Mapping[str, str]) -> Problem | None:
+def _selector_problem(found: ApiObject, labels: Mapping[str, str]) -> FieldProblem | None:
     """Return a problem if a workload's selector does not match the labels of its own pods."""
     if not isinstance(found, (DaemonSet, Deployment, ReplicaSet, StatefulSet)):
         return None
@@ -178,15 +178,15 @@ def _selector_problem(found: ApiObject, labels: Mapping[str, str]) -> Problem | 
         return None
     if selector is None or selector.matches(labels):
         return None
-    return Problem("", str(dict(labels)), ("`selector` does not match template `labels`",))
+    return FieldProblem("", str(dict(labels)), ("`selector` does not match template `labels`",))
 
 
-def _labels_problem(labels: Mapping[str, str]) -> Problem | None:
+def _labels_problem(labels: Mapping[str, str]) -> FieldProblem | None:
     for key, value in labels.items():
         if qualified_name_errors(key):
-            return Problem("", key, qualified_name_errors(key))
+            return FieldProblem("", key, qualified_name_errors(key))
         if not is_label_value(value):
-            return Problem(field_path((key,)), value, label_value_errors(value))
+            return FieldProblem(field_path((key,)), value, label_value_errors(value))
     return None
 
 
@@ -194,7 +194,7 @@ def _is_node_name(name: str) -> bool:
     return not name or is_subdomain(name)
 
 
-def _spec_problem(spec: PodSpec) -> Problem | None:
+def _spec_problem(spec: PodSpec) -> FieldProblem | None:
     if (problem := _containers_problem(spec.containers)) is not None:
         return problem.below("spec", "containers")
     if spec.init_containers and (problem := _containers_problem(spec.init_containers)) is not None:
@@ -203,27 +203,27 @@ def _spec_problem(spec: PodSpec) -> Problem | None:
         return problem.below("spec", "tolerations")
     if spec.node_selector and (problem := _labels_problem(spec.node_selector)) is not None:
         return problem.below("spec", "nodeSelector")
-    return None if _RARE.isdisjoint(spec.model_fields_set) else _first(_rare_problems(spec))
+    return None if _RARE_FIELDS.isdisjoint(spec.model_fields_set) else _first(_rare_problems(spec))
 
 
-def _rare_problems(spec: PodSpec) -> Iterator[Problem]:
-    """Yield the problems of the fields in `_RARE`."""
+def _rare_problems(spec: PodSpec) -> Iterator[FieldProblem]:
+    """Yield the problems of the fields in `_RARE_FIELDS`."""
     named = {"nodeName": spec.node_name, "priorityClassName": spec.priority_class_name}
     for field, name in named.items():
         if not _is_node_name(name):
-            yield Problem(f"spec.{field}", name, subdomain_errors(name))
+            yield FieldProblem(f"spec.{field}", name, subdomain_errors(name))
     for index, gate in enumerate(spec.scheduling_gates):
         if rules := qualified_name_errors(gate.name):
-            yield Problem(f"spec.schedulingGates[{index}].name", gate.name, rules)
+            yield FieldProblem(f"spec.schedulingGates[{index}].name", gate.name, rules)
     for index, constraint in enumerate(spec.topology_spread_constraints):
         if rules := qualified_name_errors(constraint.topology_key):
             where = f"spec.topologySpreadConstraints[{index}].topologyKey"
-            yield Problem(where, constraint.topology_key, rules)
+            yield FieldProblem(where, constraint.topology_key, rules)
     if spec.affinity is not None and (problem := _affinity_problem(spec.affinity)) is not None:
         yield problem.below("spec", "affinity")
     for index, volume in enumerate(spec.volumes):
         if volume.name and (rules := dns_label_errors(volume.name)):
-            yield Problem(f"spec.volumes[{index}].name", volume.name, rules)
+            yield FieldProblem(f"spec.volumes[{index}].name", volume.name, rules)
     if spec.resources is not None:
         for problem in _resource_problems(spec.resources):
             yield problem.below("spec", "resources")
@@ -231,8 +231,8 @@ def _rare_problems(spec: PodSpec) -> Iterator[Problem]:
         yield problem.below("spec", "overhead")
 
 
-@by_identity
-def _containers_problem(containers: tuple[Container, ...]) -> Problem | None:
+@cached_by_identity
+def _containers_problem(containers: tuple[Container, ...]) -> FieldProblem | None:
     return _first(
         problem.below(index)
         for index, container in enumerate(containers)
@@ -240,15 +240,15 @@ def _containers_problem(containers: tuple[Container, ...]) -> Problem | None:
     )
 
 
-def _container_problems(container: Container) -> Iterator[Problem]:
+def _container_problems(container: Container) -> Iterator[FieldProblem]:
     if container.name and (rules := dns_label_errors(container.name)):
-        yield Problem("name", container.name, rules)
+        yield FieldProblem("name", container.name, rules)
     if container.resources is not None:
         for problem in _resource_problems(container.resources):
             yield problem.below("resources")
 
 
-def _resource_problems(resources: ResourceRequirements) -> Iterator[Problem]:
+def _resource_problems(resources: ResourceRequirements) -> Iterator[FieldProblem]:
     """Yield problems of requests, limits, and both together (validateResourceRequirements).
 
     A missing limit is accepted, also for extended resources: it changes no decision.
@@ -265,45 +265,45 @@ def _resource_problems(resources: ResourceRequirements) -> Iterator[Problem]:
             rule = f"must be less than or equal to {name} limit of {limit}"
         else:
             continue
-        yield Problem(field_path(("requests", name)), str(request), (rule,))
+        yield FieldProblem(field_path(("requests", name)), str(request), (rule,))
 
 
-@by_identity
-def _tolerations_problem(tolerations: tuple[Toleration, ...]) -> Problem | None:
+@cached_by_identity
+def _tolerations_problem(tolerations: tuple[Toleration, ...]) -> FieldProblem | None:
     for index, each in enumerate(tolerations):
         if each.key and (rules := qualified_name_errors(each.key)):
-            return Problem(f"[{index}].key", each.key, rules)
+            return FieldProblem(f"[{index}].key", each.key, rules)
         if not each.key and each.operator != "Exists":
             rule = 'must be Exists when `key` is empty, which means "match all values and all keys"'
-            return Problem(f"[{index}].operator", each.operator, (rule,))
+            return FieldProblem(f"[{index}].operator", each.operator, (rule,))
         if each.operator == "Exists" and each.value:
             rule = "value must be empty when `operator` is 'Exists'"
-            return Problem(f"[{index}].value", each.value, (rule,))
+            return FieldProblem(f"[{index}].value", each.value, (rule,))
         if not is_label_value(each.value):
-            return Problem(f"[{index}].value", each.value, label_value_errors(each.value))
+            return FieldProblem(f"[{index}].value", each.value, label_value_errors(each.value))
     return None
 
 
-def _taints_problem(taints: Iterable[Taint]) -> Problem | None:
+def _taints_problem(taints: Iterable[Taint]) -> FieldProblem | None:
     for index, each in enumerate(taints):
         where = f"spec.taints[{index}]"
         if rules := qualified_name_errors(each.key):
-            return Problem(f"{where}.key", each.key, rules)
+            return FieldProblem(f"{where}.key", each.key, rules)
         if not is_label_value(each.value):
-            return Problem(f"{where}.value", each.value, label_value_errors(each.value))
+            return FieldProblem(f"{where}.value", each.value, label_value_errors(each.value))
     return None
 
 
-@by_identity
-def _affinity_problem(affinity: Affinity) -> Problem | None:
+@cached_by_identity
+def _affinity_problem(affinity: Affinity) -> FieldProblem | None:
     sides = {"podAffinity": affinity.pod_affinity, "podAntiAffinity": affinity.pod_anti_affinity}
     for name, side in sides.items():
         for where, term in _terms(side) if side is not None else ():
             if rules := qualified_name_errors(term.topology_key):
-                return Problem(f"{name}.{where}.topologyKey", term.topology_key, rules)
+                return FieldProblem(f"{name}.{where}.topologyKey", term.topology_key, rules)
             for index, namespace in enumerate(term.namespaces):
                 if rules := dns_label_errors(namespace):
-                    return Problem(f"{name}.{where}.namespaces[{index}]", namespace, rules)
+                    return FieldProblem(f"{name}.{where}.namespaces[{index}]", namespace, rules)
     return None
 
 
@@ -318,21 +318,25 @@ def _terms(side: PodAffinity) -> Iterator[tuple[str, PodAffinityTerm]]:
 
 
 def _amount_problems(
-    amounts: Mapping[str, Quantity], name_rules: Callable[[str], Rules] = qualified_name_errors
-) -> Iterator[Problem]:
+    amounts: Mapping[str, Quantity], name_rules: Callable[[str], RuleTexts] = qualified_name_errors
+) -> Iterator[FieldProblem]:
     for name, amount in amounts.items():
         if rules := name_rules(name):
-            yield Problem("", name, rules)
-        if amount.exponent == 0 and amount.unscaled < _SURELY_SMALL:
+            yield FieldProblem("", name, rules)
+        if amount.exponent == 0 and amount.unscaled < _ALWAYS_VALID_BELOW:
             continue
         largest = _LARGEST_CPU if name == "cpu" else _LARGEST
         if amount.cmp(largest) > 0:
-            yield Problem(field_path((name,)), str(amount), (f"must be no more than {largest}",))
-        elif (name in _WHOLE or is_extended_resource(name)) and amount.milli_value() % 1000:
-            yield Problem(field_path((name,)), str(amount), ("must be an integer",))
+            yield FieldProblem(
+                field_path((name,)), str(amount), (f"must be no more than {largest}",)
+            )
+        elif (
+            name in _INTEGER_RESOURCES or is_extended_resource(name)
+        ) and amount.milli_value() % 1000:
+            yield FieldProblem(field_path((name,)), str(amount), ("must be an integer",))
 
 
-def _container_resource(name: str) -> Rules:
+def _container_resource(name: str) -> RuleTexts:
     """Return why a container cannot request a resource (validateContainerResourceName)."""
     rules = qualified_name_errors(name)
     if rules:
@@ -345,5 +349,5 @@ def _container_resource(name: str) -> Rules:
     return ("doesn't follow extended resource name standard",)
 
 
-def _first(problems: Iterable[Problem]) -> Problem | None:
+def _first(problems: Iterable[FieldProblem]) -> FieldProblem | None:
     return next(iter(problems), None)

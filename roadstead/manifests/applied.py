@@ -10,7 +10,7 @@ CLAIM = "claims"
 POD = "pods"
 
 
-class Applied:
+class AppliedDefaults:
     """Counts by what was applied (`LimitRange default/small`) and by kind of object."""
 
     def __init__(self) -> None:
@@ -23,12 +23,12 @@ class Applied:
 
     def notes(self) -> Iterator[str]:
         """Yield one line for each thing that was applied, sorted."""
-        for (kind, what), (count, first) in sorted(self._found.items(), key=_pods_first):
+        for (kind, what), (count, first) in sorted(self._found.items(), key=_sort_key):
             example = f" ({first})" if count == 1 else f" (first {first})"
             yield f"Applied, as when {kind} are created: {what}, to {count:,} of them{example}."
 
 
-def _pods_first(found: tuple[tuple[str, str], tuple[int, str]]) -> tuple[bool, str]:
+def _sort_key(found: tuple[tuple[str, str], tuple[int, str]]) -> tuple[bool, str]:
     (kind, what), _ = found
     return kind != POD, what
 

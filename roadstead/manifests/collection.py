@@ -74,9 +74,10 @@ class Manifests:
     """Objects by kind, in the order they were read.
 
     pods: without finished ones (the scheduler never sees them; `finished` has them).
-    ignored: kind -> count of objects that scheduling does not use. pod_makers: kind -> names and
-    sources of objects with a pod spec whose kind Kubernetes does not have. unknown: messages on
-    fields that Kubernetes does not have, which are left out. sources: the source of each object.
+    ignored: kind -> count of objects that scheduling does not use. workload_documents: kind ->
+    names and sources of objects with a pod spec whose kind Kubernetes does not have. unknown:
+    messages on fields that Kubernetes does not have, which are left out. sources: the source of
+    each object.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -105,7 +106,7 @@ class Manifests:
     runtime_classes: tuple[RuntimeClass, ...] = ()
     finished: tuple[Pod, ...] = ()
     ignored: Mapping[str, int] = field(default_factory=dict)
-    pod_makers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    workload_documents: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
     sources: Mapping[ObjectKey, str] = field(default_factory=dict)
 
@@ -125,12 +126,12 @@ def read_manifests(
     Raises:
         InputError: a path, text or object that is wrong, or an object that occurs twice.
     """
-    gathered = _Gathered(is_strict=is_strict)
-    with _collector_paused():
+    collector = _ManifestCollector(is_strict=is_strict)
+    with _gc_paused():
         for source, text in read_texts(paths, stdin=stdin):
             for document in _documents(text, source):
-                gathered.add_document(document, source)
-        return gathered.manifests(priority_classes)
+                collector.add_document(document, source)
+        return collector.manifests(priority_classes)
 
 
 def _documents(text: bytes, source: str) -> Iterator[object]:
@@ -144,7 +145,7 @@ def _documents(text: bytes, source: str) -> Iterator[object]:
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def _gc_paused() -> Iterator[None]:
     """Pause garbage collection while many long-lived objects are made (14 -> 4 us per object).
 
     The new objects are frozen: later collections skip them, reference counts still free them.
@@ -159,7 +160,7 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-class _Gathered:
+class _ManifestCollector:
     """Collector of objects, with the source of each."""
 
     def __init__(self, *, is_strict: bool) -> None:
@@ -169,7 +170,7 @@ class _Gathered:
         self._pod_sources: list[str] = []
         self._seen: dict[ObjectKey, str] = {}
         self._ignored: Counter[str] = Counter()
-        self._pod_makers: dict[str, list[str]] = {}
+        self._workload_documents: dict[str, list[str]] = {}
         self._generated: Counter[str] = Counter()
 
     def add_document(self, document: object, source: str, depth: int = 0) -> None:
@@ -197,8 +198,10 @@ class _Gathered:
         group = version.rpartition("/")[0] if isinstance(version, str) else None
         if kind not in KINDS or (group is not None and group not in _BUILT_IN_GROUPS):
             full_kind = f"{kind}.{group}" if group else kind
-            if _holds_pod_spec(document):
-                self._pod_makers.setdefault(full_kind, []).append(_named_in(document, source))
+            if _has_pod_spec(document):
+                self._workload_documents.setdefault(full_kind, []).append(
+                    _named_in(document, source)
+                )
             else:
                 self._ignored[full_kind] += 1
             return
@@ -252,14 +255,14 @@ class _Gathered:
             default_pod(pod, classes, source=source)
             for pod, source in zip(self._of(Pod), self._pod_sources, strict=True)
         ]
-        living = tuple(pod for pod in pods if pod.status.phase not in FINISHED_PHASES)
+        unfinished = tuple(pod for pod in pods if pod.status.phase not in FINISHED_PHASES)
         finished = tuple(pod for pod in pods if pod.status.phase in FINISHED_PHASES)
         return Manifests(
             nodes=tuple(map(default_node, self._of(Node))),
-            pods=living,
+            pods=unfinished,
             finished=finished,
             ignored=dict(sorted(self._ignored.items())),
-            pod_makers=dict(sorted(self._pod_makers.items())),
+            workload_documents=dict(sorted(self._workload_documents.items())),
             unknown=tuple(self._unknown),
             sources=self._seen,
             namespaces=self._of(Namespace),
@@ -328,7 +331,7 @@ def _keys(document: dict[str, object]) -> str:
     return f"{shown}, …" if len(document) > _KEYS_SHOWN else shown
 
 
-def _holds_pod_spec(document: object, depth: int = 0) -> bool:
+def _has_pod_spec(document: object, depth: int = 0) -> bool:
     """Whether an object contains containers with images, down to some depth."""
     if depth > _POD_SPEC_DEPTH_MAX or not isinstance(document, dict):
         return False
@@ -337,7 +340,7 @@ def _holds_pod_spec(document: object, depth: int = 0) -> bool:
         isinstance(each, dict) and "image" in each for each in containers
     ):
         return True
-    return any(_holds_pod_spec(each, depth + 1) for each in document.values())
+    return any(_has_pod_spec(each, depth + 1) for each in document.values())
 
 
 def _duplicate(key: ObjectKey, document: dict[str, object], source: str, other: str) -> InputError:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from roadstead.manifests.applied import CLAIM, Applied, is_stored_claim, is_stored_pod
+from roadstead.manifests.applied import CLAIM, AppliedDefaults, is_stored_claim, is_stored_pod
 from roadstead.manifests.claims import default_class, ephemeral_claims, with_class
 from roadstead.manifests.collection import Manifests
 from roadstead.manifests.defaults import DEFAULT_TOLERATIONS, has_default_tolerations
@@ -49,22 +49,22 @@ class Created:
 def create(
     cluster: Manifests,
     pods: Sequence[Pod],
-    made_claims: Sequence[PersistentVolumeClaim],
+    created_claims: Sequence[PersistentVolumeClaim],
 ) -> Created:
     """Admit the pods and claims that are not stored yet.
 
     cluster: its limit ranges, quotas and classes, its own claims and finished pods. pods: all pods,
-    defaults filled in. made_claims: the claims that stateful sets create.
+    defaults filled in. created_claims: the claims that stateful sets create.
 
     Raises:
         InputError: the template of an ephemeral volume is wrong.
     """
-    return _Creation(cluster).run(pods, made_claims)
+    return _Creation(cluster).run(pods, created_claims)
 
 
 class _Creation:
     def __init__(self, cluster: Manifests) -> None:
-        applied = Applied()
+        applied = AppliedDefaults()
         self._cluster, self._applied = cluster, applied
         self._ranges = LimitRanges(cluster.limit_ranges, applied)
         self._runtimes = RuntimeClasses(cluster.runtime_classes, applied)
@@ -74,27 +74,27 @@ class _Creation:
         self._refused: list[Refused] = []
         self._refused_claims: set[tuple[str, str]] = set()
 
-    def run(self, pods: Sequence[Pod], made_claims: Sequence[PersistentVolumeClaim]) -> Created:
-        given = [self._classed(each) for each in self._cluster.persistent_volume_claims]
-        made = [self._classed(each) for each in made_claims]
+    def run(self, pods: Sequence[Pod], created_claims: Sequence[PersistentVolumeClaim]) -> Created:
+        given = [self._with_default_class(each) for each in self._cluster.persistent_volume_claims]
+        created = [self._with_default_class(each) for each in created_claims]
         stored = [each for each in pods if is_stored_pod(each)]
         in_use = set(_claims_in_use(stored))
-        for claim in (*given, *made):
+        for claim in (*given, *created):
             if is_stored_claim(claim) or object_key(claim) in in_use:
                 self._claims[object_key(claim)] = claim
         for pod in stored:
             # Their claims were created with them; only the manifests lack them.
-            for claim in map(self._classed, ephemeral_claims(pod)):
+            for claim in map(self._with_default_class, ephemeral_claims(pod)):
                 self._claims.setdefault(object_key(claim), claim)
         self._quotas.count_stored(stored, self._cluster.finished, self._claims.values())
-        self._create_claims((*given, *made))
+        self._create_claims((*given, *created))
         kept = tuple(self._created(pods))
         for pod in kept:
-            self._create_claims(map(self._classed, ephemeral_claims(pod)))
+            self._create_claims(map(self._with_default_class, ephemeral_claims(pod)))
         notes = (*self._applied.notes(), *self._runtimes.notes(), *self._quotas.notes())
         return Created(kept, tuple(self._claims.values()), tuple(self._refused), notes)
 
-    def _classed(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    def _with_default_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         changed = with_class(claim, self._default_class)
         if changed is not claim:
             what = f"default StorageClass {self._default_class}"

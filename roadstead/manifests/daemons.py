@@ -50,7 +50,9 @@ def daemon_pods(
     _, facts = compile_pod(template)
     for node in nodes:
         if node.metadata.name not in served and _should_run(facts, compile_node(node)):
-            name = names.take(namespace, partial(_name, daemon.metadata.name, node.metadata.name))
+            name = names.allocate(
+                namespace, partial(_name, daemon.metadata.name, node.metadata.name)
+            )
             yield _pinned(template, name, node.metadata.name)
 
 

@@ -12,7 +12,7 @@ from roadstead.config.model import DEFAULT_SCHEDULER_NAME
 from roadstead.facts.compile import DEFAULT_NAMESPACE, described
 from roadstead.facts.requests import is_pod_level, pod_requests
 from roadstead.facts.resources import HUGE_PAGES_PREFIX
-from roadstead.facts.sharing import by_identity
+from roadstead.facts.sharing import cached_by_identity
 from roadstead.manifests.admission import check_pod
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import (
@@ -103,7 +103,7 @@ def _rounded(amounts: dict[str, Quantity]) -> dict[str, Quantity]:
     return {name: each.rounded_up(MILLI) for name, each in amounts.items()}
 
 
-@by_identity
+@cached_by_identity
 def _tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
     """Add the tolerations of DefaultTolerationSeconds that no given one covers."""
     missing = tuple(
@@ -117,7 +117,7 @@ def _tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
     return (*tolerations, *missing) if missing else tolerations
 
 
-@by_identity
+@cached_by_identity
 def has_default_tolerations(tolerations: tuple[Toleration, ...]) -> bool:
     """Whether `default_pod` added any of these: it adds the same objects to every pod."""
     return any(each is added for each in tolerations for added in _TOLERATED_FOR_A_WHILE)
@@ -160,14 +160,14 @@ def _with_container_requests(spec: PodSpec) -> dict[str, object]:
     return changes
 
 
-@by_identity
+@cached_by_identity
 def _containers(containers: tuple[Container, ...]) -> tuple[Container, ...]:
     after = tuple(_container(each, host_network=False) for each in containers)
     unchanged = all(new is old for new, old in zip(after, containers, strict=True))
     return containers if unchanged else after
 
 
-@by_identity
+@cached_by_identity
 def _containers_on_host(containers: tuple[Container, ...]) -> tuple[Container, ...]:
     return tuple(_container(each, host_network=True) for each in containers)
 
@@ -212,7 +212,7 @@ def _pod_level_requests(
     return {"resources": resources.model_copy(update={"requests": requests, "limits": limits})}
 
 
-@by_identity
+@cached_by_identity
 def _has_keys_anywhere(affinity: Affinity) -> bool:
     sides = (affinity.pod_affinity, affinity.pod_anti_affinity)
     return any(side is not None and _has_keys(side) for side in sides)

@@ -38,33 +38,33 @@ from roadstead.protocol.objects import (
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSets:
-    """Replica sets of deployments. there: those of the manifests, scaled. made: created ones."""
+    """Replica sets of deployments. existing: those of the manifests, scaled; created: new ones."""
 
-    there: tuple[ReplicaSet, ...]
-    made: tuple[ReplicaSet, ...]
+    existing: tuple[ReplicaSet, ...]
+    created: tuple[ReplicaSet, ...]
     notes: tuple[str, ...]
 
 
 def replica_sets_for(manifests: Manifests) -> ReplicaSets:
     """Scale or create the replica sets of the deployments among the manifests."""
-    there = list(manifests.replica_sets)
-    made: list[ReplicaSet] = []
+    existing = list(manifests.replica_sets)
+    created: list[ReplicaSet] = []
     notes: list[str] = []
     for deployment in manifests.deployments:
         key, wanted = workload_key(deployment), deployment.spec.replicas
-        own = [place for place, each in enumerate(there) if controller_key(each) == key]
-        total = sum(there[place].spec.replicas for place in own)
-        same = [place for place in own if _is_same(there[place].spec.template, deployment)]
+        own = [index for index, each in enumerate(existing) if controller_key(each) == key]
+        total = sum(existing[index].spec.replicas for index in own)
+        same = [index for index in own if _is_same(existing[index].spec.template, deployment)]
         if same:
-            grown = there[same[0]].spec.replicas + max(0, wanted - total)
-            there[same[0]] = _scaled(there[same[0]], grown)
+            grown = existing[same[0]].spec.replicas + max(0, wanted - total)
+            existing[same[0]] = _scaled(existing[same[0]], grown)
         elif own:
-            made.append(_scaled(_replica_set(deployment), wanted))
+            created.append(_scaled(_replica_set(deployment), wanted))
             notes += _rollout_note(deployment, wanted, total)
         else:
-            running = sum(1 for _ in _adrift(deployment, manifests.pods))
-            made.append(_scaled(_replica_set(deployment), max(0, wanted - running)))
-    return ReplicaSets(tuple(there), tuple(made), tuple(notes))
+            running = sum(1 for _ in _pods_of_missing_replica_set(deployment, manifests.pods))
+            created.append(_scaled(_replica_set(deployment), max(0, wanted - running)))
+    return ReplicaSets(tuple(existing), tuple(created), tuple(notes))
 
 
 def _rollout_note(deployment: Deployment, wanted: int, total: int) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _comparable(template: PodTemplate) -> tuple[object, object]:
     return labels, template.spec.model_copy(update={"scheduler_name": scheduler})
 
 
-def _adrift(deployment: Deployment, pods: Sequence[Pod]) -> Iterator[Pod]:
+def _pods_of_missing_replica_set(deployment: Deployment, pods: Sequence[Pod]) -> Iterator[Pod]:
     """Yield the pods of a deployment by the name of their replica set, which the manifests lack.
 
     That name is the deployment's name and the hash of the pod's template.
@@ -95,8 +95,8 @@ def _adrift(deployment: Deployment, pods: Sequence[Pod]) -> Iterator[Pod]:
     namespace, name = object_key(deployment)
     for pod in pods:
         revision = pod.metadata.labels.get(TEMPLATE_HASH, "")
-        made = joined_name(name, revision)
-        if revision and controller_key(pod) == ("ReplicaSet", namespace, made):
+        created = joined_name(name, revision)
+        if revision and controller_key(pod) == ("ReplicaSet", namespace, created):
             yield pod
 
 

@@ -49,14 +49,14 @@ PODS_MAX = 20_000_000
 class Expansion:
     """Objects that the controllers create, defaults filled in.
 
-    made_by: key of each created replica set, job and claim → key of its workload.
+    owner_of: key of each created replica set, job and claim → key of its workload.
     notes: messages for the user.
     """
 
     pods: tuple[Pod, ...]
     replica_sets: tuple[ReplicaSet, ...] = ()
     claims: tuple[PersistentVolumeClaim, ...] = ()
-    made_by: Mapping[OwnerKey, OwnerKey] = field(default_factory=dict)
+    owner_of: Mapping[OwnerKey, OwnerKey] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -70,28 +70,28 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
     existing = Counter(controller_key(each) for each in manifests.pods)
     names = PodNames(map(object_key, manifests.pods))
     sets = replica_sets_for(manifests)
-    made_sets = sets.made
+    created_sets = sets.created
     pods: list[Pod] = []
     for controller in manifests.replication_controllers:
         pods += _replicas(controller, existing[workload_key(controller)], names)
-    for replica_set in (*sets.there, *made_sets):
+    for replica_set in (*sets.existing, *created_sets):
         pods += _replicas(replica_set, existing[workload_key(replica_set)], names)
     for stateful in manifests.stateful_sets:
         pods += stateful_pods(stateful, manifests.pods)
     for daemon in manifests.daemon_sets:
         pods += daemon_pods(daemon, nodes, manifests.pods, names)
-    made_jobs = tuple(_jobs(manifests))
-    for job in (*manifests.jobs, *made_jobs):
+    created_jobs = tuple(_jobs(manifests))
+    for job in (*manifests.jobs, *created_jobs):
         pods += _job_pods(job, existing[workload_key(job)], names)
     classes = {each.metadata.name: each for each in manifests.priority_classes}
     claims = tuple(stateful_claims(manifests.stateful_sets, manifests.persistent_volume_claims))
-    made_by = {workload_key(each): controller_key(each) for each in (*made_sets, *made_jobs)}
-    made_by |= {workload_key(claim): workload_key(owner) for owner, claim in claims}
+    owner_of = {workload_key(each): controller_key(each) for each in (*created_sets, *created_jobs)}
+    owner_of |= {workload_key(claim): workload_key(owner) for owner, claim in claims}
     return Expansion(
         pods=tuple(default_pod(pod, classes) for pod in pods),
-        replica_sets=made_sets,
+        replica_sets=created_sets,
         claims=tuple(each for _, each in claims),
-        made_by=made_by,
+        owner_of=owner_of,
         notes=sets.notes,
     )
 
@@ -123,7 +123,7 @@ def _replicas(
 
 def _name(owner: Workload, base: str, index: int, names: PodNames) -> str:
     namespace = owner.metadata.namespace or DEFAULT_NAMESPACE
-    return names.take(namespace, partial(generated_name, base, index))
+    return names.allocate(namespace, partial(generated_name, base, index))
 
 
 def _jobs(manifests: Manifests) -> Iterator[Job]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE
-from roadstead.manifests.applied import Applied
+from roadstead.manifests.applied import AppliedDefaults
 from roadstead.manifests.pod_totals import Amounts, limits_of, requests_of, total
 from roadstead.protocol.objects import (
     Container,
@@ -47,7 +47,7 @@ class _Range:
 class LimitRanges:
     """The limit ranges of a cluster, by namespace."""
 
-    def __init__(self, ranges: Iterable[LimitRange], applied: Applied) -> None:
+    def __init__(self, ranges: Iterable[LimitRange], applied: AppliedDefaults) -> None:
         self._applied = applied
         self._ranges: dict[str, list[_Range]] = {}
         for each in sorted(ranges, key=lambda one: one.metadata.name):

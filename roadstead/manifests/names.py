@@ -39,17 +39,17 @@ class PodNames:
     would have the name of another one.
     """
 
-    def __init__(self, taken: Iterable[tuple[str, str]]) -> None:
-        self._taken: defaultdict[str, set[str]] = defaultdict(set)
-        for namespace, name in taken:
-            self._taken[namespace].add(name)
+    def __init__(self, used: Iterable[tuple[str, str]]) -> None:
+        self._used: defaultdict[str, set[str]] = defaultdict(set)
+        for namespace, name in used:
+            self._used[namespace].add(name)
 
-    def take(self, namespace: str, draw: Callable[[int], str]) -> str:
+    def allocate(self, namespace: str, draw: Callable[[int], str]) -> str:
         """Reserve and return the first free name. draw: the name after so many draws."""
-        taken, again = self._taken[namespace], 0
-        while (name := draw(again)) in taken:
+        used, again = self._used[namespace], 0
+        while (name := draw(again)) in used:
             again += 1
-        taken.add(name)
+        used.add(name)
         return name
 
 

@@ -136,7 +136,7 @@ def pod_in_scope(pod: Pod, usage: PodUsage, scope: ScopeRequirement) -> bool:
         case "PriorityClass":
             return _matches(pod.spec.priority_class_name, scope)
         case "CrossNamespacePodAffinity":
-            return _looks_into_other_namespaces(pod.spec.affinity)
+            return _selects_other_namespaces(pod.spec.affinity)
     return False
 
 
@@ -194,7 +194,7 @@ def _matches(value: str, scope: ScopeRequirement) -> bool:
     return not value
 
 
-def _looks_into_other_namespaces(affinity: Affinity | None) -> bool:
+def _selects_other_namespaces(affinity: Affinity | None) -> bool:
     if affinity is None:
         return False
     return any(map(_has_namespaces, (affinity.pod_affinity, affinity.pod_anti_affinity)))

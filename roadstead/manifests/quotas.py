@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE
-from roadstead.manifests.applied import CLAIM, POD, Applied
+from roadstead.manifests.applied import CLAIM, POD, AppliedDefaults
 from roadstead.manifests.pod_totals import Amounts
 from roadstead.manifests.quota_usage import (
     MUST_BE_NAMED,
@@ -83,7 +83,7 @@ class _Quota:
 class Quotas:
     """The quotas of a cluster, by namespace."""
 
-    def __init__(self, quotas: Iterable[ResourceQuota], applied: Applied) -> None:
+    def __init__(self, quotas: Iterable[ResourceQuota], applied: AppliedDefaults) -> None:
         self._applied = applied
         self._usages = PodUsages()
         self._quotas: dict[str, list[_Quota]] = {}
@@ -113,7 +113,7 @@ class Quotas:
             for quota in self._quotas.get(namespace, ()):
                 if quota.counts_claim(claim):
                     quota.used |= quota.sum_with(claim_usage(claim))
-        self._take_status(seen)
+        self._count_status(seen)
 
     def admit_pod(self, pod: Pod, key: str) -> str:
         """Count a new pod, or return why it is refused. key: of the pod, for the notes."""
@@ -163,16 +163,16 @@ class Quotas:
             self._applied.add(f"ResourceQuota {quota.key}", key, kind)
         return ""
 
-    def _take_status(self, seen: set[tuple[str, str]]) -> None:
+    def _count_status(self, seen: set[tuple[str, str]]) -> None:
         for namespace, quotas in self._quotas.items():
             for quota in quotas:
                 names = (
                     *(quota.of_pods if (POD, namespace) not in seen else ()),
                     *(quota.of_claims if (CLAIM, namespace) not in seen else ()),
                 )
-                taken = {name: quota.status[name] for name in names if name in quota.status}
-                quota.used |= taken
-                if any(each.unscaled for each in taken.values()):
+                counted = {name: quota.status[name] for name in names if name in quota.status}
+                quota.used |= counted
+                if any(each.unscaled for each in counted.values()):
                     self._from_status.append(quota.key)
 
 

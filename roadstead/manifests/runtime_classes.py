@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from roadstead.manifests.applied import Applied
+from roadstead.manifests.applied import AppliedDefaults
 from roadstead.protocol.errors import cut_short
 from roadstead.protocol.objects import PodSpec, RuntimeClass
 
@@ -20,7 +20,7 @@ class RefusedError(Exception):
 class RuntimeClasses:
     """The runtime classes of a cluster."""
 
-    def __init__(self, classes: Iterable[RuntimeClass], applied: Applied) -> None:
+    def __init__(self, classes: Iterable[RuntimeClass], applied: AppliedDefaults) -> None:
         self._applied = applied
         self._classes = {each.metadata.name: each for each in classes}
         self._missing: Counter[str] = Counter()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.pod_amounts import beside_amounts
+from roadstead.facts.pod_amounts import other_fields_of
 from roadstead.facts.resources import STANDARD_RESOURCES, is_counted_resource
 from roadstead.nodes.interning import CodeInterner
 
@@ -103,7 +103,7 @@ def _shape_of(facts: PodFacts) -> Hashable:
     """Return all facts but amounts, and which amounts there are and are not 0."""
     apart = facts.container_requests
     return (
-        beside_amounts(facts),
+        other_fields_of(facts),
         tuple((name, amount > 0) for name, amount in facts.requests),
         None if apart is None else tuple((name, amount > 0) for name, amount in apart),
     )

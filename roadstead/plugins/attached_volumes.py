@@ -60,7 +60,7 @@ def attachables(
 
 def _inline(volume: Volume, node: CsiNodeFacts | None) -> Iterator[CsiSource]:
     plugin = PLUGIN_OF[volume.kind]
-    if not _has_moved(plugin, node):
+    if not _is_migrated(plugin, node):
         return
     try:
         yield CsiSource(DRIVERS[plugin], inline_handle(volume.kind, dict(volume.source)))
@@ -70,7 +70,7 @@ def _inline(volume: Volume, node: CsiNodeFacts | None) -> Iterator[CsiSource]:
         ) from None
 
 
-def _has_moved(plugin: str, node: CsiNodeFacts | None) -> bool:
+def _is_migrated(plugin: str, node: CsiNodeFacts | None) -> bool:
     return node is not None and counts_for_limits(plugin, node.migrated)
 
 
@@ -83,7 +83,7 @@ def _of_claim(
         yield from _of_class(storage, claim, node)
         return
     source = volume.csi
-    if source is None and _has_moved(volume.in_tree, node):
+    if source is None and _is_migrated(volume.in_tree, node):
         source = volume.migrated
     if source is not None and source.driver and source.handle:
         yield source
@@ -98,14 +98,15 @@ def _of_class(
     driver = DRIVERS.get(found.provisioner)
     if driver is None:
         yield CsiSource(found.provisioner, f"unbound {claim.key}")
-    elif _has_moved(found.provisioner, node):
+    elif _is_migrated(found.provisioner, node):
         yield CsiSource(driver, f"unbound {claim.key}")
 
 
 class AttachedVolumes:
     """The volumes on the rows of one node table, for its columns and the storage state.
 
-    kinds: the rows of each set of migrated plugins in CSINode; None for nodes without a CSINode.
+    row_groups: the rows of each set of migrated plugins in CSINode; None for nodes without a
+    CSINode.
     """
 
     def __init__(self, storage: StorageState, users: VolumeUsers, columns: Columns) -> None:
@@ -121,14 +122,14 @@ class AttachedVolumes:
         self._infos_on: dict[int, tuple[PodClass, ...]] = {}
         self._limits: dict[str, I64] = {}
         self._counts: dict[str, I64] = {}
-        self.kinds: dict[CsiNodeFacts | None, Rows] = {}
+        self.row_groups: dict[CsiNodeFacts | None, Rows] = {}
 
     def catch_up(self) -> None:
         """Apply the changes of rows and storage since the last call."""
         size = self.columns.size
         versions = self.columns.version[:size]
         if self._names != self.columns.names:
-            self._start()
+            self._reset()
             changed = np.arange(size)
         else:
             changed = np.flatnonzero(versions != self._versions)
@@ -137,7 +138,7 @@ class AttachedVolumes:
             rows |= self._rows_of_changed_claims()
             self._storage_version = self._storage.version
         for row in rows:
-            self._redo(row)
+            self._recount_row(row)
         self._versions = versions.copy()
 
     def limit(self, driver: str) -> I64 | None:
@@ -155,29 +156,31 @@ class AttachedVolumes:
         """Return the rows with a pod that uses a volume."""
         return self._rows_of.get(source, ())
 
-    def _start(self) -> None:
+    def _reset(self) -> None:
         self._names = list(self.columns.names)
-        for kept in (self._on_row, self._rows_of, self._rows_with, self._infos_on):
-            kept.clear()
+        for index in (self._on_row, self._rows_of, self._rows_with, self._infos_on):
+            index.clear()
         self._counts.clear()
         self._limits.clear()
         self._storage_version = self._storage.version
         rows_of: dict[CsiNodeFacts | None, list[int]] = {}
         for row, name in enumerate(self._names):
             node = self._storage.csi_nodes.get(name)
-            kind = CsiNodeFacts("", migrated=node.migrated) if node is not None else None
-            rows_of.setdefault(kind, []).append(row)
-            self._start_row(row, node)
-        self.kinds = {kind: np.array(rows, dtype=np.intp) for kind, rows in rows_of.items()}
+            migrated = CsiNodeFacts("", migrated=node.migrated) if node is not None else None
+            rows_of.setdefault(migrated, []).append(row)
+            self._set_limits(row, node)
+        self.row_groups = {
+            migrated: np.array(rows, dtype=np.intp) for migrated, rows in rows_of.items()
+        }
 
-    def _start_row(self, row: int, node: CsiNodeFacts | None) -> None:
+    def _set_limits(self, row: int, node: CsiNodeFacts | None) -> None:
         for driver in node.drivers if node is not None else ():
             if driver.limit is not None:
-                line = self._limits.get(driver.name)
-                if line is None:
-                    line = np.full(len(self._names), NO_LIMIT, dtype=np.int64)
-                    self._limits[driver.name] = line
-                line[row] = driver.limit
+                limits = self._limits.get(driver.name)
+                if limits is None:
+                    limits = np.full(len(self._names), NO_LIMIT, dtype=np.int64)
+                    self._limits[driver.name] = limits
+                limits[row] = driver.limit
 
     def _rows_of_changed_claims(self) -> set[int]:
         keys = self._storage.claims_changed_since(self._storage_version)
@@ -186,7 +189,7 @@ class AttachedVolumes:
         infos = {info for key in keys for info in self._users.of_any_claim(key)}
         return {row for info in infos for row in self._rows_with.get(info, ())}
 
-    def _redo(self, row: int) -> None:
+    def _recount_row(self, row: int) -> None:
         for source in self._on_row.pop(row, ()):
             self.count(source.driver)[row] -= 1
             self._rows_of.get(source, set()).discard(row)
@@ -201,17 +204,17 @@ class AttachedVolumes:
         found: dict[CsiSource, None] = {}
         for info in infos:
             self._rows_with.setdefault(info, set()).add(row)
-            for source in self._found(info.facts, node):
+            for source in self._volumes_of_pod(info.facts, node):
                 found[source] = None
                 self._rows_of.setdefault(source, set()).add(row)
         for attachment in attachments:
-            for source in self._attached(attachment.volume_name, node):
+            for source in self._attached_volumes(attachment.volume_name, node):
                 found.setdefault(source)
         for source in found:
             self.count(source.driver)[row] += 1
         self._on_row[row] = found
 
-    def _found(self, pod: PodFacts, node: CsiNodeFacts | None) -> list[CsiSource]:
+    def _volumes_of_pod(self, pod: PodFacts, node: CsiNodeFacts | None) -> list[CsiSource]:
         """Return the volumes of a running pod; none from the first unusable claim on."""
         found: list[CsiSource] = []
         try:
@@ -221,13 +224,13 @@ class AttachedVolumes:
             return found
         return found
 
-    def _attached(self, name: str, node: CsiNodeFacts | None) -> Iterator[CsiSource]:
+    def _attached_volumes(self, name: str, node: CsiNodeFacts | None) -> Iterator[CsiSource]:
         volume = self._storage.volumes.get(name)
         if volume is None:
             return
         if volume.csi is not None:
             yield volume.csi
-        elif volume.migrated is not None and _has_moved(volume.in_tree, node):
+        elif volume.migrated is not None and _is_migrated(volume.in_tree, node):
             yield volume.migrated
 
 

@@ -2,16 +2,17 @@
 
     PreEnqueue   a pod stays gated while fewer than minMember pods of its group exist
     PreFilter    refuses a pod whose group has no valid minMember
-    Reserve      counts the pod as held; Unreserve drops it and rejects the waiting members
-    Permit       waits until minMember pods are held or running, then allows all of them
+    Reserve      counts the pod as reserved; Unreserve drops it and rejects the waiting members
+    Permit       waits until minMember pods are reserved or running, then allows all of them
     PostBind     records bound pods, which the next lease counts if they still exist
     PostFilter   a member fits on no node: rejects the others, unless enough have nodes
     QueueSort    optional, in place of PrioritySort: members of a group are adjacent
 
-A pod is held from Reserve until Unreserve or, once it is bound, until it is deleted or counted by
-the queue. Each scheduler knows only its own held pods. Members that ran from the start are in the
-cluster's facts, and a lease carries the number of members that any scheduler bound. This number
-replaces the scheduler's own record, because it may not learn that a pod which it bound was deleted.
+A pod is reserved from Reserve until Unreserve or, once it is bound, until it is deleted or counted
+by the queue. Each scheduler knows only its own reserved pods. Members that ran from the start are
+in the cluster's facts, and a lease carries the number of members that any scheduler bound. This
+number replaces the scheduler's own record, because it may not learn that a pod which it bound was
+deleted.
 
 After kubernetes-sigs/scheduler-plugins, pkg/coscheduling (coscheduling.go, core/core.go). The
 differences: a gate in place of upstream's check in PreFilter, and PostFilter also rejects members
@@ -56,18 +57,18 @@ from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable, unschedulable
 
-GROUPS_REMEMBERED = 65_536
+MAX_GROUPS = 65_536
 """Groups whose first arrival QueueSort keeps; the oldest is dropped first."""
 
 WAIT = Status(Code.WAIT)
 
 
-class _Held(Enum):
-    """State of a held pod. KEPT: not waiting at Permit; WAITS: waiting; LET_GO: allowed."""
+class _MemberState(Enum):
+    """State of a reserved pod. RESERVED: not waiting at Permit; WAITING: waiting; ALLOWED."""
 
-    KEPT = 0
-    WAITS = 1
-    LET_GO = 2
+    RESERVED = 0
+    WAITING = 1
+    ALLOWED = 2
 
 
 class Coscheduling(
@@ -90,9 +91,9 @@ class Coscheduling(
         self._wait_s = args.permit_wait_s
         self._waiting = handle.waiting
         self._members = handle.members
-        self._members.listen(self._let_go_if_complete)
+        self._members.listen(self._allow_if_complete)
         self._groups = {group.key: group for group in handle.cluster.pod_groups}
-        self._held: dict[GroupKey, dict[str, _Held]] = {}
+        self._reserved: dict[GroupKey, dict[str, _MemberState]] = {}
         self._bound: dict[GroupKey, dict[str, int]] = {}
         self._first_s: OrderedDict[GroupKey, float] = OrderedDict()
 
@@ -113,7 +114,7 @@ class Coscheduling(
         if key is None:
             return (-pod.priority, queued_s, "", queued_s)
         first_s = self._first_s.setdefault(key, queued_s)
-        if len(self._first_s) > GROUPS_REMEMBERED:
+        if len(self._first_s) > MAX_GROUPS:
             self._first_s.popitem(last=False)
         return (-pod.priority, first_s, "/".join(key), queued_s)
 
@@ -121,15 +122,15 @@ class Coscheduling(
         key = group_key(pod)
         if key is None or not self._members.is_known:
             return SUCCESS
-        there, needed = self._members.count(key) + self._running(key), self._needed(pod, key)
-        if needed is None or there >= needed:
+        existing, needed = self._members.count(key) + self._running(key), self._needed(pod, key)
+        if needed is None or existing >= needed:
             return SUCCESS
         return unresolvable(
-            f'waiting for pod group "{_named(key)}": {there} of {needed} pods exist'
+            f'waiting for pod group "{_named(key)}": {existing} of {needed} pods exist'
         )
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
-        refusal = self._refusal(pod.facts)
+        refusal = self._group_error(pod.facts)
         return PreFilterResult(unresolvable(refusal) if refusal else Status(Code.SKIP))
 
     def post_filter(self, pod: PodFacts, failed: PostFilterView) -> PostFilterResult:
@@ -160,85 +161,85 @@ class Coscheduling(
     def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         key = group_key(facts)
         if key is not None:
-            self._held.setdefault(key, {})[pod.uid] = _Held.KEPT
+            self._reserved.setdefault(key, {})[pod.uid] = _MemberState.RESERVED
         return SUCCESS
 
     def unreserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         key = group_key(facts)
-        held = self._held.get(key) if key is not None else None
-        if key is None or held is None or pod.uid not in held:
+        members = self._reserved.get(key) if key is not None else None
+        if key is None or members is None or pod.uid not in members:
             return
-        self._give_up(key, pod.uid)
+        self._forget(key, pod.uid)
         reason = f'pod "{pod.key}" of pod group "{_named(key)}" was given up'
         # No longer waiting: when these pods are unreserved in turn, they reject no others.
-        for uid in _waiting_in(held):
-            held[uid] = _Held.KEPT
+        for uid in _waiting_uids(members):
+            members[uid] = _MemberState.RESERVED
             self._waiting.reject(uid, self.name, reason)
 
     def permit(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> tuple[Status, float]:
         key = group_key(facts)
         if key is None:
             return SUCCESS, 0.0
-        held = self._held[key]
+        members = self._reserved[key]
         if not self._is_complete(facts, key):
-            held[pod.uid] = _Held.WAITS
+            members[pod.uid] = _MemberState.WAITING
             return WAIT, self._timeout_s(facts, key)
-        held[pod.uid] = _Held.LET_GO
-        self._let_go(held)
+        members[pod.uid] = _MemberState.ALLOWED
+        self._allow_waiting(members)
         return SUCCESS, 0.0
 
-    def _let_go(self, held: dict[str, _Held]) -> None:
-        for uid in _waiting_in(held):
-            held[uid] = _Held.LET_GO
+    def _allow_waiting(self, members: dict[str, _MemberState]) -> None:
+        for uid in _waiting_uids(members):
+            members[uid] = _MemberState.ALLOWED
             self._waiting.allow(uid, self.name)
 
-    def _let_go_if_complete(self, key: GroupKey) -> None:
+    def _allow_if_complete(self, key: GroupKey) -> None:
         """Allow a group's waiting pods if pods that other schedulers bound complete it."""
-        held = self._held.get(key, {})
-        waiting = next(filter(None, map(self._waiting.get, _waiting_in(held))), None)
+        members = self._reserved.get(key, {})
+        waiting = next(filter(None, map(self._waiting.get, _waiting_uids(members))), None)
         if waiting is not None and self._is_complete(waiting.facts, key):
-            self._let_go(held)
+            self._allow_waiting(members)
 
     def post_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         key = group_key(facts)
-        if key is not None and pod.uid in self._held.get(key, {}):
+        if key is not None and pod.uid in self._reserved.get(key, {}):
             self._bound.setdefault(key, {})[pod.uid] = self._members.times_reported(key)
 
     def pod_gone(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         key = group_key(facts)
-        if key is not None and pod.uid in self._held.get(key, {}):
-            self._give_up(key, pod.uid)
+        if key is not None and pod.uid in self._reserved.get(key, {}):
+            self._forget(key, pod.uid)
 
     def sign(self, pod: PodFacts) -> str:
         """PreFilter's refusal, not the group: equal pods of different gangs share a signature."""
-        return self._refusal(pod)
+        return self._group_error(pod)
 
-    def _give_up(self, key: GroupKey, uid: str) -> None:
-        for memory in (self._held, self._bound):
+    def _forget(self, key: GroupKey, uid: str) -> None:
+        for memory in (self._reserved, self._bound):
             if key in memory:
                 memory[key].pop(uid, None)
                 if not memory[key]:
                     del memory[key]
 
-    def _leave_to_the_queue(self, key: GroupKey) -> None:
+    def _drop_counted_by_queue(self, key: GroupKey) -> None:
         """Drop pods bound before the queue's last count: it includes them, or they are deleted."""
         times = self._members.times_reported(key)
         for uid in [uid for uid, before in self._bound.get(key, {}).items() if before < times]:
-            self._give_up(key, uid)
+            self._forget(key, uid)
 
     def _is_complete(self, pod: PodFacts, key: GroupKey, coming: int = 0) -> bool:
-        """Whether enough pods of a group have nodes. coming: how many of them are not held yet."""
+        """Whether enough pods of a group have nodes. coming: those not reserved yet."""
         needed = self._needed(pod, key)
         if needed is None:
             return False
-        self._leave_to_the_queue(key)
-        held = self._held.get(key, {})
-        here, bound = len(held) + self._running(key) + coming, self._members.bound(key)
-        if here >= needed or not bound:
-            return here >= needed
+        self._drop_counted_by_queue(key)
+        members = self._reserved.get(key, {})
+        placed, bound = len(members) + self._running(key) + coming, self._members.bound(key)
+        if placed >= needed or not bound:
+            return placed >= needed
         # Pods allowed here are in the queue's count or will be: do not count them twice.
-        let_go = sum(each is _Held.LET_GO for each in held.values())
-        return here + max(0, bound - let_go) >= needed
+        allowed = sum(each is _MemberState.ALLOWED for each in members.values())
+        return placed + max(0, bound - allowed) >= needed
 
     def _needed(self, pod: PodFacts, key: GroupKey) -> int | None:
         return min_member(pod, self._groups.get(key))
@@ -254,7 +255,7 @@ class Coscheduling(
         own = pod.pod_group.timeout_s if pod.pod_group is not None else None
         return self._wait_s if own is None else own
 
-    def _refusal(self, pod: PodFacts) -> str:
+    def _group_error(self, pod: PodFacts) -> str:
         key = group_key(pod)
         if key is None or self._needed(pod, key) is not None:
             return ""
@@ -263,8 +264,8 @@ class Coscheduling(
         return f'pod group "{_named(key)}": {why}'
 
 
-def _waiting_in(held: dict[str, _Held]) -> list[str]:
-    return [uid for uid, each in held.items() if each is _Held.WAITS]
+def _waiting_uids(members: dict[str, _MemberState]) -> list[str]:
+    return [uid for uid, each in members.items() if each is _MemberState.WAITING]
 
 
 def _named(key: GroupKey) -> str:

@@ -59,7 +59,7 @@ class ImageNodes:
         )
 
 
-def _joined(one: ImageOnNodes, other: ImageOnNodes) -> ImageOnNodes:
+def _merged(one: ImageOnNodes, other: ImageOnNodes) -> ImageOnNodes:
     image, _, arrival, size_bytes = min(one, other, key=lambda each: each[2:])
     return (image, one[1] + other[1], arrival, size_bytes)
 
@@ -77,7 +77,7 @@ class ImageLocality(ScorePlugin, PreparesScore):
         late = sorted(
             (image, arrival)
             for image, (having, _) in rows.items()
-            for arrival in _late(having, table)
+            for arrival in _late_arrivals(having, table)
         )
         if found:
             state.write(self.name, ImageNodes(tuple(found), tuple(late)))
@@ -127,7 +127,7 @@ def _nodes_with(image: str, rows: Rows, size_bytes: I64, table: Table) -> ImageO
     return (image, len(rows), int(table.arrivals[first]), int(size_bytes[first]))
 
 
-def _late(rows: Rows, table: Table) -> list[int]:
+def _late_arrivals(rows: Rows, table: Table) -> list[int]:
     """Return the arrivals of rows that were added after the first snapshot."""
     arrivals = table.arrivals[rows]
     late: list[int] = arrivals[arrivals >= table.columns.first_snapshot_at].tolist()

@@ -63,22 +63,22 @@ from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.inter_pod_counts import (
     FILTERING,
     ByTopology,
+    CounterKey,
     Counts,
     Domains,
     Family,
-    Kind,
-    Line,
     NewPod,
+    PodProfile,
     Relation,
     TermIndex,
     WaitingTerms,
     by_topology,
+    count_admitted,
+    counts_for_row,
     label_codes,
     labels_of_namespaces,
     matches_all,
-    may_stand,
     scores_by_topology,
-    seen_from,
 )
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
@@ -90,7 +90,7 @@ _STATUSES = (
     unschedulable("node(s) didn't match pod anti-affinity rules"),
     unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
 )
-_NOT_NEAR, _NOT_AWAY, _NOT_WANTED = 1, 2, 3
+_AFFINITY_UNMET, _ANTI_AFFINITY_MET, _EXISTING_ANTI_MET = 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,23 +148,25 @@ class InterPodAffinity(
         self._args = args
         self._namespaces = labels_of_namespaces(handle.cluster)
         self._terms = TermIndex(handle.classes)
-        self._counts: OrderedDict[Kind, Counts] = OrderedDict()
+        self._counts: OrderedDict[PodProfile, Counts] = OrderedDict()
         self._cells = 0
 
     def relation(self, pod: PodClass, other: PodClass) -> Relation:
         """Return what one pod of class `other` on a node adds to the counts of the class `pod`."""
         counts = self._counts_of(pod)
         relation = counts.relation_to(other)
-        self._settle(counts)
+        self._evict_excess(counts)
         return relation
 
     def required_keys(self, pod: PodClass) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the topology keys of the pod's required terms: (affinity, anti-affinity)."""
         terms = self._counts_of(pod).pod.terms
-        near = dict.fromkeys(term.topology_key for term in terms.affinity)
-        return tuple(near), tuple(dict.fromkeys(t.topology_key for t in terms.anti_affinity))
+        affinity_keys = dict.fromkeys(term.topology_key for term in terms.affinity)
+        return tuple(affinity_keys), tuple(
+            dict.fromkeys(t.topology_key for t in terms.anti_affinity)
+        )
 
-    def is_near_itself(self, pod: PodClass) -> bool:
+    def matches_itself(self, pod: PodClass) -> bool:
         """Whether the pod matches all of its own required affinity terms."""
         return matches_all(self._counts_of(pod).pod.terms.affinity, pod)
 
@@ -193,32 +195,32 @@ class InterPodAffinity(
     ) -> object:
         assert isinstance(prepared, FilterState)
         counts, before = self._counts_of(pod), prepared.counts
-        added: Counter[Line] = Counter()
+        added: Counter[CounterKey] = Counter()
         for other, change in moves.items():
-            for line, each in counts.relation_to(other):
-                added[line] += change * each
+            for counter, each in counts.relation_to(other):
+                added[counter] += change * each
         by_family = {
             family: {key: n for (kind, key), n in added.items() if kind is family and n}
             for family in FILTERING
         }
-        self._settle(counts)
+        self._evict_excess(counts)
         if not any(by_family.values()):
             return prepared
         after = PodCounts(
-            seen_from(before.existing_anti, row, by_family[Family.EXISTING_ANTI]),
-            seen_from(before.affinity, row, by_family[Family.AFFINITY]),
-            seen_from(before.anti_affinity, row, by_family[Family.ANTI_AFFINITY]),
+            counts_for_row(before.existing_anti, row, by_family[Family.EXISTING_ANTI]),
+            counts_for_row(before.affinity, row, by_family[Family.AFFINITY]),
+            counts_for_row(before.anti_affinity, row, by_family[Family.ANTI_AFFINITY]),
         )
         return self._filtering(pod, after)
 
     def _filtering(self, pod: PodClass, counts: PodCounts) -> FilterState:
-        near, away = self.required_keys(pod)
+        affinity_keys, anti_affinity_keys = self.required_keys(pod)
         return FilterState(
             counts,
-            affinity=_domains(near, counts.affinity),
-            anti_affinity=_domains(away, counts.anti_affinity),
+            affinity=_domains(affinity_keys, counts.affinity),
+            anti_affinity=_domains(anti_affinity_keys, counts.anti_affinity),
             existing_anti=_domains(counts.existing_anti, counts.existing_anti),
-            first=not counts.affinity and self.is_near_itself(pod),
+            first=not counts.affinity and self.matches_itself(pod),
         )
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
@@ -226,14 +228,14 @@ class InterPodAffinity(
         codes = np.zeros(len(table), dtype=np.int32)
         # The reason with the highest precedence is written last.
         for domains in filtering.existing_anti:
-            codes[domains.at(table) > 0] = _NOT_WANTED
+            codes[domains.at(table) > 0] = _EXISTING_ANTI_MET
         for domains in filtering.anti_affinity:
-            codes[domains.at(table) > 0] = _NOT_AWAY
+            codes[domains.at(table) > 0] = _ANTI_AFFINITY_MET
         for domains in filtering.affinity:
             if filtering.first:
-                codes[label_codes(table, domains.key)[1] < 0] = _NOT_NEAR
+                codes[label_codes(table, domains.key)[1] < 0] = _AFFINITY_UNMET
             else:
-                codes[domains.at(table) == 0] = _NOT_NEAR
+                codes[domains.at(table) == 0] = _AFFINITY_UNMET
         return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
 
     def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
@@ -242,9 +244,11 @@ class InterPodAffinity(
             return 0
         if not any(counts.is_related() for counts in counts_of.values()):
             return len(pods)
-        number = may_stand(pods, rows, table, counts_of, lambda key: label_codes(table, key)[1])
+        number = count_admitted(
+            pods, rows, table, counts_of, lambda key: label_codes(table, key)[1]
+        )
         for counts in counts_of.values():
-            self._settle(counts)
+            self._evict_excess(counts)
         return number
 
     def pre_score(
@@ -275,12 +279,12 @@ class InterPodAffinity(
         return (float(MAX_NODE_SCORE) * share).astype(np.int64)
 
     def effect(self, placed: PodClass) -> Effect:
-        return Effect(self._terms.kind(placed), partial(self._counts_for, placed))
+        return Effect(self._terms.profile(placed), partial(self._is_related, placed))
 
-    def _counts_for(self, placed: PodClass, pod: PodClass) -> bool:
+    def _is_related(self, placed: PodClass, pod: PodClass) -> bool:
         counts = self._counts_of(pod)
         related = counts.relates_to(placed)
-        self._settle(counts)
+        self._evict_excess(counts)
         return related
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
@@ -289,7 +293,7 @@ class InterPodAffinity(
                 EventResource.POD,
                 ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
                 self.after_pod_change,
-                concerns=_is_wanted,
+                concerns=_is_affinity_target,
                 # Upstream reads the pod's terms whichever plugin rejected the pod.
                 whoever_rejected=True,
             ),
@@ -315,13 +319,17 @@ class InterPodAffinity(
             # Its terms may have refused the node; upstream's hint reads only the terms of `pod`.
             return QueueingHint.QUEUE
         terms = WaitingTerms(pod, labels_of_namespaces(cluster))
-        if change.thorough and old is not None and terms.is_avoided_by_some(old.facts):
+        if change.thorough and old is not None and terms.matches_any_anti_affinity(old.facts):
             return QueueingHint.QUEUE
-        was_near, is_near = (each is not None and terms.is_near(each.facts) for each in (old, new))
-        was_avoided, is_avoided = (
-            each is not None and terms.is_avoided(each.facts) for each in (old, new)
+        was_matched, is_matched = (
+            each is not None and terms.matches_affinity(each.facts) for each in (old, new)
         )
-        return QueueingHint.when((is_near and not was_near) or (was_avoided and not is_avoided))
+        was_anti_matched, is_anti_matched = (
+            each is not None and terms.matches_anti_affinity(each.facts) for each in (old, new)
+        )
+        return QueueingHint.when(
+            (is_matched and not was_matched) or (was_anti_matched and not is_anti_matched)
+        )
 
     def after_node_change(
         self, pod: PodFacts, change: ObjectChange[NodeFacts], cluster: ClusterFacts
@@ -359,31 +367,31 @@ class InterPodAffinity(
             pod.preferred_pod_anti_affinity,
         )
 
-    def _find(self, counts: Counts, table: Table) -> Mapping[Line, I64]:
+    def _find(self, counts: Counts, table: Table) -> Mapping[CounterKey, I64]:
         vectors = counts.find(table)
-        self._settle(counts)
+        self._evict_excess(counts)
         return vectors
 
-    def _settle(self, counts: Counts) -> None:
+    def _evict_excess(self, counts: Counts) -> None:
         """Add a class's growth to the total of cached numbers; drop classes beyond MAX_CELLS."""
-        self._cells += counts.grown()
+        self._cells += counts.update_size()
         while self._cells > MAX_CELLS and len(self._counts) > 1:
             self._cells -= self._counts.popitem(last=False)[1].cells
 
     def _counts_of(self, pod: PodClass) -> Counts:
-        kind = self._terms.kind(pod)
-        found = self._counts.get(kind)
+        profile = self._terms.profile(pod)
+        found = self._counts.get(profile)
         if found is None:
-            found = self._counts[kind] = Counts(self._new_pod(pod, kind), self._terms)
-        self._counts.move_to_end(kind)
+            found = self._counts[profile] = Counts(self._new_pod(pod, profile), self._terms)
+        self._counts.move_to_end(profile)
         return found
 
-    def _new_pod(self, pod: PodClass, kind: Kind) -> NewPod:
+    def _new_pod(self, pod: PodClass, profile: PodProfile) -> NewPod:
         facts = pod.facts
         preferring = facts.preferred_pod_affinity or facts.preferred_pod_anti_affinity
         return NewPod(
             info=pod,
-            terms=self._terms.terms[kind[1]].merged(self._namespaces),
+            terms=self._terms.terms[profile[1]].merged(self._namespaces),
             namespace_labels=self._namespaces.get(facts.namespace, {}),
             scores=bool(preferring) or not self._args.ignore_preferred_terms_of_existing_pods,
             hard_weight=self._args.hard_pod_affinity_weight,
@@ -394,7 +402,7 @@ def _domains(keys: Iterable[str], counts: ByTopology) -> tuple[Domains, ...]:
     return tuple(Domains(key, counts.get(key, {})) for key in keys)
 
 
-def _is_wanted(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
+def _is_affinity_target(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
     """Whether a required affinity term of a waiting pod matches a pod on a node.
 
     Upstream: getUnschedulablePodsWithCrossTopologyTerm of scheduling_queue.go.
@@ -403,4 +411,6 @@ def _is_wanted(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool
         return False
     of_namespace = dict(dict(cluster.namespaces).get(assigned.namespace, ()))
     labels = dict(assigned.labels)
-    return any(term.means(assigned.namespace, labels, of_namespace) for term in pod.pod_affinity)
+    return any(
+        term.matches_labels(assigned.namespace, labels, of_namespace) for term in pod.pod_affinity
+    )

@@ -3,7 +3,7 @@
 terms of two classes ──► `Relation`: what a pod of one adds to which counts of the other
 `Counts`: related pods on each row of a table, recounted for changed rows
                          ──► by topology value, for Filter and Score
-                         ──► `may_stand`: pods that are placed one after another
+                         ──► `count_admitted`: pods that are placed one after another
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go (AffinityTerm.Matches),
 pkg/scheduler/framework/types.go (PodInfo.Update) and plugins/interpodaffinity/plugin.go
@@ -57,9 +57,9 @@ FILTERING = (Family.EXISTING_ANTI, Family.AFFINITY, Family.ANTI_AFFINITY)
 """The counts that Filter reads."""
 
 
-Line = tuple[Family, str]
+CounterKey = tuple[Family, str]
 """A counter: its family and topology key."""
-Relation = tuple[tuple[Line, int], ...]
+Relation = tuple[tuple[CounterKey, int], ...]
 """What one pod of a class adds to each counter; empty if the classes are not related.
 
 Each SCORE counter, whose sum may be 0, has a SCORED counter.
@@ -70,7 +70,7 @@ Each SCORE counter, whose sum may be 0, has a SCORED counter.
 class Term:
     """A valid term; a selector of None matches nothing.
 
-    meaning: a code; terms that match the same pods, with any topology key and weight, share it.
+    match_code: a code; terms that match the same pods, with any topology key and weight, share it.
     """
 
     topology_key: str
@@ -78,13 +78,13 @@ class Term:
     namespaces: frozenset[str]
     namespace_selector: LabelSelector | None
     weight: int
-    meaning: int
+    match_code: int
 
     def matches(self, pod: PodClass, namespace_labels: Mapping[str, str]) -> bool:
         """Whether the term matches a pod whose namespace has these labels."""
-        return self.means(pod.facts.namespace, pod.labels, namespace_labels)
+        return self.matches_labels(pod.facts.namespace, pod.labels, namespace_labels)
 
-    def means(
+    def matches_labels(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> bool:
         """Whether the term matches a pod of this namespace with these labels."""
@@ -136,10 +136,10 @@ NO_TERMS = Terms()
 class TermCompiler:
     """Compiles the terms of pods, with upstream's text for invalid ones."""
 
-    __slots__ = ("_meanings",)
+    __slots__ = ("_match_codes",)
 
     def __init__(self) -> None:
-        self._meanings: CodeInterner[Hashable] = CodeInterner()
+        self._match_codes: CodeInterner[Hashable] = CodeInterner()
 
     def compile(self, pod: PodFacts) -> Terms:
         """Return the terms of a pod; NO_TERMS itself for one without any."""
@@ -166,7 +166,7 @@ class TermCompiler:
             frozenset(term.namespaces),
             term.namespace_selector,
             term.weight,
-            self._meanings.code(meaning),
+            self._match_codes.code(meaning),
         )
 
 
@@ -194,26 +194,26 @@ class WaitingTerms:
         terms = TermCompiler().compile(pod).merged(known)
         self.affinity, self.anti_affinity = terms.affinity, terms.anti_affinity
 
-    def is_near(self, other: PodFacts) -> bool:
+    def matches_affinity(self, other: PodFacts) -> bool:
         """Whether a pod matches all the affinity terms."""
-        return _means_all(self.affinity, other)
+        return _match_all(self.affinity, other)
 
-    def is_avoided(self, other: PodFacts) -> bool:
+    def matches_anti_affinity(self, other: PodFacts) -> bool:
         """Whether a pod matches all the anti-affinity terms, as in upstream's hint.
 
         Filter refuses a node for a single match.
         """
-        return _means_all(self.anti_affinity, other)
+        return _match_all(self.anti_affinity, other)
 
-    def is_avoided_by_some(self, other: PodFacts) -> bool:
+    def matches_any_anti_affinity(self, other: PodFacts) -> bool:
         """Whether a pod matches any anti-affinity term, so that Filter may refuse its node."""
         labels = dict(other.labels)
-        return any(term.means(other.namespace, labels, {}) for term in self.anti_affinity)
+        return any(term.matches_labels(other.namespace, labels, {}) for term in self.anti_affinity)
 
 
-def _means_all(terms: Sequence[Term], pod: PodFacts) -> bool:
+def _match_all(terms: Sequence[Term], pod: PodFacts) -> bool:
     labels = dict(pod.labels)
-    return bool(terms) and all(term.means(pod.namespace, labels, {}) for term in terms)
+    return bool(terms) and all(term.matches_labels(pod.namespace, labels, {}) for term in terms)
 
 
 class NewPod:
@@ -222,7 +222,7 @@ class NewPod:
     terms: merged. namespace_labels: of the pod's namespace. scores: whether Score runs for it.
     """
 
-    __slots__ = ("_meant", "hard_weight", "info", "namespace_labels", "scores", "terms")
+    __slots__ = ("_matched", "hard_weight", "info", "namespace_labels", "scores", "terms")
 
     def __init__(
         self,
@@ -238,73 +238,75 @@ class NewPod:
         self.namespace_labels = namespace_labels
         self.scores = scores
         self.hard_weight = hard_weight
-        self._meant: dict[int, bool] = {}
+        self._matched: dict[int, bool] = {}
 
-    def wishes(self, other: PodClass) -> Relation:
+    def own_terms_relation(self, other: PodClass) -> Relation:
         """Return the relation of this pod's terms to `other`, by its namespace and labels."""
         terms = self.terms
-        lines: Counter[Line] = Counter()
+        counters: Counter[CounterKey] = Counter()
         if matches_all(terms.affinity, other):
-            lines.update((Family.AFFINITY, term.topology_key) for term in terms.affinity)
+            counters.update((Family.AFFINITY, term.topology_key) for term in terms.affinity)
         for term in terms.anti_affinity:
             if term.matches(other, {}):
-                lines[Family.ANTI_AFFINITY, term.topology_key] += 1
+                counters[Family.ANTI_AFFINITY, term.topology_key] += 1
         for sign, preferred in ((1, terms.preferred), (-1, terms.preferred_anti)):
             for term in preferred:
                 if term.matches(other, {}):
-                    _add_score(lines, term.topology_key, sign * term.weight)
-        return _relation(lines)
+                    _add_score(counters, term.topology_key, sign * term.weight)
+        return _relation(counters)
 
-    def met_by(self, theirs: Terms) -> Relation:
+    def existing_terms_relation(self, theirs: Terms) -> Relation:
         """Return the relation of the (unmerged) terms of a pod on a node to this pod."""
-        lines: Counter[Line] = Counter()
+        counters: Counter[CounterKey] = Counter()
         for term in theirs.anti_affinity:
-            if self._is_meant(term):
-                lines[Family.EXISTING_ANTI, term.topology_key] += 1
+            if self._is_matched(term):
+                counters[Family.EXISTING_ANTI, term.topology_key] += 1
         if self.scores:
             for term in theirs.affinity if self.hard_weight > 0 else ():
-                if self._is_meant(term):
-                    _add_score(lines, term.topology_key, self.hard_weight)
+                if self._is_matched(term):
+                    _add_score(counters, term.topology_key, self.hard_weight)
             for sign, preferred in ((1, theirs.preferred), (-1, theirs.preferred_anti)):
                 for term in preferred:
-                    if self._is_meant(term):
-                        _add_score(lines, term.topology_key, sign * term.weight)
-        return _relation(lines)
+                    if self._is_matched(term):
+                        _add_score(counters, term.topology_key, sign * term.weight)
+        return _relation(counters)
 
-    def _is_meant(self, term: Term) -> bool:
-        """Whether a term of another pod matches this one; evaluated once per `Term.meaning`."""
-        meant = self._meant.get(term.meaning)
-        if meant is None:
-            meant = self._meant[term.meaning] = term.matches(self.info, self.namespace_labels)
-        return meant
-
-
-def _add_score(lines: Counter[Line], key: str, weight: int) -> None:
-    lines[Family.SCORE, key] += weight
-    lines[Family.SCORED, key] += 1
+    def _is_matched(self, term: Term) -> bool:
+        """Whether a term of another pod matches this one; evaluated once per `Term.match_code`."""
+        is_match = self._matched.get(term.match_code)
+        if is_match is None:
+            is_match = self._matched[term.match_code] = term.matches(
+                self.info, self.namespace_labels
+            )
+        return is_match
 
 
-def _relation(lines: Counter[Line]) -> Relation:
-    return tuple(sorted(lines.items())) if lines else ()
+def _add_score(counters: Counter[CounterKey], key: str, weight: int) -> None:
+    counters[Family.SCORE, key] += weight
+    counters[Family.SCORED, key] += 1
 
 
-def joined(ours: Relation, theirs: Relation) -> Relation:
+def _relation(counters: Counter[CounterKey]) -> Relation:
+    return tuple(sorted(counters.items())) if counters else ()
+
+
+def sum_relations(ours: Relation, theirs: Relation) -> Relation:
     """Return the sum of two relations, by counter."""
     if not ours or not theirs:
         return ours or theirs
-    lines = Counter(dict(ours))
-    lines.update(dict(theirs))
-    return _relation(lines)
+    counters = Counter(dict(ours))
+    counters.update(dict(theirs))
+    return _relation(counters)
 
 
 ByTopology = dict[str, dict[str, int]]
 """Topology key → value → count."""
 
-Kind = tuple[int, int]
+PodProfile = tuple[int, int]
 """(code of namespace and labels, code of terms); see `TermIndex`."""
 
 
-class Placed(NamedTuple):
+class PodsByClass(NamedTuple):
     """Pods on rows by class: int64[k] each. classes: `PodClass.index`. pods: their number."""
 
     rows: I64
@@ -312,52 +314,52 @@ class Placed(NamedTuple):
     pods: I64
 
 
-def read_pods(table: Table, rows: Rows) -> Placed:
+def read_pods(table: Table, rows: Rows) -> PodsByClass:
     """Read the pods on some rows."""
     on_nodes = [table.pods(row) for row in rows.tolist()]
-    return Placed(
+    return PodsByClass(
         np.repeat(rows.astype(np.int64), [len(each) for each in on_nodes]),
         np.array([info.index for each in on_nodes for info in each], dtype=np.int64),
         np.array([pods for each in on_nodes for pods in each.values()], dtype=np.int64),
     )
 
 
-class Placements:
+class TablePods:
     """The pods on all rows of one table, updated by row and shared by all `Counts`.
 
     Only the largest table is kept: overlays, which are no larger, must not replace it.
     """
 
-    __slots__ = ("_columns", "_node_version", "_placed", "_version")
+    __slots__ = ("_columns", "_node_version", "_pods", "_version")
 
     def __init__(self) -> None:
         self._columns: Columns | None = None
         self._node_version = self._version = -1
 
-    def keeps(self, table: NodeTable) -> bool:
+    def adopts(self, table: NodeTable) -> bool:
         """Whether this table is the kept one, or becomes it because it is larger."""
         if self._columns is None or len(table) > self._columns.size:
             self._columns, self._version = table.columns, -1
         return self._columns is table.columns
 
-    def read(self, table: NodeTable) -> Placed:
+    def read(self, table: NodeTable) -> PodsByClass:
         """Return the pods on all rows of the kept table."""
         assert self._columns is table.columns, "another table"
         if self._version < 0 or self._node_version != table.node_version:
-            self._placed = read_pods(table, np.arange(len(table)))
+            self._pods = read_pods(table, np.arange(len(table)))
         elif self._version != table.version:
             self._replace(table, table.rows_changed_since(self._version))
         self._node_version, self._version = table.node_version, table.version
-        return self._placed
+        return self._pods
 
     def _replace(self, table: NodeTable, rows: Rows) -> None:
         unchanged = np.ones(len(table), dtype=np.bool_)
         unchanged[rows] = False
-        old, new = unchanged[self._placed.rows], read_pods(table, rows)
-        self._placed = Placed(
+        old, new = unchanged[self._pods.rows], read_pods(table, rows)
+        self._pods = PodsByClass(
             *(
                 np.concatenate([mine[old], theirs])
-                for mine, theirs in zip(self._placed, new, strict=True)
+                for mine, theirs in zip(self._pods, new, strict=True)
             )
         )
 
@@ -365,28 +367,28 @@ class Placements:
 class TermIndex:
     """The classes of a process by the facts that inter-pod affinity reads.
 
-    These are two codes (`Kind`): one for namespace and labels, one for terms. Classes that differ
-    only in other facts, such as requests, have equal codes and share their counts.
+    These are two codes (`PodProfile`): one for namespace and labels, one for terms. Classes that
+    differ only in other facts, such as requests, have equal codes and share their counts.
     """
 
     __slots__ = (
-        "_compiler", "_faces", "_term_codes", "classes", "kinds", "placements", "terms",
+        "_compiler", "_label_codes", "_term_codes", "classes", "profiles", "table_pods", "terms",
         "with_terms",
     )  # fmt: skip
 
     def __init__(self, classes: PodClasses) -> None:
         self.classes = classes
-        self.placements = Placements()
-        self.kinds: list[Kind] = []
+        self.table_pods = TablePods()
+        self.profiles: list[PodProfile] = []
         self.terms: list[Terms] = []
         self.with_terms: list[PodClass] = []
         self._compiler = TermCompiler()
-        self._faces: CodeInterner[tuple[str, Labels]] = CodeInterner()
+        self._label_codes: CodeInterner[tuple[str, Labels]] = CodeInterner()
         self._term_codes: CodeInterner[tuple[tuple[PodAffinityTerm, ...], ...]] = CodeInterner()
 
     def catch_up(self) -> None:
         """Add the classes that are new."""
-        for info in self.classes.infos[len(self.kinds) :]:
+        for info in self.classes.infos[len(self.profiles) :]:
             facts = info.facts
             terms = self._term_codes.code(
                 (
@@ -398,15 +400,15 @@ class TermIndex:
             )
             if terms == len(self.terms):
                 self.terms.append(self._compiler.compile(facts))
-            self.kinds.append((self._faces.code((facts.namespace, facts.labels)), terms))
+            self.profiles.append((self._label_codes.code((facts.namespace, facts.labels)), terms))
             if any(self.terms[terms].groups):
                 self.with_terms.append(info)
 
-    def kind(self, info: PodClass) -> Kind:
+    def profile(self, info: PodClass) -> PodProfile:
         """Return the codes of a class of this process."""
-        if info.index >= len(self.kinds):
+        if info.index >= len(self.profiles):
             self.catch_up()
-        return self.kinds[info.index]
+        return self.profiles[info.index]
 
 
 class Counts:
@@ -416,27 +418,39 @@ class Counts:
     """
 
     __slots__ = (
-        "_by_kind", "_codes", "_columns", "_has_terms", "_index", "_met_by", "_node_version",
-        "_relations", "_seen", "_vectors", "_version", "_wishes", "cells", "pod",
+        "_by_profile",
+        "_codes",
+        "_columns",
+        "_existing_terms_relations",
+        "_has_terms",
+        "_index",
+        "_node_version",
+        "_own_terms_relations",
+        "_relations",
+        "_seen",
+        "_vectors",
+        "_version",
+        "cells",
+        "pod",
     )  # fmt: skip
 
     def __init__(self, pod: NewPod, index: TermIndex) -> None:
         self.pod = pod
         self._has_terms = any(pod.terms.groups)
         self._index = index
-        # Relations by code, 0 for none; then the code of each class, and of each `Kind`.
+        # Relations by code, 0 for none; then the code of each class, and of each `PodProfile`.
         self._relations: CodeInterner[Relation] = CodeInterner([()])
         self._codes: I64 = np.zeros(0, dtype=np.int64)
-        self._by_kind: dict[Kind, int] = {}
+        self._by_profile: dict[PodProfile, int] = {}
         self._seen = 0
-        self._wishes: dict[int, Relation] = {}
-        self._met_by: dict[int, Relation] = {}
+        self._own_terms_relations: dict[int, Relation] = {}
+        self._existing_terms_relations: dict[int, Relation] = {}
         self._columns: Columns | None = None
         self._node_version = self._version = -1
-        self._vectors: dict[Line, I64] = {}
+        self._vectors: dict[CounterKey, I64] = {}
         self.cells = 0
 
-    def grown(self) -> int:
+    def update_size(self) -> int:
         """Update `cells`; return its growth since the last call."""
         cells = len(self._codes) + sum(map(len, self._vectors.values()))
         grown, self.cells = cells - self.cells, cells
@@ -470,39 +484,43 @@ class Counts:
         found = [
             (other.index, code)
             for other in candidates[self._seen :]
-            if (code := self._code(other, index.kinds[other.index]))
+            if (code := self._code(other, index.profiles[other.index]))
         ]
         self._seen = len(candidates)
         if found:
-            codes = np.zeros(len(index.kinds), dtype=np.int64)
+            codes = np.zeros(len(index.profiles), dtype=np.int64)
             codes[: len(self._codes)] = self._codes
             codes[[at for at, _ in found]] = [code for _, code in found]
             self._codes = codes
 
-    def _code(self, other: PodClass, kind: Kind) -> int:
-        """Return the relation's code; each half of a `Kind` is compared with the pod only once."""
-        code = self._by_kind.get(kind)
+    def _code(self, other: PodClass, profile: PodProfile) -> int:
+        """Return the relation's code; each half of a `PodProfile` is compared only once."""
+        code = self._by_profile.get(profile)
         if code is None:
-            face, terms = kind
-            if face not in self._wishes:
-                self._wishes[face] = self.pod.wishes(other)
-            if terms not in self._met_by:
-                self._met_by[terms] = self.pod.met_by(self._index.terms[terms])
-            relation = joined(self._wishes[face], self._met_by[terms])
-            code = self._by_kind[kind] = self._relations.code(relation)
+            labels, terms = profile
+            if labels not in self._own_terms_relations:
+                self._own_terms_relations[labels] = self.pod.own_terms_relation(other)
+            if terms not in self._existing_terms_relations:
+                self._existing_terms_relations[terms] = self.pod.existing_terms_relation(
+                    self._index.terms[terms]
+                )
+            relation = sum_relations(
+                self._own_terms_relations[labels], self._existing_terms_relations[terms]
+            )
+            code = self._by_profile[profile] = self._relations.code(relation)
         return code
 
-    def find(self, table: Table) -> Mapping[Line, I64]:
+    def find(self, table: Table) -> Mapping[CounterKey, I64]:
         """Return for each counter what the pods on each row add: int64[row]; some are all zero."""
         assert table.columns.classes is self._index.classes, "a table of other classes"
         self._relate()
         if not len(self._codes):
             return {}
-        placements = self._index.placements
-        if not isinstance(table, NodeTable) or not placements.keeps(table):
+        table_pods = self._index.table_pods
+        if not isinstance(table, NodeTable) or not table_pods.adopts(table):
             return self._count({}, table, read_pods(table, np.arange(len(table))))
         if self._columns is not table.columns or self._node_version != table.node_version:
-            self._vectors = self._count({}, table, placements.read(table))
+            self._vectors = self._count({}, table, table_pods.read(table))
         elif self._version != table.version:
             self._recount(table, table.rows_changed_since(self._version))
         self._columns, self._node_version = table.columns, table.node_version
@@ -514,17 +532,19 @@ class Counts:
             vector[rows] = 0
         self._count(self._vectors, table, read_pods(table, rows))
 
-    def _count(self, vectors: dict[Line, I64], table: Table, placed: Placed) -> dict[Line, I64]:
+    def _count(
+        self, vectors: dict[CounterKey, I64], table: Table, placed: PodsByClass
+    ) -> dict[CounterKey, I64]:
         """Add pods on rows to the vectors."""
         known = np.minimum(placed.classes, len(self._codes))
         codes = np.append(self._codes, 0)[known]
         for code in np.unique(codes[codes > 0]).tolist():
             related = codes == code
             where, pods = placed.rows[related], placed.pods[related]
-            for line, each in self._relations.values[code]:
-                vector = vectors.get(line)
+            for counter, each in self._relations.values[code]:
+                vector = vectors.get(counter)
                 if vector is None:
-                    vector = vectors[line] = np.zeros(len(table), dtype=np.int64)
+                    vector = vectors[counter] = np.zeros(len(table), dtype=np.int64)
                 np.add.at(vector, where, each * pods)
         return vectors
 
@@ -535,7 +555,7 @@ def label_codes(table: Table, key: str) -> tuple[CodeInterner[str], I32]:
     return column.values, table._codes(column.codes)
 
 
-def by_topology(table: Table, vectors: Mapping[Line, I64], family: Family) -> ByTopology:
+def by_topology(table: Table, vectors: Mapping[CounterKey, I64], family: Family) -> ByTopology:
     """Return the sums of a family by topology key and value, without zeros."""
     found = {}
     for (kind, key), vector in vectors.items():
@@ -547,7 +567,7 @@ def by_topology(table: Table, vectors: Mapping[Line, I64], family: Family) -> By
     return found
 
 
-def scores_by_topology(table: Table, vectors: Mapping[Line, I64]) -> ByTopology:
+def scores_by_topology(table: Table, vectors: Mapping[CounterKey, I64]) -> ByTopology:
     """Return scores by topology key and value, with zeros where matches cancel each other."""
     found = {}
     for (kind, key), vector in vectors.items():
@@ -573,7 +593,7 @@ def _named(values: CodeInterner[str], listed: Rows, sums: I64) -> dict[str, int]
     return dict(zip([names[code] for code in listed.tolist()], sums[listed].tolist(), strict=True))
 
 
-def seen_from(counts: ByTopology, row: Table, added: Mapping[str, int]) -> ByTopology:
+def counts_for_row(counts: ByTopology, row: Table, added: Mapping[str, int]) -> ByTopology:
     """Return the counts that one row needs after pods of its node added `added` by topology key.
 
     These are the counts of its own domains and, for each key, of one other domain that is not
@@ -622,11 +642,11 @@ class Domains:
         return by_code
 
 
-AVOIDED = (Family.EXISTING_ANTI, Family.ANTI_AFFINITY)
-_REQUIRED = (*AVOIDED, Family.AFFINITY)
+ANTI_FAMILIES = (Family.EXISTING_ANTI, Family.ANTI_AFFINITY)
+_REQUIRED = (*ANTI_FAMILIES, Family.AFFINITY)
 
 MAX_CLASSES = 16
-"""Most classes that `may_stand` compares pairwise; for more it returns 0."""
+"""Most classes that `count_admitted` compares pairwise; for more it returns 0."""
 
 Codes = Callable[[str], I32]
 """Returns the label codes of a topology key: int32[row], -1 if a node lacks it."""
@@ -635,30 +655,30 @@ Codes = Callable[[str], I32]
 class _Sums:
     """Related pods by domain for one counter of a class: int64[code]."""
 
-    __slots__ = ("by_code", "codes", "is_avoided")
+    __slots__ = ("by_code", "codes", "is_anti")
 
-    def __init__(self, line: Line, vector: I64 | None, codes: I32) -> None:
-        self.is_avoided = line[0] in AVOIDED
+    def __init__(self, counter: CounterKey, vector: I64 | None, codes: I32) -> None:
+        self.is_anti = counter[0] in ANTI_FAMILIES
         self.codes = codes
         size = int(codes.max(initial=-1)) + 1
         self.by_code: I64 = np.zeros(size, dtype=np.int64)
         if vector is not None:
-            there = codes >= 0
-            found = np.bincount(codes[there], weights=vector[there], minlength=size)
+            has_key = codes >= 0
+            found = np.bincount(codes[has_key], weights=vector[has_key], minlength=size)
             self.by_code = found.astype(np.int64)
 
     def admits(self, row: int) -> bool:
         code = self.codes[row]
-        beside = code >= 0 and self.by_code[code] > 0
-        return bool(not beside if self.is_avoided else beside)
+        has_related = code >= 0 and self.by_code[code] > 0
+        return bool(not has_related if self.is_anti else has_related)
 
-    def come(self, row: int, pods: int) -> None:
+    def add(self, row: int, pods: int) -> None:
         code = self.codes[row]
         if code >= 0:
             self.by_code[code] += pods
 
 
-def may_stand(
+def count_admitted(
     pods: Sequence[PodClass],
     rows: Rows,
     table: Table,
@@ -669,37 +689,41 @@ def may_stand(
 
     counts_of: of all classes of the pods, without invalid terms. The result may be too low.
     """
-    meeting = counts_of if any(any(each.pod.terms.groups) for each in counts_of.values()) else {}
-    if len(meeting) > MAX_CLASSES:
+    related = counts_of if any(any(each.pod.terms.groups) for each in counts_of.values()) else {}
+    if len(related) > MAX_CLASSES:
         return 0
-    lines: dict[PodClass, dict[Line, _Sums]] = {}
+    counters: dict[PodClass, dict[CounterKey, _Sums]] = {}
     for info, counts in counts_of.items():
         vectors = counts.find(table)
-        wanted = {line for line in vectors if line[0] in _REQUIRED}
-        for other in meeting:
-            wanted |= {line for line, _ in counts.relation_to(other) if line[0] in _REQUIRED}
+        wanted = {counter for counter in vectors if counter[0] in _REQUIRED}
+        for other in related:
+            wanted |= {
+                counter for counter, _ in counts.relation_to(other) if counter[0] in _REQUIRED
+            }
         wanted |= {(Family.AFFINITY, each.topology_key) for each in counts.pod.terms.affinity}
-        lines[info] = {line: _Sums(line, vectors.get(line), codes(line[1])) for line in wanted}
-    if not any(lines.values()):
+        counters[info] = {
+            counter: _Sums(counter, vectors.get(counter), codes(counter[1])) for counter in wanted
+        }
+    if not any(counters.values()):
         return len(pods)
-    means = {info: _means(info, meeting, lines) for info in counts_of}
+    added_by = {info: _added_by(info, related, counters) for info in counts_of}
     for place, (info, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
-        if not all(sums.admits(row) for sums in lines[info].values()):
+        if not all(sums.admits(row) for sums in counters[info].values()):
             return place
-        for sums, number in means[info]:
-            sums.come(row, number)
+        for sums, number in added_by[info]:
+            sums.add(row, number)
     return len(pods)
 
 
-def _means(
+def _added_by(
     info: PodClass,
     counts_of: Mapping[PodClass, Counts],
-    lines: Mapping[PodClass, Mapping[Line, _Sums]],
+    counters: Mapping[PodClass, Mapping[CounterKey, _Sums]],
 ) -> list[tuple[_Sums, int]]:
     """Return what one pod of a class adds to the sums of all classes."""
     return [
-        (lines[other][line], number)
+        (counters[other][counter], number)
         for other, counts in counts_of.items()
-        for line, number in counts.relation_to(info)
-        if line in lines[other]
+        for counter, number in counts.relation_to(info)
+        if counter in counters[other]
     ]

@@ -22,7 +22,7 @@ from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 
-_HEARD = ("ReplicationController", "ReplicaSet")
+_CONTROLLER_KINDS = ("ReplicationController", "ReplicaSet")
 
 
 class NodePreferAvoidPods(ScorePlugin):
@@ -45,4 +45,6 @@ class NodePreferAvoidPods(ScorePlugin):
 def _controller(pod: PodFacts) -> tuple[str, str] | None:
     """Return (kind, UID) of the pod's controller if nodes can avoid it, else None."""
     owner = pod.owner
-    return (owner.kind, owner.uid) if owner is not None and owner.kind in _HEARD else None
+    return (
+        (owner.kind, owner.uid) if owner is not None and owner.kind in _CONTROLLER_KINDS else None
+    )

@@ -62,7 +62,7 @@ from roadstead.storage.claims import CLAIM, EPHEMERAL, ClaimError, claim_keys, u
 _EXCEEDED = unschedulable("node(s) exceed max volume count")
 MAX_TABLES = 2
 """Cached tables: that of all nodes, and one other."""
-MIN_KEPT_ROWS = 64
+MIN_CACHED_ROWS = 64
 """Smaller tables are not cached."""
 
 
@@ -74,7 +74,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def __init__(self, handle: Handle) -> None:
         self._storage = handle.storage
         self._users = VolumeUsers(handle.classes)
-        self._kept: list[AttachedVolumes] = []
+        self._tables: list[AttachedVolumes] = []
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         return PreFilterResult() if _attachable(pod.facts) else PreFilterResult(SKIP)
@@ -83,8 +83,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         attached = self._attached(table)
         codes = np.zeros(attached.columns.size, dtype=np.int32)
         statuses: list[Status] = [_EXCEEDED]
-        for kind, index in attached.kinds.items():
-            answer = self._on_kind(pod.facts, kind, attached, index)
+        for csi_node, index in attached.row_groups.items():
+            answer = self._check_rows(pod.facts, csi_node, attached, index)
             if isinstance(answer, Status):
                 statuses.append(answer)
                 codes[index] = len(statuses)
@@ -93,15 +93,15 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         codes = codes[table.row_index]
         return FilterResult(codes, tuple(statuses)) if codes.any() else ALL_PASS
 
-    def _on_kind(
-        self, pod: PodFacts, kind: CsiNodeFacts | None, attached: AttachedVolumes, rows: Rows
+    def _check_rows(
+        self, pod: PodFacts, csi_node: CsiNodeFacts | None, attached: AttachedVolumes, rows: Rows
     ) -> Bools | Status:
         """Return which rows would exceed a limit: bool[rows]; or one status for all of them.
 
-        kind: a CSINode with the migrated plugins of these rows (`AttachedVolumes.kinds`).
+        csi_node: a CSINode with the migrated plugins of these rows (`AttachedVolumes.row_groups`).
         """
         try:
-            new = by_driver(attachables(self._storage, pod, kind, is_new=True))
+            new = by_driver(attachables(self._storage, pod, csi_node, is_new=True))
         except ClaimError as problem:
             text = str(problem)
             return unresolvable(text) if problem.is_missing else error(text)
@@ -109,19 +109,19 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         for driver, sources in new.items():
             limit = attached.limit(driver)
             if limit is not None:
-                coming = _coming(sources, attached)[rows]
+                added = _new_volumes(sources, attached)[rows]
                 most = limit[rows]
-                full = attached.count(driver)[rows] + coming > most
-                refused |= (most != NO_LIMIT) & (coming > 0) & full
+                full = attached.count(driver)[rows] + added > most
+                refused |= (most != NO_LIMIT) & (added > 0) & full
         return refused
 
     def _attached(self, table: Table) -> AttachedVolumes:
         columns = table.columns
-        found = next((each for each in self._kept if each.columns is columns), None)
+        found = next((each for each in self._tables if each.columns is columns), None)
         if found is None:
             found = AttachedVolumes(self._storage, self._users, columns)
-            if columns.size >= MIN_KEPT_ROWS:
-                self._kept = [found, *self._kept[: MAX_TABLES - 1]]
+            if columns.size >= MIN_CACHED_ROWS:
+                self._tables = [found, *self._tables[: MAX_TABLES - 1]]
         found.catch_up()
         return found
 
@@ -132,9 +132,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         if not placed.facts.volumes:
             return ON_NONE
         bound = unbound_keys(self._storage, placed.facts)
-        return Effect(bound, partial(self._is_counted_anew, bound))
+        return Effect(bound, partial(self._may_change, bound))
 
-    def _is_counted_anew(self, bound: Iterable[str], pod: PodClass) -> bool:
+    def _may_change(self, bound: Iterable[str], pod: PodClass) -> bool:
         """Whether binding some claims may change the volumes that are counted for a pod.
 
         A provisioned volume counts as its unbound claim did before.
@@ -144,11 +144,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         mine = set(claim_keys(pod.facts))
         claims = (self._storage.claims.get(key) for key in bound)
         return any(
-            claim is not None and not claim.is_bound and self._counts_anew(claim, mine)
+            claim is not None and not claim.is_bound and self._may_change_volumes(claim, mine)
             for claim in claims
         )
 
-    def _counts_anew(self, claim: ClaimFacts, mine: set[str]) -> bool:
+    def _may_change_volumes(self, claim: ClaimFacts, mine: set[str]) -> bool:
         found = self._storage.classes.get(claim.storage_class)
         if claim.key in mine or (found is not None and found.provisioner in DRIVERS):
             return True
@@ -183,8 +183,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         assert change.old is not None
         gone = change.old.facts
         counted = any(volume.kind in (CLAIM, EPHEMERAL, *PLUGIN_OF) for volume in gone.volumes)
-        held = change.old.assigned or bool(gone.nominated_node_name)
-        return QueueingHint.when(held and counted)
+        had_node = change.old.assigned or bool(gone.nominated_node_name)
+        return QueueingHint.when(had_node and counted)
 
     def after_claim_added(
         self, pod: PodFacts, change: ObjectChange[ClaimFacts], cluster: ClusterFacts
@@ -215,12 +215,12 @@ def _attachable(pod: PodFacts) -> list[Volume]:
     return [volume for volume in pod.volumes if is_attachable(volume)]
 
 
-def _coming(sources: list[CsiSource], attached: AttachedVolumes) -> I64:
+def _new_volumes(sources: list[CsiSource], attached: AttachedVolumes) -> I64:
     """Return how many of the volumes are not on a row yet: int64[row of the columns]."""
-    coming = np.full(attached.columns.size, len(sources), dtype=np.int64)
+    added = np.full(attached.columns.size, len(sources), dtype=np.int64)
     for row in _rows_with(sources, attached):
-        coming[row] -= 1
-    return coming
+        added[row] -= 1
+    return added
 
 
 def _rows_with(sources: list[CsiSource], attached: AttachedVolumes) -> Iterator[int]:

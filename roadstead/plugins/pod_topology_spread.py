@@ -69,18 +69,18 @@ from roadstead.plugins.pod_topology_spread_constraints import (
     PodSpread,
     Spread,
     SpreadSource,
+    amounts_by_row,
+    apply_moves,
+    count_within_skew,
     included,
     is_counted,
-    keep_skew,
     label_codes,
-    look_up,
     sum_by_value,
     with_all_keys,
-    with_moves,
 )
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
-MAX_PODS_KNOWN = 4096
+MAX_CACHED_PODS = 4096
 
 _NO_DOMAIN_COUNT = 2**31 - 1
 _REASON = "node(s) didn't match pod topology spread constraints"
@@ -129,10 +129,10 @@ class PodTopologySpread(
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         self._source = SpreadSource(args, handle.cluster)
-        self._of_pod = lru_cache(MAX_PODS_KNOWN)(self._find)
+        self._of_pod = lru_cache(MAX_CACHED_PODS)(self._compile)
         self._matching = MatchingPods()
 
-    def _find(self, pod: PodClass) -> PodSpread:
+    def _compile(self, pod: PodClass) -> PodSpread:
         return self._source.of(pod.facts)
 
     def constraints(self, pod: PodClass) -> PodSpread:
@@ -163,7 +163,7 @@ class PodTopologySpread(
     ) -> object:
         assert isinstance(prepared, DomainCounts)
         hard = self._of_pod(pod).hard
-        counts = with_moves(pod, hard, prepared.counts, row, moves)
+        counts = apply_moves(pod, hard, prepared.counts, row, moves)
         return prepared if counts is prepared.counts else _limited(pod, hard, counts)
 
     def _count_by_domain(
@@ -177,9 +177,9 @@ class PodTopologySpread(
         found, hard = state.read(self.name, DomainCounts), self._of_pod(pod).hard
         for spread, counts, highest in zip(hard, found.counts, found.highest, strict=True):
             missing = label_codes(table, spread.topology_key) < 0
-            too_many = look_up(table, spread.topology_key, counts) > highest
-            said = np.where(missing, 2, too_many).astype(np.int32)
-            codes = np.where(codes > 0, codes, said)
+            too_many = amounts_by_row(table, spread.topology_key, counts) > highest
+            answers = np.where(missing, 2, too_many).astype(np.int32)
+            codes = np.where(codes > 0, codes, answers)
         return FilterResult(codes, (_TOO_MANY, _NO_LABEL)) if codes.any() else ALL_PASS
 
     def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
@@ -189,7 +189,7 @@ class PodTopologySpread(
         hard_of = {pod: each.hard for pod, each in found.items()}
         if not any(hard_of.values()):
             return len(pods)
-        return keep_skew(pods, rows, table, hard_of, self.on_nodes)
+        return count_within_skew(pods, rows, table, hard_of, self.on_nodes)
 
     def pre_score(
         self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
@@ -235,7 +235,7 @@ class PodTopologySpread(
             if key == HOSTNAME:
                 pods = self._matching.on_rows(table, pod.facts.namespace, each.selector)
             else:
-                pods = look_up(table, key, by_value)
+                pods = amounts_by_row(table, key, by_value)
             part = pods.astype(np.float64) * weight + float(each.max_skew - 1)
             total += np.where(label_codes(table, key) >= 0, part, 0.0)
         raw = _rounded(total)
@@ -253,9 +253,9 @@ class PodTopologySpread(
     def effect(self, placed: PodClass) -> Effect:
         facts = placed.facts
         seen = facts.namespace, facts.labels, facts.is_terminating
-        return Effect(seen, partial(self._is_weighed_anew, placed))
+        return Effect(seen, partial(self._may_change, placed))
 
-    def _is_weighed_anew(self, placed: PodClass, pod: PodClass) -> bool:
+    def _may_change(self, placed: PodClass, pod: PodClass) -> bool:
         """Whether a placed pod may change the answers for `pod` on other nodes."""
         spread = self._of_pod(pod)
         if spread.soft:
@@ -285,7 +285,7 @@ class PodTopologySpread(
         HintError if a selector does not parse.
         """
         seen = [each for each in (change.old, change.new) if each is not None]
-        if not change.own and any(_is_elsewhere(each, pod) for each in seen):
+        if not change.own and any(_is_not_counted(each, pod) for each in seen):
             return QueueingHint.QUEUE_SKIP
         hard = self._hard(pod)
         labels = [dict(each.facts.labels) for each in seen]
@@ -307,9 +307,9 @@ class PodTopologySpread(
         """
         keys = {each.topology_key for each in self._hard(pod)}
         old, new = change.old, change.new
-        was, now = (_places(keys, each) for each in (old, new))
+        before, after = (_topology_values(keys, each) for each in (old, new))
         retainted = old is not None and new is not None and old.taints != new.taints
-        return QueueingHint.when(was != now or (now is not None and retainted))
+        return QueueingHint.when(before != after or (after is not None and retainted))
 
     def _hard(self, pod: PodFacts) -> tuple[Spread, ...]:
         spread = self._source.of(pod)
@@ -350,12 +350,12 @@ def _highest(pod: PodClass, spread: Spread, counts: Mapping[str, int]) -> int:
 
 def _rounded(amounts: NDArray[np.float64]) -> I64:
     """Round halves away from zero, as Go; amounts are not negative."""
-    floor = np.floor(amounts)
-    rounded: I64 = (floor + (amounts - floor >= 0.5)).astype(np.int64)
+    floored = np.floor(amounts)
+    rounded: I64 = (floored + (amounts - floored >= 0.5)).astype(np.int64)
     return rounded
 
 
-def _is_elsewhere(seen: EventPod, pod: PodFacts) -> bool:
+def _is_not_counted(seen: EventPod, pod: PodFacts) -> bool:
     """Whether a pod has no node or is of another namespace than `pod`."""
     return not seen.assigned or seen.facts.namespace != pod.namespace
 
@@ -368,7 +368,7 @@ def _is_in_namespace_of(pod: PodFacts, assigned: PodFacts, cluster: object) -> b
     return assigned.namespace == pod.namespace
 
 
-def _places(keys: Iterable[str], node: NodeFacts | None) -> dict[str, str] | None:
+def _topology_values(keys: Iterable[str], node: NodeFacts | None) -> dict[str, str] | None:
     """Return a node's values of topology keys; None if it lacks one, or without a node."""
     labels = dict(node.labels) if node is not None else {}
     if node is None or any(key not in labels for key in keys):

@@ -2,7 +2,8 @@
 
 A pod without constraints of its own has the profile's defaults, if a Service selects it or a
 ReplicationController, ReplicaSet or StatefulSet owns it; these define which pods belong together.
-For pods placed one after another, `keep_skew` returns how many of the first keep their constraints:
+For pods placed one after another, `count_within_skew` returns how many of the first keep their
+constraints:
 
     domains of each constraint, counted once  ──►  pod by pod: is there room?  ──►  count it
 
@@ -243,7 +244,7 @@ def sum_by_value(table: Table, key: str, rows: Bools, amounts: I64) -> dict[str,
     return result
 
 
-def look_up(table: Table, key: str, amounts: Mapping[str, int]) -> I64:
+def amounts_by_row(table: Table, key: str, amounts: Mapping[str, int]) -> I64:
     """Return the amount of each row's label value: int64[row]; 0 without one."""
     values = table.columns.label(key).values
     codes = label_codes(table, key)
@@ -254,13 +255,13 @@ def look_up(table: Table, key: str, amounts: Mapping[str, int]) -> I64:
         by_code[listed] = [amounts.get(names[code], 0) for code in listed.tolist()]
     else:
         # The last index is for rows without the key (code -1), and for values that no row has.
-        places = np.fromiter(map(values.find, amounts), np.intp, len(amounts))
-        by_code[places] = np.fromiter(amounts.values(), np.int64, len(amounts))
+        positions = np.fromiter(map(values.find, amounts), np.intp, len(amounts))
+        by_code[positions] = np.fromiter(amounts.values(), np.int64, len(amounts))
         by_code[-1] = 0
     return by_code[codes]
 
 
-def with_moves(
+def apply_moves(
     pod: PodClass,
     spreads: Sequence[Spread],
     counts: tuple[dict[str, int], ...],
@@ -291,13 +292,13 @@ def with_moves(
 
 
 @dataclass(slots=True)
-class _Kept:
+class _CachedCounts:
     node_version: int
     version: int
     counts: I64
 
 
-_KeptBySelector = OrderedDict[tuple[str, LabelSelector], _Kept]
+_CountsBySelector = OrderedDict[tuple[str, LabelSelector], _CachedCounts]
 
 
 class MatchingPods:
@@ -309,7 +310,7 @@ class MatchingPods:
 
     def __init__(self, *, terminating: bool = False) -> None:
         self._terminating = terminating
-        self._tables: OrderedDict[NodeTable, _KeptBySelector] = OrderedDict()
+        self._tables: OrderedDict[NodeTable, _CountsBySelector] = OrderedDict()
 
     def on_rows(self, table: Table, namespace: str, selector: LabelSelector | None) -> I64:
         """Return the matching pods of a namespace: int64[row], read-only for callers."""
@@ -319,20 +320,22 @@ class MatchingPods:
         if not isinstance(table, NodeTable):
             return self._count(table, range(len(table)), namespace, selector)
         of_table = self._of_table(table)
-        kept = of_table.get((namespace, selector))
-        if kept is None or kept.node_version != table.node_version:
+        cached = of_table.get((namespace, selector))
+        if cached is None or cached.node_version != table.node_version:
             counts = self._count(table, range(len(table)), namespace, selector)
-            kept = of_table[namespace, selector] = _Kept(table.node_version, table.version, counts)
-        elif kept.version != table.version:
-            rows = table.rows_changed_since(kept.version)
-            kept.counts[rows] = self._count(table, rows.tolist(), namespace, selector)
-            kept.version = table.version
+            cached = of_table[namespace, selector] = _CachedCounts(
+                table.node_version, table.version, counts
+            )
+        elif cached.version != table.version:
+            rows = table.rows_changed_since(cached.version)
+            cached.counts[rows] = self._count(table, rows.tolist(), namespace, selector)
+            cached.version = table.version
         of_table.move_to_end((namespace, selector))
         if len(of_table) > MAX_SELECTORS:
             of_table.popitem(last=False)
-        return kept.counts
+        return cached.counts
 
-    def _of_table(self, table: NodeTable) -> _KeptBySelector:
+    def _of_table(self, table: NodeTable) -> _CountsBySelector:
         of_table = self._tables.setdefault(table, OrderedDict())
         self._tables.move_to_end(table)
         if len(self._tables) > MAX_TABLES:
@@ -392,20 +395,20 @@ class _Domains:
         self._lowest = int(counts.min()) if len(counts) else 0
         self._at_lowest = int(np.count_nonzero(counts == self._lowest))
 
-    def has_room(self, row: int, own: int) -> bool:
+    def keeps_skew(self, row: int, own: int) -> bool:
         """Whether a pod keeps the skew on a row. own: 1 if the constraint counts the pod itself."""
         lowest = self._lowest if self._is_enough else 0
         return int(self.counts[self._codes[row]]) + own - lowest <= self._spread.max_skew
 
-    def come(self, row: int) -> None:
+    def add(self, row: int) -> None:
         """Count a matching pod that is placed on a row."""
         if not self._counted[row]:
             return
         code = self._codes[row]
-        was = int(self.counts[code])
-        self.counts[code] = was + 1
+        before = int(self.counts[code])
+        self.counts[code] = before + 1
         # The minimum changes only when the last domain that has it grows.
-        if was == self._lowest:
+        if before == self._lowest:
             self._at_lowest -= 1
             if not self._at_lowest:
                 self._find_lowest()
@@ -425,14 +428,14 @@ class _Class:
         ]
         self._own = [int(spread.matches(pod.labels)) for spread in hard]
 
-    def has_room(self, row: int) -> bool:
+    def keeps_skew(self, row: int) -> bool:
         if not self._keys[row]:
             return False
         pairs = zip(self.domains, self._own, strict=True)
-        return all(each.has_room(row, own) for each, own in pairs)
+        return all(each.keeps_skew(row, own) for each, own in pairs)
 
 
-def keep_skew(
+def count_within_skew(
     pods: Sequence[PodClass],
     rows: Rows,
     table: Table,
@@ -455,8 +458,8 @@ def keep_skew(
     }
     for place, (info, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
         found = classes.get(info)
-        if found is not None and not found.has_room(row):
+        if found is not None and not found.keeps_skew(row):
             return place
         for domains in counted_by[info]:
-            domains.come(row)
+            domains.add(row)
     return len(pods)

@@ -43,7 +43,7 @@ from roadstead.nodes.table import Table
 from roadstead.plugins.pod_topology_spread_constraints import MatchingPods, SpreadSource
 from roadstead.protocol.status import SKIP, SUCCESS, Status
 
-MAX_PODS_KNOWN = 4096
+MAX_CACHED_PODS = 4096
 ZONE_WEIGHT = 2.0 / 3.0
 
 
@@ -63,10 +63,10 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
 
     def __init__(self, handle: Handle) -> None:
         self._source = SpreadSource(PodTopologySpreadArgs(), handle.cluster)
-        self._of_pod = lru_cache(MAX_PODS_KNOWN)(self._find)
+        self._of_pod = lru_cache(MAX_CACHED_PODS)(self._compile)
         self._matching = MatchingPods()
 
-    def _find(self, pod: PodClass) -> LabelSelector | None:
+    def _compile(self, pod: PodClass) -> LabelSelector | None:
         return self._selector(pod.facts)
 
     def _selector(self, facts: PodFacts) -> LabelSelector | None:
@@ -88,9 +88,9 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         found = state.read(self.name, CountsByZone)
-        of_node = _share_left(self._counts(pod, table), found.most)
+        of_node = _inverse_share(self._counts(pod, table), found.most)
         in_zones = np.array([found.zones.get(zone, 0) for zone in table.zones], dtype=np.int64)
-        of_zone = _share_left(in_zones, max(found.zones.values(), default=0))[table.zone_codes]
+        of_zone = _inverse_share(in_zones, max(found.zones.values(), default=0))[table.zone_codes]
         both = of_node * (1.0 - ZONE_WEIGHT) + ZONE_WEIGHT * of_zone
         has_zone = np.array([bool(zone) for zone in table.zones])[table.zone_codes]
         score: I64 = np.where(has_zone, both, of_node).astype(np.int64)
@@ -114,7 +114,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         return self._matching.on_rows(table, pod.facts.namespace, self._of_pod(pod))
 
 
-def _share_left(counts: I64, most: int) -> NDArray[np.float64]:
+def _inverse_share(counts: I64, most: int) -> NDArray[np.float64]:
     """Return 100 for a count of 0, 0 for the highest: float64[…]."""
     if not most:
         return np.full(len(counts), float(MAX_NODE_SCORE))

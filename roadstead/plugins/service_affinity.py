@@ -50,8 +50,8 @@ from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.plugins.pod_topology_spread_constraints import (
     MatchingPods,
+    amounts_by_row,
     label_codes,
-    look_up,
     sum_by_value,
 )
 from roadstead.protocol.status import SKIP, SUCCESS, Status, unschedulable
@@ -60,7 +60,7 @@ _REFUSED = unschedulable("node(s) didn't match service affinity")
 
 
 @dataclass(frozen=True, slots=True)
-class LikeNode:
+class MatchingNode:
     """A node with pods that have all labels of the new one.
 
     pods: their number. labels: the node's affinity labels.
@@ -76,10 +76,10 @@ class LikeNode:
 class FirstNodes:
     """The first two of those nodes; the second counts if all such pods leave the first."""
 
-    nodes: tuple[LikeNode, ...]
+    nodes: tuple[MatchingNode, ...]
 
 
-def _first_two(nodes: Iterable[LikeNode]) -> FirstNodes:
+def _first_two(nodes: Iterable[MatchingNode]) -> FirstNodes:
     return FirstNodes(tuple(sorted(nodes, key=lambda each: (each.arrival, each.name))[:2]))
 
 
@@ -115,37 +115,39 @@ class ServiceAffinity(
         for each in handle.cluster.selecting:
             if each.kind == "Service" and each.selector is not None:
                 self._services.setdefault(each.namespace, []).append(each.selector)
-        self._like = MatchingPods(terminating=True)
+        self._matching_all_labels = MatchingPods(terminating=True)
         self._of_service = MatchingPods()
 
     def _first_nodes(self, pod: PodClass, table: Table) -> FirstNodes:
-        if not self._asks_for_first(pod.facts):
+        if not self._needs_running_pod(pod.facts):
             return FirstNodes(())
-        like = self._like.on_rows(table, pod.facts.namespace, _exactly(pod.facts.labels))
-        rows = np.flatnonzero(like)
+        matching = self._matching_all_labels.on_rows(
+            table, pod.facts.namespace, _exactly(pod.facts.labels)
+        )
+        rows = np.flatnonzero(matching)
         first = rows[np.argsort(table.arrivals[rows])[:2]].tolist()
-        return _first_two(self._node(table, row, int(like[row])) for row in first)
+        return _first_two(self._node(table, row, int(matching[row])) for row in first)
 
-    def _node(self, table: Table, row: int, pods: int) -> LikeNode:
+    def _node(self, table: Table, row: int, pods: int) -> MatchingNode:
         facts = table.facts(row)
         labels = dict(facts.labels)
         known = tuple((key, labels[key]) for key in self._affinity if key in labels)
-        return LikeNode(int(table.arrivals[row]), facts.name, pods, known)
+        return MatchingNode(int(table.arrivals[row]), facts.name, pods, known)
 
     def moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         """Apply moves; an added pod is the last of all, because upstream appends it to its list."""
-        change = sum(count for info, count in moves.items() if _is_like(pod, info))
-        if not change or not self._asks_for_first(pod.facts):
+        change = sum(count for info, count in moves.items() if _has_labels_of(pod, info))
+        if not change or not self._needs_running_pod(pod.facts):
             return prepared
         assert isinstance(prepared, FirstNodes)
         known = prepared.nodes
         name = row.names[0]
         if not known and change > 0:
             return FirstNodes((self._node(row, 0, change),))
-        left = (replace(n, pods=n.pods + change) if n.name == name else n for n in known)
-        nodes = tuple(each for each in left if each.pods > 0)
+        remaining = (replace(n, pods=n.pods + change) if n.name == name else n for n in known)
+        nodes = tuple(each for each in remaining if each.pods > 0)
         return prepared if nodes == known else FirstNodes(nodes)
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
@@ -183,21 +185,23 @@ class ServiceAffinity(
         for key, counts in zip(self._spread, found.by_value, strict=True):
             share = np.ones(len(table), dtype=np.float64)
             if found.total:
-                others = (found.total - look_up(table, key, counts)).astype(np.float64)
+                others = (found.total - amounts_by_row(table, key, counts)).astype(np.float64)
                 share = others / float(found.total)
             part = float(MAX_NODE_SCORE) * share / float(len(self._spread))
             score += np.where(label_codes(table, key) >= 0, part, 0.0)
         return score.astype(np.int64)
 
     def effect(self, placed: PodClass) -> Effect:
-        return Effect((placed.facts.namespace, placed.facts.labels), partial(self._sees, placed))
+        return Effect(
+            (placed.facts.namespace, placed.facts.labels), partial(self._may_change, placed)
+        )
 
-    def _sees(self, placed: PodClass, pod: PodClass) -> bool:
+    def _may_change(self, placed: PodClass, pod: PodClass) -> bool:
         """Whether a placed pod may change the answers for `pod` on other nodes."""
         if self._service(pod.facts) is not None:
             # The score counts pods on feasible nodes, and any pod may fill a node.
             return True
-        return self._asks_for_first(pod.facts) and _is_like(pod, placed)
+        return self._needs_running_pod(pod.facts) and _has_labels_of(pod, placed)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         """Return upstream's events without those of Services, which do not change in a run."""
@@ -209,13 +213,13 @@ class ServiceAffinity(
         )
 
     def sign(self, pod: PodFacts) -> Hashable:
-        asks = self._asks_for_first(pod)
+        needs_running_pod = self._needs_running_pod(pod)
         service = self._service(pod)
         return (
             tuple(self._named(pod).items()),
-            pod.labels if asks else None,
+            pod.labels if needs_running_pod else None,
             service,
-            pod.namespace if asks or service is not None else None,
+            pod.namespace if needs_running_pod or service is not None else None,
         )
 
     def _named(self, facts: PodFacts) -> dict[str, str]:
@@ -223,7 +227,7 @@ class ServiceAffinity(
         named = dict(facts.node_selector)
         return {key: named[key] for key in self._affinity if key in named}
 
-    def _asks_for_first(self, facts: PodFacts) -> bool:
+    def _needs_running_pod(self, facts: PodFacts) -> bool:
         """Whether the value of some affinity label depends on a pod that runs."""
         if len(self._named(facts)) == len(self._affinity):
             return False
@@ -239,7 +243,7 @@ class ServiceAffinity(
         return next((each for each in services if each.matches(labels)), None)
 
 
-def _is_like(pod: PodClass, other: PodClass) -> bool:
+def _has_labels_of(pod: PodClass, other: PodClass) -> bool:
     """Whether another pod has the namespace and all the labels of this one."""
     same_namespace = pod.facts.namespace == other.facts.namespace
     return same_namespace and pod.labels.items() <= other.labels.items()

@@ -118,7 +118,7 @@ class VolumeBinding(
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         claims = state.read(self.name, PodClaims)
-        wrong = VolumeMatching(self._storage, table).what_is_wrong(claims)
+        wrong = VolumeMatching(self._storage, table).reason_bits(claims)
         return FilterResult(wrong, _STATUSES) if wrong.any() else ALL_PASS
 
     def pre_score(
@@ -147,11 +147,11 @@ class VolumeBinding(
     def effect(self, placed: PodClass) -> Effect:
         if not placed.facts.volumes:
             return ON_NONE
-        taken = unbound_keys(self._storage, placed.facts)
-        return Effect(taken, partial(self._may_lose, taken))
+        bound = unbound_keys(self._storage, placed.facts)
+        return Effect(bound, partial(self._may_change, bound))
 
-    def _may_lose(self, taken: Iterable[str], pod: PodClass) -> bool:
-        """Whether binding the claims `taken` may change the volumes for the pod's claims."""
+    def _may_change(self, bound: Iterable[str], pod: PodClass) -> bool:
+        """Whether binding the claims `bound` may change the volumes for the pod's claims."""
         mine = set(claim_keys(pod.facts))
         if not mine:
             return False
@@ -160,9 +160,9 @@ class VolumeBinding(
             for key in mine
             if (claim := self._storage.claims.get(key)) is not None and not claim.is_bound
         }
-        return any(self._takes(key, mine, classes) for key in taken)
+        return any(self._may_use_volume(key, mine, classes) for key in bound)
 
-    def _takes(self, key: str, mine: set[str], classes: set[str]) -> bool:
+    def _may_use_volume(self, key: str, mine: set[str], classes: set[str]) -> bool:
         claim = self._storage.claims.get(key)
         if claim is None or claim.is_bound:
             return False

@@ -29,10 +29,10 @@ REASONS = (
 """Reasons to refuse a node, in upstream's order; bit i of a result stands for REASONS[i]."""
 
 _UNREACHED, _NO_VOLUME, _NO_SPACE, _NO_SUCH_VOLUME = 1, 2, 4, 8
-_NOTHING = np.iinfo(np.int32).max
+_NO_INDEX = np.iinfo(np.int32).max
 
-Places = NDArray[np.int32]
-"""A volume per row, by its index in a list or by its number; _NOTHING for none."""
+VolumeByRow = NDArray[np.int32]
+"""A volume per row, by its index in a list or by its number; _NO_INDEX for none."""
 
 
 class VolumeMatching:
@@ -41,10 +41,10 @@ class VolumeMatching:
     def __init__(self, storage: StorageState, table: Table) -> None:
         self._storage = storage
         self._table = table
-        self._reached: dict[NodeTerms, Bools] = {}
+        self._reaching: dict[NodeTerms, Bools] = {}
         self._numbers: dict[str, int] = {}
 
-    def what_is_wrong(self, claims: PodClaims) -> I32:
+    def reason_bits(self, claims: PodClaims) -> I32:
         """Return bits for REASONS: int32[row]; 0 if the row satisfies all claims."""
         wrong: I32 = np.zeros(len(self._table), dtype=np.int32)
         self._check_bound(claims.bound, wrong)
@@ -59,28 +59,28 @@ class VolumeMatching:
             if volume is None:
                 wrong[wrong == 0] = _NO_SUCH_VOLUME
                 return
-            wrong[(wrong == 0) & ~self._reach_bound(volume)] = _UNREACHED
+            wrong[(wrong == 0) & ~self._rows_reaching(volume)] = _UNREACHED
 
-    def _reach_bound(self, volume: VolumeFacts) -> Bools:
+    def _rows_reaching(self, volume: VolumeFacts) -> Bools:
         """Return the rows that reach a volume, by its CSI affinity on nodes migrated to CSI."""
-        reached = self.reaching(volume.node_terms)
+        reached = self.rows_matching(volume.node_terms)
         if volume.in_tree not in self._storage.migrated_plugins:
             return reached
-        elsewhere = self.reaching(volume.migrated_terms)
+        elsewhere = self.rows_matching(volume.migrated_terms)
         if np.array_equal(elsewhere, reached):
             return reached
         moved = self._storage.nodes_moved(volume.in_tree)
         return np.where([name in moved for name in self._table.names], elsewhere, reached)
 
-    def reaching(self, terms: NodeTerms) -> Bools:
+    def rows_matching(self, terms: NodeTerms) -> Bools:
         """Return the rows whose labels satisfy any term; as upstream, node names do not count."""
-        found = self._reached.get(terms)
+        found = self._reaching.get(terms)
         if found is None:
             found = np.full(len(self._table), terms is None, dtype=np.bool_)
             for term in terms or ():
                 if not term.error and (term.expressions or term.fields):
                     found |= self._all_of(term.expressions)
-            self._reached[terms] = found
+            self._reaching[terms] = found
         return found
 
     def _all_of(self, requirements: Sequence[Requirement]) -> Bools:
@@ -106,30 +106,30 @@ class VolumeMatching:
 
     def _unmatched(self, claims: Sequence[ClaimFacts]) -> list[Bools]:
         """Return for each claim the rows without a volume for it; a volume serves one claim."""
-        taken: list[Places] = []
+        used: list[VolumeByRow] = []
         found = []
         for claim in claims:
             own, free = candidates(self._storage, claim)
             if own is not None:
                 free = [own]
             numbers = np.array([self._number(each) for each in free], dtype=np.int32)
-            chosen = self._smallest(free, numbers, taken if own is None else [])
-            lacks = chosen == _NOTHING
-            number = np.full(len(chosen), _NOTHING, dtype=np.int32)
+            chosen = self._first_free(free, numbers, used if own is None else [])
+            lacks = chosen == _NO_INDEX
+            number = np.full(len(chosen), _NO_INDEX, dtype=np.int32)
             number[~lacks] = numbers[chosen[~lacks]]
-            taken.append(number)
+            used.append(number)
             found.append(lacks)
         return found
 
     def _number(self, volume: VolumeFacts) -> int:
         return self._numbers.setdefault(volume.name, len(self._numbers))
 
-    def _smallest(
-        self, free: Sequence[VolumeFacts], numbers: Places, taken: Sequence[Places]
-    ) -> Places:
+    def _first_free(
+        self, free: Sequence[VolumeFacts], numbers: VolumeByRow, used: Sequence[VolumeByRow]
+    ) -> VolumeByRow:
         """Return the index in `free` of the first volume that each row reaches: int32[row].
 
-        _NOTHING for none. numbers: of the volumes in `free`. taken: the number that each earlier
+        _NO_INDEX for none. numbers: of the volumes in `free`. used: the number that each earlier
         claim has on each row; that volume is not free there. Volumes that require a single label
         value (as local ones) are looked up by it; the others are grouped by their terms.
         """
@@ -141,20 +141,22 @@ class VolumeMatching:
                 groups.setdefault(volume.node_terms, []).append(index)
             else:
                 by_key.setdefault(label[0], []).append((index, label[1]))
-        chosen: Places = np.full(len(self._table), _NOTHING, dtype=np.int32)
+        chosen: VolumeByRow = np.full(len(self._table), _NO_INDEX, dtype=np.int32)
         for key, members in by_key.items():
-            self._take_labelled(key, members, numbers, taken, chosen)
+            self._choose_labelled(key, members, numbers, used, chosen)
         for terms, indices in groups.items():
-            self._take_group(np.flatnonzero(self.reaching(terms)), indices, numbers, taken, chosen)
+            self._choose_in_group(
+                np.flatnonzero(self.rows_matching(terms)), indices, numbers, used, chosen
+            )
         return chosen
 
-    def _take_labelled(
+    def _choose_labelled(
         self,
         key: str,
         members: Sequence[tuple[int, str]],
-        numbers: Places,
-        taken: Sequence[Places],
-        chosen: Places,
+        numbers: VolumeByRow,
+        used: Sequence[VolumeByRow],
+        chosen: VolumeByRow,
     ) -> None:
         """Choose among volumes that each require one value of a label."""
         values, codes = label_codes(self._table, key)
@@ -162,34 +164,34 @@ class VolumeMatching:
         wanted = np.array(code_of, dtype=np.int64)
         order = np.argsort(wanted, kind="stable")
         wanted = wanted[order]
-        place = np.searchsorted(wanted, codes, side="left")
-        end = np.where(codes >= 0, np.searchsorted(wanted, codes, side="right"), place)
+        position = np.searchsorted(wanted, codes, side="left")
+        end = np.where(codes >= 0, np.searchsorted(wanted, codes, side="right"), position)
         indices = np.array([index for index, _ in members], dtype=np.int32)[order]
-        # Each row's volumes are at place..end; a round skips one that is taken on the row.
-        rows = np.flatnonzero(place < end)
+        # Each row's volumes are at position..end; a round skips one that is used on the row.
+        rows = np.flatnonzero(position < end)
         while len(rows):
-            found = indices[place[rows]]
-            busy = _is_taken(numbers[found], taken, rows)
-            settled = rows[~busy]
-            chosen[settled] = np.minimum(chosen[settled], found[~busy])
+            found = indices[position[rows]]
+            busy = _is_used(numbers[found], used, rows)
+            done = rows[~busy]
+            chosen[done] = np.minimum(chosen[done], found[~busy])
             rows = rows[busy]
-            place[rows] += 1
-            rows = rows[place[rows] < end[rows]]
+            position[rows] += 1
+            rows = rows[position[rows] < end[rows]]
 
     @staticmethod
-    def _take_group(
+    def _choose_in_group(
         rows: Rows,
         indices: Sequence[int],
-        numbers: Places,
-        taken: Sequence[Places],
-        chosen: Places,
+        numbers: VolumeByRow,
+        used: Sequence[VolumeByRow],
+        chosen: VolumeByRow,
     ) -> None:
-        """Choose among volumes that the same rows reach: the first that is not taken on a row."""
+        """Choose among volumes that the same rows reach: the first that is not used on a row."""
         for index in indices:
             rows = rows[chosen[rows] > index]
             if not len(rows):
                 return
-            busy = _is_taken(numbers[index], taken, rows)
+            busy = _is_used(numbers[index], used, rows)
             chosen[rows[~busy]] = index
             rows = rows[busy]
 
@@ -203,16 +205,16 @@ class VolumeMatching:
             found = self._storage.classes.get(claim.storage_class)
             allowed = np.zeros(len(rows), dtype=np.bool_)
             if found is not None and may_provision(found):
-                allowed = self._allowing(found)
+                allowed = self._provisionable_rows(found)
             wrong[rows & ~allowed] |= _NO_VOLUME
             rows &= allowed
-            roomy = np.ones(len(rows), dtype=np.bool_)
+            has_capacity = np.ones(len(rows), dtype=np.bool_)
             if found is not None and rows.any():
-                roomy = self._roomy(found, claim)
-            wrong[rows & ~roomy] |= _NO_SPACE
-            open_rows &= ~lacking | (allowed & roomy)
+                has_capacity = self._rows_with_capacity(found, claim)
+            wrong[rows & ~has_capacity] |= _NO_SPACE
+            open_rows &= ~lacking | (allowed & has_capacity)
 
-    def _allowing(self, found: StorageClassFacts) -> Bools:
+    def _provisionable_rows(self, found: StorageClassFacts) -> Bools:
         """Return the rows for which a class may provision volumes."""
         if not found.allowed_topologies:
             return np.ones(len(self._table), dtype=np.bool_)
@@ -222,11 +224,11 @@ class VolumeMatching:
                 allowed |= self._all_of([Requirement(key, "In", values) for key, values in term])
         return allowed
 
-    def _roomy(self, found: StorageClassFacts, claim: ClaimFacts) -> Bools:
+    def _rows_with_capacity(self, found: StorageClassFacts, claim: ClaimFacts) -> Bools:
         """Return the rows with enough free storage for a claim; all if it is not tracked."""
         if not counts_capacity(self._storage, found, claim):
             return np.ones(len(self._table), dtype=np.bool_)
-        roomy = np.zeros(len(self._table), dtype=np.bool_)
+        has_capacity = np.zeros(len(self._table), dtype=np.bool_)
         selectors: set[LabelSelector] = {
             each.selector
             for each in self._storage.capacities.get(found.name, ())
@@ -235,13 +237,13 @@ class VolumeMatching:
             and each.limit_bytes >= (claim.requested_bytes or 0)
         }
         for selector in selectors:
-            roomy |= self._all_of(selector.requirements)
-        return roomy
+            has_capacity |= self._all_of(selector.requirements)
+        return has_capacity
 
 
-def _is_taken(numbers: Places | np.int32, taken: Sequence[Places], rows: Rows) -> Bools:
+def _is_used(numbers: VolumeByRow | np.int32, used: Sequence[VolumeByRow], rows: Rows) -> Bools:
     """Return where an earlier claim of the pod has this volume: bool[rows]."""
     busy = np.zeros(len(rows), dtype=np.bool_)
-    for each in taken:
+    for each in used:
         busy |= each[rows] == numbers
     return busy

@@ -139,9 +139,9 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         if not placed.facts.volumes:
             return ON_NONE
         used = placed.facts.namespace, frozenset(self._exclusive(placed.facts))
-        return Effect(used, partial(self._shares, *used))
+        return Effect(used, partial(self._uses_claim, *used))
 
-    def _shares(self, namespace: str, names: frozenset[str], pod: PodClass) -> bool:
+    def _uses_claim(self, namespace: str, names: frozenset[str], pod: PodClass) -> bool:
         """Whether a pod of this namespace uses one of the named claims."""
         return pod.facts.namespace == namespace and not names.isdisjoint(_claim_names(pod.facts))
 

@@ -2,8 +2,8 @@
 
 On a copy of a node's row, all pods of lower priority are removed. If the pod still does not fit,
 the node is no candidate. Otherwise the removed pods are added back one by one: first those whose
-eviction would violate a disruption budget, then the others, each group in order of importance. A
-pod that can no longer be added back is a victim.
+eviction would violate a disruption budget, then the others, each group in order of
+importance. A pod that can no longer be added back is a victim.
 
 The filters run for many rows at once, in as many rounds as the fullest row has pods of lower
 priority. The result of each row is cached with the evaluation; for the next pod of the class only
@@ -36,14 +36,14 @@ from roadstead.framework.victims import (
 from roadstead.framework.what_if import PASSED, WhatIf
 from roadstead.nodes.residents import Resident
 from roadstead.nodes.table import NodeTable, Rows
-from roadstead.preemption.importance import by_importance, violate
+from roadstead.preemption.importance import by_importance, violations_of
 from roadstead.protocol.status import Code
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 
 _WITHOUT_VICTIMS = DryRunRow(reasons=(NO_VICTIMS,))
 
-ROWS_AT_ONCE = 128
+ROWS_PER_STEP = 128
 
 
 def dry_run(
@@ -53,7 +53,7 @@ def dry_run(
 
     The evaluation must be up to date.
     """
-    if _waits(evaluation):
+    if _waits_for_victims(evaluation):
         return DryRunResult(waits=True)
     table = evaluation.table
     rows = evaluation.helpful_rows()
@@ -61,8 +61,8 @@ def dry_run(
     rows = rows[in_order([names[row] for row in rows.tolist()], ask.draw, hashes)]
     evaluation.tried.use(budgets)
     outcome = _Outcome()
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        outcome.take(_tried(evaluation, rows[start : start + ROWS_AT_ONCE], budgets))
+    for start in range(0, len(rows), ROWS_PER_STEP):
+        outcome.add(_results_of(evaluation, rows[start : start + ROWS_PER_STEP], budgets))
         # `shortlist` would drop all later candidates.
         if are_enough(len(outcome.candidates) - outcome.violating, outcome.violating, ask.wanted):
             break
@@ -73,14 +73,15 @@ def dry_run(
 class _Outcome:
     """Result of the rows tried so far.
 
-    candidates: in order. violating: how many of them violate a budget. refused: the other rows.
+    candidates: in order. violating: how many of them violate a budget. refused: the other
+    rows.
     """
 
     candidates: list[Candidate] = field(default_factory=list)
     violating: int = 0
     refused: list[DryRunRow] = field(default_factory=list)
 
-    def take(self, rows: Iterable[DryRunRow]) -> None:
+    def add(self, rows: Iterable[DryRunRow]) -> None:
         """Add the results of rows, in their order."""
         for each in rows:
             if each.candidate is None:
@@ -98,7 +99,7 @@ class _Outcome:
         return DryRunResult((), len(self.refused), reasons, errors=tuple(sorted(errors)))
 
 
-def _waits(evaluation: Evaluation) -> bool:
+def _waits_for_victims(evaluation: Evaluation) -> bool:
     """Whether victims of the pod's earlier preemption still terminate on its nominated node.
 
     False if no preemption can help on that node (PodEligibleToPreemptOthers).
@@ -140,17 +141,17 @@ def _lower(table: NodeTable, row: int, priority: int) -> list[Resident]:
     return found
 
 
-def _tried(
+def _results_of(
     evaluation: Evaluation, rows: Rows, budgets: Sequence[DisruptionBudget]
 ) -> list[DryRunRow]:
     """Return the result of each row, in their order: cached, or tried if the row changed."""
-    kept, versions = evaluation.tried, evaluation.table.columns.version[rows].tolist()
-    found = [kept.get(row, at) for row, at in zip(rows.tolist(), versions, strict=True)]
-    unknown = [place for place, each in enumerate(found) if each is None]
+    cached, versions = evaluation.tried, evaluation.table.columns.version[rows].tolist()
+    found = [cached.get(row, at) for row, at in zip(rows.tolist(), versions, strict=True)]
+    unknown = [index for index, each in enumerate(found) if each is None]
     new = dict(zip(unknown, _try_rows(evaluation, rows[unknown], budgets), strict=True))
-    for place, each in new.items():
-        kept.put(int(rows[place]), versions[place], each)
-    return [new[place] if each is None else each for place, each in enumerate(found)]
+    for index, each in new.items():
+        cached.put(int(rows[index]), versions[index], each)
+    return [new[index] if each is None else each for index, each in enumerate(found)]
 
 
 def _try_rows(
@@ -158,16 +159,16 @@ def _try_rows(
 ) -> list[DryRunRow]:
     table, priority = evaluation.table, evaluation.pod.facts.priority
     lower = [_lower(table, row, priority) for row in rows.tolist()]
-    with_victims = [place for place, pods in enumerate(lower) if pods]
+    with_victims = [index for index, pods in enumerate(lower) if pods]
     found = [_WITHOUT_VICTIMS] * len(rows)
     if with_victims:
-        trial = _Trial(evaluation, rows[with_victims], [*filter(None, lower)], budgets)
-        for place, each in zip(with_victims, trial.run(), strict=True):
-            found[place] = each
+        dry_rows = _RowsDryRun(evaluation, rows[with_victims], [*filter(None, lower)], budgets)
+        for index, each in zip(with_victims, dry_rows.run(), strict=True):
+            found[index] = each
     return found
 
 
-class _Trial:
+class _RowsDryRun:
     """The dry run of rows with pods of lower priority, all of which are removed at first."""
 
     def __init__(
@@ -192,7 +193,7 @@ class _Trial:
         for each in fitting:
             each.sort(self._budgets)
         self._reprieve(fitting)
-        found = {each.row: self._conclude(each) for each in fitting}
+        found = {each.row: self._result_of(each) for each in fitting}
         return [
             found[row] if code == PASSED else self._refused(code)
             for row, code in enumerate(codes.tolist())
@@ -213,21 +214,21 @@ class _Trial:
             codes = self._what_if.filter(np.array([each.row for each in waiting], dtype=np.intp))
             refused = np.flatnonzero(codes != PASSED).tolist()
             self._what_if.move((waiting[n].row, pods[n].info, -1) for n in refused)
-            for place in refused:
-                waiting[place].victims.append(waiting[place].turns[turn])
+            for index in refused:
+                waiting[index].victims.append(waiting[index].turns[turn])
             turn += 1
 
-    def _conclude(self, each: _Reprieve) -> DryRunRow:
+    def _result_of(self, each: _Reprieve) -> DryRunRow:
         name = self._names[each.row]
         if not each.victims:
             text = f'expected at least one victim pod on node "{name}"'
             return DryRunRow(reasons=(text,), error=text)
-        victims = (each.pods[place] for place in sorted(each.victims))
+        victims = (each.pods[index] for index in sorted(each.victims))
         return DryRunRow(
             Candidate(
                 name,
                 tuple(Victim(v.uid, v.key, v.info.facts.priority, v.started_s) for v in victims),
-                sum(each.missed[place] for place in each.victims),
+                sum(each.missed[index] for index in each.victims),
             )
         )
 
@@ -249,5 +250,5 @@ class _Reprieve:
 
     def sort(self, budgets: Sequence[DisruptionBudget]) -> None:
         self.pods = by_importance(self.pods)
-        self.missed = violate(self.pods, budgets)
-        self.turns = sorted(range(len(self.pods)), key=lambda place: not self.missed[place])
+        self.missed = violations_of(self.pods, budgets)
+        self.turns = sorted(range(len(self.pods)), key=lambda index: not self.missed[index])

@@ -18,14 +18,14 @@ def by_importance(pods: Iterable[Resident]) -> list[Resident]:
 
     A pod without a start time is last of its priority: upstream uses the current time for it.
     """
-    return sorted(pods, key=lambda pod: (-pod.info.facts.priority, started(pod.started_s)))
+    return sorted(pods, key=lambda pod: (-pod.info.facts.priority, start_order(pod.started_s)))
 
 
-def started(started_s: float | None) -> float:
+def start_order(started_s: float | None) -> float:
     return math.inf if started_s is None else started_s
 
 
-def violate(pods: Sequence[Resident], budgets: Iterable[DisruptionBudget]) -> list[bool]:
+def violations_of(pods: Sequence[Resident], budgets: Iterable[DisruptionBudget]) -> list[bool]:
     """Return whether each pod's eviction violates a budget, if evicted in this order: bool[pod].
 
     Each pod counts against the budgets that select it, unless it is already among their
@@ -36,11 +36,11 @@ def violate(pods: Sequence[Resident], budgets: Iterable[DisruptionBudget]) -> li
         # As upstream, a budget without or with an empty selector selects nothing.
         if budget.selector is None or not budget.selector.requirements:
             continue
-        left = budget.disruptions_allowed
-        for place, pod in enumerate(pods):
+        allowed = budget.disruptions_allowed
+        for index, pod in enumerate(pods):
             if _selects(budget, pod):
-                left -= 1
-                missed[place] |= left < 0
+                allowed -= 1
+                missed[index] |= allowed < 0
     return missed
 
 

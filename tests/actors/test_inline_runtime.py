@@ -13,7 +13,7 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
-from roadstead.protocol.codec import CodecError, Limits
+from roadstead.protocol.codec import CodecError, DecodeLimits
 from tests.actors.world import GENEROUS_S, turns, until
 from tests.builders import node
 
@@ -49,7 +49,7 @@ class World:
     """One actor on a runtime."""
 
     def __init__(self, mailbox=10, max_bytes=100_000):
-        limits = Limits(max_bytes=max_bytes)
+        limits = DecodeLimits(max_bytes=max_bytes)
         self.runtime = InlineRuntime(mailbox_max_messages=mailbox, limits=limits)
 
     async def __aenter__(self):

@@ -8,7 +8,7 @@ import pytest
 from roadstead.actors.names import BINDER, QUEUE
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.supervisor.plugin_processes import last_call_of, plugins_watched
-from roadstead.config.settings import Deadlines, Settings
+from roadstead.config.settings import ActorDeadlines, Settings
 from roadstead.framework.plugin_calls import PluginCalls
 from roadstead.plugin_watch import Mark
 from roadstead.run import RunInputs, RunPlan
@@ -112,7 +112,7 @@ def test_all_pods_are_placed_where_nothing_follows_from_a_failure_or_another_att
 @pytest.mark.parametrize("path", PATHS)
 def test_pods_for_which_a_plugin_never_returns_are_pending_and_the_others_are_placed(path):
     plugin = "LoopsAtScoreForSome"
-    plan = plan_of(path, plugin, deadlines=Deadlines(plugin_s=0.5))
+    plan = plan_of(path, plugin, deadlines=ActorDeadlines(plugin_s=0.5))
     with plugins_watched(plan) as watched:
         outcome = run_virtually(fleet(), watched)
 

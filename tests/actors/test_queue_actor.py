@@ -16,7 +16,7 @@ from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.actors.seam import NOTHING
 from roadstead.cache.answers import Assumed
-from roadstead.config.settings import Bounds, Deadlines
+from roadstead.config.settings import ActorDeadlines, Bounds
 from roadstead.facts.pod import GroupMembership, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.protocol.errors import IllegalTransitionError
@@ -159,7 +159,7 @@ async def test_a_newer_epoch_of_a_scheduler_takes_over_what_the_older_one_held()
 
 
 async def test_pods_of_a_lease_whose_time_is_over_come_back(clock):
-    queue = queue_of(deadlines=Deadlines(lease_s=30.0))
+    queue = queue_of(deadlines=ActorDeadlines(lease_s=30.0))
     await queue.submit(batch_of("a"))
     assert await names(queue) == ("a",)
     assert await names(queue) == ()
@@ -514,7 +514,7 @@ def nominated_back(name, node_name):
 async def lent_twice():
     """A cache, a queue, the lease of its pod that is over, and the one under which it is now."""
     cache = Fake("cache", nominate=Assumed((), ()))
-    queue = QueueActor(plan_of(deadlines=Deadlines(lease_s=0.1)), Fakes(cache))
+    queue = QueueActor(plan_of(deadlines=ActorDeadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("a", facts=pod(cpu=100)))
     over = (await leased(queue, max_pods=1)).lease_id
     queue.core.expire(1.0)
@@ -560,7 +560,7 @@ async def test_a_report_that_comes_again_when_its_lease_is_over_is_no_news_and_w
 
 async def test_a_nomination_that_was_removed_in_vain_is_sent_again_and_requeues_no_pod():
     cache = Fake("cache", nominate=Assumed((), ()))
-    queue = QueueActor(plan_of(deadlines=Deadlines(lease_s=0.1)), Fakes(cache))
+    queue = QueueActor(plan_of(deadlines=ActorDeadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("named", facts=pod(cpu=100)))
     over = (await leased(queue)).lease_id
     queue.core.expire(1.0)
@@ -579,7 +579,7 @@ async def test_a_nomination_that_was_removed_in_vain_is_sent_again_and_requeues_
 
 async def test_room_that_was_reserved_in_vain_requeues_others_and_bound_pods_are_not_sent():
     cache = Fake("cache", nominate=Assumed((), ()))
-    queue = QueueActor(plan_of(deadlines=Deadlines(lease_s=0.1)), Fakes(cache))
+    queue = QueueActor(plan_of(deadlines=ActorDeadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("a", "bound", facts=pod(cpu=100)))
     over = (await leased(queue)).lease_id
     queue.core.expire(1.0)
@@ -730,7 +730,7 @@ async def test_the_name_of_an_unknown_scheduler_is_escaped_and_cut_short():
 
 @pytest.mark.parametrize("given_back", [back("a", "error", "P"), back("a", "unschedulable")])
 async def test_a_pod_that_fails_again_and_again_is_left_pending(given_back, clock):
-    queue = queue_of(deadlines=Deadlines(lease_s=10 * LONG_S))
+    queue = queue_of(deadlines=ActorDeadlines(lease_s=10 * LONG_S))
     await queue.submit(batch_of("a", "b"))
     lease = await leased(queue)
     states = []
@@ -749,7 +749,7 @@ async def test_a_pod_that_fails_again_and_again_is_left_pending(given_back, cloc
 
 @pytest.mark.parametrize("comes_in_flight", [False, True])
 async def test_a_pod_that_met_no_nodes_again_and_again_is_woken_by_one(comes_in_flight, clock):
-    queue = queue_of(deadlines=Deadlines(lease_s=10 * LONG_S))
+    queue = queue_of(deadlines=ActorDeadlines(lease_s=10 * LONG_S))
     await queue.submit(batch_of("a"))
     comes = ClusterChanges(nodes=(NodeChange(None, node()),))
     for attempt in range(1, MAX_FAILURES + 1):

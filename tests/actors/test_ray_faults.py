@@ -13,7 +13,7 @@ import pytest
 from roadstead.actors.runs import launch
 from roadstead.actors.runs.launch import ActorLauncher, open_runtime
 from roadstead.actors.seam import RunFailedError
-from roadstead.config.settings import Deadlines, Settings
+from roadstead.config.settings import ActorDeadlines, Settings
 from roadstead.invariants.checker import check
 from roadstead.journal import RecordKind
 from roadstead.journal.disk import RealDisk
@@ -45,7 +45,7 @@ class Run:
 
 
 def test_a_worker_that_is_stopped_for_a_while_is_left_out_and_stays(monkeypatch, tmp_path):
-    run = Run(monkeypatch, journal=tmp_path, deadlines=Deadlines(evaluate_s=0.5))
+    run = Run(monkeypatch, journal=tmp_path, deadlines=ActorDeadlines(evaluate_s=0.5))
     stopped, since = [], []
 
     def on_progress(progress):
@@ -93,12 +93,12 @@ WITH_FAILURES = """
 import sys
 from pathlib import Path
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.config.settings import Deadlines, Settings
+from roadstead.config.settings import ActorDeadlines, Settings
 from roadstead.run import RunPlan
 from tests.actors.test_replacing import fleet, prove
 
 folder = Path(sys.argv[1])
-deadlines = Deadlines(call_s=5.0)
+deadlines = ActorDeadlines(call_s=5.0)
 settings = Settings(batch=16, schedulers=2, journal=folder, deadlines=deadlines)
 prove(ActorLauncher().run(fleet(), RunPlan(settings), lambda told: None), folder)
 print("proved")

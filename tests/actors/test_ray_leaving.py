@@ -11,7 +11,7 @@ from roadstead.actors.runtime import ray_session
 from roadstead.actors.runtime.ray_node import let_go
 from roadstead.actors.runtime.ray_runtime import RayRuntime
 from roadstead.actors.runtime.ray_session import RaySession
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 from tests.actors.test_ray_faults import ROOT
 
 LETS_GO = """
@@ -19,9 +19,9 @@ import time
 import ray
 from roadstead.actors.runtime.ray_runtime import RayRuntime
 from roadstead.actors.runtime.ray_session import RaySession
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 
-runtime = RayRuntime(processes=1, limits=Limits(max_bytes=1_000_000))
+runtime = RayRuntime(processes=1, limits=DecodeLimits(max_bytes=1_000_000))
 kept = [ray.put(each) for each in range(2_000)]
 runtime._ray.leave()
 while RaySession._last.is_alive() and kept:
@@ -109,7 +109,7 @@ def test_a_ray_started_by_this_process_reports_which_server_ended(monkeypatch, s
     monkeypatch.setattr(ray_session.ray, "init", lambda **options: None)
     monkeypatch.setattr(ray_session.ray, "shutdown", lambda: None)
 
-    runtime = RayRuntime(processes=1, limits=Limits(max_bytes=1_000_000))
+    runtime = RayRuntime(processes=1, limits=DecodeLimits(max_bytes=1_000_000))
 
     assert runtime.lost() == told
     asyncio.run(runtime.stop())

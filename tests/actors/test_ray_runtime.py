@@ -18,13 +18,13 @@ from roadstead.actors.runtime.ray_target import RayTarget
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError, RunFailedError
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 from roadstead.run import RunPlan
 from tests.actors.world import GENEROUS_S, inputs_of
 
 pytestmark = pytest.mark.ray
 
-LIMITS = Limits(max_bytes=1_000_000)
+LIMITS = DecodeLimits(max_bytes=1_000_000)
 
 OWN = RayTarget("local", "by the test")
 

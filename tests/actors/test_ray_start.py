@@ -10,7 +10,7 @@ from roadstead.actors.runtime import ray_child, ray_node, ray_runtime, ray_sessi
 from roadstead.actors.runtime.ray_runtime import RayRuntime
 from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.actors.seam import NOTHING
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 from tests.actors.test_ray_runtime import Speaker
 from tests.actors.world import GENEROUS_S
 
@@ -49,7 +49,7 @@ async def test_an_actor_whose_process_fails_as_it_starts_gets_another(monkeypatc
     # Shorter, so that the test is.
     assert ray_session.SYSTEM["worker_register_timeout_seconds"] * 2 < ray_runtime.START_S
     monkeypatch.setitem(ray_session.SYSTEM, "worker_register_timeout_seconds", 5)
-    runtime = RayRuntime(processes=1, limits=Limits())
+    runtime = RayRuntime(processes=1, limits=DecodeLimits())
 
     refs = await runtime.start(
         {"one": {"one": partial(Speaker, "one")}}, timeout_s=ray_runtime.START_S

@@ -7,7 +7,7 @@ from roadstead.actors.messages.process import FENCE, Fences
 from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.runtime.reconnecting import IncarnationFactory
 from roadstead.actors.seam import NOTHING, ActorLostError, FencedError, Stamp
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 from tests.actors.world import GENEROUS_S
 
 
@@ -26,7 +26,7 @@ class Told:
 
 @pytest.fixture
 def runtime():
-    return InlineRuntime(mailbox_max_messages=10, limits=Limits())
+    return InlineRuntime(mailbox_max_messages=10, limits=DecodeLimits())
 
 
 async def begin(runtime, name, life=1):

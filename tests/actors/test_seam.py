@@ -22,7 +22,15 @@ from roadstead.actors.seam import (
     open_reply,
 )
 from roadstead.config.errors import ConfigError, Problem
-from roadstead.protocol.codec import CodecError, Envelope, Limits, from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import (
+    CodecError,
+    DecodeLimits,
+    Envelope,
+    from_wire,
+    pack,
+    to_wire,
+    unpack,
+)
 from roadstead.protocol.errors import (
     IllegalTransitionError,
     InputError,
@@ -30,7 +38,7 @@ from roadstead.protocol.errors import (
     UnsupportedError,
 )
 
-LIMITS = Limits(max_bytes=10_000)
+LIMITS = DecodeLimits(max_bytes=10_000)
 
 
 class Actor:

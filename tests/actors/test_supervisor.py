@@ -12,7 +12,7 @@ from roadstead.actors.supervisor.supervisor import (
     RunFailedError,
     Supervisor,
 )
-from roadstead.config.settings import Deadlines
+from roadstead.config.settings import ActorDeadlines
 from roadstead.protocol.errors import InputError, UnsupportedError
 from tests.actors.world import GENEROUS_S, Fake, plan_of, until
 
@@ -293,7 +293,7 @@ async def test_a_scheduler_that_is_gone_does_not_keep_the_rest_from_being_stoppe
 
 async def test_a_runtime_that_does_not_end_is_left_at_the_deadline():
     runtime = Runtime(DeadlineError("late"))
-    supervisor = Supervisor(runtime, plan_of(deadlines=Deadlines(stop_s=0.01)))
+    supervisor = Supervisor(runtime, plan_of(deadlines=ActorDeadlines(stop_s=0.01)))
 
     with pytest.raises(TimeoutError):
         await supervisor.stop()

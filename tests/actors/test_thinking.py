@@ -10,7 +10,7 @@ from roadstead.actors.runs.launch import open_runtime
 from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.config.concurrency import DecisionTime, KindTime
-from roadstead.config.settings import Deadlines
+from roadstead.config.settings import ActorDeadlines
 from roadstead.facts.pod import Owner
 from tests.actors.test_runs import TWO_PROFILES
 from tests.actors.world import identity, inputs_of, plan_of
@@ -90,7 +90,7 @@ def test_two_schedulers_think_at_the_same_time():
 
 def test_a_lease_does_not_end_while_its_scheduler_thinks():
     inputs = inputs_of([node("n1", cpu=64_000)], jobs(6, 1))
-    quick = Deadlines(lease_s=3.0)
+    quick = ActorDeadlines(lease_s=3.0)
 
     outcome, took_s = run(
         inputs, decision_time=latency(batch=(20.0, 0.0)), schedulers=2, deadlines=quick

@@ -28,10 +28,10 @@ from roadstead.actors.seam import (
     open_reply,
 )
 from roadstead.journal import JournalError
-from roadstead.protocol.codec import CodecError, Envelope, Limits, pack
+from roadstead.protocol.codec import CodecError, DecodeLimits, Envelope, pack
 from roadstead.protocol.errors import IllegalTransitionError
 
-LIMITS = Limits()
+LIMITS = DecodeLimits()
 ILLEGAL = IllegalTransitionError("queue: u1: lease is not allowed in state done")
 
 

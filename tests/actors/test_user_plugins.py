@@ -13,7 +13,7 @@ from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.actors.seam import Failure
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError
 from roadstead.run import RunPlan
 from tests.actors.world import GENEROUS_S, inputs_of
@@ -115,7 +115,7 @@ async def test_a_process_whose_actors_are_built_from_wrong_input_stays_to_say_so
     def build(directory):
         raise InputError("is wrong", field="x")
 
-    host = RayHost("worker-0", {"worker-0": build}, None, Limits(max_bytes=1000), "")
+    host = RayHost("worker-0", {"worker-0": build}, None, DecodeLimits(max_bytes=1000), "")
 
     failure = await host.ready()
 

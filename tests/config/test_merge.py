@@ -15,7 +15,7 @@ from roadstead.config.merge import (
     merge_plugins,
     score_weights,
 )
-from roadstead.config.schema import Plugin, Plugins, PluginSet
+from roadstead.config.schema import Plugins, PluginSet, WirePlugin
 
 POINTS = {
     "A": frozenset({"filter", "score"}),
@@ -27,8 +27,8 @@ POINTS = {
 
 def chosen(*names: str, disabled: tuple[str, ...] = ()) -> PluginSet:
     return PluginSet(
-        enabled=[Plugin(name=name) for name in names],
-        disabled=[Plugin(name=name) for name in disabled],
+        enabled=[WirePlugin(name=name) for name in names],
+        disabled=[WirePlugin(name=name) for name in disabled],
     )
 
 
@@ -103,7 +103,7 @@ def test_plugins_that_cannot_be_put_together_are_refused_at_their_point(
 
 
 def test_custom_plugin_replaces_a_default_one_in_its_place() -> None:
-    custom = Plugins(multi_point=PluginSet(enabled=[Plugin(name="NodeName", weight=7)]))
+    custom = Plugins(multi_point=PluginSet(enabled=[WirePlugin(name="NodeName", weight=7)]))
 
     merged = merge_plugins(default_plugins(), custom)
 
@@ -131,8 +131,10 @@ def test_plugin_listed_twice_over_a_default_stays_twice_so_that_it_is_refused() 
 
 def test_weight_at_score_wins_over_multi_point_and_zero_means_one() -> None:
     plugins = Plugins(
-        multi_point=PluginSet(enabled=[Plugin(name="A", weight=4), Plugin(name="B", weight=5)]),
-        score=PluginSet(enabled=[Plugin(name="A", weight=0), Plugin(name="C", weight=-2)]),
+        multi_point=PluginSet(
+            enabled=[WirePlugin(name="A", weight=4), WirePlugin(name="B", weight=5)]
+        ),
+        score=PluginSet(enabled=[WirePlugin(name="A", weight=0), WirePlugin(name="C", weight=-2)]),
     )
 
     assert score_weights(plugins) == {"A": 1, "C": -2, "B": 5}

@@ -17,7 +17,7 @@ from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.worker_rows import RowsByArrival, WorkerRows
 from roadstead.facts.pod import HostPort, PodAffinityTerm, Volume
 from roadstead.facts.selectors import LabelSelector
-from roadstead.facts.wire import facts_out
+from roadstead.facts.wire import encode_facts
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
@@ -81,7 +81,7 @@ class Fleet:
         rows = self.ours.table.rows_of(apart)
         arrivals = self.ours.table.arrivals[rows].astype(np.int64).tobytes()
         ask = RankRequest(
-            0, arrivals, tuple(facts_out(p.info.facts) for p in new), draws.tobytes(), most
+            0, arrivals, tuple(encode_facts(p.info.facts) for p in new), draws.tobytes(), most
         )
         answers = {}
         for number, side in enumerate(self.workers):
@@ -253,7 +253,7 @@ def test_rows_of_a_worker_that_knows_other_nodes_or_answers_not_are_looked_at_he
 
     best = best_rows(fleet.rows, answers, signatures, draws, 4, rows)
 
-    names = [fleet.ours.table.columns.names[row] for row in best.apart]
+    names = [fleet.ours.table.columns.names[row] for row in best.excluded]
     assert sorted(names) == ["n1", "n2", "n4", "n5"]
     found, _ = decided(fleet.ours, pods, best, batch)
     assert found == decided(fleet.alone, fleet.alone.pods(facts))[0]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from roadstead.cycle.messages import PluginColumn, ScoreAnswer
 from roadstead.cycle.scored_parts import ScoredParts
 from roadstead.cycle.scorer import Scorer, packed, unpacked
-from roadstead.facts.wire import facts_out
+from roadstead.facts.wire import encode_facts
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.given import worker_calls
 from roadstead.framework.plugin import (
@@ -80,7 +80,7 @@ class Holder:
 
     def answer(self, ask_seq, classes):
         scorer = Scorer(self.table, {"default-scheduler": self.profile})
-        columns = tuple(scorer.columns(facts_out(each), 0) for each in classes)
+        columns = tuple(scorer.columns(encode_facts(each), 0) for each in classes)
         names = self.touched.since(ask_seq)
         touched = (
             None if names is None else scorer.arrivals_of(names & _names(self.table)).tobytes()
@@ -277,7 +277,7 @@ def test_a_plugin_is_left_out_where_it_says_skip_and_altogether_where_it_fails(
     profile = profile_of(points, plugins=[Prepares], classes=table.classes)
     facts = pod(labels={"filter": before_filter, "score": before_score})
 
-    columns = Scorer(table, {"default-scheduler": profile}).columns(facts_out(facts), 2)
+    columns = Scorer(table, {"default-scheduler": profile}).columns(encode_facts(facts), 2)
 
     assert [column.point for column in columns] == answered
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.facts import sharing
-from roadstead.facts.compile import Interner, compile_node, compile_pod, normalized_image
+from roadstead.facts.compile import FactsPool, compile_node, compile_pod, normalized_image
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import (
     HostPort,
@@ -22,7 +22,7 @@ from roadstead.facts.pod import (
     Volume,
 )
 from roadstead.facts.selectors import LabelSelector, Requirement
-from roadstead.facts.sharing import by_identity
+from roadstead.facts.sharing import cached_by_identity
 from roadstead.facts.taints import Taint, Toleration, tolerated
 from roadstead.protocol.objects import Node, Pod, validate
 
@@ -453,12 +453,12 @@ def test_one_toleration_that_fits_is_enough() -> None:
 
 
 def test_equal_facts_become_one_object() -> None:
-    interner = Interner()
+    pool = FactsPool()
     one, other = facts(priority=1), facts(priority=1)
     assert one is not other
-    assert interner.intern(one) is interner.intern(other) is one
-    assert interner.intern(facts(priority=2)) is not one
-    assert interner.intern(node()) is interner.intern(node())
+    assert pool.intern(one) is pool.intern(other) is one
+    assert pool.intern(facts(priority=2)) is not one
+    assert pool.intern(node()) is pool.intern(node())
 
 
 AMOUNTS = st.dictionaries(
@@ -485,10 +485,10 @@ def test_no_moment_of_a_pods_life_needs_more_than_its_requests(
 def test_answers_are_remembered_by_identity_and_forgotten_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sharing, "REMEMBERED_MAX", 2)
+    monkeypatch.setattr(sharing, "CACHE_MAX", 2)
     asked: list[tuple[int, ...]] = []
 
-    @by_identity
+    @cached_by_identity
     def total(part: tuple[int, ...]) -> int:
         asked.append(part)
         return sum(part)

@@ -58,4 +58,4 @@ def test_an_empty_list_has_no_nodes():
 )
 def test_columns_that_do_not_fit_are_refused(names, codes):
     with pytest.raises(ValueError, match="class"):
-        NodeList.made((NodeFacts(""),), names, np.array(codes, dtype=np.int32))
+        NodeList.from_columns((NodeFacts(""),), names, np.array(codes, dtype=np.int32))

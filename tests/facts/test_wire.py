@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 from roadstead.facts import wire
-from roadstead.facts.pod_amounts import AMOUNTS, amounts_of, beside_amounts
-from roadstead.facts.wire import facts_in, facts_out
+from roadstead.facts.pod_amounts import AMOUNTS, amounts_of, other_fields_of
+from roadstead.facts.wire import decode_facts, encode_facts
 from roadstead.protocol.codec import CodecError, pack, to_wire, unpack
 from tests.builders import pod
 from tests.strategies import pods
@@ -17,27 +17,27 @@ from tests.strategies import pods
 def test_facts_arrive_as_they_were_sent(facts):
     apart = replace(facts, container_requests=(("cpu", 5),))
 
-    assert facts_in(facts_out(facts)) == facts
-    assert facts_in(facts_out(apart)) == apart
-    assert facts_in(bytes(facts_out(facts))) is facts_in(facts_out(facts))
+    assert decode_facts(encode_facts(facts)) == facts
+    assert decode_facts(encode_facts(apart)) == apart
+    assert decode_facts(bytes(encode_facts(facts))) is decode_facts(encode_facts(facts))
 
 
 def test_what_stands_beside_amounts_is_packed_once_for_pods_that_share_it():
     small, large = pod(cpu=1, labels={"a": "b"}), pod(cpu=2, labels={"a": "b"})
 
-    rests = {bytes(unpack(facts_out(each))[0]) for each in (small, large)}
+    rests = {bytes(unpack(encode_facts(each))[0]) for each in (small, large)}
 
     assert len(rests) == 1
-    assert beside_amounts(small) == beside_amounts(large)
+    assert other_fields_of(small) == other_fields_of(large)
     assert amounts_of(small) != amounts_of(large)
     assert len(AMOUNTS) == len(amounts_of(small))
 
 
 def test_bytes_that_stand_for_no_facts_are_refused():
-    whole = unpack(facts_out(pod(cpu=1)))
+    whole = unpack(encode_facts(pod(cpu=1)))
     with_other_rest = pack([pack("no pod"), *whole[1:]])
 
     for data in (b"", b"\xc1", pack(to_wire(pod(cpu=1))), pack(whole[:2]), with_other_rest):
         with pytest.raises(CodecError):
-            facts_in(data)
-    assert wire.MAX_CLASSES_REMEMBERED > 1
+            decode_facts(data)
+    assert wire.MAX_CACHED_CLASSES > 1

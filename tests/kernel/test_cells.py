@@ -133,7 +133,7 @@ def test_zones_are_cells(layouts):
 
     (cells,) = layouts
     assert cells.size.tolist() == [3]
-    assert np.bincount(cells.of_place[0]).tolist() == [4, 4, 4]
+    assert np.bincount(cells.cell_at[0]).tolist() == [4, 4, 4]
     zone_of = {f"n{number}": "abc"[number % 3] for number in range(12)}
     counts = [sum(zone_of[name] == zone for name in placed) for zone in "abc"]
     assert sorted(counts) == [2, 2, 3]
@@ -148,7 +148,7 @@ def test_nodes_with_and_without_a_pod_are_cells_of_a_term_on_hostnames(layouts):
     (cells,) = layouts
     assert len(set(placed)) == 5
     assert cells.size.tolist() == [2]
-    assert np.bincount(cells.of_place[0]).tolist() == [7, 5]
+    assert np.bincount(cells.cell_at[0]).tolist() == [7, 5]
 
 
 def test_nodes_are_cells_by_how_many_pods_a_soft_constraint_counts(layouts):
@@ -160,7 +160,7 @@ def test_nodes_are_cells_by_how_many_pods_a_soft_constraint_counts(layouts):
     (cells,) = layouts
     assert sorted(np.unique(placed, return_counts=True)[1]) == [1, 1, 1, 2, 2, 2]
     assert cells.size.tolist() == [3]
-    assert sorted(np.bincount(cells.of_place[0])) == [0, 3, 3]
+    assert sorted(np.bincount(cells.cell_at[0])) == [0, 3, 3]
 
 
 def test_with_more_cells_than_there_is_room_for_rows_are_looked_at(layouts, monkeypatch):

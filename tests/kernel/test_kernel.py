@@ -18,7 +18,7 @@ from roadstead.kernel import kernel_cache
 from roadstead.kernel.admitted import KernelClass
 from roadstead.kernel.arrays import BUCKETS
 from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.jit import bucket_at, place_of_bucket
+from roadstead.kernel.jit import bucket_at, position_of_bucket
 from roadstead.kernel.start import load
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.actors import fleets
@@ -242,7 +242,7 @@ def test_a_class_that_looks_across_nodes_is_left_to_the_reference_as_often_as_a_
 
 
 def test_with_too_many_domains_the_reference_decides(monkeypatch):
-    monkeypatch.setattr("roadstead.kernel.relation_layout.MAX_PLACES", 3)
+    monkeypatch.setattr("roadstead.kernel.relation_layout.MAX_COUNTS", 3)
     batch = Batch(zones(), pod(labels=WEB, **RELATED["hard spread"]))
 
     assert batch.decide() == []
@@ -277,7 +277,7 @@ def test_of_many_equals_the_draws_first_is_found_as_by_the_reference(kind, nodes
 @pytest.mark.parametrize("draw", [0, 1, 0x0123456789ABCDEF, 2**64 - 1])
 def test_buckets_are_found_by_their_places(draw):
     draw = np.uint64(draw)
-    places = [int(place_of_bucket(np.uint64(bucket), draw)) for bucket in range(BUCKETS)]
+    places = [int(position_of_bucket(np.uint64(bucket), draw)) for bucket in range(BUCKETS)]
 
     found = [int(bucket_at(np.uint64(place), draw, True)) for place in places]
 
@@ -293,7 +293,7 @@ def test_a_kept_kernel_carries_on_only_classes_that_came_again(monkeypatch):
     often, once, late = (KernelClass(each, pod(), None, None) for each in ("often", "once", "late"))
 
     for batch in ({"a": often, "b": once}, {"a": often, "c": late}, {"d": once}):
-        keeps.take(load(), table, batch, chooser)
+        keeps.get(load(), table, batch, chooser)
 
     assert [sorted(classes) for classes in made] == [["a", "b"], ["a", "c"], ["a", "d"]]
 
@@ -304,7 +304,7 @@ class Remembers:
     def covers(self, signature):
         return True
 
-    def is_as_it_was(self, signature):
+    def is_unchanged(self, signature):
         return True
 
     def resume(self):

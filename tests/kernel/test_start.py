@@ -72,10 +72,10 @@ def test_compiled_code_across_nodes_does_what_its_source_says(interpreted, input
 def anew(monkeypatch):
     """Loads as if nothing was loaded yet; what was told, and what was run apart."""
     told, ran = [], []
-    monkeypatch.setattr(start, "compile_apart", lambda: ran.append("apart"))
+    monkeypatch.setattr(start, "compile_in_child", lambda: ran.append("apart"))
 
     def load_anew():
-        monkeypatch.setattr(start, "_here", [])
+        monkeypatch.setattr(start, "_loaded", [])
         return load(told.append), told, ran
 
     return load_anew
@@ -91,7 +91,7 @@ def test_where_machine_code_is_kept_nothing_is_compiled(anew):
 
 
 def test_where_none_is_kept_another_process_compiles(anew, monkeypatch, tmp_path):
-    monkeypatch.setattr(start, "_is_kept", lambda module: False)
+    monkeypatch.setattr(start, "_is_cached", lambda module: False)
 
     _, told, ran = anew()
 
@@ -112,8 +112,8 @@ def test_one_half_is_compiled_in_a_process_of_its_own(monkeypatch):
 
     monkeypatch.setattr(start, "start_compiling", Other)
 
-    start.compile_here()
-    start.compile_here(start.TOTALS)
+    start.compile_in_process()
+    start.compile_in_process(start.TOTALS)
 
     assert begun == ["totals", "waited for"]
 
@@ -121,7 +121,7 @@ def test_one_half_is_compiled_in_a_process_of_its_own(monkeypatch):
 def test_numba_is_not_imported_where_the_working_directory_would_set_it_up(monkeypatch, tmp_path):
     (tmp_path / ".numba_config.yaml").write_text("cache_dir: .\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(start, "_here", [])
+    monkeypatch.setattr(start, "_loaded", [])
 
     with pytest.raises(ImportError, match=r"\.numba_config\.yaml in the working directory"):
         load()
@@ -138,11 +138,11 @@ def test_machine_code_older_than_what_it_was_made_of_is_not_kept(monkeypatch, tm
     monkeypatch.setattr(start, "compiled_of", lambda: importlib.import_module("of_the_test"))
     importlib.import_module("of_the_test").run(1)
 
-    assert start._is_kept([module, called])
+    assert start._is_cached([module, called])
     os.utime(called, (2**33, 2**33))
-    assert not start._is_kept([module, called])
+    assert not start._is_cached([module, called])
     os.utime(called, (0, 0))
-    assert not start._is_kept([module, called])
+    assert not start._is_cached([module, called])
 
 
 def test_one_folder_holds_all_machine_code_and_all_sources_of_it_are_known():
@@ -162,7 +162,7 @@ def test_one_folder_holds_all_machine_code_and_all_sources_of_it_are_known():
 def test_a_folder_of_this_process_is_the_cache_where_no_other_can_be_written(monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
 
-    start._cache_nowhere()
+    start._cache_temporarily()
     used = numba.config.CACHE_DIR
     assert used == os.environ["NUMBA_CACHE_DIR"] != ""
 

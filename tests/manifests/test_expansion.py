@@ -324,11 +324,11 @@ def test_a_name_that_a_pod_has_already_is_drawn_again() -> None:
     taken = generated_name("web-", 0)
     names = PodNames([("default", taken)])
 
-    first = names.take("default", partial(generated_name, "web-", 0))
-    again = names.take("default", partial(generated_name, "web-", 0))
+    first = names.allocate("default", partial(generated_name, "web-", 0))
+    again = names.allocate("default", partial(generated_name, "web-", 0))
 
     assert len({taken, first, again}) == 3
-    assert names.take("other", partial(generated_name, "web-", 0)) == taken
+    assert names.allocate("other", partial(generated_name, "web-", 0)) == taken
 
 
 def test_no_workloads_make_nothing() -> None:

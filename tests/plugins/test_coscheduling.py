@@ -145,7 +145,7 @@ def test_members_stand_together_in_the_queue_where_the_first_of_them_came():
 
 
 def test_first_arrivals_are_remembered_of_a_bounded_number_of_groups(monkeypatch):
-    monkeypatch.setattr(coscheduling, "GROUPS_REMEMBERED", 2)
+    monkeypatch.setattr(coscheduling, "MAX_GROUPS", 2)
     found = plugin()
     for number, name in enumerate("abc"):
         found.sort_key(member(name), float(number))

@@ -14,7 +14,7 @@ from roadstead.facts.storage import (
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Handle
 from roadstead.plugins.attached_volumes import AttachedVolumes
-from roadstead.plugins.node_volume_limits import MIN_KEPT_ROWS, NodeVolumeLimits
+from roadstead.plugins.node_volume_limits import MIN_CACHED_ROWS, NodeVolumeLimits
 from roadstead.plugins.volume_users import VolumeUsers
 from roadstead.protocol.status import SKIP, Code
 from roadstead.storage import StorageChange
@@ -241,7 +241,7 @@ def test_a_pod_is_signed_by_what_may_be_attached():
 @pytest.mark.parametrize("seed", range(4))
 def test_counts_that_are_kept_up_equal_those_that_are_made_anew(seed):
     draw = random.Random(seed)
-    nodes, facts, pods = random_fleet(seed, node_count=MIN_KEPT_ROWS + 3)
+    nodes, facts, pods = random_fleet(seed, node_count=MIN_CACHED_ROWS + 3)
     table = table_of(*nodes)
     handle = Handle(table.classes, ClusterFacts(storage=facts))
     kept = AttachedVolumes(handle.storage, VolumeUsers(table.classes), table.columns)

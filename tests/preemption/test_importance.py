@@ -2,7 +2,7 @@ from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.selectors import LabelSelector
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.residents import Resident
-from roadstead.preemption.importance import by_importance, violate
+from roadstead.preemption.importance import by_importance, violations_of
 from tests.builders import pod, require
 
 CLASSES = PodClasses()
@@ -39,15 +39,15 @@ def budget(allowed, selector=DB, namespace="default", **more):
 def test_a_budget_misses_those_beyond_what_it_allows_in_order():
     pods = [resident(name, labels={"app": "db"}) for name in "abc"]
 
-    assert violate(pods, [budget(2)]) == [False, False, True]
-    assert violate(pods, [budget(0)]) == [True, True, True]
-    assert violate(pods, []) == [False, False, False]
+    assert violations_of(pods, [budget(2)]) == [False, False, True]
+    assert violations_of(pods, [budget(0)]) == [True, True, True]
+    assert violations_of(pods, []) == [False, False, False]
 
 
 def test_one_budget_of_several_is_enough():
     pods = [resident("a", labels={"app": "db"}), resident("b", labels={"app": "db"})]
 
-    assert violate(pods, [budget(5), budget(1)]) == [False, True]
+    assert violations_of(pods, [budget(5), budget(1)]) == [False, True]
 
 
 def test_pods_of_other_namespaces_or_labels_use_up_nothing():
@@ -58,16 +58,16 @@ def test_pods_of_other_namespaces_or_labels_use_up_nothing():
         resident("d", labels={"app": "db"}),
     ]
 
-    assert violate(pods, [budget(0)]) == [False, False, False, True]
+    assert violations_of(pods, [budget(0)]) == [False, False, False, True]
 
 
 def test_a_pod_that_is_disrupted_already_uses_up_nothing():
     pods = [resident(name, labels={"app": "db"}) for name in "ab"]
 
-    assert violate(pods, [budget(0, disrupted_pods=frozenset({"a"}))]) == [False, True]
+    assert violations_of(pods, [budget(0, disrupted_pods=frozenset({"a"}))]) == [False, True]
 
 
 def test_a_budget_without_a_selector_or_with_an_empty_one_selects_nothing():
     pods = [resident("a", labels={"app": "db"})]
 
-    assert violate(pods, [budget(0, None), budget(0, LabelSelector(()))]) == [False]
+    assert violations_of(pods, [budget(0, None), budget(0, LabelSelector(()))]) == [False]

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from roadstead import isolation
-from roadstead.kernel import apart
+from roadstead.kernel import compile_process
 from tests.cli.manifests import node, pod, write
 
 HOSTILE = "open({mark!r}, 'a').write({name!r})\nraise SystemExit(77)\n"
@@ -58,10 +58,10 @@ def test_a_run_in_one_process_imports_nothing_from_the_working_directory(hostile
 
 def test_the_process_that_compiles_imports_nothing_from_the_working_directory(hostile, monkeypatch):
     # In place of our module one of Python's that imports `random` and ends at once.
-    monkeypatch.setattr(apart, "MODULE", "tempfile")
+    monkeypatch.setattr(compile_process, "MODULE", "tempfile")
     monkeypatch.setattr(sys, "path", ["", str(hostile), *sys.path])
 
-    apart.compile_apart()
+    compile_process.compile_in_child()
 
 
 def test_children_have_our_modules_and_not_the_working_directory(hostile, monkeypatch):

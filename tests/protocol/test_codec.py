@@ -17,8 +17,8 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.protocol.codec import (
     MSGPACK_DEPTH_MAX,
     CodecError,
+    DecodeLimits,
     Envelope,
-    Limits,
     from_wire,
     pack,
     to_wire,
@@ -148,14 +148,14 @@ def test_malformed_bytes_are_refused(data: bytes, says: str) -> None:
 
 def test_limits_of_bytes_items_and_depth_hold() -> None:
     nested: Any = [[[[1, 2], {"a": [3]}]]]
-    assert unpack(pack(nested), Limits(max_depth=6, max_items=9)) == nested
+    assert unpack(pack(nested), DecodeLimits(max_depth=6, max_items=9)) == nested
     with pytest.raises(CodecError, match="nested deeper than 3"):
-        unpack(pack(nested), Limits(max_depth=3))
+        unpack(pack(nested), DecodeLimits(max_depth=3))
     with pytest.raises(CodecError, match="more than 5 items"):
-        unpack(pack(nested), Limits(max_items=5))
+        unpack(pack(nested), DecodeLimits(max_items=5))
     with pytest.raises(CodecError, match="bytes are more than 4"):
-        unpack(pack(nested), Limits(max_bytes=4))
-    assert Limits().max_depth <= MSGPACK_DEPTH_MAX
+        unpack(pack(nested), DecodeLimits(max_bytes=4))
+    assert DecodeLimits().max_depth <= MSGPACK_DEPTH_MAX
 
 
 @pytest.mark.parametrize("value", [object(), 2**64, {1, 2}, "\ud800", 1j, [object()]])

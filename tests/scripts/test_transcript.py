@@ -11,7 +11,7 @@ from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.runtime.transcript import read_transcript
 from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.seam import ERROR, Failure, Stamp
-from roadstead.protocol.codec import Envelope, Limits, from_wire
+from roadstead.protocol.codec import DecodeLimits, Envelope, from_wire
 from tests.actors.world import NOBODY, batch_of, plan_of
 
 
@@ -21,7 +21,7 @@ def script(scripts):
 
 
 def queue():
-    return Dispatcher("queue", QueueActor(plan_of(), NOBODY), Limits())
+    return Dispatcher("queue", QueueActor(plan_of(), NOBODY), DecodeLimits())
 
 
 def messages():

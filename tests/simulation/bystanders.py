@@ -27,7 +27,7 @@ def compiled():
 
     Schedulers do not see that it is loaded, so that their runs do not hang on who asks here.
     """
-    with patch.object(kernel_start, "_here", [*kernel_start._here]):
+    with patch.object(kernel_start, "_loaded", [*kernel_start._loaded]):
         try:
             return kernel_start.load()
         except ImportError:

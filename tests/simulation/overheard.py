@@ -1,7 +1,7 @@
 """What an actor sends: ways to others on which somebody listens, and changes one by one."""
 
 from roadstead.actors.messages import STORAGE, VERSION
-from roadstead.facts.wire import facts_in
+from roadstead.facts.wire import decode_facts
 from roadstead.placements import DeltaKind
 
 
@@ -46,7 +46,7 @@ def rows_of(batch):
         node, arrival = next(nodes) if has_node else (None, -1)
         change = next(changes) if kind == STORAGE else None
         version = next(versions) if kind == VERSION else -1
-        facts = facts_in(batch.classes[pod]) if pod != -1 else None
+        facts = decode_facts(batch.classes[pod]) if pod != -1 else None
         yield (
             *(kind, name, uid, facts, key, started_s.get(place)),
             *(node, arrival, change, version),

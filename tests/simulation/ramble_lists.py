@@ -30,8 +30,8 @@ class Lists:
             return ["nothing is listed, though workers list"] if wanted else []
         if [*best.signatures] != [pod.signature for pod in wanted]:
             return [f"{best.signatures} are listed, not {[pod.key for pod in wanted]}"]
-        if {*best.apart.tolist()} != left:
-            return [f"rows {best.apart} are left to look at, not {sorted(left)}"]
+        if {*best.excluded.tolist()} != left:
+            return [f"rows {best.excluded} are left to look at, not {sorted(left)}"]
         found, draw_of = [], dict(zip((pod.uid for pod in pods), draws, strict=True))
         for place, pod in enumerate(wanted):
             if best.draws[place] != draw_of[pod.uid]:
@@ -56,7 +56,7 @@ class Lists:
         if said.keys() != {*listed}:
             yield f"rows {sorted(said)} are listed of {pod.key}, not {sorted(listed)}"
             return
-        highest, many, count, bound = best.told[place].tolist()
+        highest, many, count, bound = best.summary[place].tolist()
         # What normalization adds to every total alike, the scheduler knows.
         beside = {total - said[row] for row, total in totals.items() if row in said}
         if len(beside) > 1:

@@ -10,7 +10,7 @@ from roadstead.cycle.messages import RankRequest, ScoreAnswer
 from roadstead.cycle.ranker import Ranker
 from roadstead.cycle.scored_parts import ScoredParts
 from roadstead.cycle.scorer import Scorer
-from roadstead.facts.wire import facts_out
+from roadstead.facts.wire import encode_facts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.given import FILTER, SCORE, worker_calls
 from roadstead.framework.guarded import PluginFailure
@@ -74,7 +74,7 @@ class Workers:
             if self._draw.random() < 0.15:
                 continue
             scorer = self._scorers[worker]
-            columns = scorer.columns(facts_out(info.facts), len(self._table))
+            columns = scorer.columns(encode_facts(info.facts), len(self._table))
             names = {delta.node_name for delta, _ in self._late[worker]} | held.tentative.nodes()
             here = {name for name in names if self._tables[worker].has_node(name)}
             ahead = bool(self._draw.randrange(2))
@@ -102,7 +102,7 @@ class Workers:
         apart = self._table.rows_of(held.tentative.nodes())
         arrivals = self._table.arrivals[apart].astype(np.int64).tobytes()
         ask = RankRequest(
-            0, arrivals, tuple(facts_out(p.info.facts) for p in new), draws.tobytes(), most
+            0, arrivals, tuple(encode_facts(p.info.facts) for p in new), draws.tobytes(), most
         )
         answers, left = {}, {*held.tentative.nodes()}
         for worker in self._parts.rows.asked():

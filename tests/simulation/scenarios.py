@@ -8,7 +8,7 @@ import json
 import random
 from dataclasses import dataclass, replace
 
-from roadstead.config.settings import Bounds, Deadlines, Settings
+from roadstead.config.settings import ActorDeadlines, Bounds, Settings
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import (
     GroupMembership,
@@ -55,7 +55,9 @@ GANGS = {
     ],
 }
 
-QUICK = Deadlines(start_s=5.0, call_s=1.0, evaluate_s=2.5, lease_s=6.0, assume_s=4.0, stop_s=5.0)
+QUICK = ActorDeadlines(
+    start_s=5.0, call_s=1.0, evaluate_s=2.5, lease_s=6.0, assume_s=4.0, stop_s=5.0
+)
 
 
 @dataclass(frozen=True, slots=True)

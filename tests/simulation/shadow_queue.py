@@ -317,4 +317,4 @@ def concerns(cluster, there, seen, facts, rejected_by):
         return True
     namespaces = {name: dict(labels) for name, labels in cluster.namespaces}
     about = other.namespace, dict(other.labels), namespaces.get(other.namespace, {})
-    return any(term.means(*about) for term in facts.pod_affinity)
+    return any(term.matches_labels(*about) for term in facts.pod_affinity)

@@ -8,7 +8,7 @@ from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.runtime.simulated_network import NO_FAULTS, SELDOM, Faults, Network
 from roadstead.actors.runtime.virtual_time import START_S, StalledError, run_virtual
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError, PatientRef
-from roadstead.protocol.codec import Limits
+from roadstead.protocol.codec import DecodeLimits
 
 LONG_S = 3600.0
 
@@ -37,7 +37,7 @@ def in_world(work, *, seed=0, faults=NO_FAULTS, takes_s=0.0, asks_other=False):
     """What `work(runtime)` answers; "a" and "b" share a process, "a" may ask "b"."""
 
     async def run():
-        runtime = SimulatedRuntime(Network(seed, faults), Limits())
+        runtime = SimulatedRuntime(Network(seed, faults), DecodeLimits())
         a = {"a": lambda d: Echo(d, takes_s, "c" if asks_other else None), "b": Echo}
         await runtime.start({"both": a, "c": {"c": Echo}}, timeout_s=1.0)
         found = await work(runtime)

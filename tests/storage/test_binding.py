@@ -285,7 +285,7 @@ def test_bindings_agree_with_the_filter_on_every_node(seed):
 
     for _, wanted in pods:
         claims = claims_of(state, wanted)
-        wrong = VolumeMatching(state, table).what_is_wrong(claims)
+        wrong = VolumeMatching(state, table).reason_bits(claims)
         found = [bindings_on(state, wanted, each) is not None for each in nodes]
         assert found == (wrong & _OF_WAITING == 0).tolist()
         if any(found):

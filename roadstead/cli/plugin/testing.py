@@ -16,7 +16,7 @@ from roadstead.cli.plugin.outcome import Check, CheckOutcome
 from roadstead.cli.plugin.plugin_under_test import PluginUnderTest, plugin_under_test
 from roadstead.cli.plugin.samples import SampleFleet, sample_fleet
 from roadstead.cli.sources import load
-from roadstead.config.settings import Deadlines
+from roadstead.config.settings import ActorDeadlines
 from roadstead.inputs.unsupported import supported
 from roadstead.plugin_watch import watched
 from roadstead.protocol.errors import printable
@@ -57,7 +57,7 @@ def on_given_fleet(path: str, args: object, source: SourceOptions) -> PluginTest
 
 
 def _checks(subject: PluginUnderTest, fleets: Sequence[SampleFleet]) -> tuple[Check, ...]:
-    with watched(Deadlines().plugin_s):
+    with watched(ActorDeadlines().plugin_s):
         checks = run_checks(subject, fleets)
         failed = any(check.outcome is CheckOutcome.FAILED for check in checks)
         if (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from roadstead.kernel.arrays import END, NOWHERE, Numbers, Piece, Totals
 from roadstead.kernel.jit import EXACT, inlined, internal
 from roadstead.kernel.lowering.compiled_node_ports import (
+    block_ports,
     has_ports,
-    hold_ports,
     refuse_ports_in_piece,
 )
 from roadstead.kernel.lowering.compiled_node_resources_balanced_allocation import (
@@ -34,13 +34,13 @@ LARGEST = EXACT // 100
 @inlined
 def evaluate(numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, out: I32) -> None:
     """Compute totals of some rows without normalized scores: int32[rows], NOWHERE if infeasible."""
-    passes, still = totals.passes[specs.fixed[c]], totals.still[specs.fixed[c]]
+    passes, static = totals.passes[specs.fixed[c]], totals.static[specs.fixed[c]]
     wants, wanted = specs.fit.wants[c], specs.ports.wanted[c]
-    for place in range(rows.shape[0]):
-        row = rows[place]
-        at = numbers.place_of[row]
+    for position in range(rows.shape[0]):
+        row = rows[position]
+        at = numbers.position_of[row]
         fits = passes[at] and has_room(numbers, wants, row) and has_ports(numbers, wanted, row)
-        out[place] = still[at] if fits else NOWHERE
+        out[position] = static[at] if fits else NOWHERE
     if specs.fit.score[c, 0] != OFF:
         add_fit(numbers, specs.fit, c, rows, out)
     if specs.balanced.weight[c] >= 0:
@@ -59,13 +59,13 @@ def evaluate_piece(
     is_small: bool,
     out: I32,
 ) -> None:
-    """Do the same for a piece from place `start` on. is_small: whether float64 is exact for it."""
+    """Do the same for a piece from position `start` on. is_small: float64 is exact for it."""
     if not is_small:
         evaluate(numbers, specs, totals, c, rows, out)
         return
-    passes, still = totals.passes[specs.fixed[c], start:], totals.still[specs.fixed[c], start:]
-    for place in range(rows.shape[0]):
-        out[place] = still[place] if piece.has_room[place] & passes[place] else NOWHERE
+    passes, static = totals.passes[specs.fixed[c], start:], totals.static[specs.fixed[c], start:]
+    for position in range(rows.shape[0]):
+        out[position] = static[position] if piece.has_room[position] & passes[position] else NOWHERE
     refuse_fit_in_piece(specs.fit.wants[c], piece, out)
     refuse_ports_in_piece(numbers, specs.ports.wanted[c], rows, out)
     strategy = specs.fit.score[c, 0]
@@ -74,21 +74,25 @@ def evaluate_piece(
     elif strategy != OFF:
         add_fit_in_piece(specs.fit, c, piece, out)
     if specs.balanced.weight[c] >= 0:
-        lines = specs.balanced.lines[c]
-        if lines.shape[0] <= 2 or lines[2, 0] == END:
+        requests = specs.balanced.scored_requests[c]
+        if requests.shape[0] <= 2 or requests[2, 0] == END:
             add_balanced_in_piece(specs.balanced, c, piece, out)
         else:
             add_balanced(numbers, specs.balanced, c, rows, out)
 
 
 @internal
-def use(specs: Specs, classes: I64, piece: Piece) -> None:
+def mark_used(specs: Specs, classes: I64, piece: Piece) -> None:
     """Mark the resources that some classes use: a fleet may have thousands."""
     for c in classes:
-        for lines in (specs.fit.wants[c], specs.fit.lines[c], specs.balanced.lines[c]):
-            for k in range(lines.shape[0]):
-                if lines[k, 0] != END:
-                    piece.in_use[lines[k, 0]] = True
+        for requests in (
+            specs.fit.wants[c],
+            specs.fit.scored_requests[c],
+            specs.balanced.scored_requests[c],
+        ):
+            for k in range(requests.shape[0]):
+                if requests[k, 0] != END:
+                    piece.in_use[requests[k, 0]] = True
 
 
 @internal
@@ -97,10 +101,10 @@ def is_small(specs: Specs, c: int) -> bool:
     largest = 0
     for k in range(specs.fit.wants.shape[1]):
         largest = max(largest, specs.fit.wants[c, k, 1])
-    for k in range(specs.fit.lines.shape[1]):
-        largest = max(largest, specs.fit.lines[c, k, 2])
-    for k in range(specs.balanced.lines.shape[1]):
-        largest = max(largest, specs.balanced.lines[c, k, 1])
+    for k in range(specs.fit.scored_requests.shape[1]):
+        largest = max(largest, specs.fit.scored_requests[c, k, 2])
+    for k in range(specs.balanced.scored_requests.shape[1]):
+        largest = max(largest, specs.balanced.scored_requests[c, k, 1])
     return largest < LARGEST
 
 
@@ -115,4 +119,4 @@ def place_pod(numbers: Numbers, specs: Specs, c: int, row: int) -> None:
     numbers.nonzero[row, 0] += specs.nonzero[c, 0]
     numbers.nonzero[row, 1] += specs.nonzero[c, 1]
     numbers.pod_count[row] += 1
-    hold_ports(numbers, specs.ports, c, row)
+    block_ports(numbers, specs.ports, c, row)

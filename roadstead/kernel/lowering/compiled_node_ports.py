@@ -1,4 +1,4 @@
-"""The compiled part of NodePorts: which ports are taken on a row."""
+"""The compiled part of NodePorts: which ports are in use on a row."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def has_ports(numbers: Numbers, wanted: I64, row: int) -> bool:
 
 @inlined
 def refuse_ports_in_piece(numbers: Numbers, wanted: I64, rows: I64, out: I32) -> None:
-    """Write NOWHERE for rows of a piece on which a requested port is taken."""
+    """Write NOWHERE for rows of a piece on which a requested port is in use."""
     for k in range(wanted.shape[0]):
         if wanted[k] == END:
             break
-        for place in range(out.shape[0]):
-            out[place] = NOWHERE if numbers.blocked[rows[place], wanted[k]] else out[place]
+        for position in range(out.shape[0]):
+            out[position] = NOWHERE if numbers.blocked[rows[position], wanted[k]] else out[position]
 
 
 @inlined
-def hold_ports(numbers: Numbers, ports: PortArrays, c: int, row: int) -> None:
+def block_ports(numbers: Numbers, ports: PortArrays, c: int, row: int) -> None:
     """Block the ports of a placed pod on its row."""
     wanted = ports.wanted[c]
     for k in range(wanted.shape[0]):

@@ -29,20 +29,20 @@ def _score(deviation: float) -> np.int32:
 def add_balanced(numbers: Numbers, balanced: BalancedArrays, c: int, rows: I64, out: I32) -> None:
     """Add the weighted score to the totals of feasible rows."""
     allocatable, requested = numbers.allocatable, numbers.requested
-    lines, plugin_weight = balanced.lines[c], balanced.weight[c]
-    for place in range(rows.shape[0]):
-        if out[place] == NOWHERE:
+    requests, plugin_weight = balanced.scored_requests[c], balanced.weight[c]
+    for position in range(rows.shape[0]):
+        if out[position] == NOWHERE:
             continue
-        row = rows[place]
+        row = rows[position]
         present, total, first, second = 0, 0.0, 0.0, 0.0
-        for k in range(lines.shape[0]):
-            resource = lines[k, 0]
+        for k in range(requests.shape[0]):
+            resource = requests[k, 0]
             if resource == END:
                 break
             capacity = allocatable[row, resource]
             if capacity == 0:
                 continue
-            fraction = _fraction(requested[row, resource] + lines[k, 1], capacity)
+            fraction = _fraction(requested[row, resource] + requests[k, 1], capacity)
             first, second = (fraction, second) if present == 0 else (first, fraction)
             present += 1
             total += fraction
@@ -52,37 +52,37 @@ def add_balanced(numbers: Numbers, balanced: BalancedArrays, c: int, rows: I64, 
         elif present > 2:
             mean = total / float(present)
             squares = 0.0
-            for k in range(lines.shape[0]):
-                resource = lines[k, 0]
+            for k in range(requests.shape[0]):
+                resource = requests[k, 0]
                 if resource == END:
                     break
                 capacity = allocatable[row, resource]
                 if capacity != 0:
-                    away = _fraction(requested[row, resource] + lines[k, 1], capacity) - mean
+                    away = _fraction(requested[row, resource] + requests[k, 1], capacity) - mean
                     squares += away * away
             deviation = math.sqrt(squares / float(present))
-        out[place] += plugin_weight * _score(deviation)
+        out[position] += plugin_weight * _score(deviation)
 
 
 @inlined
 def add_balanced_in_piece(balanced: BalancedArrays, c: int, piece: Piece, out: I32) -> None:
     """Add the weighted score of at most two resources to rows of a piece."""
-    lines, plugin_weight, size = balanced.lines[c], balanced.weight[c], out.shape[0]
+    requests, plugin_weight, size = balanced.scored_requests[c], balanced.weight[c], out.shape[0]
     first, second, present = piece.usage, piece.other, piece.weights
     present[:size] = 0.0
     first[:size] = 0.0
     second[:size] = 0.0
-    for k in range(lines.shape[0]):
-        resource, asked = lines[k, 0], np.float64(lines[k, 1])
+    for k in range(requests.shape[0]):
+        resource, asked = requests[k, 0], np.float64(requests[k, 1])
         if resource == END:
             break
-        capacities, taken = piece.capacity[resource], piece.taken[resource]
+        capacities, requested = piece.capacity[resource], piece.requested[resource]
         fractions = first if k == 0 else second
-        for place in range(size):
-            capacity = capacities[place]
-            fractions[place] = _fraction(taken[place] + asked, capacity)
-            present[place] += 1.0 if capacity != 0.0 else 0.0
-    for place in range(size):
-        both = abs((first[place] - second[place]) / 2) if present[place] == 2.0 else 0.0
+        for position in range(size):
+            capacity = capacities[position]
+            fractions[position] = _fraction(requested[position] + asked, capacity)
+            present[position] += 1.0 if capacity != 0.0 else 0.0
+    for position in range(size):
+        both = abs((first[position] - second[position]) / 2) if present[position] == 2.0 else 0.0
         score = np.int32(plugin_weight) * _score(both)
-        out[place] += score if out[place] != NOWHERE else 0
+        out[position] += score if out[position] != NOWHERE else 0

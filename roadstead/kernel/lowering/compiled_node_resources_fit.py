@@ -36,10 +36,12 @@ def refuse_fit_in_piece(wants: I64, piece: Piece, out: I32) -> None:
     for k in range(wants.shape[0]):
         if wants[k, 0] == END:
             break
-        capacity, taken = piece.capacity[wants[k, 0]], piece.taken[wants[k, 0]]
+        capacity, requested = piece.capacity[wants[k, 0]], piece.requested[wants[k, 0]]
         wanted = np.float64(wants[k, 1])
-        for place in range(out.shape[0]):
-            out[place] = out[place] if wanted <= capacity[place] - taken[place] else NOWHERE
+        for position in range(out.shape[0]):
+            out[position] = (
+                out[position] if wanted <= capacity[position] - requested[position] else NOWHERE
+            )
 
 
 @inlined
@@ -53,33 +55,33 @@ def _dividend(asked: Amount, capacity: Amount, strategy: int) -> Amount:
 def add_fit(numbers: Numbers, fit: FitArrays, c: int, rows: I64, out: I32) -> None:
     """Add the weighted score to the totals of feasible rows."""
     allocatable, requested, nonzero = numbers.allocatable, numbers.requested, numbers.nonzero
-    lines, shapes = fit.lines[c], fit.shapes
+    requests, shapes = fit.scored_requests[c], fit.shapes
     strategy, plugin_weight, shape = fit.score[c, 0], fit.score[c, 1], fit.score[c, 2]
-    for place in range(rows.shape[0]):
-        if out[place] == NOWHERE:
+    for position in range(rows.shape[0]):
+        if out[position] == NOWHERE:
             continue
-        row = rows[place]
+        row = rows[position]
         weighted = 0
         weights = 0
-        for k in range(lines.shape[0]):
-            resource, column = lines[k, 0], lines[k, 1]
+        for k in range(requests.shape[0]):
+            resource, column = requests[k, 0], requests[k, 1]
             if resource == END:
                 break
             capacity = allocatable[row, resource]
             if capacity == 0:
                 continue
             there = nonzero[row, column] if column >= 0 else requested[row, resource]
-            score = quotient(_dividend(there + lines[k, 2], capacity, strategy), capacity)
+            score = quotient(_dividend(there + requests[k, 2], capacity, strategy), capacity)
             if strategy == RATIO:
                 score = shapes[shape, score]
-            weighted += score * lines[k, 3]
+            weighted += score * requests[k, 3]
             if strategy != RATIO or score > 0:
-                weights += lines[k, 3]
+                weights += requests[k, 3]
         weights = max(weights, 1)
         if strategy == RATIO:
             weighted = 2 * weighted + weights
             weights = 2 * weights
-        out[place] += plugin_weight * quotient(weighted, weights)
+        out[position] += plugin_weight * quotient(weighted, weights)
 
 
 @inlined
@@ -89,24 +91,24 @@ def add_fit_in_piece(fit: FitArrays, c: int, piece: Piece, out: I32) -> None:
     A quotient of integers below 2**52, rounded to float64, is below the next integer if the exact
     one is: truncating it gives the integer quotient.
     """
-    lines, strategy, plugin_weight = fit.lines[c], fit.score[c, 0], fit.score[c, 1]
+    requests, strategy, plugin_weight = fit.scored_requests[c], fit.score[c, 0], fit.score[c, 1]
     weighted, weights, size = piece.score, piece.weights, out.shape[0]
     weighted[:size] = 0.0
     weights[:size] = 0.0
-    for k in range(lines.shape[0]):
-        resource, column = lines[k, 0], lines[k, 1]
+    for k in range(requests.shape[0]):
+        resource, column = requests[k, 0], requests[k, 1]
         if resource == END:
             break
         capacities = piece.capacity[resource]
-        there = piece.nonzero[column] if column >= 0 else piece.taken[resource]
-        asked, weight = np.float64(lines[k, 2]), np.float64(lines[k, 3])
-        for place in range(size):
-            capacity = capacities[place]
-            dividend = _dividend(there[place] + asked, capacity, strategy)
+        there = piece.nonzero[column] if column >= 0 else piece.requested[resource]
+        asked, weight = np.float64(requests[k, 2]), np.float64(requests[k, 3])
+        for position in range(size):
+            capacity = capacities[position]
+            dividend = _dividend(there[position] + asked, capacity, strategy)
             score = np.float64(np.int32(dividend / max(capacity, 1.0)))
             counts = weight if capacity != 0.0 else 0.0
-            weighted[place] += score * counts
-            weights[place] += counts
-    for place in range(size):
-        all_in_all = np.int32(weighted[place] / max(weights[place], 1.0))
-        out[place] += np.int32(plugin_weight) * all_in_all if out[place] != NOWHERE else 0
+            weighted[position] += score * counts
+            weights[position] += counts
+    for position in range(size):
+        all_in_all = np.int32(weighted[position] / max(weights[position], 1.0))
+        out[position] += np.int32(plugin_weight) * all_in_all if out[position] != NOWHERE else 0

@@ -1,4 +1,4 @@
-"""InterPodAffinity as lines: one for each family of terms and topology key."""
+"""InterPodAffinity as counters: one for each family of terms and topology key."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from roadstead.kernel.relation_arrays import (
     ANTI_AFFINITY,
     EXISTING_ANTI,
     SCORE,
-    Line,
     RelationOf,
+    TermCounter,
 )
 from roadstead.nodes.pod_class import PodClass
 from roadstead.plugins.inter_pod_affinity import (
@@ -31,24 +31,26 @@ _KINDS = {
 }
 
 
-def add_lines(found: RelationOf, evaluation: Evaluation, faces: Sequence[PodClass]) -> None:
-    """Add the lines of a class. faces: a pod of each face."""
+def add_counters(
+    found: RelationOf, evaluation: Evaluation, pod_profiles: Sequence[PodClass]
+) -> None:
+    """Add the counters of a class. pod_profiles: a pod of each profile."""
     plugins = []
     for plugin in evaluation.profile.filter:
         if isinstance(plugin, InterPodAffinity):
             plugins.append(plugin)
-            found.lines += _required(found, plugin, evaluation.state, faces)
+            found.counters += _required(found, plugin, evaluation.state, pod_profiles)
     for each in evaluation.profile.score:
         if isinstance(each.plugin, InterPodAffinity) and each.plugin.scores(found.info):
             plugins.append(each.plugin)
-            found.lines += _preferred(found, each.plugin, evaluation.score_state, faces)
-            found.near_weight = each.weight
-    places = {(line.kind, line.key): place for place, line in enumerate(found.lines)}
+            found.counters += _preferred(found, each.plugin, evaluation.score_state, pod_profiles)
+            found.affinity_weight = each.weight
+    index_of = {(counter.kind, counter.key): index for index, counter in enumerate(found.counters)}
 
     def adds(other: PodClass) -> Iterable[tuple[int, int]]:
-        for line, amount in _added(plugins[-1], found.info, other) if plugins else ():
-            if amount and line in places:
-                yield places[line], amount
+        for counter, amount in _added(plugins[-1], found.info, other) if plugins else ():
+            if amount and counter in index_of:
+                yield index_of[counter], amount
 
     found.adds.append(adds)
 
@@ -56,42 +58,42 @@ def add_lines(found: RelationOf, evaluation: Evaluation, faces: Sequence[PodClas
 def _added(
     plugin: InterPodAffinity, info: PodClass, other: PodClass
 ) -> list[tuple[tuple[int, str], int]]:
-    """Return what one pod of another class adds, by type of line and topology key."""
+    """Return what one pod of another class adds, by type of counter and topology key."""
     relation = plugin.relation(info, other)
     return [((_KINDS[family], key), n) for (family, key), n in relation if family in _KINDS]
 
 
 def _keys(
-    plugin: InterPodAffinity, info: PodClass, faces: Sequence[PodClass], kind: int
+    plugin: InterPodAffinity, info: PodClass, pod_profiles: Sequence[PodClass], kind: int
 ) -> list[str]:
-    """Return the topology keys of lines of a type to which pods of some face may add."""
-    added = (each for pod in faces for each, _ in _added(plugin, info, pod))
+    """Return the topology keys of counters of a type to which pods of some profile may add."""
+    added = (each for pod in pod_profiles for each, _ in _added(plugin, info, pod))
     return [key for each, key in added if each == kind]
 
 
 def _required(
-    found: RelationOf, plugin: InterPodAffinity, state: CycleState, faces: Sequence[PodClass]
-) -> list[Line]:
+    found: RelationOf, plugin: InterPodAffinity, state: CycleState, pod_profiles: Sequence[PodClass]
+) -> list[TermCounter]:
     found_before = state.get(plugin.name)
     before = found_before.counts if isinstance(found_before, FilterState) else PodCounts({}, {}, {})
-    near, away = plugin.required_keys(found.info)
-    found.near_itself = plugin.is_near_itself(found.info)
-    others = _keys(plugin, found.info, faces, EXISTING_ANTI)
+    affinity_keys, anti_affinity_keys = plugin.required_keys(found.info)
+    found.matches_itself = plugin.matches_itself(found.info)
+    others = _keys(plugin, found.info, pod_profiles, EXISTING_ANTI)
     return [
-        Line(kind, key, counts.get(key, {}))
+        TermCounter(kind, key, counts.get(key, {}))
         for kind, keys, counts in (
             (EXISTING_ANTI, (*before.existing_anti, *others), before.existing_anti),
-            (AFFINITY, near, before.affinity),
-            (ANTI_AFFINITY, away, before.anti_affinity),
+            (AFFINITY, affinity_keys, before.affinity),
+            (ANTI_AFFINITY, anti_affinity_keys, before.anti_affinity),
         )
         for key in dict.fromkeys(keys)
     ]
 
 
 def _preferred(
-    found: RelationOf, plugin: InterPodAffinity, state: CycleState, faces: Sequence[PodClass]
-) -> list[Line]:
+    found: RelationOf, plugin: InterPodAffinity, state: CycleState, pod_profiles: Sequence[PodClass]
+) -> list[TermCounter]:
     found_before = state.get(plugin.name)
     before = found_before.scores if isinstance(found_before, TopologyScores) else {}
-    keys = dict.fromkeys((*before, *_keys(plugin, found.info, faces, SCORE)))
-    return [Line(SCORE, key, before.get(key, {})) for key in keys]
+    keys = dict.fromkeys((*before, *_keys(plugin, found.info, pod_profiles, SCORE)))
+    return [TermCounter(SCORE, key, before.get(key, {})) for key in keys]

@@ -104,7 +104,7 @@ def lay_out_specs(
 
 
 def relation_key(evaluation: Evaluation) -> Hashable:
-    """Return a key that is equal for classes with the same lines."""
+    """Return a key that is equal for classes with the same counters."""
     facts = evaluation.pod.facts
     signs = tuple(
         plugin.sign(facts) for plugin in evaluation.profile.cross_node if is_counted(plugin)
@@ -113,8 +113,8 @@ def relation_key(evaluation: Evaluation) -> Hashable:
     return id(evaluation.profile), signs, where
 
 
-def face_key(pod: PodClass) -> Hashable:
-    """Return a key that is equal for pods that add the same to all lines."""
+def pod_profile_key(pod: PodClass) -> Hashable:
+    """Return a key that is equal for pods that add the same to all counters."""
     facts = pod.facts
     return (
         *(facts.namespace, facts.labels, facts.is_terminating),
@@ -123,9 +123,12 @@ def face_key(pod: PodClass) -> Hashable:
     )
 
 
-def relation_of(evaluation: Evaluation, faces: Sequence[PodClass]) -> RelationOf:
-    """Return the lines of a class, after PreFilter and PreScore. faces: a pod of each face."""
+def relation_of(evaluation: Evaluation, pod_profiles: Sequence[PodClass]) -> RelationOf:
+    """Return the counters of a class, after PreFilter and PreScore.
+
+    pod_profiles: a pod of each profile.
+    """
     found = RelationOf(evaluation.pod)
-    pod_topology_spread.add_lines(found, evaluation)
-    inter_pod_affinity.add_lines(found, evaluation, faces)
+    pod_topology_spread.add_counters(found, evaluation)
+    inter_pod_affinity.add_counters(found, evaluation, pod_profiles)
     return found

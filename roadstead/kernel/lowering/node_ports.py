@@ -30,8 +30,8 @@ class WantedPorts:
 
     def lay_out(self) -> PortArrays:
         ports = self._ports
-        places = {port: place for place, port in enumerate(ports)}
-        wanted = padded([[(places[port],) for port in each] for each in self._of_pods], 1)
+        index_of = {port: index for index, port in enumerate(ports)}
+        wanted = padded([[(index_of[port],) for port in each] for each in self._of_pods], 1)
         clash = [[conflicts((one,), ((other, 1),)) for other in ports] for one in ports]
         return PortArrays(
             wanted=wanted.squeeze(2),

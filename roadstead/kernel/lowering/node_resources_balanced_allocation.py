@@ -18,10 +18,10 @@ from roadstead.plugins.node_resources_balanced_allocation import NodeResourcesBa
 
 
 class BalancedArrays(NamedTuple):
-    """weight: int64[class], -1 for off. lines: int64[class, k, 2]: resource, asked."""
+    """weight: int64[class], -1 for off. scored_requests: int64[class, k, 2]: resource, asked."""
 
     weight: I64
-    lines: I64
+    scored_requests: I64
 
 
 class BalancedLowering:
@@ -35,7 +35,7 @@ class BalancedLowering:
             assert isinstance(each.plugin, NodeResourcesBalancedAllocation)
             self.weight, self._scored = each.weight, each.plugin.resources
 
-    def lines(self, pod: PodClass) -> list[tuple[int, int]]:
+    def scored_requests(self, pod: PodClass) -> list[tuple[int, int]]:
         asked = [(each.name, pod.request_of.get(each.name, 0)) for each in self._scored]
         code = self._resources.code
         return [(code(name), n) for name, n in asked if n or not is_scalar_resource(name)]
@@ -45,5 +45,7 @@ def lay_out_balanced(each: Sequence[BalancedLowering], pods: Sequence[PodClass])
     """Return the arrays of classes. each, pods: of each class, its lowering and its pod."""
     return BalancedArrays(
         weight=np.array([balanced.weight for balanced in each], np.int64),
-        lines=padded([balanced.lines(pod) for balanced, pod in zip(each, pods, strict=True)], 2),
+        scored_requests=padded(
+            [balanced.scored_requests(pod) for balanced, pod in zip(each, pods, strict=True)], 2
+        ),
     )

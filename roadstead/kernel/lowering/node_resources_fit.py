@@ -23,13 +23,14 @@ OFF, LEAST, MOST, RATIO = 0, 1, 2, 3
 class FitArrays(NamedTuple):
     """wants: int64[class, k, 2], (resource, amount) that Filter compares.
 
-    score: int64[class, 3]: strategy, weight, shape. lines: int64[class, k, 4]: resource, column of
-    `Numbers.nonzero` or -1, asked, weight. shapes: int64[shape, 101], of RequestedToCapacityRatio.
+    score: int64[class, 3]: strategy, weight, shape. scored_requests: int64[class, k, 4]: resource,
+    column of `Numbers.nonzero` or -1, asked, weight. shapes: int64[shape, 101], of
+    RequestedToCapacityRatio.
     """
 
     wants: I64
     score: I64
-    lines: I64
+    scored_requests: I64
     shapes: I64
 
 
@@ -59,25 +60,27 @@ class FitLowering:
             return pod.asked
         return tuple(each for each in pod.asked if each[0] not in self._ignored)
 
-    def lines(self, pod: PodClass) -> list[tuple[int, int, int, int]]:
-        lines = []
+    def scored_requests(self, pod: PodClass) -> list[tuple[int, int, int, int]]:
+        scored_requests = []
         for resource in self._scorer.resources if self._scorer is not None else ():
             asked = pod.scored.get(resource.name, 0)
             if asked or not is_scalar_resource(resource.name):
                 code = self._resources.code(resource.name)
                 column = code if code in (CPU, MEMORY) else -1
-                lines.append((code, column, asked, resource.weight))
-        return lines
+                scored_requests.append((code, column, asked, resource.weight))
+        return scored_requests
 
 
 def lay_out_fit(fits: Sequence[FitLowering], pods: Sequence[PodClass]) -> FitArrays:
     """Return the arrays of classes. fits, pods: of each class, its lowering and its pod."""
     shapes = {id(fit.shape): fit.shape for fit in fits if fit.shape is not None}
-    places = {each: place for place, each in enumerate(shapes)}
-    scores = [(fit.strategy, fit.weight, places.get(id(fit.shape), 0)) for fit in fits]
+    index_of = {each: index for index, each in enumerate(shapes)}
+    scores = [(fit.strategy, fit.weight, index_of.get(id(fit.shape), 0)) for fit in fits]
     return FitArrays(
         wants=padded([fit.wants(pod) for fit, pod in zip(fits, pods, strict=True)], 2),
         score=np.array(scores, dtype=np.int64).reshape(-1, 3),
-        lines=padded([fit.lines(pod) for fit, pod in zip(fits, pods, strict=True)], 4),
+        scored_requests=padded(
+            [fit.scored_requests(pod) for fit, pod in zip(fits, pods, strict=True)], 4
+        ),
         shapes=np.array([*shapes.values()], dtype=np.int64).reshape(-1, 101),
     )

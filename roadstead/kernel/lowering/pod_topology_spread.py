@@ -1,4 +1,4 @@
-"""PodTopologySpread as lines: one for each constraint, with the pods that it counts."""
+"""PodTopologySpread as counters: one for each constraint, with the pods that it counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.evaluation import Evaluation
-from roadstead.kernel.relation_arrays import HARD, HOST, SOFT, Line, RelationOf
+from roadstead.kernel.relation_arrays import HARD, HOST, SOFT, RelationOf, TermCounter
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.pod_topology_spread import DomainCounts, PodTopologySpread, SpreadCounts
@@ -21,9 +21,9 @@ from roadstead.plugins.pod_topology_spread_constraints import (
 )
 
 
-def add_lines(found: RelationOf, evaluation: Evaluation) -> None:
-    """Add the lines of a class, after PreFilter and PreScore."""
-    first, spreads = len(found.lines), list[Spread]()
+def add_counters(found: RelationOf, evaluation: Evaluation) -> None:
+    """Add the counters of a class, after PreFilter and PreScore."""
+    first, spreads = len(found.counters), list[Spread]()
     for plugin in evaluation.profile.filter:
         if isinstance(plugin, PodTopologySpread):
             spreads += _add_hard(found, plugin, evaluation.table, evaluation.state)
@@ -36,9 +36,9 @@ def add_lines(found: RelationOf, evaluation: Evaluation) -> None:
 
     def adds(other: PodClass) -> Iterable[tuple[int, int]]:
         if other.facts.namespace == namespace and not other.facts.is_terminating:
-            for line, spread in enumerate(spreads, first):
+            for counter, spread in enumerate(spreads, first):
                 if is_counted(spread.selector) and spread.matches(other.labels):
-                    yield line, 1
+                    yield counter, 1
 
     found.adds.append(adds)
 
@@ -53,8 +53,8 @@ def _add_hard(
     rows = included(found.info.facts, hard, table, with_all_keys(hard, table))
     for spread, before, counted in zip(hard, counts, rows, strict=True):
         skew = spread.max_skew - int(spread.matches(found.info.labels))
-        line = Line(HARD, spread.topology_key, before, counted, skew, spread.min_domains)
-        found.lines.append(line)
+        counter = TermCounter(HARD, spread.topology_key, before, counted, skew, spread.min_domains)
+        found.counters.append(counter)
     return hard
 
 
@@ -72,7 +72,7 @@ def _add_soft(
         key, skew = spread.topology_key, spread.max_skew - 1
         if key == HOSTNAME:
             by_row = plugin.on_nodes(found.info, spread, table)
-            found.lines.append(Line(HOST, key, by_row, None, skew))
+            found.counters.append(TermCounter(HOST, key, by_row, None, skew))
         else:
-            found.lines.append(Line(SOFT, key, by_value, here, skew))
+            found.counters.append(TermCounter(SOFT, key, by_value, here, skew))
     return soft

@@ -25,7 +25,7 @@ _compiling: list[subprocess.Popen[bytes]] = []
 
 
 def start_compiling(part: str = "") -> subprocess.Popen[bytes]:
-    """Start compiling in a process of its own; see `compile_here` for the part."""
+    """Start compiling in a process of its own; see `compile_in_process` for the part."""
     child = subprocess.Popen(  # noqa: S603
         python_command(MODULE, [part] if part else []),
         env=os.environ | child_environment(),
@@ -40,14 +40,14 @@ def start_compiling(part: str = "") -> subprocess.Popen[bytes]:
     return child
 
 
-def compile_apart() -> None:
+def compile_in_child() -> None:
     """Compile in another process, and return when it ends."""
     child = start_compiling()
     child.wait()
     _compiling.remove(child)
 
 
-def let_finish() -> None:
+def detach_compilations() -> None:
     """Let compilations finish after this process ends; called when a run ended well."""
     for child in list(_compiling):
         assert child.stdin is not None

@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from roadstead.isolation import child_environment
-from roadstead.kernel import apart
+from roadstead.kernel import compile_process
 
 WATCHES = """
 import sys, threading
-from roadstead.kernel.apart import end_with_parent
+from roadstead.kernel.compile_process import end_with_parent
 end_with_parent()
 print("ready", flush=True)
 for line in open(sys.argv[1]):
@@ -43,14 +43,14 @@ def test_it_ends_at_once_when_its_parent_is_gone(watching):
     # As the system does when the parent is killed.
     child.stdin.close()
 
-    assert child.wait(60) == apart.ORPHANED
+    assert child.wait(60) == compile_process.ORPHANED
 
 
 def test_what_was_let_finish_outlives_its_parent(watching, monkeypatch):
     child, pipe = watching
-    monkeypatch.setattr(apart, "_compiling", [child])
+    monkeypatch.setattr(compile_process, "_compiling", [child])
 
-    apart.let_finish()
+    compile_process.detach_compilations()
     child.stdin.close()
     pipe.write_text("done")
 
