@@ -142,6 +142,8 @@ def _fitting(
     ]
     if not labelled:
         wanted = ", ".join(f"{key}={value}" for key, value in labels.items())
+        if not wanted:
+            return f"there is no node for the {role}"
         return f"no node has the labels that the {role} needs ({wanted})"
     fits = [node for node in labelled if free[node.id] >= cpus - EPSILON]
     if fits:

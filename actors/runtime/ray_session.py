@@ -12,6 +12,7 @@ from subprocess import Popen
 from typing import ClassVar
 
 import ray
+from ray._private.services import canonicalize_bootstrap_address
 
 from roadstead.actors.runtime.ray_folder import make_folder, remove_folder
 from roadstead.actors.runtime.ray_heartbeats import connected
@@ -138,10 +139,13 @@ class RaySession:
 
     def _join(self) -> None:
         """Join a Ray that runs already, by its own rules: its tokens, its logs, its isolation."""
-        host, colon, port = self._target.address.rpartition(":")
+        # For `auto` Ray looks for one on this machine; it may find the address of an ended one.
+        address = canonicalize_bootstrap_address(self._target.address) or ""
+        host, _, port = address.rpartition(":")
         # Otherwise Ray tries for two minutes, and writes its attempts on standard error.
-        if colon and not connected({"": (host, int(port))}, CONNECT_S):
-            raise ConnectionError(f"nothing accepts connections there within {CONNECT_S:g} s")
+        if not connected({"": (host, int(port))}, CONNECT_S):
+            where = "there" if address == self._target.address else f"at {address}"
+            raise ConnectionError(f"nothing accepts connections {where} ({CONNECT_S:g} s)")
         self._init()
 
     def _init(self, **options: object) -> None:

@@ -43,7 +43,7 @@ class World:
         self.binder, self.queue = Fake("binder"), Fake("queue", observe=NOTHING)
         refs = (self.scheduler, self.worker, self.binder, self.queue)
         self.cache = CacheActor(plan, Fakes(*refs))
-        self.ledger = self.cache.state.volumes.assumed_claims
+        self.assumed_claims = self.cache.state.volumes.assumed_claims
 
     async def with_nodes(self):
         await self.cache.add_nodes(node_batch((node("n1"), node("n2"))))
@@ -67,7 +67,7 @@ class World:
 
     def is_bound(self):
         """Whether the claim is bound here, and to its followers."""
-        held = self.ledger.storage.claims["default/c"].is_bound
+        held = self.assumed_claims.storage.claims["default/c"].is_bound
         told = [each for batch in self.scheduler.told("apply") for each in batch.changes]
         assert told[-1].claims[0].is_bound == held
         return held
@@ -165,7 +165,7 @@ async def test_a_forget_that_is_refused_frees_no_claims():
     await world.settle(forget=[("uid-p", "t-other")])
 
     assert world.is_bound()
-    assert world.ledger.keys_of("uid-p") == ("default/c",)
+    assert world.assumed_claims.keys_of("uid-p") == ("default/c",)
 
 
 async def test_claims_are_free_when_of_two_attempts_that_are_forgotten_one_had_them():
@@ -190,7 +190,7 @@ async def test_the_binders_word_on_an_attempt_decides_what_becomes_of_its_claims
     await turns()
 
     assert world.is_bound() == bool(node_name)
-    assert world.ledger.holders() == ()
+    assert world.assumed_claims.holders() == ()
     kinds = [kind for batch in world.scheduler.told("apply") for kind in batch.kinds]
     assert ("remove_pod" in kinds) == (not node_name)
 
@@ -224,7 +224,7 @@ async def test_when_a_scheduler_ends_the_claims_of_its_bound_pods_stay_and_other
     await turns()
 
     assert world.is_bound() == bool(node_name)
-    assert world.ledger.holders() == ()
+    assert world.assumed_claims.holders() == ()
 
 
 async def test_the_queue_learns_of_the_room_of_an_attempt_whose_pod_was_deleted_before_it_came():

@@ -13,7 +13,7 @@ from roadstead.actors.runs import launch
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime import ray_session
 from roadstead.actors.runtime.ray_runtime import RayRuntime
-from roadstead.actors.runtime.ray_session import RaySession
+from roadstead.actors.runtime.ray_session import SYSTEM, RaySession
 from roadstead.actors.runtime.ray_target import RayTarget
 from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError, RunFailedError
 from roadstead.config.settings import Settings
@@ -55,6 +55,7 @@ def _one_ray():
         include_dashboard=False,
         object_store_memory=100 << 20,
         _node_ip_address="127.0.0.1",
+        _system_config=SYSTEM,
     )
     yield
     session.leave()

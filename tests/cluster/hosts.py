@@ -100,8 +100,16 @@ class Host:
             if head is None
             else [f"--address={head.address}:{RAY_PORT}"]
         )
+        # Ray runs actors at niceness 15: on a machine that does much else, they would not start.
         ended = self.run(
-            *(str(BIN / "ray"), "start", *where, f"--node-ip-address={self.address}"),
+            *(
+                "env",
+                "RAY_worker_niceness=0",
+                str(BIN / "ray"),
+                "start",
+                *where,
+                f"--node-ip-address={self.address}",
+            ),
             *(f"--num-cpus={cpus}", "--object-store-memory=80000000", "--disable-usage-stats"),
             *(f"--temp-dir={self.temp}", *options),
         )
