@@ -113,8 +113,10 @@ def _control_node(
     allowed = nodes
     if rules.control_on is not None:
         allowed = {key: nodes[key] for key in nodes if key in rules.control_on}
-        if not allowed:
-            return "no node of the cluster that is left has the folder of the journal"
+        wanted = rules.labels.get("control", {})
+        if not any(_has(node, wanted) for node in allowed.values()):
+            which = f"with the labels of the control ({_listed(wanted)})" if wanted else "left"
+            return f"no node {which} has the folder of the journal"
     fits = _fitting("control", cpus, allowed, free, rules)
     if isinstance(fits, str):
         return fits
@@ -135,16 +137,11 @@ def _fitting(
 ) -> list[RayNode] | str:
     """Return the nodes that one process, or all of control, can run on; else why there is none."""
     labels = rules.labels.get(role, {})
-    labelled = [
-        node
-        for node in nodes.values()
-        if all(node.labels.get(key) == value for key, value in labels.items())
-    ]
+    labelled = [node for node in nodes.values() if _has(node, labels)]
     if not labelled:
-        wanted = ", ".join(f"{key}={value}" for key, value in labels.items())
-        if not wanted:
+        if not labels:
             return f"there is no node for the {role}"
-        return f"no node has the labels that the {role} needs ({wanted})"
+        return f"no node has the labels that the {role} needs ({_listed(labels)})"
     fits = [node for node in labelled if free[node.id] >= cpus - EPSILON]
     if fits:
         return fits
@@ -155,3 +152,11 @@ def _fitting(
         f"{sum(max(0.0, free[node.id]) for node in labelled):g} of "
         f"{sum(node.cpus for node in labelled):g} CPUs are free"
     )
+
+
+def _has(node: RayNode, labels: Mapping[str, str]) -> bool:
+    return all(node.labels.get(key) == value for key, value in labels.items())
+
+
+def _listed(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in labels.items())

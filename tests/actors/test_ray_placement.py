@@ -78,7 +78,7 @@ def test_the_binder_needs_a_node_with_the_journal():
     assert names(place(["control"], [node("h1"), node("h2")], rules, {})) == {"control": "h2"}
     assert place(["worker-0"], [], Rules(), {}) == Shortage("there is no node for the worker", 1)
     lost = place(["control"], [node("h1")], rules, {})
-    assert lost == Shortage("no node of the cluster that is left has the folder of the journal", 1)
+    assert lost == Shortage("no node left has the folder of the journal", 1)
 
 
 @given(

@@ -115,6 +115,13 @@ class Host:
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
 
+    def restart(self, head: Host, cpus: int, *options: str) -> None:
+        """Start a host again after a power cut, and its Ray node."""
+        _call("ip", "-n", self.net, "link", "set", "eth0", "up")
+        _call("ip", "-n", self.net, "link", "set", "lo", "up")
+        self._begin()
+        self.start_ray(head, cpus, *options)
+
     def cut_power(self) -> None:
         """End every process of the host at once; its network goes with them."""
         subprocess.run(["ip", "-n", self.net, "link", "set", "eth0", "down"], check=False)

@@ -1,0 +1,179 @@
+"""Runs on a Ray cluster of three hosts, each in namespaces of its own on this machine."""
+
+import csv
+import io
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster.hosts import BIN, hosts, may_have_hosts
+
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("cluster"),
+    pytest.mark.skipif(not may_have_hosts(), reason="needs root and namespaces of Linux"),
+]
+
+ROADSTEAD = str(BIN / "roadstead")
+ROOT = Path(__file__).resolve().parents[2]
+
+CUT_AFTER = 1_000
+"""Pods placed before a fault."""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Three hosts that share the folders of tests; the second and the third have a label."""
+    with hosts(3, cpus=4, labels=("", "place=x", "place=x")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    """Manifests of 60 nodes and 6,000 pods."""
+    folder = tmp_path_factory.mktemp("fleet")
+    nodes = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": f"n{index}"},
+            "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "250"}},
+        }
+        for index in range(60)
+    ]
+    resources = {"requests": {"cpu": "100m", "memory": "200Mi"}}
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 6_000,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]},
+            },
+        },
+    }
+    (folder / "nodes.yaml").write_text(yaml.safe_dump_all(nodes))
+    (folder / "pods.yaml").write_text(yaml.safe_dump(workload))
+    return folder
+
+
+def schedule(fleet, *options):
+    """The command that schedules the fleet."""
+    files = ("--cluster", str(fleet / "nodes.yaml"), "--pods", str(fleet / "pods.yaml"))
+    return (ROADSTEAD, "schedule", *files, *options)
+
+
+def placements(output):
+    return sorted(csv.reader(io.StringIO(output)))
+
+
+def run_with_fault(host, command, fault):
+    """Run a command on a host; call `fault` once some pods are placed. Returns its messages."""
+    running = host.begin(*command)
+    messages, is_done = [], False
+    for line in running.stderr:
+        messages.append(line.rstrip())
+        if not is_done and " placed of " in line:
+            placed = int(line.split()[1].replace(",", ""))
+            if placed >= CUT_AFTER:
+                is_done = True
+                fault()
+    output = running.stdout.read()
+    assert running.wait() == 0, "\n".join([*messages, output])
+    assert is_done, "the run ended before the fault"
+    return messages
+
+
+def checked(host, folder):
+    """What `roadstead check` finds in the output of a run."""
+    ended = host.run(ROADSTEAD, "check", str(folder), "--format", "json")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return json.loads(ended.stdout)
+
+
+def test_every_node_is_checked_and_one_without_the_package_is_named(cluster, tmp_path):
+    head, _, bare = cluster
+    assert bare.run("mount", "-t", "tmpfs", "tmpfs", str(ROOT / "roadstead")).returncode == 0
+    try:
+        command = (ROADSTEAD, "cluster", "check", "--ray-address", "auto", "--format", "json")
+        ended = head.run(*command, "--journal", str(head.disk / "journal"))
+    finally:
+        bare.run("umount", str(ROOT / "roadstead"))
+
+    assert ended.returncode == 1, ended.stderr
+    found = {node["name"]: node for node in json.loads(ended.stdout)["nodes"]}
+    assert [found[name]["problem"] for name in ("h1", "h2")] == ["", ""]
+    assert "Roadstead cannot be imported there" in found["h3"]["problem"]
+    assert [found[name]["sees_journal"] for name in ("h1", "h2")] == [True, False]
+
+
+def test_the_placements_are_those_of_one_process(cluster, fleet):
+    local = subprocess.run(
+        schedule(fleet, "--runtime", "inline", "-o", "csv", "--seed", "5"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    address = f"{cluster[0].address}:6379"
+    options = ("--ray-address", address, "--workers", "2", "-o", "csv", "--seed", "5")
+    joined = cluster[1].run(*schedule(fleet, *options))
+
+    assert joined.returncode == 0, joined.stderr
+    assert placements(joined.stdout) == placements(local.stdout)
+    for name in ("control", "scheduler-0", "worker-0", "worker-1"):
+        assert name in joined.stderr, "the summary names the node of every process"
+
+
+def test_too_few_cpus_are_said_and_waited_for(cluster, fleet, tmp_path):
+    settings = tmp_path / "roadstead.yaml"
+    settings.write_text("ray: {cpus_per_process: 9}\ndeadlines: {start_s: 3}\n")
+
+    ended = cluster[0].run(*schedule(fleet, "--ray-address", "auto", "--settings", str(settings)))
+
+    assert ended.returncode == 1
+    assert "Waiting for the Ray cluster: the control wants 9 CPUs on one node" in ended.stderr
+    assert "in all 12 of 12 CPUs are free. Waited 3 s (deadlines.start_s)" in ended.stderr
+
+
+def test_a_binder_away_from_its_journal_is_refused(cluster, fleet, tmp_path):
+    settings = tmp_path / "roadstead.yaml"
+    settings.write_text("ray: {labels: {control: {place: x}}}\ndeadlines: {start_s: 3}\n")
+    journal = cluster[0].disk / "journal-of-h1"
+
+    ended = cluster[0].run(
+        *schedule(fleet, "--ray-address", "auto", "--settings", str(settings)),
+        *("--journal", str(journal)),
+    )
+
+    assert ended.returncode == 1
+    rule = "no node with the labels of the control (place=x) has the folder of the journal"
+    assert rule in ended.stderr
+
+
+@pytest.mark.parametrize("role", ["scheduler", "control"])
+def test_the_loss_of_a_node_loses_nothing(cluster, fleet, tmp_path, role):
+    head, lost, _ = cluster
+    settings = tmp_path / "roadstead.yaml"
+    settings.write_text(yaml.safe_dump({"ray": {"labels": {role: {"place": "x"}}}}))
+    output = tmp_path / "output"
+    command = schedule(
+        fleet,
+        *("--ray-address", "auto", "--settings", str(settings), "--batch", "256"),
+        *("--schedulers", "2", "--output", str(output)),
+    )
+
+    messages = run_with_fault(head, command, lost.cut_power)
+
+    lost.restart(head, 4, "--labels=place=x")
+    found = checked(head, output)
+    assert (found["violations"], found["binds_checked"]) == ([], 6_000)
+    where = [line for line in messages if line.startswith("Ray at ")]
+    assert [lost.name in line for line in where] == [True, False]
