@@ -45,14 +45,16 @@ def types_in(hint):
 def test_each_message_has_a_handler_of_its_name(name):
     handlers = [actor.__name__ for actor in ACTORS if callable(getattr(actor, name, None))]
 
-    assert handlers, f"{name} is handled by none of {', '.join(each.__name__ for each in ACTORS)}"
+    among = ", ".join(each.__name__ for each in ACTORS)
+    assert handlers, f"add `async def {name}(self, message)` to one of {among}"
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_each_message_and_its_answer_are_frozen_and_hold_nothing_that_changes(name):
     for each in (METHODS[name].message, METHODS[name].reply):
-        assert is_dataclass(each)
-        assert each.__dataclass_params__.frozen
+        assert is_dataclass(each), f"{each.__name__} must be a frozen dataclass"
+        assert each.__dataclass_params__.frozen, f"{each.__name__} must be frozen"
         hints = get_type_hints(each)
         found = {field.name: set(types_in(hints[field.name])) for field in fields(each)}
-        assert [field for field, types in found.items() if types & set(MUTABLE)] == []
+        changeable = [field for field, types in found.items() if types & set(MUTABLE)]
+        assert changeable == [], f"{each.__name__}: use tuples and bytes in these fields"

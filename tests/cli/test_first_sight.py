@@ -180,4 +180,11 @@ COMMANDS = tuple(commands(build_cli(PlainLauncher)))
 def test_no_help_is_wider_than_80_columns(run, monkeypatch, names):
     monkeypatch.setenv("COLUMNS", "80")
     lines = run(*names, "--help").stdout.splitlines()
-    assert [line for line in lines if len(line) > 80] == []
+    assert [line for line in lines if len(line) > 80] == [], "shorten these lines of the help"
+
+
+@pytest.mark.parametrize("names", COMMANDS, ids=" ".join)
+def test_every_help_has_an_example_of_its_command(run, names):
+    examples = run(*names, "--help").stdout.partition("Examples:")[2]
+    call = " ".join(("roadstead", *names))
+    assert f"  {call}" in examples, f'add an example "{call} …" below "Examples:" in the docstring'
