@@ -28,6 +28,7 @@ def is_there(path):
         ("docs/measurements.md", 0),
         ("docs/parity.md", 0),
         ("docs/performance.md", 0),
+        ("docs/ray-cluster.md", 0),
         ("docs/simulation.md", 10),
         ("docs/state-machines.md", 2),
     ],

@@ -60,6 +60,13 @@ def test_docs_say_of_every_direct_dependency_why_it_is_there():
     assert [entry for entry in wanted if f"`{normal(entry)}`" not in text] == []
 
 
+def test_the_extra_for_clusters_asks_for_the_same_ray():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (extra,) = project["optional-dependencies"]["cluster"]
+    assert extra.replace("[default]", "") in project["dependencies"]
+    assert "`ray[default]`" in (ROOT / "docs" / "dependencies.md").read_text()
+
+
 @pytest.fixture
 def resolver(scripts, monkeypatch, tmp_path):
     """The script in a checkout of its own, with a resolver that answers by echo."""
