@@ -171,7 +171,7 @@ class _World:
                 continue
             name = type(need).__name__
             self._expect(_is_like(need, wanted), f"needs {need}, not {wanted}")
-            is_held = name == "Pause"
+            is_held = name == "YieldToMessages"
             self._expect(self._nodes.is_held == is_held, f"at {name} held: {self._nodes.is_held}")
             if self.problems:
                 steps.close()
@@ -260,7 +260,7 @@ class _World:
                 nodes += run
                 placed += pods[place : place + len(run)]
                 place += len(run)
-                yield "Pause"
+                yield "YieldToMessages"
                 continue
             each = pods[place]
             found = self._found(scope, each)
@@ -280,7 +280,7 @@ class _World:
                 self._mirror.add_pod(found, each.info, uid=each.uid, key=each.key)
             staleness_s = self._settled.staleness_s
             if place % AT_ONCE == 0:
-                now_s = yield "Pause"
+                now_s = yield "YieldToMessages"
                 if staleness_s is not None and self._is_old(scope, now_s):
                     break
         yield "ApplyWaiting"

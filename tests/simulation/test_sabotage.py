@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.attempts.attempt_transitions import Outcomes
+from roadstead.attempts.attempt_transitions import AttemptTransitions
 from roadstead.binder.verification import Verifier
 from roadstead.invariants import checker, claim_binding
 from roadstead.invariants.evictions import Evictions
@@ -67,14 +67,14 @@ def test_an_account_that_the_checker_does_not_keep_is_noticed(owner, method, mon
 
 
 def test_a_refused_attempt_that_a_core_forgets_to_forget_is_noticed(monkeypatch):
-    original = Outcomes._end
+    original = AttemptTransitions._end
 
     def end(self, record, event, out, verdict):
         before = list(out.forget)
         original(self, record, event, out, verdict)
         out.forget[:] = before
 
-    monkeypatch.setattr(Outcomes, "_end", end)
+    monkeypatch.setattr(AttemptTransitions, "_end", end)
 
     assert any("shadow of scheduler" in each for each in problems("modes"))
 
