@@ -336,6 +336,7 @@ class Sabotage:
         for plugin, unsure in self._filters.fails_on.items():
             refusals[plugin] = (refusals[plugin] - unsure) | (told[plugin] & unsure)
         for plugin, rows in told.items():
+            assert plugin in refusals, f"RULES names {plugin}, no filter of the default profile"
             if rows != refusals[plugin]:
                 self._differs(f"{plugin} for {facts}: {sorted(rows)}, not {refusals[plugin]}")
         return refusals
