@@ -14,14 +14,14 @@ from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-SHELLS_BASE = 128
+SIGNAL_STATUS_BASE = 128
 """Base of the exit status of a process that a signal ended; the signal's number is added."""
 
 
 class Interrupted(KeyboardInterrupt):
     """A command was interrupted by a signal.
 
-    kept: for the message, which part of its work is kept, and how to continue it.
+    kept: sentence for the message: which part of the work is kept, and how to continue it.
     """
 
     def __init__(self, signum: int, kept: str = "") -> None:
@@ -32,26 +32,29 @@ class Interrupted(KeyboardInterrupt):
     @property
     def status(self) -> int:
         """The exit status of the command."""
-        return SHELLS_BASE + self.signum
+        return SIGNAL_STATUS_BASE + self.signum
 
     def __str__(self) -> str:
         return f"Interrupted by {signal.Signals(self.signum).name}. {self.kept}".rstrip()
 
 
 class _Handler:
-    """Signal handler: raises in the main thread, or calls `instead` while that is set."""
+    """Signal handler: raises Interrupted, or calls `cancel` if it is set; exits on a second signal.
+
+    received: the first signal.
+    """
 
     def __init__(self) -> None:
-        self.instead: Callable[[], None] | None = None
-        self.came: int | None = None
+        self.cancel: Callable[[], None] | None = None
+        self.received: int | None = None
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
-        if self.came is not None:
-            os._exit(SHELLS_BASE + signum)
-        self.came = signum
-        if self.instead is None:
+        if self.received is not None:
+            os._exit(SIGNAL_STATUS_BASE + signum)
+        self.received = signum
+        if self.cancel is None:
             raise Interrupted(signum)
-        self.instead()
+        self.cancel()
 
 
 _current: list[_Handler] = []
@@ -61,39 +64,39 @@ _current: list[_Handler] = []
 def interruptible() -> Iterator[None]:
     """Let SIGINT and SIGTERM raise Interrupted in the main thread, inside the block.
 
-    Nothing changes in another thread, and for signals that this process ignores.
+    Does nothing in another thread, which cannot set handlers, and leaves ignored signals ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     handler = _Handler()
     before = {each: signal.getsignal(each) for each in SIGNALS}
-    heard = [each for each in SIGNALS if before[each] is not signal.SIG_IGN]
+    handled = [each for each in SIGNALS if before[each] is not signal.SIG_IGN]
     _current.append(handler)
     try:
-        for each in heard:
+        for each in handled:
             signal.signal(each, handler)
         yield
     finally:
         _current.remove(handler)
-        for each in heard:
+        for each in handled:
             signal.signal(each, before[each])
 
 
 @contextmanager
-def interrupting_by(cancel: Callable[[], None]) -> Iterator[None]:
-    """Let a signal call `cancel` inside the block, so that the work there ends in order.
+def cancelling_on_signal(cancel: Callable[[], None]) -> Iterator[None]:
+    """Let a signal call `cancel` inside the block instead of raising, so that work ends in order.
 
-    After the block Interrupted is raised if there was a signal, whatever the result of the work.
+    If there was a signal, Interrupted is raised after the block, whatever the result of the work.
     """
     if not _current:
         yield
         return
     handler = _current[-1]
-    handler.instead = cancel
+    handler.cancel = cancel
     try:
         yield
     finally:
-        handler.instead = None
-        if handler.came is not None:
-            raise Interrupted(handler.came)
+        handler.cancel = None
+        if handler.received is not None:
+            raise Interrupted(handler.received)

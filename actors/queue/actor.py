@@ -1,4 +1,7 @@
-"""QueueActor: the shell around SchedulingQueue, for submitted pods, leases and reports."""
+"""QueueActor: receives the messages for the scheduling queue and calls SchedulingQueue for each.
+
+SchedulingQueue decides everything; the actor has the clock, waits, and calls other actors.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +49,8 @@ _TICK_S = 0.25
 class QueueActor:
     """The scheduling queue of a run.
 
-    is_new: it replaces another queue, and reports a pod in flight until `restored` is called, so
-    that the run does not end before all pods are submitted again.
+    is_new: it replaces a queue that failed, and its pods are submitted again. Until `restored` is
+    called, `queue_state` counts one more pod in flight, so that the run does not end before.
     """
 
     def __init__(self, plan: RunPlan, directory: Directory, *, is_new: bool = False) -> None:
@@ -57,13 +60,15 @@ class QueueActor:
         self._arrived = asyncio.Event()
         self._directory, self._is_new = directory, is_new
         self._call_s = plan.settings.deadlines.call_s
-        self._is_whole, self._done_before = not is_new, 0
+        self._is_restored, self._done_before = not is_new, 0
 
     async def _drive(self, steps: QueueSteps[T]) -> T:
         """Run steps to their result; the nominations that they yield are sent to the cache."""
         return await drive(steps, self._send)
 
     async def _send(self, need: SendNominations) -> float:
+        """Send nominations to the cache; return the time after its answer."""
+        # A scheduler sends the nominations that have victims; these end, restore or correct them.
         preempts = (False,) * len(need.pods)
         message = NominateBatch(pod_batch(need.pods), tuple(need.nodes), preempts)
         cache = PatientRef(self._directory.find(CACHE))
@@ -71,7 +76,7 @@ class QueueActor:
         return clock_s()
 
     async def submit(self, batch: PodBatch) -> Submitted:
-        """Add pods; known ones are updated if they changed."""
+        """Add pods, update known ones that changed; the answer names those of a full queue."""
         if self._is_new:
             batch = await self._unbound_pods(batch)
         pods = list(batch.pods())
@@ -85,12 +90,15 @@ class QueueActor:
         The sender may repeat a message that an earlier incarnation of this queue handled.
         """
         binder = PatientRef(self._directory.find(BINDER))
-        words = await binder.call(POD_NODES, Uids(batch.uids), timeout_s=self._call_s)
-        pods = zip(batch.pods(), words.nodes, strict=True)
+        answer = await binder.call(POD_NODES, Uids(batch.uids), timeout_s=self._call_s)
+        pods = zip(batch.pods(), answer.nodes, strict=True)
         return pod_batch((pod for pod, node in pods if node == ""), batch.revision)
 
     async def lease(self, ask: LeaseAsk) -> Leased:
-        """Lease pods: at once if there are any, else when the first arrive or `wait_s` is over."""
+        """Lease pods; if there are none, wait for some, for at most `wait_s`.
+
+        ask.gangs: gangs with pods that wait at Permit; the others of each are activated first.
+        """
         deadline_s = clock_s() + ask.wait_s
         self.queue.activate_gangs(ask.gangs, clock_s())
         while True:
@@ -111,11 +119,12 @@ class QueueActor:
             tuple(pod.attempts for pod in batch.pods),
             tuple(pod.draw for pod in batch.pods),
             self.core.waiting,
-            self._turn(now_s),
+            self._partition_turn(now_s),
             self.queue.bound_of_gangs(batch),
         )
 
-    def _turn(self, now_s: float) -> int:
+    def _partition_turn(self, now_s: float) -> int:
+        """Return how often partitions have moved to the next scheduler."""
         refresh_s = self._plan.settings.partition_refresh_s
         return int(now_s / refresh_s) if refresh_s else 0
 
@@ -124,24 +133,35 @@ class QueueActor:
         return Renewed(self.queue.renew(ask.lease_ids, clock_s()))
 
     async def report(self, report: LeaseReport) -> Nothing:
-        """Apply the outcome of leased pods."""
-        about, gone = (report.lease_id, report.done, report.given_back, report.notes), report.gone
-        await self._drive(self.queue.report(*about, gone.pods(), clock_s(), revision=gone.revision))
+        """Remove bound and evicted pods, requeue the others; the notes say why they are pending."""
+        steps = self.queue.report(
+            report.lease_id,
+            report.done,
+            report.given_back,
+            report.notes,
+            report.gone.pods(),
+            clock_s(),
+            revision=report.gone.revision,
+        )
+        await self._drive(steps)
         self._wake()
         return NOTHING
 
     def _wake(self) -> None:
-        """Let waiting lease requests look again; also activates a gang whose turn it is."""
+        """Wake the lease requests that wait for pods, after the next gang's turn may have begun."""
         self.queue.begin_gang_turn(clock_s())
         self._arrived.set()
 
     async def bound_members(self, batch: PodBatch) -> Nothing:
-        """Count pods of gangs that were bound before this queue started."""
+        """Add pods of gangs that were bound before this queue started, so that they are counted."""
         self.queue.add_bound(list(batch.pods()), clock_s(), batch.revision)
         return NOTHING
 
     async def nominated(self, ask: Uids) -> Nominated:
-        """Return all nominations, and which requested pods have none; leased pods are left out."""
+        """Return all nominations, and the pods of `ask` without one; leased pods are in neither.
+
+        The scheduler of a leased pod may send another nomination first.
+        """
         found = self.queue.nominations.nominated(ask.uids)
         return Nominated(pod_batch(found.pods), found.nodes, found.none)
 
@@ -160,7 +180,7 @@ class QueueActor:
 
     async def restored(self, message: Restored) -> Nothing:
         """End the restoration: all pods were submitted again."""
-        self._is_whole, self._done_before = True, message.done
+        self._is_restored, self._done_before = True, message.done
         return NOTHING
 
     async def bound_before(self, message: BoundBefore) -> Nothing:
@@ -184,18 +204,19 @@ class QueueActor:
         return NOTHING
 
     async def queue_state(self, _: Nothing) -> QueueStatus:
+        """Return the number of pods in each part of the queue, and how many are bound."""
         counts = self.core.counts()
         return QueueStatus(
             active=counts.active,
             backoff=counts.backoff,
             unschedulable=counts.unschedulable,
             gated=counts.gated,
-            in_flight=counts.in_flight + (not self._is_whole),
+            in_flight=counts.in_flight + (not self._is_restored),
             done=counts.done_total + self._done_before,
         )
 
     async def pending(self, ask: PageAsk) -> PendingPage:
-        """Return why pods are pending, page by page."""
+        """Return one page of the pending pods, with reasons, and the number of all."""
         waiting = self.queue.pending()
         page = waiting[ask.start : ask.start + ask.count]
         return PendingPage(tuple(page), len(waiting))

@@ -36,7 +36,7 @@ from roadstead.bench.script import Script
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explained, Explanation
 from roadstead.facts.pod import Pod
-from roadstead.interruption import interrupting_by
+from roadstead.interruption import cancelling_on_signal
 from roadstead.journal import JournalError
 from roadstead.kernel.compile_process import detach_compilations
 from roadstead.lab.lab_run import LabRun, LabSetup
@@ -206,7 +206,7 @@ async def _with_watched(
         raise RunFailedError(str(failure)) from failure
     runtime.report_to(lambda text: progress(Progress(note=text)))
     supervisor = supervise(runtime, plan)
-    with interrupting_by(_cancelling()):
+    with cancelling_on_signal(_cancelling()):
         return await _carry_out(supervisor, plan, progress, work, started)
 
 

@@ -1,11 +1,11 @@
-"""SchedulerNodes: the scheduler's own table of all nodes; the cache keeps it up to date.
+"""SchedulerNodes: a scheduler's own table of all nodes, which the cache's change stream updates.
 
     catch up with the cache ──► decide: changes wait ──► apply the waiting changes
                                       ▲                     │
                                       └── decide again ◄────┘ if the state may be stale
 
-Placements are counted on the table at once (`tentative`); the cache's change later confirms them.
-With `staleness_s` or `decision_time`, changes wait from one `catch_up` to the next.
+A placement is on the table from the decision on (`tentative`); the cache's change confirms it
+later. With `staleness_s` or `decision_time`, changes wait from one `catch_up` to the next.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from roadstead.nodes.table import NodeTable
 from roadstead.run import RunPlan
 
 SPARE_NAMES = 1024
-"""Removed nodes whose partition may be kept, in addition to as many as there are nodes."""
+"""`partition_of` keeps removed nodes until there are this many more of them than nodes."""
 
 
 class SchedulerNodes(TableFollower):
     """The node table of one scheduler, on which it decides batches.
 
     partition_of: node name → partition; empty unless schedulers own partitions.
+    _is_deciding: a batch is being decided (between `hold` and `release`). _stays_stale: changes
+    wait after a batch, too. _version_at_hold: see `known_version`.
     """
 
     def __init__(
@@ -44,17 +46,17 @@ class SchedulerNodes(TableFollower):
             settings.decision_time.is_given and settings.concurrency != "exact"
         )
         self._is_deciding = False
-        self._version_before = 0
+        self._version_at_hold = 0
         self._versions = KnownVersions()
         self._checks_versions = settings.conflicts == "version"
         self.tentative = Tentative(table)
         self.partition_of: dict[str, int] = {}
 
     async def catch_up(self, seq: int) -> None:
-        """Bring the table to change `seq` and drop placements that the cache did not confirm.
+        """Wait until change `seq` is applied; undo placements that the cache did not confirm.
 
-        With `staleness_s` or `decision_time`, later changes wait from now on.
-        CatchUpTimeoutError if the cache's changes are late.
+        With `staleness_s` or `decision_time`, later changes wait from now on. Raises
+        CatchUpTimeoutError if change `seq` is not received in time.
         """
         try:
             await self._wait_for(seq)
@@ -68,41 +70,47 @@ class SchedulerNodes(TableFollower):
 
     async def _wait_for(self, seq: int) -> None:
         if not self._is_deciding:
-            await self.go_on()
+            await self.resume()
         await super()._wait_for(seq)
 
     async def receive(self, batch: DeltaBatch) -> None:
-        """Receive changes; if too many wait, apply them even though the state may be stale."""
-        if not self._is_deciding and len(self._early) >= MAX_WAITING_BATCHES // 2:
-            await self.go_on()
+        """Receive changes; if too many wait, apply them although the settings let them wait.
+
+        The superclass raises an error once `MAX_WAITING_BATCHES` wait.
+        """
+        if not self._is_deciding and len(self._waiting_batches) >= MAX_WAITING_BATCHES // 2:
+            await self.resume()
         await super().receive(batch)
 
     def touched_since(self, seq: int) -> set[str] | None:
-        """Return nodes that may differ since change `seq`, at `known_version`; None if unknown."""
+        """Return the nodes whose rows may differ from those at change `seq`; None if unknown.
+
+        Unconfirmed placements are not in the cache's changes, so their nodes are added.
+        """
         found = self.touched.since(seq)
         return None if found is None else found | self.tentative.nodes()
 
     @property
     def known_version(self) -> int:
-        """The last version of the table without placements of the present batch."""
-        return self._version_before if self._is_deciding else self.table.version
+        """The version of the table without the placements of the present batch."""
+        return self._version_at_hold if self._is_deciding else self.table.version
 
-    async def go_on(self) -> None:
-        """Apply the waiting changes."""
+    async def resume(self) -> None:
+        """Apply the waiting changes, and later ones as they are received."""
         self.is_paused = False
         await self._advance()
 
     def hold(self) -> None:
-        """Let changes wait: until `release`, only decisions change the table."""
-        self._version_before = self.table.version
+        """Begin a batch: until `release`, changes wait and only decisions change the table."""
+        self._version_at_hold = self.table.version
         self.is_paused = self._is_deciding = True
 
     def release(self) -> None:
-        """End a batch; `apply_waiting` applies the changes that waited."""
+        """End a batch; the changes that waited are applied by `apply_waiting`."""
         self._is_deciding, self.is_paused = False, self._stays_stale
 
     async def apply_waiting(self) -> None:
-        """Apply the changes received during a batch, unless the state is to stay stale."""
+        """Apply the changes received during a batch; with `staleness_s` they wait on."""
         await self._advance()
 
     def row_versions(self, decisions: Sequence[Decision]) -> dict[str, int] | None:
@@ -118,14 +126,15 @@ class SchedulerNodes(TableFollower):
         super()._add_new_nodes(batch)
 
     def _add_pods_only(self, batch: DeltaBatch, infos: Sequence[PodClass], start: int) -> None:
-        coming = [infos[pod] for pod in batch.pods[start:]]
+        added = [infos[pod] for pod in batch.pods[start:]]
         names, uids, keys = batch.names[start:], batch.uids[start:], batch.keys[start:]
-        if others := self.tentative.confirm(uids, names, coming):
+        # Only the pods that are not on the table yet, as placements of this scheduler.
+        if absent := self.tentative.confirm(uids, names, added):
             self._add_pods(
-                [names[place] for place in others],
-                [uids[place] for place in others],
-                [keys[place] for place in others],
-                [coming[place] for place in others],
+                [names[index] for index in absent],
+                [uids[index] for index in absent],
+                [keys[index] for index in absent],
+                [added[index] for index in absent],
             )
 
     def _add_pod(

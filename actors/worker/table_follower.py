@@ -53,7 +53,7 @@ class TableFollower:
         self.is_paused = False
         self.applied = -1 if is_new else 0
         self._parts: dict[tuple[int, int], Restore] = {}
-        self._early: dict[int, DeltaBatch] = {}
+        self._waiting_batches: dict[int, DeltaBatch] = {}
         self._advanced = asyncio.Condition()
         self.touched = Touched()
 
@@ -68,9 +68,9 @@ class TableFollower:
 
     async def receive(self, batch: DeltaBatch) -> None:
         """Apply changes in order; early ones wait for those before them."""
-        if len(self._early) >= MAX_WAITING_BATCHES:
+        if len(self._waiting_batches) >= MAX_WAITING_BATCHES:
             raise ActorError(f"{self._name}: delta {self.applied + 1} never came")
-        self._early[batch.first_seq] = batch
+        self._waiting_batches[batch.first_seq] = batch
         await self._advance()
 
     async def _advance(self) -> None:
@@ -86,9 +86,9 @@ class TableFollower:
     def _next_batch(self) -> DeltaBatch | None:
         if self.is_paused:
             return None
-        for first in sorted(self._early):
+        for first in sorted(self._waiting_batches):
             if first <= self.applied + 1:
-                return self._early.pop(first)
+                return self._waiting_batches.pop(first)
         return None
 
     def _apply(self, batch: DeltaBatch) -> None:

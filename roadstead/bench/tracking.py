@@ -1,4 +1,4 @@
-"""When each pod of a benchmark is bound, from the binder's commits in their order."""
+"""Tracker: when each pod of a benchmark was bound, from the binder's commits in their order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from roadstead.facts.pod import Labels
 
 @dataclass(slots=True, eq=False)
 class SubmittedSeries:
-    """A submitted series. bound_s: float64[count], NaN for pods that are not bound.
+    """A series of pods, which is submitted in parts.
 
-    parts: for each part (index after its last pod, submission time). gone: indices of removed pods.
+    bound_s: time at which each pod was bound, float64[count]; NaN for pods that are not bound.
+    parts: (index after the part's last pod, submission time). gone: indices of removed pods.
+    bound: number of pods with a time in bound_s.
     """
 
     series: PodSeries
@@ -27,18 +29,19 @@ class SubmittedSeries:
 
     @property
     def submitted(self) -> int:
+        """The number of pods in the parts submitted so far."""
         return self.parts[-1][0] if self.parts else 0
 
     @property
     def missing(self) -> int:
         """The number of submitted pods that are neither bound nor removed."""
-        lost = sum(1 for place in self.gone if np.isnan(self.bound_s[place]))
-        return self.submitted - self.bound - lost
+        removed_unbound = sum(1 for index in self.gone if np.isnan(self.bound_s[index]))
+        return self.submitted - self.bound - removed_unbound
 
-    def note(self, place: int, time_s: float) -> None:
+    def record_bound(self, index: int, time_s: float) -> None:
         """Record that a pod was bound; only the first report counts."""
-        if np.isnan(self.bound_s[place]):
-            self.bound_s[place] = time_s
+        if np.isnan(self.bound_s[index]):
+            self.bound_s[index] = time_s
             self.bound += 1
 
     def submitted_s(self) -> NDArray[np.float64]:
@@ -50,7 +53,7 @@ class SubmittedSeries:
             start = stop
         return times
 
-    def is_of(self, namespaces: Sequence[str], labels: Labels) -> bool:
+    def matches(self, namespaces: Sequence[str], labels: Labels) -> bool:
         """Whether the pods are in one of these namespaces (none: any) and have these labels."""
         if namespaces and self.series.namespace not in namespaces:
             return False
@@ -72,35 +75,39 @@ class Tracker:
         return found
 
     def committed(self, uids: Sequence[str], times: Iterable[tuple[int, float]]) -> None:
-        """Record the next commits. times: (number of uids, time), in order. Ignores other pods."""
+        """Record the next commits; those of pods of no series are only counted.
+
+        times: (number of uids, their time), in the order of `uids`.
+        """
         start = 0
-        last = self.followed[-1] if self.followed else None
+        latest = self.followed[-1] if self.followed else None
         for count, time_s in times:
             for uid in uids[start : start + count]:
-                place = last.series.place_of(uid) if last is not None else None
-                if place is None:
-                    last, place = self._find(uid)
-                if last is not None and place is not None:
-                    last.note(place, time_s)
+                index = latest.series.place_of(uid) if latest is not None else None
+                if index is None:
+                    latest, index = self._find(uid)
+                if latest is not None and index is not None:
+                    latest.record_bound(index, time_s)
             start += count
         self.commits += len(uids)
 
     def _find(self, uid: str) -> tuple[SubmittedSeries | None, int | None]:
+        """Return a pod's series and its index in it; (None, None) for a pod of no series."""
         for each in reversed(self.followed):
-            place = each.series.place_of(uid)
-            if place is not None:
-                return each, place
+            index = each.series.place_of(uid)
+            if index is not None:
+                return each, index
         return None, None
 
     def of(self, namespaces: Sequence[str] = (), labels: Labels = ()) -> list[SubmittedSeries]:
-        """The series of these namespaces (none: all) with these labels."""
-        return [each for each in self.followed if each.is_of(namespaces, labels)]
+        """Return the series of these namespaces (none: all) with these labels."""
+        return [each for each in self.followed if each.matches(namespaces, labels)]
 
     def present(self, namespace: str, labels: Labels) -> list[tuple[SubmittedSeries, int]]:
-        """The pods of a namespace that are not removed, bound or not, in order of submission."""
+        """Return the submitted pods of a namespace that were not removed, as (series, index)."""
         return [
-            (each, place)
+            (each, index)
             for each in self.of((namespace,), labels)
-            for place in range(each.submitted)
-            if place not in each.gone
+            for index in range(each.submitted)
+            if index not in each.gone
         ]

@@ -1,4 +1,4 @@
-"""ClassRun: the total scores of one pod class on all rows, updated before each pod."""
+"""ClassRun: the totals of one pod class on all rows, updated before each pod of it is decided."""
 
 from __future__ import annotations
 
@@ -25,17 +25,20 @@ INFEASIBLE = -(2**63)
 
 
 class ClassRun:
-    """Totals of a class: int64[row], INFEASIBLE for rows that are not feasible.
+    """The evaluation of a class and its totals.
 
-    search_result: the result of sampling and extenders for the one pod that is decided with it.
+    total: int64[row], INFEASIBLE for rows that are not feasible. _static_plugins: indices of the
+    score plugins that read only NODE facts; _static_sums: the sums of their weighted scores, for
+    the rows in _has_static_sum. _dynamic_plugins: the other score plugins. search_result: the
+    result of sampling and extenders; then only one pod is decided with this object.
     """
 
     __slots__ = (
+        "_dynamic_plugins",
         "_extremes",
-        "_fixed",
-        "_is_fixed",
-        "_live",
-        "_static",
+        "_has_static_sum",
+        "_static_plugins",
+        "_static_sums",
         "evaluation",
         "search_result",
         "total",
@@ -46,10 +49,10 @@ class ClassRun:
         self.evaluation = evaluation
         self.total: I64 = np.zeros(0, dtype=np.int64)
         self._extremes: dict[int, Extremes] = {}
-        self._fixed: I64 = np.zeros(0, dtype=np.int64)
-        self._is_fixed: Bools = np.zeros(0, dtype=np.bool_)
-        self._live: list[int] = []
-        self._static: list[int] = []
+        self._static_sums: I64 = np.zeros(0, dtype=np.int64)
+        self._has_static_sum: Bools = np.zeros(0, dtype=np.bool_)
+        self._dynamic_plugins: list[int] = []
+        self._static_plugins: list[int] = []
 
     @property
     def error(self) -> str:
@@ -71,7 +74,7 @@ class ClassRun:
         return bool(self.evaluation.feasible.any())
 
     def filter(self, pre_filter: PreFilterOutcome) -> str:
-        """Evaluate Filter for changed rows; return the error that ends the cycle, or ""."""
+        """Run Filter on changed rows; return the error that ends the cycle, or ""."""
         evaluation = self.evaluation
         evaluation.update(pre_filter)
         if self.search_result is not None:
@@ -85,25 +88,25 @@ class ClassRun:
         return status.message if status.code is Code.ERROR else ""
 
     def score(self, pre_score: PreScoreOutcome) -> Status:
-        """Score changed rows and sum up their totals, after `filter`; an Error for a failure.
+        """Score changed rows and sum up their totals, after `filter`; return an Error on failure.
 
-        The failure ends the cycle only if more than one node is feasible.
+        The caller ignores the failure if only one node is feasible: upstream does not score then.
         """
         if not self.has_feasible:
             return Status()
-        scored, redone = self.evaluation.update_scores(pre_score)
-        if not scored.is_success:
-            return scored
-        return self._sum(redone)
+        status, rescored = self.evaluation.update_scores(pre_score)
+        if not status.is_success:
+            return status
+        return self._sum(rescored)
 
-    def _sum(self, redone: Rows | None) -> Status:
-        """Sum up the rows whose scores changed (None: all); an Error ends the cycle."""
+    def _sum(self, rescored: Rows | None) -> Status:
+        """Sum up the rows whose scores changed (None: all); return an Error for a failure."""
         status = SUCCESS
         try:
-            if redone is None or self._extremes_moved(redone):
+            if rescored is None or self._extremes_moved(rescored):
                 status = self._sum_all()
-            elif len(redone):
-                status = self._sum_rows(redone)
+            elif len(rescored):
+                status = self._sum_rows(rescored)
         except PluginFailure as failure:
             status = normalize_failure(failure.status)
         if not status.is_success:
@@ -111,11 +114,14 @@ class ClassRun:
         return status
 
     def _extremes_moved(self, rows: Rows) -> bool:
-        flipped = (self.total[rows] == INFEASIBLE) == self.evaluation.feasible[rows]
+        """Whether changed rows changed the extremes of a plugin, and so all normalized scores."""
+        feasibility_changed = (self.total[rows] == INFEASIBLE) == self.evaluation.feasible[rows]
         scorers = self.evaluation.profile.score
-        live = any(scorers[index].plugin.reads is not Reads.NODE for index in self.normalizing)
+        has_dynamic = any(
+            scorers[index].plugin.reads is not Reads.NODE for index in self.normalizing
+        )
         # Raw scores from node facts do not change: extremes move only if a row's feasibility did.
-        if not (live or flipped.any()):
+        if not (has_dynamic or feasibility_changed.any()):
             return False
         return any(self._find_extremes(i) != self._extremes.get(i) for i in self.normalizing)
 
@@ -133,55 +139,61 @@ class ClassRun:
         }
         feasible = np.flatnonzero(self.evaluation.feasible)
         scorers = self.evaluation.profile.score
-        # Placements change the scores of the first group only.
-        self._live = [i for i, each in enumerate(scorers) if each.plugin.reads is not Reads.NODE]
-        self._static = [i for i in range(len(scorers)) if i not in self._live]
+        # Placements do not change the scores of static plugins.
+        self._dynamic_plugins = [
+            i for i, each in enumerate(scorers) if each.plugin.reads is not Reads.NODE
+        ]
+        self._static_plugins = [i for i in range(len(scorers)) if i not in self._dynamic_plugins]
         rows = len(self.evaluation.feasible)
-        self._fixed = np.zeros(rows, dtype=np.int64)
-        self._is_fixed = np.zeros(rows, dtype=np.bool_)
+        self._static_sums = np.zeros(rows, dtype=np.int64)
+        self._has_static_sum = np.zeros(rows, dtype=np.bool_)
         self.total = np.full(rows, INFEASIBLE, dtype=np.int64)
         return self._sum_rows(feasible)
 
     def _sum_rows(self, rows: Rows) -> Status:
-        """Sum up some rows; the scores of plugins that read only NODE facts are summed once."""
+        """Sum up some rows; the scores of static plugins are summed once for each row."""
         feasible = self.evaluation.feasible[rows]
         if not feasible.all():
             self.total[rows[~feasible]] = INFEASIBLE
             rows = rows[feasible]
-        fixed = self._is_fixed[rows]
-        if not fixed.all():
+        has_sum = self._has_static_sum[rows]
+        if not has_sum.all():
             # These rows were not feasible before, for example until a pod left.
-            status = self._add(self._static, rows[~fixed], self._fixed)
+            status = self._add(self._static_plugins, rows[~has_sum], self._static_sums)
             if not status.is_success:
                 return status
-            self._is_fixed[rows] = True
-        self.total[rows] = self._fixed[rows] if self.evaluation.profile.score else self._alone
+            self._has_static_sum[rows] = True
+        self.total[rows] = (
+            self._static_sums[rows]
+            if self.evaluation.profile.score
+            else self._total_without_plugins
+        )
         if self.search_result is not None:
-            self.total[rows] += self._added(rows)
-        return self._add(self._live, rows, self.total)
+            self.total[rows] += self._extender_points(rows)
+        return self._add(self._dynamic_plugins, rows, self.total)
 
     @property
-    def _alone(self) -> int:
+    def _total_without_plugins(self) -> int:
         """The total without any score plugin; extenders' scores start at 0, as upstream."""
         return 0 if self.search_result is not None and self.search_result.scores else 1
 
-    def _added(self, rows: Rows) -> I64:
+    def _extender_points(self, rows: Rows) -> I64:
         """Return the points that extenders add to the totals of some rows: int64[rows]."""
         assert self.search_result is not None
         names, scores = self.evaluation.table.columns.names, self.search_result.scores
         return np.array([scores.get(names[row], 0) for row in rows.tolist()], dtype=np.int64)
 
     def _add(self, plugins: Sequence[int], rows: Rows, into: I64) -> Status:
-        """Add weighted scores of some plugins for some rows; an Error for one out of range."""
+        """Add weighted scores of some plugins for some rows; return an Error if out of range."""
         for index in plugins:
             scores = self.normalized(index, rows)
             if scores is None or not len(rows):
                 continue
-            each = self.evaluation.profile.score[index]
-            refused = out_of_range(each.plugin.name, scores)
-            if refused is not None:
-                return refused
-            into[rows] += each.weight * scores
+            scorer = self.evaluation.profile.score[index]
+            failure = out_of_range(scorer.plugin.name, scores)
+            if failure is not None:
+                return failure
+            into[rows] += scorer.weight * scores
         return Status()
 
     def normalized(self, index: int, rows: Rows) -> I64 | None:
@@ -222,11 +234,12 @@ class ClassRun:
         """Return why no row is feasible for the class."""
         evaluation = self.evaluation
         outcome = evaluation.pre_filter
+        narrowed_by = outcome.narrowed_by if outcome.node_names is not None else ()
         result = Diagnosis(
             len(evaluation.table),
             outcome.status,
             outcome.unreached,
-            (*(outcome.narrowed_by if outcome.node_names is not None else ()), *self._extender),
+            (*narrowed_by, *self._extender),
         )
         for status in () if self.search_result is None else self.search_result.unknown_nodes:
             result.add(status, 1)
@@ -238,10 +251,10 @@ class ClassRun:
 
 def _count_refusals(evaluation: Evaluation, into: Diagnosis) -> None:
     """Count the refused rows of an evaluation by status."""
-    # The lowest code is EXCLUDED, -1.
-    by_code = np.bincount(evaluation.codes[evaluation.codes != PASSED] + 1)
-    for place in np.flatnonzero(by_code).tolist():
-        code, count = place - 1, int(by_code[place])
+    # `bincount` counts from 0, and the lowest code is EXCLUDED, -1.
+    counts = np.bincount(evaluation.codes[evaluation.codes != PASSED] + 1)
+    for index in np.flatnonzero(counts).tolist():
+        code, count = index - 1, int(counts[index])
         if code == EXCLUDED:
             into.add(excluded_status(evaluation.pre_filter.narrowed_by), count)
             continue

@@ -124,7 +124,7 @@ class FileJournal:
             # The former segment must be durable before the new one, whose header has its digest.
             former.sync()
             before = former.digest if before is None else before
-        file = FrameFile.begun(
+        file = FrameFile.create(
             self._disk,
             NEW_SEGMENT,
             epoch=self.epoch,
@@ -138,7 +138,7 @@ class FileJournal:
         if former is not None:
             # A former segment without records had the same name: the renaming has replaced it.
             if name != self._name and not is_continued:
-                former.put(FrameKind.CONTINUED, self.last_lsn + 1)
+                former.append(FrameKind.CONTINUED, self.last_lsn + 1)
                 former.sync()
             former.close()
         self._file, self._name, self._number = file, name, self._number + 1
@@ -166,7 +166,7 @@ class FileJournal:
             self._sync()
             self._begin_segment()
         size_bytes = self._file.size_bytes
-        self._file.records(records)
+        self._file.append_records(records)
         self.grown_bytes += self._file.size_bytes - size_bytes
         self.last_lsn = records[-1].lsn
 
@@ -184,7 +184,7 @@ class FileJournal:
         """Make all records durable, then write a FLUSHED frame, so that readers know it."""
         assert self._file is not None
         self._file.sync()
-        self._file.put(FrameKind.FLUSHED, self.last_lsn + 1)
+        self._file.append(FrameKind.FLUSHED, self.last_lsn + 1)
         self.durable_lsn = self.last_lsn
 
     def snapshot(self, records: Iterable[JournalRecord]) -> None:
@@ -204,7 +204,7 @@ class FileJournal:
     def _write_snapshot(self, records: Iterable[JournalRecord]) -> None:
         assert self._file is not None
         self._file.sync()
-        file = FrameFile.begun(
+        file = FrameFile.create(
             self._disk,
             NEW_SNAPSHOT,
             epoch=self.epoch,
@@ -215,9 +215,9 @@ class FileJournal:
         try:
             count, rest = 0, iter(records)
             while group := list(islice(rest, SNAPSHOT_FRAME_RECORDS)):
-                file.records(group)
+                file.append_records(group)
                 count += len(group)
-            file.put(FrameKind.CLOSED, self.last_lsn + 1, count)
+            file.append(FrameKind.CLOSED, self.last_lsn + 1, count)
             file.sync()
         finally:
             file.close()
@@ -239,7 +239,7 @@ class FileJournal:
         try:
             self.flush()
             assert self._file is not None
-            self._file.put(FrameKind.CLOSED, self.last_lsn + 1)
+            self._file.append(FrameKind.CLOSED, self.last_lsn + 1)
             self._file.sync()
         except OSError as failure:
             raise self._failed("cannot be ended", failure) from failure

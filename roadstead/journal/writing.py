@@ -1,4 +1,7 @@
-"""Writing of a journal file: frame by frame, each with the digest of those before it."""
+"""FrameFile: writes a segment or a snapshot of the journal.
+
+Each frame has the digest of the frames before it; see `frames.py`.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,14 @@ from roadstead.journal.records import Records
 
 
 class FrameFile:
-    """A file with its header, and the position of its next frame. All methods may raise OSError.
+    """Appends frames to one file. All methods may raise OSError.
 
-    size_bytes: written so far; durable_bytes: of these, synced; grown_bytes: since its header and
-    fields. digest: of all frames so far.
+    size_bytes: size of the file. durable_bytes: how much of it has been synced. grown_bytes: its
+    size without the header and the FIELDS frame. digest: of all frames so far.
     """
 
     def __init__(self, file: DiskFile, segment: int, digest: int, size_bytes: int) -> None:
-        self.size_bytes = self._began_bytes = size_bytes
+        self.size_bytes = self._initial_bytes = size_bytes
         self.durable_bytes = 0
         self.digest = digest
         self._file = file
@@ -36,27 +39,32 @@ class FrameFile:
         self._table = FactsTable()
 
     @classmethod
-    def begun(cls, disk: Disk, name: str, *, epoch: int, first_lsn: int, **place: int) -> FrameFile:
-        """Create a file with its header and the fields of its facts; replace an existing one.
+    def create(
+        cls, disk: Disk, name: str, *, epoch: int, first_lsn: int, number: int, before: int
+    ) -> FrameFile:
+        """Create a file and write its header and its FIELDS frame, the schema of its records.
 
-        place: number and before, see `Header`.
+        number, before: the segment's number and the digest before it, see `Header`.
         """
+        # A process that crashed before it renamed the new file has left it behind.
         if name in disk.names():
             disk.remove(name)
         fields = present_fields().encode()
-        header = Header(epoch, first_lsn, zlib.crc32(fields), **place)
+        header = Header(epoch, first_lsn, zlib.crc32(fields), number, before)
         file = cls(disk.create(name), header.segment, first_digest(header), 0)
         file._write(header.encode())
-        file.put(FrameKind.FIELDS, first_lsn, body=fields)
-        file._began_bytes = file.size_bytes
+        file.append(FrameKind.FIELDS, first_lsn, body=fields)
+        file._initial_bytes = file.size_bytes
         return file
 
     @property
     def grown_bytes(self) -> int:
-        return self.size_bytes - self._began_bytes
+        return self.size_bytes - self._initial_bytes
 
-    def put(self, kind: FrameKind, first_lsn: int, count: int = 0, body: bytes = b"") -> None:
-        """Append a frame; not durable yet."""
+    def append(self, kind: FrameKind, first_lsn: int, count: int = 0, body: bytes = b"") -> None:
+        """Append a frame; it is durable after `sync`."""
+        # The durable bytes are in the frame so that a reader can tell damage, which is an error,
+        # from a torn end, which is cut off.
         position = FramePosition(self._segment, self.digest, self.durable_bytes)
         data, digest = frame(kind, first_lsn, count, position, body)
         if len(data) > MAX_FRAME_BYTES:
@@ -66,25 +74,27 @@ class FrameFile:
         self._write(data)
         self.digest = digest
 
-    def records(self, records: Records) -> None:
+    def append_records(self, records: Records) -> None:
         """Append a group of records as one frame."""
         body = body_of(records, self._table)
-        self.put(FrameKind.RECORDS, records[0].lsn, len(records), body)
+        self.append(FrameKind.RECORDS, records[0].lsn, len(records), body)
 
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            taken = self._file.write(view)
-            if taken <= 0:
+            # One write may append only the first part.
+            written = self._file.write(view)
+            if written <= 0:
                 raise OSError(errno.EIO, "the file takes no more bytes")
-            self.size_bytes += taken
-            view = view[taken:]
+            self.size_bytes += written
+            view = view[written:]
 
     def sync(self) -> None:
-        """Return when all written bytes are durable; check that the file has them."""
+        """Make all written bytes durable, and check the size of the file."""
         if self.durable_bytes == self.size_bytes:
             return
         self._file.sync()
+        # A file that lost a part of a write must be found before its records are acknowledged.
         size_bytes = self._file.size()
         if size_bytes != self.size_bytes:
             why = f"the file has {size_bytes} bytes, {self.size_bytes} were written"

@@ -2,8 +2,8 @@
 
 A volume counts once per node, however many pods share it; VolumeAttachments count with the pods'
 volumes. In-tree volumes count for the CSI driver that replaced their plugin (EBS, GCE PD, Azure
-disk, Cinder; Portworx if it is migrated on the node). An unbound claim counts for its class's
-provisioner.
+disk, Cinder; Portworx if it is migrated on the node). An unbound claim counts as a volume of its
+class's provisioner.
 
     attached + new > limit    refuses, for any driver of the pod's new volumes
 
@@ -60,10 +60,10 @@ from roadstead.storage.binding import candidates
 from roadstead.storage.claims import CLAIM, EPHEMERAL, ClaimError, claim_keys, unbound_keys
 
 _EXCEEDED = unschedulable("node(s) exceed max volume count")
-MAX_TABLES = 2
-"""Cached tables: that of all nodes, and one other."""
+MAX_CACHED_TABLES = 2
+"""Tables whose attached volumes are cached: that of all nodes, and one other."""
 MIN_CACHED_ROWS = 64
-"""Smaller tables are not cached."""
+"""The attached volumes of tables with fewer rows are not cached."""
 
 
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
@@ -83,22 +83,24 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         attached = self._attached(table)
         codes = np.zeros(attached.columns.size, dtype=np.int32)
         statuses: list[Status] = [_EXCEEDED]
-        for csi_node, index in attached.row_groups.items():
-            answer = self._check_rows(pod.facts, csi_node, attached, index)
+        for csi_node, rows in attached.row_groups.items():
+            answer = self._check_rows(pod.facts, csi_node, attached, rows)
             if isinstance(answer, Status):
                 statuses.append(answer)
-                codes[index] = len(statuses)
+                codes[rows] = len(statuses)
             else:
-                codes[index[answer]] = 1
+                codes[rows[answer]] = 1
+        # So far there is a code for each row of the columns; a view has only some of these rows.
         codes = codes[table.row_index]
         return FilterResult(codes, tuple(statuses)) if codes.any() else ALL_PASS
 
     def _check_rows(
         self, pod: PodFacts, csi_node: CsiNodeFacts | None, attached: AttachedVolumes, rows: Rows
     ) -> Bools | Status:
-        """Return which rows would exceed a limit: bool[rows]; or one status for all of them.
+        """Return which rows would exceed a limit: bool[rows]; or one status if a claim is unusable.
 
-        csi_node: a CSINode with the migrated plugins of these rows (`AttachedVolumes.row_groups`).
+        csi_node: lists the in-tree plugins that are migrated on these rows, or None
+        (`AttachedVolumes.row_groups`).
         """
         try:
             new = by_driver(attachables(self._storage, pod, csi_node, is_new=True))
@@ -110,18 +112,20 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             limit = attached.limit(driver)
             if limit is not None:
                 added = _new_volumes(sources, attached)[rows]
-                most = limit[rows]
-                full = attached.count(driver)[rows] + added > most
-                refused |= (most != NO_LIMIT) & (added > 0) & full
+                limits = limit[rows]
+                exceeded = attached.count(driver)[rows] + added > limits
+                # Even a node over its limit accepts a pod whose volumes it has already.
+                refused |= (limits != NO_LIMIT) & (added > 0) & exceeded
         return refused
 
     def _attached(self, table: Table) -> AttachedVolumes:
+        """Return the attached volumes of a table's columns, up to date."""
         columns = table.columns
         found = next((each for each in self._tables if each.columns is columns), None)
         if found is None:
             found = AttachedVolumes(self._storage, self._users, columns)
             if columns.size >= MIN_CACHED_ROWS:
-                self._tables = [found, *self._tables[: MAX_TABLES - 1]]
+                self._tables = [found, *self._tables[: MAX_CACHED_TABLES - 1]]
         found.catch_up()
         return found
 
@@ -137,22 +141,24 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def _may_change(self, bound: Iterable[str], pod: PodClass) -> bool:
         """Whether binding some claims may change the volumes that are counted for a pod.
 
-        A provisioned volume counts as its unbound claim did before.
+        Nothing changes for a claim of other pods whose volume is provisioned by a CSI driver: the
+        volume counts for the same driver as the unbound claim did before.
         """
         if not _attachable(pod.facts):
             return False
-        mine = set(claim_keys(pod.facts))
+        own_claims = set(claim_keys(pod.facts))
         claims = (self._storage.claims.get(key) for key in bound)
         return any(
-            claim is not None and not claim.is_bound and self._may_change_volumes(claim, mine)
+            claim is not None and not claim.is_bound and self._may_change_volumes(claim, own_claims)
             for claim in claims
         )
 
-    def _may_change_volumes(self, claim: ClaimFacts, mine: set[str]) -> bool:
+    def _may_change_volumes(self, claim: ClaimFacts, own_claims: set[str]) -> bool:
         found = self._storage.classes.get(claim.storage_class)
-        if claim.key in mine or (found is not None and found.provisioner in DRIVERS):
+        if claim.key in own_claims or (found is not None and found.provisioner in DRIVERS):
             return True
-        return bool(candidates(self._storage, claim)[1])
+        _, free_volumes = candidates(self._storage, claim)
+        return bool(free_volumes)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         claim = EventResource.PERSISTENT_VOLUME_CLAIM
@@ -168,7 +174,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def after_csi_node_updated(
         self, pod: PodFacts, change: ObjectChange[CsiNodeFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """Queue if the limit of a driver grew; no limit counts as 0."""
+        """Queue if a driver's limit is higher than before; a missing limit counts as 0."""
         assert change.old is not None
         assert change.new is not None
         before = {each.name: each.limit or 0 for each in change.old.drivers}
@@ -189,16 +195,16 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def after_claim_added(
         self, pod: PodFacts, change: ObjectChange[ClaimFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """Queue if a claim of the pod was added, also for an ephemeral volume."""
+        """Queue if the added claim is one of the pod's, named or for an ephemeral volume."""
         assert change.new is not None
         return QueueingHint.when(change.new.key in claim_keys(pod))
 
     def after_attachment_deleted(
         self, pod: PodFacts, change: ObjectChange[AttachmentFacts], cluster: ClusterFacts
     ) -> QueueingHint:
-        """Queue if the pod names a claim or has a volume of the detached volume's driver.
+        """Queue if the pod names any claim, or has an in-tree volume of the attachment's driver.
 
-        HintError if an in-tree volume of the pod cannot be translated for its CSI driver.
+        Raises HintError if an in-tree volume of the pod cannot be translated for its CSI driver.
         """
         assert change.old is not None
         for volume in pod.volumes:
@@ -207,8 +213,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return QueueingHint.QUEUE_SKIP
 
     def sign(self, pod: PodFacts) -> Hashable:
-        found = tuple((each.kind, each.source) for each in _attachable(pod))
-        return (pod.namespace if claim_keys(pod) else "", found)
+        volumes = tuple((each.kind, each.source) for each in _attachable(pod))
+        # A volume names its claim without the namespace, which is the pod's.
+        return (pod.namespace if claim_keys(pod) else "", volumes)
 
 
 def _attachable(pod: PodFacts) -> list[Volume]:

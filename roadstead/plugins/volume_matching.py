@@ -1,4 +1,4 @@
-"""VolumeMatching: compares a pod's claims with all rows of a table at once.
+"""VolumeMatching: for a pod's claims, which rows of a table have usable volumes, and why not.
 
 The rules are those of `roadstead.storage.binding` for one node; a test compares the two.
 Upstream: plugins/volumebinding/binder.go (FindPodVolumes).
@@ -28,7 +28,7 @@ REASONS = (
 )
 """Reasons to refuse a node, in upstream's order; bit i of a result stands for REASONS[i]."""
 
-_UNREACHED, _NO_VOLUME, _NO_SPACE, _NO_SUCH_VOLUME = 1, 2, 4, 8
+_UNREACHABLE, _NO_VOLUME, _NO_CAPACITY, _NO_SUCH_VOLUME = 1, 2, 4, 8
 _NO_INDEX = np.iinfo(np.int32).max
 
 VolumeByRow = NDArray[np.int32]
@@ -36,76 +36,90 @@ VolumeByRow = NDArray[np.int32]
 
 
 class VolumeMatching:
-    """Matches claims on one table; the storage state must not change meanwhile."""
+    """Compares claims with the rows of one table, as long as the storage state does not change.
+
+    _numbers: volume name → its number here, so that volumes are compared as integers.
+    """
 
     def __init__(self, storage: StorageState, table: Table) -> None:
         self._storage = storage
         self._table = table
-        self._reaching: dict[NodeTerms, Bools] = {}
+        self._rows_by_terms: dict[NodeTerms, Bools] = {}
         self._numbers: dict[str, int] = {}
 
     def reason_bits(self, claims: PodClaims) -> I32:
         """Return bits for REASONS: int32[row]; 0 if the row satisfies all claims."""
-        wrong: I32 = np.zeros(len(self._table), dtype=np.int32)
-        self._check_bound(claims.bound, wrong)
+        reasons: I32 = np.zeros(len(self._table), dtype=np.int32)
+        self._check_bound(claims.bound, reasons)
         if claims.waiting:
-            self._check_waiting(claims.waiting, wrong)
-        return wrong
+            self._check_unbound(claims.waiting, reasons)
+        return reasons
 
-    def _check_bound(self, claims: Sequence[ClaimFacts], wrong: I32) -> None:
+    def _check_bound(self, claims: Sequence[ClaimFacts], reasons: I32) -> None:
         """Check bound claims; a row gets the reason of the first missing or unreachable volume."""
         for claim in claims:
             volume = self._storage.volumes.get(claim.volume_name)
             if volume is None:
-                wrong[wrong == 0] = _NO_SUCH_VOLUME
+                reasons[reasons == 0] = _NO_SUCH_VOLUME
                 return
-            wrong[(wrong == 0) & ~self._rows_reaching(volume)] = _UNREACHED
+            reasons[(reasons == 0) & ~self._rows_reaching(volume)] = _UNREACHABLE
 
     def _rows_reaching(self, volume: VolumeFacts) -> Bools:
-        """Return the rows that reach a volume, by its CSI affinity on nodes migrated to CSI."""
+        """Return the rows that reach a volume: bool[row].
+
+        Nodes on which the volume's in-tree plugin is migrated to CSI are compared with the affinity
+        of the migrated volume.
+        """
         reached = self.rows_matching(volume.node_terms)
         if volume.in_tree not in self._storage.migrated_plugins:
             return reached
-        elsewhere = self.rows_matching(volume.migrated_terms)
-        if np.array_equal(elsewhere, reached):
+        migrated_reached = self.rows_matching(volume.migrated_terms)
+        if np.array_equal(migrated_reached, reached):
             return reached
-        moved = self._storage.nodes_moved(volume.in_tree)
-        return np.where([name in moved for name in self._table.names], elsewhere, reached)
+        migrated_nodes = self._storage.nodes_moved(volume.in_tree)
+        return np.where(
+            [name in migrated_nodes for name in self._table.names], migrated_reached, reached
+        )
 
     def rows_matching(self, terms: NodeTerms) -> Bools:
         """Return the rows whose labels satisfy any term; as upstream, node names do not count."""
-        found = self._reaching.get(terms)
+        found = self._rows_by_terms.get(terms)
         if found is None:
             found = np.full(len(self._table), terms is None, dtype=np.bool_)
             for term in terms or ():
                 if not term.error and (term.expressions or term.fields):
-                    found |= self._all_of(term.expressions)
-            self._reaching[terms] = found
+                    found |= self._rows_meeting_all(term.expressions)
+            self._rows_by_terms[terms] = found
         return found
 
-    def _all_of(self, requirements: Sequence[Requirement]) -> Bools:
+    def _rows_meeting_all(self, requirements: Sequence[Requirement]) -> Bools:
         matching = np.ones(len(self._table), dtype=np.bool_)
         for requirement in requirements:
             matching &= self._table.match(requirement)
         return matching
 
-    def _check_waiting(self, claims: Sequence[ClaimFacts], wrong: I32) -> None:
+    def _check_unbound(self, claims: Sequence[ClaimFacts], reasons: I32) -> None:
+        """Check claims that wait for their first consumer; provision where no volume is free.
+
+        A claim with a selected node can be provisioned only there.
+        """
         placeable = np.ones(len(self._table), dtype=np.bool_)
         names = self._table.names
-        given = [claim for claim in claims if claim.selected_node is not None]
-        for claim in given:
+        selected = [claim for claim in claims if claim.selected_node is not None]
+        for claim in selected:
             placeable &= np.array([name == claim.selected_node for name in names], dtype=np.bool_)
-        wrong[~placeable] |= _NO_VOLUME
+        reasons[~placeable] |= _NO_VOLUME
         searching = by_size(claim for claim in claims if claim.selected_node is None)
         unmatched = self._unmatched(searching)
-        needs = [(claim, placeable) for claim in given]
+        needs = [(claim, placeable) for claim in selected]
         needs += [
-            (claim, placeable & lacks) for claim, lacks in zip(searching, unmatched, strict=True)
+            (claim, placeable & has_none)
+            for claim, has_none in zip(searching, unmatched, strict=True)
         ]
-        self._check_provisions(needs, wrong)
+        self._check_provisions(needs, reasons)
 
     def _unmatched(self, claims: Sequence[ClaimFacts]) -> list[Bools]:
-        """Return for each claim the rows without a volume for it; a volume serves one claim."""
+        """Return for each claim the rows without a free volume; each is chosen for one claim."""
         used: list[VolumeByRow] = []
         found = []
         for claim in claims:
@@ -114,11 +128,11 @@ class VolumeMatching:
                 free = [own]
             numbers = np.array([self._number(each) for each in free], dtype=np.int32)
             chosen = self._first_free(free, numbers, used if own is None else [])
-            lacks = chosen == _NO_INDEX
+            has_none = chosen == _NO_INDEX
             number = np.full(len(chosen), _NO_INDEX, dtype=np.int32)
-            number[~lacks] = numbers[chosen[~lacks]]
+            number[~has_none] = numbers[chosen[~has_none]]
             used.append(number)
-            found.append(lacks)
+            found.append(has_none)
         return found
 
     def _number(self, volume: VolumeFacts) -> int:
@@ -171,10 +185,10 @@ class VolumeMatching:
         rows = np.flatnonzero(position < end)
         while len(rows):
             found = indices[position[rows]]
-            busy = _is_used(numbers[found], used, rows)
-            done = rows[~busy]
-            chosen[done] = np.minimum(chosen[done], found[~busy])
-            rows = rows[busy]
+            used_here = _is_used(numbers[found], used, rows)
+            done = rows[~used_here]
+            chosen[done] = np.minimum(chosen[done], found[~used_here])
+            rows = rows[used_here]
             position[rows] += 1
             rows = rows[position[rows] < end[rows]]
 
@@ -191,12 +205,15 @@ class VolumeMatching:
             rows = rows[chosen[rows] > index]
             if not len(rows):
                 return
-            busy = _is_used(numbers[index], used, rows)
-            chosen[rows[~busy]] = index
-            rows = rows[busy]
+            used_here = _is_used(numbers[index], used, rows)
+            chosen[rows[~used_here]] = index
+            rows = rows[used_here]
 
-    def _check_provisions(self, needs: Sequence[tuple[ClaimFacts, Bools]], wrong: I32) -> None:
-        """Check provisioning; a row gets the reason of the first claim that has no volume."""
+    def _check_provisions(self, needs: Sequence[tuple[ClaimFacts, Bools]], reasons: I32) -> None:
+        """Check provisioning; a row gets the reason of its first claim that cannot be provisioned.
+
+        needs: each claim, and the rows on which a volume must be provisioned for it.
+        """
         open_rows = np.ones(len(self._table), dtype=np.bool_)
         for claim, lacking in needs:
             rows = lacking & open_rows
@@ -206,12 +223,12 @@ class VolumeMatching:
             allowed = np.zeros(len(rows), dtype=np.bool_)
             if found is not None and may_provision(found):
                 allowed = self._provisionable_rows(found)
-            wrong[rows & ~allowed] |= _NO_VOLUME
+            reasons[rows & ~allowed] |= _NO_VOLUME
             rows &= allowed
             has_capacity = np.ones(len(rows), dtype=np.bool_)
             if found is not None and rows.any():
                 has_capacity = self._rows_with_capacity(found, claim)
-            wrong[rows & ~has_capacity] |= _NO_SPACE
+            reasons[rows & ~has_capacity] |= _NO_CAPACITY
             open_rows &= ~lacking | (allowed & has_capacity)
 
     def _provisionable_rows(self, found: StorageClassFacts) -> Bools:
@@ -221,7 +238,9 @@ class VolumeMatching:
         allowed = np.zeros(len(self._table), dtype=np.bool_)
         for term in found.allowed_topologies:
             if term and all(values for _, values in term):
-                allowed |= self._all_of([Requirement(key, "In", values) for key, values in term])
+                allowed |= self._rows_meeting_all(
+                    [Requirement(key, "In", values) for key, values in term]
+                )
         return allowed
 
     def _rows_with_capacity(self, found: StorageClassFacts, claim: ClaimFacts) -> Bools:
@@ -237,13 +256,13 @@ class VolumeMatching:
             and each.limit_bytes >= (claim.requested_bytes or 0)
         }
         for selector in selectors:
-            has_capacity |= self._all_of(selector.requirements)
+            has_capacity |= self._rows_meeting_all(selector.requirements)
         return has_capacity
 
 
 def _is_used(numbers: VolumeByRow | np.int32, used: Sequence[VolumeByRow], rows: Rows) -> Bools:
     """Return where an earlier claim of the pod has this volume: bool[rows]."""
-    busy = np.zeros(len(rows), dtype=np.bool_)
+    used_here = np.zeros(len(rows), dtype=np.bool_)
     for each in used:
-        busy |= each[rows] == numbers
-    return busy
+        used_here |= each[rows] == numbers
+    return used_here

@@ -1,11 +1,11 @@
-"""SchedulingQueue: QueueCore with its hints, gangs and nominations, in one object.
+"""SchedulingQueue: QueueCore with the hints, gangs, nominations and notes of a run.
 
     submit ──► gates ──► QueueCore ──► lease ──► report: done, given back
                  ▲           ▲                      │
                  │           └── events ◄───────────┴── observe, remove_deleted, end_owner
                  └── members of gangs, nominations
 
-Synchronous, without a clock. Nominations for the cache are yielded as steps (`QueueSteps`): the
+Callers pass the time (`now_s`). Nominations for the cache are yielded as steps (`QueueSteps`): the
 caller sends each to the cache before it requests the next step. Follows PriorityQueue of upstream
 (pkg/scheduler/backend/queue/scheduling_queue.go, 1.34), with leases in place of Pop.
 """
@@ -37,13 +37,15 @@ from roadstead.revisions import Revisions
 WAITING = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED)
 
 MAX_WAKES = 10
-"""Number of reports of failed attempts that wake other pods before a pod is bound; see `_free`."""
+"""Reports of failed attempts that may wake gangs before a pod is bound; see `_handle_freed`."""
 
 
 class SchedulingQueue:
     """The pods of a run that are not bound.
 
-    profiles: by scheduler name; their plugins read `members`. pods_known: revisions of pods.
+    profiles: by scheduler name. members: the pods of each gang, which the gangs' plugins read.
+    pods_known: revisions of pods. _overdue: owner → uid → epoch in which its lease expired.
+    _wakes: reports of failed attempts since a pod was bound, see `MAX_WAKES`.
     """
 
     def __init__(
@@ -85,32 +87,33 @@ class SchedulingQueue:
     # Pods are added and removed.
 
     def submit(self, pods: Sequence[Pod], now_s: float, revision: int = 0) -> QueueSteps[AddResult]:
-        """Add pods; update those of the queue that changed."""
-        news = self._news(pods, revision)
+        """Add pods; update those of the queue that changed. Outdated ones are ignored."""
+        valid = self._apply_additions(pods, revision)
         # Count the gang members of the whole batch first: PreEnqueue reads the counts.
-        classes = {id(facts): facts for _, facts in news}
-        in_gangs = {known for known, facts in classes.items() if group_key(facts) is not None}
-        coming = (each for each in news if id(each[1]) in in_gangs) if in_gangs else ()
-        members = [facts for pod, facts in coming if self._members.add(pod.uid, facts)]
-        again = self.core.known_uids(identity.uid for identity, _ in pods)
-        for identity, facts in news if again else ():
-            known = self.core.facts_of(identity.uid)
-            if known is not None and known != facts:
-                events = pod_change_events(known, facts, is_assigned=False)
+        classes = {id(facts): facts for _, facts in valid}
+        gang_classes = {key for key, facts in classes.items() if group_key(facts) is not None}
+        gang_pods = (each for each in valid if id(each[1]) in gang_classes) if gang_classes else ()
+        new_members = [facts for pod, facts in gang_pods if self._members.add(pod.uid, facts)]
+        has_known = bool(self.core.known_uids(identity.uid for identity, _ in pods))
+        for identity, facts in valid if has_known else ():
+            old = self.core.facts_of(identity.uid)
+            if old is not None and old != facts:
+                events = pod_change_events(old, facts, is_assigned=False)
                 self.core.update(identity, facts, now_s, events)
-        answer = self.core.add(news, now_s)
-        self._handle_events(self._events.waiting(members), now_s)
-        self._note_gated(news, classes)
+        answer = self.core.add(valid, now_s)
+        self._handle_events(self._events.waiting(new_members), now_s)
+        self._note_gated(valid, classes)
         yield from self.nominations.send_changes()
         return answer
 
-    def _news(self, pods: Sequence[Pod], revision: int) -> Sequence[Pod]:
-        """Return the pods that were not removed by a newer revision."""
-        places = self.pods_known.apply_additions([identity.uid for identity, _ in pods], revision)
-        return pods if places is None else [pods[place] for place in places]
+    def _apply_additions(self, pods: Sequence[Pod], revision: int) -> Sequence[Pod]:
+        """Record the revision of pods; return those without a newer change or removal."""
+        indices = self.pods_known.apply_additions([identity.uid for identity, _ in pods], revision)
+        return pods if indices is None else [pods[index] for index in indices]
 
     def _note_gated(self, pods: Sequence[Pod], classes: Mapping[int, PodFacts]) -> None:
-        gates = {known: self.core.gate(facts) for known, facts in classes.items()}
+        """Record why pods are gated. classes: the facts of the pods by their id."""
+        gates = {key: self.core.gate(facts) for key, facts in classes.items()}
         if all(status.is_success for status in gates.values()):
             return
         for identity, facts in pods:
@@ -120,7 +123,7 @@ class SchedulingQueue:
 
     def add_bound(self, pods: Sequence[Pod], now_s: float, revision: int = 0) -> None:
         """Add bound pods of gangs to a new queue, unless newer revisions removed them."""
-        self._gangs.add_bound(self._news(pods, revision), now_s)
+        self._gangs.add_bound(self._apply_additions(pods, revision), now_s)
 
     def remove_deleted(self, pods: Iterable[Pod], now_s: float, revision: int = 0) -> None:
         """Remove deleted pods; the resources that they used may help other pods."""
@@ -141,14 +144,18 @@ class SchedulingQueue:
     # Leases.
 
     def activate_gangs(self, gangs: Sequence[GroupKey], now_s: float) -> None:
-        """Retry pods that had stopped waiting for their gang; others of it wait at Permit."""
+        """Activate the pods that stopped waiting for their gang, of which others wait at Permit."""
         self._gangs.activate_gangs(gangs, now_s)
 
     def lease(
         self, owner: str, epoch: int, max_pods: int, now_s: float, profile: str = ""
     ) -> LeaseBatch:
-        """Lease up to `max_pods` pods, after ending what is due; see `QueueCore.lease`."""
+        """Lease up to `max_pods` pods, see `QueueCore.lease`.
+
+        Leases, backoffs and long waits that are due are ended first.
+        """
         for ended in self.core.tick(now_s):
+            # The scheduler may still bind these pods. When it is replaced, the binder is asked.
             overdue = self._overdue.setdefault(ended.owner, {})
             overdue.update(dict.fromkeys(ended.uids, ended.epoch))
         batch = self.core.lease(owner, epoch, max_pods, now_s, profile)
@@ -173,33 +180,41 @@ class SchedulingQueue:
         now_s: float,
         revision: int = 0,
     ) -> QueueSteps[None]:
-        """Apply a scheduler's report on leased pods. gone: evicted pods, as of a revision."""
+        """Apply a scheduler's report on leased pods.
+
+        done: bound pods. given_back: pods that return to the queue. notes: why pods are pending.
+        gone: evicted pods, as of a revision.
+        """
         for note in notes:
             self._notes[note.uid] = note
         if done:
             self._done(lease_id, done, now_s)
         if given_back:
-            back = [self._retries.requeue(lease_id, each) for each in given_back]
-            lost = self.nominations.superseded_by(back)
-            answer = self.core.requeue(lease_id, back, now_s)
+            requeues = [self._retries.requeue(lease_id, each) for each in given_back]
+            # Before the core applies the reports, which replace the nominations.
+            superseded = self.nominations.superseded_by(requeues)
+            answer = self.core.requeue(lease_id, requeues, now_s)
             self.nominations.note_stale(given_back, answer.stale)
-            lost = {uid: lost[uid] for uid in answer.applied if uid in lost}
-            # The resources reserved by their nominations are free for other pods.
+            superseded = {uid: superseded[uid] for uid in answer.applied if uid in superseded}
+            # The resources reserved by their former nominations are free for other pods.
             self._handle_events(
-                self._events.gone(lost.values()), now_s, lambda who, _: who.uid not in lost
+                self._events.gone(superseded.values()),
+                now_s,
+                lambda pod, _: pod.uid not in superseded,
             )
-            self._free(given_back, now_s)
+            self._handle_freed(given_back, now_s)
             yield from self.nominations.send_changes()
             yield from self.nominations.send_corrections()
         self.remove_deleted(gone, now_s, revision)
         yield from self.nominations.send_changes()
 
     def _done(self, lease_id: int, done: Sequence[str], now_s: float) -> None:
+        """Remove bound pods and create their events."""
         self._members.bind(done)
         # Read the facts before `core.done` removes the pods.
         bound = [facts for uid in done if (facts := self.core.facts_of(uid))]
         answer = self.core.done(lease_id, done)
-        # Their lease ended before the report was received, but they are bound.
+        # The lease of the stale ones ended before the report was received, but they are bound.
         self.core.assigned(answer.stale)
         for uid in done:
             self._forget(uid)
@@ -210,26 +225,28 @@ class SchedulingQueue:
         """Begin the next gang's turn, if it is time; then more pods may be leased."""
         self._gang_turns.begin_gang_turn(now_s)
 
-    def _free(self, back: Sequence[ReturnedPod], now_s: float) -> None:
+    def _handle_freed(self, given_back: Sequence[ReturnedPod], now_s: float) -> None:
         """Create the events of pods whose assumptions ended, as if they had left their nodes.
 
-        The events do not move these pods, nor other pods of a gang that stopped waiting. After
-        `MAX_WAKES` reports without a bind, gangs wake only pods of no gang, pods of no gang wake
-        none, and gangs are tried in turns: two gangs that both do not fit would wake each other for
-        ever.
+        The events do not move these pods, nor other pods of a gang that stopped waiting. They may
+        move all others until there were `MAX_WAKES` failed reports without a bind. From then on, a
+        failed gang moves only pods without a gang, a failed pod without a gang moves none, and
+        gangs are tried in turns (`GangTurns`): two gangs that both do not fit would wake each other
+        for ever.
         """
-        freed = {each.uid for each in back if each.freed}
-        reasons = {RequeueReason(each.reason) for each in back if each.freed}
-        lost_races = reasons <= {RequeueReason.CONFLICT}
-        if not lost_races:
+        freed = {each.uid for each in given_back if each.freed}
+        reasons = {RequeueReason(each.reason) for each in given_back if each.freed}
+        # Lost races do not count: `Retries` bounds them for each pod.
+        has_failed = not reasons <= {RequeueReason.CONFLICT}
+        if has_failed:
             self._wakes += 1
-        is_worn = not lost_races and self._wakes > MAX_WAKES
-        self._gang_turns.freed(freed if is_worn else ())
-        if is_worn and any(self._members.group_of(uid) is None for uid in freed):
+        limits_wakes = has_failed and self._wakes > MAX_WAKES
+        self._gang_turns.freed(freed if limits_wakes else ())
+        if limits_wakes and any(self._members.group_of(uid) is None for uid in freed):
             return
         stopped_waiting = {
             self._members.group_of(each.uid)
-            for each in back
+            for each in given_back
             if self._gangs.stopped_waiting(each.rejected_by)
         }
         known = (self.core.facts_of(uid) for uid in freed)
@@ -240,7 +257,7 @@ class SchedulingQueue:
 
         facts = (each for each in known if each is not None)
         # Gangs in flight would otherwise wake each other through the events logged for them.
-        self._handle_events(self._events.gone(facts, spares_gangs=is_worn), now_s, may_move)
+        self._handle_events(self._events.gone(facts, spares_gangs=limits_wakes), now_s, may_move)
 
     # Events.
 
@@ -260,16 +277,16 @@ class SchedulingQueue:
         self, events: Sequence[OccurredEvent], now_s: float, predicate: PodPredicate | None = None
     ) -> None:
         """Pass to the core the events that any plugin registered."""
-        interesting = [each for each in events if self.hints.is_of_interest(each.event)]
-        if interesting:
-            self.core.move(interesting, now_s, predicate)
+        registered = [each for each in events if self.hints.is_of_interest(each.event)]
+        if registered:
+            self.core.move(registered, now_s, predicate)
 
     # Schedulers that were replaced.
 
     def leased_to(self, owner: str, epoch: int) -> tuple[str, ...]:
-        """Return the pods that earlier incarnations of a scheduler leased, with expired leases."""
+        """Return the pods that earlier incarnations of a scheduler leased, expired leases too."""
         leased = self.core.leased_to(owner, epoch)
-        overdue = (uid for uid, at in self._overdue.get(owner, {}).items() if at < epoch)
+        overdue = (uid for uid, of in self._overdue.get(owner, {}).items() if of < epoch)
         return (*leased, *sorted({*overdue}.difference(leased)))
 
     def end_owner(
@@ -277,25 +294,27 @@ class SchedulingQueue:
     ) -> QueueSteps[None]:
         """End earlier incarnations of a scheduler: remove bound and deleted pods, requeue others.
 
-        node_of: uid → node, "" for a pod that is not bound, None for a deleted one. The resources
-        of its assumptions are free again.
+        node_of: uid → node, "" for a pod that is not bound, None for a deleted one. Pods that are
+        not bound may have been assumed: the resources of these assumptions are free again.
         """
         leased = self.core.leased_to(owner, epoch)
-        left = [uid for uid, node in node_of.items() if node]
-        bound = self._known(left)
-        freed = self._known(uid for uid in node_of if not node_of[uid])
-        self._members.bind(left)
-        self.core.assigned(left)
+        bound_uids = [uid for uid, node in node_of.items() if node]
+        # Read the facts before the core removes the pods.
+        bound = self._known_facts(bound_uids)
+        freed = self._known_facts(uid for uid in node_of if not node_of[uid])
+        self._members.bind(bound_uids)
+        self.core.assigned(bound_uids)
         self.core.delete(uid for uid in leased if uid in node_of and node_of[uid] is None)
         self.core.revoke(owner, epoch, now_s)
         # Keep the overdue pods of the current incarnation: it may still commit them, and then end.
         overdue = self._overdue.pop(owner, {})
-        if later := {uid: at for uid, at in overdue.items() if at >= epoch}:
-            self._overdue[owner] = later
+        if current := {uid: of for uid, of in overdue.items() if of >= epoch}:
+            self._overdue[owner] = current
         self._handle_events([*self._events.assigned(bound), *self._events.gone(freed)], now_s)
         yield from self.nominations.send_changes()
 
-    def _known(self, uids: Iterable[str]) -> list[PodFacts]:
+    def _known_facts(self, uids: Iterable[str]) -> list[PodFacts]:
+        """Return the facts of those pods that are in the queue."""
         return [facts for uid in uids if (facts := self.core.facts_of(uid)) is not None]
 
     # Reasons of pending pods.
@@ -311,7 +330,7 @@ class SchedulingQueue:
 
 
 def _gated_note(identity: PodIdentity, facts: PodFacts, status: Status) -> PendingNote:
-    """Return why a pod is gated; for one that is being deleted with its name, as upstream."""
+    """Return why a pod is gated. The message for a terminating pod has its name, as upstream."""
     message = f"{status.message}: {identity.key}" if facts.is_terminating else status.message
     plugins = (status.plugin,) if status.plugin else ()
     return PendingNote(identity.uid, identity.key, message, (), plugins)

@@ -139,7 +139,7 @@ def run_inline(inputs, plan):
             for each in actors.values():
                 if nodes := getattr(each, "_nodes", None):
                     # Where a stale state is allowed, changes wait for a batch that never came.
-                    await nodes.go_on()
+                    await nodes.resume()
             return outcome, actors
         finally:
             await supervisor.stop()

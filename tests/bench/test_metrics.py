@@ -111,8 +111,8 @@ def test_a_stretch_has_the_pods_that_were_not_bound_before_it():
     tracker = Tracker()
     one = tracker.follow(PodSeries(4, "ns", (pod(cpu=1),), "p-"))
     one.parts.append((3, 1.0))
-    one.note(0, 2.0)
-    one.note(1, 6.0)
+    one.record_bound(0, 2.0)
+    one.record_bound(1, 6.0)
 
     pods, submitted_s, bound_s = pods_since([one], 5.0)
 

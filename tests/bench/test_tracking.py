@@ -48,7 +48,7 @@ def test_commits_of_nobody_we_know_are_counted_all_the_same():
 def test_only_what_was_submitted_is_missing_and_what_is_gone_is_not():
     tracker = Tracker()
     one = follow(tracker, 10, submitted=4)
-    one.note(0, 2.0)
+    one.record_bound(0, 2.0)
     one.gone |= {0, 3}
 
     assert one.submitted == 4

@@ -113,7 +113,7 @@ class Simulation:
         waits = {uid for uid, state in states.items() if state is AttemptState.WAITING}
         assert {each.pod.uid for each in self.core._waiting_registries[0]} == waits
         assert self.assumed == waits | self.bound
-        held = {uid for uids in self.plugin._held.values() for uid in uids}
+        held = {uid for uids in self.plugin._reserved.values() for uid in uids}
         assert held == self.assumed
 
     def counts(self):

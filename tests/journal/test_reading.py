@@ -20,7 +20,7 @@ from tests.journal.test_formats import FORMAT_1, disk_of
 
 def crafted(disk, name, *, first_lsn=1, number=1, before=0):
     """A file of a journal, to be written frame by frame."""
-    file = FrameFile.begun(disk, "new", epoch=1, first_lsn=first_lsn, number=number, before=before)
+    file = FrameFile.create(disk, "new", epoch=1, first_lsn=first_lsn, number=number, before=before)
     disk.rename("new", name)
     return file
 
@@ -237,8 +237,8 @@ def test_a_journal_whose_last_segment_lost_its_frames_did_not_end_in_order(size_
 def test_a_number_that_is_left_out_within_a_segment_is_damage():
     disk = SimulatedDisk(short_writes=0)
     file = crafted(disk, segment_name(1))
-    file.records(records(1, 2))
-    file.records(records(4, 5))
+    file.append_records(records(1, 2))
+    file.append_records(records(4, 5))
 
     with pytest.raises(JournalError, match=r"damaged at .*: record 4 follows 2"):
         list(Reader(disk).records())
@@ -247,11 +247,11 @@ def test_a_number_that_is_left_out_within_a_segment_is_damage():
 def test_what_follows_the_word_of_a_next_segment_is_damage():
     disk = SimulatedDisk(short_writes=0)
     file = crafted(disk, segment_name(1))
-    file.records(records(1, 2))
+    file.append_records(records(1, 2))
     before = file.digest
-    file.put(FrameKind.CONTINUED, 3)
+    file.append(FrameKind.CONTINUED, 3)
     file.digest = before
-    file.records(records(3, 3))
+    file.append_records(records(3, 3))
 
     with pytest.raises(JournalError, match=r"damaged at .*: it goes on behind its end"):
         list(Reader(disk).records())
@@ -262,7 +262,7 @@ def test_what_follows_the_word_of_a_next_segment_is_damage():
 )
 def test_a_snapshot_ends_with_the_number_of_the_record_behind_it(behind, why):
     disk = SimulatedDisk(short_writes=0)
-    crafted(disk, snapshot_name(2), first_lsn=2).put(FrameKind.CLOSED, behind)
+    crafted(disk, snapshot_name(2), first_lsn=2).append(FrameKind.CLOSED, behind)
 
     with pytest.raises(JournalError, match=why):
         list(Reader(disk).records())
@@ -271,7 +271,7 @@ def test_a_snapshot_ends_with_the_number_of_the_record_behind_it(behind, why):
 def test_a_segment_of_another_number_is_damage_that_names_the_missing_one():
     disk = SimulatedDisk(short_writes=0)
     file = crafted(disk, segment_name(1))
-    file.records(records(1, 2))
+    file.append_records(records(1, 2))
     crafted(disk, segment_name(3), first_lsn=3, number=3, before=file.digest)
 
     with pytest.raises(JournalError, match="segment 3 of its journal, segment 2 is missing"):
@@ -282,8 +282,10 @@ def test_a_segment_of_another_number_is_damage_that_names_the_missing_one():
 def test_behind_a_snapshot_comes_its_own_segment_or_the_next(number, is_refused):
     disk = SimulatedDisk(short_writes=0)
     snapshot = crafted(disk, snapshot_name(2), first_lsn=2, number=4, before=77)
-    snapshot.put(FrameKind.CLOSED, 3)
-    crafted(disk, segment_name(3), first_lsn=3, number=number, before=77).records(records(3, 4))
+    snapshot.append(FrameKind.CLOSED, 3)
+    crafted(disk, segment_name(3), first_lsn=3, number=number, before=77).append_records(
+        records(3, 4)
+    )
 
     found, reader = read(disk)
 
@@ -294,8 +296,8 @@ def test_behind_a_snapshot_comes_its_own_segment_or_the_next(number, is_refused)
 def test_behind_a_snapshot_no_segment_of_another_journal_is_read():
     disk = SimulatedDisk(short_writes=0)
     snapshot = crafted(disk, snapshot_name(2), first_lsn=2, number=4, before=77)
-    snapshot.put(FrameKind.CLOSED, 3)
-    crafted(disk, segment_name(3), first_lsn=3, number=5, before=78).records(records(3, 4))
+    snapshot.append(FrameKind.CLOSED, 3)
+    crafted(disk, segment_name(3), first_lsn=3, number=5, before=78).append_records(records(3, 4))
 
     with pytest.raises(JournalError, match="it does not follow from what is before it"):
         list(Reader(disk).records())
@@ -316,9 +318,9 @@ def test_a_snapshot_is_whole_where_it_ends_once_with_the_number_of_its_records(e
     snapshot = crafted(disk, snapshot_name(2), first_lsn=2)
     standing = [record(lsn, RecordKind.LOAD) for lsn in (1, 2)]
     for each in standing:
-        snapshot.records([each])
+        snapshot.append_records([each])
     for kind, count in ends:
-        snapshot.put(kind, 3, count)
+        snapshot.append(kind, 3, count)
     crafted(disk, segment_name(3), first_lsn=3, number=1)
 
     found, reader = read(disk)
@@ -330,9 +332,9 @@ def test_a_snapshot_is_whole_where_it_ends_once_with_the_number_of_its_records(e
 def test_frames_of_another_file_are_no_part_of_a_segment():
     disk = SimulatedDisk(short_writes=0)
     file = crafted(disk, segment_name(1))
-    file.records(records(1, 2))
+    file.append_records(records(1, 2))
     size_bytes, file._segment = file.size_bytes, 99
-    file.records(records(3, 4))
+    file.append_records(records(3, 4))
 
     found, reader = read(disk)
 
@@ -356,7 +358,7 @@ def test_a_snapshot_whose_fields_are_spoiled_is_refused():
 )
 def test_a_frame_whose_body_makes_no_sense_is_refused(kind, body, text):
     disk = SimulatedDisk(short_writes=0)
-    crafted(disk, segment_name(1)).put(kind, 1, 1, body)
+    crafted(disk, segment_name(1)).append(kind, 1, 1, body)
 
     with pytest.raises(JournalError, match=text):
         list(Reader(disk).records())
@@ -364,14 +366,14 @@ def test_a_frame_whose_body_makes_no_sense_is_refused(kind, body, text):
 
 def test_records_of_a_file_that_does_not_say_its_fields_are_refused(monkeypatch):
     disk = SimulatedDisk(short_writes=0)
-    put = FrameFile.put
+    append = FrameFile.append
 
     def without_fields(file, kind, *args, **named):
         if kind is not FrameKind.FIELDS:
-            put(file, kind, *args, **named)
+            append(file, kind, *args, **named)
 
-    monkeypatch.setattr(FrameFile, "put", without_fields)
-    crafted(disk, segment_name(1)).records(records(1, 1))
+    monkeypatch.setattr(FrameFile, "append", without_fields)
+    crafted(disk, segment_name(1)).append_records(records(1, 1))
 
     with pytest.raises(JournalError, match="it does not say its fields"):
         list(Reader(disk).records())

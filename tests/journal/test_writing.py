@@ -19,7 +19,7 @@ class Slow:
 
 
 def begun(disk):
-    return FrameFile.begun(disk, "new", epoch=1, first_lsn=1, number=1, before=0)
+    return FrameFile.create(disk, "new", epoch=1, first_lsn=1, number=1, before=0)
 
 
 def test_what_had_the_name_of_a_new_file_is_removed():
@@ -38,7 +38,7 @@ def test_sizes_are_those_of_the_file_and_only_what_was_synced_is_durable():
     assert (file.size_bytes, file.durable_bytes, file.grown_bytes) == (empty_bytes, 0, 0)
 
     file.sync()
-    file.records(records(1, 3))
+    file.append_records(records(1, 3))
 
     size_bytes = len(disk.contents["new"])
     assert file.size_bytes == size_bytes
@@ -63,7 +63,7 @@ def test_a_frame_that_no_reader_would_take_is_not_written(monkeypatch):
     monkeypatch.setattr("roadstead.journal.writing.MAX_FRAME_BYTES", 400)
 
     with pytest.raises(OSError, match=r"9 records take \d+ bytes, more than 400"):
-        file.records(records(1, 9))
+        file.append_records(records(1, 9))
 
     assert (disk.contents["new"], file.size_bytes) == (before, len(before))
 
@@ -71,7 +71,7 @@ def test_a_frame_that_no_reader_would_take_is_not_written(monkeypatch):
 def test_a_file_that_takes_a_byte_at_a_time_is_written_whole():
     slow, quick = (FrameFile(Slow(most), 1, 0, 0) for most in (1, 1 << 20))
     for file in (slow, quick):
-        file.records(records(1, 3))
+        file.append_records(records(1, 3))
 
     assert slow._file.data == quick._file.data
     assert slow.size_bytes == len(slow._file.data)
@@ -79,4 +79,4 @@ def test_a_file_that_takes_a_byte_at_a_time_is_written_whole():
 
 def test_a_file_that_takes_nothing_is_an_error():
     with pytest.raises(OSError, match="the file takes no more bytes"):
-        FrameFile(Slow(0), 1, 0, 0).records(records(1, 1))
+        FrameFile(Slow(0), 1, 0, 0).append_records(records(1, 1))

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from roadstead.interruption import Interrupted, interruptible, interrupting_by
+from roadstead.interruption import Interrupted, cancelling_on_signal, interruptible
 from tests.cli.manifests import node, pod, write
 
 PODS = 120
@@ -154,7 +154,7 @@ def test_work_that_can_be_cancelled_ends_by_itself_first():
     done = []
 
     def work():
-        with interruptible(), interrupting_by(lambda: done.append("cancelled")):
+        with interruptible(), cancelling_on_signal(lambda: done.append("cancelled")):
             interrupt(signal.SIGINT)
             done.append("ended")
 
@@ -169,7 +169,7 @@ def test_a_second_signal_ends_the_process_at_once(monkeypatch):
     monkeypatch.setattr(os, "_exit", ended.append)
 
     def work():
-        with interruptible(), interrupting_by(lambda: None):
+        with interruptible(), cancelling_on_signal(lambda: None):
             interrupt()
             interrupt(signal.SIGINT)
 
@@ -192,7 +192,7 @@ def test_elsewhere_than_in_the_main_thread_nothing_changes():
     before, seen = [signal.getsignal(each) for each in SIGNALS], []
 
     def look():
-        with interruptible(), interrupting_by(lambda: None):
+        with interruptible(), cancelling_on_signal(lambda: None):
             seen.extend(signal.getsignal(each) for each in SIGNALS)
 
     thread = threading.Thread(target=look)

@@ -263,9 +263,9 @@ def a_change_is_applied_as_often_as_it_comes(put):
 @bug(kinds=("slow",), found=0)
 def changes_are_applied_in_the_order_in_which_they_come(put):
     def next_batch(self):
-        for first in sorted(self._early):
+        for first in sorted(self._waiting_batches):
             self.applied = first - 1
-            return self._early.pop(first)
+            return self._waiting_batches.pop(first)
         return None
 
     put(TableFollower, "_next_batch", next_batch)

@@ -46,7 +46,7 @@ def _unsynced(self):
 
 def _never_full(self, records):
     size_bytes = self._file.size_bytes
-    self._file.records(records)
+    self._file.append_records(records)
     self.grown_bytes += self._file.size_bytes - size_bytes
     self.last_lsn = records[-1].lsn
 

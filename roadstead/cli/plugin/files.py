@@ -1,4 +1,4 @@
-"""The files of `roadstead plugin new`: a working plugin, and its test."""
+"""The files that `roadstead plugin new` writes: a working plugin, and its test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roadstead.protocol.errors import InputError, cut_short
 
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 
-_TABLE_FORM = '''"""{name}: prefers nodes with few pods."""
+_TABLE_TEMPLATE = '''"""{name}: prefers nodes with few pods."""
 
 from collections.abc import Hashable
 
@@ -48,7 +48,7 @@ class {name}(ScorePlugin):
         return ()  # nothing of the pod is looked at
 '''
 
-_PER_NODE_FORM = '''"""{name}: prefers nodes with few pods."""
+_PER_NODE_TEMPLATE = '''"""{name}: prefers nodes with few pods."""
 
 from collections.abc import Hashable
 
@@ -95,15 +95,18 @@ def test_it_passes_every_check():
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """path: dotted, as for --plugin. files: written files; kept: files that existed already."""
+class WrittenPlugin:
+    """A new plugin. path: module:class, as for --plugin.
+
+    files: the files that were written. kept: those that existed already and were not replaced.
+    """
 
     path: str
     files: tuple[Path, ...]
     kept: tuple[Path, ...]
 
 
-def write_plugin(name: str, directory: Path, *, per_node: bool, force: bool) -> Written:
+def write_plugin(name: str, directory: Path, *, per_node: bool, force: bool) -> WrittenPlugin:
     """Write the module and its test; existing files are kept unless `force` is set.
 
     Raises InputError for an invalid class name, or a file that cannot be written.
@@ -117,23 +120,23 @@ def write_plugin(name: str, directory: Path, *, per_node: bool, force: bool) -> 
     files = tuple(path for path in map(directory.joinpath, texts) if path not in kept)
     for path in files:
         write_text(path, texts[path.name])
-    return Written(f"{module_of(name)}:{name}", files, kept)
+    return WrittenPlugin(f"{module_of(name)}:{name}", files, kept)
 
 
 def plugin_texts(name: str, *, per_node: bool) -> Mapping[str, str]:
-    """File name → text."""
+    """Return file name → text. Raises InputError for an invalid class name."""
     if not _NAME.fullmatch(name):
         rule = "is not a name of a plugin class (want e.g. FewPods)"
         raise InputError(rule, field="NAME", value=cut_short(name))
     module = module_of(name)
-    form = _PER_NODE_FORM if per_node else _TABLE_FORM
+    template = _PER_NODE_TEMPLATE if per_node else _TABLE_TEMPLATE
     return {
-        f"{module}.py": form.format(name=name),
+        f"{module}.py": template.format(name=name),
         f"test_{module}.py": _TEST.format(name=name, module=module),
     }
 
 
 def module_of(name: str) -> str:
-    """FewPods → few_pods, GPUShare → gpu_share."""
+    """Return the module name of a plugin class: FewPods → few_pods, GPUShare → gpu_share."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
     return words.lower()

@@ -68,7 +68,7 @@ SAME: tuple[Same, ...] = (
             ("ClassRun._extremes_moved", "False", "True"),
             (
                 "ClassRun._sum",
-                "if redone is None or self._extremes_moved(redone): ...",
+                "if rescored is None or self._extremes_moved(rescored): ...",
                 "if True: ...",
             ),
         ),
@@ -76,14 +76,20 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/class_run.py",
         "extremes are found again, and are the same",
-        (("ClassRun._extremes_moved", "if not (live or flipped.any()): ...", "if False: ..."),),
+        (
+            (
+                "ClassRun._extremes_moved",
+                "if not (has_dynamic or feasibility_changed.any()): ...",
+                "if False: ...",
+            ),
+        ),
     ),
     Same(
         "roadstead/cycle/class_run.py",
         "of no rows nothing is summed up",
         (
-            ("ClassRun._sum", "if len(redone): ...", "if True: ..."),
-            ("ClassRun._sum_rows", "if not fixed.all(): ...", "if True: ..."),
+            ("ClassRun._sum", "if len(rescored): ...", "if True: ..."),
+            ("ClassRun._sum_rows", "if not has_sum.all(): ...", "if True: ..."),
         ),
     ),
     Same(
