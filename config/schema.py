@@ -50,7 +50,7 @@ class PointSets(Wire):
     def sets(self) -> dict[str, PluginSet]:
         """Return extension point (upstream's name, `multiPoint` included where it exists) → set."""
         fields = type(self).model_fields
-        return {info.alias or name: getattr(self, name) for name, info in fields.items()}
+        return {pod_class.alias or name: getattr(self, name) for name, pod_class in fields.items()}
 
 
 class Plugins(PointSets):

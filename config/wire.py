@@ -40,7 +40,9 @@ class Wire(BaseModel):
             return {}
         if not isinstance(data, dict) or None not in data.values():
             return data
-        known = {info.alias or name for name, info in cls.model_fields.items()} - cls.null_counts
+        known = {
+            pod_class.alias or name for name, pod_class in cls.model_fields.items()
+        } - cls.null_counts
         return {key: value for key, value in data.items() if value is not None or key not in known}
 
 
@@ -91,9 +93,9 @@ def to_document(value: object) -> Any:  # noqa: ANN401  (a JSON document comes o
     if isinstance(value, Wire):
         fields = type(value).model_fields
         return {
-            info.alias or name: to_document(getattr(value, name))
-            for name, info in fields.items()
-            if name in value.always or not _is_omitted(getattr(value, name), info.default)
+            pod_class.alias or name: to_document(getattr(value, name))
+            for name, pod_class in fields.items()
+            if name in value.always or not _is_omitted(getattr(value, name), pod_class.default)
         }
     if isinstance(value, Duration):
         return str(value)

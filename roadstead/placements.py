@@ -75,7 +75,7 @@ class TableStore:
         return self.table.missing(names)
 
     def add_pod(self, node_name: str, facts: PodFacts, count: int = 1) -> None:
-        self.table.add_pod(node_name, self.table.classes.info(facts), count)
+        self.table.add_pod(node_name, self.table.classes.pod_class(facts), count)
 
     def add_pods(self, node_names: Sequence[str], pods: Sequence[PodFacts]) -> Sequence[str]:
         rows, names = self.table.each_row(node_names), self.table.columns.names
@@ -83,7 +83,7 @@ class TableStore:
         return [names[row] for row in rows]
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None:
-        self.table.remove_pod(node_name, self.table.classes.info(facts))
+        self.table.remove_pod(node_name, self.table.classes.pod_class(facts))
 
     def node_names(self) -> Collection[str]:
         return self.table.node_names()

@@ -72,7 +72,7 @@ def ask(
     for facts, pods in fleet.items():
         table.add_node(facts)
         for running in pods:
-            table.add_pod(facts.name, table.classes.info(running))
+            table.add_pod(facts.name, table.classes.pod_class(running))
     return answers(plugin_under_test(choose_plugins([path]), args), asked, table)
 
 

@@ -55,15 +55,16 @@ def measure(nodes: int, pods: int, classes: int, accelerator: Accelerator | None
         table.add_node(node(number))
     config = default_config().profiles[0]
     profile = Profile(config, in_tree_registry(), Handle(table.classes))
-    infos = [table.classes.info(pod(number)) for number in range(classes)]
-    keys = [profile.class_of(info, "") for info in infos]
+    pod_classes = [table.classes.pod_class(pod(number)) for number in range(classes)]
+    keys = [profile.class_of(pod_class, "") for pod_class in pod_classes]
     coming = [
-        PodInCycle(f"u{i}", f"ns/p{i}", infos[i % classes], keys[i % classes]) for i in range(pods)
+        PodInCycle(f"u{i}", f"ns/p{i}", pod_classes[i % classes], keys[i % classes])
+        for i in range(pods)
     ]
     started = time.process_time()
     inputs = {}
-    for info, key in zip(infos, keys, strict=True):
-        evaluation = Evaluation(profile, info, table)
+    for pod_class, key in zip(pod_classes, keys, strict=True):
+        evaluation = Evaluation(profile, pod_class, table)
         evaluation.update(nodes, {})
         inputs[key] = ClassInput(ClassRun(evaluation), {}, {})
     evaluated = time.process_time()

@@ -185,10 +185,10 @@ def crowded(nodes: int, running: int) -> NodeTable:
     table = NodeTable(PodClasses())
     for index in range(nodes):
         table.add_node(ten_node(index))
-    infos = [table.classes.info(pod_of(app, 100)) for app in range(APPS)]
+    pod_classes = [table.classes.pod_class(pod_of(app, 100)) for app in range(APPS)]
     names = list(table.node_names())
     for index in range(running):
-        table.add_pod(names[index * 7 % nodes], infos[index % APPS])
+        table.add_pod(names[index * 7 % nodes], pod_classes[index % APPS])
     return table
 
 
@@ -216,14 +216,14 @@ def measure(name: str, table: NodeTable, runs: int) -> tuple[list[float], list[f
     first, following = [], []
     names = list(table.node_names())
     for turn in range(runs):
-        info = table.classes.info(pod_of(turn % APPS, 101 + turn))
-        run = ClassRun(Evaluation(profile, info, table))
+        pod_class = table.classes.pod_class(pod_of(turn % APPS, 101 + turn))
+        run = ClassRun(Evaluation(profile, pod_class, table))
         first.append(timed_ms(run))
         for step in range(3):
             node = names[(turn * 31 + step) % len(names)]
-            table.add_pod(node, info)
+            table.add_pod(node, pod_class)
             following.append(timed_ms(run))
-            table.remove_pod(node, info)
+            table.remove_pod(node, pod_class)
     return first, following, int(run.evaluation.feasible.sum())
 
 

@@ -32,13 +32,13 @@ from kill_soak import Figures, judge
 from ray._private.services import psutil
 
 from roadstead.actors import entry
+from roadstead.actors.interface import Runtime
 from roadstead.actors.runs import launch
 from roadstead.actors.runs.client import Client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime import ray_runtime
 from roadstead.actors.runtime.ray_node import servers
 from roadstead.actors.runtime.ray_runtime import RayRuntime
-from roadstead.actors.seam import Runtime
 from roadstead.cli.main import build_cli
 from roadstead.fleet.generate import generate_fleet
 from roadstead.fleet.trace_file import write_trace

@@ -30,11 +30,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from roadstead.actors.interface import Runtime
 from roadstead.actors.runs import launch
 from roadstead.actors.runs.client import Client
 from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.runtime.ray_node import servers
-from roadstead.actors.seam import Runtime
 from roadstead.actors.supervisor.replacing import Budget
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.config.settings import Settings

@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import roadstead.actors.messages  # noqa: E402, F401  (declares the methods)
+from roadstead.actors.interface import METHODS, clock_s  # noqa: E402
 from roadstead.actors.messages import PackedChanges  # noqa: E402
 from roadstead.actors.runtime.transcript import SavedTranscript, read_transcript  # noqa: E402
-from roadstead.actors.seam import METHODS, clock_s  # noqa: E402
 from roadstead.protocol.codec import CodecError, Envelope, from_wire  # noqa: E402
 from roadstead.protocol.errors import cut_short, printable  # noqa: E402
 

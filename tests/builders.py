@@ -122,7 +122,7 @@ def table_of(*nodes, classes=None):
 
 def put(table, node_name, *pods):
     for facts in pods:
-        table.add_pod(node_name, table.columns.classes.info(facts))
+        table.add_pod(node_name, table.columns.classes.pod_class(facts))
 
 
 def config_of(points, args=None, scheduler_name="default-scheduler"):
@@ -147,7 +147,7 @@ def profile_of(points, *, args=None, plugins=None, classes=None):
 
 def evaluated(profile, facts, table):
     """A class of pods evaluated over a whole table, to the raw scores."""
-    evaluation = Evaluation(profile, table.columns.classes.info(facts), table)
+    evaluation = Evaluation(profile, table.columns.classes.pod_class(facts), table)
     advance(evaluation)
     return evaluation
 
@@ -169,33 +169,33 @@ def is_affected(plugin, pod, placed):
 def state_for(plugin, table, facts):
     """The state in which a plugin's Filter and Score find themselves; None after a Skip."""
     state = CycleState(len(table))
-    info = table.columns.classes.info(facts)
+    pod_class = table.columns.classes.pod_class(facts)
     if hasattr(plugin, "pre_score"):
         everywhere = np.ones(len(table), dtype=np.bool_)
-        if plugin.pre_score(state, info, table, lambda: everywhere).is_skip:
+        if plugin.pre_score(state, pod_class, table, lambda: everywhere).is_skip:
             return None
     return state
 
 
-def found_before_filter(plugin, info, table):
+def found_before_filter(plugin, pod_class, table):
     """What PreFilter finds across nodes; None where it finds nothing."""
     state = CycleState(len(table))
-    plugin.pre_filter(state, info, table)
+    plugin.pre_filter(state, pod_class, table)
     return state.get(plugin.name)
 
 
-def found_before_score(plugin, info, table, feasible=None):
+def found_before_score(plugin, pod_class, table, feasible=None):
     """What PreScore finds across nodes, of which these rows (or all) are feasible."""
     state = CycleState(len(table))
     rows = np.ones(len(table), dtype=np.bool_) if feasible is None else feasible
-    plugin.pre_score(state, info, table, lambda: rows)
+    plugin.pre_score(state, pod_class, table, lambda: rows)
     return state.get(plugin.name)
 
 
 def filter_with(plugin, facts, table):
     """What a plugin's Filter says of each row: None, or the refusal's (code name, reasons)."""
-    info = table.columns.classes.info(facts)
-    result = plugin.filter(CycleState(len(table)), info, table)
+    pod_class = table.columns.classes.pod_class(facts)
+    result = plugin.filter(CycleState(len(table)), pod_class, table)
     if result.codes is None:
         return [None] * len(table)
     told = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
@@ -207,7 +207,7 @@ def score_with(plugin, facts, table):
     state = state_for(plugin, table, facts)
     if state is None:
         return None
-    return plugin.score(state, table.columns.classes.info(facts), table).tolist()
+    return plugin.score(state, table.columns.classes.pod_class(facts), table).tolist()
 
 
 def normalized_with(plugin, facts, table):
@@ -215,9 +215,9 @@ def normalized_with(plugin, facts, table):
     state = state_for(plugin, table, facts)
     if state is None:
         return None
-    info = table.columns.classes.info(facts)
-    raw = plugin.score(state, info, table)
-    return plugin.normalize(state, info, raw, Extremes.of(raw)).tolist()
+    pod_class = table.columns.classes.pod_class(facts)
+    raw = plugin.score(state, pod_class, table)
+    return plugin.normalize(state, pod_class, raw, Extremes.of(raw)).tolist()
 
 
 def node_affinity(**added):

@@ -6,6 +6,7 @@ import time
 
 from roadstead.actors.binder.answers import BinderAnswers, keyed_batch, page_of
 from roadstead.actors.binder.order import BindOrder
+from roadstead.actors.interface import NOTHING, Directory, Nothing
 from roadstead.actors.logs import log
 from roadstead.actors.messages import (
     ActorStatus,
@@ -15,7 +16,7 @@ from roadstead.actors.messages import (
     Evict,
     Evicted,
     NodeBatch,
-    PageAsk,
+    PageRequest,
     PodBatch,
     PreemptedPage,
     RunEnded,
@@ -33,7 +34,6 @@ from roadstead.actors.messages.recovery import (
     StorageLog,
     Uids,
 )
-from roadstead.actors.seam import NOTHING, Directory, Nothing
 from roadstead.binder import BindRequest
 from roadstead.binder.answers import BindAnswers, bind_answers
 from roadstead.journal import Journal, NullJournal
@@ -101,15 +101,15 @@ class BinderActor:
         log("binder", "evicted", pods=len(gone), preemptors=len(set(ask.preemptors)))
         return Evicted(keyed_batch(gone))
 
-    async def preempted(self, ask: PageAsk) -> PreemptedPage:
+    async def preempted(self, ask: PageRequest) -> PreemptedPage:
         """Return evicted pods in the order of their eviction, page by page."""
         return self._answers.preempted_page(ask)
 
-    async def bound(self, ask: PageAsk) -> BoundPage:
+    async def bound(self, ask: PageRequest) -> BoundPage:
         """Return committed binds in commit order, page by page."""
         return self._answers.bound_page(ask)
 
-    async def commits(self, ask: PageAsk) -> CommitPage:
+    async def commits(self, ask: PageRequest) -> CommitPage:
         """Return when binds were acknowledged, page by page."""
         return self._answers.commits_page(ask)
 
@@ -117,11 +117,11 @@ class BinderActor:
         """Return the last revision of each node and pod that changed."""
         return self._answers.revisions()
 
-    async def nodes_page(self, ask: PageAsk) -> NodesPage:
+    async def nodes_page(self, ask: PageRequest) -> NodesPage:
         """Return nodes in the order in which they were added, page by page."""
         return self._answers.nodes_page(ask)
 
-    async def pods_page(self, ask: PageAsk) -> PodsPage:
+    async def pods_page(self, ask: PageRequest) -> PodsPage:
         """Return pods that exist, in the order in which they were added, page by page."""
         return self._answers.pods_page(ask)
 

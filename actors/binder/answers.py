@@ -10,7 +10,7 @@ from itertools import islice
 from roadstead.actors.messages import (
     BoundPage,
     CommitPage,
-    PageAsk,
+    PageRequest,
     PodBatch,
     PreemptedPage,
     pod_batch,
@@ -32,31 +32,31 @@ class BinderAnswers:
         """Return the last revision of each node and pod that changed."""
         return LastRevisions(self._binder.nodes_known.all(), self._binder.pods_known.all())
 
-    def nodes_page(self, ask: PageAsk) -> NodesPage:
+    def nodes_page(self, ask: PageRequest) -> NodesPage:
         """Return nodes in the order in which they were added."""
         nodes = self._binder.core.placements.nodes
         page = [nodes[name] for name in islice(nodes, ask.start, ask.start + ask.count)]
         return NodesPage(NodeList.of(page), len(nodes), self._binder.nodes_known.latest)
 
-    def pods_page(self, ask: PageAsk) -> PodsPage:
+    def pods_page(self, ask: PageRequest) -> PodsPage:
         """Return pods that exist, in the order in which they were added."""
         pods = self._binder.core.pods.present
         page = list(islice(pods.values(), ask.start, ask.start + ask.count))
         return page_of(page, len(pods), self._binder.pods_known.latest)
 
-    def bound_page(self, ask: PageAsk) -> BoundPage:
+    def bound_page(self, ask: PageRequest) -> BoundPage:
         """Return committed binds in commit order."""
         bound = self._binder.outcomes.bound
         page = list(islice(bound.items(), ask.start, ask.start + ask.count))
         uids, nodes = tuple(uid for uid, _ in page), tuple(node for _, node in page)
         return BoundPage(uids, nodes, len(bound))
 
-    def preempted_page(self, ask: PageAsk) -> PreemptedPage:
+    def preempted_page(self, ask: PageRequest) -> PreemptedPage:
         """Return evicted pods in the order of their eviction."""
         gone = self._binder.outcomes.preempted
         return PreemptedPage(tuple(gone[ask.start : ask.start + ask.count]), len(gone))
 
-    def commits_page(self, ask: PageAsk) -> CommitPage:
+    def commits_page(self, ask: PageRequest) -> CommitPage:
         """Return when binds were acknowledged."""
         commits = self._binder.commits
         uids, times = commits.page(ask.start, ask.count)

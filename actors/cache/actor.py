@@ -6,6 +6,7 @@ from roadstead.actors.cache.encoding import ChangeEncoder
 from roadstead.actors.cache.recovery import CacheRecovery
 from roadstead.actors.cache.room_reports import RoomReports
 from roadstead.actors.cache.stream import ChangeStream
+from roadstead.actors.interface import NOTHING, Directory, Nothing, clock_s
 from roadstead.actors.messages import (
     ActorStatus,
     AssumeBatch,
@@ -27,7 +28,6 @@ from roadstead.actors.messages.recovery import (
     StorageLog,
     Uids,
 )
-from roadstead.actors.seam import NOTHING, Directory, Nothing, clock_s
 from roadstead.cache import Assumption, SchedulerCache
 from roadstead.cache.answers import Assumed
 from roadstead.facts.pod import PodIdentity

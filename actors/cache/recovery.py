@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from roadstead.actors.cache.room_reports import RoomReports
+from roadstead.actors.interface import NOTHING, Directory, PatientRef, clock_s
 from roadstead.actors.logs import log
 from roadstead.actors.messages.recovery import (
     RESOLVE,
@@ -19,7 +20,6 @@ from roadstead.actors.messages.recovery import (
     ResolveAttempts,
 )
 from roadstead.actors.names import BINDER, CACHE
-from roadstead.actors.seam import NOTHING, Directory, PatientRef, clock_s
 from roadstead.cache import BinderAnswer, SchedulerCache
 from roadstead.protocol.errors import RoadsteadError
 

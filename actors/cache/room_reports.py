@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from roadstead.actors.interface import Directory, PatientRef
 from roadstead.actors.messages import pod_batch
 from roadstead.actors.messages.changes import OBSERVE, ClusterChanges
 from roadstead.actors.names import QUEUE
-from roadstead.actors.seam import Directory, PatientRef
 from roadstead.facts.pod import PodFacts, PodIdentity
 
 

@@ -16,11 +16,11 @@ from functools import partial
 from roadstead.actors.cache.encoding import ChangeEncoder, storage_batch, version_batch
 from roadstead.actors.cache.refill import WorkerRefill
 from roadstead.actors.cache.worker_feed import Joiner, WorkerFeed
+from roadstead.actors.interface import Directory, PatientRef, Ref
 from roadstead.actors.logs import log
 from roadstead.actors.messages import APPLY, DeltaBatch, PackedChanges
 from roadstead.actors.messages.recovery import RESTORE, Restore, Restream
 from roadstead.actors.names import CACHE, WORKER, follower_names
-from roadstead.actors.seam import Directory, PatientRef, Ref
 from roadstead.cache.row_versions import RowVersion
 from roadstead.facts.node_list import NodeList
 from roadstead.placements import Delta

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roadstead.actors.messages.common import PageAsk
+from roadstead.actors.interface import Nothing, method
+from roadstead.actors.messages.common import PageRequest
 from roadstead.actors.messages.pods import PodBatch
-from roadstead.actors.seam import Nothing, method
 from roadstead.binder.answers import BindAnswers
 from roadstead.binder.outcomes import GonePod
 from roadstead.storage.news import BoundVolumes
@@ -92,8 +92,8 @@ class RunEnded:
 
 ADD_PENDING = method("add_pending", PodBatch, Nothing)
 BIND = method("bind", BindBatch, BindAnswers)
-BOUND = method("bound", PageAsk, BoundPage)
+BOUND = method("bound", PageRequest, BoundPage)
 EVICT = method("evict", Evict, Evicted)
-PREEMPTED = method("preempted", PageAsk, PreemptedPage)
+PREEMPTED = method("preempted", PageRequest, PreemptedPage)
 END_RUN = method("end_run", RunEnded, Nothing)
-COMMITS = method("commits", PageAsk, CommitPage)
+COMMITS = method("commits", PageRequest, CommitPage)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from roadstead.actors.interface import Nothing, method
 from roadstead.actors.messages.cluster import RunningPods
 from roadstead.actors.messages.pods import NO_PODS, PodBatch
 from roadstead.actors.messages.recovery import PodRemoval, PodsPage
-from roadstead.actors.seam import Nothing, method
 from roadstead.queue.reports import NodeChange, PodChange
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from roadstead.actors.interface import Nothing, method
 from roadstead.actors.messages.pods import PodBatch
-from roadstead.actors.seam import Nothing, method
 from roadstead.cache.answers import Assumed
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList

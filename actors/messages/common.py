@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roadstead.actors.seam import Nothing, method
+from roadstead.actors.interface import Nothing, method
 
 
 @dataclass(frozen=True, slots=True)
-class PageAsk:
+class PageRequest:
     """Client → queue, binder or scheduler: request for a page of a long list."""
 
     start: int

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roadstead.actors.seam import Nothing, method
+from roadstead.actors.interface import Nothing, method
 from roadstead.bench.speedscope import Samples
 
 INTERVAL_S = 0.004
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileAsk:
+class ProfileRequest:
     """Client → any actor: begin to sample its process, or end and return the samples.
 
     A second copy restarts the sampling, or returns no samples.
@@ -28,7 +28,7 @@ class Fences:
     epochs: tuple[tuple[str, int], ...]
 
 
-PROFILE = method("profile", ProfileAsk, Samples)
+PROFILE = method("profile", ProfileRequest, Samples)
 LOAD_KERNEL = method("load_kernel", Nothing, Nothing)
 """Client → any actor: load the kernel in its process; the answer is sent when it is loaded."""
 PROCESS_CALLS = (PROFILE.name, LOAD_KERNEL.name)

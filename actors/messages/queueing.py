@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roadstead.actors.messages.common import PageAsk
+from roadstead.actors.interface import Nothing, method
+from roadstead.actors.messages.common import PageRequest
 from roadstead.actors.messages.pods import NO_PODS, PodBatch
-from roadstead.actors.seam import Nothing, method
 from roadstead.queue.reports import PendingNote, ReturnedPod
 
 
@@ -19,7 +19,7 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseAsk:
+class LeaseRequest:
     """Scheduler → queue: lease up to `max_pods` pods, after at most `wait_s`.
 
     profile: lease its pods only; "" for all. gangs: (namespace, name) of gangs with pods that wait
@@ -101,8 +101,8 @@ class PendingPage:
 
 
 SUBMIT = method("submit", PodBatch, Submitted)
-LEASE = method("lease", LeaseAsk, Leased)
+LEASE = method("lease", LeaseRequest, Leased)
 RENEW = method("renew", Renew, Renewed)
 REPORT = method("report", LeaseReport, Nothing)
 QUEUE_STATE = method("queue_state", Nothing, QueueStatus)
-PENDING = method("pending", PageAsk, PendingPage)
+PENDING = method("pending", PageRequest, PendingPage)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roadstead.actors.messages import DeltaBatch, PageAsk, PodBatch
-from roadstead.actors.seam import Nothing, method
+from roadstead.actors.interface import Nothing, method
+from roadstead.actors.messages import DeltaBatch, PageRequest, PodBatch
 from roadstead.facts.node_list import NodeList
 from roadstead.storage import StorageChange
 
@@ -157,8 +157,8 @@ class Nominated:
     none: tuple[str, ...] = ()
 
 
-NODES_PAGE = method("nodes_page", PageAsk, NodesPage)
-PODS_PAGE = method("pods_page", PageAsk, PodsPage)
+NODES_PAGE = method("nodes_page", PageRequest, NodesPage)
+PODS_PAGE = method("pods_page", PageRequest, PodsPage)
 POD_NODES = method("pod_nodes", Uids, PodNodes)
 RESOLVE = method("resolve", ResolveAttempts, PodNodes)
 FENCE_OWNER = method("fence_owner", OwnerEpoch, Nothing)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roadstead.actors.messages.common import PageAsk
-from roadstead.actors.seam import method
+from roadstead.actors.interface import method
+from roadstead.actors.messages.common import PageRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,4 +21,4 @@ class ScorePage:
     total: int
 
 
-SCORES = method("scores", PageAsk, ScorePage)
+SCORES = method("scores", PageRequest, ScorePage)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.actors.seam import method
+from roadstead.actors.interface import method
 from roadstead.cycle.messages import RankAnswer, RankRequest, ScoreAnswer, ScoreRequest
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList

@@ -8,14 +8,15 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
+from roadstead.actors.interface import NOTHING, Directory, Nothing, PatientRef, clock_s
 from roadstead.actors.messages import (
     NOMINATE,
     ActorStatus,
-    LeaseAsk,
     Leased,
     LeaseReport,
+    LeaseRequest,
     NominateBatch,
-    PageAsk,
+    PageRequest,
     PendingPage,
     PodBatch,
     QueueStatus,
@@ -35,7 +36,6 @@ from roadstead.actors.messages.recovery import (
     Uids,
 )
 from roadstead.actors.names import BINDER, CACHE
-from roadstead.actors.seam import NOTHING, Directory, Nothing, PatientRef, clock_s
 from roadstead.actors.steps import drive
 from roadstead.queue.nominations import QueueSteps, SendNominations
 from roadstead.run import RunPlan
@@ -94,7 +94,7 @@ class QueueActor:
         pods = zip(batch.pods(), answer.nodes, strict=True)
         return pod_batch((pod for pod, node in pods if node == ""), batch.revision)
 
-    async def lease(self, ask: LeaseAsk) -> Leased:
+    async def lease(self, ask: LeaseRequest) -> Leased:
         """Lease pods; if there are none, wait for some, for at most `wait_s`.
 
         ask.gangs: gangs with pods that wait at Permit; the others of each are activated first.
@@ -215,7 +215,7 @@ class QueueActor:
             done=counts.done_total + self._done_before,
         )
 
-    async def pending(self, ask: PageAsk) -> PendingPage:
+    async def pending(self, ask: PageRequest) -> PendingPage:
         """Return one page of the pending pods, with reasons, and the number of all."""
         waiting = self.queue.pending()
         page = waiting[ask.start : ask.start + ask.count]

@@ -8,12 +8,12 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
+from roadstead.actors.interface import NOTHING, RunFailedError
 from roadstead.actors.messages import ActorStatus, PodBatch
 from roadstead.actors.messages.process import LOAD_KERNEL
 from roadstead.actors.names import SCHEDULER
 from roadstead.actors.runs.profiling import Profiler
 from roadstead.actors.runs.session import CHUNK, NODES_CHUNK, RunSession, is_idle
-from roadstead.actors.seam import NOTHING, RunFailedError
 from roadstead.bench import script as steps
 from roadstead.bench.machine import peak_memory, processor_seconds, processor_spent
 from roadstead.bench.metrics import Measurement, pods_since

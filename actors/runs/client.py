@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
+from roadstead.actors.interface import NOTHING, A, Method, PatientRef, Q, RunFailedError, clock_s
 from roadstead.actors.messages import (
     ADD_NODES,
     ADD_PENDING,
@@ -21,7 +22,7 @@ from roadstead.actors.messages import (
     RUN,
     SUBMIT,
     NominateBatch,
-    PageAsk,
+    PageRequest,
     PodBatch,
     QueueStatus,
     RunEnded,
@@ -44,7 +45,6 @@ from roadstead.actors.runs.outcomes import write_outcome
 from roadstead.actors.runs.scores import with_scores
 from roadstead.actors.runs.session import check_room
 from roadstead.actors.scheduler.concurrency_report import concurrency_of
-from roadstead.actors.seam import NOTHING, A, Method, PatientRef, Q, RunFailedError, clock_s
 from roadstead.actors.supervisor.replacing import in_gangs
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.facts.pod import Pod
@@ -214,7 +214,7 @@ class Client:
         key_of = {identity.uid: identity.key for identity, _ in inputs.pending}
         placements: list[PlacedPod] = []
         while True:
-            page = await self._call(BINDER, BOUND, PageAsk(len(placements), CHUNK))
+            page = await self._call(BINDER, BOUND, PageRequest(len(placements), CHUNK))
             placements += [
                 PlacedPod(key_of[uid], uid, node)
                 for uid, node in zip(page.uids, page.nodes, strict=True)
@@ -249,7 +249,7 @@ class Client:
     async def _pending(self) -> list[PendingPod]:
         found: list[PendingPod] = []
         while True:
-            page = await self._call(QUEUE, PENDING, PageAsk(len(found), CHUNK))
+            page = await self._call(QUEUE, PENDING, PageRequest(len(found), CHUNK))
             found += [PendingPod(n.key, n.uid, n.message, n.reasons, n.plugins) for n in page.notes]
             if len(found) >= page.total:
                 return found
@@ -257,7 +257,7 @@ class Client:
     async def _preempted(self) -> tuple[PreemptedPod, ...]:
         found: list[PreemptedPod] = []
         while True:
-            page = await self._call(BINDER, PREEMPTED, PageAsk(len(found), CHUNK))
+            page = await self._call(BINDER, PREEMPTED, PageRequest(len(found), CHUNK))
             found += [PreemptedPod(n.key, n.uid, n.node_name, n.preemptor) for n in page.notes]
             if len(found) >= page.total:
                 return tuple(found)

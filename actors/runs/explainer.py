@@ -69,8 +69,8 @@ class _Explainer:
         """
         identity, facts = pod
         profile = self._profiles.get(facts.scheduler_name)
-        info = self._classes.info(facts)
-        return info, None if profile is None else profile.class_of(info, identity.uid)
+        pod_class = self._classes.pod_class(facts)
+        return pod_class, None if profile is None else profile.class_of(pod_class, identity.uid)
 
     def explain(self, pod: Pod) -> Explanation:
         """Explain one pod. InputError for a pod of no profile."""
@@ -103,8 +103,10 @@ def _in_cycle(pod: Pod, classes: PodClasses, profiles: Mapping[str, Profile]) ->
             field="spec.schedulerName",
             value=cut_short(facts.scheduler_name),
         )
-    info = classes.info(facts)
-    return PodInCycle(identity.uid, identity.key, info, profile.class_of(info, identity.uid))
+    pod_class = classes.pod_class(facts)
+    return PodInCycle(
+        identity.uid, identity.key, pod_class, profile.class_of(pod_class, identity.uid)
+    )
 
 
 def _fill(
@@ -120,14 +122,14 @@ def _fill(
     evicted = {each.uid for each in outcome.preempted} if outcome is not None else set()
     for who, facts, node_name in inputs.running:
         if who.uid not in evicted and table.has_node(node_name):
-            info = table.classes.info(facts)
-            table.add_pod(node_name, info, uid=who.uid, key=who.key, started_s=who.started_s)
+            pod_class = table.classes.pod_class(facts)
+            table.add_pod(node_name, pod_class, uid=who.uid, key=who.key, started_s=who.started_s)
     placed = {each.uid: each.node for each in outcome.placements} if outcome is not None else {}
     for who, facts in inputs.pending:
         node_name = placed.get(who.uid, "")
         if node_name:
             pod = _in_cycle((who, facts), table.classes, profiles)
-            table.add_pod(node_name, pod.info, uid=who.uid, key=who.key)
+            table.add_pod(node_name, pod.pod_class, uid=who.uid, key=who.key)
             cycle.bind_volumes(pod, node_name)
         elif facts.nominated_node_name:
-            table.nominate(facts.nominated_node_name, table.classes.info(facts))
+            table.nominate(facts.nominated_node_name, table.classes.pod_class(facts))

@@ -13,6 +13,13 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from roadstead.actors.interface import (
+    ActorError,
+    ActorLostError,
+    DeadlineError,
+    RunFailedError,
+    Runtime,
+)
 from roadstead.actors.logs import close_logs, open_log
 from roadstead.actors.runs.bench_run import BenchRun
 from roadstead.actors.runs.client import Client
@@ -28,7 +35,6 @@ from roadstead.actors.runs.session import RunSession
 from roadstead.actors.runtime.gc_tuning import seldom_collected
 from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.runtime.virtual_time import run_virtual
-from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, RunFailedError, Runtime
 from roadstead.actors.supervisor.plugin_processes import plugins_watched
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.bench.metrics import BenchResult

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roadstead.actors.messages.process import PROFILE, ProfileAsk
+from roadstead.actors.messages.process import PROFILE, ProfileRequest
 from roadstead.actors.runs.session import RunSession
 from roadstead.actors.runtime.sampling import answer
 from roadstead.bench.speedscope import Samples
@@ -17,17 +17,17 @@ class Profiler:
     async def begin(self, session: RunSession) -> None:
         """Begin to sample every process."""
         for name in _one_of_each(session).values():
-            await session.call(name, PROFILE, ProfileAsk(begins=True))
+            await session.call(name, PROFILE, ProfileRequest(begins=True))
         if _is_apart(session):
-            answer(ProfileAsk(begins=True))
+            answer(ProfileRequest(begins=True))
 
     async def end(self, session: RunSession) -> None:
         """End sampling in every process, and collect the samples."""
         for host, name in _one_of_each(session).items():
-            samples = await session.call(name, PROFILE, ProfileAsk(begins=False))
+            samples = await session.call(name, PROFILE, ProfileRequest(begins=False))
             self.samples.setdefault(host, []).append(samples)
         if _is_apart(session):
-            self.samples.setdefault("client", []).append(answer(ProfileAsk(begins=False)))
+            self.samples.setdefault("client", []).append(answer(ProfileRequest(begins=False)))
 
 
 def _is_apart(session: RunSession) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from roadstead.actors.messages import PageAsk
+from roadstead.actors.interface import Ref
+from roadstead.actors.messages import PageRequest
 from roadstead.actors.messages.scheduling import SCORES
-from roadstead.actors.seam import Ref
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.report.result import PlacedPod
 
@@ -36,7 +36,7 @@ async def _ask(
 ) -> None:
     start, total = 0, 1
     while start < total:
-        page = await scheduler.call(SCORES, PageAsk(start, CHUNK), timeout_s=timeout_s)
+        page = await scheduler.call(SCORES, PageRequest(start, CHUNK), timeout_s=timeout_s)
         rows = zip(page.uids, page.nodes, page.scores, strict=True)
         found.update((uid, score) for uid, node, score in rows if node_of.get(uid) == node)
         start, total = start + CHUNK, page.total

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from roadstead.actors.interface import NOTHING, A, Method, Q, RunFailedError
 from roadstead.actors.messages import (
     ADD_NODES,
     ADD_PENDING,
@@ -23,7 +24,7 @@ from roadstead.actors.messages import (
     SUBMIT,
     ActorStatus,
     CommitPage,
-    PageAsk,
+    PageRequest,
     PodBatch,
     QueueStatus,
     RunningPods,
@@ -43,7 +44,6 @@ from roadstead.actors.messages.changes import (
 )
 from roadstead.actors.messages.recovery import REMOVE_PODS, PodRemoval
 from roadstead.actors.names import BINDER, CACHE, QUEUE, SCHEDULER
-from roadstead.actors.seam import NOTHING, A, Method, Q, RunFailedError
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
@@ -146,7 +146,7 @@ class RunSession:
     async def commits(self, start: int, count: int = CHUNK) -> CommitPage:
         """Return binds from index `start`; times are of this process's clock (`time.monotonic`)."""
         asked_s = time.monotonic()
-        page = await self.call(BINDER, COMMITS, PageAsk(start, count))
+        page = await self.call(BINDER, COMMITS, PageRequest(start, count))
         offset_s = (asked_s + time.monotonic()) / 2 - page.now_s
         if abs(offset_s) < SAME_CLOCK_S:
             return page
@@ -155,7 +155,7 @@ class RunSession:
 
     async def pending(self, count: int) -> tuple[tuple[PendingNote, ...], int]:
         """Return why the first `count` pods are pending, and how many are."""
-        page = await self.call(QUEUE, PENDING, PageAsk(0, count))
+        page = await self.call(QUEUE, PENDING, PageRequest(0, count))
         return page.notes, page.total
 
     async def statuses(self) -> Mapping[str, ActorStatus]:

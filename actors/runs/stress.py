@@ -12,13 +12,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from roadstead.actors.binder.actor import BinderActor
+from roadstead.actors.interface import (
+    NOTHING,
+    Directory,
+    Factory,
+    Nothing,
+    Runtime,
+    clock_s,
+    method,
+)
 from roadstead.actors.messages import BindBatch, PodBatch
 from roadstead.actors.names import BINDER, SCHEDULER
 from roadstead.actors.runs.client import Client
 from roadstead.actors.runtime.reconnecting import IncarnationFactory
 from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.runtime.simulated_network import Network
-from roadstead.actors.seam import NOTHING, Directory, Factory, Nothing, Runtime, clock_s, method
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.binder.answers import BindAnswers
 from roadstead.binder.verification import Verifier

@@ -6,12 +6,7 @@ import asyncio
 import logging
 from dataclasses import replace
 
-from roadstead.actors.logs import ROOT
-from roadstead.actors.messages.common import STATUS, ActorStatus
-from roadstead.actors.messages.process import FENCE, PROCESS_CALLS, Fences
-from roadstead.actors.runtime.process_calls import answered
-from roadstead.actors.runtime.transcript import Transcript
-from roadstead.actors.seam import (
+from roadstead.actors.interface import (
     BUGS,
     ERROR,
     METHODS,
@@ -21,6 +16,11 @@ from roadstead.actors.seam import (
     FencedError,
     failure_out,
 )
+from roadstead.actors.logs import ROOT
+from roadstead.actors.messages.common import STATUS, ActorStatus
+from roadstead.actors.messages.process import FENCE, PROCESS_CALLS, Fences
+from roadstead.actors.runtime.process_calls import answered
+from roadstead.actors.runtime.transcript import Transcript
 from roadstead.protocol.codec import DecodeLimits, Envelope, from_wire, to_wire
 
 

@@ -11,8 +11,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 
-from roadstead.actors.runtime.dispatch import Dispatcher
-from roadstead.actors.seam import (
+from roadstead.actors.interface import (
     NOBODY,
     A,
     ActorLostError,
@@ -25,6 +24,7 @@ from roadstead.actors.seam import (
     late,
     open_reply,
 )
+from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.protocol.codec import DecodeLimits
 
 _Waiting = tuple[bytes, "asyncio.Future[bytes]"]

@@ -15,12 +15,12 @@ import ray.cloudpickle
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from roadstead.actors.interface import ActorLostError, Announce, DeadlineError, clock_s
 from roadstead.actors.logs import log
 from roadstead.actors.runtime import node_probe
 from roadstead.actors.runtime.node_probe import digest_of, probe
 from roadstead.actors.runtime.ray_heartbeats import Address
 from roadstead.actors.runtime.ray_placement import RayNode, Rules, Shortage, place
-from roadstead.actors.seam import ActorLostError, Announce, DeadlineError, clock_s
 from roadstead.config.ray import RayOptions
 from roadstead.report.ray_nodes import CheckedNode
 from roadstead.version import __version__

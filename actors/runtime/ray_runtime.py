@@ -23,21 +23,7 @@ from ray.actor import ActorHandle
 from ray.exceptions import ActorUnavailableError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from roadstead.actors.logs import open_log
-from roadstead.actors.runtime.dispatch import Dispatcher
-from roadstead.actors.runtime.gc_tuning import collect_seldom
-from roadstead.actors.runtime.ray_cluster import RayCluster
-from roadstead.actors.runtime.ray_heartbeats import BEAT_S, Heartbeats
-from roadstead.actors.runtime.ray_session import (
-    OBJECT_STORE_BYTES,
-    SYSTEM,
-    RayBorrowed,
-    RaySession,
-    first_line,
-    open_session,
-)
-from roadstead.actors.runtime.ray_target import target_of
-from roadstead.actors.seam import (
+from roadstead.actors.interface import (
     NOBODY,
     A,
     ActorLostError,
@@ -54,6 +40,20 @@ from roadstead.actors.seam import (
     late,
     open_reply,
 )
+from roadstead.actors.logs import open_log
+from roadstead.actors.runtime.dispatch import Dispatcher
+from roadstead.actors.runtime.gc_tuning import collect_seldom
+from roadstead.actors.runtime.ray_cluster import RayCluster
+from roadstead.actors.runtime.ray_heartbeats import BEAT_S, Heartbeats
+from roadstead.actors.runtime.ray_session import (
+    OBJECT_STORE_BYTES,
+    SYSTEM,
+    RayBorrowed,
+    RaySession,
+    first_line,
+    open_session,
+)
+from roadstead.actors.runtime.ray_target import target_of
 from roadstead.config.ray import RayOptions
 from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError

@@ -14,11 +14,11 @@ from typing import ClassVar
 import ray
 from ray._private.services import canonicalize_bootstrap_address
 
+from roadstead.actors.interface import ActorLostError, late
 from roadstead.actors.runtime.ray_folder import make_folder, remove_folder
 from roadstead.actors.runtime.ray_heartbeats import connected
 from roadstead.actors.runtime.ray_node import OwnPaths, end_by_force, lean_node, let_go, servers
 from roadstead.actors.runtime.ray_target import RayTarget, own_environment
-from roadstead.actors.seam import ActorLostError, late
 from roadstead.config.files import read_bytes
 from roadstead.config.ray import RayOptions
 from roadstead.config.reader import read_document

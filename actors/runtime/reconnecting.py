@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from roadstead.actors.seam import (
+from roadstead.actors.interface import (
     A,
     ActorLostError,
     Directory,

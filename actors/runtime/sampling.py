@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 
-from roadstead.actors.messages.process import INTERVAL_S, ProfileAsk
+from roadstead.actors.messages.process import INTERVAL_S, ProfileRequest
 from roadstead.bench.speedscope import Samples, StackFrame
 
 MAX_STACKS = 50_000
@@ -80,7 +80,7 @@ _running: list[Sampler] = []
 """The sampler of this process; at most one."""
 
 
-def answer(ask: ProfileAsk) -> Samples:
+def answer(ask: ProfileRequest) -> Samples:
     """Begin or end sampling this process; call it in the thread to be sampled."""
     before = _running.pop() if _running else None
     found = before.end() if before is not None else Samples((), (), ask.interval_s)

@@ -12,10 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from roadstead.actors.runtime.dispatch import Dispatcher
-from roadstead.actors.runtime.simulated_network import Network
-from roadstead.actors.runtime.virtual_time import VirtualLoop
-from roadstead.actors.seam import (
+from roadstead.actors.interface import (
     NOBODY,
     A,
     ActorLostError,
@@ -28,6 +25,9 @@ from roadstead.actors.seam import (
     late,
     open_reply,
 )
+from roadstead.actors.runtime.dispatch import Dispatcher
+from roadstead.actors.runtime.simulated_network import Network
+from roadstead.actors.runtime.virtual_time import VirtualLoop
 from roadstead.protocol.codec import DecodeLimits
 
 OUTSIDE = "client"

@@ -15,10 +15,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from roadstead.actors.interface import TRANSCRIPT, clock_s
 from roadstead.actors.logs import log, log_folder
 from roadstead.actors.messages.common import STATUS
 from roadstead.actors.messages.queueing import QUEUE_STATE
-from roadstead.actors.seam import TRANSCRIPT, clock_s
 from roadstead.protocol.codec import (
     CodecError,
     DecodeLimits,

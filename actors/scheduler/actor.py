@@ -10,8 +10,9 @@ import asyncio
 import logging
 from dataclasses import replace
 
+from roadstead.actors.interface import NOTHING, Directory, Nothing, failure_out
 from roadstead.actors.logs import ROOT, log
-from roadstead.actors.messages import ActorStatus, ChangesApplied, PackedChanges, PageAsk
+from roadstead.actors.messages import ActorStatus, ChangesApplied, PackedChanges, PageRequest
 from roadstead.actors.messages.recovery import Restore
 from roadstead.actors.messages.scheduling import ScorePage
 from roadstead.actors.names import index_of
@@ -20,7 +21,6 @@ from roadstead.actors.scheduler.driver import Driver
 from roadstead.actors.scheduler.peers import Peers
 from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.scheduler.scorers import Scorers
-from roadstead.actors.seam import NOTHING, Directory, Nothing, failure_out
 from roadstead.attempts.commands import PodReport
 from roadstead.attempts.core import AttemptsCore
 from roadstead.bench.machine import own_peak_bytes
@@ -110,7 +110,7 @@ class SchedulerActor:
     def key_of(self, facts: PodFacts) -> str | None:
         """Return the key of an undecided pod with these facts; None if there is none."""
         waiting = self.core.undecided(self._plan.settings.batch)
-        return next((pod.key for pod in waiting if pod.info.facts == facts), None)
+        return next((pod.key for pod in waiting if pod.pod_class.facts == facts), None)
 
     async def run(self, _: Nothing) -> Nothing:
         """Start the scheduler's loop, unless it runs."""
@@ -168,7 +168,7 @@ class SchedulerActor:
             return ()
         return (("memory_bytes", float(own_peak_bytes())),)
 
-    async def scores(self, ask: PageAsk) -> ScorePage:
+    async def scores(self, ask: PageRequest) -> ScorePage:
         """Return the scores of chosen nodes, page by page."""
         scores = self._scheduler.scores
         return ScorePage(*scores.page(ask.start, ask.count), len(scores))

@@ -13,12 +13,12 @@ from collections.abc import Coroutine, Sequence
 from typing import TypeVar
 
 from roadstead.actors.binder.order import SendOrder, Turn
+from roadstead.actors.interface import clock_s
 from roadstead.actors.runtime.kernel_loader import KernelLoader
 from roadstead.actors.scheduler.extender_calls import call_extenders
 from roadstead.actors.scheduler.peers import Peers
 from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.scheduler.scorers import NEAR, Scorers
-from roadstead.actors.seam import clock_s
 from roadstead.actors.steps import drive
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.needs import (

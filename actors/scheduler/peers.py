@@ -6,6 +6,14 @@ import time
 from collections.abc import Sequence
 from typing import TypeVar
 
+from roadstead.actors.interface import (
+    TRIES,
+    ActorLostError,
+    DeadlineError,
+    Directory,
+    Method,
+    PatientRef,
+)
 from roadstead.actors.messages import (
     ASSUME,
     BIND,
@@ -18,8 +26,8 @@ from roadstead.actors.messages import (
     AssumeBatch,
     BindBatch,
     Evict,
-    LeaseAsk,
     LeaseReport,
+    LeaseRequest,
     NominateBatch,
     PodBatch,
     Renew,
@@ -28,14 +36,6 @@ from roadstead.actors.messages import (
     pod_columns,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE
-from roadstead.actors.seam import (
-    TRIES,
-    ActorLostError,
-    DeadlineError,
-    Directory,
-    Method,
-    PatientRef,
-)
 from roadstead.attempts.pods import Attempt
 from roadstead.binder.answers import BindAnswers
 from roadstead.cache.answers import Assumed
@@ -116,7 +116,7 @@ class Peers:
         started = time.perf_counter()
         asked = self._owner, self._epoch, need.max_pods, LEASE_WAIT_S, need.profile, need.gangs
         timeout_s = self._call_s + LEASE_WAIT_S
-        leased = await self._call_once(QUEUE, LEASE, LeaseAsk(*asked), timeout_s)
+        leased = await self._call_once(QUEUE, LEASE, LeaseRequest(*asked), timeout_s)
         if leased is None:
             return None
         self.add_time("lease", started)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from roadstead.actors.interface import DeadlineError
 from roadstead.actors.messages import DeltaBatch
-from roadstead.actors.seam import DeadlineError
 from roadstead.actors.worker.table_follower import MAX_WAITING_BATCHES, TableFollower
 from roadstead.cache.row_versions import KnownVersions
 from roadstead.cycle.batch import Decision
@@ -125,8 +125,10 @@ class SchedulerNodes(TableFollower):
             self.partition_of |= zip(batch.node_names(), batch.partitions, strict=True)
         super()._add_new_nodes(batch)
 
-    def _add_pods_only(self, batch: DeltaBatch, infos: Sequence[PodClass], start: int) -> None:
-        added = [infos[pod] for pod in batch.pods[start:]]
+    def _add_pods_only(
+        self, batch: DeltaBatch, pod_classes: Sequence[PodClass], start: int
+    ) -> None:
+        added = [pod_classes[pod] for pod in batch.pods[start:]]
         names, uids, keys = batch.names[start:], batch.uids[start:], batch.keys[start:]
         # Only the pods that are not on the table yet, as placements of this scheduler.
         if absent := self.tentative.confirm(uids, names, added):
@@ -138,20 +140,20 @@ class SchedulerNodes(TableFollower):
             )
 
     def _add_pod(
-        self, name: str, info: PodClass, uid: str, key: str, started_s: float | None
+        self, name: str, pod_class: PodClass, uid: str, key: str, started_s: float | None
     ) -> None:
-        if self.tentative.confirm([uid], [name], [info]):
-            super()._add_pod(name, info, uid, key, started_s)
+        if self.tentative.confirm([uid], [name], [pod_class]):
+            super()._add_pod(name, pod_class, uid, key, started_s)
 
-    def _remove_pod(self, name: str, info: PodClass, uid: str) -> None:
+    def _remove_pod(self, name: str, pod_class: PodClass, uid: str) -> None:
         if not self.tentative.was_removed(uid, name):
-            super()._remove_pod(name, info, uid)
+            super()._remove_pod(name, pod_class, uid)
 
-    def _add_nomination(self, name: str, info: PodClass, uid: str) -> None:
-        self.tentative.nominate(uid, name, info)
+    def _add_nomination(self, name: str, pod_class: PodClass, uid: str) -> None:
+        self.tentative.nominate(uid, name, pod_class)
 
-    def _remove_nomination(self, name: str, info: PodClass, uid: str) -> None:
-        self.tentative.withdraw(uid, name, info)
+    def _remove_nomination(self, name: str, pod_class: PodClass, uid: str) -> None:
+        self.tentative.withdraw(uid, name, pod_class)
 
     def _set_version(self, name: str, version: int) -> None:
         self._versions.record([(name, version)])

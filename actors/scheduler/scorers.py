@@ -22,11 +22,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from roadstead.actors.interface import ActorLostError, DeadlineError, Directory, Method, clock_s
 from roadstead.actors.logs import log
 from roadstead.actors.messages import RANK, SCORE
 from roadstead.actors.names import worker_name
 from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
-from roadstead.actors.seam import ActorLostError, DeadlineError, Directory, Method, clock_s
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.merged_lists import LISTED_ROWS, best_rows, may_list
 from roadstead.cycle.messages import RankRequest, ScoreRequest
@@ -129,7 +129,7 @@ class Scorers:
         ask = RankRequest(
             self._nodes.applied,
             table.arrivals[apart].astype(np.int64).tobytes(),
-            tuple(encode_facts(pod.info.facts) for pod in need.pods),
+            tuple(encode_facts(pod.pod_class.facts) for pod in need.pods),
             need.draws.tobytes(),
             MAX_RANKED,
         )
@@ -148,10 +148,12 @@ class Scorers:
         self, cycle: TableCycle, pods: Sequence[PodInCycle], *, with_given: bool = False
     ) -> list[PodInCycle]:
         """Return one pod of each new class that is worth a request."""
-        if {pod.info.facts.scheduler_name for pod in pods} <= self._skipped_profiles:
+        if {pod.pod_class.facts.scheduler_name for pod in pods} <= self._skipped_profiles:
             return []
         found = cycle.missing_classes(pods, with_given=with_given)
-        return [pod for pod in found if pod.info.facts.scheduler_name not in self._skipped_profiles]
+        return [
+            pod for pod in found if pod.pod_class.facts.scheduler_name not in self._skipped_profiles
+        ]
 
     async def _ask(self, cycle: TableCycle, pods: Sequence[PodInCycle]) -> None:
         missing_classes, workers = self._unscored(cycle, pods), self._parts.rows.asked()
@@ -178,14 +180,16 @@ class Scorers:
         missed_before: set[int],
     ) -> None:
         pods = [
-            each for each in pods if each.info.facts.scheduler_name not in self._skipped_profiles
+            each
+            for each in pods
+            if each.pod_class.facts.scheduler_name not in self._skipped_profiles
         ]
         if not pods:
             return
         ask = ScoreRequest(
             self._nodes.applied,
             len(self._nodes.table),
-            tuple(encode_facts(pod.info.facts) for pod in pods),
+            tuple(encode_facts(pod.pod_class.facts) for pod in pods),
         )
         answers = await self._ask_all(SCORE, ask, workers, until_s, missed_before)
         touched = {worker: self._nodes.touched_since(each.seq) for worker, each in answers.items()}
@@ -236,7 +240,7 @@ class Scorers:
 
     def _skip_if_cheap(self, pods: Sequence[PodInCycle], spent_s: float) -> None:
         """Stop requests for a profile whose plugins take less time than a message."""
-        names = {pod.info.facts.scheduler_name for pod in pods}
+        names = {pod.pod_class.facts.scheduler_name for pod in pods}
         # The time is a sum over all pods: with several profiles it fits none of them.
         if spent_s < MIN_PLUGINS_S * len(pods) and len(names) == 1:
             self._skipped_profiles |= names

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from roadstead.actors.interface import Directory, Factory
 from roadstead.actors.logs import log
 from roadstead.actors.names import BINDER, CACHE, QUEUE
-from roadstead.actors.seam import Directory, Factory
 from roadstead.framework.plugin_calls import CALLS, PluginCall
 from roadstead.plugin_watch import (
     FINDERS,

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from roadstead.actors.interface import NOTHING, A, DeadlineError, Method, Q, Ref, RunFailedError
 from roadstead.actors.messages import (
     ADD_NODES,
     ADD_RUNNING,
@@ -28,7 +29,7 @@ from roadstead.actors.messages import (
     SUBMIT,
     LeaseReport,
     NominateBatch,
-    PageAsk,
+    PageRequest,
     RunningPods,
     node_batch,
     pod_batch,
@@ -70,7 +71,6 @@ from roadstead.actors.names import (
     follower_names,
     scheduler_name,
 )
-from roadstead.actors.seam import NOTHING, A, DeadlineError, Method, Q, Ref, RunFailedError
 from roadstead.config.settings import Settings
 from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import group_key
@@ -170,7 +170,7 @@ class Refill:
         await self._call(CACHE, LEARN_REVISIONS, await self._call(BINDER, REVISIONS, NOTHING))
         start, total = 0, 1
         while start < total:
-            page = await self._call(BINDER, NODES_PAGE, PageAsk(start, PAGE))
+            page = await self._call(BINDER, NODES_PAGE, PageRequest(start, PAGE))
             await self._call(CACHE, ADD_NODES, node_batch(page.nodes, page.revision))
             start, total = start + PAGE, page.total
         async for standing in self._pod_pages():
@@ -195,13 +195,13 @@ class Refill:
                     f"(bounds.queue_max_pods: {self._settings.bounds.queue_max_pods}): it refused "
                     f"{len(answer.refused)} pods that had been accepted. The run ends here."
                 )
-        done = await self._call(BINDER, BOUND, PageAsk(0, 0))
+        done = await self._call(BINDER, BOUND, PageRequest(0, 0))
         await self._call(QUEUE, RESTORED, Restored(done.total))
 
     async def _pod_pages(self) -> AsyncIterator[PodsPage]:
         start, total = 0, 1
         while start < total:
-            page = await self._call(BINDER, PODS_PAGE, PageAsk(start, PAGE))
+            page = await self._call(BINDER, PODS_PAGE, PageRequest(start, PAGE))
             yield page
             start, total = start + PAGE, page.total
 

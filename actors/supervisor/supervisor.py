@@ -18,23 +18,7 @@ from functools import partial
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.logs import log
-from roadstead.actors.messages import RUN, STATUS, STOP, ActorStatus
-from roadstead.actors.messages.process import FENCE, Fences
-from roadstead.actors.messages.recovery import COMPARE
-from roadstead.actors.names import (
-    BINDER,
-    CACHE,
-    CONTROL,
-    QUEUE,
-    SCHEDULER,
-    WORKER,
-    follower_names,
-)
-from roadstead.actors.queue.actor import QueueActor
-from roadstead.actors.runtime.reconnecting import IncarnationFactory, ReconnectingRef
-from roadstead.actors.scheduler.actor import SchedulerActor
-from roadstead.actors.seam import (
+from roadstead.actors.interface import (
     NOTHING,
     TRANSCRIPT,
     A,
@@ -51,6 +35,22 @@ from roadstead.actors.seam import (
     clock_s,
     failure_in,
 )
+from roadstead.actors.logs import log
+from roadstead.actors.messages import RUN, STATUS, STOP, ActorStatus
+from roadstead.actors.messages.process import FENCE, Fences
+from roadstead.actors.messages.recovery import COMPARE
+from roadstead.actors.names import (
+    BINDER,
+    CACHE,
+    CONTROL,
+    QUEUE,
+    SCHEDULER,
+    WORKER,
+    follower_names,
+)
+from roadstead.actors.queue.actor import QueueActor
+from roadstead.actors.runtime.reconnecting import IncarnationFactory, ReconnectingRef
+from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.supervisor.plugin_processes import WatchedFactory, last_call_of
 from roadstead.actors.supervisor.replacing import Budget, Refill, Restart, actors_to_replace
 from roadstead.actors.worker.actor import WorkerActor

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from roadstead.actors.interface import Directory, Nothing, clock_s
 from roadstead.actors.logs import log
 from roadstead.actors.messages import ActorStatus, ChangesApplied, DeltaBatch, PackedChanges
 from roadstead.actors.names import index_of
 from roadstead.actors.runtime.kernel_loader import WORTHWHILE_PODS, KernelLoader
-from roadstead.actors.seam import Directory, Nothing, clock_s
 from roadstead.actors.worker.table_follower import TableFollower
 from roadstead.cycle.merged_lists import LISTED_ROWS
 from roadstead.cycle.messages import RankAnswer, RankRequest, ScoreAnswer, ScoreRequest
@@ -148,25 +148,25 @@ class WorkerActor(TableFollower):
         names: Sequence[str],
         uids: Sequence[str],
         keys: Sequence[str],
-        infos: Sequence[PodClass],
+        pod_classes: Sequence[PodClass],
     ) -> None:
         here = [place for place, name in enumerate(names) if self.table.has_node(name)]
         super()._add_pods(
             [names[place] for place in here],
             [uids[place] for place in here],
             [keys[place] for place in here],
-            [infos[place] for place in here],
+            [pod_classes[place] for place in here],
         )
 
     def _add_pod(
-        self, name: str, info: PodClass, uid: str, key: str, started_s: float | None
+        self, name: str, pod_class: PodClass, uid: str, key: str, started_s: float | None
     ) -> None:
         if self.table.has_node(name):
-            super()._add_pod(name, info, uid, key, started_s)
+            super()._add_pod(name, pod_class, uid, key, started_s)
 
-    def _remove_pod(self, name: str, info: PodClass, uid: str) -> None:
+    def _remove_pod(self, name: str, pod_class: PodClass, uid: str) -> None:
         if self.table.has_node(name):
-            super()._remove_pod(name, info, uid)
+            super()._remove_pod(name, pod_class, uid)
 
     def _apply_storage(self, change: StorageChange) -> None:
         self._storage.apply(change)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from roadstead.actors.interface import NOTHING, ActorError, DeadlineError, Nothing
 from roadstead.actors.messages import (
     CHANGES_APPLIED,
     STORAGE,
@@ -23,7 +24,6 @@ from roadstead.actors.messages import (
     PackedChanges,
 )
 from roadstead.actors.messages.recovery import Restore
-from roadstead.actors.seam import NOTHING, ActorError, DeadlineError, Nothing
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.wire import decode_facts
 from roadstead.nodes.pod_class import PodClass
@@ -101,10 +101,10 @@ class TableFollower:
         first_seq = batch.first_seq + len(batch.new_nodes)
         nodes = zip(batch.nodes, batch.arrivals, strict=True)
         changes, versions = iter(batch.changes), iter(batch.versions)
-        infos = [self.table.classes.info(decode_facts(data)) for data in batch.classes]
+        pod_classes = [self.table.classes.pod_class(decode_facts(data)) for data in batch.classes]
         # A batch of added pods only, as after an assumption, is applied in one pass.
         if not batch.started_s and batch.kinds.count(DeltaKind.ADD_POD) == len(batch.kinds):
-            self._add_pods_only(batch, infos, max(0, self.applied + 1 - first_seq))
+            self._add_pods_only(batch, pod_classes, max(0, self.applied + 1 - first_seq))
             self.applied = max(self.applied, first_seq + len(batch.kinds) - 1)
             return
         rows = zip(batch.kinds, batch.names, batch.pods, strict=True)
@@ -123,13 +123,13 @@ class TableFollower:
                 self._set_version(name, version)
             elif kind == DeltaKind.ADD_POD:
                 uid, key = batch.uids[place], batch.keys[place]
-                self._add_pod(name, infos[pod], uid, key, started_s.get(place))
+                self._add_pod(name, pod_classes[pod], uid, key, started_s.get(place))
             elif kind == DeltaKind.REMOVE_POD:
-                self._remove_pod(name, infos[pod], batch.uids[place])
+                self._remove_pod(name, pod_classes[pod], batch.uids[place])
             elif kind == DeltaKind.NOMINATE:
-                self._add_nomination(name, infos[pod], batch.uids[place])
+                self._add_nomination(name, pod_classes[pod], batch.uids[place])
             elif kind == DeltaKind.WITHDRAW:
-                self._remove_nomination(name, infos[pod], batch.uids[place])
+                self._remove_nomination(name, pod_classes[pod], batch.uids[place])
             elif kind == DeltaKind.REMOVE_NODE:
                 self._remove_node(name)
             elif kind == DeltaKind.ADD_NODE and facts is not None:
@@ -154,36 +154,38 @@ class TableFollower:
     def _remove_node(self, name: str) -> None:
         self.table.remove_node(name)
 
-    def _add_pods_only(self, batch: DeltaBatch, infos: Sequence[PodClass], start: int) -> None:
+    def _add_pods_only(
+        self, batch: DeltaBatch, pod_classes: Sequence[PodClass], start: int
+    ) -> None:
         """Apply a batch of added pods only; those before `start` are known."""
         names, uids, keys = batch.names[start:], batch.uids[start:], batch.keys[start:]
-        self._add_pods(names, uids, keys, [infos[pod] for pod in batch.pods[start:]])
+        self._add_pods(names, uids, keys, [pod_classes[pod] for pod in batch.pods[start:]])
 
     def _add_pods(
         self,
         names: Sequence[str],
         uids: Sequence[str],
         keys: Sequence[str],
-        infos: Sequence[PodClass],
+        pod_classes: Sequence[PodClass],
     ) -> None:
         """Add pods, each once, to nodes."""
         rows = [self.table.row_of(name) for name in names]
-        self.table.residents.add_all(names, uids, infos, keys)
-        self.table.add_pods(rows, infos)
+        self.table.residents.add_all(names, uids, pod_classes, keys)
+        self.table.add_pods(rows, pod_classes)
 
-    def _remove_pod(self, name: str, info: PodClass, uid: str) -> None:
-        self.table.remove_pod(name, info, uid=uid)
+    def _remove_pod(self, name: str, pod_class: PodClass, uid: str) -> None:
+        self.table.remove_pod(name, pod_class, uid=uid)
 
-    def _add_nomination(self, name: str, info: PodClass, uid: str) -> None:
-        self.table.nominate(name, info)
+    def _add_nomination(self, name: str, pod_class: PodClass, uid: str) -> None:
+        self.table.nominate(name, pod_class)
 
-    def _remove_nomination(self, name: str, info: PodClass, uid: str) -> None:
-        self.table.withdraw(name, info)
+    def _remove_nomination(self, name: str, pod_class: PodClass, uid: str) -> None:
+        self.table.withdraw(name, pod_class)
 
     def _add_pod(
-        self, name: str, info: PodClass, uid: str, key: str, started_s: float | None
+        self, name: str, pod_class: PodClass, uid: str, key: str, started_s: float | None
     ) -> None:
-        self.table.add_pod(name, info, uid=uid, key=key, started_s=started_s)
+        self.table.add_pod(name, pod_class, uid=uid, key=key, started_s=started_s)
 
     def _set_version(self, name: str, version: int) -> None:
         """Set the version of a node's row; ignored by followers that do not check versions."""

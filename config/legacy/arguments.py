@@ -112,7 +112,7 @@ def _has_one_argument(argument: Wire, path: str, problems: list[Problem]) -> boo
     given = [name for name in fields if getattr(argument, name) is not None]
     if len(given) == 1:
         return True
-    names = ", ".join(str(info.alias) for info in fields.values())
+    names = ", ".join(str(pod_class.alias) for pod_class in fields.values())
     problems.append(Problem(path, f"must hold exactly one of {names}, not {len(given)}"))
     return False
 

@@ -47,7 +47,7 @@ def _with_v1_names(
     given: dict[str, Any], model: type[Wire], path: str, notes: Notes
 ) -> dict[str, Any]:
     """Return the mapping with known keys in v1's spelling; unknown ones stay, and are refused."""
-    names = [info.alias or name for name, info in model.model_fields.items()]
+    names = [pod_class.alias or name for name, pod_class in model.model_fields.items()]
     spelling = {name.lower(): name for name in names}
     result: dict[str, Any] = {}
     for key, value in given.items():

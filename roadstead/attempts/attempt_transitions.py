@@ -46,10 +46,10 @@ class AttemptTransitions:
         records = [undecided[uid] for uid in node_of]
         tokens = self._store.next_tokens(len(records))
         for record, node_name, token in zip(records, node_of.values(), tokens, strict=True):
-            uid, key, info, _, number, _ = record.pod
+            uid, key, pod_class, _, number, _ = record.pod
             read = read_versions.get(node_name, 0)
             record.refusal, record.decided = None, (number, node_name, "")
-            record.attempt = attempt = Attempt(token, uid, key, node_name, info.facts, read)
+            record.attempt = attempt = Attempt(token, uid, key, node_name, pod_class.facts, read)
             out.assume.append(attempt)
         self._store.transition_all(records, AttemptEvent.PLACE)
 

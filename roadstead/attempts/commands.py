@@ -240,8 +240,8 @@ class Outbox:
 
     def _nominate(self, record: AttemptRecord, verdict: Verdict) -> None:
         pod, node_name = record.pod, verdict.nominated_node
-        if node_name or (node_name == "" and pod.info.facts.nominated_node_name):
-            facts, victims, plugin = pod.info.facts, verdict.victims, verdict.preempting_plugin
+        if node_name or (node_name == "" and pod.pod_class.facts.nominated_node_name):
+            facts, victims, plugin = pod.pod_class.facts, verdict.victims, verdict.preempting_plugin
             self.nominate.append(Nomination(pod.uid, pod.key, facts, node_name, victims, plugin))
 
     def add_done(self, records: Iterable[AttemptRecord]) -> None:

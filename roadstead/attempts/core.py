@@ -102,7 +102,7 @@ class AttemptsCore(AttemptTransitions):
         recorded decisions about waiting pods. Raises KeyError, with nothing changed, for a pod
         whose scheduler name has no profile.
         """
-        profiles = [self._profiles[pod.info.facts.scheduler_name] for pod in pods]
+        profiles = [self._profiles[pod.pod_class.facts.scheduler_name] for pod in pods]
         out = Outbox()
         new_records: dict[str, AttemptRecord] = {}
         for pod, profile in zip(pods, profiles, strict=True):

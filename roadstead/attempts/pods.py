@@ -229,7 +229,7 @@ class AttemptRecord:
         """The pod and its node as plugins see them."""
         namespace, _, name = self.pod.key.partition("/")
         who = PodIdentity(self.uid, namespace, name)
-        return who, self.pod.info.facts, self.placed_attempt.node_name
+        return who, self.pod.pod_class.facts, self.placed_attempt.node_name
 
     @property
     def deadline_s(self) -> float:

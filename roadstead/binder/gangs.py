@@ -42,8 +42,8 @@ class GangNeeds:
         needed = min_member(pod, group) or 0
         bound = sum(
             count
-            for info, count in self._table.class_counts.items()
-            if group_key(info.facts) == key
+            for pod_class, count in self._table.class_counts.items()
+            if group_key(pod_class.facts) == key
         )
         # Pods of removed nodes stay bound, and schedulers count them, too.
         bound += sum(group_key(facts) == key for facts in self._aside())

@@ -82,19 +82,19 @@ class Verifier:
     def verify(self, facts: PodFacts, node_name: str) -> Status:
         """Return Success, or the first refusal. KeyError for an unknown node or profile."""
         profile = self._profiles[facts.scheduler_name]
-        info = self._table.classes.info(facts)
+        pod_class = self._table.classes.pod_class(facts)
         row = self._table.row_of(node_name)
-        known = self._known.get(_key_of(info, profile))
-        if known is not None and self._is_valid(known, profile, info, quick=True):
+        known = self._known.get(_key_of(pod_class, profile))
+        if known is not None and self._is_valid(known, profile, pod_class, quick=True):
             passed = known.outcome.status.is_success and known.names(node_name)
-            if passed and self._admits(known, profile, info, row):
+            if passed and self._admits(known, profile, pod_class, row):
                 return SUCCESS
-        known = self._pre_filtered(profile, info)
+        known = self._pre_filtered(profile, pod_class)
         if not known.outcome.status.is_success:
             return known.outcome.status
         if not known.names(node_name):
             return excluded_status(known.outcome.narrowed_by)
-        return _filtered(profile, info, known.outcome.state, self._table.view(np.array([row])))
+        return _filtered(profile, pod_class, known.outcome.state, self._table.view(np.array([row])))
 
     def verify_first(self, pods: Sequence[PodFacts], node_names: Sequence[str]) -> int:
         """Return how many of the first pods `verify` would pass, each on top of those before.
@@ -106,83 +106,87 @@ class Verifier:
             # Columns of one row cost ten times what the row does.
             return int(self.verify(pods[0], node_names[0]).is_success)
         table = self._table
-        infos = table.classes.infos_of(pods)
+        pod_classes = table.classes.infos_of(pods)
         rows = np.array(table.each_row(node_names), dtype=np.intp)
         keys: dict[PodClass, Hashable] = {}
         first: dict[Hashable, PodClass] = {}
-        for info in dict.fromkeys(infos):
-            keys[info] = _key_of(info, self._profiles[info.facts.scheduler_name])
-            first.setdefault(keys[info], info)
+        for pod_class in dict.fromkeys(pod_classes):
+            keys[pod_class] = _key_of(pod_class, self._profiles[pod_class.facts.scheduler_name])
+            first.setdefault(keys[pod_class], pod_class)
         positions_of: dict[Hashable, list[int]] = {key: [] for key in first}
-        for place, info in enumerate(infos):
-            positions_of[keys[info]].append(place)
+        for place, pod_class in enumerate(pod_classes):
+            positions_of[keys[pod_class]].append(place)
         number, plugins = len(pods), dict[FilterPlugin, None]()
         worthwhile = WORTHWHILE if len(pods) < PODS_PER_SHAPE * len(first) else 1
-        for key, info in first.items():
+        for key, pod_class in first.items():
             positions = positions_of[key]
-            known = self._results_for_all_rows(info, len(positions), worthwhile)
-            if known is None or not self._stays_feasible(known, info, first.values()):
+            known = self._results_for_all_rows(pod_class, len(positions), worthwhile)
+            if known is None or not self._stays_feasible(known, pod_class, first.values()):
                 number = min(number, positions[0])
                 continue
             number = min(number, _first_not_passing(known.passes, rows, positions, number))
             plugins.update(dict.fromkeys(known.quick_filters))
         for plugin in plugins:
             if number:
-                number = plugin.admits(infos[:number], table, rows[:number])
+                number = plugin.admits(pod_classes[:number], table, rows[:number])
         return number
 
     def _results_for_all_rows(
-        self, info: PodClass, pods: int, worthwhile: int
+        self, pod_class: PodClass, pods: int, worthwhile: int
     ) -> _CachedResults | None:
         """Return the results of a class for all rows; compute them only for enough pods."""
-        profile = self._profiles[info.facts.scheduler_name]
-        known = self._known.get(_key_of(info, profile))
-        if known is None or not self._is_valid(known, profile, info, quick=True):
+        profile = self._profiles[pod_class.facts.scheduler_name]
+        known = self._known.get(_key_of(pod_class, profile))
+        if known is None or not self._is_valid(known, profile, pod_class, quick=True):
             if pods < worthwhile:
                 return None
-            known = self._pre_filtered(profile, info)
+            known = self._pre_filtered(profile, pod_class)
         known.times += pods
         if known.passes is None and known.times >= worthwhile and known.outcome.status.is_success:
-            known.passes = _static_mask(profile, info, known.outcome.state, self._table)
+            known.passes = _static_mask(profile, pod_class, known.outcome.state, self._table)
         return known
 
     def _stays_feasible(
-        self, known: _CachedResults, info: PodClass, coming: Collection[PodClass]
+        self, known: _CachedResults, pod_class: PodClass, coming: Collection[PodClass]
     ) -> bool:
         """Whether all passing nodes stay feasible for a class when the other pods are added."""
         if known.outcome.node_names is not None or not known.outcome.status.is_success:
             return False
-        profile = self._profiles[info.facts.scheduler_name]
+        profile = self._profiles[pod_class.facts.scheduler_name]
         plugins = self._unadmitted[profile.scheduler_name]
         return not any(
-            known.quick_validity.is_changed_by(each, profile, plugins, info) for each in coming
+            known.quick_validity.is_changed_by(each, profile, plugins, pod_class) for each in coming
         )
 
-    def _admits(self, known: _CachedResults, profile: Profile, info: PodClass, row: int) -> bool:
+    def _admits(
+        self, known: _CachedResults, profile: Profile, pod_class: PodClass, row: int
+    ) -> bool:
         """Whether the quick check passes, from cached results; False does not mean refused."""
         known.times += 1
         if known.passes is None:
             if known.times < WORTHWHILE:
                 return False
-            known.passes = _static_mask(profile, info, known.outcome.state, self._table)
+            known.passes = _static_mask(profile, pod_class, known.outcome.state, self._table)
         rows = np.array([row], dtype=np.intp)
-        admitted = (plugin.admits((info,), self._table, rows) for plugin in known.quick_filters)
+        admitted = (
+            plugin.admits((pod_class,), self._table, rows) for plugin in known.quick_filters
+        )
         return bool(known.passes[row]) and all(admitted)
 
-    def _pre_filtered(self, profile: Profile, info: PodClass) -> _CachedResults:
+    def _pre_filtered(self, profile: Profile, pod_class: PodClass) -> _CachedResults:
         """Return PreFilter's outcome, cached until something that it depends on changes."""
-        key = _key_of(info, profile)
+        key = _key_of(pod_class, profile)
         known = self._known.get(key)
         has_failed = known is not None and known.outcome.status.code is Code.ERROR
         if (
             known is not None
             and not has_failed
-            and self._is_valid(known, profile, info, quick=False)
+            and self._is_valid(known, profile, pod_class, quick=False)
         ):
             return known
-        inputs = inputs_of(self._table, profile, info)
+        inputs = inputs_of(self._table, profile, pod_class)
         changes = self._table.columns.changes
-        outcome = run_pre_filter(profile, info, self._table)
+        outcome = run_pre_filter(profile, pod_class, self._table)
         has_inputs = known is not None and known.validity.inputs == inputs
         if known is not None and has_inputs and outcome.is_same(known.outcome):
             known.validity.changes = known.quick_validity.changes = changes
@@ -200,20 +204,20 @@ class Verifier:
         return known
 
     def _is_valid(
-        self, known: _CachedResults, profile: Profile, info: PodClass, *, quick: bool
+        self, known: _CachedResults, profile: Profile, pod_class: PodClass, *, quick: bool
     ) -> bool:
         """Whether PreFilter's outcome is valid; with `quick`, the part that quick checks need."""
         validity, plugins = (
             (known.quick_validity, self._unadmitted) if quick else (known.validity, self._filtering)
         )
-        if validity.inputs != inputs_of(self._table, profile, info):
+        if validity.inputs != inputs_of(self._table, profile, pod_class):
             return False
-        return validity.holds(self._table, profile, plugins[profile.scheduler_name], info)
+        return validity.holds(self._table, profile, plugins[profile.scheduler_name], pod_class)
 
 
-def _key_of(info: PodClass, profile: Profile) -> Hashable:
+def _key_of(pod_class: PodClass, profile: Profile) -> Hashable:
     """Return a key that is equal for pods with the same results."""
-    return (profile.scheduler_name, info.shape) if profile.has_shape(info) else info
+    return (profile.scheduler_name, pod_class.shape) if profile.has_shape(pod_class) else pod_class
 
 
 def _filtering(profile: Profile) -> list[Plugin]:
@@ -241,12 +245,14 @@ def _quick_filters(profile: Profile, state: CycleState) -> tuple[FilterPlugin, .
     )
 
 
-def _static_mask(profile: Profile, info: PodClass, state: CycleState, table: NodeTable) -> Bools:
+def _static_mask(
+    profile: Profile, pod_class: PodClass, state: CycleState, table: NodeTable
+) -> Bools:
     """Return which rows pass all filters that read NODE facts: bool[row]."""
     passes: Bools = np.ones(len(table), dtype=np.bool_)
     for plugin in profile.filter:
         if plugin.reads is Reads.NODE and plugin.name not in state.skipped:
-            codes = plugin.filter(state, info, table).codes
+            codes = plugin.filter(state, pod_class, table).codes
             if codes is not None:
                 passes &= codes == 0
     return passes
@@ -262,11 +268,11 @@ def _first_not_passing(
     return otherwise if passing.all() else positions[int(passing.argmin())]
 
 
-def _filtered(profile: Profile, info: PodClass, state: CycleState, row: Table) -> Status:
+def _filtered(profile: Profile, pod_class: PodClass, state: CycleState, row: Table) -> Status:
     for plugin in profile.filter:
         if plugin.name in state.skipped:
             continue
-        result = plugin.filter(state, info, row)
+        result = plugin.filter(state, pod_class, row)
         if result.codes is not None and result.codes[0]:
             refused = result.statuses[int(result.codes[0]) - 1]
             return filter_status(plugin.name, refused)

@@ -43,7 +43,7 @@ class PodInCycle(NamedTuple):
 
     uid: str
     key: str
-    info: PodClass
+    pod_class: PodClass
     signature: Hashable
     attempt: int = 1
     draw: int = 1
@@ -182,7 +182,7 @@ class BatchRun:
             Decision(pod, names[row], feasible, total, size, best)
             for pod, row, feasible, total, size in told
         ]
-        self._placed.add(each.pod.info for each in decisions)
+        self._placed.add(each.pod.pod_class for each in decisions)
         coverage.by_kernel += len(decisions)
         if done.stopped:
             coverage.stops[done.stopped] += 1
@@ -200,7 +200,7 @@ class BatchRun:
             return None
         decision = self._decide(pod)
         # Placed or not, the pod's nomination ends: results that counted it are out of date.
-        self._has_ended = decision is not None and bool(pod.info.facts.nominated_node_name)
+        self._has_ended = decision is not None and bool(pod.pod_class.facts.nominated_node_name)
         return decision
 
     def _decide(self, pod: PodInCycle) -> Decision | None:
@@ -242,7 +242,10 @@ class BatchRun:
         """
         diagnosis, profile = run.diagnosis(), run.evaluation.profile
         are_assumed = not (self._placed or self.has_unassumed)
-        if not are_assumed and candidates_wanted(profile, pod.info.facts, diagnosis) is not None:
+        if (
+            not are_assumed
+            and candidates_wanted(profile, pod.pod_class.facts, diagnosis) is not None
+        ):
             return None
         return Decision(pod, None, diagnosis=diagnosis)
 
@@ -256,7 +259,7 @@ class BatchRun:
 
     def _is_changed_by(self, placed: PlacedClasses, pod: PodInCycle) -> bool:
         profile = self._classes[pod.signature].run.evaluation.profile
-        return placed.may_affect(pod.signature, pod.info, profile)
+        return placed.may_affect(pod.signature, pod.pod_class, profile)
 
     def _choose(self, pod: PodInCycle, run: ClassRun) -> Decision:
         """Place a pod on one of the best rows."""
@@ -273,15 +276,15 @@ class BatchRun:
 
     def _put(self, pod: PodInCycle, name: str) -> None:
         """Add a pod to a node, which ends its nomination."""
-        self.table.add_pod(name, pod.info, uid=pod.uid, key=pod.key)
-        if pod.info.facts.nominated_node_name:
-            self.table.withdraw(pod.info.facts.nominated_node_name, pod.info)
-        self._record_placement(pod.info)
+        self.table.add_pod(name, pod.pod_class, uid=pod.uid, key=pod.key)
+        if pod.pod_class.facts.nominated_node_name:
+            self.table.withdraw(pod.pod_class.facts.nominated_node_name, pod.pod_class)
+        self._record_placement(pod.pod_class)
 
-    def _record_placement(self, info: PodClass) -> None:
+    def _record_placement(self, pod_class: PodClass) -> None:
         """Record a placement that the kernel did not make."""
-        self._placed.add((info,))
-        self._placed_outside_kernel.add((info,))
+        self._placed.add((pod_class,))
+        self._placed_outside_kernel.add((pod_class,))
 
     def _names(self, rows: Rows) -> tuple[str, ...]:
         names = sorted((self.table.columns.names[row] for row in rows), key=str.encode)

@@ -81,8 +81,8 @@ class Chain:
         if self._cycle.searches_nodes(last.pod):
             return False
         if last.node_name is not None:
-            return bool(last.pod.info.facts.nominated_node_name)
-        result, facts = last.post_filter, last.pod.info.facts
+            return bool(last.pod.pod_class.facts.nominated_node_name)
+        result, facts = last.post_filter, last.pod.pod_class.facts
         if result is None:
             return False
         if result.chosen is None:

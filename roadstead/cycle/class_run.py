@@ -263,4 +263,4 @@ def _count_refusals(evaluation: Evaluation, into: Diagnosis) -> None:
 
 def lowest_priority(table: NodeTable) -> int | None:
     """Return the lowest priority of all pods on the rows; None if there are none."""
-    return min((info.facts.priority for info in table.class_counts), default=None)
+    return min((pod_class.facts.priority for pod_class in table.class_counts), default=None)

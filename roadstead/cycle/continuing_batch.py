@@ -50,15 +50,15 @@ class ContinuingBatch(BatchRun):
         None if the pods before it must be assumed first: claims are bound only then, and no pod is
         evicted for pods that are not assumed yet.
         """
-        if pod.info.facts.volumes:
+        if pod.pod_class.facts.volumes:
             return None
         alone = SinglePodCycle(run, pod).batch(self._chooser, name_best=self._name_best)
         decision = alone.decide(pod)
         assert decision is not None, "one pod alone is always decided"
         if decision.node_name is not None:
-            self._record_placement(pod.info)
+            self._record_placement(pod.pod_class)
             return decision
         profile, diagnosis = run.evaluation.profile, decision.diagnosis
-        if diagnosis is None or candidates_wanted(profile, pod.info.facts, diagnosis) is None:
+        if diagnosis is None or candidates_wanted(profile, pod.pod_class.facts, diagnosis) is None:
             return decision
         return None

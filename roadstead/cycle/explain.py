@@ -231,7 +231,7 @@ def explain(
     feasible = np.flatnonzero(np.array(fits, dtype=np.bool_))
     has_failed = evaluation.pre_score.code is Code.ERROR and len(feasible)
     score_error = evaluation.pre_score.message if has_failed else ""
-    nominated = pod.info.facts.nominated_node_name
+    nominated = pod.pod_class.facts.nominated_node_name
     if nominated not in {names[i] for i in order[feasible]}:
         nominated = ""
     cycle_error = "" if nominated or len(feasible) == 1 else score_error
@@ -253,7 +253,7 @@ def explain(
     explanation = Explanation(
         pod_key=pod.key,
         names=tuple(names[i] for i in order),
-        pre_enqueue=profile.gate(pod.info.facts),
+        pre_enqueue=profile.gate(pod.pod_class.facts),
         pre_filter=evaluation.pre_filter,
         pre_score_skipped=tuple(sorted(evaluation.score_state.skipped)),
         statuses=statuses,
@@ -265,7 +265,7 @@ def explain(
         nominated=nominated,
         cycle_error=cycle_error,
         score_error=score_error,
-        is_terminating=pod.info.facts.is_terminating,
+        is_terminating=pod.pod_class.facts.is_terminating,
         diagnosis=diagnosis,
         dry_run=wanted(profile, pod, diagnosis, tie_break) if failed else None,
     )

@@ -22,11 +22,11 @@ def ask_extenders(
 
     A failed extender that is not ignorable ends the preemption.
     """
-    if extenders is None or not tried.candidates or not extenders.preempts(pod.info.facts):
+    if extenders is None or not tried.candidates or not extenders.preempts(pod.pod_class.facts):
         return tried
     known = {victim.uid: victim for each in tried.candidates for victim in each.victims}
     asked = {each.node_name: _victims(each) for each in tried.candidates}
-    asker = ExtenderPod(identity_of(pod.uid, pod.key), pod.info.facts)
+    asker = ExtenderPod(identity_of(pod.uid, pod.key), pod.pod_class.facts)
     try:
         left = extenders.process_preemption(asker, asked)
     except ExtenderError as failure:

@@ -17,10 +17,10 @@ def fails_gang(
     decision: Decision, earlier: Sequence[Decision], waiting: Iterable[WaitingPod]
 ) -> bool:
     """Whether a gang's pod without a node fails others of the gang, placed before or waiting."""
-    key = group_key(decision.pod.info.facts)
+    key = group_key(decision.pod.pod_class.facts)
     if key is None or decision.node_name is not None:
         return False
-    placed = (each.pod.info.facts for each in earlier if each.node_name is not None)
+    placed = (each.pod.pod_class.facts for each in earlier if each.node_name is not None)
     return any(group_key(each) == key for each in placed) or any(
         group_key(each.facts) == key for each in waiting
     )

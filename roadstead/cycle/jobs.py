@@ -28,8 +28,8 @@ def job_of(facts: PodFacts) -> str:
 
 def first_job(pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
     """Return the pods that belong to the first pod's job."""
-    job = job_of(pods[0].info.facts)
-    return [pod for pod in pods if job_of(pod.info.facts) == job] if job else pods[:1]
+    job = job_of(pods[0].pod_class.facts)
+    return [pod for pod in pods if job_of(pod.pod_class.facts) == job] if job else pods[:1]
 
 
 def kind_of(facts: PodFacts, time: DecisionTime) -> Kind:
@@ -63,4 +63,4 @@ class SimulatedLatency:
         self._paid.update(dict.fromkeys((pod.uid, pod.attempt) for pod in new))
         while len(self._paid) > MAX_PAID:
             self._paid.popitem(last=False)
-        return self._time.of(kind_of(new[0].info.facts, self._time)).of(len(new))
+        return self._time.of(kind_of(new[0].pod_class.facts, self._time)).of(len(new))

@@ -141,7 +141,7 @@ class NodeSearch:
         """Return the remaining nodes; calls extenders, does not move the start (see `settle`)."""
         asker = _asker(pod)
         search = _Search(order, found)
-        nominated = pod.info.facts.nominated_node_name
+        nominated = pod.pod_class.facts.nominated_node_name
         if nominated and self._nominated_passes(asker, search, nominated):
             return search.only(nominated, self.start)
         feasible = search.visit(self.to_find(profile, len(search.considered)), self.start)
@@ -293,7 +293,7 @@ class _Search:
 
 
 def _asker(pod: PodInCycle) -> ExtenderPod:
-    facts = pod.info.facts
+    facts = pod.pod_class.facts
     name = pod.key.removeprefix(f"{facts.namespace}/")
     return ExtenderPod(PodIdentity(pod.uid, facts.namespace, name), facts)
 

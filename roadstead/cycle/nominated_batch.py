@@ -46,7 +46,7 @@ class NominatedBatch(BatchRun):
 
         Raises UnsupportedError, without the pod's name, if it needs a plugin that does not exist.
         """
-        if not passes_on_nominated(profile, pod.info, table):
+        if not passes_on_nominated(profile, pod.pod_class, table):
             return None
         return NominatedBatch(table, pod, chooser, name_best=name_best, accelerator=accelerator)
 
@@ -59,6 +59,6 @@ class NominatedBatch(BatchRun):
     def _decide(self, pod: PodInCycle) -> Decision | None:
         if pod != self._pod:
             return None
-        name = pod.info.facts.nominated_node_name
+        name = pod.pod_class.facts.nominated_node_name
         self._put(pod, name)
         return Decision(pod, name, 1, best_size=1, best=(name,) if self._name_best else ())

@@ -108,7 +108,7 @@ class Partition:
             return False
         if pod.attempt > 1 or (pod.uid, pod.attempt) in self._passed_on:
             return False
-        return not looks_across(pod.info.facts)
+        return not looks_across(pod.pod_class.facts)
 
     def pass_on(self, pod: PodInCycle) -> None:
         """Record that no own node is feasible for a pod: it is decided on all nodes."""

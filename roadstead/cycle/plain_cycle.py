@@ -73,9 +73,11 @@ class PlainCycle:
 
     def _nominated(self, pod: PodInCycle) -> BatchRun | None:
         """Return the batch of a pod that passes on its nominated node; None with extenders."""
-        if self._node_search is not None and self._node_search.extenders.handles(pod.info.facts):
+        if self._node_search is not None and self._node_search.extenders.handles(
+            pod.pod_class.facts
+        ):
             return None
-        profile = self._profiles[pod.info.facts.scheduler_name]
+        profile = self._profiles[pod.pod_class.facts.scheduler_name]
         return NominatedBatch.if_it_passes(
             profile,
             self.table,
@@ -98,13 +100,13 @@ class PlainCycle:
 
     def bind_volumes(self, pod: PodInCycle, node_name: str) -> None:
         """Reserve the volumes of a placed pod."""
-        if self._profiles[pod.info.facts.scheduler_name].binds_volumes:
+        if self._profiles[pod.pod_class.facts.scheduler_name].binds_volumes:
             node = self.table.facts(self.table.row_of(node_name))
-            self._volumes.assume(pod.uid, pod.info.facts, node)
+            self._volumes.assume(pod.uid, pod.pod_class.facts, node)
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
         """Undo a placement and the reservation of its volumes."""
-        self.table.remove_pod(node_name, pod.info, uid=pod.uid)
+        self.table.remove_pod(node_name, pod.pod_class, uid=pod.uid)
         self._volumes.forget(pod.uid)
 
     def explain(self, pod: PodInCycle) -> Explanation:
@@ -117,7 +119,7 @@ class PlainCycle:
         if evaluation.pre_filter.status.is_success:
             pre_score = evaluation.run_pre_score()
         failure = run.filter(one.pre_filter)
-        name = pod.info.facts.nominated_node_name
+        name = pod.pod_class.facts.nominated_node_name
         is_taken = self.table.has_node(name) and evaluation.feasible[self.table.row_of(name)]
         if is_taken or not failure:
             # If the pod passes on its nominated node, filters that fail on others do not matter.
@@ -133,7 +135,11 @@ class PlainCycle:
     def _restrict(self, one: SinglePodCycle) -> None:
         """Apply sampling and extenders, for this pod only."""
         node_search, pod = self._node_search, one.pod
-        if node_search is None or one.found is None or not node_search.concerns(pod.info.facts):
+        if (
+            node_search is None
+            or one.found is None
+            or not node_search.concerns(pod.pod_class.facts)
+        ):
             return
         order, profile = self._ordered_nodes.take(self.table), one.run.evaluation.profile
         one.restrict(node_search.search(profile, pod, order, one.found))
@@ -141,7 +147,7 @@ class PlainCycle:
     def _run_of(self, pod: PodInCycle) -> ClassRun:
         run = self._runs.get(pod.signature)
         if run is None:
-            profile = self._profiles[pod.info.facts.scheduler_name]
-            evaluation = Evaluation(profile, pod.info, self.table)
+            profile = self._profiles[pod.pod_class.facts.scheduler_name]
+            evaluation = Evaluation(profile, pod.pod_class, self.table)
             run = self._runs[pod.signature] = ClassRun(evaluation)
         return run

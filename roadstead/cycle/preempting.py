@@ -30,7 +30,7 @@ def wanted(
     """Return the dry run to make before PostFilter; None if no eviction can help the pod."""
     if not diagnosis.node_count:
         return None
-    number = candidates_wanted(profile, pod.info.facts, diagnosis)
+    number = candidates_wanted(profile, pod.pod_class.facts, diagnosis)
     return None if number is None else DryRun(number, _draw(pod, tie_break))
 
 
@@ -54,7 +54,7 @@ def conclude(
         return names[in_order(names, draw)[0]]
 
     try:
-        return run_post_filter(profile, pod.info.facts, diagnosis, tried, pick)
+        return run_post_filter(profile, pod.pod_class.facts, diagnosis, tried, pick)
     except UnsupportedError as missing:
         name = f'Pod "{pod.key}"'
         raise UnsupportedError(missing.plugin, name, missing.field) from missing

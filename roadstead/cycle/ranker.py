@@ -72,6 +72,6 @@ class Ranker:
         return kernel.list_best([pod.signature for pod in pods], draws, most)
 
     def _pod(self, place: int, facts: bytes) -> PodInCycle:
-        info = self._table.classes.info(decode_facts(facts))
-        profile = self._profiles[info.facts.scheduler_name]
-        return PodInCycle(f"{place}", "", info, profile.class_of(info, f"{place}"))
+        pod_class = self._table.classes.pod_class(decode_facts(facts))
+        profile = self._profiles[pod_class.facts.scheduler_name]
+        return PodInCycle(f"{place}", "", pod_class, profile.class_of(pod_class, f"{place}"))

@@ -66,7 +66,7 @@ class SampledBatch(BatchRun):
 
     def _decide(self, pod: PodInCycle) -> Decision | None:
         """Decide one pod with a search of its own; None ends the batch."""
-        if self._has_taken_volumes and pod.info.facts.volumes:
+        if self._has_taken_volumes and pod.pod_class.facts.volumes:
             return None
         run = self._classes[pod.signature].run
         one = SinglePodCycle(run, pod)
@@ -79,6 +79,6 @@ class SampledBatch(BatchRun):
         assert decision is not None, "one pod alone is always decided"
         run.search_result = None
         if decision.node_name is not None:
-            self._record_placement(pod.info)
-            self._has_taken_volumes |= bool(pod.info.facts.volumes)
+            self._record_placement(pod.pod_class)
+            self._has_taken_volumes |= bool(pod.pod_class.facts.volumes)
         return decision

@@ -168,7 +168,9 @@ class SchedulingCycle:
         if self._parts.shorten is None:
             return in_scope
         # Workers do not score pods that are tried on their nominated nodes first.
-        behind = takewhile(lambda pod: pod.info.facts.nominated_node_name, in_scope[len(pods) :])
+        behind = takewhile(
+            lambda pod: pod.pod_class.facts.nominated_node_name, in_scope[len(pods) :]
+        )
         return [*pods, *behind]
 
     def decide(
@@ -268,7 +270,7 @@ class SchedulingCycle:
             place += 1
             if self._passes_on(scope, decision):
                 continue
-            profile = self._parts.profiles[decision.pod.info.facts.scheduler_name]
+            profile = self._parts.profiles[decision.pod.pod_class.facts.scheduler_name]
             decision, has_tried = yield from after_failure(
                 decision, profile, self._tie_break, batch, scope.cycle.extenders
             )
@@ -349,7 +351,7 @@ def after_failure(
         return decision, False
     tried = batch.dry_run(pod, ask)
     # With sampling alone, `extenders` is an empty chain.
-    if extenders is not None and extenders.preempts(pod.info.facts):
+    if extenders is not None and extenders.preempts(pod.pod_class.facts):
         tried = yield from called(extenders, partial(ask_extenders, extenders, pod, tried))
     result = conclude(profile, pod, diagnosis, tie_break, tried)
     return decision._replace(post_filter=result), True

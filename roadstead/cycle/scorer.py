@@ -53,7 +53,7 @@ class Scorer:
 
     def columns(self, facts: bytes, node_count: int) -> tuple[PluginColumn, ...]:
         """Return the plugins' results for a class, without plugins that return Skip or fail."""
-        pod = self.table.classes.info(decode_facts(facts))
+        pod = self.table.classes.pod_class(decode_facts(facts))
         profile = self._profiles[pod.facts.scheduler_name]
         state = CycleState(node_count)
         states = {FILTER: state, SCORE: CycleState(node_count, state)}

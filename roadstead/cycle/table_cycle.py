@@ -100,14 +100,14 @@ class TableCycle:
 
     def searches_nodes(self, pod: PodInCycle) -> bool:
         """Whether sampling or extenders apply to a pod: it needs the ordered node list."""
-        return self._node_search is not None and self._node_search.concerns(pod.info.facts)
+        return self._node_search is not None and self._node_search.concerns(pod.pod_class.facts)
 
     def samples(self, pod: PodInCycle) -> bool:
         """Whether a pod's nodes are sampled and no extender handles it."""
         node_search = self._node_search
-        if node_search is None or not node_search.concerns(pod.info.facts):
+        if node_search is None or not node_search.concerns(pod.pod_class.facts):
             return False
-        return not node_search.extenders.handles(pod.info.facts)
+        return not node_search.extenders.handles(pod.pod_class.facts)
 
     def together(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """Return the pods of the next batch: the first ones, as many as may be decided together.
@@ -121,7 +121,7 @@ class TableCycle:
             return pods[:1]
         samples = self.samples(pods[0])
         for place, pod in enumerate(pods):
-            if pod.info.facts.nominated_node_name:
+            if pod.pod_class.facts.nominated_node_name:
                 return pods[:place]
             # Runs for every pod of every batch; mostly there is no node search.
             if self._node_search is not None and (
@@ -131,7 +131,7 @@ class TableCycle:
         return pods
 
     def _is_single(self, pod: PodInCycle) -> bool:
-        if pod.info.facts.nominated_node_name:
+        if pod.pod_class.facts.nominated_node_name:
             return True
         return self.searches_nodes(pod) and not self.samples(pod)
 
@@ -147,9 +147,9 @@ class TableCycle:
 
     def _sharing_key(self, pod: PodInCycle) -> Hashable:
         """Return a key that is equal for pods that share results: their shape or class."""
-        profile = self._profiles[pod.info.facts.scheduler_name]
-        shares = self.accelerator is not None and profile.has_shape(pod.info)
-        return pod.info.shape if shares else pod.signature
+        profile = self._profiles[pod.pod_class.facts.scheduler_name]
+        shares = self.accelerator is not None and profile.has_shape(pod.pod_class)
+        return pod.pod_class.shape if shares else pod.signature
 
     def settled(self, asked: int, decided: int) -> None:
         """Adapt the length of the next batch: shorter after an early end, else longer."""
@@ -166,15 +166,15 @@ class TableCycle:
 
         with_given: include classes with results from workers that are stored for the next batch.
         """
-        if not pods or self.searches_nodes(pods[0]) or pods[0].info.facts.nominated_node_name:
+        if not pods or self.searches_nodes(pods[0]) or pods[0].pod_class.facts.nominated_node_name:
             return []
         found: dict[Hashable, PodInCycle] = {}
         for pod in pods:
-            profile = self._profiles.get(pod.info.facts.scheduler_name)
+            profile = self._profiles.get(pod.pod_class.facts.scheduler_name)
             if pod.signature in found or profile is None:
                 continue
             held = self._held.get(pod.signature)
-            inputs = inputs_of(self.table, profile, pod.info)
+            inputs = inputs_of(self.table, profile, pod.pod_class)
             if pod.signature in self._given and not with_given:
                 continue
             if (held is None or held.validity.inputs != inputs) and worker_calls(profile):
@@ -223,7 +223,7 @@ class TableCycle:
         """Return the batch of a pod whose nominated node passes, else None."""
         try:
             return NominatedBatch.if_it_passes(
-                self._profiles[pod.info.facts.scheduler_name],
+                self._profiles[pod.pod_class.facts.scheduler_name],
                 self.table,
                 pod,
                 self._chooser,
@@ -247,16 +247,16 @@ class TableCycle:
             first.setdefault(pod.signature, pod)
         return {
             signature: self._results_of(
-                signature, pod, self._profiles[pod.info.facts.scheduler_name]
+                signature, pod, self._profiles[pod.pod_class.facts.scheduler_name]
             ).given
             for signature, pod in first.items()
         }
 
     def _look(self, pod: PodInCycle) -> BatchRun | PendingSearch:
         """Run Filter for a pod that extenders handle, which is a batch by itself."""
-        profile = self._profiles[pod.info.facts.scheduler_name]
+        profile = self._profiles[pod.pod_class.facts.scheduler_name]
         order = self._order.take(self.table)
-        run = self._searched_runs.get(pod.signature) or self._new_run(profile, pod.info)
+        run = self._searched_runs.get(pod.signature) or self._new_run(profile, pod.pod_class)
         self._searched_runs.put(pod.signature, run, len(self.table))
         try:
             self._alone = one = SinglePodCycle(run, pod)
@@ -274,7 +274,7 @@ class TableCycle:
 
     def _results_of(self, signature: Hashable, pod: PodInCycle, profile: Profile) -> _CachedClass:
         held = self._held.get(signature)
-        inputs = inputs_of(self.table, profile, pod.info)
+        inputs = inputs_of(self.table, profile, pod.pod_class)
         if held is None or not held.holds(inputs, self.table, profile):
             held = self._shared_results(pod, profile, inputs, held) or self._found(
                 pod, profile, inputs, held
@@ -291,14 +291,14 @@ class TableCycle:
         held: _CachedClass | None,
     ) -> _CachedClass | None:
         """Return the results of another class of the same shape, if they are valid for this one."""
-        if self.accelerator is None or not profile.has_shape(pod.info):
+        if self.accelerator is None or not profile.has_shape(pod.pod_class):
             return None
-        model = self._models.get((profile.scheduler_name, pod.info.shape))
+        model = self._models.get((profile.scheduler_name, pod.pod_class.shape))
         if model is None or not model.holds(inputs, self.table, profile):
             return None
         if not model.given.run.evaluation.is_for(*inputs):
             return None
-        run = self._new_run(profile, pod.info) if held is None else held.given.run
+        run = self._new_run(profile, pod.pod_class) if held is None else held.given.run
         given = replace(model.given, run=run, model=model.given.run.evaluation)
         return _CachedClass(given, replace(model.validity))
 
@@ -309,20 +309,20 @@ class TableCycle:
         inputs: Inputs,
         held: _CachedClass | None,
     ) -> _CachedClass:
-        run = self._new_run(profile, pod.info) if held is None else held.given.run
+        run = self._new_run(profile, pod.pod_class) if held is None else held.given.run
         run.evaluation.given = self._given.pop(pod.signature, None)
         validity = Validity(inputs, self.table.columns.changes)
         try:
             found = _CachedClass(_run_class(run), validity)
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
-        if profile.has_shape(pod.info) and _is_model(found.given):
-            shape = profile.scheduler_name, pod.info.shape
+        if profile.has_shape(pod.pod_class) and _is_model(found.given):
+            shape = profile.scheduler_name, pod.pod_class.shape
             self._models.put(shape, found, len(self.table))
         return found
 
-    def _new_run(self, profile: Profile, info: PodClass) -> ClassRun:
-        return ClassRun(Evaluation(profile, info, self.table))
+    def _new_run(self, profile: Profile, pod_class: PodClass) -> ClassRun:
+        return ClassRun(Evaluation(profile, pod_class, self.table))
 
 
 def _of_pod(missing: UnsupportedError, pod: PodInCycle) -> UnsupportedError:

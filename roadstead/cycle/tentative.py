@@ -60,7 +60,7 @@ class Tentative:
             if node_name is None:
                 continue
             resident = self._table.residents.resident(uid)
-            self._table.remove_pod(node_name, resident.info, uid=uid)
+            self._table.remove_pod(node_name, resident.pod_class, uid=uid)
             self._aside[uid] = node_name, resident
         for pod in pods if self._nominated else ():
             self._overrule(pod)
@@ -69,7 +69,7 @@ class Tentative:
         """Record the placements of a batch; restore pods that were set aside and not placed."""
         for each in decisions:
             if each.node_name is not None:
-                self._pods[each.pod.uid] = each.node_name, each.pod.info
+                self._pods[each.pod.uid] = each.node_name, each.pod.pod_class
                 if self._nominated or self._table.nominations:
                     self._end_nomination(each.pod)
         for uid in [uid for uid in self._aside if uid not in self._pods]:
@@ -84,7 +84,7 @@ class Tentative:
         """
         uids = [victim.uid for victim in victims]
         residents, is_on = self._table.residents, self._table.residents.is_on
-        facts, there = pod.info.facts, self._table.nominations.to(node_name)
+        facts, there = pod.pod_class.facts, self._table.nominations.to(node_name)
         if pod.uid in self._nominated or facts.nominated_node_name:
             return False
         # Preemption also ends these nominations, which the table would not show (decision 42).
@@ -93,12 +93,12 @@ class Tentative:
         if not all(is_on(node_name, uid) and uid not in self._pods for uid in uids):
             return False
         leaving = [residents.resident(uid) for uid in uids]
-        if any(each.info.facts.volumes for each in leaving):
+        if any(each.pod_class.facts.volumes for each in leaving):
             return False
         for each in leaving:
-            self._table.remove_pod(node_name, each.info, uid=each.uid)
+            self._table.remove_pod(node_name, each.pod_class, uid=each.uid)
             self._leaving[each.uid] = node_name, each
-        self.nominate(pod.uid, node_name, pod.info)
+        self.nominate(pod.uid, node_name, pod.pod_class)
         self._ahead.add(pod.uid)
         return True
 
@@ -116,7 +116,7 @@ class Tentative:
             del self._leaving[uid]
 
     def confirm(
-        self, uids: Sequence[str], node_names: Sequence[str], infos: Sequence[PodClass]
+        self, uids: Sequence[str], node_names: Sequence[str], pod_classes: Sequence[PodClass]
     ) -> list[int]:
         """Confirm the cache's placements; return the indices of pods to be added to the table.
 
@@ -126,11 +126,13 @@ class Tentative:
         for uid in self._ahead.intersection(uids):
             self._end_ahead(uid)
         take, is_on = self._pods.pop, self._table.residents.is_on
-        for place, (uid, name, info) in enumerate(zip(uids, node_names, infos, strict=True)):
+        for place, (uid, name, pod_class) in enumerate(
+            zip(uids, node_names, pod_classes, strict=True)
+        ):
             known = take(uid, None)
             self._aside.pop(uid, None)
             self._leaving.pop(uid, None)
-            if known is not None and known == (name, info) and is_on(name, uid):
+            if known is not None and known == (name, pod_class) and is_on(name, uid):
                 continue
             # It is on another node, or its node was removed and added again.
             if known is not None:
@@ -138,9 +140,9 @@ class Tentative:
             unknown_nodes.append(place)
         return unknown_nodes
 
-    def nominate(self, uid: str, node_name: str, info: PodClass) -> None:
+    def nominate(self, uid: str, node_name: str, pod_class: PodClass) -> None:
         """Apply the cache's nomination of a pod to a node."""
-        own = node_name, self._table.as_nominated(info)
+        own = node_name, self._table.as_nominated(pod_class)
         if uid in self._ahead:
             if self._nominated[uid] == own:
                 self._ahead.discard(uid)
@@ -148,9 +150,9 @@ class Tentative:
             self._end_ahead(uid)
         self._nominated[uid] = own
         self._nomination_counts[own] += 1
-        self._table.nominate(node_name, info)
+        self._table.nominate(node_name, pod_class)
 
-    def withdraw(self, uid: str, node_name: str, info: PodClass) -> None:
+    def withdraw(self, uid: str, node_name: str, pod_class: PodClass) -> None:
         """Apply the cache's end of a nomination, which may have ended here before."""
         own = self._nominated.pop(uid, None)
         self._ahead.discard(uid)
@@ -160,12 +162,12 @@ class Tentative:
             return
         if own is not None:
             self._ends(own)
-        self._table.withdraw(node_name, info)
+        self._table.withdraw(node_name, pod_class)
 
     def undo_unconfirmed(self) -> None:
         """Undo all entries that remain when the table has every change of the cache."""
-        for uid, (node_name, info) in self._pods.items():
-            self._drop(uid, node_name, info)
+        for uid, (node_name, pod_class) in self._pods.items():
+            self._drop(uid, node_name, pod_class)
         self._pods.clear()
         for uid in self._overruled:
             self._reinstate(uid)
@@ -177,8 +179,8 @@ class Tentative:
         for uid in [*self._ahead]:
             self._end_ahead(uid)
 
-    def _drop(self, uid: str, node_name: str, info: PodClass) -> None:
-        self._take_back(uid, node_name, info)
+    def _drop(self, uid: str, node_name: str, pod_class: PodClass) -> None:
+        self._take_back(uid, node_name, pod_class)
         if uid in self._ended_nominations:
             self._reinstate(uid)
 
@@ -187,7 +189,7 @@ class Tentative:
         own = self._nominated.get(pod.uid)
         if own is None:
             return
-        is_wrong = own[0] != pod.info.facts.nominated_node_name
+        is_wrong = own[0] != pod.pod_class.facts.nominated_node_name
         if is_wrong and pod.uid not in self._ended_nominations:
             self._ended_nominations.add(pod.uid)
             self._overruled.add(pod.uid)
@@ -227,26 +229,26 @@ class Tentative:
         since moved or ended the pod's nomination, that was another pod's: restore it.
         """
         self._overruled.discard(pod.uid)
-        own, named = self._nominated.get(pod.uid), pod.info.facts.nominated_node_name
-        concerned = [(named, self._table.as_nominated(pod.info))] if named else []
+        own, named = self._nominated.get(pod.uid), pod.pod_class.facts.nominated_node_name
+        concerned = [(named, self._table.as_nominated(pod.pod_class))] if named else []
         if own is not None:
             if pod.uid not in self._ended_nominations:
                 self._ended_nominations.add(pod.uid)
                 self._ends(own)
             concerned.append(own)
-        for node_name, info in dict.fromkeys(concerned):
-            more = self._nomination_counts[node_name, info]
-            more -= self._table.nominations.to(node_name).get(info, 0)
+        for node_name, pod_class in dict.fromkeys(concerned):
+            more = self._nomination_counts[node_name, pod_class]
+            more -= self._table.nominations.to(node_name).get(pod_class, 0)
             if more > 0:
-                self._table.nominate(node_name, info, more)
+                self._table.nominate(node_name, pod_class, more)
             elif more < 0:
-                self._table.withdraw(node_name, info)
+                self._table.withdraw(node_name, pod_class)
 
     def _restore(self, node_name: str, resident: Resident) -> None:
         if self._table.has_node(node_name):
-            uid, key, started_s, info = resident
-            self._table.add_pod(node_name, info, uid=uid, key=key, started_s=started_s)
+            uid, key, started_s, pod_class = resident
+            self._table.add_pod(node_name, pod_class, uid=uid, key=key, started_s=started_s)
 
-    def _take_back(self, uid: str, node_name: str, info: PodClass) -> None:
+    def _take_back(self, uid: str, node_name: str, pod_class: PodClass) -> None:
         if self._table.has_node(node_name) and self._table.residents.is_on(node_name, uid):
-            self._table.remove_pod(node_name, info, uid=uid)
+            self._table.remove_pod(node_name, pod_class, uid=uid)

@@ -90,16 +90,16 @@ class WhatIf:
     def move(self, moves: Iterable[tuple[int, PodClass, int]]) -> None:
         """Add pods to rows or remove them: (row, class, number of pods, below 0 to remove)."""
         by_class: dict[PodClass, dict[int, int]] = {}
-        for row, info, change in moves:
-            rows = by_class.setdefault(info, {})
+        for row, pod_class, change in moves:
+            rows = by_class.setdefault(pod_class, {})
             rows[row] = rows.get(row, 0) + change
-        for info, rows in by_class.items():
-            self.table.shift(rows, info)
+        for pod_class, rows in by_class.items():
+            self.table.shift(rows, pod_class)
             for row, change in rows.items():
                 moved = self._moved[row]
-                moved[info] = moved.get(info, 0) + change
-                if not moved[info]:
-                    del moved[info]
+                moved[pod_class] = moved.get(pod_class, 0) + change
+                if not moved[pod_class]:
+                    del moved[pod_class]
 
     def filter(self, rows: Rows) -> I32:
         """Return the filters' codes of some rows, with nominated pods and without: int32[rows]."""
@@ -127,9 +127,9 @@ class WhatIf:
 
     def _move_nominated(self, rows: Rows, change: int) -> None:
         self.move(
-            (row, info, change * count)
+            (row, pod_class, change * count)
             for row in rows.tolist()
-            for info, count in self._nominated[row].items()
+            for pod_class, count in self._nominated[row].items()
         )
 
     def _run(self, rows: Rows) -> I32:
@@ -183,10 +183,10 @@ def counted_for(
     own: the class under which the pod itself is counted there; a pod does not yield to itself.
     """
     found = {
-        info: count
-        for info, count in nominated.items()
-        if info.facts.priority >= pod.facts.priority
+        pod_class: count
+        for pod_class, count in nominated.items()
+        if pod_class.facts.priority >= pod.facts.priority
     }
     if own in found:
         found[own] -= 1
-    return {info: count for info, count in found.items() if count}
+    return {pod_class: count for pod_class, count in found.items() if count}

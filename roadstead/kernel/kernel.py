@@ -42,14 +42,14 @@ REASONS = {CHANGED: "changed by a placement", NO_ROW: _NO_NODE}
 
 
 class KernelPod(Protocol):
-    """A pod to decide. info: its own; pods of one signature may differ in what no plugin reads."""
+    """A pod to decide. Pods of one signature may differ in what no plugin reads."""
 
     @property
     def uid(self) -> str: ...
     @property
     def key(self) -> str: ...
     @property
-    def info(self) -> PodClass: ...
+    def pod_class(self) -> PodClass: ...
     @property
     def signature(self) -> Hashable: ...
     @property
@@ -115,16 +115,18 @@ class Kernel:
     ) -> None:
         table = self._table
         lowered = [each.model.lowered for each in self._covered]
-        infos = [each.kernel_class.pod for each in self._covered]
+        pod_classes = [each.kernel_class.pod for each in self._covered]
         profiles = [each.kernel_class.evaluation.profile for each in self._covered]
-        affected = affected_by(profiles, infos)
+        affected = affected_by(profiles, pod_classes)
         index_of = {id(static): index for index, static in enumerate(static)}
         fixed = [index_of[id(model.static)] for model in models]
         model_of = np.array([each.model.index for each in self._covered], dtype=np.int64)
         fixed_of = np.array(fixed, dtype=np.int64)[model_of]
-        self._specs, blocked = lay_out_specs(lowered, infos, affected, fixed_of, model_of)
+        self._specs, blocked = lay_out_specs(lowered, pod_classes, affected, fixed_of, model_of)
         self._mirror = Mirror(table, chooser, blocked)
-        self._totals = empty_totals(len(infos), static, len(models), self._mirror.numbers.row_at)
+        self._totals = empty_totals(
+            len(pod_classes), static, len(models), self._mirror.numbers.row_at
+        )
         groups = self._totals.group_feasible.shape[1]
         related = [each.first.evaluation for each in models]
         found = relate(related, table, fixed, groups)
@@ -389,11 +391,11 @@ class Kernel:
         if self._pending:
             names = self._table.columns.names
             rows, pods = [row for row, _ in self._pending], [pod for _, pod in self._pending]
-            infos = [pod.info for pod in pods]
+            pod_classes = [pod.pod_class for pod in pods]
             self._table.residents.add_all(
                 *([names[row] for row in rows], [pod.uid for pod in pods]),
-                *(infos, [pod.key for pod in pods]),
+                *(pod_classes, [pod.key for pod in pods]),
             )
-            self._table.add_pods(rows, infos)
+            self._table.add_pods(rows, pod_classes)
             self._pending.clear()
             self._mirror.mark_current()

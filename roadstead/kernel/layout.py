@@ -51,22 +51,22 @@ def empty_totals(classes: int, static: Sequence[StaticScores], models: int, row_
     )
 
 
-def affected_by(profiles: Sequence[Profile], infos: Sequence[PodClass]) -> Bools:
+def affected_by(profiles: Sequence[Profile], pod_classes: Sequence[PodClass]) -> Bools:
     """Whether placing one class may change another's totals on other nodes: bool[placed, asked].
 
     Plugins whose counts across nodes the kernel keeps up to date are left out.
     """
-    result: Bools = np.zeros((len(infos), len(infos)), dtype=np.bool_)
+    result: Bools = np.zeros((len(pod_classes), len(pod_classes)), dtype=np.bool_)
     for profile in dict.fromkeys(profiles):
         plugins = [plugin for plugin in profile.cross_node if not is_counted(plugin)]
         placed: dict[tuple[Effect, ...], list[int]] = {}
-        for index, info in enumerate(infos):
-            effects = effects_of(plugins, info)
+        for index, pod_class in enumerate(pod_classes):
+            effects = effects_of(plugins, pod_class)
             if any(each is not ON_NONE for each in effects):
                 placed.setdefault(effects, []).append(index)
         asked = [index for index, each in enumerate(profiles) if each is profile]
         for effects, indices in placed.items():
             for index in asked:
-                if concern(effects, infos[index]):
+                if concern(effects, pod_classes[index]):
                     result[indices, index] = True
     return result

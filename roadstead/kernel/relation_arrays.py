@@ -144,7 +144,7 @@ class RelationOf:
     adds: one function per plugin: pod class → what its pod adds, as (counter, amount).
     """
 
-    info: PodClass
+    pod_class: PodClass
     counters: list[TermCounter] = field(default_factory=list)
     scored: Bools | None = None
     matches_itself: bool = False

@@ -42,18 +42,18 @@ def score_regret(
     for node in nodes:
         table.add_node(node)
     for _, facts, node_name in running:
-        table.add_pod(node_name, classes.info(facts))
+        table.add_pod(node_name, classes.pod_class(facts))
     cycle = PlainCycle(table, profiles, TieBreak("first"))
     every = max(1, -(-len(placed) // sample))
     regrets = []
     for index, (identity, facts, node_name) in enumerate(placed):
-        info = classes.info(facts)
+        pod_class = classes.pod_class(facts)
         if index % every == 0:
             profile = profiles[facts.scheduler_name]
-            signature = profile.class_of(info, identity.uid)
-            pod = PodInCycle(identity.uid, identity.key, info, signature)
+            signature = profile.class_of(pod_class, identity.uid)
+            pod = PodInCycle(identity.uid, identity.key, pod_class, signature)
             regrets.append(_regret(cycle.explain(pod), node_name))
-        table.add_pod(node_name, info)
+        table.add_pod(node_name, pod_class)
     return sum(regrets) / len(regrets) if regrets else 0.0
 
 

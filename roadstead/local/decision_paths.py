@@ -122,20 +122,20 @@ class PlainPath:
         self.table.remove_node(name)
 
     def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
-        info = self.classes.info(facts)
-        self.table.add_pod(node_name, info, uid=who.uid, key=who.key, started_s=who.started_s)
+        pod_class = self.classes.pod_class(facts)
+        self.table.add_pod(node_name, pod_class, uid=who.uid, key=who.key, started_s=who.started_s)
 
     def remove_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
-        self.table.remove_pod(node_name, self.classes.info(facts), uid=who.uid)
+        self.table.remove_pod(node_name, self.classes.pod_class(facts), uid=who.uid)
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
         self._cycle.forget(pod, node_name)
 
     def nominate(self, node_name: str, facts: PodFacts) -> None:
-        self.table.nominate(node_name, self.classes.info(facts))
+        self.table.nominate(node_name, self.classes.pod_class(facts))
 
     def withdraw(self, node_name: str, facts: PodFacts) -> None:
-        self.table.withdraw(node_name, self.classes.info(facts))
+        self.table.withdraw(node_name, self.classes.pod_class(facts))
 
     def prepare(self, identity: PodIdentity, facts: PodFacts) -> PodInCycle:
         return _prepare(identity, facts, self.classes, self.profiles)
@@ -208,7 +208,7 @@ class BatchPath(PlainPath):
 
     def _after(self, batch: BatchRun, decision: Decision) -> Decision:
         """Return the decision with the result of PostFilter."""
-        profile = self.profiles[decision.pod.info.facts.scheduler_name]
+        profile = self.profiles[decision.pod.pod_class.facts.scheduler_name]
         extenders = self._table_cycle.extenders
         steps = after_failure(decision, profile, self._tie_break, batch, extenders)
         decision, has_tried = run_now(steps)
@@ -220,7 +220,7 @@ class BatchPath(PlainPath):
     def _undo(self, decisions: Sequence[Decision]) -> None:
         for each in decisions:
             assert each.node_name is not None, "the kernel decides only pods that fit"
-            self.table.remove_pod(each.node_name, each.pod.info, uid=each.pod.uid)
+            self.table.remove_pod(each.node_name, each.pod.pod_class, uid=each.pod.uid)
 
 
 LISTED_PER_WORKER = 4
@@ -262,18 +262,18 @@ class WorkersPath(BatchPath):
     def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
         super().add_pod(node_name, facts, who)
         table = self._worker_of[node_name]
-        info = table.classes.info(facts)
-        table.add_pod(node_name, info, uid=who.uid, key=who.key, started_s=who.started_s)
+        pod_class = table.classes.pod_class(facts)
+        table.add_pod(node_name, pod_class, uid=who.uid, key=who.key, started_s=who.started_s)
 
     def remove_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
         super().remove_pod(node_name, facts, who)
         table = self._worker_of[node_name]
-        table.remove_pod(node_name, table.classes.info(facts), uid=who.uid)
+        table.remove_pod(node_name, table.classes.pod_class(facts), uid=who.uid)
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
         super().forget(pod, node_name)
         table = self._worker_of[node_name]
-        table.remove_pod(node_name, table.classes.info(pod.info.facts), uid=pod.uid)
+        table.remove_pod(node_name, table.classes.pod_class(pod.pod_class.facts), uid=pod.uid)
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Ask workers to score new classes, then decide as without workers."""
@@ -282,14 +282,14 @@ class WorkersPath(BatchPath):
         for each in decisions:
             if each.node_name is not None:
                 table = self._worker_of[each.node_name]
-                info = table.classes.info(each.pod.info.facts)
-                table.add_pod(each.node_name, info, uid=each.pod.uid, key=each.pod.key)
+                pod_class = table.classes.pod_class(each.pod.pod_class.facts)
+                table.add_pod(each.node_name, pod_class, uid=each.pod.uid, key=each.pod.key)
         return decisions
 
     def _ask(self, pods: Sequence[PodInCycle]) -> None:
         if not pods:
             return
-        classes = [encode_facts(pod.info.facts) for pod in pods]
+        classes = [encode_facts(pod.pod_class.facts) for pod in pods]
         answers = {
             number: self._answer(self._workers[number], classes)
             for number in self._parts.rows.asked()
@@ -305,7 +305,7 @@ class WorkersPath(BatchPath):
         if not new or accelerator is None:
             return
         draws, none = batch.draws(new), np.zeros(0, np.int64)
-        classes = tuple(encode_facts(pod.info.facts) for pod in new)
+        classes = tuple(encode_facts(pod.pod_class.facts) for pod in new)
         ask = RankRequest(0, b"", classes, draws.tobytes(), LISTED_PER_WORKER)
         answers: dict[int, RankAnswer] = {}
         for worker in self._parts.rows.asked():
@@ -328,9 +328,9 @@ def _prepare(
     classes: PodClasses,
     profiles: Mapping[str, Profile],
 ) -> PodInCycle:
-    info = classes.info(facts)
-    signature = profiles[facts.scheduler_name].class_of(info, identity.uid)
-    return PodInCycle(identity.uid, identity.key, info, signature)
+    pod_class = classes.pod_class(facts)
+    signature = profiles[facts.scheduler_name].class_of(pod_class, identity.uid)
+    return PodInCycle(identity.uid, identity.key, pod_class, signature)
 
 
 def open_path(

@@ -66,23 +66,25 @@ class LocalNodes:
 
     def _add_pods(self, deltas: Sequence[Delta]) -> None:
         """Add pods, each once; those that were decided here are on the table already."""
-        table, info = self.table, self.table.classes.info
+        table, pod_class = self.table, self.table.classes.pod_class
         names, uids = [each.node_name for each in deltas], [each.uid for each in deltas]
-        infos = [info(each.pod) for each in deltas if each.pod is not None]
+        pod_classes = [pod_class(each.pod) for each in deltas if each.pod is not None]
         key_of, started_s = self._state.core.key_of, self._state.started_s
-        for place in self.tentative.confirm(uids, names, infos):
+        for place in self.tentative.confirm(uids, names, pod_classes):
             uid, since_s = uids[place], started_s.get(uids[place])
-            table.add_pod(names[place], infos[place], uid=uid, key=key_of(uid), started_s=since_s)
+            table.add_pod(
+                names[place], pod_classes[place], uid=uid, key=key_of(uid), started_s=since_s
+            )
 
     def _change_pod(self, delta: Delta) -> None:
         assert delta.pod is not None, f"{delta.kind} is about a pod"
-        name, uid, info = delta.node_name, delta.uid, self.table.classes.info(delta.pod)
+        name, uid, pod_class = delta.node_name, delta.uid, self.table.classes.pod_class(delta.pod)
         if delta.kind is DeltaKind.NOMINATE:
-            self.tentative.nominate(uid, name, info)
+            self.tentative.nominate(uid, name, pod_class)
         elif delta.kind is DeltaKind.WITHDRAW:
-            self.tentative.withdraw(uid, name, info)
+            self.tentative.withdraw(uid, name, pod_class)
         elif not self.tentative.was_removed(uid, name):
-            self.table.remove_pod(name, info, uid=uid)
+            self.table.remove_pod(name, pod_class, uid=uid)
 
     def _change_node(self, delta: Delta) -> None:
         assert delta.node is not None, f"{delta.kind} is about a node"

@@ -124,17 +124,17 @@ class Columns:
         facts = self.facts[row]
         return facts if facts.name else named_node(facts, self.names[row])
 
-    def count_class(self, info: PodClass, change: int) -> None:
+    def count_class(self, pod_class: PodClass, change: int) -> None:
         """Count pods of a class as added or, with a negative change, removed."""
-        left = self.class_counts.get(info, 0) + change
-        assert left >= 0, f"fewer than no pods of {info!r}"
+        left = self.class_counts.get(pod_class, 0) + change
+        assert left >= 0, f"fewer than no pods of {pod_class!r}"
         self.changes += 1
-        self.class_changed.pop(info, None)
-        self.class_changed[info] = self.changes
+        self.class_changed.pop(pod_class, None)
+        self.class_changed[pod_class] = self.changes
         if left:
-            self.class_counts[info] = left
+            self.class_counts[pod_class] = left
         else:
-            del self.class_counts[info]
+            del self.class_counts[pod_class]
 
     def fit_resources(self) -> None:
         """Add a line for every known resource that has none; new resources start at 0."""

@@ -70,32 +70,34 @@ class PodClass:
 class PodClasses:
     """The pod classes of this process: facts → PodClass, and the resource codes they share."""
 
-    __slots__ = ("_by_id", "_index_of", "_shapes", "infos", "resources")
+    __slots__ = ("_by_id", "_index_of", "_shapes", "pod_classes", "resources")
 
     def __init__(self) -> None:
         self.resources: CodeInterner[str] = CodeInterner(STANDARD_RESOURCES)
-        self.infos: list[PodClass] = []
+        self.pod_classes: list[PodClass] = []
         self._index_of: dict[PodFacts, int] = {}
         self._by_id: dict[int, PodClass] = {}
         self._shapes: CodeInterner[Hashable] = CodeInterner()
 
-    def info(self, facts: PodFacts) -> PodClass:
+    def pod_class(self, facts: PodFacts) -> PodClass:
         """Return the one PodClass of these facts; cheap if the same object was passed before."""
         known = self._by_id.get(id(facts))
         if known is not None and known.facts is facts:
             return known
-        place = self._index_of.setdefault(facts, len(self.infos))
-        if place == len(self.infos):
+        place = self._index_of.setdefault(facts, len(self.pod_classes))
+        if place == len(self.pod_classes):
             shape = self._shapes.code(_shape_of(facts))
-            info = PodClass(facts, place, shape, self.resources)
-            self.infos.append(info)
-            self._by_id[id(facts)] = info
-        return self.infos[place]
+            pod_class = PodClass(facts, place, shape, self.resources)
+            self.pod_classes.append(pod_class)
+            self._by_id[id(facts)] = pod_class
+        return self.pod_classes[place]
 
     def infos_of(self, pods: Sequence[PodFacts]) -> list[PodClass]:
-        """Return `info` of each; facts that are one object are looked up once."""
+        """Return `pod_class` of each; facts that are one object are looked up once."""
         ids = list(map(id, pods))
-        found = {key: self.info(facts) for key, facts in dict(zip(ids, pods, strict=True)).items()}
+        found = {
+            key: self.pod_class(facts) for key, facts in dict(zip(ids, pods, strict=True)).items()
+        }
         return [found[key] for key in ids]
 
 

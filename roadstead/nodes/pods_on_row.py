@@ -16,21 +16,21 @@ NO_PODS: PodsOnRow = {}
 """The mapping of every row without pods."""
 
 
-def changed(pods: PodsOnRow, info: PodClass, change: int) -> PodsOnRow:
+def changed(pods: PodsOnRow, pod_class: PodClass, change: int) -> PodsOnRow:
     """Return a row's pods after pods of a class were added or, with a negative change, removed.
 
     `pods` must not be used any more. AssertionError if more are removed than there are.
     """
-    count = pods.get(info, 0) + change
-    assert count >= 0, f"no pod of {info!r} is there to leave"
+    count = pods.get(pod_class, 0) + change
+    assert count >= 0, f"no pod of {pod_class!r} is there to leave"
     if len(pods) < 2:
-        if not pods or info in pods:
-            return info.alone(count) if count else NO_PODS
-        return {**pods, info: count}
+        if not pods or pod_class in pods:
+            return pod_class.alone(count) if count else NO_PODS
+        return {**pods, pod_class: count}
     if count:
-        pods[info] = count
+        pods[pod_class] = count
         return pods
-    del pods[info]
+    del pods[pod_class]
     return duplicate(pods) if len(pods) == 1 else pods
 
 
@@ -38,20 +38,22 @@ def duplicate(pods: PodsOnRow) -> PodsOnRow:
     """Return an equal mapping for another row, independent of this one."""
     if len(pods) > 1:
         return dict(pods)
-    for info, count in pods.items():
-        return info.alone(count)
+    for pod_class, count in pods.items():
+        return pod_class.alone(count)
     return NO_PODS
 
 
-def add_each(on_rows: list[PodsOnRow], rows: Sequence[int], infos: Sequence[PodClass]) -> None:
-    """Add pods to rows: infos[i] to rows[i]."""
-    for row, info in zip(rows, infos, strict=True):
+def add_each(
+    on_rows: list[PodsOnRow], rows: Sequence[int], pod_classes: Sequence[PodClass]
+) -> None:
+    """Add pods to rows: pod_classes[i] to rows[i]."""
+    for row, pod_class in zip(rows, pod_classes, strict=True):
         pods = on_rows[row]
         if not pods:
-            on_rows[row] = info.alone(1)
-        elif info not in pods:
-            on_rows[row] = changed(pods, info, 1)
+            on_rows[row] = pod_class.alone(1)
+        elif pod_class not in pods:
+            on_rows[row] = changed(pods, pod_class, 1)
         elif len(pods) > 1:
-            pods[info] += 1
+            pods[pod_class] += 1
         else:
-            on_rows[row] = info.alone(pods[info] + 1)
+            on_rows[row] = pod_class.alone(pods[pod_class] + 1)

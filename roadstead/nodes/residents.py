@@ -24,28 +24,33 @@ class Resident(NamedTuple):
     uid: str
     key: str
     started_s: float | None
-    info: PodClass
+    pod_class: PodClass
 
 
 class Residents:
     """The pods on nodes by UID, in order of arrival; a pod is on one node."""
 
-    __slots__ = ("_info_of", "_key_of", "_pods", "_started_s")
+    __slots__ = ("_class_of", "_key_of", "_pods", "_started_s")
 
     def __init__(self) -> None:
         self._pods = PodsByNode()
-        self._info_of: dict[str, PodClass] = {}
+        self._class_of: dict[str, PodClass] = {}
         self._key_of: dict[str, str] = {}
         self._started_s: dict[str, float] = {}
 
     def add(
-        self, node: str, uid: str, info: PodClass, key: str = "", started_s: float | None = None
+        self,
+        node: str,
+        uid: str,
+        pod_class: PodClass,
+        key: str = "",
+        started_s: float | None = None,
     ) -> None:
         """Add a pod to a node. key: its namespace/name, if it differs from the UID."""
-        if uid in self._info_of:
+        if uid in self._class_of:
             self._leave(uid)
         self._pods.add(uid, node)
-        self._info_of[uid] = info
+        self._class_of[uid] = pod_class
         if key and key != uid:
             self._key_of[uid] = key
         if started_s is not None:
@@ -55,23 +60,23 @@ class Residents:
         self,
         nodes: Sequence[str],
         uids: Sequence[str],
-        infos: Sequence[PodClass],
+        pod_classes: Sequence[PodClass],
         keys: Sequence[str],
     ) -> None:
         """Add pods, each once, to nodes, as `add` does."""
-        for uid in self._info_of.keys() & uids:
+        for uid in self._class_of.keys() & uids:
             self._leave(uid)
         self._pods.add_all(uids, nodes)
-        self._info_of.update(zip(uids, infos, strict=True))
+        self._class_of.update(zip(uids, pod_classes, strict=True))
         self._key_of.update(
             [(uid, key) for uid, key in zip(uids, keys, strict=True) if key and key != uid]
         )
 
-    def remove(self, node: str, info: PodClass, uid: str = "") -> None:
+    def remove(self, node: str, pod_class: PodClass, uid: str = "") -> None:
         """Remove a pod from a node; without a UID, the last of its class that arrived."""
         if not uid:
             here = reversed(self._pods.on(node))
-            uid = next((each for each in here if self._info_of[each] is info), "")
+            uid = next((each for each in here if self._class_of[each] is pod_class), "")
         if self.is_on(node, uid):
             self._leave(uid)
 
@@ -91,7 +96,7 @@ class Residents:
     def resident(self, uid: str) -> Resident:
         """Return a pod that is on a node."""
         key, started_s = self._key_of.get(uid, uid), self._started_s.get(uid)
-        return Resident(uid, key, started_s, self._info_of[uid])
+        return Resident(uid, key, started_s, self._class_of[uid])
 
     def on(self, node: str) -> Iterator[Resident]:
         """Iterate over the pods on a node in order of arrival."""
@@ -99,7 +104,7 @@ class Residents:
 
     def _leave(self, uid: str) -> None:
         self._pods.pop(uid)
-        del self._info_of[uid]
+        del self._class_of[uid]
         self._key_of.pop(uid, None)
         self._started_s.pop(uid, None)
 
@@ -118,18 +123,18 @@ class NominationCounts:
     def __iter__(self) -> Iterator[str]:
         return iter(self._to)
 
-    def add(self, node: str, info: PodClass, count: int = 1) -> None:
+    def add(self, node: str, pod_class: PodClass, count: int = 1) -> None:
         """Nominate pods of a class to a node."""
         here = self._to.setdefault(node, {})
-        here[info] = here.get(info, 0) + count
+        here[pod_class] = here.get(pod_class, 0) + count
 
-    def remove(self, node: str, info: PodClass) -> bool:
+    def remove(self, node: str, pod_class: PodClass) -> bool:
         """Remove one nomination; return False if there was none of this class."""
         here = self._to.get(node, {})
-        left = here.get(info, 0) - 1
+        left = here.get(pod_class, 0) - 1
         if left > 0:
-            here[info] = left
-        elif here.pop(info, None) is None:
+            here[pod_class] = left
+        elif here.pop(pod_class, None) is None:
             return False
         elif not here:
             del self._to[node]

@@ -81,8 +81,8 @@ class NodeTable(Table):
         target.facts = [columns.facts[row] for row in rows]
         target.pods = [duplicate(columns.pods[row]) for row in rows]
         for on_node in target.pods:
-            for info, count in on_node.items():
-                target.count_class(info, count)
+            for pod_class, count in on_node.items():
+                target.count_class(pod_class, count)
         for name in ("zones", "taint_sets", "image_sets", "port_sets"):
             setattr(target, name, getattr(columns, name))
         copy.index_names()
@@ -183,8 +183,8 @@ class NodeTable(Table):
         columns = self.columns
         if columns.pods[row]:
             self.residents.clear(name)
-        for info, count in columns.pods[row].items():
-            columns.count_class(info, -count)
+        for pod_class, count in columns.pods[row].items():
+            columns.count_class(pod_class, -count)
         last = columns.size - 1
         if row != last:
             columns.move_row(last, row)
@@ -229,7 +229,7 @@ class NodeTable(Table):
     def add_pod(
         self,
         node_name: str,
-        info: PodClass,
+        pod_class: PodClass,
         count: int = 1,
         *,
         uid: str = "",
@@ -242,79 +242,79 @@ class NodeTable(Table):
         """
         row = self._row_of[node_name]
         if uid:
-            self.residents.add(node_name, uid, info, key, started_s)
+            self.residents.add(node_name, uid, pod_class, key, started_s)
         pods = self.columns.pods
-        pods[row] = changed(pods[row], info, count)
-        self._count_pods(row, info, count)
+        pods[row] = changed(pods[row], pod_class, count)
+        self._count_pods(row, pod_class, count)
         return row
 
-    def add_pods(self, rows: Sequence[int], infos: Sequence[PodClass]) -> None:
-        """Add infos[i] to rows[i] for each i, as `add_pod` does.
+    def add_pods(self, rows: Sequence[int], pod_classes: Sequence[PodClass]) -> None:
+        """Add pod_classes[i] to rows[i] for each i, as `add_pod` does.
 
         The caller adds the pods to `residents`.
         """
-        add_each(self.columns.pods, rows, infos)
+        add_each(self.columns.pods, rows, pod_classes)
         rows_of: defaultdict[PodClass, list[int]] = defaultdict(list)
-        for row, info in zip(rows, infos, strict=True):
-            rows_of[info].append(row)
-        for info, its_rows in rows_of.items():
+        for row, pod_class in zip(rows, pod_classes, strict=True):
+            rows_of[pod_class].append(row)
+        for pod_class, its_rows in rows_of.items():
             if len(its_rows) < FEW_PODS:
                 for row in its_rows:
-                    self._count_pods(row, info, 1)
+                    self._count_pods(row, pod_class, 1)
                 continue
-            self._count_rows(its_rows, info, [1] * len(its_rows))
+            self._count_rows(its_rows, pod_class, [1] * len(its_rows))
 
-    def shift(self, changes: Mapping[int, int], info: PodClass) -> None:
+    def shift(self, changes: Mapping[int, int], pod_class: PodClass) -> None:
         """Add pods of a class to rows or, with a number below 0, remove them: row → number.
 
         For overlays, which have no residents.
         """
         pods = self.columns.pods
         for row, change in changes.items():
-            pods[row] = changed(pods[row], info, change)
-        self._count_rows(list(changes), info, list(changes.values()))
+            pods[row] = changed(pods[row], pod_class, change)
+        self._count_rows(list(changes), pod_class, list(changes.values()))
 
-    def _count_rows(self, on: Sequence[int], info: PodClass, changes: Sequence[int]) -> None:
+    def _count_rows(self, on: Sequence[int], pod_class: PodClass, changes: Sequence[int]) -> None:
         """Do `_count_pods` on many rows, which may repeat."""
         columns, rows, change = self.columns, np.array(on, np.intp), np.array(changes, np.int64)
-        for row, each in zip(on, changes, strict=True) if info.facts.host_ports else ():
-            self._count_ports(row, info, each)
+        for row, each in zip(on, changes, strict=True) if pod_class.facts.host_ports else ():
+            self._count_ports(row, pod_class, each)
         if len(columns.requested) < len(columns.classes.resources):
             columns.fit_resources()
-        for code, amount in info.asked:
+        for code, amount in pod_class.asked:
             np.add.at(columns.requested[code], rows, change * amount)
-        np.add.at(columns.nonzero_requested[0], rows, change * info.facts.nonzero_cpu_milli)
-        np.add.at(columns.nonzero_requested[1], rows, change * info.facts.nonzero_memory_bytes)
+        np.add.at(columns.nonzero_requested[0], rows, change * pod_class.facts.nonzero_cpu_milli)
+        np.add.at(columns.nonzero_requested[1], rows, change * pod_class.facts.nonzero_memory_bytes)
         np.add.at(columns.pod_count, rows, change)
-        columns.count_class(info, sum(changes))
+        columns.count_class(pod_class, sum(changes))
         self.version += 1
         columns.version[rows] = self.version
 
-    def remove_pod(self, node_name: str, info: PodClass, *, uid: str = "") -> int:
+    def remove_pod(self, node_name: str, pod_class: PodClass, *, uid: str = "") -> int:
         """Remove a pod of a class from a node; return the changed row."""
         row = self._row_of[node_name]
-        self.residents.remove(node_name, info, uid)
+        self.residents.remove(node_name, pod_class, uid)
         pods = self.columns.pods
-        assert info in pods[row], f"no pod of {info!r} on node {node_name}"
-        pods[row] = changed(pods[row], info, -1)
-        self._count_pods(row, info, -1)
+        assert pod_class in pods[row], f"no pod of {pod_class!r} on node {node_name}"
+        pods[row] = changed(pods[row], pod_class, -1)
+        self._count_pods(row, pod_class, -1)
         return row
 
-    def nominate(self, node_name: str, info: PodClass, count: int = 1) -> None:
+    def nominate(self, node_name: str, pod_class: PodClass, count: int = 1) -> None:
         """Nominate pods of a class to a node, which may be unknown."""
-        self.nominations.add(node_name, self.as_nominated(info), count)
+        self.nominations.add(node_name, self.as_nominated(pod_class), count)
         self._touch(node_name)
 
-    def withdraw(self, node_name: str, info: PodClass) -> None:
+    def withdraw(self, node_name: str, pod_class: PodClass) -> None:
         """Remove one nomination, if there is one."""
-        if self.nominations.remove(node_name, self.as_nominated(info)):
+        if self.nominations.remove(node_name, self.as_nominated(pod_class)):
             self._touch(node_name)
 
-    def as_nominated(self, info: PodClass) -> PodClass:
+    def as_nominated(self, pod_class: PodClass) -> PodClass:
         """Return the class under which a nominated pod is counted, without its nominated node."""
-        if not info.facts.nominated_node_name:
-            return info
-        return self.classes.info(replace(info.facts, nominated_node_name=""))
+        if not pod_class.facts.nominated_node_name:
+            return pod_class
+        return self.classes.pod_class(replace(pod_class.facts, nominated_node_name=""))
 
     def _touch(self, node_name: str) -> None:
         row = self._row_of.get(node_name)
@@ -322,28 +322,30 @@ class NodeTable(Table):
             self.version += 1
             self.columns.version[row] = self.version
 
-    def _count_pods(self, row: int, info: PodClass, change: int) -> None:
+    def _count_pods(self, row: int, pod_class: PodClass, change: int) -> None:
         columns = self.columns
         if len(columns.requested) < len(columns.classes.resources):
             columns.fit_resources()
         # One number at a time: for a few numbers, vectorized NumPy takes four times as long.
         requested, nonzero = columns.requested, columns.nonzero_requested
-        for code, amount in info.asked:
+        for code, amount in pod_class.asked:
             requested[code, row] += change * amount
-        nonzero[0, row] += change * info.facts.nonzero_cpu_milli
-        nonzero[1, row] += change * info.facts.nonzero_memory_bytes
+        nonzero[0, row] += change * pod_class.facts.nonzero_cpu_milli
+        nonzero[1, row] += change * pod_class.facts.nonzero_memory_bytes
         columns.pod_count[row] += change
-        columns.count_class(info, change)
-        if info.facts.host_ports:
-            self._count_ports(row, info, change)
+        columns.count_class(pod_class, change)
+        if pod_class.facts.host_ports:
+            self._count_ports(row, pod_class, change)
         self.version += 1
         columns.version[row] = self.version
 
-    def _count_ports(self, row: int, info: PodClass, change: int) -> None:
+    def _count_ports(self, row: int, pod_class: PodClass, change: int) -> None:
         columns = self.columns
         ports = dict(columns.port_sets.values[columns.port_set[row]])
         count = listed if self.lists_ports else counted
-        columns.port_set[row] = columns.port_sets.code(count(ports, info.facts.host_ports, change))
+        columns.port_set[row] = columns.port_sets.code(
+            count(ports, pod_class.facts.host_ports, change)
+        )
 
     def validate(self) -> None:
         """Assert that every sum equals a recount from the pods on the node."""
@@ -354,8 +356,8 @@ class NodeTable(Table):
             assert self._row_of[facts.name] == row, f"{facts.name} is not found at its row"
             here = self.columns.pods[row]
             assert len(here) > 1 or here is duplicate(here), f"{facts.name} shares no mapping"
-            for info, count in here.items():
-                rebuilt.add_pod(facts.name, info, count)
+            for pod_class, count in here.items():
+                rebuilt.add_pod(facts.name, pod_class, count)
         differences = self.differences(rebuilt)
         assert not differences, "\n".join(differences)
 
@@ -392,7 +394,7 @@ class NodeTable(Table):
                 for key in sorted(columns.labels)
                 if (column := columns.label(key)).codes[row] >= 0
             },
-            "pods": {info.facts: count for info, count in columns.pods[row].items()},
+            "pods": {pod_class.facts: count for pod_class, count in columns.pods[row].items()},
         }
 
 

@@ -186,25 +186,27 @@ class AttachedVolumes:
         keys = self._storage.claims_changed_since(self._storage_version)
         if keys is None:
             return set(self._on_row)
-        infos = {info for key in keys for info in self._users.of_any_claim(key)}
-        return {row for info in infos for row in self._rows_with.get(info, ())}
+        pod_classes = {pod_class for key in keys for pod_class in self._users.of_any_claim(key)}
+        return {row for pod_class in pod_classes for row in self._rows_with.get(pod_class, ())}
 
     def _recount_row(self, row: int) -> None:
         for source in self._on_row.pop(row, ()):
             self.count(source.driver)[row] -= 1
             self._rows_of.get(source, set()).discard(row)
-        for info in self._infos_on.pop(row, ()):
-            self._rows_with[info].discard(row)
-        infos = tuple(info for info in self.columns.pods[row] if info.facts.volumes)
+        for pod_class in self._infos_on.pop(row, ()):
+            self._rows_with[pod_class].discard(row)
+        pod_classes = tuple(
+            pod_class for pod_class in self.columns.pods[row] if pod_class.facts.volumes
+        )
         attachments = self._storage.attachments.get(self._names[row], ())
-        if not infos and not attachments:
+        if not pod_classes and not attachments:
             return
         node = self._storage.csi_nodes.get(self._names[row])
-        self._infos_on[row] = infos
+        self._infos_on[row] = pod_classes
         found: dict[CsiSource, None] = {}
-        for info in infos:
-            self._rows_with.setdefault(info, set()).add(row)
-            for source in self._volumes_of_pod(info.facts, node):
+        for pod_class in pod_classes:
+            self._rows_with.setdefault(pod_class, set()).add(row)
+            for source in self._volumes_of_pod(pod_class.facts, node):
                 found[source] = None
                 self._rows_of.setdefault(source, set()).add(row)
         for attachment in attachments:

@@ -390,7 +390,7 @@ class InterPodAffinity(
         facts = pod.facts
         preferring = facts.preferred_pod_affinity or facts.preferred_pod_anti_affinity
         return NewPod(
-            info=pod,
+            pod_class=pod,
             terms=self._terms.terms[profile[1]].merged(self._namespaces),
             namespace_labels=self._namespaces.get(facts.namespace, {}),
             scores=bool(preferring) or not self._args.ignore_preferred_terms_of_existing_pods,

@@ -222,18 +222,18 @@ class NewPod:
     terms: merged. namespace_labels: of the pod's namespace. scores: whether Score runs for it.
     """
 
-    __slots__ = ("_matched", "hard_weight", "info", "namespace_labels", "scores", "terms")
+    __slots__ = ("_matched", "hard_weight", "namespace_labels", "pod_class", "scores", "terms")
 
     def __init__(
         self,
-        info: PodClass,
+        pod_class: PodClass,
         terms: Terms,
         namespace_labels: Mapping[str, str],
         *,
         scores: bool,
         hard_weight: int,
     ) -> None:
-        self.info = info
+        self.pod_class = pod_class
         self.terms = terms
         self.namespace_labels = namespace_labels
         self.scores = scores
@@ -276,7 +276,7 @@ class NewPod:
         is_match = self._matched.get(term.match_code)
         if is_match is None:
             is_match = self._matched[term.match_code] = term.matches(
-                self.info, self.namespace_labels
+                self.pod_class, self.namespace_labels
             )
         return is_match
 
@@ -319,7 +319,7 @@ def read_pods(table: Table, rows: Rows) -> PodsByClass:
     on_nodes = [table.pods(row) for row in rows.tolist()]
     return PodsByClass(
         np.repeat(rows.astype(np.int64), [len(each) for each in on_nodes]),
-        np.array([info.index for each in on_nodes for info in each], dtype=np.int64),
+        np.array([pod_class.index for each in on_nodes for pod_class in each], dtype=np.int64),
         np.array([pods for each in on_nodes for pods in each.values()], dtype=np.int64),
     )
 
@@ -388,8 +388,8 @@ class TermIndex:
 
     def catch_up(self) -> None:
         """Add the classes that are new."""
-        for info in self.classes.infos[len(self.profiles) :]:
-            facts = info.facts
+        for pod_class in self.classes.pod_classes[len(self.profiles) :]:
+            facts = pod_class.facts
             terms = self._term_codes.code(
                 (
                     facts.pod_affinity,
@@ -402,13 +402,13 @@ class TermIndex:
                 self.terms.append(self._compiler.compile(facts))
             self.profiles.append((self._label_codes.code((facts.namespace, facts.labels)), terms))
             if any(self.terms[terms].groups):
-                self.with_terms.append(info)
+                self.with_terms.append(pod_class)
 
-    def profile(self, info: PodClass) -> PodProfile:
+    def profile(self, pod_class: PodClass) -> PodProfile:
         """Return the codes of a class of this process."""
-        if info.index >= len(self.profiles):
+        if pod_class.index >= len(self.profiles):
             self.catch_up()
-        return self.profiles[info.index]
+        return self.profiles[pod_class.index]
 
 
 class Counts:
@@ -478,7 +478,7 @@ class Counts:
         """Compute the relation to each new class; only to those with terms if the pod has none."""
         index = self._index
         index.catch_up()
-        candidates = index.classes.infos if self._has_terms else index.with_terms
+        candidates = index.classes.pod_classes if self._has_terms else index.with_terms
         if self._seen == len(candidates):
             return
         found = [
@@ -693,7 +693,7 @@ def count_admitted(
     if len(related) > MAX_CLASSES:
         return 0
     counters: dict[PodClass, dict[CounterKey, _Sums]] = {}
-    for info, counts in counts_of.items():
+    for pod_class, counts in counts_of.items():
         vectors = counts.find(table)
         wanted = {counter for counter in vectors if counter[0] in _REQUIRED}
         for other in related:
@@ -701,22 +701,22 @@ def count_admitted(
                 counter for counter, _ in counts.relation_to(other) if counter[0] in _REQUIRED
             }
         wanted |= {(Family.AFFINITY, each.topology_key) for each in counts.pod.terms.affinity}
-        counters[info] = {
+        counters[pod_class] = {
             counter: _Sums(counter, vectors.get(counter), codes(counter[1])) for counter in wanted
         }
     if not any(counters.values()):
         return len(pods)
-    added_by = {info: _added_by(info, related, counters) for info in counts_of}
-    for place, (info, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
-        if not all(sums.admits(row) for sums in counters[info].values()):
+    added_by = {pod_class: _added_by(pod_class, related, counters) for pod_class in counts_of}
+    for place, (pod_class, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
+        if not all(sums.admits(row) for sums in counters[pod_class].values()):
             return place
-        for sums, number in added_by[info]:
+        for sums, number in added_by[pod_class]:
             sums.add(row, number)
     return len(pods)
 
 
 def _added_by(
-    info: PodClass,
+    pod_class: PodClass,
     counts_of: Mapping[PodClass, Counts],
     counters: Mapping[PodClass, Mapping[CounterKey, _Sums]],
 ) -> list[tuple[_Sums, int]]:
@@ -724,6 +724,6 @@ def _added_by(
     return [
         (counters[other][counter], number)
         for other, counts in counts_of.items()
-        for counter, number in counts.relation_to(info)
+        for counter, number in counts.relation_to(pod_class)
         if counter in counters[other]
     ]

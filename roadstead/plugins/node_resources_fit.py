@@ -96,13 +96,13 @@ class NodeResourcesFit(
         begin_of = np.repeat(begins, np.diff(begins, append=len(rows)))
         number = np.arange(len(rows)) - begin_of
         is_short = columns.pod_count[rows] + number >= columns.allocatable_pods[rows]
-        asked = {info: dict(info.asked) for info in pods}
+        asked = {pod_class: dict(pod_class.asked) for pod_class in pods}
         for code in sorted({code for each in asked.values() for code in each}):
             if code >= len(columns.allocatable):
                 # No node has this resource.
                 return 0
-            amount_of = {info: each.get(code, 0) for info, each in asked.items()}
-            amounts = np.array([amount_of[info] for info in pods], dtype=np.int64)[order]
+            amount_of = {pod_class: each.get(code, 0) for pod_class, each in asked.items()}
+            amounts = np.array([amount_of[pod_class] for pod_class in pods], dtype=np.int64)[order]
             up_to = np.cumsum(amounts)
             before = up_to - amounts
             taken = columns.requested[code, rows] + up_to - before[begin_of]

@@ -351,11 +351,11 @@ class MatchingPods:
         if len(pods) < len(table.class_counts):
             classes = set().union(*pods)
         matching = {
-            info
-            for info in classes
-            if info.facts.namespace == namespace
-            and (self._terminating or not info.facts.is_terminating)
-            and selector.matches(info.labels)
+            pod_class
+            for pod_class in classes
+            if pod_class.facts.namespace == namespace
+            and (self._terminating or not pod_class.facts.is_terminating)
+            and selector.matches(pod_class.labels)
         }
         if not matching:
             return np.zeros(len(pods), dtype=np.int64)
@@ -446,20 +446,25 @@ def count_within_skew(
 
     hard_of: by class, of all classes of the pods.
     """
-    classes = {info: _Class(info, hard, table, on_nodes) for info, hard in hard_of.items() if hard}
+    classes = {
+        pod_class: _Class(pod_class, hard, table, on_nodes)
+        for pod_class, hard in hard_of.items()
+        if hard
+    }
     counted_by = {
-        info: [
+        pod_class: [
             domains
             for other, found in classes.items()
             for spread, domains in zip(hard_of[other], found.domains, strict=True)
-            if other.facts.namespace == info.facts.namespace and spread.matches(info.labels)
+            if other.facts.namespace == pod_class.facts.namespace
+            and spread.matches(pod_class.labels)
         ]
-        for info in hard_of
+        for pod_class in hard_of
     }
-    for place, (info, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
-        found = classes.get(info)
+    for place, (pod_class, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
+        found = classes.get(pod_class)
         if found is not None and not found.keeps_skew(row):
             return place
-        for domains in counted_by[info]:
+        for domains in counted_by[pod_class]:
             domains.add(row)
     return len(pods)

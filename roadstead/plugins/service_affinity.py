@@ -138,7 +138,7 @@ class ServiceAffinity(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         """Apply moves; an added pod is the last of all, because upstream appends it to its list."""
-        change = sum(count for info, count in moves.items() if _has_labels_of(pod, info))
+        change = sum(count for pod_class, count in moves.items() if _has_labels_of(pod, pod_class))
         if not change or not self._needs_running_pod(pod.facts):
             return prepared
         assert isinstance(prepared, FirstNodes)

@@ -90,7 +90,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         found = []
         for name in sorted(self._exclusive(pod.facts)):
             users = self._users.of_claim(f"{pod.facts.namespace}/{name}")
-            if any(info in counts for info in users):
+            if any(pod_class in counts for pod_class in users):
                 found.append(name)
         return ClaimUses(tuple(found))
 
@@ -120,10 +120,11 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         in_use = state.read(self.name, ClaimUses).conflicts > 0
         codes = np.full(len(table), _IN_USE if in_use else 0, dtype=np.int32)
         rivals = {
-            info
+            pod_class
             for disk in _disks(pod.facts)
-            for info in self._users.of_disk(_identity(disk))
-            if info in table.class_counts and any(_conflict(disk, v) for v in _disks(info.facts))
+            for pod_class in self._users.of_disk(_identity(disk))
+            if pod_class in table.class_counts
+            and any(_conflict(disk, v) for v in _disks(pod_class.facts))
         }
         if rivals:
             for row in range(len(table)):

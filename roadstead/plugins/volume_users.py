@@ -47,25 +47,25 @@ class VolumeUsers:
         return self._of_disk.get(identity, ())
 
     def _catch_up(self) -> None:
-        infos = self._classes.infos
-        for index in range(self._seen, len(infos)):
-            if infos[index].facts.volumes:
-                self._add(infos[index])
-        self._seen = len(infos)
+        pod_classes = self._classes.pod_classes
+        for index in range(self._seen, len(pod_classes)):
+            if pod_classes[index].facts.volumes:
+                self._add(pod_classes[index])
+        self._seen = len(pod_classes)
 
-    def _add(self, info: PodClass) -> None:
-        namespace = info.facts.namespace
+    def _add(self, pod_class: PodClass) -> None:
+        namespace = pod_class.facts.namespace
         named: dict[str, None] = {}
         disks: dict[tuple[str, str], None] = {}
-        for volume in info.facts.volumes:
+        for volume in pod_class.facts.volumes:
             source = dict(volume.source)
             if volume.kind == CLAIM:
                 named[f"{namespace}/{source['claimName']}"] = None
             elif volume.kind in DISKS:
                 disks[disk_identity(volume.kind, source)] = None
-        for key in dict.fromkeys(claim_keys(info.facts)):
-            self._of_any.setdefault(key, []).append(info)
+        for key in dict.fromkeys(claim_keys(pod_class.facts)):
+            self._of_any.setdefault(key, []).append(pod_class)
         for key in named:
-            self._of_claim.setdefault(key, []).append(info)
+            self._of_claim.setdefault(key, []).append(pod_class)
         for identity in disks:
-            self._of_disk.setdefault(identity, []).append(info)
+            self._of_disk.setdefault(identity, []).append(pod_class)

@@ -116,7 +116,8 @@ def _waits_for_victims(evaluation: Evaluation) -> bool:
         return False
     priority = evaluation.pod.facts.priority
     return any(
-        info.facts.is_preempted and info.facts.priority < priority for info in table.pods(row)
+        pod_class.facts.is_preempted and pod_class.facts.priority < priority
+        for pod_class in table.pods(row)
     )
 
 
@@ -132,12 +133,12 @@ def _lower(table: NodeTable, row: int, priority: int) -> list[Resident]:
     unnamed = dict(table.pods(row))
     found = []
     for pod in table.residents.on(table.columns.names[row]):
-        unnamed[pod.info] -= 1
-        if pod.info.facts.priority < priority:
+        unnamed[pod.pod_class] -= 1
+        if pod.pod_class.facts.priority < priority:
             found.append(pod)
-    for info, count in unnamed.items():
-        if info.facts.priority < priority:
-            found += [Resident("", "", None, info)] * count
+    for pod_class, count in unnamed.items():
+        if pod_class.facts.priority < priority:
+            found += [Resident("", "", None, pod_class)] * count
     return found
 
 
@@ -183,7 +184,9 @@ class _RowsDryRun:
         self._lower = lower
         self._budgets = budgets
         self._names = [evaluation.table.columns.names[row] for row in rows.tolist()]
-        self._what_if.move((row, pod.info, -1) for row, pods in enumerate(lower) for pod in pods)
+        self._what_if.move(
+            (row, pod.pod_class, -1) for row, pods in enumerate(lower) for pod in pods
+        )
 
     def run(self) -> list[DryRunRow]:
         """Return for each row a candidate, or why it is none."""
@@ -210,10 +213,10 @@ class _RowsDryRun:
         while waiting := [each for each in fitting if turn < len(each.turns)]:
             pods = [each.pods[each.turns[turn]] for each in waiting]
             back = zip(waiting, pods, strict=True)
-            self._what_if.move((each.row, pod.info, 1) for each, pod in back)
+            self._what_if.move((each.row, pod.pod_class, 1) for each, pod in back)
             codes = self._what_if.filter(np.array([each.row for each in waiting], dtype=np.intp))
             refused = np.flatnonzero(codes != PASSED).tolist()
-            self._what_if.move((waiting[n].row, pods[n].info, -1) for n in refused)
+            self._what_if.move((waiting[n].row, pods[n].pod_class, -1) for n in refused)
             for index in refused:
                 waiting[index].victims.append(waiting[index].turns[turn])
             turn += 1
@@ -227,7 +230,9 @@ class _RowsDryRun:
         return DryRunRow(
             Candidate(
                 name,
-                tuple(Victim(v.uid, v.key, v.info.facts.priority, v.started_s) for v in victims),
+                tuple(
+                    Victim(v.uid, v.key, v.pod_class.facts.priority, v.started_s) for v in victims
+                ),
                 sum(each.missed[index] for index in each.victims),
             )
         )

@@ -18,7 +18,7 @@ def by_importance(pods: Iterable[Resident]) -> list[Resident]:
 
     A pod without a start time is last of its priority: upstream uses the current time for it.
     """
-    return sorted(pods, key=lambda pod: (-pod.info.facts.priority, start_order(pod.started_s)))
+    return sorted(pods, key=lambda pod: (-pod.pod_class.facts.priority, start_order(pod.started_s)))
 
 
 def start_order(started_s: float | None) -> float:
@@ -45,8 +45,8 @@ def violations_of(pods: Sequence[Resident], budgets: Iterable[DisruptionBudget])
 
 
 def _selects(budget: DisruptionBudget, pod: Resident) -> bool:
-    if pod.info.facts.namespace != budget.namespace or not pod.info.labels:
+    if pod.pod_class.facts.namespace != budget.namespace or not pod.pod_class.labels:
         return False
     assert budget.selector is not None
     name = pod.key.partition("/")[2]
-    return name not in budget.disrupted_pods and budget.selector.matches(pod.info.labels)
+    return name not in budget.disrupted_pods and budget.selector.matches(pod.pod_class.labels)

@@ -101,9 +101,9 @@ def pods_in_cycle(
     for (uid, key, facts), tries in zip(leased.pods, numbers, strict=True):
         found = known.get(id(facts))
         if found is None:
-            profile, info = profiles[facts.scheduler_name], classes.info(facts)
-            found = info, profile.class_of(info, uid)
-            if profile.is_signed(info):
+            profile, pod_class = profiles[facts.scheduler_name], classes.pod_class(facts)
+            found = pod_class, profile.class_of(pod_class, uid)
+            if profile.is_signed(pod_class):
                 known[id(facts)] = found
         pods.append(PodInCycle(uid, key, *found, *tries))
     return pods

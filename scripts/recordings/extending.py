@@ -105,7 +105,7 @@ class ExtendedReplay:
         calls = listed(entry["calls"])
         self._script.begin(calls)
         decision = self.path.decide([pod])[0]
-        interested = [i for i, e in enumerate(self._built) if e.is_interested(pod.info.facts)]
+        interested = [i for i, e in enumerate(self._built) if e.is_interested(pod.pod_class.facts)]
         ours: Json = {"pod": pod.key} | self._outcome(decision, entry)
         if interested:
             ours["interested"] = interested
@@ -155,7 +155,7 @@ class ExtendedReplay:
         """Bind the pod as a scheduler does; return which extender did it, or the scheduler."""
         before = len(self._script.made)
         try:
-            is_bound = self._extenders.bind(identity, pod.info.facts, node_name)
+            is_bound = self._extenders.bind(identity, pod.pod_class.facts, node_name)
         except ExtenderError as failure:
             return {"binder": self._last_asked(), "bindError": str(failure)}
         is_bound = is_bound and len(self._script.made) > before

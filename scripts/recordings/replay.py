@@ -82,9 +82,9 @@ def _decided_otherwise(path: DecisionPath, pod: PodInCycle, entry: Json) -> list
     decision = path.decide([pod])[0]
     if decision.node_name is not None:
         path.forget(pod, decision.node_name)
-        if pod.info.facts.nominated_node_name:
-            path.nominate(pod.info.facts.nominated_node_name, pod.info.facts)
-    profile = path.profile(pod.info.facts.scheduler_name)
+        if pod.pod_class.facts.nominated_node_name:
+            path.nominate(pod.pod_class.facts.nominated_node_name, pod.pod_class.facts)
+    profile = path.profile(pod.pod_class.facts.scheduler_name)
     ours, theirs = _fields_of(decision, profile), _to_be_decided(entry)
     apart = _APART if path.names_best else (*_APART, "best")
     found = differing(*({k: v for k, v in e.items() if k not in apart} for e in (ours, theirs)))

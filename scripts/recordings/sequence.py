@@ -103,7 +103,7 @@ class Replay:
         recorded = self._steps[at]
         if "error" in recorded and recorded["feasible"] == 1 and decision.node_name is not None:
             return {"feasible": decision.feasible}, {"feasible": 1}
-        profile = self._path.profile(decision.pod.info.facts.scheduler_name)
+        profile = self._path.profile(decision.pod.pod_class.facts.scheduler_name)
         return self._named(step_of(decision, profile)), self._named(recorded)
 
     def _named(self, step: Json) -> Json:
@@ -125,7 +125,7 @@ class Replay:
         if decision.node_name != step.get("chosen"):
             return True
         if decision.node_name is not None:
-            self._bound[decision.pod.key] = (decision.node_name, decision.pod.info.facts)
+            self._bound[decision.pod.key] = (decision.node_name, decision.pod.pod_class.facts)
         return False
 
     def _take_back(self, decisions: Sequence[Decision]) -> None:
@@ -136,8 +136,8 @@ class Replay:
     def _bind_as_recorded(self, pod: PodInCycle, step: Json) -> None:
         chosen = step.get("chosen")
         if chosen is not None:
-            self._path.add_pod(str(chosen), pod.info.facts)
-            self._bound[pod.key] = (str(chosen), pod.info.facts)
+            self._path.add_pod(str(chosen), pod.pod_class.facts)
+            self._bound[pod.key] = (str(chosen), pod.pod_class.facts)
 
 
 def step_of(decision: Decision, profile: Profile | None) -> Json:
@@ -148,7 +148,9 @@ def step_of(decision: Decision, profile: Profile | None) -> Json:
         assert decision.diagnosis is not None
         suffix = ""
         if profile is not None:
-            status = run_post_filter(profile, decision.pod.info.facts, decision.diagnosis).status
+            status = run_post_filter(
+                profile, decision.pod.pod_class.facts, decision.diagnosis
+            ).status
             suffix = "" if status.is_success else status.message
         return {"feasible": 0, "bestSize": 0, "message": decision.diagnosis.message(suffix)}
     return {

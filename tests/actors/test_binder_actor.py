@@ -1,7 +1,8 @@
 import pytest
 
 from roadstead.actors.binder.actor import BinderActor
-from roadstead.actors.messages import BindBatch, Evict, PageAsk, RunningPods, node_batch
+from roadstead.actors.interface import NOTHING
+from roadstead.actors.messages import BindBatch, Evict, PageRequest, RunningPods, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import (
     OwnerEpoch,
@@ -10,7 +11,6 @@ from roadstead.actors.messages.recovery import (
     ResolveAttempts,
     Uids,
 )
-from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
 from roadstead.binder.verification import Verifier
 from roadstead.journal import JournalError
@@ -24,7 +24,7 @@ from tests.journal.simulated_disk import SimulatedDisk
 from tests.journal.test_files import opened
 
 HALF = pod(cpu=2000)
-ALL = PageAsk(0, 100)
+ALL = PageRequest(0, 100)
 
 
 class Broken(MemoryJournal):
@@ -344,7 +344,7 @@ async def test_binds_come_in_commit_order_a_page_at_a_time():
     binder = await binder_of(*names, facts=pod(cpu=1))
     await bind(binder, *reversed(names), facts=pod(cpu=1))
 
-    pages = [await binder.bound(PageAsk(start, 2)) for start in (0, 2, 4, 6)]
+    pages = [await binder.bound(PageRequest(start, 2)) for start in (0, 2, 4, 6)]
 
     assert [page.uids for page in pages] == [
         ("uid-p4", "uid-p3"),

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from roadstead.actors.binder.actor import BinderActor
-from roadstead.actors.messages import BindBatch, Evict, PageAsk, RunningPods, node_batch
+from roadstead.actors.interface import NOTHING
+from roadstead.actors.messages import BindBatch, Evict, PageRequest, RunningPods, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import PodNodes, PodRemoval, Uids
-from roadstead.actors.seam import NOTHING
 from roadstead.binder.pods import BinderHaltedError
 from roadstead.cache.volumes import CacheVolumes
 from roadstead.facts.cluster import ClusterFacts
@@ -23,7 +23,7 @@ from tests.journal.simulated_disk import SimulatedDisk
 from tests.storage.world import claim, storage, using, volume, waiting
 
 SMALL = pod(cpu=100)
-ALL = PageAsk(0, 100)
+ALL = PageRequest(0, 100)
 BY_JOURNAL, BY_SNAPSHOT = 1 << 40, -1
 
 

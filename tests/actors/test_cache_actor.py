@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.interface import NOTHING, ActorLostError
 from roadstead.actors.messages import (
     CHANGES_APPLIED,
     AssumeBatch,
@@ -13,7 +14,6 @@ from roadstead.actors.messages import (
     node_batch,
 )
 from roadstead.actors.messages.changes import NodeNames
-from roadstead.actors.seam import NOTHING, ActorLostError
 from roadstead.actors.worker.table_follower import TableFollower
 from roadstead.cache import CacheState
 from roadstead.nodes.table import NodeTable
@@ -261,7 +261,7 @@ async def test_every_kind_of_delta_brings_a_follower_to_the_state_of_the_cache()
     await cache.nominate(NominateBatch(batch_of("u", facts=urgent), ("a1",), (False,), ("uid-p",)))
     await cache.stream.flush()
 
-    assert follower.table.nominations.to("a1") == {follower.table.classes.info(urgent): 1}
+    assert follower.table.nominations.to("a1") == {follower.table.classes.pod_class(urgent): 1}
     assert [*lines(follower.table)] == ["a1"]
     assert lines(follower.table) == lines(cache.core.placements.store.table)
     assert {DeltaKind(kind) for batch in crossing.told("apply") for kind in batch.kinds} == set(

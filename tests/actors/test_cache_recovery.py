@@ -9,6 +9,7 @@ from roadstead import run_parts
 from roadstead.actors.cache import encoding
 from roadstead.actors.cache import recovery as cache_recovery
 from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.interface import NOTHING, DeadlineError
 from roadstead.actors.messages import CHANGES_APPLIED, AssumeBatch, node_batch
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
@@ -21,7 +22,6 @@ from roadstead.actors.messages.recovery import (
     StorageLog,
 )
 from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
-from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.cache import CacheSettings, CacheState
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.nodes.pod_class import PodClasses

@@ -9,6 +9,7 @@ import pytest
 from roadstead.actors.cache import recovery as cache_recovery
 from roadstead.actors.cache import refill
 from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.interface import NOTHING, DeadlineError
 from roadstead.actors.messages import (
     STORAGE,
     VERSION,
@@ -20,7 +21,6 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.messages.changes import ClusterChanges, NodeNames
 from roadstead.actors.messages.recovery import EndOwner, OwnerEpoch, PodNodes, PodRemoval, Restream
-from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.cache import CacheState
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodIdentity

@@ -46,9 +46,9 @@ def plainly_explained(inputs, facts):
     for each in inputs.nodes:
         table.add_node(each)
     for _, each, name in inputs.running:
-        table.add_pod(name, table.classes.info(each))
+        table.add_pod(name, table.classes.pod_class(each))
     for key, name in plainly(inputs, plan)[0].items():
-        table.add_pod(name, table.classes.info(facts_of[key]))
+        table.add_pod(name, table.classes.pod_class(facts_of[key]))
     profiles = build_profiles(plan, table.classes)
     asked = in_cycle(identity("asked"), facts, table.classes, profiles[facts.scheduler_name])
     return PlainCycle(table, profiles, TieBreak()).explain(asked)

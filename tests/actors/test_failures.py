@@ -3,10 +3,10 @@ import asyncio
 import pytest
 
 from roadstead.actors.binder.actor import BinderActor
+from roadstead.actors.interface import ActorError, ActorLostError, DeadlineError, RunFailedError
 from roadstead.actors.runs import client, launch
 from roadstead.actors.runs.launch import ActorLauncher, first_of, open_runtime, processes
 from roadstead.actors.scheduler.actor import SchedulerActor
-from roadstead.actors.seam import ActorError, ActorLostError, DeadlineError, RunFailedError
 from roadstead.actors.supervisor import supervisor
 from roadstead.attempts.core import AttemptsCore
 from roadstead.binder import BinderCore

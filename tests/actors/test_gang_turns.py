@@ -2,7 +2,7 @@
 
 import json
 
-from roadstead.actors.messages import LeaseAsk, LeaseReport
+from roadstead.actors.messages import LeaseReport, LeaseRequest
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.facts.pod import GroupMembership
@@ -26,7 +26,7 @@ class Queue:
         await self.actor.submit(batch_of(f"{gang}a", f"{gang}b", facts=facts))
 
     async def lease(self, max_pods=10):
-        return await self.actor.lease(LeaseAsk("scheduler-0", 1, max_pods, 0.0))
+        return await self.actor.lease(LeaseRequest("scheduler-0", 1, max_pods, 0.0))
 
     async def names(self):
         return (await self.lease()).pods.names

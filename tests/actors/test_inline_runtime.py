@@ -2,17 +2,17 @@ import asyncio
 
 import pytest
 
+from roadstead.actors.interface import NOTHING, ActorError, ActorLostError, DeadlineError
 from roadstead.actors.messages import (
     ADD_NODES,
     BOUND,
     STATUS,
     ActorStatus,
     BoundPage,
-    PageAsk,
+    PageRequest,
     node_batch,
 )
 from roadstead.actors.runtime.inline import InlineRuntime
-from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError
 from roadstead.protocol.codec import CodecError, DecodeLimits
 from tests.actors.world import GENEROUS_S, turns, until
 from tests.builders import node
@@ -68,7 +68,7 @@ class World:
         return asyncio.create_task(self.ref.call(STATUS, NOTHING, timeout_s=timeout_s))
 
     async def bound(self, start=0):
-        return await self.ref.call(BOUND, PageAsk(start, 1), timeout_s=GENEROUS_S)
+        return await self.ref.call(BOUND, PageRequest(start, 1), timeout_s=GENEROUS_S)
 
 
 async def test_a_call_reaches_the_actor_and_comes_back():
@@ -121,7 +121,7 @@ async def test_a_message_longer_than_its_bound_is_refused():
 async def test_a_message_that_cannot_be_packed_is_refused_before_it_is_sent():
     async with World() as world:
         with pytest.raises(CodecError, match="cannot be packed"):
-            await world.ref.call(BOUND, PageAsk(1 << 64, 1), timeout_s=GENEROUS_S)
+            await world.ref.call(BOUND, PageRequest(1 << 64, 1), timeout_s=GENEROUS_S)
 
         assert world.actor.asked == []
 

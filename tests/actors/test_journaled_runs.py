@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from roadstead.actors.binder.actor import BinderActor
+from roadstead.actors.interface import NOTHING
 from roadstead.actors.runs import client, launch
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.seam import NOTHING
 from roadstead.fleet.generate import generate_fleet
 from roadstead.invariants.checker import check
 from roadstead.journal import RecordKind

@@ -1,6 +1,6 @@
 """Leases for one profile, leases that go on, and whose turn it is to own which nodes."""
 
-from roadstead.actors.messages import LeaseAsk, Renew, Renewed
+from roadstead.actors.messages import LeaseRequest, Renew, Renewed
 from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.queue.actor import QueueActor
 from tests.actors.test_runs import TWO_PROFILES
@@ -15,8 +15,8 @@ async def test_a_lease_is_for_the_pods_of_a_profile_where_schedulers_have_one():
     await queue.submit(batch_of("a"))
     await queue.submit(batch_of("b", facts=pod(cpu=100, scheduler_name="packs")))
 
-    packs = await queue.lease(LeaseAsk("scheduler-1", 1, 9, 0.0, "packs"))
-    others = await queue.lease(LeaseAsk("scheduler-0", 1, 9, 0.0, "default-scheduler"))
+    packs = await queue.lease(LeaseRequest("scheduler-1", 1, 9, 0.0, "packs"))
+    others = await queue.lease(LeaseRequest("scheduler-0", 1, 9, 0.0, "default-scheduler"))
 
     assert (packs.pods.names, packs.waiting) == (("b",), 1)
     assert (others.pods.names, others.waiting) == (("a",), 0)
@@ -25,7 +25,7 @@ async def test_a_lease_is_for_the_pods_of_a_profile_where_schedulers_have_one():
 async def test_a_lease_lasts_while_its_scheduler_renews_it():
     queue = QueueActor(plan_of(), NOBODY)
     await queue.submit(batch_of("a"))
-    lease = await queue.lease(LeaseAsk("scheduler-0", 1, 9, 0.0))
+    lease = await queue.lease(LeaseRequest("scheduler-0", 1, 9, 0.0))
 
     assert await queue.renew(Renew((lease.lease_id, 99))) == Renewed((lease.lease_id,))
 
@@ -36,7 +36,7 @@ async def test_partitions_change_hands_as_time_goes_by_and_never_where_they_need
     turns = []
     for now_s in (10.0, 11.9, 12.0, 15.0):
         monkeypatch.setattr(queue_actor, "clock_s", lambda now_s=now_s: now_s)
-        ask = LeaseAsk("scheduler-0", 1, 9, 0.0)
+        ask = LeaseRequest("scheduler-0", 1, 9, 0.0)
         turns.append([(await each.lease(ask)).turn for each in (turning, resting)])
 
     assert turns == [[5, 0], [5, 0], [6, 0], [7, 0]]

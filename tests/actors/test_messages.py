@@ -10,11 +10,11 @@ import pytest
 from roadstead.actors import messages
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.interface import Method
 from roadstead.actors.messages.process import FENCE
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.actors.runtime.dispatch import PROCESS_CALLS
 from roadstead.actors.scheduler.actor import SchedulerActor
-from roadstead.actors.seam import Method
 from roadstead.actors.worker.actor import WorkerActor
 
 ACTORS = (QueueActor, CacheActor, BinderActor, SchedulerActor, WorkerActor)

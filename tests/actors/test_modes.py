@@ -4,10 +4,10 @@ from itertools import product
 
 import pytest
 
+from roadstead.actors.interface import DeadlineError
 from roadstead.actors.messages import node_batch
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.seam import DeadlineError
 from roadstead.facts.pod import Owner
 from roadstead.protocol.errors import InputError
 from tests.actors.fleets import ZONE, apps, host, near, spread

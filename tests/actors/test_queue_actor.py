@@ -2,7 +2,8 @@ import asyncio
 
 import pytest
 
-from roadstead.actors.messages import LeaseAsk, LeaseReport, PageAsk
+from roadstead.actors.interface import NOTHING
+from roadstead.actors.messages import LeaseReport, LeaseRequest, PageRequest
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
     BoundBefore,
@@ -14,7 +15,6 @@ from roadstead.actors.messages.recovery import (
 )
 from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.queue.actor import QueueActor
-from roadstead.actors.seam import NOTHING
 from roadstead.cache.answers import Assumed
 from roadstead.config.settings import ActorDeadlines, Bounds
 from roadstead.facts.pod import GroupMembership, PodAffinityTerm
@@ -29,7 +29,7 @@ from tests.builders import node, pod
 
 LONG_S = 1000.0
 LACKS_ROOM = ReturnedPod("uid-a", "unschedulable", ("NodeResourcesFit",))
-ALL = PageAsk(0, 100)
+ALL = PageRequest(0, 100)
 
 
 class Clock:
@@ -53,7 +53,7 @@ def queue_of(**settings):
 
 
 async def leased(queue, *, max_pods=10, wait_s=0.0, owner="scheduler-0", epoch=1):
-    return await queue.lease(LeaseAsk(owner, epoch, max_pods, wait_s))
+    return await queue.lease(LeaseRequest(owner, epoch, max_pods, wait_s))
 
 
 async def names(queue, **ask):
@@ -783,7 +783,7 @@ async def test_pending_pods_come_in_pages():
     queue = queue_of()
     await queue.submit(batch_of(*"abcde"))
 
-    pages = [await queue.pending(PageAsk(start, 2)) for start in (0, 2, 4, 6)]
+    pages = [await queue.pending(PageRequest(start, 2)) for start in (0, 2, 4, 6)]
 
     assert [[note.key[-1] for note in page.notes] for page in pages] == [
         ["a", "b"],

@@ -2,7 +2,7 @@
 
 import json
 
-from roadstead.actors.messages import LeaseAsk, LeaseReport
+from roadstead.actors.messages import LeaseReport, LeaseRequest
 from roadstead.actors.messages.recovery import EndOwner, OwnerEpoch
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.facts.pod import GroupMembership
@@ -21,7 +21,7 @@ def queue_of():
 
 
 async def leased(queue, *, max_pods=10, gangs=()):
-    return await queue.lease(LeaseAsk("scheduler-0", 1, max_pods, 0.0, gangs=gangs))
+    return await queue.lease(LeaseRequest("scheduler-0", 1, max_pods, 0.0, gangs=gangs))
 
 
 async def report(queue, lease, *, done=(), back=()):
@@ -61,7 +61,7 @@ async def test_members_that_a_scheduler_had_bound_when_it_ended_count_as_bound()
 
     end = EndOwner(OwnerEpoch("scheduler-0", 2), ("uid-a", "uid-b", "uid-c"), ("n1", "n2", ""))
     await queue.end_owner(end)
-    lease = await queue.lease(LeaseAsk("scheduler-0", 2, 10, 0.0))
+    lease = await queue.lease(LeaseRequest("scheduler-0", 2, 10, 0.0))
 
     assert lease.pods.names == ("c",)
     assert lease.gangs == ((*KEY, 2),)

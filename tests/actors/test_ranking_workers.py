@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from roadstead.actors.interface import NOTHING
 from roadstead.actors.scheduler import scorers
-from roadstead.actors.seam import NOTHING
 from roadstead.actors.supervisor import supervisor
 from roadstead.actors.worker.actor import WorkerActor
 from roadstead.config.settings import Settings

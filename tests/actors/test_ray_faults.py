@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from roadstead.actors.interface import RunFailedError
 from roadstead.actors.runs import launch
 from roadstead.actors.runs.launch import ActorLauncher, open_runtime
-from roadstead.actors.seam import RunFailedError
 from roadstead.config.settings import ActorDeadlines, Settings
 from roadstead.invariants.checker import check
 from roadstead.journal import RecordKind

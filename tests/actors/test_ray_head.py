@@ -24,7 +24,7 @@ from pathlib import Path
 from roadstead.actors.runs import launch
 from roadstead.actors.runs.launch import ActorLauncher, open_runtime
 from roadstead.actors.runtime.ray_node import servers
-from roadstead.actors.seam import RunFailedError
+from roadstead.actors.interface import RunFailedError
 from roadstead.config.settings import Settings
 from roadstead.run import RunPlan
 from tests.actors.test_replacing import fleet, prove

@@ -8,14 +8,20 @@ from functools import partial
 
 import pytest
 
-from roadstead.actors.messages import BOUND, STATUS, ActorStatus, BoundPage, PageAsk
+from roadstead.actors.interface import (
+    NOTHING,
+    ActorError,
+    ActorLostError,
+    DeadlineError,
+    RunFailedError,
+)
+from roadstead.actors.messages import BOUND, STATUS, ActorStatus, BoundPage, PageRequest
 from roadstead.actors.runs import launch
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime import ray_session
 from roadstead.actors.runtime.ray_runtime import RayRuntime
 from roadstead.actors.runtime.ray_session import SYSTEM, RaySession
 from roadstead.actors.runtime.ray_target import RayTarget
-from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError, RunFailedError
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.protocol.codec import DecodeLimits
@@ -116,7 +122,7 @@ async def started(runtime, **builds):
 async def test_actors_have_processes_of_their_own_and_find_each_other(runtime):
     refs = await started(runtime, one=partial(Speaker, "one"), other=partial(Speaker, "other"))
 
-    page = await refs["one"].call(BOUND, PageAsk(4, 1), timeout_s=GENEROUS_S)
+    page = await refs["one"].call(BOUND, PageRequest(4, 1), timeout_s=GENEROUS_S)
 
     assert page == BoundPage((f"other in {runtime.pids['other']}",), ("",), 4)
     assert len({os.getpid(), *runtime.pids.values()}) == 3
@@ -141,14 +147,14 @@ async def test_failures_and_deadlines_arrive_as_on_the_inline_runtime(runtime):
     with pytest.raises(ActorError, match=r"one: KeyError: 'n1' at status:\d+"):
         await refs["one"].call(STATUS, NOTHING, timeout_s=GENEROUS_S)
     with pytest.raises(DeadlineError, match=r"one did not answer bound within 0\.05 s"):
-        await refs["one"].call(BOUND, PageAsk(-1, 1), timeout_s=0.05)
+        await refs["one"].call(BOUND, PageRequest(-1, 1), timeout_s=0.05)
     with pytest.raises(ActorLostError, match="there is no actor nobody"):
         runtime.find("nobody")
 
 
 async def test_all_callers_of_an_actor_whose_process_ends_get_an_error(runtime):
     refs = await started(runtime, one=partial(Speaker, "one"))
-    waits = [refs["one"].call(BOUND, PageAsk(-1, 1), timeout_s=GENEROUS_S) for _ in range(3)]
+    waits = [refs["one"].call(BOUND, PageRequest(-1, 1), timeout_s=GENEROUS_S) for _ in range(3)]
     calls = [asyncio.create_task(wait) for wait in waits]
     await refs["one"].call(STATUS, NOTHING, timeout_s=GENEROUS_S)
 

@@ -5,11 +5,11 @@ from functools import partial
 
 import pytest
 
+from roadstead.actors.interface import NOTHING
 from roadstead.actors.messages import STATUS
 from roadstead.actors.runtime import ray_child, ray_node, ray_runtime, ray_session
 from roadstead.actors.runtime.ray_runtime import RayRuntime
 from roadstead.actors.runtime.ray_session import RaySession
-from roadstead.actors.seam import NOTHING
 from roadstead.protocol.codec import DecodeLimits
 from tests.actors.test_ray_runtime import Speaker
 from tests.actors.world import GENEROUS_S

@@ -2,11 +2,11 @@
 
 import pytest
 
+from roadstead.actors.interface import NOTHING, ActorLostError, FencedError, Stamp
 from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.messages.process import FENCE, Fences
 from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.runtime.reconnecting import IncarnationFactory
-from roadstead.actors.seam import NOTHING, ActorLostError, FencedError, Stamp
 from roadstead.protocol.codec import DecodeLimits
 from tests.actors.world import GENEROUS_S
 

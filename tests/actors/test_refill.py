@@ -2,6 +2,7 @@
 
 import pytest
 
+from roadstead.actors.interface import NOTHING, DeadlineError, RunFailedError
 from roadstead.actors.messages import BoundPage, NominateBatch, Submitted
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
@@ -13,7 +14,6 @@ from roadstead.actors.messages.recovery import (
     PodsPage,
     Uids,
 )
-from roadstead.actors.seam import NOTHING, DeadlineError, RunFailedError
 from roadstead.actors.supervisor.replacing import TRIES, Refill
 from roadstead.config.settings import Settings
 from roadstead.facts.pod import GroupMembership

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.actors.messages import LeaseAsk, LeaseReport
+from roadstead.actors.messages import LeaseReport, LeaseRequest
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.attempts.commands import Nominate, Nomination, RequeuePods
@@ -56,11 +56,11 @@ async def test_who_gave_up_by_a_renamed_plugin_is_tried_again_when_another_of_th
     queue = QueueActor(plan_with(MyGangs, GANGS), NOBODY)
     facts = pod(cpu=100, pod_group=GroupMembership("g", 3))
     await queue.submit(batch_of("a", "b", "last", facts=facts))
-    lease = await queue.lease(LeaseAsk("scheduler-0", 1, 10, 0.0))
+    lease = await queue.lease(LeaseRequest("scheduler-0", 1, 10, 0.0))
     back = tuple(ReturnedPod(f"uid-{name}", "unschedulable", ("MyGangs",)) for name in "ab")
     await queue.report(LeaseReport(lease.lease_id, (), back, ()))
 
-    again = await queue.lease(LeaseAsk("scheduler-0", 1, 10, 0.0, gangs=(("default", "g"),)))
+    again = await queue.lease(LeaseRequest("scheduler-0", 1, 10, 0.0, gangs=(("default", "g"),)))
 
     assert again.pods.names == ("a", "b")
 

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
+from roadstead.actors.interface import RunFailedError
 from roadstead.actors.runs import client, launch
 from roadstead.actors.runs.launch import ActorLauncher, open_runtime
-from roadstead.actors.seam import RunFailedError
 from roadstead.actors.supervisor import supervisor
 from roadstead.actors.supervisor.replacing import Budget, actors_to_replace
 from roadstead.fleet.generate import generate_fleet

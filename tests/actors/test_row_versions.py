@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.cache.encoding import version_batch
+from roadstead.actors.interface import NOTHING
 from roadstead.actors.messages import CHANGES_APPLIED, UpdateAssumptions, node_batch
-from roadstead.actors.seam import NOTHING
 from tests.actors.test_scheduler_actor import World, answers_to
 from tests.actors.world import Fake, Fakes, bind_answers, plan_of, until
 from tests.builders import node

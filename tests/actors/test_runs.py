@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roadstead.actors.interface import RunFailedError
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.seam import RunFailedError
 from roadstead.config.settings import Bounds
 from roadstead.fleet.generate import generate_fleet
 from roadstead.protocol.errors import InputError, UnsupportedError

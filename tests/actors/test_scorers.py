@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from roadstead.actors.interface import NOTHING
 from roadstead.actors.runs import client, launch
 from roadstead.actors.runs.launch import ActorLauncher, open_runtime
 from roadstead.actors.scheduler import driver, scorers
-from roadstead.actors.seam import NOTHING
 from roadstead.actors.supervisor import supervisor
 from roadstead.actors.worker.actor import WorkerActor
 from roadstead.config.settings import Settings

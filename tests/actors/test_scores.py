@@ -2,10 +2,10 @@
 
 import pytest
 
+from roadstead.actors.interface import ActorLostError
 from roadstead.actors.messages.scheduling import ScorePage
 from roadstead.actors.runs import scores
 from roadstead.actors.runs.scores import with_scores
-from roadstead.actors.seam import ActorLostError
 from roadstead.report.result import PlacedPod
 from tests.actors.world import inputs_of, plan_of, pods_of, run_inline
 from tests.builders import node, pod

@@ -5,9 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.actors.messages import ADD_NODES, BOUND, STATUS, ActorStatus, BoundPage, PageAsk
-from roadstead.actors.runtime.dispatch import Dispatcher
-from roadstead.actors.seam import (
+from roadstead.actors.interface import (
     METHODS,
     NOTHING,
     REPLY,
@@ -21,6 +19,8 @@ from roadstead.actors.seam import (
     method,
     open_reply,
 )
+from roadstead.actors.messages import ADD_NODES, BOUND, STATUS, ActorStatus, BoundPage, PageRequest
+from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.config.errors import ConfigError, Problem
 from roadstead.protocol.codec import (
     CodecError,
@@ -80,7 +80,7 @@ def crossed(failure):
 
 
 async def test_a_handler_gets_its_message_and_the_caller_its_reply():
-    assert await asked(None, BOUND, PageAsk(3, 5)) == BoundPage((), (), 5)
+    assert await asked(None, BOUND, PageRequest(3, 5)) == BoundPage((), (), 5)
 
 
 async def test_a_reply_goes_under_the_envelope_of_its_message():
@@ -194,7 +194,7 @@ async def test_garbage_is_answered_with_an_error(data):
 
 
 async def test_a_message_of_another_type_is_refused_by_field():
-    with pytest.raises(ActorError, match=r"PageAsk\.count: want int"):
+    with pytest.raises(ActorError, match=r"PageRequest\.count: want int"):
         await asked_raw([3, "many"])
 
 
@@ -232,7 +232,7 @@ async def test_a_handler_that_is_cancelled_answers_nothing():
 
 def test_a_name_is_declared_once():
     with pytest.raises(AssertionError, match="method status is declared twice"):
-        method("status", PageAsk, PageAsk)
+        method("status", PageRequest, PageRequest)
 
     assert METHODS["status"] is STATUS
 

@@ -3,11 +3,11 @@
 import pytest
 
 from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.interface import NOTHING
 from roadstead.actors.messages import CHANGES_APPLIED, AssumeBatch, node_batch
 from roadstead.actors.messages.recovery import Restream
 from roadstead.actors.scheduler import scheduler_nodes
 from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
-from roadstead.actors.seam import NOTHING
 from roadstead.actors.steps import drive
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.needs import ApplyWaiting, CatchUpTimeoutError, YieldToMessages
@@ -55,9 +55,9 @@ class World:
         self._passed_on = len(told)
 
     def waiting(self, name):
-        info, who = self.classes.info(pod(cpu=100)), identity(name)
-        signature = self.profiles["default-scheduler"].class_of(info, who.uid)
-        return PodInCycle(who.uid, who.key, info, signature)
+        pod_class, who = self.classes.pod_class(pod(cpu=100)), identity(name)
+        signature = self.profiles["default-scheduler"].class_of(pod_class, who.uid)
+        return PodInCycle(who.uid, who.key, pod_class, signature)
 
     async def decide(self, mine):
         """A batch of one pod on the first scheduler's table."""

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from roadstead.actors.interface import NOTHING, ActorLostError, DeadlineError
 from roadstead.actors.messages import ActorStatus
-from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
 from roadstead.actors.supervisor import supervisor as supervisor_module
 from roadstead.actors.supervisor.supervisor import (
     SILENT_POLLS,

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.interface import ActorError, DeadlineError
 from roadstead.actors.messages import CHANGES_APPLIED, PackedChanges, RunningPods, node_batch
-from roadstead.actors.seam import ActorError, DeadlineError
 from roadstead.actors.worker import table_follower
 from roadstead.actors.worker.table_follower import TableFollower
 from roadstead.nodes.table import NodeTable

@@ -7,8 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roadstead.actors.interface import (
+    NOTHING,
+    TRANSCRIPT,
+    ActorError,
+    Stamp,
+    failure_out,
+    open_reply,
+)
 from roadstead.actors.logs import close_logs, open_log
-from roadstead.actors.messages import BOUND, QUEUE_STATE, STATUS, ActorStatus, BoundPage, PageAsk
+from roadstead.actors.messages import (
+    BOUND,
+    QUEUE_STATE,
+    STATUS,
+    ActorStatus,
+    BoundPage,
+    PageRequest,
+)
 from roadstead.actors.runtime import transcript
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.runtime.transcript import (
@@ -18,14 +33,6 @@ from roadstead.actors.runtime.transcript import (
     MAX_NOTED,
     SUFFIX,
     read_transcript,
-)
-from roadstead.actors.seam import (
-    NOTHING,
-    TRANSCRIPT,
-    ActorError,
-    Stamp,
-    failure_out,
-    open_reply,
 )
 from roadstead.journal import JournalError
 from roadstead.protocol.codec import CodecError, DecodeLimits, Envelope, pack
@@ -85,7 +92,7 @@ class World:
         return open_reply("actor-1", method, await self.dispatcher.receive(data), LIMITS)
 
     async def page(self, **sender):
-        return await self.tell(BOUND, PageAsk(0, 1), **sender)
+        return await self.tell(BOUND, PageRequest(0, 1), **sender)
 
     async def error(self, failure, **sender):
         """The text with which a caller is answered whose message makes the handler raise."""
@@ -110,7 +117,7 @@ async def test_an_error_of_a_bug_has_the_messages_of_its_actor_behind_it_oldest_
 
     text, *lines = (await world.error(failure, sender="scheduler-1", epoch=1)).splitlines()
 
-    size = len(Stamp("scheduler-0", 2).envelope(BOUND.name, PageAsk(0, 1)))
+    size = len(Stamp("scheduler-0", 2).envelope(BOUND.name, PageRequest(0, 1)))
     assert str(failure) in text
     assert lines == [
         "The last messages of actor-1, 5 of 5, oldest first:",
@@ -190,7 +197,7 @@ async def test_names_of_a_broken_sender_are_cut_and_move_no_cursor():
 async def test_a_fenced_message_is_not_among_those_that_were_handled():
     world = World()
     world.dispatcher._fences = {"scheduler-0": 2}
-    await world.dispatcher.receive(Stamp("scheduler-0", 1).envelope(BOUND.name, PageAsk(0, 1)))
+    await world.dispatcher.receive(Stamp("scheduler-0", 1).envelope(BOUND.name, PageRequest(0, 1)))
 
     assert await world.status(ILLEGAL) == str(ILLEGAL)
 
@@ -209,7 +216,7 @@ async def test_where_there_are_logs_the_messages_are_beside_them_for_the_owner_a
     saved = read_transcript(path)
     assert (saved.actor, saved.error, saved.handled) == ("actor-1", str(ILLEGAL), 2)
     assert saved.is_whole
-    sent = [stamp.envelope(BOUND.name, PageAsk(0, 1)) for stamp in asked]
+    sent = [stamp.envelope(BOUND.name, PageRequest(0, 1)) for stamp in asked]
     assert [message.data for message in saved.messages] == sent
     assert [message.at_s for message in saved.messages] == [0.0, 0.5]
 

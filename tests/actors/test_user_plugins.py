@@ -7,10 +7,10 @@ import textwrap
 
 import pytest
 
+from roadstead.actors.interface import Failure
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime.ray_runtime import RayHost
 from roadstead.actors.runtime.ray_session import RaySession
-from roadstead.actors.seam import Failure
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.protocol.codec import DecodeLimits

@@ -6,10 +6,10 @@ import pytest
 
 from roadstead.actors.cache import encoding, refill
 from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.interface import NOTHING, DeadlineError
 from roadstead.actors.messages import CHANGES_APPLIED, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import Restream
-from roadstead.actors.seam import NOTHING, DeadlineError
 from roadstead.actors.worker.actor import WorkerActor
 from tests.actors.world import NOBODY, Fake, Fakes, lines, plan_of, until
 from tests.builders import node

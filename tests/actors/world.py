@@ -3,13 +3,13 @@
 import asyncio
 from inspect import isawaitable
 
+from roadstead.actors.interface import ActorLostError
 from roadstead.actors.messages import PackedChanges, pod_batch
 from roadstead.actors.runs.client import Client
 from roadstead.actors.runs.launch import first_of, open_runtime
 from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.runtime.simulated_network import Network
 from roadstead.actors.runtime.virtual_time import run_virtual
-from roadstead.actors.seam import ActorLostError
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.attempts.verdicts import no_node
 from roadstead.binder.answers import BindAnswers
@@ -153,7 +153,7 @@ def plainly(inputs, plan):
     for facts in inputs.nodes:
         table.add_node(facts)
     for _, facts, node_name in inputs.running:
-        table.add_pod(node_name, table.classes.info(facts))
+        table.add_pod(node_name, table.classes.pod_class(facts))
     profiles = build_profiles(plan, table.classes)
     settings = plan.settings
     cycle = PlainCycle(table, profiles, TieBreak(settings.tie_break, settings.seed))
@@ -173,8 +173,8 @@ def plainly(inputs, plan):
 
 
 def in_cycle(who, facts, classes, profile):
-    info = classes.info(facts)
-    return PodInCycle(who.uid, who.key, info, profile.class_of(info, who.uid))
+    pod_class = classes.pod_class(facts)
+    return PodInCycle(who.uid, who.key, pod_class, profile.class_of(pod_class, who.uid))
 
 
 def bind_answers(answers):

@@ -83,10 +83,10 @@ class World:
             dict.fromkeys(points, tuple(plugins)), plugins=kinds, classes=self.classes
         )
         self.core = AttemptsCore("s", 1, {"default-scheduler": profile}, max_remembered)
-        self.info = self.classes.info(pod(cpu=100))
+        self.pod_class = self.classes.pod_class(pod(cpu=100))
 
     def pod(self, uid="u1", attempt=1):
-        return PodInCycle(uid, f"default/{uid}", self.info, "class", attempt)
+        return PodInCycle(uid, f"default/{uid}", self.pod_class, "class", attempt)
 
     def lease(self, *uids, lease_id=1, attempt=1):
         return self.core.lease(lease_id, [self.pod(uid, attempt) for uid in uids or ("u1",)])

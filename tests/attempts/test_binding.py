@@ -35,7 +35,7 @@ def test_decision_for_a_node_asks_the_cache_under_a_token_of_its_own():
     world.lease("u1", "u2")
     decisions = [world.to_node("u1"), world.to_node("u2", "n2")]
     effects = world.core.decided(decisions, {"n1": 7, "n3": 9})
-    facts = world.info.facts
+    facts = world.pod_class.facts
     assert effects == [
         Assume(
             (
@@ -75,7 +75,7 @@ def test_plugins_are_given_identity_facts_and_node():
     world.answer(BindOutcome.BOUND)
     ((identity, facts, node_name),) = seen
     assert (identity.uid, identity.namespace, identity.name) == ("u1", "default", "u1")
-    assert facts is world.info.facts
+    assert facts is world.pod_class.facts
     assert node_name == "n1"
 
 

@@ -127,10 +127,10 @@ def test_decision_on_an_older_attempt_than_the_leased_one_is_ignored():
 def test_pod_leased_anew_before_its_decision_has_its_new_facts_and_keeps_its_place():
     world = World()
     world.lease("u1", "u2")
-    world.info = world.classes.info(pod(cpu=700))
+    world.pod_class = world.classes.pod_class(pod(cpu=700))
     world.lease("u1", lease_id=2, attempt=2)
     first, second = world.core.undecided(9)
-    assert (first.uid, first.attempt, first.info) == ("u1", 2, world.info)
+    assert (first.uid, first.attempt, first.pod_class) == ("u1", 2, world.pod_class)
     assert second.uid == "u2"
 
 
@@ -168,7 +168,7 @@ def test_pod_of_no_profile_raises_and_changes_nothing():
     world = World()
     before = world.picture()
     stranger = world.pod("u2")
-    stranger = stranger._replace(info=world.classes.info(pod(scheduler_name="other")))
+    stranger = stranger._replace(pod_class=world.classes.pod_class(pod(scheduler_name="other")))
     with pytest.raises(KeyError, match="other"):
         world.core.lease(1, [world.pod(), stranger])
     assert world.picture() == before

@@ -161,7 +161,7 @@ def test_a_lost_race_ends_the_nomination_that_the_place_took_up(refused_by):
     """As upstream after each cycle that fails: no room is kept for the pod any more, and neither
     cache nor queue go on to name a node."""
     world = World()
-    world.info = world.classes.info(pod(cpu=100, nominated_node_name="n1"))
+    world.pod_class = world.classes.pod_class(pod(cpu=100, nominated_node_name="n1"))
     world.lease()
     (token,) = world.place()
     if refused_by == "cache":

@@ -43,7 +43,7 @@ class Gangs(World):
     def accepted(self, uid, lease_id, gang=None, wait_s=None):
         """A pod of a gang is assumed. wait_s: for B."""
         group = None if gang is None else GroupMembership(gang, 3, 60)
-        self.info = self.classes.info(pod(cpu=100, pod_group=group))
+        self.pod_class = self.classes.pod_class(pod(cpu=100, pod_group=group))
         if wait_s is not None:
             self.says["B"]["permit", uid] = WAIT, wait_s
         self.lease(uid, lease_id=lease_id)
@@ -83,7 +83,7 @@ def test_leases_of_which_pods_wait_are_told_until_none_does():
 
 def test_gangs_of_a_users_plugin_are_told_if_it_says_that_it_places_them():
     world = World(plugins=("A",), says={"A": {"permit": (WAIT, 5.0)}})
-    world.info = world.classes.info(pod(cpu=100, pod_group=GroupMembership("web", 3, 60)))
+    world.pod_class = world.classes.pod_class(pod(cpu=100, pod_group=GroupMembership("web", 3, 60)))
     (plugin,) = world.core._profiles["default-scheduler"].permit
     kind = type("B", (Scripted,), {"name": "B", "says": plugin.says, "places_gangs": True})
     for each, expected in ((type(plugin), ()), (kind, (("default", "web"),))):

@@ -100,7 +100,7 @@ def test_a_refusal_ends_with_the_attempt_that_it_was_meant_for():
 
 def test_pods_on_their_way_to_permit_are_shown_until_they_are_there():
     world = Speaking()
-    facts = world.info.facts
+    facts = world.pod_class.facts
     world.lease("u1", "u2")
     assert list(world.room.before_permit()) == []
 

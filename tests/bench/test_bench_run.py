@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from roadstead.actors.interface import RunFailedError
 from roadstead.actors.runs import bench_run
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime import kernel_loader
-from roadstead.actors.seam import RunFailedError
 from roadstead.bench.catalog import built_in, choose
 from roadstead.bench.metrics import metrics_of
 from roadstead.bench.own import TEN_NODES, all_distinct, million, openb, ten_classes

@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from roadstead.actors.messages.process import ProfileAsk
+from roadstead.actors.messages.process import ProfileRequest
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime import sampling
 from roadstead.actors.runtime.sampling import Sampler, answer
@@ -58,23 +58,23 @@ def test_a_thread_that_is_gone_is_not_sampled():
 
 
 def test_sampling_sees_what_a_thread_does():
-    found = answer(ProfileAsk(begins=True, interval_s=1e-4))
+    found = answer(ProfileRequest(begins=True, interval_s=1e-4))
     assert found.stacks == ()
     while not sampling._running[0]._stacks:
         sum(range(100))
 
-    found = answer(ProfileAsk(begins=False))
+    found = answer(ProfileRequest(begins=False))
 
     assert any("test_sampling_sees" in name for stack in names(found) for name in stack)
-    assert answer(ProfileAsk(begins=False)).stacks == ()
+    assert answer(ProfileRequest(begins=False)).stacks == ()
 
 
 def test_beginning_twice_begins_anew():
-    answer(ProfileAsk(begins=True))
-    answer(ProfileAsk(begins=True))
+    answer(ProfileRequest(begins=True))
+    answer(ProfileRequest(begins=True))
 
     assert len(sampling._running) == 1
-    answer(ProfileAsk(begins=False))
+    answer(ProfileRequest(begins=False))
     assert sampling._running == []
 
 

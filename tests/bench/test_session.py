@@ -2,10 +2,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from roadstead.actors.interface import RunFailedError
 from roadstead.actors.messages import CommitPage
 from roadstead.actors.runs import session as sessions
 from roadstead.actors.runs.session import RunSession, is_idle
-from roadstead.actors.seam import RunFailedError
 from roadstead.config.settings import Bounds
 from roadstead.facts.pod import PodIdentity
 from roadstead.queue import QueueState

@@ -135,7 +135,7 @@ def test_a_refusal_ends_when_its_cause_does():
     world = World().put("n1", pod(cpu=3000))
     assert not world.verify(pod(cpu=2000)).is_success
 
-    world.table.remove_pod("n1", world.table.classes.info(pod(cpu=3000)))
+    world.table.remove_pod("n1", world.table.classes.pod_class(pod(cpu=3000)))
 
     assert world.verify(pod(cpu=2000)) == SUCCESS
 
@@ -268,7 +268,7 @@ def test_what_is_kept_of_a_class_says_what_is_found_anew(cluster, asked, data):
             assert verifier.verify(facts, name) == Verifier(table, profiles).verify(facts, name)
         if there and data.draw(st.booleans()):
             name, gone = there.pop(data.draw(st.integers(0, len(there) - 1)))
-            table.remove_pod(name, table.classes.info(gone))
+            table.remove_pod(name, table.classes.pod_class(gone))
         elif data.draw(st.booleans()):
             name, comes = data.draw(st.sampled_from(table.names)), data.draw(waiting)
             put(table, name, comes)
@@ -286,7 +286,7 @@ def test_of_many_kinds_those_found_last_are_kept(monkeypatch):
     for app in ("a", "b", "c", "a"):
         assert world.verify(pod(labels={"app": app})) == SUCCESS
 
-    kinds = [world.table.classes.info(pod(labels={"app": app})).shape for app in ("c", "a")]
+    kinds = [world.table.classes.pod_class(pod(labels={"app": app})).shape for app in ("c", "a")]
     assert [kind for _, kind in world.verifier._known] == kinds
 
 

@@ -83,15 +83,15 @@ class World:
         for node in inputs.nodes:
             table.add_node(node)
         for _, facts, name in inputs.running:
-            table.add_pod(name, self.classes.info(facts))
+            table.add_pod(name, self.classes.pod_class(facts))
         tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
         self.cycle = PlainCycle(table, self.profiles, tie_break)
 
     def in_cycle(self, pod: Pod) -> PodInCycle:
         identity, facts = pod
-        info = self.classes.info(facts)
-        signature = self.profiles[facts.scheduler_name].class_of(info, identity.uid)
-        return PodInCycle(identity.uid, identity.key, info, signature)
+        pod_class = self.classes.pod_class(facts)
+        signature = self.profiles[facts.scheduler_name].class_of(pod_class, identity.uid)
+        return PodInCycle(identity.uid, identity.key, pod_class, signature)
 
     def decide(self, pod: Pod) -> Decision:
         try:

@@ -68,7 +68,7 @@ def test_flag_out_of_range_is_told_as_a_flag() -> None:
 def test_settings_are_frozen_and_every_field_says_what_it_does() -> None:
     parts = [Settings, *(type(part) for part in (Settings().deadlines, Settings().bounds))]
 
-    assert all(info.description for part in parts for info in part.model_fields.values())
+    assert all(pod_class.description for part in parts for pod_class in part.model_fields.values())
     with pytest.raises(ValueError, match="frozen"):
         Settings().seed = 1  # type: ignore[misc]
 

@@ -35,7 +35,7 @@ WITHOUT = profile_of({"bind": ["DefaultBinder"]}, classes=CLASSES)
 
 
 def failed_pod(draw=1):
-    return PodInCycle("u", "ns/p", CLASSES.info(pod(cpu=100)), "class", 1, draw)
+    return PodInCycle("u", "ns/p", CLASSES.pod_class(pod(cpu=100)), "class", 1, draw)
 
 
 @pytest.mark.parametrize(("profile", "nodes"), [(PROFILE, 0), (WITHOUT, 3)])

@@ -27,10 +27,10 @@ class World:
 
     def pods(self, *cpus, **facts):
         """Pods that are of one class where they want the same."""
-        infos = [self.table.classes.info(pod(cpu=cpu, **facts)) for cpu in cpus]
+        pod_classes = [self.table.classes.pod_class(pod(cpu=cpu, **facts)) for cpu in cpus]
         return [
-            PodInCycle(f"u{n}", f"d/p{n}", info, self.profile.class_of(info, ""))
-            for n, info in enumerate(infos)
+            PodInCycle(f"u{n}", f"d/p{n}", pod_class, self.profile.class_of(pod_class, ""))
+            for n, pod_class in enumerate(pod_classes)
         ]
 
     def give(self, pods):

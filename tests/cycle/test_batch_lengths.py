@@ -50,9 +50,9 @@ class World:
         self.profile = profile
 
     def pods(self, count, **facts):
-        info = self.table.classes.info(pod(cpu=1, **facts))
-        signature = self.profile.class_of(info, "")
-        return [PodInCycle(f"u{n}", f"d/p{n}", info, signature) for n in range(count)]
+        pod_class = self.table.classes.pod_class(pod(cpu=1, **facts))
+        signature = self.profile.class_of(pod_class, "")
+        return [PodInCycle(f"u{n}", f"d/p{n}", pod_class, signature) for n in range(count)]
 
 
 def test_a_batch_that_ended_early_makes_the_next_short_and_whole_ones_longer_again():

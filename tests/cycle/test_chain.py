@@ -18,9 +18,9 @@ URGENT = {"cpu": 600, "priority": 10}
 def nominated(world, *nodes):
     """Pods that are nominated to nodes, of which each takes one."""
     found = world.pods(len(nodes), **URGENT)
-    info = world.nodes.table.classes.info
+    pod_class = world.nodes.table.classes.pod_class
     return [
-        one._replace(info=info(replace(one.info.facts, nominated_node_name=node)))
+        one._replace(pod_class=pod_class(replace(one.pod_class.facts, nominated_node_name=node)))
         for one, node in zip(found, nodes, strict=True)
     ]
 
@@ -66,7 +66,7 @@ def test_a_nominated_pod_that_its_node_does_not_take_ends_the_chain():
 
 def test_behind_a_placed_pod_none_preempts_and_others_are_decided():
     world = World()
-    low = world.nodes.table.classes.info(pod(cpu=900, priority=-1))
+    low = world.nodes.table.classes.pod_class(pod(cpu=900, priority=-1))
     world.nodes.table.add_pod("n2", low, uid="low", key="d/low")
     (first,) = nominated(world, "n1")
     small, large = world.pods(3, cpu=100)[1], world.pods(3, **URGENT)[2]
@@ -77,7 +77,7 @@ def test_behind_a_placed_pod_none_preempts_and_others_are_decided():
 
 def test_pods_that_can_preempt_nobody_are_decided_together():
     world = full(World())
-    high = world.nodes.table.classes.info(pod(cpu=50, priority=20))
+    high = world.nodes.table.classes.pod_class(pod(cpu=50, priority=20))
     for name in ("n1", "n2"):
         world.nodes.table.add_pod(name, high, uid=f"high-{name}", key=f"d/high-{name}")
 

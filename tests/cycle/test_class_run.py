@@ -13,7 +13,7 @@ from tests.builders import node, pod, profile_of, table_of
 def test_nodes_that_passed_are_counted_without_what_extenders_say_of_strangers():
     table = table_of(*(node(f"n{number}", cpu=1000) for number in range(4)))
     profile = profile_of({"filter": ["NodeResourcesFit"]}, classes=table.classes)
-    run = ClassRun(Evaluation(profile, table.classes.info(pod(cpu=500)), table))
+    run = ClassRun(Evaluation(profile, table.classes.pod_class(pod(cpu=500)), table))
     refusal = unschedulable("full")
     arrivals = table.arrivals.astype(np.int64)
     found_nodes = FoundNodes(

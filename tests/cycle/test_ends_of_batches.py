@@ -19,7 +19,7 @@ OWN = {"own": {"n1": 0, "n2": 1}, "mode": "partitioned", "schedulers": 2, "parti
 
 def full(world):
     """Pods of low priority take most of both nodes."""
-    low = world.nodes.table.classes.info(pod(cpu=900, priority=-1))
+    low = world.nodes.table.classes.pod_class(pod(cpu=900, priority=-1))
     for name in ("n1", "n2"):
         world.nodes.table.add_pod(name, low, uid=f"low-{name}", key=f"d/{name}")
     return world

@@ -84,8 +84,8 @@ def test_where_a_prefilter_fails_no_node_has_passed():
     table = table_of(node("n1"), node("n2"))
     profile = profile_of({"preFilter": ["Raises"]}, plugins=[Raises], classes=table.classes)
     cycle = TableCycle(table, {"default-scheduler": profile}, TieBreak("first"))
-    info = table.classes.info(pod(cpu=100))
-    waiting = PodInCycle("u", "default/p", info, profile.class_of(info, "u"))
+    pod_class = table.classes.pod_class(pod(cpu=100))
+    waiting = PodInCycle("u", "default/p", pod_class, profile.class_of(pod_class, "u"))
 
     decision = cycle.begin([waiting]).decide(waiting)
 
@@ -97,8 +97,8 @@ def test_a_prefilter_that_fails_is_explained_as_what_fails_the_cycle():
     table = table_of(node("n1"), node("n2"))
     profile = profile_of({"preFilter": ["Raises"]}, plugins=[Raises], classes=table.classes)
     cycle = PlainCycle(table, {"default-scheduler": profile}, TieBreak("first"))
-    info = table.classes.info(pod(cpu=100))
-    waiting = PodInCycle("u", "default/p", info, profile.class_of(info, "u"))
+    pod_class = table.classes.pod_class(pod(cpu=100))
+    waiting = PodInCycle("u", "default/p", pod_class, profile.class_of(pod_class, "u"))
 
     explanation = cycle.explain(waiting)
 
@@ -128,8 +128,10 @@ def test_a_filter_fails_only_those_whose_search_comes_to_the_node_on_which_it_do
     node_search = NodeSearch({"default-scheduler": 1})
     node_search.start = start
     cycle = cycle_of(table, profiles, TieBreak("first"), node_search=node_search)
-    info = table.classes.info(pod(cpu=100))
-    waiting = PodInCycle("u", "default/p", info, profiles["default-scheduler"].class_of(info, "u"))
+    pod_class = table.classes.pod_class(pod(cpu=100))
+    waiting = PodInCycle(
+        "u", "default/p", pod_class, profiles["default-scheduler"].class_of(pod_class, "u")
+    )
 
     if cycle_of is PlainCycle:
         assert cycle.explain(waiting).cycle_error == why

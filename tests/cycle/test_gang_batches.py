@@ -12,7 +12,7 @@ A, B, NONE = (pod(pod_group=GroupMembership("a", 2)), pod(pod_group=GroupMembers
 
 
 def decision(facts, node_name=None):
-    return Decision(PodInCycle("u", "default/u", CLASSES.info(facts), "class"), node_name)
+    return Decision(PodInCycle("u", "default/u", CLASSES.pod_class(facts), "class"), node_name)
 
 
 def waits(facts):

@@ -55,8 +55,8 @@ class Simulation:
         return pod(cpu=100, pod_group=group)
 
     def in_cycle(self, uid, attempt):
-        info = self.classes.info(self.facts(uid))
-        return PodInCycle(uid, f"default/{uid}", info, "class", attempt)
+        pod_class = self.classes.pod_class(self.facts(uid))
+        return PodInCycle(uid, f"default/{uid}", pod_class, "class", attempt)
 
     def step(self):
         """A batch of some pods in some order, or a wait; everything that follows from it."""

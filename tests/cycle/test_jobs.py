@@ -19,8 +19,8 @@ TIME = DecisionTime(
 
 
 def waiting(uid, attempt=1, **facts):
-    info = CLASSES.info(pod(**facts))
-    return PodInCycle(uid, f"default/{uid}", info, uid, attempt)
+    pod_class = CLASSES.pod_class(pod(**facts))
+    return PodInCycle(uid, f"default/{uid}", pod_class, uid, attempt)
 
 
 def owned(name, uid=""):

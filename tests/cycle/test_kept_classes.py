@@ -55,8 +55,8 @@ class Kept:
     def decide(self, which):
         if not self.is_kept:
             self.cycle = PlainCycle(self.table, self.profiles, TieBreak("first"))
-        info = self.table.classes.info(PODS[which])
-        asked = PodInCycle(f"u{len(self.placed)}", "ns/p", info, which)
+        pod_class = self.table.classes.pod_class(PODS[which])
+        asked = PodInCycle(f"u{len(self.placed)}", "ns/p", pod_class, which)
         explained = self.cycle.explain(asked)
         decision = self.cycle.decide(asked)
         if decision.node_name is None:
@@ -72,7 +72,7 @@ class Kept:
         if self.placed:
             asked, name = self.placed[which % len(self.placed)]
             if name is not None:
-                self.table.remove_pod(name, asked.info, uid=asked.uid)
+                self.table.remove_pod(name, asked.pod_class, uid=asked.uid)
                 self.placed[which % len(self.placed)] = asked, None
 
     def taint(self, which):
@@ -114,7 +114,7 @@ def decided(facts, points, **verbs):
     cycle = PlainCycle(
         table, {"default-scheduler": profile}, TieBreak("first"), node_search=node_search
     )
-    return cycle.decide(PodInCycle("u", "ns/p", table.classes.info(facts), "class"))
+    return cycle.decide(PodInCycle("u", "ns/p", table.classes.pod_class(facts), "class"))
 
 
 class TooHighOnceNormalized(ScorePlugin):

@@ -50,13 +50,18 @@ class Side:
         self.ranker = Ranker(self.own, self.table, {NAME: self.profile})
 
     def place(self, name, facts, uid=""):
-        self.table.add_pod(name, self.table.classes.info(facts), uid=uid or f"{name}-{facts}")
+        self.table.add_pod(name, self.table.classes.pod_class(facts), uid=uid or f"{name}-{facts}")
 
     def pods(self, facts, prefix="p"):
-        infos = [self.table.classes.info(each) for each in facts]
+        pod_classes = [self.table.classes.pod_class(each) for each in facts]
         return [
-            PodInCycle(f"{prefix}{n}", f"ns/{prefix}{n}", info, self.profile.class_of(info, f"{n}"))
-            for n, info in enumerate(infos)
+            PodInCycle(
+                f"{prefix}{n}",
+                f"ns/{prefix}{n}",
+                pod_class,
+                self.profile.class_of(pod_class, f"{n}"),
+            )
+            for n, pod_class in enumerate(pod_classes)
         ]
 
 
@@ -81,7 +86,7 @@ class Fleet:
         rows = self.ours.table.rows_of(apart)
         arrivals = self.ours.table.arrivals[rows].astype(np.int64).tobytes()
         ask = RankRequest(
-            0, arrivals, tuple(encode_facts(p.info.facts) for p in new), draws.tobytes(), most
+            0, arrivals, tuple(encode_facts(p.pod_class.facts) for p in new), draws.tobytes(), most
         )
         answers = {}
         for number, side in enumerate(self.workers):
@@ -226,7 +231,7 @@ def test_nobody_is_asked_where_the_first_by_name_is_taken_or_pods_are_nominated(
     assert by_name.ours.cycle.begin(pods).unlisted(pods) == []
 
     fleet = fleet_of(4, 1)
-    fleet.ours.table.nominate("n1", fleet.ours.table.classes.info(pod(cpu=200)))
+    fleet.ours.table.nominate("n1", fleet.ours.table.classes.pod_class(pod(cpu=200)))
     pods = fleet.ours.pods([pod(cpu=100)])
     assert fleet.ours.cycle.begin(pods).unlisted(pods) == []
 

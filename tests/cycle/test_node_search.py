@@ -64,7 +64,7 @@ def failing(_):
 
 def pod(nominated=""):
     facts = PodFacts("ns", nominated_node_name=nominated)
-    return PodInCycle("u", "ns/p", CLASSES.info(facts), "s")
+    return PodInCycle("u", "ns/p", CLASSES.pod_class(facts), "s")
 
 
 def order(count, offset=10):

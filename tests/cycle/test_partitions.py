@@ -19,8 +19,8 @@ SHARD_OF = {"n0": 0, "n1": 1, "n2": 2, "n3": 3, "n4": 0}
 
 
 def waiting(uid="a", attempt=1, **facts):
-    info = CLASSES.info(pod(**facts))
-    return PodInCycle(uid, f"default/{uid}", info, info, attempt)
+    pod_class = CLASSES.pod_class(pod(**facts))
+    return PodInCycle(uid, f"default/{uid}", pod_class, pod_class, attempt)
 
 
 def partition(index=0, **settings):
@@ -80,14 +80,14 @@ def test_own_nodes_are_those_of_the_shards_in_this_turn():
     state = CycleState(len(table))
 
     def left():
-        codes = mine.nodes.filter(state, waiting().info, table).codes
+        codes = mine.nodes.filter(state, waiting().pod_class, table).codes
         return [name for name, code in zip(table.names, codes, strict=True) if not code]
 
     assert left() == ["n0", "n2", "n4"]
-    before = mine.nodes.known_state(waiting().info)
+    before = mine.nodes.known_state(waiting().pod_class)
     mine.leased(0, 1)
     assert left() == ["n1", "n3"]
-    assert mine.nodes.known_state(waiting().info) != before
+    assert mine.nodes.known_state(waiting().pod_class) != before
 
 
 @pytest.mark.parametrize(

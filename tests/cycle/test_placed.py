@@ -58,8 +58,8 @@ def world(kind):
 def test_of_one_effect_one_is_asked_about(kind, times):
     profile, classes, plugin = world(kind)
     placed = PlacedClasses()
-    placed.add(classes.info(pod(cpu=amount)) for amount in range(1, 21))
-    asked = classes.info(pod(cpu=500))
+    placed.add(classes.pod_class(pod(cpu=amount)) for amount in range(1, 21))
+    asked = classes.pod_class(pod(cpu=500))
 
     assert not placed.may_affect("a", asked, profile)
     assert not placed.may_affect("a", asked, profile)
@@ -68,13 +68,13 @@ def test_of_one_effect_one_is_asked_about(kind, times):
 
 def test_news_are_asked_about_and_what_mattered_still_does():
     profile, classes, _ = world(Telling)
-    placed, asked = PlacedClasses(), classes.info(pod(cpu=500))
+    placed, asked = PlacedClasses(), classes.pod_class(pod(cpu=500))
     assert not placed
-    placed.add([classes.info(pod(cpu=1))])
+    placed.add([classes.pod_class(pod(cpu=1))])
     assert placed
     assert not placed.may_affect("a", asked, profile)
 
-    placed.add([classes.info(pod(labels={"mind": "yes"}))])
+    placed.add([classes.pod_class(pod(labels={"mind": "yes"}))])
 
     assert placed.may_affect("a", asked, profile)
     assert placed.may_affect("a", asked, profile)

@@ -12,13 +12,13 @@ def test_a_row_that_has_room_again_scores_with_what_its_node_always_had():
     table = table_of(node("n1", cpu=1000, images=IMAGE), node("n2", cpu=1000))
     profiles = {"default-scheduler": profile_of(ROW_PLUGINS, classes=table.classes)}
     cycle = PlainCycle(table, profiles, TieBreak("first"))
-    full = table.classes.info(pod(cpu=1000))
+    full = table.classes.pod_class(pod(cpu=1000))
     wanting = pod(cpu=100, images=("app:v1",), container_count=1)
-    asked = PodInCycle("u", "ns/p", table.classes.info(wanting), "one class")
+    asked = PodInCycle("u", "ns/p", table.classes.pod_class(wanting), "one class")
 
     def decided():
         decision = cycle.decide(asked)
-        table.remove_pod(decision.node_name, asked.info)
+        table.remove_pod(decision.node_name, asked.pod_class)
         return decision.node_name, decision.total
 
     table.add_pod("n1", full)

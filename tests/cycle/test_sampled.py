@@ -145,8 +145,10 @@ def test_the_best_of_sampled_nodes_are_named_by_the_reference(few_are_enough, st
         *(table, profiles, TieBreak("first")),
         **{"name_best": True, "node_search": node_search, "accelerator": quick},
     )
-    info = table.classes.info(pod(cpu=100))
-    one = PodInCycle("u", "default/u", info, profiles["default-scheduler"].class_of(info, "u"))
+    pod_class = table.classes.pod_class(pod(cpu=100))
+    one = PodInCycle(
+        "u", "default/u", pod_class, profiles["default-scheduler"].class_of(pod_class, "u")
+    )
 
     batch = cycle.begin([one])
 
@@ -159,8 +161,8 @@ def test_the_best_of_sampled_nodes_are_named_by_the_reference(few_are_enough, st
 def test_pods_that_are_sampled_go_together_and_those_of_extenders_alone():
     world = World([(node("n1"), [])], [])
     ours = Sampling(world, DEFAULT, TieBreak("first"), None, {"default-scheduler": 1})
-    info = ours.classes.info(pod())
-    pods = [PodInCycle(f"u{n}", f"ns/u{n}", info, "class") for n in range(3)]
+    pod_class = ours.classes.pod_class(pod())
+    pods = [PodInCycle(f"u{n}", f"ns/u{n}", pod_class, "class") for n in range(3)]
 
     assert list(ours.cycle.together(pods)) == pods
     assert list(ours.cycle.together([])) == []
@@ -195,9 +197,9 @@ def test_among_sampled_pods_only_volumes_behind_volumes_end_a_batch():
     ours = Sampling(world, DEFAULT, TieBreak("first"), None, {"default-scheduler": 1})
     pods = []
     for number, facts in enumerate([pod(), disk, pod(), disk]):
-        info = ours.classes.info(facts)
-        signature = ours.profiles["default-scheduler"].class_of(info, f"u{number}")
-        pods.append(PodInCycle(f"u{number}", f"ns/u{number}", info, signature))
+        pod_class = ours.classes.pod_class(facts)
+        signature = ours.profiles["default-scheduler"].class_of(pod_class, f"u{number}")
+        pods.append(PodInCycle(f"u{number}", f"ns/u{number}", pod_class, signature))
 
     assert [each.pod for each in ours.batch(pods)] == pods[:3]
     assert [each.pod for each in ours.batch(pods[3:])] == pods[3:]

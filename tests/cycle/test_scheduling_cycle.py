@@ -46,9 +46,9 @@ class World:
         self.needs, self.decisions, self.accelerator = [], [], None
 
     def pods(self, count, cpu=400, **facts):
-        info = self.nodes.table.classes.info(pod(cpu=cpu, **facts))
-        signature = self.profiles["default-scheduler"].class_of(info, "u")
-        return [PodInCycle(f"u{n}", f"d/p{n}", info, signature) for n in range(count)]
+        pod_class = self.nodes.table.classes.pod_class(pod(cpu=cpu, **facts))
+        signature = self.profiles["default-scheduler"].class_of(pod_class, "u")
+        return [PodInCycle(f"u{n}", f"d/p{n}", pod_class, signature) for n in range(count)]
 
     def decide(self, pods):
         """(nodes of the decisions, how many pods are settled)."""

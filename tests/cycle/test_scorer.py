@@ -76,7 +76,7 @@ class Holder:
                 self.table.remove_node(name)
             else:
                 change = self.table.add_pod if rest[0] else self.table.remove_pod
-                change(name, self.table.classes.info(pod(cpu=100)))
+                change(name, self.table.classes.pod_class(pod(cpu=100)))
 
     def answer(self, ask_seq, classes):
         scorer = Scorer(self.table, {"default-scheduler": self.profile})
@@ -155,8 +155,8 @@ def test_with_answers_of_workers_that_lag_or_lead_a_class_is_found_as_without(
     ours.follow(changes, data.draw(lags))
     late = data.draw(lags)
     for place, facts in enumerate(classes):
-        info = ours.table.classes.info(facts)
-        with_given, plain = (Evaluation(ours.profile, info, ours.table) for _ in range(2))
+        pod_class = ours.table.classes.pod_class(facts)
+        with_given, plain = (Evaluation(ours.profile, pod_class, ours.table) for _ in range(2))
         with_given.given = found and found[place]
         for each in (with_given, plain):
             advance(each)
@@ -190,8 +190,8 @@ def test_what_a_worker_that_is_as_far_answered_no_plugin_is_asked_again():
     for each in (ours, worker):
         each.follow(changes, len(changes))
     answer = worker.answer(ours.seq, [facts])
-    info = ours.table.classes.info(facts)
-    with_given, plain = (Evaluation(ours.profile, info, ours.table) for _ in range(2))
+    pod_class = ours.table.classes.pod_class(facts)
+    with_given, plain = (Evaluation(ours.profile, pod_class, ours.table) for _ in range(2))
     advance(plain)
 
     (with_given.given,) = ScoredParts(ours.table, 1).merge_answers({0: answer}, {0: set()}, 1)

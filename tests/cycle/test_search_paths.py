@@ -343,7 +343,7 @@ def test_an_extender_that_fails_ends_the_preemption_unless_it_may_be_ignored():
 def test_an_extender_without_the_verb_is_not_asked_about_a_preemption():
     config = config_of(node_cache_capable=True)
     tried = DryRunResult((Candidate("n0", (Victim("u", "ns/p", 0),)),))
-    asked = PodInCycle("u", "ns/q", NodeTable().classes.info(pod(cpu=1)), "s")
+    asked = PodInCycle("u", "ns/q", NodeTable().classes.pod_class(pod(cpu=1)), "s")
 
     assert ask_extenders(Extenders([Extender(config, Moody(0))]), asked, tried) is tried
     assert ask_extenders(None, asked, tried) is tried

@@ -39,7 +39,7 @@ class Cycle:
         for facts, running in world.clusters:
             self.table.add_node(facts)
             for each in running:
-                self.table.add_pod(facts.name, self.table.classes.info(each))
+                self.table.add_pod(facts.name, self.table.classes.pod_class(each))
         self.classes, self.profiles = (
             self.table.classes,
             profiles_of(config)(self.table.classes),
@@ -71,13 +71,13 @@ class Cycle:
         self.tentative.note(decisions)
         for each in decisions:
             if each.node_name is not None:
-                placed = [each.pod.uid], [each.node_name], [each.pod.info]
+                placed = [each.pod.uid], [each.node_name], [each.pod.pod_class]
                 assert self.tentative.confirm(*placed) == [], "it stood there already"
         self.table.validate()
         return decisions
 
     def remove(self, pod, node_name):
-        self.table.remove_pod(node_name, pod.info, uid=pod.uid)
+        self.table.remove_pod(node_name, pod.pod_class, uid=pod.uid)
 
 
 @DECIDING
@@ -109,9 +109,11 @@ def test_what_is_kept_of_classes_is_found_anew_where_the_table_changed(inputs, d
         chosen = data.draw(st.sampled_from(facts or [pod()]))
         found = []
         for path in paths:
-            info = path.classes.info(chosen)
+            pod_class = path.classes.pod_class(chosen)
             profile = path.profiles[config.scheduler_name]
-            asked = PodInCycle(f"u{number}", f"ns/u{number}", info, profile.class_of(info, ""))
+            asked = PodInCycle(
+                f"u{number}", f"ns/u{number}", pod_class, profile.class_of(pod_class, "")
+            )
             found.append(path.decide([asked])[0])
         assert found[0].node_name == found[1].node_name
         if found[0].node_name is not None:
@@ -139,9 +141,9 @@ def test_what_the_kernel_kept_of_one_class_is_not_taken_for_another_that_spreads
     ours = Cycle(World(zones), default_config().profiles[0], TieBreak("first"), accelerator())
 
     def decided(name, facts):
-        info = ours.classes.info(facts)
-        signature = ours.profiles["default-scheduler"].class_of(info, "")
-        (decision,) = ours.decide([PodInCycle(name, f"ns/{name}", info, signature)])
+        pod_class = ours.classes.pod_class(facts)
+        signature = ours.profiles["default-scheduler"].class_of(pod_class, "")
+        (decision,) = ours.decide([PodInCycle(name, f"ns/{name}", pod_class, signature)])
         return decision
 
     one, _ = decided("one", spreading(100)), decided("other", spreading(100))
@@ -201,10 +203,10 @@ def test_a_class_that_found_no_room_is_scored_by_what_ran_before_once_there_is_r
     for path in (Cycle, Plain):
         code = accelerator() if with_kernel and path is Cycle else None
         ours = path(world, config, TieBreak("first"), code)
-        profile, info = ours.profiles["default-scheduler"], ours.classes.info(web)
-        asked = PodInCycle("u", "ns/u", info, profile.class_of(info, ""))
+        profile, pod_class = ours.profiles["default-scheduler"], ours.classes.pod_class(web)
+        asked = PodInCycle("u", "ns/u", pod_class, profile.class_of(pod_class, ""))
         assert ours.decide([asked])[0].node_name is None
-        filler = PodInCycle("", "", ours.classes.info(pod(cpu=3000)), "")
+        filler = PodInCycle("", "", ours.classes.pod_class(pod(cpu=3000)), "")
         for name in ("n0", "n1"):
             ours.remove(filler, name)
         (decision,) = ours.decide([asked])
@@ -222,10 +224,12 @@ def test_of_a_large_table_few_classes_go_into_a_batch(monkeypatch):
     (profile,) = profiles.values()
 
     def asked(count, cpu):
-        infos = [table.classes.info(pod(cpu=cpu(number))) for number in range(count)]
-        keys = [profile.class_of(info, "") for info in infos]
-        rows = enumerate(zip(infos, keys, strict=True))
-        return [PodInCycle(f"u{n}", f"default/p{n}", info, key) for n, (info, key) in rows]
+        pod_classes = [table.classes.pod_class(pod(cpu=cpu(number))) for number in range(count)]
+        keys = [profile.class_of(pod_class, "") for pod_class in pod_classes]
+        rows = enumerate(zip(pod_classes, keys, strict=True))
+        return [
+            PodInCycle(f"u{n}", f"default/p{n}", pod_class, key) for n, (pod_class, key) in rows
+        ]
 
     distinct, alike = asked(40, lambda number: number + 1), asked(40, lambda _: 5)
 

@@ -5,9 +5,9 @@ from roadstead.cycle.tentative import Tentative
 from tests.builders import node, pod, table_of
 
 
-def stands_on(tentative, uid, node_name, info):
+def stands_on(tentative, uid, node_name, pod_class):
     """Whether a pod that comes stood there already."""
-    return not tentative.confirm([uid], [node_name], [info])
+    return not tentative.confirm([uid], [node_name], [pod_class])
 
 
 class Stand:
@@ -15,17 +15,17 @@ class Stand:
 
     def __init__(self, facts=None, *, is_nominated=False):
         self.table = table_of(node("n1"), node("n2"))
-        self.info = self.table.classes.info(facts or pod(cpu=1000))
+        self.pod_class = self.table.classes.pod_class(facts or pod(cpu=1000))
         self.tentative = Tentative(self.table)
         if is_nominated:
-            self.tentative.nominate("u1", "n1", self.info)
+            self.tentative.nominate("u1", "n1", self.pod_class)
         self.decide()
 
     def decide(self):
-        one = PodInCycle("u1", "default/u1", self.info, "class")
+        one = PodInCycle("u1", "default/u1", self.pod_class, "class")
         self.tentative.set_aside([one])
-        self.table.withdraw("n1", self.info)
-        self.table.add_pod("n1", self.info, uid="u1")
+        self.table.withdraw("n1", self.pod_class)
+        self.table.add_pod("n1", self.pod_class, uid="u1")
         self.tentative.note([Decision(one, "n1")])
 
     def nominated(self):
@@ -38,7 +38,7 @@ class Stand:
 def test_a_pod_that_the_cache_counts_where_it_was_decided_is_there_already():
     stand = Stand()
 
-    assert stands_on(stand.tentative, "u1", "n1", stand.info)
+    assert stands_on(stand.tentative, "u1", "n1", stand.pod_class)
     stand.tentative.undo_unconfirmed()
 
     assert stand.counts() == [1, 0]
@@ -47,7 +47,7 @@ def test_a_pod_that_the_cache_counts_where_it_was_decided_is_there_already():
 def test_a_pod_that_comes_elsewhere_leaves_the_node_it_was_decided_for():
     stand = Stand()
 
-    assert not stands_on(stand.tentative, "u1", "n2", stand.info)
+    assert not stands_on(stand.tentative, "u1", "n2", stand.pod_class)
 
     assert stand.counts() == [0, 0]
     assert len(stand.tentative) == 0
@@ -80,7 +80,7 @@ def test_a_pod_that_its_node_took_with_it_comes_again_with_the_node():
     stand.table.remove_node("n1")
     stand.table.add_node(node("n1"))
 
-    assert not stands_on(stand.tentative, "u1", "n1", stand.info)
+    assert not stands_on(stand.tentative, "u1", "n1", stand.pod_class)
     assert stand.counts() == [0, 0]
 
 
@@ -104,12 +104,12 @@ def test_so_is_one_that_is_decided_once_more_before_that_is_known():
 
 def test_so_is_one_whose_node_went_before_it_was_decided_once_more():
     stand = Stand(pod(cpu=1000, nominated_node_name="n2"))
-    stand.tentative.nominate("u1", "n2", stand.info)
+    stand.tentative.nominate("u1", "n2", stand.pod_class)
     stand.decide()
     assert not stand.table.nominations
     stand.table.remove_node("n1")
 
-    again = PodInCycle("u1", "default/u1", stand.info, "class")
+    again = PodInCycle("u1", "default/u1", stand.pod_class, "class")
     stand.tentative.set_aside([again])
     stand.tentative.note([Decision(again, None)])
 
@@ -128,11 +128,11 @@ def test_no_room_is_kept_for_a_pod_that_names_a_node_and_is_nominated_no_more():
 def test_a_nomination_that_was_given_up_for_a_place_ends_once():
     """The cache ends it, too; another pod's of the same class stays."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"), is_nominated=True)
-    stand.tentative.nominate("other", "n1", stand.info)
+    stand.tentative.nominate("other", "n1", stand.pod_class)
 
-    stand.tentative.withdraw("u1", "n1", stand.info)
+    stand.tentative.withdraw("u1", "n1", stand.pod_class)
     assert stand.nominated() == 1
-    stand.tentative.withdraw("other", "n1", stand.info)
+    stand.tentative.withdraw("other", "n1", stand.pod_class)
     assert stand.nominated() == 0
     stand.tentative.undo_unconfirmed()
     assert stand.nominated() == 0
@@ -140,23 +140,23 @@ def test_a_nomination_that_was_given_up_for_a_place_ends_once():
 
 def test_a_pod_that_is_placed_again_before_its_nomination_ends_gives_it_up_once():
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"), is_nominated=True)
-    stand.tentative.nominate("other", "n1", stand.info)
-    stands_on(stand.tentative, "u1", "n1", stand.info)
+    stand.tentative.nominate("other", "n1", stand.pod_class)
+    stands_on(stand.tentative, "u1", "n1", stand.pod_class)
 
     stand.decide()
     assert stand.nominated() == 1
-    stand.tentative.withdraw("u1", "n1", stand.info)
+    stand.tentative.withdraw("u1", "n1", stand.pod_class)
     assert stand.nominated() == 1
 
 
 def test_a_pod_that_names_a_node_in_vain_leaves_others_their_nominations():
     """Of its class, to that node: neither while it is placed, nor once it was not assumed."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
-    stand.tentative.nominate("other", "n1", stand.info)
+    stand.tentative.nominate("other", "n1", stand.pod_class)
 
     stand.decide()
     assert stand.nominated() == 1
-    stand.tentative.withdraw("other", "n1", stand.info)
+    stand.tentative.withdraw("other", "n1", stand.pod_class)
     stand.tentative.undo_unconfirmed()
     assert stand.nominated() == 0
 
@@ -165,7 +165,7 @@ def test_a_placed_pod_gives_up_its_nomination_to_another_node_than_it_names():
     """The queue may have told of the new nomination before the cache's changes do."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
     stand.tentative.undo_unconfirmed()
-    stand.tentative.nominate("u1", "n2", stand.info)
+    stand.tentative.nominate("u1", "n2", stand.pod_class)
 
     stand.decide()
     assert not stand.table.nominations
@@ -177,9 +177,9 @@ def test_where_a_lease_knows_of_no_nomination_none_holds_room_while_others_are_d
     """The cache's change that ends it is on its way, or the cache is corrected by the queue."""
     stand = Stand()
     stand.tentative.undo_unconfirmed()
-    stand.tentative.nominate("u1", "n2", stand.info)
-    stand.tentative.nominate("other", "n2", stand.info)
-    one = PodInCycle("u1", "default/u1", stand.info, "class")
+    stand.tentative.nominate("u1", "n2", stand.pod_class)
+    stand.tentative.nominate("other", "n2", stand.pod_class)
+    one = PodInCycle("u1", "default/u1", stand.pod_class, "class")
 
     stand.tentative.set_aside([one])
     stand.tentative.note([Decision(one, None)])
@@ -188,13 +188,13 @@ def test_where_a_lease_knows_of_no_nomination_none_holds_room_while_others_are_d
     stand.tentative.undo_unconfirmed()
     assert sum(stand.table.nominations.to("n2").values()) == 2
     stand.tentative.set_aside([one])
-    stand.tentative.withdraw("u1", "n2", stand.info)
+    stand.tentative.withdraw("u1", "n2", stand.pod_class)
     stand.tentative.undo_unconfirmed()
     assert sum(stand.table.nominations.to("n2").values()) == 1
 
 
-def decided(name, info, on):
-    pod_here = PodInCycle(name, f"default/{name}", info, info)
+def decided(name, pod_class, on):
+    pod_here = PodInCycle(name, f"default/{name}", pod_class, pod_class)
     return pod_here, Decision(pod_here, on)
 
 
@@ -203,12 +203,12 @@ class Standing(Stand):
 
     def __init__(self):
         super().__init__()
-        self.tentative.confirm(["u1"], ["n1"], [self.info])
-        self.again, _ = decided("u1", self.info, None)
+        self.tentative.confirm(["u1"], ["n1"], [self.pod_class])
+        self.again, _ = decided("u1", self.pod_class, None)
 
     def place(self, on):
-        self.table.add_pod(on, self.info, uid="u1")
-        self.tentative.note([decided("u1", self.info, on)[1]])
+        self.table.add_pod(on, self.pod_class, uid="u1")
+        self.tentative.note([decided("u1", self.pod_class, on)[1]])
 
 
 def test_a_pod_that_is_decided_again_counts_once_and_not_against_itself():
@@ -226,7 +226,7 @@ def test_a_pod_that_is_decided_again_and_finds_no_node_is_where_it_was():
     stand = Standing()
 
     stand.tentative.set_aside([stand.again])
-    stand.tentative.note([decided("u1", stand.info, None)[1]])
+    stand.tentative.note([decided("u1", stand.pod_class, None)[1]])
 
     assert stand.counts() == [1, 0]
     assert [each.uid for each in stand.table.residents.on("n1")] == ["u1"]
@@ -237,7 +237,7 @@ def test_a_pod_that_was_set_aside_does_not_come_back_to_a_node_that_went():
     stand.tentative.set_aside([stand.again])
     stand.table.remove_node("n1")
 
-    stand.tentative.note([decided("u1", stand.info, None)[1]])
+    stand.tentative.note([decided("u1", stand.pod_class, None)[1]])
 
     assert stand.table.row_facts("n2")["pod_count"] == 0
 
@@ -249,7 +249,7 @@ def test_the_end_of_an_earlier_attempt_comes_after_the_next_decision():
 
     assert stand.tentative.was_removed("u1", "n1")
     assert not stand.tentative.was_removed("u1", "n1")
-    assert stands_on(stand.tentative, "u1", "n1", stand.info)
+    assert stands_on(stand.tentative, "u1", "n1", stand.pod_class)
 
     assert stand.counts() == [1, 0]
     stand.table.validate()
@@ -268,7 +268,7 @@ def test_a_decision_that_was_refused_leaves_the_pod_where_the_cache_says():
 
 def test_a_pod_that_was_decided_here_and_comes_again_is_decided_anew():
     stand = Stand()
-    again, _ = decided("u1", stand.info, None)
+    again, _ = decided("u1", stand.pod_class, None)
 
     stand.tentative.set_aside([again])
 

@@ -34,13 +34,15 @@ class World:
 
     def __init__(self):
         self.table = table_of(*map(node, NODES))
-        self.infos = {uid: self.table.classes.info(facts) for uid, facts in FACTS.items()}
+        self.pod_classes = {
+            uid: self.table.classes.pod_class(facts) for uid, facts in FACTS.items()
+        }
         self.tentative = Tentative(self.table)
         self.decided, self.told, self.nominated = {}, {}, {}
         self.overruled = set()
 
     def decide(self, chosen):
-        pods = {uid: PodInCycle(uid, f"d/{uid}", self.infos[uid], "") for uid in chosen}
+        pods = {uid: PodInCycle(uid, f"d/{uid}", self.pod_classes[uid], "") for uid in chosen}
         self.tentative.set_aside(list(pods.values()))
         for uid, name in chosen.items():
             self.decided.pop(uid, None)
@@ -50,9 +52,9 @@ class World:
             if name is not None:
                 self.decided[uid] = name
                 # As a batch does.
-                self.table.add_pod(name, self.infos[uid], uid=uid, key=f"d/{uid}")
+                self.table.add_pod(name, self.pod_classes[uid], uid=uid, key=f"d/{uid}")
                 if named := FACTS[uid].nominated_node_name:
-                    self.table.withdraw(named, self.infos[uid])
+                    self.table.withdraw(named, self.pod_classes[uid])
         self.tentative.note([Decision(pods[uid], name) for uid, name in chosen.items()])
 
     def come(self, chosen):
@@ -60,31 +62,31 @@ class World:
         chosen = {uid: name for uid, name in chosen.items() if uid not in self.told}
         for uid in chosen:
             self.withdraw(uid)
-        infos = [self.infos[uid] for uid in chosen]
-        places = self.tentative.confirm(list(chosen), list(chosen.values()), infos)
+        pod_classes = [self.pod_classes[uid] for uid in chosen]
+        places = self.tentative.confirm(list(chosen), list(chosen.values()), pod_classes)
         assert places == [
             place for place, uid in enumerate(chosen) if self.decided.get(uid) != chosen[uid]
         ]
         for place in places:
             uid = list(chosen)[place]
-            self.table.add_pod(chosen[uid], self.infos[uid], uid=uid, key=f"d/{uid}")
+            self.table.add_pod(chosen[uid], self.pod_classes[uid], uid=uid, key=f"d/{uid}")
         for uid in chosen:
             self.decided.pop(uid, None)
         self.told |= chosen
 
     def leave(self, uid):
         if (name := self.told.pop(uid, None)) and not self.tentative.was_removed(uid, name):
-            self.table.remove_pod(name, self.infos[uid], uid=uid)
+            self.table.remove_pod(name, self.pod_classes[uid], uid=uid)
 
     def nominate(self, uid, name):
         if uid not in {**self.nominated, **self.decided, **self.told}:
             self.nominated[uid] = name
-            self.tentative.nominate(uid, name, self.infos[uid])
+            self.tentative.nominate(uid, name, self.pod_classes[uid])
 
     def withdraw(self, uid):
         self.overruled.discard(uid)
         if (name := self.nominated.pop(uid, None)) is not None:
-            self.tentative.withdraw(uid, name, self.infos[uid])
+            self.tentative.withdraw(uid, name, self.pod_classes[uid])
 
     def rest(self):
         self.tentative.undo_unconfirmed()
@@ -102,12 +104,14 @@ class World:
             assert there == {uid for uid, where in stands.items() if where == name}
             assert self.table.row_facts(name)["pod_count"] == len(there)
         expected = Counter(
-            (name, self.table.as_nominated(self.infos[uid]))
+            (name, self.table.as_nominated(self.pod_classes[uid]))
             for uid, name in self.nominated.items()
             if uid not in self.decided and uid not in self.overruled
         )
         nominations = self.table.nominations
-        found = {(name, info): n for name in NODES for info, n in nominations.to(name).items()}
+        found = {
+            (name, pod_class): n for name in NODES for pod_class, n in nominations.to(name).items()
+        }
         assert found == expected
         apart = {name for uid, name in self.told.items() if uid in self.decided}
         assert self.tentative.nodes() >= {*self.decided.values(), *apart}

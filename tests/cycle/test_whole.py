@@ -31,9 +31,9 @@ class World:
         self.pods = [self._in_cycle(number, each) for number, each in enumerate(facts)]
 
     def _in_cycle(self, number, facts):
-        info = self.table.classes.info(facts)
-        signature = self.profiles["default-scheduler"].class_of(info, f"u{number}")
-        return PodInCycle(f"u{number}", f"default/p{number}", info, signature)
+        pod_class = self.table.classes.pod_class(facts)
+        signature = self.profiles["default-scheduler"].class_of(pod_class, f"u{number}")
+        return PodInCycle(f"u{number}", f"default/p{number}", pod_class, signature)
 
     def decided(self):
         """The nodes of the first pods; None for no node, and an end where the batch ends."""
@@ -84,10 +84,10 @@ def test_the_nomination_of_a_pod_that_fits_nowhere_counts_for_none_behind_it(sha
     world.cycle = TableCycle(
         world.table, world.profiles, TieBreak("first"), node_search=NodeSearch(shares)
     )
-    world.table.nominate("n0", world.pods[0].info)
+    world.table.nominate("n0", world.pods[0].pod_class)
 
     assert world.decided() == [None, "end"]
 
-    world.table.withdraw("n0", world.pods[0].info)
+    world.table.withdraw("n0", world.pods[0].pod_class)
     del world.pods[0]
     assert world.decided() == ["n0"]

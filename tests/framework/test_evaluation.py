@@ -74,7 +74,7 @@ def profile_with(*spies):
 def spied(*spies, table=None):
     if table is None:
         table = table_of(node("n1"), node("n2"), node("n3"))
-    return Evaluation(profile_with(*spies), table.classes.info(pod()), table)
+    return Evaluation(profile_with(*spies), table.classes.pod_class(pod()), table)
 
 
 def told(evaluation):
@@ -450,7 +450,7 @@ def test_a_row_that_was_full_at_first_passes_when_it_is_free():
     assert evaluation.feasible.tolist() == [False, True]
     assert evaluation.fixed()[0].tolist() == [0, 0]
 
-    table.remove_pod("n1", table.classes.info(pod()))
+    table.remove_pod("n1", table.classes.pod_class(pod()))
     advance(evaluation)
 
     assert evaluation.feasible.tolist() == [True, True]

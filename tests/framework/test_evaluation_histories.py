@@ -120,7 +120,7 @@ class Histories(RuleBasedStateMachine):
             self.table.add_node(facts)
             self.on_node[facts.name] = []
         self.evaluations = [
-            Evaluation(profile, self.table.classes.info(facts), self.table)
+            Evaluation(profile, self.table.classes.pod_class(facts), self.table)
             for profile in profiles(self.table.classes)
             for facts in asked
         ]
@@ -128,7 +128,7 @@ class Histories(RuleBasedStateMachine):
 
     def place(self, pick, facts):
         name = sorted(self.on_node)[pick % len(self.on_node)]
-        self.table.add_pod(name, self.table.classes.info(facts))
+        self.table.add_pod(name, self.table.classes.pod_class(facts))
         self.on_node[name].append(facts)
 
     @precondition(lambda self: self.on_node)
@@ -146,7 +146,7 @@ class Histories(RuleBasedStateMachine):
     def remove_pod(self, pick):
         holders = sorted(name for name, held in self.on_node.items() if held)
         name = holders[pick % len(holders)]
-        self.table.remove_pod(name, self.table.classes.info(self.on_node[name].pop(0)))
+        self.table.remove_pod(name, self.table.classes.pod_class(self.on_node[name].pop(0)))
 
     @rule(facts=nodes(NODE_NAMES[:6]))
     def add_or_update_node(self, facts):
@@ -183,8 +183,8 @@ class Histories(RuleBasedStateMachine):
         for row in reversed(range(len(self.table))):
             facts = self.table.facts(row)
             table.add_node(facts, int(self.table.arrivals[row]))
-            for info, count in self.table.pods(row).items():
-                table.add_pod(facts.name, info, count)
+            for pod_class, count in self.table.pods(row).items():
+                table.add_pod(facts.name, pod_class, count)
         return table
 
     def teardown(self):

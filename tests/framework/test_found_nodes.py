@@ -21,7 +21,7 @@ def evaluated(facts, nodes=4):
     for index in range(nodes):
         table.add_node(node(f"n{index}", cpu=4000 if index < nodes - 1 else 1000))
     profile = Profile(default_config().profiles[0], in_tree_registry(), Handle(table.classes))
-    evaluation = Evaluation(profile, table.classes.info(facts), table)
+    evaluation = Evaluation(profile, table.classes.pod_class(facts), table)
     evaluation.update(evaluation.run_pre_filter())
     return evaluation
 

@@ -75,7 +75,7 @@ def line_of(method):
 def asked():
     """(state, pod, table of two nodes)."""
     table = table_of(node("n1"), node("n2"))
-    return CycleState(2), table.classes.info(pod(cpu=100)), table
+    return CycleState(2), table.classes.pod_class(pod(cpu=100)), table
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint16, np.int64])

@@ -79,7 +79,7 @@ def test_a_view_of_a_node_tells_its_facts_and_what_is_on_it():
     assert (view.name, view.labels, view.pod_count) == ("n2", {}, 1)
     assert (view.allocatable("memory"), view.allocatable(GPU)) == (8 * GIB, 3)
     assert (view.requested("cpu"), view.requested("example.com/other")) == (100, 0)
-    assert view.pods == {table.classes.info(pod(cpu=100)): 1}
+    assert view.pods == {table.classes.pod_class(pod(cpu=100)): 1}
 
 
 def test_a_filter_alone_filters():

@@ -96,8 +96,8 @@ def test_raw_scores_are_final_unless_a_plugin_normalizes():
 
 
 def test_a_plugin_that_says_nothing_cannot_sign_and_reads_the_cluster():
-    info = table_of().classes.info(pod())
+    pod_class = table_of().classes.pod_class(pod())
 
     assert Plain().sign(pod()) is None
     assert Plain().reads is Reads.CLUSTER
-    assert is_affected(Plain(), info, info)
+    assert is_affected(Plain(), pod_class, pod_class)

@@ -45,9 +45,9 @@ def write(path, text):
 
 
 def failure_of(plugin, table):
-    info = table.classes.info(pod(cpu=100))
+    pod_class = table.classes.pod_class(pod(cpu=100))
     with pytest.raises(PluginFailure) as failed:
-        guard(plugin).score(CycleState(len(table)), info, table)
+        guard(plugin).score(CycleState(len(table)), pod_class, table)
     return failed.value
 
 

@@ -49,8 +49,8 @@ class Asked(ScorePlugin):
 def ask(does):
     """One score, of a plugin that does something before."""
     table = table_of(node("n1"))
-    info = table.classes.info(pod(cpu=100))
-    return guard(Asked(does)).score(CycleState(1), info, table)
+    pod_class = table.classes.pod_class(pod(cpu=100))
+    return guard(Asked(does)).score(CycleState(1), pod_class, table)
 
 
 def for_ever():
@@ -155,28 +155,28 @@ def test_a_process_that_is_all_there_is_ends_with_status_1_and_says_why():
     assert done.stderr == told + "and cannot be interrupted. The journal is kept.\n"
 
 
-def entered(calls, info, plugin="Mine"):
-    return calls.enter(plugin, "Score", (None, info))
+def entered(calls, pod_class, plugin="Mine"):
+    return calls.enter(plugin, "Score", (None, pod_class))
 
 
 def lives(path, ends):
     """The calls of lives of one process that each ended in a call, and of the one that follows."""
-    for plugin, info in ends:
+    for plugin, pod_class in ends:
         calls = PluginCalls()
         Mark(path).take_over(calls, "worker-0")
-        entered(calls, info, plugin)
+        entered(calls, pod_class, plugin)
     calls = PluginCalls()
     Mark(path).take_over(calls, "worker-0")
     return calls
 
 
-def infos(*amounts):
+def pod_classes(*amounts):
     classes = PodClasses()
-    return [classes.info(pod(cpu=amount)) for amount in amounts]
+    return [classes.pod_class(pod(cpu=amount)) for amount in amounts]
 
 
 def test_a_class_with_which_a_process_ended_twice_is_not_asked_about_in_its_next_lives(tmp_path):
-    one, other = infos(100, 200)
+    one, other = pod_classes(100, 200)
     once = lives(tmp_path / "a", [("Mine", one)])
     twice = lives(tmp_path / "b", [("Mine", one)] * 2)
 
@@ -190,7 +190,7 @@ def test_a_class_with_which_a_process_ended_twice_is_not_asked_about_in_its_next
 def test_a_plugin_that_ends_its_process_with_one_class_after_the_other_is_not_asked_at_all(
     tmp_path,
 ):
-    *classes, last = infos(*range(100, 100 * (MAX_IN_PROCESS + 2), 100))
+    *classes, last = pod_classes(*range(100, 100 * (MAX_IN_PROCESS + 2), 100))
     calls = lives(tmp_path / "a", [("Mine", each) for each in classes])
 
     with pytest.raises(PluginDisabledError, match="is not asked any more"):
@@ -199,7 +199,7 @@ def test_a_plugin_that_ends_its_process_with_one_class_after_the_other_is_not_as
 
 
 def test_a_call_that_returned_leaves_no_mark(tmp_path):
-    (one,) = infos(100)
+    (one,) = pod_classes(100)
     calls = PluginCalls()
     Mark(tmp_path / "a").take_over(calls, "worker-0")
 

@@ -198,7 +198,7 @@ def test_the_first_gate_that_holds_a_pod_speaks_with_its_name():
 def keys_of(profile):
     """A function (facts, UID) that gives the key of a pod's class."""
     classes = PodClasses()
-    return lambda facts, uid: profile.class_of(classes.info(facts), uid)
+    return lambda facts, uid: profile.class_of(classes.pod_class(facts), uid)
 
 
 def test_signatures_are_equal_for_pods_that_no_plugin_tells_apart():
@@ -260,11 +260,11 @@ def test_a_plugin_that_cannot_sign_makes_each_pod_a_class_of_its_own():
 
 def test_such_a_pod_is_another_class_once_it_is_nominated_or_updated():
     profile, classes = profile_of({"score": ["Inscrutable"]}, plugins=[Inscrutable]), PodClasses()
-    before = profile.class_of(classes.info(pod()), "1")
+    before = profile.class_of(classes.pod_class(pod()), "1")
 
-    assert profile.class_of(classes.info(pod()), "1") == before
+    assert profile.class_of(classes.pod_class(pod()), "1") == before
     for later in (pod(nominated_node_name="n1"), pod(cpu=5), pod(labels={"app": "x"})):
-        assert profile.class_of(classes.info(later), "1") != before
+        assert profile.class_of(classes.pod_class(later), "1") != before
 
 
 def test_signatures_of_two_profiles_never_meet():
@@ -298,7 +298,7 @@ def test_a_placement_matters_elsewhere_if_a_cross_node_plugin_says_so():
     )
     classes = PodClasses()
     plain, web, job = (
-        classes.info(pod(labels=labels)) for labels in ({}, {"app": "web"}, {"app": "job"})
+        classes.pod_class(pod(labels=labels)) for labels in ({}, {"app": "web"}, {"app": "job"})
     )
 
     assert concern(profile.effects(web), web)
@@ -307,9 +307,9 @@ def test_a_placement_matters_elsewhere_if_a_cross_node_plugin_says_so():
 
 
 def test_no_placement_matters_elsewhere_where_plugins_read_rows():
-    info = PodClasses().info(pod(others={GPU: 1}))
+    pod_class = PodClasses().pod_class(pod(others={GPU: 1}))
 
-    assert profile_of({"filter": ["NodeResourcesFit"]}).effects(info) == ()
+    assert profile_of({"filter": ["NodeResourcesFit"]}).effects(pod_class) == ()
 
 
 @given(st.permutations(["NodeName", "NodePorts", "NodeUnschedulable", "TaintToleration"]))
@@ -348,7 +348,7 @@ def test_classes_have_one_key_where_their_signatures_are_equal(one, other, times
     more = replace(one, requests=tuple((name, n * times) for name, n in one.requests))
     facts = (one, other, more, replace(other, nominated_node_name="n1"))
 
-    keys = [profile.class_of(classes.info(each), "u") for each in facts]
+    keys = [profile.class_of(classes.pod_class(each), "u") for each in facts]
 
     signatures = [signs_of(profile, each) for each in facts]
     for this, its_signature in zip(keys, signatures, strict=True):
@@ -361,14 +361,14 @@ class MyTaints(TaintToleration):
 
 
 def test_what_is_found_of_a_class_holds_for_its_kind_where_each_plugin_says_so_itself():
-    info = PodClasses().info
+    pod_class = PodClasses().pod_class
     own = profile_of({"filter": ["NodeName", "MyTaints"]}, plugins=[MyTaints])
 
-    assert profile_of(ROW_PLUGINS).has_shape(info(pod()))
-    assert not profile_of(ROW_PLUGINS).has_shape(info(pod(nominated_node_name="n1")))
-    assert not own.has_shape(info(pod()))
+    assert profile_of(ROW_PLUGINS).has_shape(pod_class(pod()))
+    assert not profile_of(ROW_PLUGINS).has_shape(pod_class(pod(nominated_node_name="n1")))
+    assert not own.has_shape(pod_class(pod()))
     classes = PodClasses()
-    one, more = classes.info(pod(cpu=1)), classes.info(pod(cpu=2))
+    one, more = classes.pod_class(pod(cpu=1)), classes.pod_class(pod(cpu=2))
     assert own.shape_or_class(one) != own.shape_or_class(more)
     assert profile_of(ROW_PLUGINS).shape_or_class(one) == one.shape == more.shape
 
@@ -430,16 +430,16 @@ def test_a_profile_within_bounds_asks_them_first_and_keeps_its_keys():
             return self.turn
 
     profile, bounds = profile_of({"filter": ["NodeName"]}), Bounds()
-    info = PodClasses().info(pod())
-    key = profile.class_of(info, "u")
-    assert profile.known_state(info) is None
+    pod_class = PodClasses().pod_class(pod())
+    key = profile.class_of(pod_class, "u")
+    assert profile.known_state(pod_class) is None
 
     bounded = profile.within(bounds)
 
     assert bounded.filter == (bounds, *profile.filter)
     assert bounded.post_filter == ()
-    assert bounded.class_of(info, "u") == key
-    before = bounded.known_state(info)
+    assert bounded.class_of(pod_class, "u") == key
+    before = bounded.known_state(pod_class)
     bounds.turn = 1
-    assert bounded.known_state(info) != before
-    assert profile.known_state(info) is None
+    assert bounded.known_state(pod_class) != before
+    assert profile.known_state(pod_class) is None

@@ -63,7 +63,7 @@ def test_filters_before_it_speak_first():
 
 def test_pods_are_one_class_for_a_filter_that_fails_for_all():
     profile, classes = profile_of({"filter": ["NodePorts"]}), PodClasses()
-    one, other = classes.info(pod()), classes.info(pod(labels={"app": "web"}))
+    one, other = classes.pod_class(pod()), classes.pod_class(pod(labels={"app": "web"}))
 
     assert profile.class_of(one, "a") == profile.class_of(other, "b")
 

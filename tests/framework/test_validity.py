@@ -32,15 +32,17 @@ class World:
         self.profile = profile_of(
             {"filter": ["Watches"]}, plugins=[Watches], classes=self.table.classes
         )
-        self.info = self.table.classes.info(WEB)
+        self.pod_class = self.table.classes.pod_class(WEB)
         self.found()
 
     def found(self):
-        inputs = inputs_of(self.table, self.profile, self.info)
+        inputs = inputs_of(self.table, self.profile, self.pod_class)
         self.validity = Validity(inputs, self.table.columns.changes)
 
     def holds(self):
-        return self.validity.holds(self.table, self.profile, self.profile.cross_node, self.info)
+        return self.validity.holds(
+            self.table, self.profile, self.profile.cross_node, self.pod_class
+        )
 
 
 def test_it_holds_while_nothing_moves_or_what_moves_is_of_no_concern():
@@ -50,7 +52,7 @@ def test_it_holds_while_nothing_moves_or_what_moves_is_of_no_concern():
     put(world.table, "n1", DB)
     assert world.holds()
 
-    world.table.remove_pod("n1", world.table.classes.info(DB))
+    world.table.remove_pod("n1", world.table.classes.pod_class(DB))
     assert world.holds()
 
 
@@ -62,7 +64,7 @@ def test_it_ends_with_a_pod_that_comes_or_goes_and_concerns_the_class():
 
     world.found()
     assert world.holds()
-    world.table.remove_pod("n1", world.info)
+    world.table.remove_pod("n1", world.pod_class)
     assert not world.holds()
 
 
@@ -77,10 +79,10 @@ def test_pods_that_are_known_to_be_of_no_concern_are_not_asked_about_again():
 
 def test_inputs_are_other_ones_once_a_node_changes():
     world = World()
-    before = inputs_of(world.table, world.profile, world.info)
+    before = inputs_of(world.table, world.profile, world.pod_class)
     put(world.table, "n1", WEB)
-    assert inputs_of(world.table, world.profile, world.info) == before
+    assert inputs_of(world.table, world.profile, world.pod_class) == before
 
     world.table.update_node(node("n1", cpu=1))
 
-    assert inputs_of(world.table, world.profile, world.info) != before
+    assert inputs_of(world.table, world.profile, world.pod_class) != before

@@ -105,7 +105,7 @@ def agree(cluster, facts):
         table.add_node(each)
         world.nodes[each.name] = each
         for number, other in enumerate(there):
-            table.add_pod(each.name, table.classes.info(other))
+            table.add_pod(each.name, table.classes.pod_class(other))
             world.put(f"{each.name}/{number}", each.name, other)
     handle = Handle(table.classes, CLUSTER)
     profile = Profile(default_config().profiles[0], in_tree_registry(), handle)

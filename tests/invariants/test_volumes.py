@@ -396,13 +396,13 @@ def test_rules_of_volumes_refuse_what_the_filters_refuse(seed):
 
 
 def refused_by(plugin, table, facts):
-    cycle, info = CycleState(len(table)), table.classes.info(facts)
-    status = plugin.pre_filter(cycle, info, table).status
+    cycle, pod_class = CycleState(len(table)), table.classes.pod_class(facts)
+    status = plugin.pre_filter(cycle, pod_class, table).status
     if status.is_skip:
         return set()
     if not status.is_success:
         return set(table.names)
-    codes = plugin.filter(cycle, info, table).codes
+    codes = plugin.filter(cycle, pod_class, table).codes
     if codes is None:
         return set()
     return {name for name, code in zip(table.names, codes, strict=True) if code}

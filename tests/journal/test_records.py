@@ -1,4 +1,4 @@
-"""The seam of the journal: order without gaps, and what a flush covers."""
+"""The interface of the journal: order without gaps, and what a flush covers."""
 
 import pytest
 

@@ -31,9 +31,9 @@ class Scheduler:
     def node_for(self, facts):
         """Where one more pod comes to, in a batch of its own."""
         self._count += 1
-        info = self._table.classes.info(facts)
+        pod_class = self._table.classes.pod_class(facts)
         uid = f"u{self._count}"
-        one = PodInCycle(uid, f"ns/{uid}", info, self._profile.class_of(info, uid))
+        one = PodInCycle(uid, f"ns/{uid}", pod_class, self._profile.class_of(pod_class, uid))
         batch = self._cycle.begin([one])
         (decision,) = batch.decide_run([one]) or (batch.decide(one),)
         batch.settle()

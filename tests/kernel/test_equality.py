@@ -193,7 +193,7 @@ class Plain:
         for facts, running in world.clusters:
             table.add_node(facts)
             for each in running:
-                table.add_pod(facts.name, table.classes.info(each))
+                table.add_pod(facts.name, table.classes.pod_class(each))
         self.classes, self.profiles = table.classes, profiles_of(config)(table.classes)
         self.cycle = PlainCycle(
             table, self.profiles, tie_break, name_best=name_best, accelerator=accelerator
@@ -205,7 +205,7 @@ class Plain:
         return decisions
 
     def remove(self, pod, node_name):
-        self.cycle.table.remove_pod(node_name, pod.info, uid=pod.uid)
+        self.cycle.table.remove_pod(node_name, pod.pod_class, uid=pod.uid)
 
 
 class Batches:
@@ -226,7 +226,7 @@ class Batches:
         return decisions
 
     def remove(self, pod, node_name):
-        self.path.table.remove_pod(node_name, pod.info, uid=pod.uid)
+        self.path.table.remove_pod(node_name, pod.pod_class, uid=pod.uid)
 
 
 def play(path, world):
@@ -236,10 +236,10 @@ def play(path, world):
     for batch in world.batches:
         pods = []
         for facts, _ in batch:
-            info = path.classes.info(facts)
+            pod_class = path.classes.pod_class(facts)
             uid = f"u{number}"
             number += 1
-            pods.append(PodInCycle(uid, f"ns/{uid}", info, profile.class_of(info, uid)))
+            pods.append(PodInCycle(uid, f"ns/{uid}", pod_class, profile.class_of(pod_class, uid)))
         decided = path.decide(pods)
         decisions += decided
         for (_, goes), decision in zip(batch, decided, strict=True):

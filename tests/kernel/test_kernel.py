@@ -38,11 +38,11 @@ class Batch:
         profile = Profile(config, registry, Handle(table.classes))
         inputs, self.pods = {}, []
         for number, facts in enumerate(classes):
-            info = table.classes.info(facts)
-            key = profile.class_of(info, f"u{number}")
-            self.pods.append(PodInCycle(f"u{number}", f"ns/p{number}", info, key))
+            pod_class = table.classes.pod_class(facts)
+            key = profile.class_of(pod_class, f"u{number}")
+            self.pods.append(PodInCycle(f"u{number}", f"ns/p{number}", pod_class, key))
             if key not in inputs:
-                evaluation = Evaluation(profile, info, table)
+                evaluation = Evaluation(profile, pod_class, table)
                 pre_filter = evaluation.run_pre_filter()
                 evaluation.update(pre_filter)
                 run, pre_score = ClassRun(evaluation), evaluation.run_pre_score()
@@ -132,7 +132,7 @@ def test_weights_whose_total_does_not_fit_are_not_covered():
 
 def test_nothing_is_decided_beside_nominated_pods():
     table = table_of(node("n1"))
-    table.nominate("n1", table.classes.info(pod(cpu=1000)))
+    table.nominate("n1", table.classes.pod_class(pod(cpu=1000)))
     batch = Batch(table, pod(cpu=1000))
 
     assert batch.decide() == []

@@ -8,29 +8,32 @@ def test_equal_facts_are_one_class():
     classes = PodClasses()
     facts = pod(cpu=100)
 
-    info = classes.info(facts)
+    pod_class = classes.pod_class(facts)
 
-    assert classes.info(facts) is info
-    assert classes.info(replace(facts)) is info
-    assert classes.infos == [info]
+    assert classes.pod_class(facts) is pod_class
+    assert classes.pod_class(replace(facts)) is pod_class
+    assert classes.pod_classes == [pod_class]
 
 
 def test_other_facts_are_another_class():
     classes = PodClasses()
 
-    first, second = classes.info(pod(cpu=100)), classes.info(pod(cpu=200))
+    first, second = classes.pod_class(pod(cpu=100)), classes.pod_class(pod(cpu=200))
 
     assert (first.index, second.index) == (0, 1)
-    assert classes.info(pod(cpu=100)) is first
+    assert classes.pod_class(pod(cpu=100)) is first
 
 
 def test_requests_become_a_vector_without_zeros_and_uncounted_resources():
     classes = PodClasses()
 
-    info = classes.info(pod(cpu=250, memory=0, others={GPU: 2, "unheard-of": 3}))
+    pod_class = classes.pod_class(pod(cpu=250, memory=0, others={GPU: 2, "unheard-of": 3}))
 
-    assert dict(info.asked) == {classes.resources.code("cpu"): 250, classes.resources.code(GPU): 2}
-    assert info.request_of == {"cpu": 250, "memory": 0, GPU: 2}
+    assert dict(pod_class.asked) == {
+        classes.resources.code("cpu"): 250,
+        classes.resources.code(GPU): 2,
+    }
+    assert pod_class.request_of == {"cpu": 250, "memory": 0, GPU: 2}
     assert classes.resources.find("unheard-of") == -1
 
 
@@ -39,22 +42,22 @@ def test_a_pod_scores_itself_as_it_weighs_on_a_node_unless_its_facts_say_otherwi
     plain = pod(cpu=250, others={GPU: 1})
     own = (("cpu", 100), ("memory", 5 * MIB))
 
-    assert classes.info(plain).nonzero == (250, DEFAULT_MEMORY_BYTES)
-    assert classes.info(plain).scored == {"cpu": 250, "memory": DEFAULT_MEMORY_BYTES, GPU: 1}
-    assert classes.info(replace(plain, container_requests=own)).scored == dict(own)
+    assert classes.pod_class(plain).nonzero == (250, DEFAULT_MEMORY_BYTES)
+    assert classes.pod_class(plain).scored == {"cpu": 250, "memory": DEFAULT_MEMORY_BYTES, GPU: 1}
+    assert classes.pod_class(replace(plain, container_requests=own)).scored == dict(own)
 
 
 def test_a_class_tells_people_its_number_namespace_and_requests():
-    info = PodClasses().info(pod(cpu=250, namespace="team", labels={"app": "web"}))
+    pod_class = PodClasses().pod_class(pod(cpu=250, namespace="team", labels={"app": "web"}))
 
-    assert repr(info) == "PodClass(0, team, (('cpu', 250),))"
-    assert info.labels == {"app": "web"}
+    assert repr(pod_class) == "PodClass(0, team, (('cpu', 250),))"
+    assert pod_class.labels == {"app": "web"}
 
 
 def test_classes_that_differ_in_amounts_alone_are_of_one_kind():
     classes = PodClasses()
     one = pod(cpu=100, others={GPU: 1})
-    first, more = classes.info(one), classes.info(pod(cpu=200, others={GPU: 3}))
+    first, more = classes.pod_class(one), classes.pod_class(pod(cpu=200, others={GPU: 3}))
     others = (
         *(pod(cpu=200), pod(cpu=0, others={GPU: 1}), pod(cpu=100, others={GPU: 0})),
         pod(cpu=100, memory=0, others={GPU: 1}),
@@ -62,7 +65,7 @@ def test_classes_that_differ_in_amounts_alone_are_of_one_kind():
         replace(one, container_requests=(("cpu", 5),)),
     )
 
-    shapes = {classes.info(each).shape for each in others}
+    shapes = {classes.pod_class(each).shape for each in others}
 
     assert more.shape == first.shape
     assert first.shape not in shapes

@@ -9,7 +9,7 @@ from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.pods_on_row import NO_PODS, add_each, changed, duplicate
 from tests.builders import pod
 
-CLASSES = [PodClasses().info(pod(cpu=100 * n)) for n in range(1, 4)]
+CLASSES = [PodClasses().pod_class(pod(cpu=100 * n)) for n in range(1, 4)]
 INFO = st.sampled_from(CLASSES)
 
 
@@ -19,16 +19,16 @@ INFO = st.sampled_from(CLASSES)
 )
 def test_rows_count_what_came_and_left(changes, at_once):
     rows, wanted = [NO_PODS] * 3, [Counter(), Counter(), Counter()]
-    for row, info, change in changes:
-        if wanted[row][info] + change < 0:
+    for row, pod_class, change in changes:
+        if wanted[row][pod_class] + change < 0:
             continue
-        rows[row] = changed(rows[row], info, change)
-        wanted[row][info] += change
-    add_each(rows, [row for row, _ in at_once], [info for _, info in at_once])
-    for row, info in at_once:
-        wanted[row][info] += 1
+        rows[row] = changed(rows[row], pod_class, change)
+        wanted[row][pod_class] += change
+    add_each(rows, [row for row, _ in at_once], [pod_class for _, pod_class in at_once])
+    for row, pod_class in at_once:
+        wanted[row][pod_class] += 1
 
-    assert rows == [{info: n for info, n in each.items() if n} for each in wanted]
+    assert rows == [{pod_class: n for pod_class, n in each.items() if n} for each in wanted]
     assert all(len(here) > 1 or here is duplicate(here) for here in rows), "alike, and not shared"
     assert len({id(here) for here in rows if len(here) > 1}) == sum(len(r) > 1 for r in rows)
     assert NO_PODS == {}

@@ -23,41 +23,41 @@ def on(table, name="n1"):
 
 def test_pods_are_listed_in_the_order_in_which_they_came():
     table = table_with("n1")
-    info = table.classes.info(pod())
+    pod_class = table.classes.pod_class(pod())
     for uid in ("c", "a", "b"):
-        table.add_pod("n1", info, uid=uid)
+        table.add_pod("n1", pod_class, uid=uid)
 
-    table.remove_pod("n1", info, uid="a")
-    table.add_pod("n1", info, uid="a")
+    table.remove_pod("n1", pod_class, uid="a")
+    table.add_pod("n1", pod_class, uid="a")
 
     assert on(table) == ["c", "b", "a"]
 
 
 def test_a_pod_has_the_name_that_its_uid_does_not_tell_and_its_start():
-    residents, info = Residents(), NodeTable().classes.info(pod())
-    residents.add("n1", "uid-1", info, "default/one", 12.5)
-    residents.add("n1", "default/two", info, "default/two")
+    residents, pod_class = Residents(), NodeTable().classes.pod_class(pod())
+    residents.add("n1", "uid-1", pod_class, "default/one", 12.5)
+    residents.add("n1", "default/two", pod_class, "default/two")
 
     assert list(residents.on("n1")) == [
-        Resident("uid-1", "default/one", 12.5, info),
-        Resident("default/two", "default/two", None, info),
+        Resident("uid-1", "default/one", 12.5, pod_class),
+        Resident("default/two", "default/two", None, pod_class),
     ]
 
 
 def test_what_was_known_of_a_pod_goes_with_it():
-    residents, info = Residents(), NodeTable().classes.info(pod())
-    residents.add("n1", "uid-1", info, "default/one", 12.5)
-    residents.remove("n1", info, "uid-1")
-    residents.add("n1", "uid-1", info)
+    residents, pod_class = Residents(), NodeTable().classes.pod_class(pod())
+    residents.add("n1", "uid-1", pod_class, "default/one", 12.5)
+    residents.remove("n1", pod_class, "uid-1")
+    residents.add("n1", "uid-1", pod_class)
 
-    assert list(residents.on("n1")) == [Resident("uid-1", "uid-1", None, info)]
+    assert list(residents.on("n1")) == [Resident("uid-1", "uid-1", None, pod_class)]
 
 
 def test_without_a_uid_the_last_of_the_class_leaves():
     table = table_with("n1")
-    one, other = (table.classes.info(pod(cpu=cpu)) for cpu in (1, 2))
-    for uid, info in (("a", one), ("b", one), ("c", other)):
-        table.add_pod("n1", info, uid=uid)
+    one, other = (table.classes.pod_class(pod(cpu=cpu)) for cpu in (1, 2))
+    for uid, pod_class in (("a", one), ("b", one), ("c", other)):
+        table.add_pod("n1", pod_class, uid=uid)
 
     table.remove_pod("n1", one)
 
@@ -66,26 +66,26 @@ def test_without_a_uid_the_last_of_the_class_leaves():
 
 def test_pods_without_a_uid_are_nobody_in_particular():
     table = table_with("n1")
-    info = table.classes.info(pod())
-    table.add_pod("n1", info, 2)
+    pod_class = table.classes.pod_class(pod())
+    table.add_pod("n1", pod_class, 2)
     assert on(table) == []
 
-    table.add_pod("n1", info, uid="a")
-    table.remove_pod("n1", info, uid="who")
+    table.add_pod("n1", pod_class, uid="a")
+    table.remove_pod("n1", pod_class, uid="who")
 
     assert on(table) == ["a"]
 
 
 def test_a_node_takes_its_pods_along():
     table = table_with("n1", "n2")
-    info = table.classes.info(pod())
-    table.add_pod("n1", info, uid="a", key="default/a", started_s=1.0)
+    pod_class = table.classes.pod_class(pod())
+    table.add_pod("n1", pod_class, uid="a", key="default/a", started_s=1.0)
 
     table.remove_node("n1")
     table.add_node(node("n1"))
 
     assert on(table) == []
-    table.add_pod("n1", info, uid="a")
+    table.add_pod("n1", pod_class, uid="a")
     assert [each.started_s for each in table.residents.on("n1")] == [None]
 
 
@@ -99,14 +99,14 @@ def test_a_node_takes_its_pods_along():
     )
 )
 def test_who_is_on_a_node_does_not_depend_on_when_somebody_asks(happened):
-    residents, info, wanted = Residents(), NodeTable().classes.info(pod()), {}
+    residents, pod_class, wanted = Residents(), NodeTable().classes.pod_class(pod()), {}
     for what, name, uid in happened:
         if what == "add":
-            residents.add(name, uid, info)
+            residents.add(name, uid, pod_class)
             wanted.pop(uid, None)
             wanted[uid] = name
         elif what == "remove":
-            residents.remove(name, info, uid)
+            residents.remove(name, pod_class, uid)
             wanted = {each: on for each, on in wanted.items() if (each, on) != (uid, name)}
         elif what == "clear":
             residents.clear(name)
@@ -122,14 +122,14 @@ def test_who_is_on_a_node_does_not_depend_on_when_somebody_asks(happened):
 
 
 def test_nominations_are_counted_by_class_and_forgotten_at_zero():
-    nominations, info = NominationCounts(), NodeTable().classes.info(pod())
-    nominations.add("n1", info, 2)
+    nominations, pod_class = NominationCounts(), NodeTable().classes.pod_class(pod())
+    nominations.add("n1", pod_class, 2)
     assert bool(nominations)
-    assert nominations.to("n1") == {info: 2}
+    assert nominations.to("n1") == {pod_class: 2}
 
-    assert nominations.remove("n1", info)
-    assert nominations.remove("n1", info)
-    assert not nominations.remove("n1", info)
+    assert nominations.remove("n1", pod_class)
+    assert nominations.remove("n1", pod_class)
+    assert not nominations.remove("n1", pod_class)
 
     assert not nominations
     assert nominations.to("n1") == {}
@@ -137,17 +137,17 @@ def test_nominations_are_counted_by_class_and_forgotten_at_zero():
 
 def test_a_nomination_touches_its_row_once_there_is_one():
     table = table_with("n1")
-    before, info = table.version, table.classes.info(pod())
+    before, pod_class = table.version, table.classes.pod_class(pod())
 
-    table.nominate("elsewhere", info)
+    table.nominate("elsewhere", pod_class)
     assert table.version == before
-    table.nominate("n1", info)
+    table.nominate("n1", pod_class)
     assert table.rows_changed_since(before).tolist() == [0]
 
     known = table.version
-    table.withdraw("n1", table.classes.info(pod(cpu=1)))
+    table.withdraw("n1", table.classes.pod_class(pod(cpu=1)))
     assert table.version == known
-    table.withdraw("n1", info)
+    table.withdraw("n1", pod_class)
     assert table.rows_changed_since(known).tolist() == [0]
 
 
@@ -155,24 +155,24 @@ def test_pods_are_nominated_as_what_they_are_wherever_they_are_nominated_to():
     table = table_with("n1", "n2")
     classes = table.classes
     for name in ("n1", "n2"):
-        table.nominate(name, classes.info(pod(cpu=5, nominated_node_name=name)))
+        table.nominate(name, classes.pod_class(pod(cpu=5, nominated_node_name=name)))
 
-    plain = classes.info(pod(cpu=5))
+    plain = classes.pod_class(pod(cpu=5))
     assert [table.nominations.to(name) for name in ("n1", "n2")] == [{plain: 1}, {plain: 1}]
     assert list(table.nominations) == ["n1", "n2"]
 
 
 def test_ports_of_a_what_if_are_in_use_or_not():
     table = table_with("n1")
-    info = table.classes.info(pod(host_ports=(WEB,)))
-    table.add_pod("n1", info, 2)
+    pod_class = table.classes.pod_class(pod(host_ports=(WEB,)))
+    table.add_pod("n1", pod_class, 2)
     overlay = table.overlay(np.array([0]))
     overlay.lists_ports = True
 
-    overlay.remove_pod("n1", info)
+    overlay.remove_pod("n1", pod_class)
     assert overlay.port_sets[overlay.port_codes[0]] == ()
-    overlay.remove_pod("n1", info)
-    overlay.add_pod("n1", info)
+    overlay.remove_pod("n1", pod_class)
+    overlay.add_pod("n1", pod_class)
 
     assert overlay.port_sets[overlay.port_codes[0]] == ((WEB, 1),)
     assert table.port_sets[table.port_codes[0]] == ((WEB, 2),)

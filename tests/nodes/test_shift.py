@@ -32,14 +32,14 @@ def empty():
 
 
 def told(table):
-    infos = [table.classes.info(facts) for facts in KINDS]
+    pod_classes = [table.classes.pod_class(facts) for facts in KINDS]
     columns = table.columns
     numbers = (columns.requested, columns.nonzero_requested, columns.pod_count)
     return (
         [each[..., :ROWS].tolist() for each in numbers],
-        [[columns.pods[row].get(info, 0) for info in infos] for row in range(ROWS)],
+        [[columns.pods[row].get(pod_class, 0) for pod_class in pod_classes] for row in range(ROWS)],
         [table.port_sets[code] for code in columns.port_set[:ROWS].tolist()],
-        [columns.class_counts.get(info, 0) for info in infos],
+        [columns.class_counts.get(pod_class, 0) for pod_class in pod_classes],
     )
 
 
@@ -48,10 +48,11 @@ def test_many_at_once_are_as_many_one_by_one(shifts, lists_ports):
     ours, theirs = empty(), empty()
     ours.lists_ports = theirs.lists_ports = lists_ports
     for kind, changes, goes in shifts:
-        mine, info = ours.classes.info(KINDS[kind]), theirs.classes.info(KINDS[kind])
+        mine, pod_class = ours.classes.pod_class(KINDS[kind]), theirs.classes.pod_class(KINDS[kind])
         if goes:
             here = {
-                row: min(n, theirs.columns.pods[row].get(info, 0)) for row, n in changes.items()
+                row: min(n, theirs.columns.pods[row].get(pod_class, 0))
+                for row, n in changes.items()
             }
             changes = {row: -count for row, count in here.items() if count}
         if not changes:
@@ -61,6 +62,6 @@ def test_many_at_once_are_as_many_one_by_one(shifts, lists_ports):
         for row, change in changes.items():
             for _ in range(abs(change)):
                 move = theirs.add_pod if change > 0 else theirs.remove_pod
-                move(f"n{row}", info)
+                move(f"n{row}", pod_class)
         assert sorted(ours.rows_changed_since(version).tolist()) == sorted(changes)
         assert told(ours) == told(theirs)

@@ -31,7 +31,7 @@ def test_only_rows_that_changed_are_looked_at_anew() -> None:
     take_snapshot(table, 2)
 
     table.add_node(node("n3", images={"a:1": 5}))
-    table.add_pod("n2", table.classes.info(pod()))
+    table.add_pod("n2", table.classes.pod_class(pod()))
     take_snapshot(table, 3)
 
     assert snapshot_at(table) == {"n1": 2, "n2": 3, "n3": 3}
@@ -48,11 +48,11 @@ def test_a_row_without_images_is_never_behind() -> None:
 
 def test_a_pod_that_left_makes_its_row_new() -> None:
     table = table_of_images({"a:1": 5})
-    info = table.classes.info(pod())
-    table.add_pod("n1", info)
+    pod_class = table.classes.pod_class(pod())
+    table.add_pod("n1", pod_class)
     take_snapshot(table, 1)
 
-    table.remove_pod("n1", info)
+    table.remove_pod("n1", pod_class)
     take_snapshot(table, 4)
 
     assert snapshot_at(table) == {"n1": 4}
@@ -62,17 +62,17 @@ def test_what_was_computed_from_nodes_alone_holds_until_a_row_with_images_is_ren
     table = table_of_images({"a:1": 5}, {})
     take_snapshot(table, 2)
     before = table.node_version
-    info = table.classes.info(pod())
+    pod_class = table.classes.pod_class(pod())
 
-    table.add_pod("n1", info)
+    table.add_pod("n1", pod_class)
     take_snapshot(table, 2)
     assert table.node_version == before
 
-    table.add_pod("n2", info)
+    table.add_pod("n2", pod_class)
     take_snapshot(table, 3)
     assert table.node_version == before
 
-    table.add_pod("n1", info)
+    table.add_pod("n1", pod_class)
     take_snapshot(table, 3)
     assert table.node_version > before
 

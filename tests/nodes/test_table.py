@@ -70,7 +70,7 @@ def test_a_pod_is_counted_with_requests_weight_and_ports():
     table = table_of(node("n1"))
     facts = pod(cpu=500, memory=0, others={GPU: 1}, host_ports=(WEB, DNS))
 
-    row = table.add_pod("n1", table.classes.info(facts))
+    row = table.add_pod("n1", table.classes.pod_class(facts))
 
     assert row == table.row_of("n1") == 0
     assert row_of(table)["requested"] == {"cpu": 500, GPU: 1}
@@ -82,23 +82,23 @@ def test_a_pod_is_counted_with_requests_weight_and_ports():
 
 def test_several_pods_of_a_class_may_come_at_once():
     table = table_of(node("n1"))
-    info = table.classes.info(pod(cpu=100, host_ports=(WEB,)))
+    pod_class = table.classes.pod_class(pod(cpu=100, host_ports=(WEB,)))
 
-    table.add_pod("n1", info, 3)
+    table.add_pod("n1", pod_class, 3)
 
     assert row_of(table)["requested"] == {"cpu": 300}
     assert row_of(table)["ports"] == ((WEB, 3),)
-    assert table.class_counts == {info: 3}
+    assert table.class_counts == {pod_class: 3}
 
 
 def test_a_pod_that_leaves_undoes_exactly_what_it_did():
     table = table_of(node("n1"), node("n2"))
     put(table, "n1", pod(cpu=100, host_ports=(WEB,)))
     before = [row_of(table, name) for name in ("n1", "n2")]
-    info = table.classes.info(pod(cpu=1, others={GPU: 3}, host_ports=(WEB, WEB, DNS)))
+    pod_class = table.classes.pod_class(pod(cpu=1, others={GPU: 3}, host_ports=(WEB, WEB, DNS)))
 
-    table.add_pod("n1", info)
-    table.remove_pod("n1", info)
+    table.add_pod("n1", pod_class)
+    table.remove_pod("n1", pod_class)
 
     assert [row_of(table, name) for name in ("n1", "n2")] == before
     table.validate()
@@ -110,18 +110,18 @@ def test_a_pod_that_is_not_there_cannot_leave():
     before, version = row_of(table), table.version
 
     with pytest.raises(AssertionError, match=r"no pod of .* on node n1"):
-        table.remove_pod("n1", table.classes.info(pod(cpu=200)))
+        table.remove_pod("n1", table.classes.pod_class(pod(cpu=200)))
 
     assert (row_of(table), table.version) == (before, version)
 
 
 def test_unknown_nodes_are_key_errors():
     table = table_of(node("n1"))
-    info = table.classes.info(pod())
+    pod_class = table.classes.pod_class(pod())
     calls = (
         lambda: table.row_of("n9"),
-        lambda: table.add_pod("n9", info),
-        lambda: table.remove_pod("n9", info),
+        lambda: table.add_pod("n9", pod_class),
+        lambda: table.remove_pod("n9", pod_class),
         lambda: table.update_node(node("n9")),
         lambda: table.remove_node("n9"),
     )
@@ -200,12 +200,12 @@ def test_a_resource_that_came_later_is_zero_everywhere_else():
 
 def test_every_change_raises_the_version_and_only_nodes_the_node_version():
     table = NodeTable()
-    info = table.classes.info(pod(cpu=1))
+    pod_class = table.classes.pod_class(pod(cpu=1))
     changes = (
         (lambda: table.add_node(node("n1")), True),
         (lambda: table.add_node(node("n2")), True),
-        (lambda: table.add_pod("n1", info), False),
-        (lambda: table.remove_pod("n1", info), False),
+        (lambda: table.add_pod("n1", pod_class), False),
+        (lambda: table.remove_pod("n1", pod_class), False),
         (lambda: table.update_node(node("n2", cpu=1)), True),
         (lambda: table.remove_node("n1"), True),
     )
@@ -219,14 +219,14 @@ def test_every_change_raises_the_version_and_only_nodes_the_node_version():
 
 def test_rows_changed_since_are_the_rows_that_pods_touched():
     table = table_of(*(node(f"n{i}") for i in range(4)))
-    info = table.classes.info(pod(cpu=1))
+    pod_class = table.classes.pod_class(pod(cpu=1))
     version = table.version
     assert table.rows_changed_since(version).tolist() == []
 
-    table.add_pod("n3", info)
+    table.add_pod("n3", pod_class)
     between = table.version
-    table.add_pod("n1", info)
-    table.remove_pod("n1", info)
+    table.add_pod("n1", pod_class)
+    table.remove_pod("n1", pod_class)
 
     assert table.rows_changed_since(version).tolist() == [1, 3]
     assert table.rows_changed_since(between).tolist() == [1]
@@ -299,7 +299,7 @@ def test_fewer_than_no_pods_of_a_class_are_refused():
     table = table_of(node("n1"))
 
     with pytest.raises(AssertionError, match="fewer than no pods"):
-        table.columns.count_class(table.classes.info(pod()), -1)
+        table.columns.count_class(table.classes.pod_class(pod()), -1)
 
 
 def test_a_port_that_nobody_holds_cannot_be_given_back():
@@ -308,7 +308,7 @@ def test_a_port_that_nobody_holds_cannot_be_given_back():
     table.columns.port_set[0] = 0
 
     with pytest.raises(AssertionError, match="was not in use"):
-        table.remove_pod("n1", table.classes.info(pod(host_ports=(WEB,))))
+        table.remove_pod("n1", table.classes.pod_class(pod(host_ports=(WEB,))))
 
 
 def full_table():
@@ -389,7 +389,7 @@ def test_an_overlay_reads_the_same_and_changes_alone():
     assert readings(overlay) == [whole[4], whole[1]]
 
     put(overlay, "n4", pod(cpu=77, others={"example.com/new": 1}, host_ports=(DNS,)))
-    overlay.remove_pod("n1", table.classes.info(pod(cpu=1, host_ports=(WEB,))))
+    overlay.remove_pod("n1", table.classes.pod_class(pod(cpu=1, host_ports=(WEB,))))
     overlay.update_node(node("n1", labels={"host": "other"}, taints=(taint("new"),)))
 
     assert readings(table) == whole

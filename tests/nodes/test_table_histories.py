@@ -87,7 +87,7 @@ class History(RuleBasedStateMachine):
     @rule(pick=st.integers(0, 7), facts=small_pods, count=st.integers(1, 2))
     def add_pods(self, pick, facts, count):
         name = self.some_node(pick)
-        row = self.table.add_pod(name, self.table.classes.info(facts), count)
+        row = self.table.add_pod(name, self.table.classes.pod_class(facts), count)
         assert self.table.names[row] == name
         self.model[name][1].extend([facts] * count)
         self.touched.add(name)
@@ -101,7 +101,7 @@ class History(RuleBasedStateMachine):
         names = [self.some_node(pick) for pick in picks]
         pods = [kinds[place % len(kinds)] for place in range(len(names))]
         rows = [self.table.row_of(name) for name in names]
-        self.table.add_pods(rows, [self.table.classes.info(facts) for facts in pods])
+        self.table.add_pods(rows, [self.table.classes.pod_class(facts) for facts in pods])
         for name, facts in zip(names, pods, strict=True):
             self.model[name][1].append(facts)
             self.touched.add(name)
@@ -113,7 +113,7 @@ class History(RuleBasedStateMachine):
         name = holders[pick % len(holders)]
         pods = self.model[name][1]
         facts = pods.pop(which % len(pods))
-        row = self.table.remove_pod(name, self.table.classes.info(facts))
+        row = self.table.remove_pod(name, self.table.classes.pod_class(facts))
         assert self.table.names[row] == name
         self.touched.add(name)
 
@@ -122,8 +122,8 @@ class History(RuleBasedStateMachine):
     def add_and_forget(self, pick, facts):
         name = self.some_node(pick)
         before = self.table.row_facts(name)
-        self.table.add_pod(name, self.table.classes.info(facts))
-        self.table.remove_pod(name, self.table.classes.info(facts))
+        self.table.add_pod(name, self.table.classes.pod_class(facts))
+        self.table.remove_pod(name, self.table.classes.pod_class(facts))
         assert self.table.row_facts(name) == before
         self.touched.add(name)
 
@@ -137,7 +137,7 @@ class History(RuleBasedStateMachine):
         names = sorted({self.some_node(pick) for pick in picks})
         overlay = self.table.overlay(self.table.rows_of(names))
         for name in names:
-            overlay.add_pod(name, overlay.classes.info(facts))
+            overlay.add_pod(name, overlay.classes.pod_class(facts))
         overlay.validate()
         assert overlay.rows_changed_since(0).tolist() == list(range(len(names)))
 
@@ -147,7 +147,7 @@ class History(RuleBasedStateMachine):
         rebuilt = table_of(*(facts for facts, _ in self.model.values()), classes=self.table.classes)
         for name, (_, pods) in self.model.items():
             for facts in pods:
-                rebuilt.add_pod(name, rebuilt.classes.info(facts))
+                rebuilt.add_pod(name, rebuilt.classes.pod_class(facts))
         assert self.table.differences(rebuilt) == []
         assert self.table.class_counts == rebuilt.class_counts
 

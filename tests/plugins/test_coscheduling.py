@@ -50,7 +50,7 @@ def known(count, group="a"):
 
 
 def pre_filtered(found, facts):
-    return found.pre_filter(CycleState(1), PodClasses().info(facts), None).status
+    return found.pre_filter(CycleState(1), PodClasses().pod_class(facts), None).status
 
 
 def test_a_member_stays_gated_until_enough_of_its_group_exist():
@@ -198,7 +198,7 @@ class Gangs:
         self.facts = {}
 
     def in_cycle(self, uid):
-        return PodInCycle(uid, f"default/{uid}", self.classes.info(self.facts[uid]), "class")
+        return PodInCycle(uid, f"default/{uid}", self.classes.pod_class(self.facts[uid]), "class")
 
     def lease(self, lease_id=1, **pods):
         self.facts |= pods

@@ -47,9 +47,9 @@ def test_pods_with_claims(seed):
     _, storage, pods = random_fleet(seed)
     classes = PodClasses()
     profile = Profile(PROFILE, in_tree_registry(), Handle(classes, ClusterFacts(storage=storage)))
-    infos = [classes.info(facts) for _, facts in pods]
+    pod_classes = [classes.pod_class(facts) for _, facts in pods]
     first = {}
-    for placed in infos:
+    for placed in pod_classes:
         effects = profile.effects(placed)
-        done = [[each.changes(asked) for asked in infos] for each in effects]
+        done = [[each.changes(asked) for asked in pod_classes] for each in effects]
         assert first.setdefault(effects, done) == done, placed

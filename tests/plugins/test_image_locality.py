@@ -27,7 +27,7 @@ def with_images(*image_sets):
 
 
 def summary_of(table, facts):
-    return found_before_score(PLUGIN, table.columns.classes.info(facts), table)
+    return found_before_score(PLUGIN, table.columns.classes.pod_class(facts), table)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_all_nodes_count_not_only_feasible_ones():
     table = with_images({"a:1": 5}, {"a:1": 5})
     nothing = np.zeros(2, dtype=np.bool_)
 
-    told = found_before_score(PLUGIN, table.classes.info(wanting("a:1")), table, nothing)
+    told = found_before_score(PLUGIN, table.classes.pod_class(wanting("a:1")), table, nothing)
 
     assert told == ImageNodes((("a:1", 2, 0, 5),))
 

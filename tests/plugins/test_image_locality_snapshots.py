@@ -52,7 +52,7 @@ def test_a_row_counts_all_nodes_once_it_changed():
 def test_a_summary_names_nodes_that_came_late():
     table = grown_table()
 
-    told = found_before_score(PLUGIN, table.classes.info(WANTING), table)
+    told = found_before_score(PLUGIN, table.classes.pod_class(WANTING), table)
 
     assert told.late == (("app:v1", 2), ("app:v1", 3))
 

@@ -131,8 +131,8 @@ def test_pods_of_one_signature_get_equal_answers_from_a_whole_profile(cluster, o
     table, _ = both(cluster)
     profile = profile_of(ROW_PLUGINS, classes=table.classes)
     other = replace(one, labels=other.labels, namespace="elsewhere", is_terminating=True)
-    infos = [table.classes.info(facts) for facts in (one, other)]
-    assert profile.class_of(infos[0], "1") == profile.class_of(infos[1], "2")
+    pod_classes = [table.classes.pod_class(facts) for facts in (one, other)]
+    assert profile.class_of(pod_classes[0], "1") == profile.class_of(pod_classes[1], "2")
 
     answers = [evaluated(profile, facts, table) for facts in (one, other)]
 
@@ -174,14 +174,14 @@ def test_a_plugin_reads_no_more_than_it_says(name, cluster, wanted, come):
 def test_scores_are_whole_numbers_of_64_bits_and_filters_of_32(name, cluster, wanted):
     plugin = built(name)
     table, _ = both(cluster)
-    info = table.classes.info(wanted)
+    pod_class = table.classes.pod_class(wanted)
     state = state_for(plugin, table, wanted)
 
     if isinstance(plugin, ScorePlugin) and state is not None:
-        raw = plugin.score(state, info, table)
+        raw = plugin.score(state, pod_class, table)
         assert (raw.dtype, raw.shape) == (np.int64, (len(table),))
     if isinstance(plugin, FilterPlugin):
-        result = plugin.filter(state, info, table)
+        result = plugin.filter(state, pod_class, table)
         if result.codes is not None:
             assert (result.codes.dtype, result.codes.shape) == (np.int32, (len(table),))
             assert set(result.codes.tolist()) <= set(range(len(result.statuses) + 1))

@@ -83,36 +83,38 @@ class Asked:
     def ask(self, facts):
         """(PreFilter's status, {node: refusal}, PreScore's status, {node: raw}, normalized)."""
         plugin, table = self.plugin, self.table
-        info, state = table.classes.info(facts), CycleState(len(table))
-        filtered = self._phase(plugin.pre_filter(state, info, table).status, state, info, refusals)
+        pod_class, state = table.classes.pod_class(facts), CycleState(len(table))
+        filtered = self._phase(
+            plugin.pre_filter(state, pod_class, table).status, state, pod_class, refusals
+        )
         state = CycleState(len(table), state)
-        status = plugin.pre_score(state, info, table, lambda: np.ones(len(table), dtype=bool))
-        scored = self._phase(status, state, info, raw_scores)
-        return (*filtered, *scored, self._normalized(info, list(scored[1].values())))
+        status = plugin.pre_score(state, pod_class, table, lambda: np.ones(len(table), dtype=bool))
+        scored = self._phase(status, state, pod_class, raw_scores)
+        return (*filtered, *scored, self._normalized(pod_class, list(scored[1].values())))
 
-    def _phase(self, status, state, info, row_answers):
+    def _phase(self, status, state, pod_class, row_answers):
         if not status.is_success:
             return status, {}
-        answers = row_answers(self.plugin, state, info, self.table)
+        answers = row_answers(self.plugin, state, pod_class, self.table)
         return status, dict(zip(self.table.names, answers, strict=True))
 
-    def _normalized(self, info, raw):
+    def _normalized(self, pod_class, raw):
         if not raw:
             return []
         scores = np.array(raw, dtype=np.int64)
-        return self.plugin.normalize(CycleState(1), info, scores, Extremes.of(scores)).tolist()
+        return self.plugin.normalize(CycleState(1), pod_class, scores, Extremes.of(scores)).tolist()
 
 
-def refusals(plugin, state, info, table):
-    result = plugin.filter(state, info, table)
+def refusals(plugin, state, pod_class, table):
+    result = plugin.filter(state, pod_class, table)
     if result.codes is None:
         return [None] * len(table)
     reasons = [None, *(status.reasons[0] for status in result.statuses)]
     return [reasons[code] for code in result.codes.tolist()]
 
 
-def raw_scores(plugin, state, info, table):
-    return plugin.score(state, info, table).tolist()
+def raw_scores(plugin, state, pod_class, table):
+    return plugin.score(state, pod_class, table).tolist()
 
 
 def refused(world, facts, **options):
@@ -167,11 +169,11 @@ def test_affinity_speaks_before_anti_affinity_and_that_before_running_pods():
 def test_codes_tell_preemption_where_it_can_help():
     asked = Asked([place("n1")])
     plugin, table = asked.plugin, asked.table
-    info = table.classes.info(near(aff(app("web"))))
+    pod_class = table.classes.pod_class(near(aff(app("web"))))
     state = CycleState(1)
-    plugin.pre_filter(state, info, table)
+    plugin.pre_filter(state, pod_class, table)
 
-    codes = [status.code for status in plugin.filter(state, info, table).statuses]
+    codes = [status.code for status in plugin.filter(state, pod_class, table).statuses]
 
     assert codes == [Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE]
 
@@ -436,7 +438,7 @@ def test_a_pod_is_affected_by_pods_that_its_terms_mean_and_by_pods_that_mean_it(
     plugin, table = asked.plugin, asked.table
 
     def affected(facts, placed):
-        return is_affected(plugin, table.classes.info(facts), table.classes.info(placed))
+        return is_affected(plugin, table.classes.pod_class(facts), table.classes.pod_class(placed))
 
     for asking in (near, away, liking, disliking):
         assert affected(asking(aff(app("web"), weight=1)), web())
@@ -451,10 +453,10 @@ def test_pods_are_not_affected_by_terms_that_count_for_nothing():
     args = InterPodAffinityArgs(0, ignore_preferred_terms_of_existing_pods=True)
     asked = Asked([place("n1")], args=args)
     plugin, table = asked.plugin, asked.table
-    info = table.classes.info
+    pod_class = table.classes.pod_class
 
-    assert not is_affected(plugin, info(web()), info(near(aff(app("web")))))
-    assert not is_affected(plugin, info(web()), info(liking(aff(app("web"), weight=1))))
+    assert not is_affected(plugin, pod_class(web()), pod_class(near(aff(app("web")))))
+    assert not is_affected(plugin, pod_class(web()), pod_class(liking(aff(app("web"), weight=1))))
 
 
 def test_the_signature_is_namespace_labels_and_terms():
@@ -474,10 +476,10 @@ def test_it_reads_the_cluster():
 def test_nothing_is_summed_up_where_nothing_concerns_the_pod():
     asked = Asked([place("n1", web(), near(aff(app("db"))))])
     plugin, table = asked.plugin, asked.table
-    info = table.classes.info(web())
+    pod_class = table.classes.pod_class(web())
 
-    assert found_before_filter(plugin, info, table) is None
-    assert found_before_score(plugin, info, table) is None
+    assert found_before_filter(plugin, pod_class, table) is None
+    assert found_before_score(plugin, pod_class, table) is None
 
 
 def test_counts_are_by_key_and_value():
@@ -491,7 +493,7 @@ def test_counts_are_by_key_and_value():
     asked = Asked(world)
     plugin, table = asked.plugin, asked.table
 
-    assert found_before_filter(plugin, table.classes.info(new), table).counts == PodCounts(
+    assert found_before_filter(plugin, table.classes.pod_class(new), table).counts == PodCounts(
         existing_anti={ZONE: {"b": 1}, HOST: {"n2": 1}},
         affinity={ZONE: {"a": 2, "b": 1}},
         anti_affinity={ZONE: {"a": 4, "b": 2}},
@@ -501,11 +503,11 @@ def test_counts_are_by_key_and_value():
 def test_a_pod_that_is_asked_about_later_sees_what_changed_meanwhile():
     asked = Asked([place("n1", web()), place("n2", web())])
     plugin, table = asked.plugin, asked.table
-    found_before_filter(plugin, table.classes.info(away(aff(app("web")))), table)
+    found_before_filter(plugin, table.classes.pod_class(away(aff(app("web")))), table)
     put(table, "n2", pod(labels={"app": "db"}))
-    table.remove_pod("n1", table.classes.info(web()))
+    table.remove_pod("n1", table.classes.pod_class(web()))
 
-    later = table.classes.info(away(aff(app("web", "db"))))
+    later = table.classes.pod_class(away(aff(app("web", "db"))))
 
     assert found_before_filter(plugin, later, table).counts.anti_affinity == {HOST: {"n2": 2}}
 
@@ -585,15 +587,18 @@ def expected(world, facts, args):
     plugin = Affinity(
         NAMESPACES, args.hard_pod_affinity_weight, args.ignore_preferred_terms_of_existing_pods
     )
-    infos = [NodeInfo(node_facts, list(on_node)) for node_facts, on_node in world]
-    counts, scores = plugin.pre_filter(facts, infos), plugin.pre_score(facts, infos)
+    pod_classes = [NodeInfo(node_facts, list(on_node)) for node_facts, on_node in world]
+    counts, scores = plugin.pre_filter(facts, pod_classes), plugin.pre_score(facts, pod_classes)
     refusals = {}
     if not isinstance(counts, str):
-        refusals = {info.facts.name: plugin.filter(facts, info, counts) for info in infos}
+        refusals = {
+            pod_class.facts.name: plugin.filter(facts, pod_class, counts)
+            for pod_class in pod_classes
+        }
         counts = ""
     raw = {}
     if not isinstance(scores, str):
-        raw = {info.facts.name: upstream.score(scores, info) for info in infos}
+        raw = {pod_class.facts.name: upstream.score(scores, pod_class) for pod_class in pod_classes}
         scores = ""
     return counts, refusals, scores, raw, upstream.normalize(list(raw.values())) if raw else []
 
@@ -619,7 +624,7 @@ def test_a_placement_that_does_not_affect_a_pod_changes_no_answer(world, facts, 
     plugin, table = asked.plugin, asked.table
     before = asked.ask(facts)
 
-    affected = is_affected(plugin, table.classes.info(facts), table.classes.info(placed))
+    affected = is_affected(plugin, table.classes.pod_class(facts), table.classes.pod_class(placed))
     for name in table.names:
         put(table, name, placed)
 
@@ -630,17 +635,17 @@ def test_a_placement_that_does_not_affect_a_pod_changes_no_answer(world, facts, 
 def test_a_view_of_some_rows_gets_the_answers_of_those_rows(world, facts, args):
     asked = Asked(world, args=args)
     plugin, table = asked.plugin, asked.table
-    info, state = table.classes.info(facts), CycleState(len(table))
+    pod_class, state = table.classes.pod_class(facts), CycleState(len(table))
     rows = np.arange(len(table))[::-2]
     view = table.view(rows)
 
-    if plugin.pre_filter(state, info, table).status.is_success:
-        whole = refusals(plugin, state, info, table)
-        assert refusals(plugin, state, info, view) == [whole[row] for row in rows]
-    part = found_before_filter(plugin, info, view)
+    if plugin.pre_filter(state, pod_class, table).status.is_success:
+        whole = refusals(plugin, state, pod_class, table)
+        assert refusals(plugin, state, pod_class, view) == [whole[row] for row in rows]
+    part = found_before_filter(plugin, pod_class, view)
     fresh = Asked([world[row] for row in rows], args=args)
     alone, own = fresh.plugin, fresh.table
-    assert part == found_before_filter(alone, own.classes.info(facts), own)
+    assert part == found_before_filter(alone, own.classes.pod_class(facts), own)
 
 
 changes = st.lists(
@@ -693,33 +698,33 @@ def test_counts_kept_up_to_date_are_counts_made_anew(world, asking, history):
 def test_what_ifs_are_counted_by_themselves_and_leave_the_table_alone(world, facts, placed):
     asked = Asked(world)
     plugin, table = asked.plugin, asked.table
-    info = table.classes.info(facts)
-    before = found_before_filter(plugin, info, table)
+    pod_class = table.classes.pod_class(facts)
+    before = found_before_filter(plugin, pod_class, table)
     overlay = table.overlay(np.arange(len(table)))
     put(overlay, table.names[0], placed)
 
-    in_overlay = found_before_filter(plugin, info, overlay)
+    in_overlay = found_before_filter(plugin, pod_class, overlay)
 
     asked = Asked(world_of(overlay))
     fresh, own = asked.plugin, asked.table
-    assert in_overlay == found_before_filter(fresh, own.classes.info(facts), own)
-    assert found_before_filter(plugin, info, table) == before
+    assert in_overlay == found_before_filter(fresh, own.classes.pod_class(facts), own)
+    assert found_before_filter(plugin, pod_class, table) == before
 
 
 def test_a_larger_table_takes_over_what_is_kept():
     asked = Asked([place("n1", web())])
     plugin, table = asked.plugin, asked.table
-    info = table.classes.info(away(aff(app("web"))))
-    found_before_filter(plugin, info, table)
+    pod_class = table.classes.pod_class(away(aff(app("web"))))
+    found_before_filter(plugin, pod_class, table)
     larger = table_of(place("n1")[0], place("n2")[0], classes=table.classes)
     put(larger, "n2", web())
 
     for _ in range(2):
-        counted = found_before_filter(plugin, info, larger)
+        counted = found_before_filter(plugin, pod_class, larger)
         assert counted is not None
         assert counted.counts.anti_affinity == {HOST: {"n2": 1}}
     put(larger, "n1", web())
-    assert found_before_filter(plugin, info, larger).counts.anti_affinity == {
+    assert found_before_filter(plugin, pod_class, larger).counts.anti_affinity == {
         HOST: {"n1": 1, "n2": 1}
     }
 
@@ -731,7 +736,7 @@ def test_what_is_kept_is_bounded_and_forgotten_counts_come_back(monkeypatch):
     asking = [away(aff(app("web"), spaces=("default", space))) for space in "abc"]
 
     for facts in asking * 2:
-        counted = found_before_filter(plugin, table.classes.info(facts), table)
+        counted = found_before_filter(plugin, table.classes.pod_class(facts), table)
         assert counted.counts.anti_affinity == {HOST: {"n1": 1, "n2": 1}}
         assert len(plugin._counts) <= 2
 
@@ -742,7 +747,7 @@ def test_pods_that_differ_in_requests_alone_share_their_counts():
 
     for cpu in (1, 2, 3):
         facts = away(aff(app("web")), cpu=cpu)
-        counted = found_before_filter(plugin, table.classes.info(facts), table)
+        counted = found_before_filter(plugin, table.classes.pod_class(facts), table)
         assert counted.counts.anti_affinity == {HOST: {"n1": 2}}
 
     assert len(plugin._counts) == 1
@@ -754,4 +759,4 @@ def test_a_table_of_other_classes_is_a_mistake():
     table = table_of(place("n1")[0])
 
     with pytest.raises(AssertionError, match="other classes"):
-        found_before_filter(plugin, own.classes.info(web()), table)
+        found_before_filter(plugin, own.classes.pod_class(web()), table)

@@ -18,17 +18,17 @@ HARMLESS = tuple(
 
 def pre_filtered(kind, facts):
     table = table_of(node("n1"))
-    return kind().pre_filter(CycleState(1), table.classes.info(facts), table)
+    return kind().pre_filter(CycleState(1), table.classes.pod_class(facts), table)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pod_that_needs_nothing_of_it_is_skipped(kind):
     table = table_of(node("n1"), node("n2"))
-    plugin, info = kind(), table.classes.info(pod(volumes=HARMLESS))
+    plugin, pod_class = kind(), table.classes.pod_class(pod(volumes=HARMLESS))
 
     assert pre_filtered(kind, pod(volumes=HARMLESS)).status == SKIP
-    assert plugin.pre_score(CycleState(2), info, None, None) == SKIP
-    assert plugin.score(CycleState(2), info, table).tolist() == [0, 0]
+    assert plugin.pre_score(CycleState(2), pod_class, None, None) == SKIP
+    assert plugin.score(CycleState(2), pod_class, table).tolist() == [0, 0]
     assert filter_with(plugin, pod(), table) == [None, None]
     assert plugin.sign(pod(volumes=HARMLESS)) == plugin.sign(pod()) == ""
 

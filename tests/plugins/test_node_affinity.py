@@ -67,7 +67,7 @@ def preferring(*terms):
 
 
 def pre_filtered(facts, plugin=PLUGIN):
-    return plugin.pre_filter(CycleState(3), DISKS.classes.info(facts), DISKS)
+    return plugin.pre_filter(CycleState(3), DISKS.classes.pod_class(facts), DISKS)
 
 
 def narrowed(*terms):
@@ -196,7 +196,7 @@ def test_pre_score_skips_a_pod_without_preferences():
 
 
 def pre_scored(*terms):
-    return PLUGIN.pre_score(CycleState(3), DISKS.classes.info(preferring(*terms)), DISKS, None)
+    return PLUGIN.pre_score(CycleState(3), DISKS.classes.pod_class(preferring(*terms)), DISKS, None)
 
 
 def test_a_preferred_term_that_does_not_parse_is_an_error_of_the_cycle():

@@ -57,13 +57,13 @@ def test_one_taken_port_of_several_is_enough():
 
 def test_a_port_is_free_again_when_its_last_holder_leaves():
     table = table_of(node("n1"))
-    info = table.classes.info(wanting(port()))
-    table.add_pod("n1", info, 2)
+    pod_class = table.classes.pod_class(wanting(port()))
+    table.add_pod("n1", pod_class, 2)
 
-    table.remove_pod("n1", info)
+    table.remove_pod("n1", pod_class)
     assert filter_with(PLUGIN, wanting(port()), table) == [TAKEN]
 
-    table.remove_pod("n1", info)
+    table.remove_pod("n1", pod_class)
     assert filter_with(PLUGIN, wanting(port()), table) == [None]
 
 
@@ -71,7 +71,7 @@ def test_a_pod_without_host_ports_is_skipped():
     table = table_of(node("n1"))
 
     def pre_filtered(facts):
-        return PLUGIN.pre_filter(CycleState(1), table.classes.info(facts), table)
+        return PLUGIN.pre_filter(CycleState(1), table.classes.pod_class(facts), table)
 
     assert pre_filtered(pod()).status == SKIP
     assert pre_filtered(wanting(port())) == PreFilterResult()

@@ -96,8 +96,8 @@ def test_without_any_line_to_look_at_every_node_is_even():
     plugin = balanced(GPU, "cpu")
     table = table_of(node("n1"), node("n2"))
 
-    assert plugin.score(None, table.classes.info(pod()), table).tolist() == [100, 100]
-    assert balanced(GPU).score(None, table.classes.info(pod()), table).tolist() == [100, 100]
+    assert plugin.score(None, table.classes.pod_class(pod()), table).tolist() == [100, 100]
+    assert balanced(GPU).score(None, table.classes.pod_class(pod()), table).tolist() == [100, 100]
 
 
 RESOURCES = st.lists(

@@ -132,7 +132,7 @@ def test_only_extended_resources_can_be_ignored():
 def test_rows_with_the_same_shortage_share_a_status():
     table = table_of(node("n1", cpu=100), node("n2", cpu=900), node("n3", cpu=100))
 
-    result = FIT.filter(CycleState(3), table.classes.info(pod(cpu=500)), table)
+    result = FIT.filter(CycleState(3), table.classes.pod_class(pod(cpu=500)), table)
 
     assert result.codes.tolist() == [1, 0, 1]
     assert len(result.statuses) == 1
@@ -170,10 +170,10 @@ def test_no_row_may_pass_where_many_resources_are_short():
 
 def test_pre_filter_and_pre_score_never_skip():
     table = table_of(node("n1"))
-    info, state = table.classes.info(pod()), CycleState(1)
+    pod_class, state = table.classes.pod_class(pod()), CycleState(1)
 
-    assert FIT.pre_filter(state, info, None) == PreFilterResult()
-    assert FIT.pre_score(state, info, None, None) is SUCCESS
+    assert FIT.pre_filter(state, pod_class, None) == PreFilterResult()
+    assert FIT.pre_score(state, pod_class, None, None) is SUCCESS
 
 
 def test_a_profile_fits_and_scores_with_one_plugin():

@@ -53,16 +53,16 @@ class World:
         self.plugin = NodeVolumeLimits(self.handle)
 
     def run(self, facts, on="n1"):
-        self.table.add_pod(on, self.table.classes.info(facts))
+        self.table.add_pod(on, self.table.classes.pod_class(facts))
 
     def stop(self, facts, on="n1"):
-        self.table.remove_pod(on, self.table.classes.info(facts))
+        self.table.remove_pod(on, self.table.classes.pod_class(facts))
 
     def answers(self, facts, table=None):
         """Reason per node, None where it passes."""
-        info = self.table.classes.info(facts)
+        pod_class = self.table.classes.pod_class(facts)
         table = table or self.table
-        result = self.plugin.filter(CycleState(len(table)), info, table)
+        result = self.plugin.filter(CycleState(len(table)), pod_class, table)
         if result.codes is None:
             return [None] * len(table)
         return [result.statuses[c - 1].reasons[0] if c else None for c in result.codes.tolist()]
@@ -179,7 +179,7 @@ def test_a_disk_whose_name_cannot_be_read_is_an_error_of_the_pod_and_counts_for_
     world = World(*volumes(1), csi_node("n1", 1), csi_node("n2", 1))
     world.run(broken)
 
-    found = world.plugin.filter(CycleState(2), world.table.classes.info(broken), world.table)
+    found = world.plugin.filter(CycleState(2), world.table.classes.pod_class(broken), world.table)
 
     assert {each.code for each in found.statuses[1:]} == {Code.ERROR}
     assert "Invalid format for AWS volume (aws://a/nonsense)" in found.statuses[1].reasons[0]
@@ -197,11 +197,13 @@ def test_a_missing_claim_is_told_by_every_node_and_counts_for_no_pod_that_runs()
 
 def test_a_pod_without_volumes_that_may_count_is_skipped():
     world = World()
-    info = world.table.classes.info
+    pod_class = world.table.classes.pod_class
     plain = pod(volumes=(disk("rbd", image="i"), Volume("c", "csi", ())))
 
-    assert world.plugin.pre_filter(CycleState(2), info(plain), world.table).status == SKIP
-    assert world.plugin.pre_filter(CycleState(2), info(using("c")), world.table).status.is_success
+    assert world.plugin.pre_filter(CycleState(2), pod_class(plain), world.table).status == SKIP
+    assert world.plugin.pre_filter(
+        CycleState(2), pod_class(using("c")), world.table
+    ).status.is_success
 
 
 def test_views_and_overlays_of_the_table_are_answered_like_the_table():
@@ -218,16 +220,16 @@ def test_only_claims_that_are_counted_anew_matter_to_other_pods():
         volume("v"), claim("a", storage_class="made"), claim("b"), *volumes(1),
         claim("e", storage_class="old"),
     )  # fmt: skip
-    info = world.table.classes.info
+    pod_class = world.table.classes.pod_class
 
     def matters(placed, wanted="c0"):
-        return is_affected(world.plugin, info(using(wanted)), info(using(placed)))
+        return is_affected(world.plugin, pod_class(using(wanted)), pod_class(using(placed)))
 
     assert [matters(name) for name in ("a", "b", "e", "c0", "unknown")] == [
         False, True, True, False, False,
     ]  # fmt: skip
     assert matters("a", wanted="a")
-    assert not is_affected(world.plugin, info(pod()), info(using("b")))
+    assert not is_affected(world.plugin, pod_class(pod()), pod_class(using("b")))
 
 
 def test_a_pod_is_signed_by_what_may_be_attached():
@@ -262,7 +264,7 @@ def _change(draw, step, table, handle, pods, running):
     kind = draw.choice(["come", "come", "go", "bind", "leave" if step % 10 == 9 else "come"])
     names = list(table.node_names())
     if kind == "come":
-        running.append((draw.choice(names), table.classes.info(draw.choice(pods)[1])))
+        running.append((draw.choice(names), table.classes.pod_class(draw.choice(pods)[1])))
         table.add_pod(*running[-1])
     elif kind == "go" and running:
         table.remove_pod(*running.pop(draw.randrange(len(running))))

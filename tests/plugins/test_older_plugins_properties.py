@@ -63,21 +63,21 @@ class Asked:
     def passing(self, facts):
         """{node name: whether it passes}."""
         plugin, table = self.plugin, self.table
-        info = table.classes.info(facts)
+        pod_class = table.classes.pod_class(facts)
         passes = np.ones(len(table), dtype=np.bool_)
-        if not plugin.pre_filter(self.state, info, table).status.is_skip:
-            result = plugin.filter(self.state, info, table)
+        if not plugin.pre_filter(self.state, pod_class, table).status.is_skip:
+            result = plugin.filter(self.state, pod_class, table)
             passes = passes if result.codes is None else result.codes == 0
         return dict(zip(table.names, passes.tolist(), strict=True))
 
     def scores(self, facts, feasible):
         """{node name: score} of feasible nodes; None after Skip."""
         plugin, table = self.plugin, self.table
-        info = table.classes.info(facts)
+        pod_class = table.classes.pod_class(facts)
         state = CycleState(len(table), self.state)
-        if plugin.pre_score(state, info, table, lambda: rows_in(table, feasible)).is_skip:
+        if plugin.pre_score(state, pod_class, table, lambda: rows_in(table, feasible)).is_skip:
             return None
-        scores = plugin.score(state, info, table)
+        scores = plugin.score(state, pod_class, table)
         assert scores.dtype == np.int64
         told = dict(zip(table.names, scores.tolist(), strict=True))
         return {name: score for name, score in told.items() if name in feasible}
@@ -157,7 +157,7 @@ def test_a_pod_that_does_not_affect_another_changes_no_answer_elsewhere(
     for build in (spreader(owning), affine(owning, affinity, spread)):
         asked = Asked(build, nodes, Random(0))
         plugin, table = asked.plugin, asked.table
-        if is_affected(plugin, table.classes.info(pending), table.classes.info(placed)):
+        if is_affected(plugin, table.classes.pod_class(pending), table.classes.pod_class(placed)):
             continue
         filters = isinstance(plugin, ServiceAffinity)
         before = filters and asked.passing(pending), asked.scores(pending, everywhere)

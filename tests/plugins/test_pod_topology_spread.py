@@ -88,10 +88,10 @@ def filtered(facts, table, plugin=None):
     """Per row None or (code, reasons), after PreFilter over this one table."""
     plugin = plugin or plugin_for(table)
     state = CycleState(len(table))
-    info = table.classes.info(facts)
-    status = plugin.pre_filter(state, info, table).status
+    pod_class = table.classes.pod_class(facts)
+    status = plugin.pre_filter(state, pod_class, table).status
     assert status.is_success, status
-    result = plugin.filter(state, info, table)
+    result = plugin.filter(state, pod_class, table)
     if result.codes is None:
         return [None] * len(table)
     told = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
@@ -102,14 +102,14 @@ def scored(facts, table, plugin=None, feasible=None):
     """(raw, normalized) per row, IGNORED rows left out of the extremes; None after Skip."""
     plugin = plugin or plugin_for(table)
     state = CycleState(len(table))
-    info = table.classes.info(facts)
+    pod_class = table.classes.pod_class(facts)
     rows = np.ones(len(table), dtype=np.bool_) if feasible is None else np.array(feasible)
-    if plugin.pre_score(state, info, table, lambda: rows).is_skip:
+    if plugin.pre_score(state, pod_class, table, lambda: rows).is_skip:
         return None
-    raw = plugin.score(state, info, table)[rows]
+    raw = plugin.score(state, pod_class, table)[rows]
     taking_part = raw[raw != IGNORED]
     extremes = Extremes.of(taking_part) if len(taking_part) else Extremes(IGNORED, IGNORED)
-    return raw.tolist(), plugin.normalize(state, info, raw, extremes).tolist()
+    return raw.tolist(), plugin.normalize(state, pod_class, raw, extremes).tolist()
 
 
 def test_a_domain_may_exceed_the_emptiest_one_by_max_skew():
@@ -157,9 +157,9 @@ def test_where_no_node_counts_any_domain_is_empty():
     table = three_zones((5, 0, 0))
     nowhere = web(constraint(), node_selector={"disk": "ssd"})
 
-    assert found_before_filter(plugin_for(table), table.classes.info(nowhere), table).counts == (
-        {},
-    )
+    assert found_before_filter(
+        plugin_for(table), table.classes.pod_class(nowhere), table
+    ).counts == ({},)
     assert filtered(nowhere, table) == [None] * 3
 
 
@@ -228,20 +228,20 @@ def test_a_pod_without_hard_constraints_skips_the_filter():
     plugin = plugin_for(table)
 
     for facts in (web(), web(soft())):
-        info = table.classes.info(facts)
-        assert plugin.pre_filter(CycleState(3), info, table).status.is_skip
+        pod_class = table.classes.pod_class(facts)
+        assert plugin.pre_filter(CycleState(3), pod_class, table).status.is_skip
 
 
 def test_a_view_of_some_rows_is_answered_from_the_counts_of_all():
     table = three_zones()
     plugin = plugin_for(table)
-    info = table.classes.info(web(constraint()))
+    pod_class = table.classes.pod_class(web(constraint()))
     state = CycleState(3)
-    plugin.pre_filter(state, info, table)
+    plugin.pre_filter(state, pod_class, table)
 
     view = table.view(np.array([2, 0]))
 
-    assert plugin.filter(state, info, view).codes.tolist() == [0, 1]
+    assert plugin.filter(state, pod_class, view).codes.tolist() == [0, 1]
 
 
 def test_a_selector_that_does_not_parse_ends_the_cycle_where_upstream_reads_it():
@@ -249,7 +249,7 @@ def test_a_selector_that_does_not_parse_ends_the_cycle_where_upstream_reads_it()
     plugin = plugin_for(table)
     state = CycleState(3)
     hard, gentle = (
-        table.classes.info(web(make(), make(error=MISTAKE), make(error="a later one")))
+        table.classes.pod_class(web(make(), make(error=MISTAKE), make(error="a later one")))
         for make in (constraint, soft)
     )
 
@@ -327,11 +327,11 @@ def test_without_soft_constraints_or_nodes_there_is_no_score():
 
 def test_where_no_node_is_feasible_every_domain_is_empty():
     table = three_zones((0, 0, 0))
-    info = table.classes.info(web(soft()))
+    pod_class = table.classes.pod_class(web(soft()))
     nowhere = np.zeros(3, dtype=np.bool_)
     plugin = plugin_for(table)
 
-    found = found_before_score(plugin, info, table, nowhere)
+    found = found_before_score(plugin, pod_class, table, nowhere)
 
     assert found == SpreadCounts((math.log(2),), ({},))
 
@@ -433,10 +433,10 @@ def test_the_systems_defaults_score_nodes_without_a_zone_by_their_hosts():
 def test_a_missing_label_is_a_domain_of_its_own_and_the_same_as_an_empty_one():
     table = table_of(zoned("n1"), zoned("n2", ""), zoned("n3", "a"))
     put(table, "n1", *[web()] * 3)
-    info = table.classes.info(web())
+    pod_class = table.classes.pod_class(web())
     plugin = plugin_for(table, selecting=[service()])
 
-    found = found_before_score(plugin, info, table)
+    found = found_before_score(plugin, pod_class, table)
 
     assert found == SpreadCounts((math.log(3 + 2), math.log(2 + 2)), ({}, {"": 3}))
 
@@ -444,7 +444,7 @@ def test_a_missing_label_is_a_domain_of_its_own_and_the_same_as_an_empty_one():
 def affects(facts, placed):
     classes = PodClasses()
     plugin = plugin_for(None, selecting=[service()])
-    return is_affected(plugin, classes.info(facts), classes.info(placed))
+    return is_affected(plugin, classes.pod_class(facts), classes.pod_class(placed))
 
 
 def test_a_hard_spread_pod_is_affected_by_pods_that_its_selectors_count():

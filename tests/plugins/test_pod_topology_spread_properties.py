@@ -180,28 +180,28 @@ class Asked:
     def filter(self, facts):
         """{node name: refusal or None}, or None where PreFilter skips."""
         plugin, table = self.plugin, self.table
-        info = table.classes.info(facts)
-        if plugin.pre_filter(self.state, info, table).status.is_skip:
+        pod_class = table.classes.pod_class(facts)
+        if plugin.pre_filter(self.state, pod_class, table).status.is_skip:
             return None
-        answers = refusals(plugin.filter(self.state, info, table), table)
+        answers = refusals(plugin.filter(self.state, pod_class, table), table)
         return dict(zip(table.names, answers, strict=True))
 
     def score(self, facts, feasible):
         """({node name: raw}, {node name: normalized}) of feasible nodes; None after Skip."""
         plugin, table = self.plugin, self.table
-        info = table.classes.info(facts)
+        pod_class = table.classes.pod_class(facts)
         state = CycleState(len(table), self.state)
-        if plugin.pre_score(state, info, table, lambda: rows_in(table, feasible)).is_skip:
+        if plugin.pre_score(state, pod_class, table, lambda: rows_in(table, feasible)).is_skip:
             return None
-        scores = plugin.score(state, info, table).tolist()
+        scores = plugin.score(state, pod_class, table).tolist()
         raw = {n: s for n, s in zip(table.names, scores, strict=True) if n in feasible}
-        return self._normalized(info, raw)
+        return self._normalized(pod_class, raw)
 
-    def _normalized(self, info, raw):
+    def _normalized(self, pod_class, raw):
         line = np.array(list(raw.values()), dtype=np.int64)
         scored = [score for score in raw.values() if score != IGNORED]
         extremes = Extremes(min(scored, default=IGNORED), max(scored, default=IGNORED))
-        normalized = self.plugin.normalize(self.state, info, line, extremes).tolist()
+        normalized = self.plugin.normalize(self.state, pod_class, line, extremes).tolist()
         shown = {name: 0 if score == IGNORED else score for name, score in raw.items()}
         return shown, dict(zip(raw, normalized, strict=True))
 
@@ -275,15 +275,15 @@ def test_a_pod_that_does_not_affect_another_changes_no_answer(
     args, owning, _ = settings
     asked = Asked(args, ClusterFacts((), owning), nodes)
     plugin, table = asked.plugin, asked.table
-    info = table.classes.info
-    if not nodes or is_affected(plugin, info(pending), info(placed)):
+    pod_class = table.classes.pod_class
+    if not nodes or is_affected(plugin, pod_class(pending), pod_class(placed)):
         return
-    before = found_before_filter(plugin, info(pending), table)
+    before = found_before_filter(plugin, pod_class(pending), table)
 
     put(table, data.draw(st.sampled_from(table.names)), placed)
 
-    assert found_before_filter(plugin, info(pending), table) == before
-    assert found_before_score(plugin, info(pending), table) is None
+    assert found_before_filter(plugin, pod_class(pending), table) == before
+    assert found_before_score(plugin, pod_class(pending), table) is None
 
 
 @given(clusters(), pending_pods, st.lists(st.tuples(pods_on_nodes, st.integers(0, 6)), max_size=8))
@@ -292,17 +292,17 @@ def test_counts_kept_up_pod_by_pod_equal_counts_from_scratch(nodes, pending, mov
         return
     asked = Asked(PodTopologySpreadArgs(), ClusterFacts(), nodes)
     kept, table = asked.plugin, asked.table
-    info = table.classes.info(pending)
+    pod_class = table.classes.pod_class(pending)
     for facts, place in moves:
         name = table.names[place % len(table)]
-        placed = table.classes.info(facts)
+        placed = table.classes.pod_class(facts)
         if table.pods(table.row_of(name)).get(placed):
             table.remove_pod(name, placed)
         else:
             table.add_pod(name, placed)
 
         fresh = PodTopologySpread(PodTopologySpreadArgs(), Handle(table.classes))
-        found, wanted = (found_before_filter(plugin, info, table) for plugin in (kept, fresh))
+        found, wanted = (found_before_filter(plugin, pod_class, table) for plugin in (kept, fresh))
         assert found == wanted
 
 

@@ -110,20 +110,20 @@ def test_a_pod_with_spread_constraints_of_its_own_is_left_alone():
 def test_only_pods_on_feasible_nodes_are_counted():
     table = spread_over(0, 0)
     told = plugin()
-    info = table.classes.info(web())
+    pod_class = table.classes.pod_class(web())
 
     put(table, "n1", web())
 
-    assert found_before_score(told, info, table) == CountsByZone(1, {})
-    assert found_before_score(told, info, table, table.pod_count == 0) == CountsByZone(0, {})
+    assert found_before_score(told, pod_class, table) == CountsByZone(1, {})
+    assert found_before_score(told, pod_class, table, table.pod_count == 0) == CountsByZone(0, {})
 
 
 def test_any_placement_matters_to_a_pod_that_is_spread():
-    told, info = plugin(), PodClasses().info
+    told, pod_class = plugin(), PodClasses().pod_class
 
-    assert is_affected(told, info(web()), info(pod()))
-    assert not is_affected(told, info(pod()), info(web()))
-    assert not is_affected(told, info(web(spread_constraints=(OWN,))), info(web()))
+    assert is_affected(told, pod_class(web()), pod_class(pod()))
+    assert not is_affected(told, pod_class(pod()), pod_class(web()))
+    assert not is_affected(told, pod_class(web(spread_constraints=(OWN,))), pod_class(web()))
 
 
 def test_the_selector_and_the_namespace_sign():

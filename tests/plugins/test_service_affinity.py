@@ -51,10 +51,10 @@ def plugin(*labels, spread=(), selecting=(SERVICE,)):
 def fitting(facts, table, told):
     """Names of the nodes that pass; the others are refused with the one reason."""
     state = CycleState(len(table))
-    info = table.classes.info(facts)
-    if told.pre_filter(state, info, table).status.is_skip:
+    pod_class = table.classes.pod_class(facts)
+    if told.pre_filter(state, pod_class, table).status.is_skip:
         return set(table.names)
-    result = told.filter(state, info, table)
+    result = told.filter(state, pod_class, table)
     if result.codes is None:
         return set(table.names)
     said = [None, *((each.code.upstream_name, each.reasons) for each in result.statuses)]
@@ -126,14 +126,14 @@ def test_of_several_pods_the_one_on_the_node_that_came_first_counts():
 
 def after(table, told, facts, name, **moves):
     """Where a pod fits once pods of these kinds come to a node or leave it."""
-    info = table.classes.info(facts)
+    pod_class = table.classes.pod_class(facts)
     kinds = {"web": web(), "db": pod(labels={"app": "db"}), "far": web(namespace="far")}
-    changes = {table.classes.info(kinds[kind]): count for kind, count in moves.items()}
+    changes = {table.classes.pod_class(kinds[kind]): count for kind, count in moves.items()}
     row = table.view(np.array([table.row_of(name)]))
     state = CycleState(len(table))
-    found = told.moved(found_before_filter(told, info, table), info, row, changes)
+    found = told.moved(found_before_filter(told, pod_class, table), pod_class, row, changes)
     state.write(told.name, found)
-    result = told.filter(state, info, table)
+    result = told.filter(state, pod_class, table)
     codes = [0] * len(table) if result.codes is None else result.codes.tolist()
     return {name for name, code in zip(table.names, codes, strict=True) if not code}
 
@@ -168,16 +168,16 @@ def test_a_pod_that_comes_is_first_only_if_there_is_no_other():
 def test_moves_of_other_pods_leave_what_was_found_as_it_is():
     table, told = machines(), plugin("zone")
     put(table, "m1", web())
-    info = table.classes.info
-    found = found_before_filter(told, info(web()), table)
+    pod_class = table.classes.pod_class
+    found = found_before_filter(told, pod_class(web()), table)
     row = table.view(np.array([0]))
 
-    assert told.moved(found, info(web()), row, {info(web(namespace="far")): -1}) is found
-    named = info(web(node_selector={"zone": "z11"}))
+    assert told.moved(found, pod_class(web()), row, {pod_class(web(namespace="far")): -1}) is found
+    named = pod_class(web(node_selector={"zone": "z11"}))
     none = found_before_filter(told, named, table)
-    assert told.moved(none, named, row, {info(web()): 1}) is none
+    assert told.moved(none, named, row, {pod_class(web()): 1}) is none
     elsewhere = table.view(np.array([2]))
-    assert told.moved(found, info(web()), elsewhere, {info(web()): 1}) is found
+    assert told.moved(found, pod_class(web()), elsewhere, {pod_class(web()): 1}) is found
 
 
 @pytest.mark.parametrize(
@@ -240,17 +240,17 @@ def test_a_pod_of_no_service_finds_all_labelled_nodes_equal():
 
 
 def test_who_is_affected_by_a_placement():
-    info = PodClasses().info
+    pod_class = PodClasses().pod_class
     binds, spreads = plugin("region"), plugin(spread=["region"])
     named = web(node_selector={"region": "r1"})
 
-    assert is_affected(binds, info(web()), info(web(labels={"rev": "1"})))
-    assert not is_affected(binds, info(web(labels={"rev": "1"})), info(web()))
-    assert not is_affected(binds, info(web()), info(web(namespace="other")))
-    assert not is_affected(binds, info(named), info(web()))
-    assert not is_affected(binds, info(pod()), info(web()))
-    assert is_affected(spreads, info(web()), info(pod()))
-    assert not is_affected(spreads, info(pod()), info(web()))
+    assert is_affected(binds, pod_class(web()), pod_class(web(labels={"rev": "1"})))
+    assert not is_affected(binds, pod_class(web(labels={"rev": "1"})), pod_class(web()))
+    assert not is_affected(binds, pod_class(web()), pod_class(web(namespace="other")))
+    assert not is_affected(binds, pod_class(named), pod_class(web()))
+    assert not is_affected(binds, pod_class(pod()), pod_class(web()))
+    assert is_affected(spreads, pod_class(web()), pod_class(pod()))
+    assert not is_affected(spreads, pod_class(pod()), pod_class(web()))
 
 
 def test_what_signs_a_pod():
@@ -280,4 +280,4 @@ def test_services_without_a_selector_select_nothing():
     told = plugin("region", selecting=[empty])
 
     assert fitting(web(), table, told) == set(table.names)
-    assert found_before_score(told, table.classes.info(web()), table) is None
+    assert found_before_score(told, table.classes.pod_class(web()), table) is None

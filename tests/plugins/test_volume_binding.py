@@ -41,14 +41,14 @@ class World:
     def pre_filter(self, facts):
         state = CycleState(2)
         return self.plugin.pre_filter(
-            state, self.table.classes.info(facts), self.table
+            state, self.table.classes.pod_class(facts), self.table
         ).status, state
 
     def reasons(self, facts):
         """Reasons per node; none where it passes."""
         status, state = self.pre_filter(facts)
         assert status == SUCCESS
-        result = self.plugin.filter(state, self.table.classes.info(facts), self.table)
+        result = self.plugin.filter(state, self.table.classes.pod_class(facts), self.table)
         if result.codes is None:
             return [(), ()]
         return [result.statuses[c - 1].reasons if c else () for c in result.codes.tolist()]
@@ -129,15 +129,15 @@ def test_claims_that_cannot_be_had_stop_the_pod(objects, code, text):
 
 def test_a_pod_without_claims_is_skipped_and_nothing_is_scored_or_done():
     world, who = World(), PodIdentity("u", "default", "p")
-    info = world.table.classes.info(pod())
+    pod_class = world.table.classes.pod_class(pod())
 
     assert world.pre_filter(pod())[0] == SKIP
-    assert world.plugin.pre_score(CycleState(2), info, world.table, None) == SKIP
-    assert world.plugin.score(CycleState(2), info, world.table).tolist() == [0, 0]
+    assert world.plugin.pre_score(CycleState(2), pod_class, world.table, None) == SKIP
+    assert world.plugin.score(CycleState(2), pod_class, world.table).tolist() == [0, 0]
     assert world.plugin.reserve(who, pod(), "n1") is SUCCESS
     assert world.plugin.pre_bind(who, pod(), "n1") is SUCCESS
     assert world.plugin.unreserve(who, pod(), "n1") is None
-    assert world.plugin.known_state(info) is None
+    assert world.plugin.known_state(pod_class) is None
 
 
 def test_a_placement_matters_where_it_takes_volumes_that_others_might():
@@ -145,17 +145,17 @@ def test_a_placement_matters_where_it_takes_volumes_that_others_might():
         waiting("local"), waiting("made", DRIVER), volume("v"), claim("a"), claim("b"),
         claim("m", storage_class="made"), claim("n", storage_class="made"), bound("d", "v"),
     )  # fmt: skip
-    info = world.table.classes.info
+    pod_class = world.table.classes.pod_class
 
     def matters(placed, wanted):
-        return is_affected(world.plugin, info(using(wanted)), info(using(placed)))
+        return is_affected(world.plugin, pod_class(using(wanted)), pod_class(using(placed)))
 
     assert matters("a", "b")
     assert matters("m", "m")
     assert not matters("m", "n")
     assert not matters("m", "a")
     assert not matters("d", "d")
-    assert not is_affected(world.plugin, info(pod()), info(using("a")))
+    assert not is_affected(world.plugin, pod_class(pod()), pod_class(using("a")))
 
 
 def test_a_pod_is_signed_by_its_claims():

@@ -26,17 +26,17 @@ class World:
             Handle(self.table.classes, ClusterFacts(storage=storage(*facts)))
         )
         for each in running:
-            self.table.add_pod("n1", self.table.classes.info(each))
+            self.table.add_pod("n1", self.table.classes.pod_class(each))
 
     def pre_filter(self, facts):
-        info = self.table.classes.info(facts)
+        pod_class = self.table.classes.pod_class(facts)
         state = CycleState(2)
-        return self.plugin.pre_filter(state, info, self.table).status, state
+        return self.plugin.pre_filter(state, pod_class, self.table).status, state
 
     def refusals(self, facts):
         status, state = self.pre_filter(facts)
         assert status.is_success
-        result = self.plugin.filter(state, self.table.classes.info(facts), self.table)
+        result = self.plugin.filter(state, self.table.classes.pod_class(facts), self.table)
         if result.codes is None:
             return [None, None]
         return [result.statuses[c - 1].reasons[0] if c else None for c in result.codes.tolist()]
@@ -114,17 +114,17 @@ def test_a_claim_that_is_not_there_stops_the_pod():
 
 def test_a_pod_that_goes_frees_its_claim_and_one_that_comes_takes_it():
     world = World(using("c"), facts=[claim("c", **EXCLUSIVE), claim("d")])
-    info, running = (world.table.classes.info(using("c", cpu=cpu)) for cpu in (100, None))
-    unrelated = world.table.classes.info(using("d"))
+    pod_class, running = (world.table.classes.pod_class(using("c", cpu=cpu)) for cpu in (100, None))
+    unrelated = world.table.classes.pod_class(using("d"))
     _, state = world.pre_filter(using("c", cpu=100))
     before = state.read(world.plugin.name, ClaimUses)
 
     def moved(before, moves):
-        return world.plugin.moved(before, info, world.table, moves)
+        return world.plugin.moved(before, pod_class, world.table, moves)
 
     gone = moved(before, {running: -1})
     assert gone.conflicts == 0
-    freed = world.plugin.filter(state.with_value(world.plugin.name, gone), info, world.table)
+    freed = world.plugin.filter(state.with_value(world.plugin.name, gone), pod_class, world.table)
     assert freed.codes is None
     assert moved(ClaimUses(()), {running: 1}).conflicts == 1
     assert moved(before, {unrelated: -1}) is before
@@ -132,13 +132,13 @@ def test_a_pod_that_goes_frees_its_claim_and_one_that_comes_takes_it():
 
 def test_a_placement_matters_to_pods_with_the_same_exclusive_claim():
     world = World(facts=[claim("c", **EXCLUSIVE), claim("d")])
-    info = world.table.classes.info
+    pod_class = world.table.classes.pod_class
     affected = partial(is_affected, world.plugin)
 
-    assert affected(info(using("c")), info(using("c", "d")))
-    assert not affected(info(using("d")), info(using("d")))
-    assert not affected(info(using("c")), info(using("c", namespace="other")))
-    assert not affected(info(pod()), info(using("c")))
+    assert affected(pod_class(using("c")), pod_class(using("c", "d")))
+    assert not affected(pod_class(using("d")), pod_class(using("d")))
+    assert not affected(pod_class(using("c")), pod_class(using("c", namespace="other")))
+    assert not affected(pod_class(pod()), pod_class(using("c")))
 
 
 def test_a_pod_is_signed_by_its_claims_and_disks():

@@ -32,10 +32,10 @@ def refused(volume_labels, node_labels, *, prepared=True):
     table = table_of(node("n1", labels=node_labels))
     labels = tuple(sorted(volume_labels.items()))
     plugin = plugin_over(bound("c", "a"), volume("a", labels=labels), table=table)
-    state, info = CycleState(1), table.classes.info(using("c"))
+    state, pod_class = CycleState(1), table.classes.pod_class(using("c"))
     if prepared:
-        assert plugin.pre_filter(state, info, None).status.is_success
-    found = plugin.filter(state, info, table)
+        assert plugin.pre_filter(state, pod_class, None).status.is_success
+    found = plugin.filter(state, pod_class, table)
     return found.codes is not None and found.statuses[0].reasons == (CONFLICT,)
 
 
@@ -88,20 +88,20 @@ def test_labels_that_cannot_be_read_are_left_out():
 )
 def test_a_claim_that_has_no_volume_stops_the_pod(objects, text):
     plugin = plugin_over(*objects)
-    info = table_of(node("n1")).classes.info(using("c"))
+    pod_class = table_of(node("n1")).classes.pod_class(using("c"))
 
-    status = plugin.pre_filter(CycleState(1), info, None).status
+    status = plugin.pre_filter(CycleState(1), pod_class, None).status
 
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.reasons == (text,)
 
 
 def test_a_claim_without_a_name_stops_the_pod():
-    info = table_of(node("n1")).classes.info(
+    pod_class = table_of(node("n1")).classes.pod_class(
         pod(volumes=(Volume("v", "persistentVolumeClaim", ()),))
     )
 
-    status = plugin_over().pre_filter(CycleState(1), info, None).status
+    status = plugin_over().pre_filter(CycleState(1), pod_class, None).status
 
     assert status.reasons == ("PersistentVolumeClaim had no name",)
 
@@ -110,18 +110,18 @@ def test_a_claim_without_a_name_stops_the_pod():
     "objects", [[claim("c"), waiting("local")], [bound("c", "a"), volume("a")]]
 )
 def test_a_pod_whose_volumes_have_no_labels_is_skipped(objects):
-    info = table_of(node("n1")).classes.info(using("c"))
+    pod_class = table_of(node("n1")).classes.pod_class(using("c"))
 
-    assert plugin_over(*objects).pre_filter(CycleState(1), info, None).status == SKIP
+    assert plugin_over(*objects).pre_filter(CycleState(1), pod_class, None).status == SKIP
 
 
 def test_without_pre_filter_filter_says_what_that_would_have_said():
     plugin = plugin_over(table=(table := table_of(node("n1"))))
     state = CycleState(1)
 
-    found = plugin.filter(state, table.classes.info(using("c")), table)
+    found = plugin.filter(state, table.classes.pod_class(using("c")), table)
     assert found.statuses[0].reasons == ('persistentvolumeclaim "c" not found',)
-    assert plugin.filter(state, table.classes.info(pod()), table) == ALL_PASS
+    assert plugin.filter(state, table.classes.pod_class(pod()), table) == ALL_PASS
 
 
 def test_a_pod_is_signed_by_its_claims():

@@ -34,16 +34,16 @@ class World:
             self.table.add_node(each)
 
     def put(self, node_name, name, facts, started_s=None):
-        info = self.classes.info(facts)
-        self.table.add_pod(node_name, info, uid=f"default/{name}", started_s=started_s)
+        pod_class = self.classes.pod_class(facts)
+        self.table.add_pod(node_name, pod_class, uid=f"default/{name}", started_s=started_s)
         return self
 
     def nominate(self, node_name, facts):
-        self.table.nominate(node_name, self.classes.info(facts))
+        self.table.nominate(node_name, self.classes.pod_class(facts))
         return self
 
     def evaluated(self, facts):
-        evaluation = Evaluation(self.profile, self.classes.info(facts), self.table)
+        evaluation = Evaluation(self.profile, self.classes.pod_class(facts), self.table)
         evaluation.update(evaluation.run_pre_filter())
         return evaluation
 
@@ -172,7 +172,7 @@ def test_a_nominated_node_that_is_beyond_help_is_not_waited_for():
 
 def test_pods_without_a_name_are_victims_without_a_name():
     world = World(host())
-    world.table.add_pod("n1", world.classes.info(pod(cpu=2000)), 2)
+    world.table.add_pod("n1", world.classes.pod_class(pod(cpu=2000)), 2)
 
     (found,) = world.tried(urgent()).candidates
 
@@ -201,7 +201,7 @@ def test_nodes_that_came_are_tried_where_a_plugin_refuses_the_pod_before_filters
     fit = "NodeResourcesFit"
     points = {"preFilter": ["NoLuck", fit], "filter": ["NodeUnschedulable", fit]}
     profile = profile_of(points, plugins=[NoLuck], classes=table.classes)
-    urgent = table.classes.info(pod(cpu=500, priority=10))
+    urgent = table.classes.pod_class(pod(cpu=500, priority=10))
     evaluation = Evaluation(profile, urgent, table)
 
     def tried():
@@ -230,7 +230,7 @@ def test_all_nodes_are_tried_where_one_plugin_names_some_and_another_refuses_the
     profile = profile_of(points, plugins=[NamesTheFirst, NoLuck], classes=table.classes)
     for name in ("n1", "n2"):
         put(table, name, pod(cpu=500))
-    evaluation = Evaluation(profile, table.classes.info(pod(cpu=500, priority=10)), table)
+    evaluation = Evaluation(profile, table.classes.pod_class(pod(cpu=500, priority=10)), table)
     evaluation.update(evaluation.run_pre_filter())
 
     tried = dry_run(evaluation, ALL, ())
@@ -289,7 +289,7 @@ def test_other_budgets_and_other_nodes_have_all_tried_again():
 def test_what_is_kept_of_rows_says_what_a_new_evaluation_says(data):
     names = [f"n{number}" for number in range(6)]
     world = World(*map(host, names))
-    kept = Evaluation(world.profile, world.classes.info(urgent()), world.table)
+    kept = Evaluation(world.profile, world.classes.pod_class(urgent()), world.table)
     placed = {}
     for step in range(data.draw(st.integers(1, 12))):
         name = data.draw(st.sampled_from(names))
@@ -302,11 +302,11 @@ def test_what_is_kept_of_rows_says_what_a_new_evaluation_says(data):
         elif what == "leave" and placed:
             uid = data.draw(st.sampled_from(sorted(placed)))
             name, facts = placed.pop(uid)
-            world.table.remove_pod(name, world.classes.info(facts), uid=f"default/{uid}")
+            world.table.remove_pod(name, world.classes.pod_class(facts), uid=f"default/{uid}")
         elif what == "node":
             world.table.update_node(host(name, unschedulable=data.draw(st.booleans())))
         elif what in ("nominate", "withdraw"):
-            getattr(world.table, what)(name, world.classes.info(pod(cpu=1000, priority=10)))
+            getattr(world.table, what)(name, world.classes.pod_class(pod(cpu=1000, priority=10)))
         ask = DryRun(data.draw(st.sampled_from((1, 2, 1000))), data.draw(st.integers(0, 3)))
         kept.update(kept.run_pre_filter())
         if not kept.feasible.any():

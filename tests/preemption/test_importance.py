@@ -10,8 +10,8 @@ DB = LabelSelector((require("app", "In", "db"),))
 
 
 def resident(name, priority=0, started_s=None, labels=None, **facts):
-    info = CLASSES.info(pod(priority=priority, labels=labels or {}, **facts))
-    return Resident(name, f"default/{name}", started_s, info)
+    pod_class = CLASSES.pod_class(pod(priority=priority, labels=labels or {}, **facts))
+    return Resident(name, f"default/{name}", started_s, pod_class)
 
 
 def names(pods):

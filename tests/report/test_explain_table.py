@@ -34,7 +34,7 @@ def explained(*cpu_milli: int, taint: str = "", facts: PodFacts = ASKS) -> Expla
     for index, amount in enumerate(cpu_milli):
         allocatable = (("cpu", amount), ("memory", 1 << 33))
         table.add_node(NodeFacts(f"n-{index}", (), allocatable, 10, taints if not index else ()))
-    pod = PodInCycle("u", "default/p", classes.info(facts), "class")
+    pod = PodInCycle("u", "default/p", classes.pod_class(facts), "class")
     return PlainCycle(table, profiles, TieBreak()).explain(pod)
 
 
@@ -297,9 +297,9 @@ def test_candidates_of_a_preemption_are_listed_with_their_victims_the_best_first
     table = NodeTable(classes)
     for name, priority in (("n1", 5), ("n2", 1)):
         table.add_node(NodeFacts(name, (), (("cpu", 1000), ("memory", 1 << 33)), 10))
-        low = classes.info(replace(ASKS, priority=priority))
+        low = classes.pod_class(replace(ASKS, priority=priority))
         table.add_pod(name, low, uid=f"default/on-{name}")
-    urgent = classes.info(replace(ASKS, priority=9))
+    urgent = classes.pod_class(replace(ASKS, priority=9))
     cycle = PlainCycle(table, build_profiles(RunPlan(), classes), TieBreak("first"))
 
     lines = printed(cycle.explain(PodInCycle("u", "default/urgent", urgent, "class")))

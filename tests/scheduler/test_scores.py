@@ -5,7 +5,7 @@ from roadstead.nodes.pod_class import PodClasses
 from roadstead.scheduler.scores import Scores
 from tests.builders import pod
 
-INFO = PodClasses().info(pod())
+INFO = PodClasses().pod_class(pod())
 
 
 def decided(name, node, feasible=2, total=0):

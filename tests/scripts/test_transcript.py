@@ -4,13 +4,13 @@ import logging
 
 import pytest
 
+from roadstead.actors.interface import ERROR, Failure, Stamp
 from roadstead.actors.logs import close_logs, open_log
-from roadstead.actors.messages import LEASE, REPORT, SUBMIT, LeaseAsk, LeaseReport
+from roadstead.actors.messages import LEASE, REPORT, SUBMIT, LeaseReport, LeaseRequest
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.runtime.transcript import read_transcript
 from roadstead.actors.runtime.virtual_time import run_virtual
-from roadstead.actors.seam import ERROR, Failure, Stamp
 from roadstead.protocol.codec import DecodeLimits, Envelope, from_wire
 from tests.actors.world import NOBODY, batch_of, plan_of
 
@@ -29,7 +29,7 @@ def messages():
     scheduler = Stamp("scheduler-0", 1)
     return [
         Stamp().envelope(SUBMIT.name, batch_of("a", "b")),
-        scheduler.envelope(LEASE.name, LeaseAsk("scheduler-0", 1, 1, 0.0)),
+        scheduler.envelope(LEASE.name, LeaseRequest("scheduler-0", 1, 1, 0.0)),
         scheduler.envelope(REPORT.name, LeaseReport(1, ("uid-b",), (), ())),
     ]
 
@@ -77,7 +77,7 @@ def test_a_transcript_is_shown_with_what_each_message_says(script, path, capsys)
     assert error.startswith("queue: queue: ")
     assert count == "3 messages"
     assert "submit from the driver: PodBatch(" in submit
-    assert "lease from scheduler-0 (epoch 1): LeaseAsk(owner='scheduler-0', epoch=1" in lease
+    assert "lease from scheduler-0 (epoch 1): LeaseRequest(owner='scheduler-0', epoch=1" in lease
     assert "LeaseReport(lease_id=1, done=('uid-b',)" in report
 
 

@@ -77,19 +77,19 @@ class Bystanders:
             if wanted is not None and wanted != (storage.claims, storage.volumes):
                 yield f"plain takes other claims than those of {pod.key}: {storage.claims}"
             row = path.table.row_of(decision.node_name)
-            here = path.table.pods(row).get(asked.info, 0)
+            here = path.table.pods(row).get(asked.pod_class, 0)
             path.forget(asked, decision.node_name)
-            if path.table.pods(row).get(asked.info, 0) != here - 1:
+            if path.table.pods(row).get(asked.pod_class, 0) != here - 1:
                 yield f"plain forgets {pod.key}, and it is still there"
 
     def _taken(self, world, start, asked, decision):
         """What claims there are once those of a pod are taken, on a cluster made anew."""
-        if not asked.info.facts.volumes:
+        if not asked.pod_class.facts.volumes:
             return None
         other = self._plain(world, start)
         storage = next(iter(other.profiles.values())).storage
         node = other.table.facts(other.table.row_of(decision.node_name))
-        AssumedClaims(storage).assume(asked.uid, asked.info.facts, node)
+        AssumedClaims(storage).assume(asked.uid, asked.pod_class.facts, node)
         return storage.claims, storage.volumes
 
     def _profiles(self, changes):
@@ -111,9 +111,9 @@ class Bystanders:
         for facts in nodes:
             table.add_node(facts)
         for who, facts, name in running:
-            table.add_pod(name, classes.info(facts), uid=who.uid, key=who.key)
+            table.add_pod(name, classes.pod_class(facts), uid=who.uid, key=who.key)
         for facts, name in nominated:
-            table.nominate(name, classes.info(facts))
+            table.nominate(name, classes.pod_class(facts))
         profiles = self._profiles(changes)(classes)
         node_search = build_node_search(self._plan, self._opinions and self._opinions.caller_of)
         if node_search is not None:
@@ -133,9 +133,9 @@ class Bystanders:
 
 
 def _asked(path, pod, facts):
-    info = path.classes.info(facts)
-    signature = path.profiles[facts.scheduler_name].class_of(info, pod.uid)
-    return PodInCycle(pod.uid, pod.key, info, signature, pod.attempt, pod.draw)
+    pod_class = path.classes.pod_class(facts)
+    signature = path.profiles[facts.scheduler_name].class_of(pod_class, pod.uid)
+    return PodInCycle(pod.uid, pod.key, pod_class, signature, pod.attempt, pod.draw)
 
 
 def _best(view, node_name):
@@ -159,9 +159,9 @@ def _nominations(table, world):
     names = {name for _, name in world[2]}
     return Counter(
         {
-            (name, info.facts): count
+            (name, pod_class.facts): count
             for name in names
-            for info, count in table.nominations.to(name).items()
+            for pod_class, count in table.nominations.to(name).items()
         }
     )
 

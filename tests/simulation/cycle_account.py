@@ -50,7 +50,7 @@ class _Pod:
 
     @property
     def facts(self):
-        return self.pod.info.facts
+        return self.pod.pod_class.facts
 
     @property
     def deadline_s(self):
@@ -123,7 +123,7 @@ class CycleAccount:
         """Why a call must raise; "" where it must not."""
         if name == "lease":
             unknown = [
-                pod for pod in what[1] if pod.info.facts.scheduler_name not in self._profiles
+                pod for pod in what[1] if pod.pod_class.facts.scheduler_name not in self._profiles
             ]
             return "a pod has no profile" if unknown else ""
         if name == "decided":
@@ -189,7 +189,7 @@ class CycleAccount:
             known = self._find(pod.uid)
             if known is None or known.state in UNBOUND:
                 if known is None or lease_id > known.lease_id:
-                    profile = self._profiles[pod.info.facts.scheduler_name]
+                    profile = self._profiles[pod.pod_class.facts.scheduler_name]
                     self._ended.pop(pod.uid, None)
                     self._live[pod.uid] = self._undecided[pod.uid] = _Pod(pod, profile, lease_id)
                     self._counts["begun"] += 1

@@ -3,8 +3,8 @@
 import asyncio
 import random
 
+from roadstead.actors.interface import NOTHING
 from roadstead.actors.names import BINDER
-from roadstead.actors.seam import NOTHING
 from roadstead.journal.records import JournalError
 from roadstead.journal.segments import Reader, is_closed
 from tests.simulation import (

@@ -47,27 +47,27 @@ class Filters:
 
     def put(self, uid, name, facts):
         if self.table.has_node(name):
-            self.table.add_pod(name, self._classes.info(facts), uid=uid, key=uid)
+            self.table.add_pod(name, self._classes.pod_class(facts), uid=uid, key=uid)
 
     def take(self, uid, name, facts):
         if self.table.has_node(name):
-            self.table.remove_pod(name, self._classes.info(facts), uid=uid)
+            self.table.remove_pod(name, self._classes.pod_class(facts), uid=uid)
 
     def refusals(self, facts):
         """Plugin → names of the nodes that it refuses, each plugin asked for itself.
 
         Where a plugin of volumes fails for a claim that VolumeBinding refuses, `fails_on` says so.
         """
-        info, state = self._classes.info(facts), CycleState(len(self.table))
+        pod_class, state = self._classes.pod_class(facts), CycleState(len(self.table))
         before, self.fails_on = {}, {}
         for plugin in self._profile.pre_filter:
-            before[plugin.name] = plugin.pre_filter(state, info, self.table)
+            before[plugin.name] = plugin.pre_filter(state, pod_class, self.table)
         return {
-            plugin.name: self._refused(plugin, before.get(plugin.name), state, info)
+            plugin.name: self._refused(plugin, before.get(plugin.name), state, pod_class)
             for plugin in self._profile.filter
         }
 
-    def _refused(self, plugin, before, state, info):
+    def _refused(self, plugin, before, state, pod_class):
         names = self.table.names
         if before is not None and before.status.is_skip:
             return frozenset()
@@ -75,7 +75,7 @@ class Filters:
             if plugin.name == "VolumeRestrictions":
                 self.fails_on[plugin.name] = set(names)
             return frozenset(names)
-        result = plugin.filter(state, info, self.table)
+        result = plugin.filter(state, pod_class, self.table)
         codes = np.zeros(len(names), np.int32) if result.codes is None else result.codes
         refused = {names[row] for row in np.flatnonzero(codes).tolist()}
         if plugin.name == "NodeVolumeLimits":
@@ -101,11 +101,11 @@ class UsersFilters:
     def passed(self, facts):
         """Names of the nodes that none of them refuses."""
         table = self._table()
-        info, state = table.classes.info(facts), CycleState(len(table))
+        pod_class, state = table.classes.pod_class(facts), CycleState(len(table))
         names = set(table.names)
         for plugin in self._before:
             try:
-                result = plugin.pre_filter(state, info, table)
+                result = plugin.pre_filter(state, pod_class, table)
             except RuntimeError:
                 return set()
             names &= names if result.node_names is None else result.node_names
@@ -114,7 +114,7 @@ class UsersFilters:
             if result.status.is_skip:
                 state.skipped.add(plugin.name)
         for plugin in (each for each in self._filters if each.name not in state.skipped):
-            codes = plugin.filter(state, info, table).codes
+            codes = plugin.filter(state, pod_class, table).codes
             refused = () if codes is None else np.flatnonzero(codes).tolist()
             names -= {table.names[row] for row in refused}
         return names
@@ -125,5 +125,5 @@ class UsersFilters:
             table.add_node(facts)
         for name, pods in self._world.pods.items() if self._looks_across else ():
             for facts in pods.values() if table.has_node(name) else ():
-                table.add_pod(name, table.classes.info(facts))
+                table.add_pod(name, table.classes.pod_class(facts))
         return table

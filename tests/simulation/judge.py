@@ -65,9 +65,9 @@ class Judge:
             self._table.update_node(facts)
             return
         self._table.add_node(facts)
-        for uid, (info, name, key) in self._placed.items():
+        for uid, (pod_class, name, key) in self._placed.items():
             if name == facts.name:
-                self._table.add_pod(name, info, uid=uid, key=key)
+                self._table.add_pod(name, pod_class, uid=uid, key=key)
 
     def node_removed(self, name):
         self._sampling.node_removed(name)
@@ -78,11 +78,11 @@ class Judge:
         """A pod is deleted, evicted, or its assumption is forgotten."""
         self._forgotten.discard(uid)
         self._withdraw(uid)
-        info, name, _ = self._placed.pop(uid, (None, None, None))
-        if info is None:
+        pod_class, name, _ = self._placed.pop(uid, (None, None, None))
+        if pod_class is None:
             return
         if name in self._table.node_names():
-            self._table.remove_pod(name, info, uid=uid)
+            self._table.remove_pod(name, pod_class, uid=uid)
         self._changes += self._volumes.forget(uid)
 
     def pod_changes(self, uid, facts):
@@ -90,13 +90,13 @@ class Judge:
         before, name, key = self._placed.get(uid, (None, None, None))
         if before is None or before.facts == facts:
             return
-        info = self._classes.info(facts)
+        pod_class = self._classes.pod_class(facts)
         # It is the last one of its node now, as on the table: victims are tried in that order.
         del self._placed[uid]
-        self._placed[uid] = info, name, key
+        self._placed[uid] = pod_class, name, key
         if name in self._table.node_names():
             self._table.remove_pod(name, before, uid=uid)
-            self._table.add_pod(name, info, uid=uid, key=key)
+            self._table.add_pod(name, pod_class, uid=uid, key=key)
 
     def nominate(self, uid, facts, node_name, victims):
         """A pod is nominated to a node, or to none any more; whoever had to go is gone."""
@@ -106,17 +106,17 @@ class Judge:
         if not node_name:
             return
         if victims:
-            for other, (info, name) in list(self._nominated.items()):
-                if name == node_name and info.facts.priority < facts.priority:
+            for other, (pod_class, name) in list(self._nominated.items()):
+                if name == node_name and pod_class.facts.priority < facts.priority:
                     self._withdraw(other)
-        info = self._classes.info(facts)
-        self._nominated[uid] = info, node_name
-        self._table.nominate(node_name, info)
+        pod_class = self._classes.pod_class(facts)
+        self._nominated[uid] = pod_class, node_name
+        self._table.nominate(node_name, pod_class)
 
     def _withdraw(self, uid):
-        info, name = self._nominated.pop(uid, (None, None))
-        if info is not None:
-            self._table.withdraw(name, info)
+        pod_class, name = self._nominated.pop(uid, (None, None))
+        if pod_class is not None:
+            self._table.withdraw(name, pod_class)
 
     def begins(self, pods, on_table):
         """A batch begins: of what the core took back, the table may still count what the cache has
@@ -157,7 +157,7 @@ class Judge:
     def _judge(self, decision, said):
         self.judged += 1
         pod = decision.pod
-        facts = pod.info.facts
+        facts = pod.pod_class.facts
         start = self._sampling.start
         wanted = self._decide(pod, facts)
         if facts.pod_group is not None and wanted.node_name is None and said is not None:
@@ -190,11 +190,11 @@ class Judge:
         world = (
             [self._table.facts(self._table.row_of(name)) for name in self._sampling.names()],
             [
-                (identity_of(uid, key), info.facts, name)
-                for uid, (info, name, key) in self._placed.items()
+                (identity_of(uid, key), pod_class.facts, name)
+                for uid, (pod_class, name, key) in self._placed.items()
                 if name in names
             ],
-            [(info.facts, name) for info, name in self._nominated.values()],
+            [(pod_class.facts, name) for pod_class, name in self._nominated.values()],
             self._changes,
         )
         view = self._view | {"node": wanted.node_name, "message": wanted.message}
@@ -221,13 +221,13 @@ class Judge:
 
     def _place(self, pod, facts, node_name):
         self._withdraw(pod.uid)
-        info = self._classes.info(facts)
+        pod_class = self._classes.pod_class(facts)
         node = self._table.facts(self._table.row_of(node_name))
         if self._profiles[facts.scheduler_name].binds_volumes:
             reserved = self._volumes.assume(pod.uid, facts, node)
             self._changes += () if reserved is None else reserved.changes
-        self._placed[pod.uid] = info, node_name, pod.key
-        self._table.add_pod(node_name, info, uid=pod.uid, key=pod.key)
+        self._placed[pod.uid] = pod_class, node_name, pod.key
+        self._table.add_pod(node_name, pod_class, uid=pod.uid, key=pod.key)
 
     def _decide(self, pod, facts):
         profile = self._profiles[facts.scheduler_name]
@@ -235,8 +235,8 @@ class Judge:
         is_narrowed = self._sampling.shares or self._opinions is not None
         narrow = partial(self._left, pod, facts) if is_narrowed else None
         outside = self._opinions is not None
-        info = self._classes.info(facts)
-        found = self._naive.decide(profile, info, pod, narrow, asks_outside=outside)
+        pod_class = self._classes.pod_class(facts)
+        found = self._naive.decide(profile, pod_class, pod, narrow, asks_outside=outside)
         self._view = found.view
         if found.verdict is not None:
             return found.verdict

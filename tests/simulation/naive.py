@@ -73,13 +73,13 @@ class Naive:
         self._table = table
         self._chooser = Chooser(tie_break)
 
-    def decide(self, profile, info, pod, narrow=None, *, asks_outside=False):
+    def decide(self, profile, pod_class, pod, narrow=None, *, asks_outside=False):
         """narrow: makes `Left` of the feasible rows, where not all of them are scored.
 
         asks_outside: an extender is asked about the nominated node, before it is taken.
         """
-        facts, name_of = info.facts, self._table.names
-        evaluation = Evaluation(profile, info, self._table)
+        facts, name_of = pod_class.facts, self._table.names
+        evaluation = Evaluation(profile, pod_class, self._table)
         evaluation.update(evaluation.run_pre_filter())
         outcome = evaluation.pre_filter
         passed = outcome.status.is_success

@@ -15,8 +15,8 @@ import numpy as np
 from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.cache.stream import ChangeStream
 from roadstead.actors.cache.worker_feed import WorkerFeed
+from roadstead.actors.interface import NOTHING
 from roadstead.actors.queue import actor as queue_actor
-from roadstead.actors.seam import NOTHING
 from roadstead.actors.supervisor.replacing import Refill
 from roadstead.actors.worker.table_follower import TableFollower
 from roadstead.attempts.attempt_store import AttemptStore
@@ -143,7 +143,7 @@ def the_binder_does_not_check_claims(put):
 
 @bug(found=2)
 def the_binder_trusts_counts_of_before(put):
-    put(Verifier, "_is_valid", lambda self, known, profile, info, *, quick: True)
+    put(Verifier, "_is_valid", lambda self, known, profile, pod_class, *, quick: True)
 
 
 @bug(found=0)

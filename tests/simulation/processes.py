@@ -5,13 +5,13 @@ import threading
 from dataclasses import replace
 
 from roadstead.actors.binder.actor import BinderActor
+from roadstead.actors.interface import open_reply
 from roadstead.actors.messages import BIND
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.runs.client import Client
 from roadstead.actors.runs.journals import read_journal
 from roadstead.actors.runs.launch import first_of
 from roadstead.actors.runtime.simulated import SimulatedRuntime
-from roadstead.actors.seam import open_reply
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunInputs

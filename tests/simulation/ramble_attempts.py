@@ -157,9 +157,9 @@ class _Ramble:
                 self._sent.append((type(effect), effect.attempts))
 
     def _pod(self, who):
-        info = self._classes.info(self._facts[who])
+        pod_class = self._classes.pod_class(self._facts[who])
         key = f"{who.namespace}/{who.name}"
-        return PodInCycle(who.uid, key, info, info, self._attempts[who])
+        return PodInCycle(who.uid, key, pod_class, pod_class, self._attempts[who])
 
     def _chosen(self, most=3):
         return self._draw.sample(list(self._facts), min(self._some(most), len(self._facts)))

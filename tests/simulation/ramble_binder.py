@@ -10,11 +10,12 @@ import random
 from dataclasses import replace
 
 from roadstead.actors.binder.actor import BinderActor
+from roadstead.actors.interface import NOTHING
 from roadstead.actors.messages import (
     BindBatch,
     CommitPage,
     Evict,
-    PageAsk,
+    PageRequest,
     RunEnded,
     RunningPods,
     node_batch,
@@ -22,7 +23,6 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import OwnerEpoch, PodRemoval, ResolveAttempts, Uids
-from roadstead.actors.seam import NOTHING
 from roadstead.binder import BindConflictError, BinderHaltedError
 from roadstead.binder.answers import BindAnswers
 from roadstead.cache.volumes import CacheVolumes
@@ -427,7 +427,7 @@ class _Ramble:
         self._do("fence_owner", OwnerEpoch(owner, max(1, epoch)))
 
     def _ask(self):
-        page = PageAsk(self._draw.randint(0, 3), self._draw.choice((0, 2, 5000)))
+        page = PageRequest(self._draw.randint(0, 3), self._draw.choice((0, 2, 5000)))
         for name, message in self._some(
             (
                 ("pod_nodes", Uids(tuple(who.uid for who, _ in self._some(self._pods)))),

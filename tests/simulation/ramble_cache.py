@@ -13,6 +13,7 @@ from unittest.mock import patch
 from roadstead import run_parts
 from roadstead.actors.cache import actor as cache_actor
 from roadstead.actors.cache import encoding, recovery
+from roadstead.actors.interface import NOBODY, NOTHING
 from roadstead.actors.messages import (
     APPLY,
     AssumeBatch,
@@ -37,7 +38,6 @@ from roadstead.actors.messages.recovery import (
     Uids,
 )
 from roadstead.actors.names import BINDER
-from roadstead.actors.seam import NOBODY, NOTHING
 from roadstead.cache import CacheSettings, PodOnNode
 from roadstead.cache.volumes import CacheVolumes
 from roadstead.facts.pod import PodIdentity, Volume

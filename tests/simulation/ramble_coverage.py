@@ -25,11 +25,11 @@ class Coverages:
         return self._seen > seen and not is_outside and not self._fails(pod)
 
     def _fails(self, pod):
-        profile, table = self._profiles[pod.info.facts.scheduler_name], self._cycle.table
+        profile, table = self._profiles[pod.pod_class.facts.scheduler_name], self._cycle.table
         names = {each.name for each in (*profile.filter, *(e.plugin for e in profile.score))}
         if names & FAILING:
             return True
-        evaluation = Evaluation(profile, pod.info, table)
+        evaluation = Evaluation(profile, pod.pod_class, table)
         evaluation.update(evaluation.run_pre_filter())
         is_error = evaluation.pre_filter.status.code is Code.ERROR
         return is_error or failure_of(evaluation) is not None

@@ -98,9 +98,9 @@ class _World:
             # Of a gang, of which nobody or somebody waits, see `WAITING`.
             gang = GroupMembership(self._draw.choice(("g1", "g2", WAITING)), 2)
             facts = replace(facts, pod_group=gang)
-        info = self._nodes.table.classes.info(facts)
-        signature = self._profile.class_of(info, f"u{self._number}")
-        return PodInCycle(f"u{self._number}", f"d/p{self._number}", info, signature)
+        pod_class = self._nodes.table.classes.pod_class(facts)
+        signature = self._profile.class_of(pod_class, f"u{self._number}")
+        return PodInCycle(f"u{self._number}", f"d/p{self._number}", pod_class, signature)
 
     def _expect(self, is_so, text):
         if not is_so:
@@ -116,13 +116,13 @@ class _World:
         draw = self._draw
         host = draw.choice(self._mirror.names)
         uid = f"other-{draw.randrange(4)}"
-        info = self._nodes.table.classes.info(pod(cpu=100))
+        pod_class = self._nodes.table.classes.pod_class(pod(cpu=100))
         for table in (self._nodes.table, self._mirror):
             there = [name for name in table.node_names() if _is_on(table, name, uid)]
             for name in there:
-                table.remove_pod(name, info, uid=uid)
+                table.remove_pod(name, pod_class, uid=uid)
             if not there:
-                table.add_pod(host, info, uid=uid, key=f"d/{uid}")
+                table.add_pod(host, pod_class, uid=uid, key=f"d/{uid}")
 
     # A batch.
 
@@ -277,7 +277,7 @@ class _World:
                 break
             if found is not None:
                 placed.append(each)
-                self._mirror.add_pod(found, each.info, uid=each.uid, key=each.key)
+                self._mirror.add_pod(found, each.pod_class, uid=each.uid, key=each.key)
             staleness_s = self._settled.staleness_s
             if place % AT_ONCE == 0:
                 now_s = yield "YieldToMessages"
@@ -293,21 +293,21 @@ class _World:
             if (found := self._found(scope, each)) is None:
                 break
             nodes.append(found)
-            self._mirror.add_pod(found, each.info, uid=each.uid, key=each.key)
+            self._mirror.add_pod(found, each.pod_class, uid=each.uid, key=each.key)
         return nodes
 
     def _found(self, scope, each):
         profile = self._profile
         if scope.is_own:
             profile = profile.within(self._partition.nodes)
-        verdict = self._naive.decide(profile, each.info, each).verdict
+        verdict = self._naive.decide(profile, each.pod_class, each).verdict
         return verdict and verdict.node_name
 
 
 def _leaves_others(each, placed):
     """Whether others of a pod's gang wait, or were placed in this batch before it."""
-    gang = each.info.facts.pod_group
-    is_there = any(one.info.facts.pod_group == gang for one in placed)
+    gang = each.pod_class.facts.pod_group
+    is_there = any(one.pod_class.facts.pod_group == gang for one in placed)
     return gang is not None and (is_there or gang.name == WAITING)
 
 
@@ -321,10 +321,10 @@ def _is_like(need, wanted):
 
 def _may_end(pods, place):
     """Whether a batch may end before a pod: only one of a further class or kind is one too many."""
-    known = {(each.signature, each.info.shape) for each in pods[:place]}
+    known = {(each.signature, each.pod_class.shape) for each in pods[:place]}
     if not known or place == len(pods):
         return bool(known)
-    return (pods[place].signature, pods[place].info.shape) not in known
+    return (pods[place].signature, pods[place].pod_class.shape) not in known
 
 
 def _is_on(table, name, uid):

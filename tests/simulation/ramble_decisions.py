@@ -208,13 +208,13 @@ class _Ramble:
 
     def _catch_up(self):
         """As when a scheduler reads: the changes so far, and nothing of what did not come to be."""
-        held, judge, infos = self._held, self._judge, self._classes.info
+        held, judge, pod_classes = self._held, self._judge, self._classes.pod_class
         arrivals = {}
         for delta in self._late:
             _, kind, name, uid, pod, node = delta
-            info = None if pod is None else infos(pod)
+            pod_class = None if pod is None else pod_classes(pod)
             key = self._cache.key_of(uid) if kind is DeltaKind.ADD_POD else ""
-            hear(held, delta, info, key, self._arrivals)
+            hear(held, delta, pod_class, key, self._arrivals)
             if kind is DeltaKind.ADD_NODE:
                 self._parts[name] = self._arrivals % 3
                 arrivals[name] = self._arrivals
@@ -332,10 +332,10 @@ class _Ramble:
         """Workers find out something of classes for the next batch."""
         who, facts = self._draw.choice([*self._facts.items()])
         profile = self._profiles[facts.scheduler_name]
-        info = self._classes.info(facts)
-        given = self._workers.asked(profile, info, self._held)
+        pod_class = self._classes.pod_class(facts)
+        given = self._workers.asked(profile, pod_class, self._held)
         if given is not None:
-            self._cycle.give(profile.class_of(info, who.uid), given)
+            self._cycle.give(profile.class_of(pod_class, who.uid), given)
 
     def _verify(self):
         """As the binder would, on what the scheduler knows."""
@@ -364,11 +364,11 @@ class _Ramble:
         pods = []
         for who in self._draw.sample(free, min(len(free), self._draw.randint(1, 8))):
             self._attempts[who] += 1
-            info = self._classes.info(self._facts[who])
-            signature = self._profiles[info.facts.scheduler_name].class_of(info, who.uid)
+            pod_class = self._classes.pod_class(self._facts[who])
+            signature = self._profiles[pod_class.facts.scheduler_name].class_of(pod_class, who.uid)
             key = f"{who.namespace}/{who.name}"
             draw = self._draw.randint(1, 2)
-            pods.append(PodInCycle(who.uid, key, info, signature, self._attempts[who], draw))
+            pods.append(PodInCycle(who.uid, key, pod_class, signature, self._attempts[who], draw))
         self._lease_id += 1
         self.core.lease(self._lease_id, pods)
 
@@ -438,7 +438,7 @@ class _Ramble:
                 if self._bounds is not None and decision.diagnosis is not None:
                     decided.append(decision)
                     continue
-                profile = self._profiles[decision.pod.info.facts.scheduler_name]
+                profile = self._profiles[decision.pod.pod_class.facts.scheduler_name]
                 decision, has_tried = yield from after_failure(
                     decision, profile, self._tie_break, batch, cycle.extenders
                 )

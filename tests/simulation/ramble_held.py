@@ -38,7 +38,7 @@ def problems_of(plan, scenario, drawn):
     return []
 
 
-def hear(held, delta, info, key, arrival):
+def hear(held, delta, pod_class, key, arrival):
     """One change of the cache comes to a scheduler's table. arrival: of a node that comes."""
     _, kind, name, uid, _, node = delta
     if kind is DeltaKind.ADD_NODE:
@@ -48,22 +48,22 @@ def hear(held, delta, info, key, arrival):
     elif kind is DeltaKind.REMOVE_NODE:
         held._remove_node(name)
     elif kind is DeltaKind.ADD_POD:
-        held._add_pod(name, info, uid, key, None)
+        held._add_pod(name, pod_class, uid, key, None)
     elif kind is DeltaKind.REMOVE_POD:
-        held._remove_pod(name, info, uid)
+        held._remove_pod(name, pod_class, uid)
     elif kind is DeltaKind.NOMINATE:
-        held._add_nomination(name, info, uid)
+        held._add_nomination(name, pod_class, uid)
     else:
-        held._remove_nomination(name, info, uid)
+        held._remove_nomination(name, pod_class, uid)
 
 
 def nominations_of(table, names):
     """(node, class) → how many pods, of the nominations to some nodes."""
     return Counter(
         {
-            (name, info): count
+            (name, pod_class): count
             for name in names
-            for info, count in table.nominations.to(name).items()
+            for pod_class, count in table.nominations.to(name).items()
         }
     )
 
@@ -72,7 +72,7 @@ def nominations_at(cache, classes):
     """The same at the cache, of the nodes that there are."""
     known = cache.placements
     return Counter(
-        (name, classes.info(unnominated(facts)))
+        (name, classes.pod_class(unnominated(facts)))
         for name, facts in known.nominated.values()
         if name in known.nodes
     )
@@ -139,8 +139,8 @@ class _Ramble:
 
     def _hear_one(self, delta):
         uid, pod = delta[3:5]
-        info = None if pod is None else self._classes.info(pod)
-        hear(self._held, delta, info, f"default/{uid}", self._arrivals)
+        pod_class = None if pod is None else self._classes.pod_class(pod)
+        hear(self._held, delta, pod_class, f"default/{uid}", self._arrivals)
 
     def _hear_together(self, some):
         batch = SimpleNamespace(
@@ -149,7 +149,7 @@ class _Ramble:
             keys=[f"default/{delta[3]}" for delta in some],
             pods=range(len(some)),
         )
-        self._held._add_pods_only(batch, [self._classes.info(delta[4]) for delta in some], 0)
+        self._held._add_pods_only(batch, [self._classes.pod_class(delta[4]) for delta in some], 0)
 
     def _note(self, kind, name, uid, pod):
         """What the table has heard of now."""
@@ -171,7 +171,7 @@ class _Ramble:
             del self._told[uid]
             self._leaving.pop(uid, None)
         elif kind is DeltaKind.NOMINATE:
-            own = name, self._classes.info(pod)
+            own = name, self._classes.pod_class(pod)
             if uid in self._ahead and self._named[uid] != own:
                 self._ended_nominations.discard(uid)
             self._named[uid] = own
@@ -272,7 +272,7 @@ class _Ramble:
         tentative.set_aside(pods)
         self._ended_nominations.difference_update(pod.uid for pod in pods)
         # Where a lease says otherwise than the cache, what the cache says holds no room.
-        named = {pod.uid: pod.info.facts.nominated_node_name for pod in pods}
+        named = {pod.uid: pod.pod_class.facts.nominated_node_name for pod in pods}
         self._ended_nominations.update(
             uid for uid in named.keys() & self._named.keys() if self._named[uid][0] != named[uid]
         )
@@ -303,14 +303,14 @@ class _Ramble:
             return
         uids = self._draw.sample(uids, self._draw.randint(1, len(uids)))
         pod, victims = self._pod(who), [Victim(uid, f"default/{uid}", 0) for uid in uids]
-        may = not (who.uid in self._named or pod.info.facts.nominated_node_name)
+        may = not (who.uid in self._named or pod.pod_class.facts.nominated_node_name)
         there = table.nominations.to(name)
-        may = may and all(each.facts.priority >= pod.info.facts.priority for each in there)
+        may = may and all(each.facts.priority >= pod.pod_class.facts.priority for each in there)
         is_shown = self._held.tentative.preempt(pod, name, victims)
         if is_shown != (may and not self._decided_here.intersection(uids)):
             self.problems.append(f"{who.uid} preempts {uids}; the table shows it: {is_shown}")
         if is_shown:
-            self._named[who.uid] = name, pod.info
+            self._named[who.uid] = name, pod.pod_class
             self._ahead.add(who.uid)
             self._leaving |= dict.fromkeys(uids, name)
             self._facts[who] = replace(self._facts[who], nominated_node_name=name)
@@ -319,18 +319,18 @@ class _Ramble:
             self._late += self._cache.nominate(who.uid, name, unnominated(self._facts[who]))
 
     def _pod(self, who):
-        info = self._classes.info(self._facts[who])
-        return PodInCycle(who.uid, f"default/{who.uid}", info, info)
+        pod_class = self._classes.pod_class(self._facts[who])
+        return PodInCycle(who.uid, f"default/{who.uid}", pod_class, pod_class)
 
     def _decided(self, pod):
         """Places a pod as a batch does, or does not."""
-        table, nominated = self._held.table, pod.info.facts.nominated_node_name
+        table, nominated = self._held.table, pod.pod_class.facts.nominated_node_name
         if self._draw.random() < 0.3:
             return Decision(pod, None)
         name = self._draw.choice(table.node_names())
-        table.add_pod(name, pod.info, uid=pod.uid, key=pod.key)
+        table.add_pod(name, pod.pod_class, uid=pod.uid, key=pod.key)
         if nominated:
-            table.withdraw(nominated, pod.info)
+            table.withdraw(nominated, pod.pod_class)
         return Decision(pod, name)
 
     def _assume(self, who, name):

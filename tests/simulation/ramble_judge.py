@@ -28,23 +28,26 @@ class ShownJudge(Judge):
         """Pods are about to be decided: none of them stands on the table, and their leases say to
         which nodes they are nominated."""
         for uid in [pod.uid for pod in pods if pod.uid in self._placed]:
-            info, name, key = self._placed.pop(uid)
+            pod_class, name, key = self._placed.pop(uid)
             if name in self._table.node_names():
-                self._table.remove_pod(name, info, uid=uid)
+                self._table.remove_pod(name, pod_class, uid=uid)
             if uid not in self._here:
-                self._aside[uid] = info, name, key
+                self._aside[uid] = pod_class, name, key
             elif facts := self._here.pop(uid):
                 # It was decided here before, and came to nothing; what it gave up is its again.
                 self.nominate(uid, facts, facts.nominated_node_name, ())
         for pod in pods:
-            if self._nominated.get(pod.uid, (None, ""))[1] != pod.info.facts.nominated_node_name:
+            if (
+                self._nominated.get(pod.uid, (None, ""))[1]
+                != pod.pod_class.facts.nominated_node_name
+            ):
                 self._withdraw(pod.uid)
 
     def passes_on(self, decision):
         """A pod fits none of the nodes of its scheduler, and is decided on all of them by another
         one."""
         said = decision.diagnosis.message("")
-        wanted = self._decide(decision.pod, decision.pod.info.facts)
+        wanted = self._decide(decision.pod, decision.pod.pod_class.facts)
         if wanted.node_name is not None or not wanted.message.startswith(said):
             self.problems.append(f"{decision.pod.key} is passed on: {said}, not {wanted}")
 
@@ -55,31 +58,31 @@ class ShownJudge(Judge):
             self._put(uid, *self._aside.pop(uid))
         for each in decisions:
             if each.node_name is not None:
-                facts = each.pod.info.facts
+                facts = each.pod.pod_class.facts
                 self._here[each.pod.uid] = facts if facts.nominated_node_name else None
 
-    def _put(self, uid, info, name, key):
-        self._placed[uid] = info, name, key
+    def _put(self, uid, pod_class, name, key):
+        self._placed[uid] = pod_class, name, key
         if name in self._table.node_names():
-            self._table.add_pod(name, info, uid=uid, key=key)
+            self._table.add_pod(name, pod_class, uid=uid, key=key)
 
     def see(self, placed, nominated):
         """All pods and nominations that there are. placed: uid → (facts, node, key)."""
         self._here.clear()
         self._aside.clear()
-        for uid, (info, name, _) in list(self._placed.items()):
-            if uid not in placed or (info.facts, name) != placed[uid][:2]:
+        for uid, (pod_class, name, _) in list(self._placed.items()):
+            if uid not in placed or (pod_class.facts, name) != placed[uid][:2]:
                 del self._placed[uid]
                 if name in self._table.node_names():
-                    self._table.remove_pod(name, info, uid=uid)
+                    self._table.remove_pod(name, pod_class, uid=uid)
         for uid in list(self._nominated):
             self._withdraw(uid)
         for uid, (facts, name, key) in placed.items():
             if uid not in self._placed:
-                self._put(uid, self._classes.info(facts), name, key)
+                self._put(uid, self._classes.pod_class(facts), name, key)
         for uid, (name, facts) in nominated.items():
-            self._nominated[uid] = info, _ = self._classes.info(facts), name
-            self._table.nominate(name, info)
+            self._nominated[uid] = pod_class, _ = self._classes.pod_class(facts), name
+            self._table.nominate(name, pod_class)
 
     def release(self, uid):
         """The claims of a pod whose attempt ended."""

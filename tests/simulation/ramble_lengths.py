@@ -75,10 +75,10 @@ class Lengths:
                 self._found[pod.signature] = self._inputs(pod)
 
     def _inputs(self, pod):
-        return self._cycle.table.node_version, self._profile_of(pod).known_state(pod.info)
+        return self._cycle.table.node_version, self._profile_of(pod).known_state(pod.pod_class)
 
     def _profile_of(self, pod):
-        return self._profiles[pod.info.facts.scheduler_name]
+        return self._profiles[pod.pod_class.facts.scheduler_name]
 
     def _of_few_classes(self, pods):
         limits, rows = self._limits, max(1, len(self._cycle.table))
@@ -92,12 +92,12 @@ class Lengths:
         return _first(pods, max(least, totals), lambda pod: pod.signature)
 
     def _sharing_key(self, pod):
-        is_shared = self._cycle.accelerator and self._profile_of(pod).has_shape(pod.info)
-        return pod.info.shape if is_shared else pod.signature
+        is_shared = self._cycle.accelerator and self._profile_of(pod).has_shape(pod.pod_class)
+        return pod.pod_class.shape if is_shared else pod.signature
 
 
 def _is_nominated(pod):
-    return bool(pod.info.facts.nominated_node_name)
+    return bool(pod.pod_class.facts.nominated_node_name)
 
 
 def _first(pods, most, key):

@@ -78,8 +78,8 @@ class Lists:
     def _totals(self, pod):
         """row → its total, of the feasible ones; None where scoring fails, for whoever has all
         rows, who makes no use of the list."""
-        profile = self._profiles[pod.info.facts.scheduler_name]
-        evaluation = Evaluation(profile, pod.info, self._table)
+        profile = self._profiles[pod.pod_class.facts.scheduler_name]
+        evaluation = Evaluation(profile, pod.pod_class, self._table)
         evaluation.update(evaluation.run_pre_filter())
         rows = np.flatnonzero(evaluation.feasible)
         if not len(rows):

@@ -31,8 +31,10 @@ def _pods(scenario, draw):
         kind = draw.choice(((), ((KIND_LABEL, draw.choice(("service", "batch", "other"))),)))
         name = draw.choice(("default-scheduler", "served"))
         labels = (*facts.labels, *kind)
-        info = classes.info(replace(facts, owner=owner, labels=labels, scheduler_name=name))
-        pods.append(PodInCycle(who.uid, f"{who.namespace}/{who.name}", info, info))
+        pod_class = classes.pod_class(
+            replace(facts, owner=owner, labels=labels, scheduler_name=name)
+        )
+        pods.append(PodInCycle(who.uid, f"{who.namespace}/{who.name}", pod_class, pod_class))
     return pods
 
 
@@ -56,8 +58,8 @@ def _of_thinking(pods, draw):
             pod._replace(attempt=draw.randint(1, 3))
             for pod in draw.sample(pods, draw.randint(1, len(pods)))
         ]
-        first = some[0].info.facts
-        wanted = [pod for pod in some if _job(pod.info.facts) == _job(first)]
+        first = some[0].pod_class.facts
+        wanted = [pod for pod in some if _job(pod.pod_class.facts) == _job(first)]
         wanted = wanted if _job(first) else some[:1]
         if [*first_job(some)] != wanted:
             yield f"the first job of {some} is {first_job(some)}"
@@ -65,7 +67,7 @@ def _of_thinking(pods, draw):
         paid |= {(pod.uid, pod.attempt) for pod in new}
         wait_s = 0.0
         if new:
-            facts = new[0].info.facts
+            facts = new[0].pod_class.facts
             kind = dict(facts.labels).get(KIND_LABEL)
             kind = kind if kind in KINDS else served.get(facts.scheduler_name, "batch")
             wait_s = times[kind][0] + times[kind][1] * len(new)
@@ -97,7 +99,7 @@ def _of_partition(plan, pods, draw):
         if set(partition.nodes.own) != owned:
             yield f"scheduler {index} of {schedulers} owns {partition.nodes.own}, not {owned}"
         pod = draw.choice(pods)._replace(attempt=draw.choice((1, 1, 1, 2)))
-        facts, policy = pod.info.facts, settings.partition_policy
+        facts, policy = pod.pod_class.facts, settings.partition_policy
         looks = facts.pod_affinity or facts.pod_anti_affinity or facts.volumes
         looks = looks or "DoNotSchedule" in [c.when_unsatisfiable for c in facts.spread_constraints]
         is_local = policy == "latency-first" or (policy == "adaptive" and is_long)

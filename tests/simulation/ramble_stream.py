@@ -12,11 +12,11 @@ from unittest.mock import patch
 
 from roadstead.actors.cache import refill, stream
 from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.interface import NOBODY, NOTHING, DeadlineError, clock_s
 from roadstead.actors.messages import APPLY, ChangesApplied, node_batch
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import RESTORE, Restream
 from roadstead.actors.names import scheduler_name, worker_name
-from roadstead.actors.seam import NOBODY, NOTHING, DeadlineError, clock_s
 from roadstead.config.settings import Settings
 from roadstead.protocol.errors import RoadsteadError
 

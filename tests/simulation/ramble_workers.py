@@ -54,17 +54,17 @@ class Workers:
                 table.add_node(node, arrival)
             if not table.has_node(name):
                 continue
-            info = None if pod is None else table.classes.info(pod)
+            pod_class = None if pod is None else table.classes.pod_class(pod)
             if kind is DeltaKind.UPDATE_NODE:
                 table.update_node(node)
             elif kind is DeltaKind.REMOVE_NODE:
                 table.remove_node(name)
             elif kind is DeltaKind.ADD_POD:
-                table.add_pod(name, info, uid=uid)
+                table.add_pod(name, pod_class, uid=uid)
             elif kind is DeltaKind.REMOVE_POD:
-                table.remove_pod(name, info, uid=uid)
+                table.remove_pod(name, pod_class, uid=uid)
 
-    def asked(self, profile, info, held):
+    def asked(self, profile, pod_class, held):
         """What is found of a class; None where nothing is of use."""
         answers, touched, asked = {}, {}, self._parts.rows.asked()
         holders = {int(each) % len(self._tables) for each in self._table.arrivals}
@@ -74,7 +74,7 @@ class Workers:
             if self._draw.random() < 0.15:
                 continue
             scorer = self._scorers[worker]
-            columns = scorer.columns(encode_facts(info.facts), len(self._table))
+            columns = scorer.columns(encode_facts(pod_class.facts), len(self._table))
             names = {delta.node_name for delta, _ in self._late[worker]} | held.tentative.nodes()
             here = {name for name in names if self._tables[worker].has_node(name)}
             ahead = bool(self._draw.randrange(2))
@@ -85,7 +85,7 @@ class Workers:
             touched[worker] = names - here if ahead else names
         found = self._parts.merge_answers(answers, touched, 1)
         if found is not None:
-            self._compare(profile, info, found[0], answers.values())
+            self._compare(profile, pod_class, found[0], answers.values())
         elif any(not self._late[worker] for worker in answers):
             self.problems.append("what a worker says is of no use, though it knows all")
         return found and found[0]
@@ -102,7 +102,7 @@ class Workers:
         apart = self._table.rows_of(held.tentative.nodes())
         arrivals = self._table.arrivals[apart].astype(np.int64).tobytes()
         ask = RankRequest(
-            0, arrivals, tuple(encode_facts(p.info.facts) for p in new), draws.tobytes(), most
+            0, arrivals, tuple(encode_facts(p.pod_class.facts) for p in new), draws.tobytes(), most
         )
         answers, left = {}, {*held.tentative.nodes()}
         for worker in self._parts.rows.asked():
@@ -134,11 +134,11 @@ class Workers:
             for pod in pods
             if pod.uid.startswith(PLAIN) and pod.signature not in self._seen
             if counts[pod.signature] == 1
-            if not pod.info.facts.nominated_node_name
-            if not _is_asked_outside(profiles[pod.info.facts.scheduler_name])
+            if not pod.pod_class.facts.nominated_node_name
+            if not _is_asked_outside(profiles[pod.pod_class.facts.scheduler_name])
         }
 
-    def _compare(self, profile, info, given, answers):
+    def _compare(self, profile, pod_class, given, answers):
         told_by_all = set.intersection(
             *({(each.plugin, each.point) for each in answer.classes[0]} for answer in answers)
         )
@@ -146,17 +146,17 @@ class Workers:
             (each.plugin, each.point) for answer in answers for each in answer.classes[0]
         }
         state = CycleState(len(self._table))
-        silent = _silent(profile, info, state, self._table)
+        silent = _silent(profile, pod_class, state, self._table)
         if unasked := told_by_any & silent:
             self.problems.append(f"{unasked} did not prepare for it, and was asked by a worker")
         for plugin, point in worker_calls(profile):
             try:
                 if point == FILTER:
-                    told = _statuses(given.filter(plugin, state, info, self._table))
-                    wanted = _statuses(plugin.filter(state, info, self._table))
+                    told = _statuses(given.filter(plugin, state, pod_class, self._table))
+                    wanted = _statuses(plugin.filter(state, pod_class, self._table))
                 else:
-                    told = given.score(plugin, state, info, self._table)
-                    wanted = plugin.score(state, info, self._table)
+                    told = given.score(plugin, state, pod_class, self._table)
+                    wanted = plugin.score(state, pod_class, self._table)
             except PluginFailure:
                 continue
             if (plugin.name, point) not in told_by_any | silent:
@@ -173,15 +173,15 @@ class Workers:
                 self.problems.append(f"{plugin.name} says {wanted}, workers said {told}")
 
 
-def _silent(profile, info, state, table):
+def _silent(profile, pod_class, state, table):
     """Plugins of users that are not asked: what they say to prepare is Skip, or fails."""
     found = set()
     for point, plugins in ((FILTER, profile.pre_filter), (SCORE, profile.pre_score)):
         for plugin in (each for each in plugins if each.is_guarded):
             if point == FILTER:
-                status = plugin.pre_filter(state, info, table).status
+                status = plugin.pre_filter(state, pod_class, table).status
             else:
-                status = plugin.pre_score(state, info, table, lambda: table.pod_count >= 0)
+                status = plugin.pre_score(state, pod_class, table, lambda: table.pod_count >= 0)
             if status.is_skip:
                 found.add((plugin.name, point))
             elif not status.is_success:

@@ -69,9 +69,9 @@ class ShadowBatches:
         return followed
 
     def _decide(self, pod):
-        profile = self._profiles[pod.info.facts.scheduler_name]
+        profile = self._profiles[pod.pod_class.facts.scheduler_name]
         try:
-            found = self._naive.decide(profile, pod.info, pod)
+            found = self._naive.decide(profile, pod.pod_class, pod)
         except PluginFailure:
             return None
         if found.verdict is not None and self._failed_first(profile, found.verdict):

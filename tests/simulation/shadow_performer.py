@@ -6,7 +6,7 @@ What queue, binder and extenders answer is seen where it comes in; the core has 
 
 from collections import Counter
 
-from roadstead.actors.seam import clock_s
+from roadstead.actors.interface import clock_s
 from roadstead.attempts.commands import Confirm, FinishBinding, Forget
 from roadstead.cycle.needs import CatchUpTimeoutError
 from roadstead.extenders.caller import ExtenderError

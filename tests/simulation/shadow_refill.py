@@ -11,6 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from roadstead.actors.cache import encoding, recovery
+from roadstead.actors.interface import clock_s
 from roadstead.actors.messages import STORAGE, VERSION
 from roadstead.actors.messages.changes import OBSERVE
 from roadstead.actors.messages.recovery import (
@@ -20,7 +21,6 @@ from roadstead.actors.messages.recovery import (
     ResolveAttempts,
     Restore,
 )
-from roadstead.actors.seam import clock_s
 from roadstead.placements import DeltaKind
 from tests.simulation.overheard import Overheard, OverheardRef, change_row, rows_of
 

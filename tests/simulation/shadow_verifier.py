@@ -15,9 +15,9 @@ from roadstead.protocol.status import SUCCESS, Code, Status
 SHOWN = 3
 
 
-def status_on(profile, info, table, node_name):
+def status_on(profile, pod_class, table, node_name):
     """What filters say of one node: Success or the first refusal."""
-    outcome = run_pre_filter(profile, info, table)
+    outcome = run_pre_filter(profile, pod_class, table)
     state = outcome.state
     if not outcome.status.is_success:
         return outcome.status
@@ -26,7 +26,7 @@ def status_on(profile, info, table, node_name):
     row = table.view(np.array([table.row_of(node_name)]))
     for plugin in profile.filter:
         if plugin.name not in state.skipped:
-            result = plugin.filter(state, info, row)
+            result = plugin.filter(state, pod_class, row)
             if result.codes is not None and result.codes[0]:
                 said = result.statuses[int(result.codes[0]) - 1]
                 if said.code is Code.ERROR:
@@ -123,7 +123,7 @@ class ShadowVerifier:
             wanted = self._status(copy, facts, name)
             if not wanted.is_success:
                 self._differs(f"{facts} on {name} with others: let through, not {wanted}")
-            copy.add_pod(name, copy.classes.info(facts))
+            copy.add_pod(name, copy.classes.pod_class(facts))
         return told
 
     def look(self):
@@ -131,7 +131,7 @@ class ShadowVerifier:
 
     def _status(self, table, facts, node_name):
         profile = self._profiles[facts.scheduler_name]
-        return status_on(profile, table.classes.info(facts), table, node_name)
+        return status_on(profile, table.classes.pod_class(facts), table, node_name)
 
     def _differs(self, text):
         if len(self.problems) < SHOWN:

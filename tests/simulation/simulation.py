@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from roadstead.actors.interface import NOTHING, ActorLostError, DeadlineError
 from roadstead.actors.messages import (
     ADD_NODES,
     ADD_PENDING,
@@ -31,7 +32,6 @@ from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
 from roadstead.actors.runtime.simulated import OUTSIDE
 from roadstead.actors.runtime.simulated_network import Faults, Network
 from roadstead.actors.runtime.virtual_time import StalledError, run_virtual
-from roadstead.actors.seam import NOTHING, ActorLostError, DeadlineError
 from roadstead.kernel.start import load
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.queue.reports import NodeChange, PodChange

@@ -1,11 +1,11 @@
 """What simulated runs found, each as the smallest history that shows it."""
 
 from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.interface import NOTHING
 from roadstead.actors.messages import AssumeBatch, UpdateAssumptions, node_batch
 from roadstead.actors.messages.changes import ClusterChanges, NodeNames
 from roadstead.actors.messages.recovery import EndOwner, OwnerEpoch, PodRemoval
 from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
-from roadstead.actors.seam import NOTHING
 from roadstead.nodes.pod_class import PodClasses
 from tests.actors.world import Fake, Fakes, batch_of, plan_of
 from tests.builders import node

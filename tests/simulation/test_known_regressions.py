@@ -2,6 +2,7 @@
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.interface import NOTHING
 from roadstead.actors.messages import (
     CHANGES_APPLIED,
     AssumeBatch,
@@ -12,7 +13,6 @@ from roadstead.actors.messages import (
 )
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import OwnerEpoch, PodRemoval
-from roadstead.actors.seam import NOTHING
 from roadstead.cache import Assumption, CacheCore, CacheState
 from roadstead.facts.pod import PodAffinityTerm, PodIdentity
 from roadstead.facts.selectors import LabelSelector

@@ -3,11 +3,17 @@ import contextlib
 
 import pytest
 
+from roadstead.actors.interface import (
+    NOTHING,
+    ActorError,
+    ActorLostError,
+    DeadlineError,
+    PatientRef,
+)
 from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.runtime.simulated_network import NO_FAULTS, SELDOM, Faults, Network
 from roadstead.actors.runtime.virtual_time import START_S, StalledError, run_virtual
-from roadstead.actors.seam import NOTHING, ActorError, ActorLostError, DeadlineError, PatientRef
 from roadstead.protocol.codec import DecodeLimits
 
 LONG_S = 3600.0

@@ -143,7 +143,7 @@ class Watch:
         set_aside = tentative.set_aside
 
         def begins(pods):
-            judge.begins(pods, actor._nodes.table.residents._info_of)
+            judge.begins(pods, actor._nodes.table.residents._class_of)
             set_aside(pods)
 
         tentative.set_aside = begins

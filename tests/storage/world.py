@@ -168,9 +168,9 @@ class Batches:
 
 def prepared(name, facts, classes, profiles):
     identity = PodIdentity(f"uid-{name}", facts.namespace, name)
-    info = classes.info(facts)
-    signature = profiles[facts.scheduler_name].class_of(info, identity.uid)
-    return PodInCycle(identity.uid, identity.key, info, signature)
+    pod_class = classes.pod_class(facts)
+    signature = profiles[facts.scheduler_name].class_of(pod_class, identity.uid)
+    return PodInCycle(identity.uid, identity.key, pod_class, signature)
 
 
 def told(decision):

@@ -139,7 +139,7 @@ def _renewed(evaluation: Evaluation) -> PluginAnswers:
 
 
 def _evaluation(subject: PluginUnderTest, facts: PodFacts, table: NodeTable) -> Evaluation:
-    return Evaluation(subject.alone(table.classes), table.classes.info(facts), table)
+    return Evaluation(subject.alone(table.classes), table.classes.pod_class(facts), table)
 
 
 def _leaves_table(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
@@ -178,7 +178,7 @@ def _stir(table: NodeTable, fleet: SampleFleet) -> None:
             table.remove_pod(node.name, on_node[0])
         elif not index % 2:
             _, facts = fleet.pods[index % len(fleet.pods)]
-            table.add_pod(node.name, table.classes.info(facts))
+            table.add_pod(node.name, table.classes.pod_class(facts))
 
 
 def _answers(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
@@ -230,10 +230,10 @@ def effects(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
     table = fleet.table()
     profile = subject.alone(table.classes)
     for facts in _classes(fleet):
-        asked = table.classes.info(facts)
+        asked = table.classes.pod_class(facts)
         first: dict[tuple[Effect, ...], list[bool]] = {}
         for each in (facts, *(other for _, other in variants(facts))):
-            effects = profile.effects(table.classes.info(each))
+            effects = profile.effects(table.classes.pod_class(each))
             done = [effect.changes(asked) for effect in effects]
             both = first.setdefault(effects, done), done
             hint = "and a pod of equal effect change the answers for different pods"

@@ -59,7 +59,7 @@ def pod_effects(subject: PluginUnderTest, fleet: SampleFleet) -> Iterator[PodEff
     seen: list[tuple[int, int, tuple[int, ...]]] = []
 
     def look(facts: PodFacts) -> None:
-        found = answers_of(Evaluation(alone, path.classes.info(facts), path.table))
+        found = answers_of(Evaluation(alone, path.classes.pod_class(facts), path.table))
         passed = sum(refusal == "" for refusal in found.refusals)
         seen.append((len(path.table) - passed, passed, found.scores or ()))
 

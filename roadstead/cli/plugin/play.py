@@ -35,7 +35,7 @@ def play(path: DecisionPath, fleet: SampleFleet) -> list[Played]:
             played.append(_played(decision))
             if decision.node_name is not None:
                 pod = decision.pod
-                placed.append((decision.node_name, pod.info.facts, who_of[pod.uid]))
+                placed.append((decision.node_name, pod.pod_class.facts, who_of[pod.uid]))
         for _ in range(min(DELETED_PER_BATCH, len(placed))):
             path.remove_pod(*placed.pop(int(rng.integers(len(placed)))))
     return played

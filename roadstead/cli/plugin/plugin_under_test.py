@@ -146,7 +146,9 @@ class PluginAnswers:
 
 def answers(subject: PluginUnderTest, facts: PodFacts, table: NodeTable) -> PluginAnswers:
     """Compute all answers with a new instance of the plugin."""
-    return answers_of(Evaluation(subject.alone(table.classes), table.classes.info(facts), table))
+    return answers_of(
+        Evaluation(subject.alone(table.classes), table.classes.pod_class(facts), table)
+    )
 
 
 def answers_of(evaluation: Evaluation, before: PreScoreOutcome | None = None) -> PluginAnswers:

@@ -119,14 +119,14 @@ class SampleFleet:
             table.add_node(node)
         if self.placed is not None:
             for name, facts in self.placed:
-                table.add_pod(name, table.classes.info(facts))
+                table.add_pod(name, table.classes.pod_class(facts))
             return table
         places = stream(self.seed, "places").integers(0, len(self.nodes), len(self.pods))
         for index, (place, (_, facts)) in enumerate(zip(places.tolist(), self.pods, strict=True)):
-            info, name = table.classes.info(facts), self.nodes[place].name
-            table.add_pod(name, info)
+            pod_class, name = table.classes.pod_class(facts), self.nodes[place].name
+            table.add_pod(name, pod_class)
             if index % 3 == 0:
-                table.remove_pod(name, info)
+                table.remove_pod(name, pod_class)
         return table
 
     def classes(self) -> list[PodFacts]:

@@ -41,14 +41,14 @@ def add_counters(
             plugins.append(plugin)
             found.counters += _required(found, plugin, evaluation.state, pod_profiles)
     for each in evaluation.profile.score:
-        if isinstance(each.plugin, InterPodAffinity) and each.plugin.scores(found.info):
+        if isinstance(each.plugin, InterPodAffinity) and each.plugin.scores(found.pod_class):
             plugins.append(each.plugin)
             found.counters += _preferred(found, each.plugin, evaluation.score_state, pod_profiles)
             found.affinity_weight = each.weight
     index_of = {(counter.kind, counter.key): index for index, counter in enumerate(found.counters)}
 
     def adds(other: PodClass) -> Iterable[tuple[int, int]]:
-        for counter, amount in _added(plugins[-1], found.info, other) if plugins else ():
+        for counter, amount in _added(plugins[-1], found.pod_class, other) if plugins else ():
             if amount and counter in index_of:
                 yield index_of[counter], amount
 
@@ -56,18 +56,18 @@ def add_counters(
 
 
 def _added(
-    plugin: InterPodAffinity, info: PodClass, other: PodClass
+    plugin: InterPodAffinity, pod_class: PodClass, other: PodClass
 ) -> list[tuple[tuple[int, str], int]]:
     """Return what one pod of another class adds, by type of counter and topology key."""
-    relation = plugin.relation(info, other)
+    relation = plugin.relation(pod_class, other)
     return [((_KINDS[family], key), n) for (family, key), n in relation if family in _KINDS]
 
 
 def _keys(
-    plugin: InterPodAffinity, info: PodClass, pod_profiles: Sequence[PodClass], kind: int
+    plugin: InterPodAffinity, pod_class: PodClass, pod_profiles: Sequence[PodClass], kind: int
 ) -> list[str]:
     """Return the topology keys of counters of a type to which pods of some profile may add."""
-    added = (each for pod in pod_profiles for each, _ in _added(plugin, info, pod))
+    added = (each for pod in pod_profiles for each, _ in _added(plugin, pod_class, pod))
     return [key for each, key in added if each == kind]
 
 
@@ -76,9 +76,9 @@ def _required(
 ) -> list[TermCounter]:
     found_before = state.get(plugin.name)
     before = found_before.counts if isinstance(found_before, FilterState) else PodCounts({}, {}, {})
-    affinity_keys, anti_affinity_keys = plugin.required_keys(found.info)
-    found.matches_itself = plugin.matches_itself(found.info)
-    others = _keys(plugin, found.info, pod_profiles, EXISTING_ANTI)
+    affinity_keys, anti_affinity_keys = plugin.required_keys(found.pod_class)
+    found.matches_itself = plugin.matches_itself(found.pod_class)
+    others = _keys(plugin, found.pod_class, pod_profiles, EXISTING_ANTI)
     return [
         TermCounter(kind, key, counts.get(key, {}))
         for kind, keys, counts in (
@@ -95,5 +95,5 @@ def _preferred(
 ) -> list[TermCounter]:
     found_before = state.get(plugin.name)
     before = found_before.scores if isinstance(found_before, TopologyScores) else {}
-    keys = dict.fromkeys((*before, *_keys(plugin, found.info, pod_profiles, SCORE)))
+    keys = dict.fromkeys((*before, *_keys(plugin, found.pod_class, pod_profiles, SCORE)))
     return [TermCounter(SCORE, key, before.get(key, {})) for key in keys]

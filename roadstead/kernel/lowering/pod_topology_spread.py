@@ -32,7 +32,7 @@ def add_counters(found: RelationOf, evaluation: Evaluation) -> None:
         if isinstance(each.plugin, PodTopologySpread) and not is_skipped:
             spreads += _add_soft(found, each.plugin, evaluation.table, evaluation.score_state)
             found.spread_weight = each.weight
-    namespace = found.info.facts.namespace
+    namespace = found.pod_class.facts.namespace
 
     def adds(other: PodClass) -> Iterable[tuple[int, int]]:
         if other.facts.namespace == namespace and not other.facts.is_terminating:
@@ -46,13 +46,13 @@ def add_counters(found: RelationOf, evaluation: Evaluation) -> None:
 def _add_hard(
     found: RelationOf, plugin: PodTopologySpread, table: NodeTable, state: CycleState
 ) -> tuple[Spread, ...]:
-    hard = plugin.constraints(found.info).hard
+    hard = plugin.constraints(found.pod_class).hard
     if not hard:
         return ()
     counts = state.read(plugin.name, DomainCounts).counts
-    rows = included(found.info.facts, hard, table, with_all_keys(hard, table))
+    rows = included(found.pod_class.facts, hard, table, with_all_keys(hard, table))
     for spread, before, counted in zip(hard, counts, rows, strict=True):
-        skew = spread.max_skew - int(spread.matches(found.info.labels))
+        skew = spread.max_skew - int(spread.matches(found.pod_class.labels))
         counter = TermCounter(HARD, spread.topology_key, before, counted, skew, spread.min_domains)
         found.counters.append(counter)
     return hard
@@ -61,17 +61,17 @@ def _add_hard(
 def _add_soft(
     found: RelationOf, plugin: PodTopologySpread, table: NodeTable, state: CycleState
 ) -> tuple[Spread, ...]:
-    constraints = plugin.constraints(found.info)
+    constraints = plugin.constraints(found.pod_class)
     soft = constraints.soft
     counts = state.read(plugin.name, SpreadCounts).pods
     counted = np.ones(len(table), dtype=np.bool_)
     if constraints.needs_all_keys:
         counted = found.scored = with_all_keys(soft, table)
-    rows = included(found.info.facts, soft, table, counted)
+    rows = included(found.pod_class.facts, soft, table, counted)
     for spread, by_value, here in zip(soft, counts, rows, strict=True):
         key, skew = spread.topology_key, spread.max_skew - 1
         if key == HOSTNAME:
-            by_row = plugin.on_nodes(found.info, spread, table)
+            by_row = plugin.on_nodes(found.pod_class, spread, table)
             found.counters.append(TermCounter(HOST, key, by_row, None, skew))
         else:
             found.counters.append(TermCounter(SOFT, key, by_value, here, skew))

@@ -317,7 +317,7 @@ SAME: tuple[Same, ...] = (
             ("Verifier._results_for_all_rows", "True", "False"),
             (
                 "Verifier._results_for_all_rows",
-                "if known is None or not self._is_valid(known, profile, info, quick=True): ...",
+                "if known is None or not self._is_valid(known, profile, pod_class, quick=True): ...",
                 "if True: ...",
             ),
             (
@@ -332,7 +332,7 @@ SAME: tuple[Same, ...] = (
             ("Verifier._results_for_all_rows", "if pods < worthwhile: ...", "if True: ..."),
             (
                 "Verifier._results_for_all_rows",
-                "known.passes = _static_mask(profile, info, known.outcome.state, self._table)",
+                "known.passes = _static_mask(profile, pod_class, known.outcome.state, self._table)",
                 "pass",
             ),
             ("Verifier._results_for_all_rows", "known.passes is None", "known.passes is not None"),
@@ -355,7 +355,7 @@ SAME: tuple[Same, ...] = (
             ),
             (
                 "Verifier.verify_first",
-                "if known is None or not self._stays_feasible(known, info, first.values()): ...",
+                "if known is None or not self._stays_feasible(known, pod_class, first.values()): ...",
                 "if True: ...",
             ),
             (
@@ -413,12 +413,12 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "Verifier.verify",
-                "if known is not None and self._is_valid(known, profile, info, quick=True): ...",
+                "if known is not None and self._is_valid(known, profile, pod_class, quick=True): ...",
                 "if False: ...",
             ),
             (
                 "Verifier.verify",
-                "if passed and self._admits(known, profile, info, row): ...",
+                "if passed and self._admits(known, profile, pod_class, row): ...",
                 "if False: ...",
             ),
         ),

@@ -242,7 +242,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "TableCycle.samples",
-                "if node_search is None or not node_search.concerns(pod.info.facts): ...",
+                "if node_search is None or not node_search.concerns(pod.pod_class.facts): ...",
                 "if True: ...",
             ),
         ),
@@ -274,7 +274,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "Tentative.confirm",
-                "if known is not None and known == (name, info) and is_on(name, uid): ...",
+                "if known is not None and known == (name, pod_class) and is_on(name, uid): ...",
                 "if False: ...",
             ),
             ("Tentative.confirm", "known is not None", "known is None"),
@@ -298,7 +298,13 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/continuing_batch.py",
         "the batch ends there, and the pod is the first of the next one, to the same result",
-        (("ContinuingBatch._decide_changed", "if pod.info.facts.volumes: ...", "if True: ..."),),
+        (
+            (
+                "ContinuingBatch._decide_changed",
+                "if pod.pod_class.facts.volumes: ...",
+                "if True: ...",
+            ),
+        ),
     ),
     Same(
         "roadstead/cycle/table_cycle.py",
