@@ -28,7 +28,7 @@ def pick(rows, least=0):
     found = [row for row in rows if row < LIMIT]
     if not found:
         raise ValueError("0 rows")
-    log.pod_class("found %d", 7)
+    log.info("found %d", 7)
     log(QUEUE, "found", rows=7)
     found.sort()
     return min(found) + least
