@@ -55,6 +55,10 @@ class FencedError(RoadsteadError):
     """A message was sent by an earlier incarnation of an actor that has been replaced."""
 
 
+class NoNodeError(RoadsteadError):
+    """No node of the Ray cluster can run a process, and none could in time."""
+
+
 class DeadlineError(RoadsteadError):
     """An actor did not answer in time."""
 

@@ -31,13 +31,13 @@ from roadstead.plugins.in_tree import in_tree_classes, in_tree_registry
 from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.concurrency import Concurrency
-from roadstead.report.ray_nodes import CheckedNode
 from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
 
 if TYPE_CHECKING:
     from roadstead.bench.metrics import BenchResult
     from roadstead.bench.script import Script
     from roadstead.config.load import LoadedConfig
+    from roadstead.report.ray_nodes import CheckedNode
 
 
 @dataclass(frozen=True, slots=True)

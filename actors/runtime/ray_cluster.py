@@ -15,7 +15,7 @@ import ray.cloudpickle
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from roadstead.actors.interface import ActorLostError, Announce, DeadlineError, clock_s
+from roadstead.actors.interface import ActorLostError, Announce, NoNodeError, clock_s
 from roadstead.actors.logs import log
 from roadstead.actors.runtime import node_probe
 from roadstead.actors.runtime.node_probe import digest_of, probe
@@ -89,7 +89,7 @@ class RayCluster:
         """Return the node of each process, once there are checked nodes with room for all.
 
         without: ids of nodes that are lost. announce: is called with what is waited for.
-        DeadlineError with the reason if there is no room in time.
+        NoNodeError with the reason if there is no room in time.
         """
         until_s = clock_s() + timeout_s
         said = ""
@@ -104,7 +104,7 @@ class RayCluster:
                 return placed
             if clock_s() >= until_s:
                 _request_cpus([])
-                raise DeadlineError(f"{placed.why}. Waited {timeout_s:g} s (deadlines.start_s)")
+                raise NoNodeError(f"{placed.why}. Waited {timeout_s:g} s")
             if placed.why != said:
                 said = placed.why
                 announce(f"Waiting for the Ray cluster: {said}.")

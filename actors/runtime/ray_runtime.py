@@ -65,6 +65,9 @@ _MAX_PENDING_CALLS = 10_000
 START_S = 120.0
 """Deadline for the start of Ray."""
 
+REPLACE_S = 30.0
+"""Deadline for room on another node for actors that were lost with theirs."""
+
 NAME_S = 0.05
 
 
@@ -227,9 +230,9 @@ class RayRuntime:
         """Return the options of Ray that put each process on its node."""
         if self._cluster is None or self._heartbeats is None:
             return {host: {"num_cpus": 0} for host in processes}
-        nodes = await self._cluster.place(
-            processes, self._heartbeats.lost, timeout_s, self._announce
-        )
+        # The whole run waits for a replacement; at the start, an autoscaler may need minutes.
+        wait_s = min(timeout_s, REPLACE_S) if self._handles else timeout_s
+        nodes = await self._cluster.place(processes, self._heartbeats.lost, wait_s, self._announce)
         self._heartbeats.watch({node.id: (node.address, node.port) for node in nodes.values()})
         self._heartbeats.start()
         self._announce(self._cluster.summary())

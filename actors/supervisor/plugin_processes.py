@@ -69,8 +69,12 @@ class WatchedFactory:
     plan: RunPlan
 
     def __call__(self, directory: Directory) -> object:
-        if self.plan.marks and CALLS.mark is None:
-            Mark(Path(self.plan.marks) / self.name).take_over(CALLS, self.name)
+        if self.plan.marks and not CALLS.limit_s:
+            folder = Path(self.plan.marks)
+            # On another machine than the driver's there is no such folder: calls are watched, but
+            # an actor that ends leaves no record of its last call.
+            if folder.is_dir():
+                Mark(folder / self.name).take_over(CALLS, self.name)
             deadline_s = self.plan.settings.deadlines.plugin_s
             PluginWatch(deadline_s, self._end).start()
         actor = self.build(directory)

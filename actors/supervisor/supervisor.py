@@ -28,6 +28,7 @@ from roadstead.actors.interface import (
     Factory,
     Failure,
     Method,
+    NoNodeError,
     Q,
     Ref,
     RunFailedError,
@@ -161,7 +162,7 @@ class Supervisor:
         groups = self.groups()
         try:
             self._raw = await self._start(groups)
-        except (ActorLostError, DeadlineError) as failure:
+        except (ActorLostError, DeadlineError, NoNodeError) as failure:
             self._check_runtime()
             raise RunFailedError(f"the run did not start: {failure}") from failure
         self.refs = {name: _RunRef(name, self) for name in self._raw}
@@ -207,13 +208,14 @@ class Supervisor:
     def _check_runtime(self) -> None:
         """RunFailedError if the runtime itself (Ray) is lost: then no actor can be replaced."""
         if lost := self._runtime.lost():
-            journal = self._plan.settings.journal
-            kept = (
-                f"what the binder acknowledged is in {journal}, and --resume goes on with it"
-                if self._has_journal
-                else "there is no journal of what was bound"
-            )
-            raise RunFailedError(f"{lost}. The run ends here; {kept}.")
+            raise RunFailedError(f"{lost}. The run ends here; {self._kept()}.")
+
+    def _kept(self) -> str:
+        """Return what is kept of a run that ends here."""
+        if not self._has_journal:
+            return "there is no journal of what was bound"
+        journal = self._plan.settings.journal
+        return f"what the binder acknowledged is in {journal}, and --resume goes on with it"
 
     async def _watch_actors(self) -> None:
         while True:
@@ -295,6 +297,13 @@ class Supervisor:
         self._unfinished = names
         try:
             await self._restart(names)
+        except NoNodeError as failure:
+            # The first sentence of each: the rest says how a run ends that needs no other node.
+            lost = "; ".join(str(each).partition(". ")[0] for each in why.values())
+            raise RunFailedError(
+                f"{lost or 'Actors were lost'}. No other node can run "
+                f"{', '.join(sorted(names))}: {failure}. The run ends here; {self._kept()}."
+            ) from failure
         except (ActorLostError, DeadlineError, ActorError) as failure:
             # Another actor was lost meanwhile: `_watch_actors` replaces all of them again, within
             # the budget.

@@ -132,9 +132,8 @@ def _plugin_files(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
 
 def _write_wheel(path: Path, files: dict[str, bytes]) -> None:
     """Write a wheel (PEP 427) with these files; the metadata says what the package needs."""
-    metadata = distribution(NAME).read_text("METADATA") or (
-        f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {__version__}\n"
-    )
+    # Without requirements: pip would install a second Ray beside the wheel, ahead of the cluster's.
+    metadata = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {__version__}\n"
     scripts = distribution(NAME).read_text("entry_points.txt") or ""
     about = "Wheel-Version: 1.0\nGenerator: roadstead\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     everything = {

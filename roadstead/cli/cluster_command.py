@@ -23,8 +23,9 @@ def cluster_group() -> None:
     Examples:
       roadstead cluster check --ray-address 10.0.0.1:6379
       roadstead cluster pack -o env.yaml
-      roadstead schedule --trace openb.trace --ray-address 10.0.0.1:6379
-      ray job submit --runtime-env env.yaml -- roadstead demo
+      roadstead schedule --trace openb.trace --ray-address auto
+      ray job submit --runtime-env env.yaml -- \\
+        python -m roadstead demo
     """
 
 
@@ -59,8 +60,8 @@ def check_command(
     \b
     Examples:
       roadstead cluster check --ray-address auto
-      roadstead cluster check --ray-address 10.0.0.1:6379 --journal /shared/journal
-      roadstead cluster check --format json | jq '.nodes[] | select(.problem != "")'
+      roadstead cluster check --ray-address auto --journal /shared/journal
+      roadstead cluster check --format json | jq '.nodes[].problem'
 
     Exit status: 0 every node can run Roadstead; 1 a node cannot, or the cluster cannot be joined.
     """
@@ -114,8 +115,9 @@ def pack_command(
     \b
     Examples:
       roadstead cluster pack -o env.yaml
-      ray job submit --runtime-env env.yaml -- roadstead schedule --trace openb.trace
-      roadstead cluster pack -o env.yaml --without-packages --plugin-file few_pods.py
+      ray job submit --runtime-env env.yaml -- \\
+        python -m roadstead schedule --trace openb.trace
+      roadstead cluster pack --without-packages --plugin-file few_pods.py
     """
     from roadstead.api.cluster_pack import pack
 

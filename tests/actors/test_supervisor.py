@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from roadstead.actors.interface import NOTHING, ActorLostError, DeadlineError
+from roadstead.actors.interface import NOTHING, ActorLostError, DeadlineError, NoNodeError
 from roadstead.actors.messages import ActorStatus
 from roadstead.actors.supervisor import supervisor as supervisor_module
 from roadstead.actors.supervisor.supervisor import (
@@ -363,3 +363,25 @@ async def test_where_the_ground_is_gone_nobody_is_asked_to_stop():
 
     assert runtime.stopped
     assert not [name for name, ref in runtime.refs.items() if ref.told("stop")]
+
+
+async def test_a_run_whose_actors_fit_on_no_other_node_ends_with_the_reason():
+    runtime = Runtime()
+    supervisor = Supervisor(runtime, plan_of(), has_journal=True)
+    await supervisor.start()
+    for ref in runtime.refs.values():
+        ref.answers["fence"] = NOTHING
+    lost = ActorLostError("scheduler-0 is gone: its Ray node h2 (10.0.0.2) does not answer")
+    runtime.refs["scheduler-0"].answers["status"] = lost
+    runtime.failure = NoNodeError("the scheduler wants 1 CPU on one node. Waited 30 s")
+
+    with pytest.raises(RunFailedError) as ended:
+        async with asyncio.timeout(GENEROUS_S):
+            await supervisor.watch()
+
+    reason = (
+        "scheduler-0 is gone: its Ray node h2 (10.0.0.2) does not answer. No other node can run "
+        "scheduler-0: the scheduler wants 1 CPU on one node. Waited 30 s. The run ends here;"
+    )
+    assert str(ended.value).startswith(reason)
+    assert "--resume goes on with it" in str(ended.value)

@@ -32,6 +32,7 @@ def test_help_names_every_command_and_shows_how_to_begin(run: Run) -> None:
         "stress",
         "config",
         "plugin",
+        "cluster",
     ]
     assert "roadstead schedule --cluster nodes.yaml --pods app/" in result.output
 

@@ -1,0 +1,83 @@
+"""The runtime environment that brings this Roadstead to the nodes of a Ray cluster."""
+
+import subprocess
+import sys
+import zipfile
+
+import pytest
+import yaml
+
+import roadstead
+from roadstead.api.cluster_pack import pack, pinned
+from roadstead.protocol.errors import InputError
+
+
+def test_the_environment_names_the_wheel_and_pinned_packages(tmp_path):
+    packed = pack(tmp_path / "env.yaml")
+
+    environment = yaml.safe_load(packed.environment.read_text())
+    assert environment["py_modules"] == [str(packed.wheel)]
+    assert environment["pip"]["packages"] == list(packed.packages)
+    names = {each.partition("==")[0] for each in packed.packages}
+    assert {"numpy", "numba", "llvmlite", "msgpack", "pydantic"} <= names
+    assert not names & {"ray", "roadstead", "pytest"}
+
+
+def test_the_same_files_give_the_same_bytes(tmp_path):
+    first = pack(tmp_path / "a" / "env.yaml", with_packages=False)
+    second = pack(tmp_path / "b" / "env.yaml", with_packages=False)
+
+    assert first.wheel.read_bytes() == second.wheel.read_bytes()
+
+
+def test_the_wheel_is_imported_from_its_folder_alone(tmp_path):
+    plugin = tmp_path / "few_pods.py"
+    plugin.write_text("NAME = 'few'\n")
+    packed = pack(tmp_path / "env.yaml", plugin_files=[plugin], with_packages=False)
+    folder = tmp_path / "target"
+    with zipfile.ZipFile(packed.wheel) as archive:
+        archive.extractall(folder)
+
+    script = "import roadstead.actors.entry, few_pods; print(roadstead.__file__, few_pods.NAME)"
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": str(folder)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ended.stdout.split() == [str(folder / "roadstead" / "__init__.py"), "few"]
+
+
+def test_the_wheel_asks_pip_for_nothing(tmp_path):
+    packed = pack(tmp_path / "env.yaml", with_packages=False)
+
+    with zipfile.ZipFile(packed.wheel) as archive:
+        info = f"roadstead-{roadstead.__version__}.dist-info"
+        assert b"Requires-Dist" not in archive.read(f"{info}/METADATA")
+        listed = archive.read(f"{info}/RECORD").decode().splitlines()
+        assert {line.split(",")[0] for line in listed} == set(archive.namelist())
+
+
+def test_files_are_replaced_only_if_that_is_asked_for(tmp_path):
+    output = tmp_path / "env.yaml"
+    pack(output, with_packages=False)
+
+    with pytest.raises(InputError, match=r"env.yaml.*exists already: use --force"):
+        pack(output, with_packages=False)
+    pack(output, with_packages=False, is_replaced=True)
+
+
+@pytest.mark.parametrize("name", ["few-pods.py", "few_pods.txt", "roadstead.py"])
+def test_a_plugin_file_must_be_a_module(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("")
+
+    with pytest.raises(InputError, match=r"--plugin-file.*must be a Python module"):
+        pack(tmp_path / "env.yaml", plugin_files=[path])
+
+
+def test_packages_that_are_not_there_are_left_out():
+    assert list(pinned("no-such-package")) == []
