@@ -63,6 +63,17 @@ class OwnPaths(JobConfig):  # type: ignore[misc]
 
 
 @contextmanager
+def quiet_driver() -> Iterator[None]:
+    """Keep Ray from printing a native stack on SIGTERM, if it is initialized inside the block."""
+    before = ray_constants.RAY_DISABLE_FAILURE_SIGNAL_HANDLER
+    ray_constants.RAY_DISABLE_FAILURE_SIGNAL_HANDLER = True
+    try:
+        yield
+    finally:
+        ray_constants.RAY_DISABLE_FAILURE_SIGNAL_HANDLER = before
+
+
+@contextmanager
 def lean_node(folder: str) -> Iterator[None]:
     """Apply the patches to a Ray that is started inside the block.
 
@@ -70,7 +81,7 @@ def lean_node(folder: str) -> Iterator[None]:
     standard output, among the results: the supervisor reports it.
     """
     begin = partial(_begin, services.ConsolePopen, folder)
-    with ExitStack() as stack:
+    with quiet_driver(), ExitStack() as stack:
         for module, name, value in (
             (ray._private.node, "Node", LeanNode),
             (worker, "listen_error_messages", _listen_to_nothing),
@@ -78,8 +89,6 @@ def lean_node(folder: str) -> Iterator[None]:
             (services, "_build_python_executable_command_memory_profileable", _agent_command),
             # Unless this is off, Ray replaces 127.0.0.1 by an address that other machines reach.
             (ray_constants, "ENABLE_RAY_CLUSTER", False),
-            # On SIGTERM Ray would print a native stack on standard error.
-            (ray_constants, "RAY_DISABLE_FAILURE_SIGNAL_HANDLER", True),
             # Under `uv run` Ray would copy the working directory to its workers.
             (ray_constants, "RAY_ENABLE_UV_RUN_RUNTIME_ENV", False),
         ):

@@ -17,7 +17,14 @@ from ray._private.services import canonicalize_bootstrap_address
 from roadstead.actors.interface import ActorLostError, late
 from roadstead.actors.runtime.ray_folder import make_folder, remove_folder
 from roadstead.actors.runtime.ray_heartbeats import connected
-from roadstead.actors.runtime.ray_node import OwnPaths, end_by_force, lean_node, let_go, servers
+from roadstead.actors.runtime.ray_node import (
+    OwnPaths,
+    end_by_force,
+    lean_node,
+    let_go,
+    quiet_driver,
+    servers,
+)
 from roadstead.actors.runtime.ray_target import RayTarget, own_environment
 from roadstead.config.files import read_bytes
 from roadstead.config.ray import RayOptions
@@ -146,7 +153,8 @@ class RaySession:
         if not connected({"": (host, int(port))}, CONNECT_S):
             where = "there" if address == self._target.address else f"at {address}"
             raise ConnectionError(f"nothing accepts connections {where} ({CONNECT_S:g} s)")
-        self._init()
+        with quiet_driver():
+            self._init()
 
     def _init(self, **options: object) -> None:
         ray.init(

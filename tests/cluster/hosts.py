@@ -93,10 +93,12 @@ class Host:
             **options,
         )
 
-    def start_ray(self, head: Host | None, cpus: int, *options: str) -> None:
-        """Start a Ray node; a head's own if `head` is None."""
+    def start_ray(
+        self, head: Host | None, cpus: int, *options: str, dashboard: bool = False
+    ) -> None:
+        """Start a Ray node; a head's own if `head` is None. dashboard: serves jobs, on a head."""
         where = (
-            ["--head", f"--port={RAY_PORT}", "--include-dashboard=false"]
+            ["--head", f"--port={RAY_PORT}", *([] if dashboard else ["--include-dashboard=false"])]
             if head is None
             else [f"--address={head.address}:{RAY_PORT}"]
         )
@@ -149,7 +151,9 @@ class Host:
 
 
 @contextmanager
-def hosts(count: int, cpus: int = 4, labels: Sequence[str] = ()) -> Iterator[list[Host]]:
+def hosts(
+    count: int, cpus: int = 4, labels: Sequence[str] = (), *, dashboard: bool = False
+) -> Iterator[list[Host]]:
     """Yield hosts with a Ray cluster on them, the first its head; removes all of it afterwards.
 
     labels: of each host's Ray node, as for `ray start --labels`.
@@ -164,7 +168,7 @@ def hosts(count: int, cpus: int = 4, labels: Sequence[str] = ()) -> Iterator[lis
             made.append(_host(number, index, bridge, folder))
         head, *others = made
         options = [[f"--labels={text}"] if text else [] for text in labels] or [[]] * count
-        head.start_ray(None, cpus, *options[0])
+        head.start_ray(None, cpus, *options[0], dashboard=dashboard)
         starts = [(each, more) for each, more in zip(others, options[1:], strict=True)]
         for each, more in starts:
             each.start_ray(head, cpus, *more)
