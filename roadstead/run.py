@@ -47,7 +47,7 @@ class RunPlan:
     config_text: the KubeSchedulerConfiguration as written, "" for the default one.
     log_dir: folder of the actors' structured logs, "" for none.
     plugins: dotted paths of a user's plugins. Every process imports them itself, from the installed
-    packages or from plugin_dir.
+    packages or from plugin_dir, and compares its module with plugin_digests (see `digests_of`).
     digest: of the inputs and settings that decide placements, for the journal; "" without one.
     resume: continue the run in the journal, or read its outcome if it ended.
     first_epoch: of all actors; higher than the epochs of earlier processes of the same run.
@@ -63,6 +63,7 @@ class RunPlan:
     log_dir: str = ""
     plugins: tuple[str, ...] = ()
     plugin_dir: str = ""
+    plugin_digests: tuple[tuple[str, str], ...] = ()
     digest: str = ""
     resume: bool = False
     first_epoch: int = 1
@@ -90,9 +91,11 @@ class RunPlan:
         """Return the user's plugins by name. InputError for one that cannot be imported here."""
         if not self.plugins:
             return {}
-        from roadstead.framework.user_plugins import load_plugins
+        from roadstead.framework.user_plugins import check_digests, load_plugins
 
-        return load_plugins(self.plugins, self.plugin_dir)
+        loaded = load_plugins(self.plugins, self.plugin_dir)
+        check_digests(self.plugin_digests, self.plugins)
+        return loaded
 
     def plugin_classes(self) -> dict[str, type[Plugin]]:
         """Return in-tree and user's plugins by name. InputError as for `user_plugins`."""

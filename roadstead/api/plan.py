@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from roadstead.api.config_source import Document, config_bytes, config_notes
@@ -114,6 +114,10 @@ def make_plan(
         build_node_search(plan)
     # A plugin that cannot be built is reported before actors are started for it.
     profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
+    if plan.plugins:
+        from roadstead.framework.user_plugins import digests_of
+
+        plan = replace(plan, plugin_digests=digests_of(plan.plugins))
     if settings.workers and not any(map(worker_calls, profiles.values())):
         note(
             "workers: no plugin of this run answers node by node. The workers "

@@ -6,6 +6,7 @@ module is imported. A configuration can only name a plugin that is already known
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import re
@@ -128,6 +129,30 @@ def load_plugins(paths: Iterable[str], directory: str = "") -> dict[str, type[Pl
             raise _refused(path, f'is a second plugin of the name "{kind.name}"')
         kinds[kind.name] = kind
     return kinds
+
+
+def digests_of(paths: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return (module, SHA-256 of its file) of loaded plugins, by module; "" for one without a file.
+
+    paths: dotted paths that `load_plugins` has loaded in this process.
+    """
+    modules = {path.replace(":", ".").rpartition(".")[0] for path in paths}
+    return tuple((name, _digest_of(sys.modules[name])) for name in sorted(modules))
+
+
+def _digest_of(module: ModuleType) -> str:
+    file = getattr(module, "__file__", None)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+
+
+def check_digests(expected: Iterable[tuple[str, str]], paths: Iterable[str]) -> None:
+    """InputError if a plugin's module here is not the one that the run was started with."""
+    found = dict(digests_of(paths))
+    for name, digest in expected:
+        if found[name] != digest:
+            where = getattr(sys.modules[name], "__file__", None) or name
+            rule = "differs from the file that the run was started with: use one file on all nodes"
+            raise InputError(rule, source=str(where))
 
 
 def installed_plugins() -> dict[str, str]:

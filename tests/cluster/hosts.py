@@ -139,6 +139,11 @@ class Host:
         listed = self.run("ps", "-eo", "pid=,args=").stdout.splitlines()
         return [int(line.split()[0]) for line in listed if part in line and "ps -eo" not in line]
 
+    @property
+    def is_up(self) -> bool:
+        """Whether the host's init runs: its power was not cut."""
+        return self._unshare.poll() is None
+
     def signal(self, signal: int, part: str) -> None:
         """Send a signal to the host's processes whose command line has this part."""
         for pid in self.pids(part):

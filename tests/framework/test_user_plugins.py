@@ -12,6 +12,8 @@ from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.registry import extension_points
 from roadstead.framework.user_plugins import (
     check_arguments,
+    check_digests,
+    digests_of,
     factories_of,
     factory_of,
     installed_plugins,
@@ -210,6 +212,21 @@ def test_plugins_are_found_in_a_folder_once_each(tmp_path):
     assert load_plugins([path], str(tmp_path)).keys() == kinds.keys()
     with pytest.raises(InputError, match=f"installed packages and in {tmp_path}"):
         load_plugins(["not_in_folder:Any"], str(tmp_path))
+
+
+def test_another_file_of_the_same_module_is_refused(tmp_path):
+    file = tmp_path / "digested_in_folder.py"
+    file.write_text(textwrap.dedent(MINE))
+    path = "digested_in_folder:Fixed"
+    load_plugins([path], str(tmp_path))
+
+    digests = digests_of([path, path])
+
+    assert [name for name, _ in digests] == ["digested_in_folder"]
+    check_digests(digests, [path])
+    file.write_text(file.read_text() + "\n# changed\n")
+    with pytest.raises(InputError, match=r"digested_in_folder.py.*differs from the file"):
+        check_digests(digests, [path])
 
 
 def test_of_a_folder_only_the_modules_that_are_named_can_be_imported(tmp_path):
