@@ -28,7 +28,6 @@ from roadstead.actors.runtime.ray_node import (
 from roadstead.actors.runtime.ray_target import RayTarget, own_environment
 from roadstead.config.files import read_bytes
 from roadstead.config.ray import RayOptions
-from roadstead.config.reader import read_document
 from roadstead.protocol.errors import InputError
 
 CONNECT_S = 5.0
@@ -220,6 +219,9 @@ def runtime_env_in(options: RayOptions) -> dict[str, object] | None:
     path = options.runtime_env
     if path is None:
         return None
+    # Few runs have such a file, and YAML takes time to import.
+    from roadstead.config.reader import read_document
+
     document = read_document(read_bytes(path), source=str(path))
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
         raise InputError("must be a mapping, Ray's runtime environment", source=str(path))

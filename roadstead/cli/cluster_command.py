@@ -67,7 +67,8 @@ def check_command(
     """
     from roadstead.cli.bench_table import wide_console
     from roadstead.cli.plan import read_settings
-    from roadstead.report.ray_nodes import as_json, print_nodes
+    from roadstead.report.ray_nodes import as_json
+    from roadstead.report.ray_nodes_table import print_nodes
 
     options = PlanOptions(ray_address=ray_address, journal=journal, settings=settings)
     address, nodes = session.launcher().check_cluster(read_settings(options))
