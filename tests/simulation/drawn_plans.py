@@ -78,7 +78,8 @@ def plan_for(plan, draw, opinions, style):
     document = json.loads(config_with(*names, config=plan.config_text))
     share, scored = draw.choice((None, 0, 1, 40, 70)), "config"
     if share is None or draw.random() < 0.3:
-        # Whatever the share, so that nothing but an extender searches_nodes.
+        # All nodes are scored whatever the share, so that only an extender makes `searches_nodes`
+        # true.
         scored = "all"
     if share is not None:
         document["percentageOfNodesToScore"] = share
