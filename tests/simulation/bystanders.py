@@ -221,7 +221,9 @@ def _shown(explanation, view):
 
 
 def _refused(names, entry):
-    """node → (code, plugin, reasons) of the nodes that a filter refused, EXCLUDED for all others."""
+    """node → (code, plugin, reasons) of the nodes that a filter refused, EXCLUDED for the
+    others.
+    """
     statuses = [
         (each["code"], each["plugin"], tuple(each["reasons"]))
         for each in entry.get("filterStatuses", ())

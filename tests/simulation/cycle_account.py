@@ -65,7 +65,7 @@ class _Plain:
         self.nominations, self.done, self.back, self.reports = [], {}, {}, []
 
     def listed(self, given):
-        """given: all tokens in the order in which they were created; binds are sent in that order."""
+        """given: all tokens in order of creation, which is the order in which binds are sent."""
         found = []
         self.attempts[Bind].sort(key=lambda attempt: given.index(attempt.token))
         for kind, attempts in self.attempts.items():

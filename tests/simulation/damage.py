@@ -54,7 +54,7 @@ def _drop(draw, contents):
 
 
 def _remove(draw, contents):
-    """Remove a whole file, but never the only one: that would be a journal that was never started."""
+    """Remove a whole file, but never the only one: without it the journal was never started."""
     if len(contents) > 1:
         del contents[_some(draw, contents)]
 
@@ -110,7 +110,7 @@ def _replace(draw, contents):
 
 
 def _displace(draw, contents):
-    """Put a file from another position in the journal, or from another journal, in a file's place."""
+    """Put a file from another position in the journal, or from another one, in a file's place."""
     name, _ = _frames(draw, contents)
     file = PlainFile(name).read(contents[name])
     others = (

@@ -278,7 +278,7 @@ class Judge:
         return self._narrowed(evaluation, found, refused, seen | told)
 
     def _asked(self, pod, names):
-        """The nodes that the extender leaves, and the reasons of the others; None where it fails."""
+        """The nodes that the extender leaves and the reasons of the others; None where it fails."""
         if self._opinions is None or not names:
             return names, {}
         return self._opinions.filter(pod.uid, names)

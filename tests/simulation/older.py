@@ -68,7 +68,7 @@ def problems_of(records, seed):
 
 
 def _unknown(records, kinds, classes, draw):
-    """A later release: a field, a kind of record or a facts class that this release does not know."""
+    """A later release: a field, a kind of record or a facts class that is unknown here."""
     name = draw.choice(sorted(classes))
     more = {**classes, name: (*classes[name], "future_field")}
     names = [each.__name__ for each in FACTS]
@@ -108,7 +108,7 @@ def _torn(records, draw):
 
 
 def _torn_header(records, data, draw):
-    """Format 1: the next file may have been torn when it was created; after format 2 it is damaged."""
+    """Format 1: the next file may be torn at its creation; after format 2 it is damaged."""
     name = f"journal-{records[-1].lsn + 1:020}.segment"
     torn = data[: draw.randrange(OLD_HEADER_BYTES)]
     kinds, (classes, _) = [each.value for each in RecordKind], classes_of(records)
