@@ -1,4 +1,6 @@
-"""A disk that fills up: the binder stops acknowledging and says so; what it told is there."""
+"""A disk that fills up: the binder stops acknowledging and reports it; acknowledged binds are on
+the disk.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The checker of histories lets pass what one at a time could be, and refuses what could not."""
+"""The checker of histories accepts results of one-at-a-time execution, and reports all others."""
 
 import pytest
 
@@ -68,7 +68,7 @@ def test_a_bind_that_was_asked_before_the_pod_was_gone_may_be_answered_later():
     history.done("delete", ("a",), ("a",))
     history.end(call, {"t": ("n1", "")})
 
-    # Nor is the same token, sent again, another attempt.
+    # The same token, sent again, is not another attempt either.
     assert history.bind("t", "a", "n1").problems() == []
 
 
@@ -138,7 +138,7 @@ def test_a_process_that_goes_on_may_begin_with_an_epoch_that_bound_nothing():
     history.resumed()
 
     assert history.bind("t", "b", "n1", epoch=2).problems() == []
-    # What is bound stays bound, and who was fenced stays fenced.
+    # Bound pods stay bound, and fenced owners stay fenced.
     assert len(history.bind("u", "b", "n2", epoch=2).problems()) == 1
     assert len(history.bind("v", "c", "n2", epoch=1).problems()) == 2
 

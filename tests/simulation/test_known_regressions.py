@@ -1,4 +1,4 @@
-"""What schedulers of this kind got wrong before, each as the shortest story that shows it."""
+"""Bugs that schedulers of this kind had before, each as the shortest history that shows it."""
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.cache.actor import CacheActor
@@ -159,7 +159,7 @@ async def test_anti_affinity_holds_when_a_scheduler_takes_the_place_of_another()
     binder = await binder_of("a", "b", facts=ALONE_IN_ZONE)
     await binder.fence_owner(OwnerEpoch("one", 2))
 
-    # The new life decides without what the old one had on its way.
+    # The new life decides without the old one's messages in transit.
     assert await bind(binder, "b", "n2", ALONE_IN_ZONE, epoch=2) == ""
     assert await bind(binder, "a", "n1", ALONE_IN_ZONE, epoch=1) == "stale_epoch"
 

@@ -1,4 +1,4 @@
-"""Many schedulers in every mode, under the same faults: every promise holds in commit order."""
+"""Many schedulers in every mode, under the same faults: every invariant holds in commit order."""
 
 import logging
 from collections import Counter

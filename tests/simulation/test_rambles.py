@@ -1,4 +1,4 @@
-"""What calls at random are for: what hardly any run reaches is noticed."""
+"""Random calls of cores find bugs that hardly any run reaches."""
 
 from unittest.mock import patch
 

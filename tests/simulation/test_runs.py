@@ -1,4 +1,4 @@
-"""Seeds, each with a cluster and faults of its own: nothing lost, nothing broken."""
+"""Seeds, each with a cluster and faults of its own: no pod is lost, no invariant broken."""
 
 import logging
 import os
@@ -29,7 +29,7 @@ def _quiet():
 
 
 def problems(seeds, kinds):
-    """Seed → what does not hold after it, of those after which something does not."""
+    """Seed → violations after it, for the seeds that have any."""
     outcomes = [simulate(seed, kinds) for seed in seeds]
     return {each.seed: each.problems for each in outcomes if each.problems}
 

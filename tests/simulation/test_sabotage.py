@@ -1,4 +1,6 @@
-"""Sabotaged journals: a checker that has lost a rule is noticed; and shadows, which notice more."""
+"""Sabotaged journals show that a checker without one of its rules is detected; shadows detect
+more.
+"""
 
 import pytest
 
@@ -15,7 +17,7 @@ from tests.simulation.simulation import FAULTS, simulate
 
 SEEDS = range(6)
 MORE_SEEDS = range(40)
-"""Until something is noticed: pods that share a disk are rare."""
+"""Number of seeds until a difference is found: pods that share a disk are rare."""
 
 
 def journal():

@@ -1,4 +1,4 @@
-"""What the shadows of binder and journal are for: what heals, or shows nowhere, is noticed."""
+"""The shadows of binder and journal detect bugs that heal, or that no result shows."""
 
 import random
 from unittest.mock import patch
@@ -76,7 +76,7 @@ def test_a_shadow_notices_what_heals_or_shows_nowhere(owner, name, wrong, among,
 
 @pytest.fixture(scope="module")
 def disk():
-    """What a run has left."""
+    """The disk that a run has left."""
     disks = []
 
     class Kept(SimulatedDisk):

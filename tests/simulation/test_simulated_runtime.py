@@ -20,7 +20,7 @@ LONG_S = 3600.0
 
 
 class Echo:
-    """Counts what it is asked; may take long, or ask another one."""
+    """Counts its calls; may take long, or call another actor."""
 
     def __init__(self, directory, takes_s=0.0, other=None):
         self.directory, self.takes_s, self.other = directory, takes_s, other
@@ -40,7 +40,7 @@ class Echo:
 
 
 def in_world(work, *, seed=0, faults=NO_FAULTS, takes_s=0.0, asks_other=False):
-    """What `work(runtime)` answers; "a" and "b" share a process, "a" may ask "b"."""
+    """Return the result of `work(runtime)`; "a" and "b" share a process, "a" may call "b"."""
 
     async def run():
         runtime = SimulatedRuntime(Network(seed, faults), DecodeLimits())

@@ -1,4 +1,4 @@
-"""What a snapshot leaves out is noticed."""
+"""State that a snapshot omits is detected."""
 
 import pytest
 

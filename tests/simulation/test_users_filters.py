@@ -1,4 +1,4 @@
-"""The filters of a plan's users, as I12 asks them."""
+"""The filters of a plan's users, as I12 calls them."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""The compiled kernel under faults, and runs whose process is killed and that are gone on with."""
+"""The compiled kernel under faults, and runs whose process is killed and that are resumed."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ def _quiet():
 
 
 def run(seeds, kinds, among):
-    """(seed → what does not hold after it, how often what happened)."""
+    """(seed → violations after it, number of each event)."""
     outcomes = [simulate(seed, kinds, among=among) for seed in seeds]
     problems = {each.seed: each.problems for each in outcomes if each.problems}
     return problems, sum((each.happened for each in outcomes), Counter())
