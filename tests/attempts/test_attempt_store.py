@@ -1,4 +1,4 @@
-"""validate() finds what must never be; each case breaks one thing by force."""
+"""validate() finds invalid states; each case breaks one thing by force."""
 
 import pytest
 

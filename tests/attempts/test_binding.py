@@ -1,4 +1,4 @@
-"""The ordinary way of a pod, from its lease to its bind, and what each step asks for."""
+"""The ordinary path of a pod, from its lease to its bind, and the effects of each step."""
 
 from roadstead.attempts.commands import (
     Assume,

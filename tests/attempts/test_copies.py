@@ -1,4 +1,6 @@
-"""Copies, late words and lost answers: nothing is done twice, and nothing is forgotten too soon."""
+"""Copies, late answers and lost answers: nothing is done twice, and nothing is forgotten too
+early.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Decisions without a node: PostFilter, the words of the report, and what the queue is told."""
+"""Decisions without a node: PostFilter, the message of the report, and the report to the queue."""
 
 import pytest
 

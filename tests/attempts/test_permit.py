@@ -1,4 +1,4 @@
-"""Pods that wait for Permit: let go by every plugin, refused by one, or out of time."""
+"""Pods that wait for Permit: allowed by every plugin, rejected by one, or timed out."""
 
 import math
 

@@ -1,4 +1,6 @@
-"""A profile whose plugins have no say takes a shorter way, to the same end as if all were asked."""
+"""A profile whose plugins decide nothing uses a shortcut with the same result as calling them
+all.
+"""
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ class Plainly(World):
 
 
 def step(world, number, kind, picks, outcome):
-    """One call of a core. picks: of pods, of those undecided, or of the tokens that were given."""
+    """One call of a core. picks: indexes of pods, of undecided ones, or of created tokens."""
     core = world.core
     tokens = [f"s/1/{pick % (core._store._last_attempt or 1) + 1}" for pick in picks]
     if kind == "lease":

@@ -1,4 +1,6 @@
-"""However an attempt ends without a bind: undone in reverse, forgotten, and the queue is told."""
+"""Every attempt that ends without a bind is undone in reverse and forgotten, and reported to the
+queue.
+"""
 
 import pytest
 
@@ -25,7 +27,7 @@ PENDING = Status(Code.PENDING, ("the gang is not complete",))
 
 
 def ended_by(says):
-    """The effects of an accepted assumption whose plugin A says something else than Success."""
+    """The effects of an accepted assumption for which plugin A does not return Success."""
     world = World(says={"A": says})
     world.lease()
     return world, world.accept(*world.place())
@@ -158,8 +160,9 @@ def test_bind_that_lost_a_race_is_undone_and_goes_back_to_the_head():
 
 @pytest.mark.parametrize("refused_by", ["cache", "binder"])
 def test_a_lost_race_ends_the_nomination_that_the_place_took_up(refused_by):
-    """As upstream after each cycle that fails: no room is kept for the pod any more, and neither
-    cache nor queue go on to name a node."""
+    """As upstream after each failed cycle: no room is reserved for the pod any more, and neither
+    cache nor queue keeps a nominated node.
+    """
     world = World()
     world.pod_class = world.classes.pod_class(pod(cpu=100, nominated_node_name="n1"))
     world.lease()

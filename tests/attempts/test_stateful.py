@@ -1,6 +1,6 @@
-"""A core among a model of queue, cache and binder, whose messages come late and twice.
+"""A core with a model of queue, cache and binder, whose messages arrive late and twice.
 
-Conservation at every step, the same run twice, and an end in which all accounts agree.
+Checks conservation at every step, determinism, and the same final state in core and model.
 """
 
 from hypothesis import settings
@@ -43,7 +43,9 @@ some_uids = st.lists(st.sampled_from(UIDS), min_size=1, max_size=3, unique=True)
 
 
 class Cluster:
-    """What the core talks to. `queue`: uid → "waiting", its lease id, "done" or "deleted"."""
+    """The model that exchanges messages with the core. `queue`: uid → "waiting", its lease id,
+    "done" or "deleted".
+    """
 
     def __init__(self):
         self.queue = dict.fromkeys(UIDS, "waiting")
@@ -121,7 +123,7 @@ class CoreMachine(RuleBasedStateMachine):
         self.cluster.perform(result)
 
     def draw(self, data, items, label):
-        """One of the messages under way; it may stay under way and come again."""
+        """Return one of the messages in transit; it may stay in transit and arrive again."""
         index = data.draw(st.integers(0, len(items) - 1), label)
         return items[index] if data.draw(st.booleans(), "comes again") else items.pop(index)
 
@@ -217,7 +219,7 @@ class CoreMachine(RuleBasedStateMachine):
     def core_gets_an_answer_that_nobody_gave(self, number, outcome):
         token = f"s/1/{number}"
         record = self.world.core._store.attempts.get(token)
-        # An answer out of nowhere is caught where it cannot be; elsewhere it would be believed.
+        # An answer that was never sent raises in these states; in others the core would accept it.
         if record is None or record.state not in (AttemptState.BINDING, AttemptState.ASKED):
             answer = BindResult(token, outcome, "n9")
             self.do(lambda w: w.core.bind_answered([answer]))
@@ -247,7 +249,8 @@ class CoreMachine(RuleBasedStateMachine):
         if coin == 0:
             self.cluster.queue[uid] = "deleted"
             self.cluster.bound.pop(uid, None)
-            # The cache hears of it from the cluster, unless only this scheduler counts the pod.
+            # The cache gets the deletion from the cluster, unless only this scheduler counts the
+            # pod.
             self.cluster.counted.pop(uid, None)
             self.do(lambda w: w.core.deleted([uid]))
 
@@ -293,7 +296,7 @@ class CoreMachine(RuleBasedStateMachine):
         assert again.log == self.world.log
 
     def _settle(self):
-        """Everything that is under way arrives; nobody waits any more."""
+        """Deliver everything that is in transit, until no pod waits any more."""
         for pod in self.world.core.undecided(99):
             self.decide(pod.uid, pod.attempt, "node")
         self.now_s += 1000.0

@@ -1,4 +1,6 @@
-"""Each arrow of the cycle's table leads where it says; any other pair raises, changing nothing."""
+"""Each transition of the cycle's table leads to its target; any other pair raises without a
+change.
+"""
 
 from itertools import product
 
@@ -41,7 +43,7 @@ ENDS_WITH = {
 
 
 def send(world, state, event):
-    """Tell the core of an event by its public method."""
+    """Send an event to the core by its public method."""
     core = world.core
     if event is E.LEASE:
         core.lease(2, [world.pod(attempt=2)])

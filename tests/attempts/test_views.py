@@ -1,4 +1,4 @@
-"""What the core tells of its pods: how many are where, and who waits for whom."""
+"""Views of the core on its pods: counts by state, and gangs with waiting pods."""
 
 import pytest
 
@@ -41,7 +41,7 @@ class Gangs(World):
         self.core = AttemptsCore("s", 1, {"default-scheduler": profile})
 
     def accepted(self, uid, lease_id, gang=None, wait_s=None):
-        """A pod of a gang is assumed. wait_s: for B."""
+        """Assume a pod of a gang. wait_s: for B."""
         group = None if gang is None else GroupMembership(gang, 3, 60)
         self.pod_class = self.classes.pod_class(pod(cpu=100, pod_group=group))
         if wait_s is not None:

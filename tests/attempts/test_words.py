@@ -1,4 +1,4 @@
-"""What plugins say of waiting pods, heeded by the core at the end of each call."""
+"""Plugins' decisions on waiting pods, applied by the core at the end of each call."""
 
 from roadstead.attempts.commands import Bind, ReportKind, RequeuePods, SendReports
 from roadstead.attempts.pods import AttemptState, BindOutcome
@@ -9,7 +9,7 @@ from tests.attempts.core_world import WAIT, World, only, tokens
 
 
 class Speaking(World):
-    """A world in which calls of plugins say something; `speaks`: log line → what to do."""
+    """A world in which plugin calls decide on other pods; `speaks`: log line → action."""
 
     def __init__(self, **given):
         super().__init__(**given)

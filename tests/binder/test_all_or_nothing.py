@@ -1,4 +1,6 @@
-"""Whatever raises while a batch is decided, the binder is as if the batch had never come."""
+"""An exception during the decision of a batch leaves the binder as if the batch had never been
+sent.
+"""
 
 from dataclasses import fields
 
@@ -25,7 +27,7 @@ class PlannedError(Exception):
 
 
 class Hooks:
-    """What a binder is given to decide with. fails_at: the call of `verify` that raises."""
+    """The functions with which a binder decides. fails_at: the call of `verify` that raises."""
 
     def __init__(self, is_quick=False):
         self.is_quick = is_quick
@@ -128,7 +130,7 @@ STEPS = [
 
 
 def failing_at(patched, kind, name, number):
-    """The n-th call of a method raises."""
+    """Make the n-th call of a method raise."""
     original, calls = getattr(kind, name), []
 
     def call(*args, **named):

@@ -58,7 +58,7 @@ def refusals(decisions):
 
 
 class Broken(MemoryJournal):
-    """Fails once it is told to."""
+    """A journal that fails on command."""
 
     works = True
 

@@ -1,4 +1,6 @@
-"""What the binder promises: one effect per token, one node per pod, nothing told too soon."""
+"""The binder's contract: one effect per token, one node per pod, no acknowledgement before
+durability.
+"""
 
 import pytest
 

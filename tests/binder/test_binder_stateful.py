@@ -1,4 +1,6 @@
-"""Whatever is asked of the binder: one node per pod, one answer per token, durable before told."""
+"""Any sequence of calls keeps one node per pod and one answer per token, durable before
+acknowledged.
+"""
 
 from collections.abc import Callable
 

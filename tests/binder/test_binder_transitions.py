@@ -1,4 +1,6 @@
-"""Each arrow of the binder's table leads where it says; any other pair raises, changing nothing."""
+"""Each transition of the binder's table leads to its target; any other pair raises without a
+change.
+"""
 
 from contextlib import suppress
 from itertools import product
@@ -50,7 +52,7 @@ def pod_in(state: BinderState) -> BinderCore:
 
 
 def send(core: BinderCore, event: BinderEvent) -> None:
-    """Tell the core by its public method."""
+    """Send an event to the core by its public method."""
     if event is BinderEvent.ADD:
         core.add_pods([("u1", "default/a", FACTS)])
     elif event is BinderEvent.LOAD:
@@ -103,7 +105,7 @@ def test_event_outside_the_table_raises_and_changes_nothing(state, event):
         pair
         for pair in FORBIDDEN
         # An unknown or pending pod that the cluster shows on a node is loaded, not moved; a flush
-        # covers whatever waits, which for these pods is nothing or the record of their end.
+        # covers pending records, which for these pods is none or the record of their end.
         if pair[1] is not BinderEvent.FLUSH
         and (
             pair[1] is not BinderEvent.MOVE or pair[0] in (BinderState.TENTATIVE, BinderState.BOUND)

@@ -1,5 +1,6 @@
-"""An owner that is fenced commits nothing any more, also where the binder is recovered before the
-next life of that owner binds something."""
+"""A fenced owner commits nothing any more, also where the binder is recovered before the next life
+of that owner binds a pod.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""How many pods of a gang must still be bound, by what the cluster and the pods themselves say."""
+"""The number of pods of a gang that must still be bound, by the cluster's pod groups and the pods'
+own fields.
+"""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -30,10 +32,10 @@ def member(name="g", least=None, scheduler_name="heeds", namespace="default"):
 
 
 def missing(facts, *bound, groups=(), aside=()):
-    """Of a gang, where these pods are bound. aside: to nodes that have gone."""
+    """The missing number of a gang when these pods are bound. aside: to removed nodes."""
     table = table_of(node("n1"), node("n2"))
     needs = GangNeeds(ClusterFacts(pod_groups=tuple(groups)), PROFILES, table, lambda: aside)
-    # What is bound counts also where it came later.
+    # Bound pods count also where they were added later.
     for number, each in enumerate(bound):
         put(table, f"n{number % 2 + 1}", each)
     return needs.missing(facts)

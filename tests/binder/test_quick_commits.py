@@ -1,4 +1,4 @@
-"""A batch that is accepted at once has the outcome of one that is decided request by request."""
+"""A quickly accepted batch has the same result as one that is decided request by request."""
 
 from dataclasses import fields, replace
 
@@ -21,7 +21,7 @@ PODS = ("a", "b", "c", "d", "e", "f", "bound", "waits", "gone", *FACTS)
 
 
 class Cores:
-    """Two binders with one history, of which one accepts at once what it may."""
+    """Two binders with one history, one of which may accept batches quickly."""
 
     def __init__(self, **chosen):
         self.verified = []
@@ -52,7 +52,7 @@ class Cores:
         return core
 
     def bind(self, *requests):
-        """What both answer, which must be the same."""
+        """Return the answer of both, which must be the same."""
         answers = []
         for core in self.both:
             try:

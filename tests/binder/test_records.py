@@ -1,4 +1,4 @@
-"""What each change tells the journal, and that a change is whole or not made."""
+"""The journal records of each change; a change is made completely or not at all."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A binder rebuilt from what was flushed is the binder that saw nothing else."""
+"""A binder rebuilt from the flushed records equals a binder that got only those requests."""
 
 import pytest
 from hypothesis import settings
@@ -45,7 +45,7 @@ def new_core():
 
 
 def picture(core):
-    """All that later decisions rest on."""
+    """All state on which later decisions depend."""
     pods = {
         uid: (each.state, each.key, each.facts, each.node_name, each.token, each.lsn, each.bound)
         for uid, each in core.pods.present.items()
@@ -63,7 +63,7 @@ def recovered(disk):
 
 
 class CrashMachine(RuleBasedStateMachine):
-    """Whatever is asked, and whenever the process dies, between append and flush included."""
+    """Any requests, and process crashes at any time, also between append and flush."""
 
     @initialize(seed=st.integers(0, 1000))
     def begin(self, seed):
@@ -260,7 +260,7 @@ def test_a_bound_pod_that_was_updated_is_counted_as_it_is_now():
         core.validate()
         assert core.pods.present["a"].facts == FACTS[1]
         assert core.placements.facts_of("a") == FACTS[1]
-        # What was asked for under the token is known as it was.
+        # The request under the token is known as it was.
         (again,) = core.bind([request])
         assert again.decision.node_name == "n1"
     assert live.update_pods([("a", FACTS[1])]) == []
@@ -398,7 +398,7 @@ def test_versions_of_rows_are_those_of_before_and_so_is_who_missed_what():
 
 
 def test_a_snapshot_leaves_nothing_out_that_a_later_decision_rests_on():
-    """Fenced epochs, void tokens, what was answered, who is gone, who waits: over files."""
+    """Fenced epochs, void tokens, answers, deleted pods, pending pods: over files."""
     disk = SimulatedDisk()
     core, journal, _ = recovered(disk)
 

@@ -1,4 +1,4 @@
-"""What stands or falls together, and rows that changed since they were read."""
+"""All-or-nothing groups of requests, and rows that changed since they were read."""
 
 from dataclasses import replace
 

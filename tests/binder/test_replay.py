@@ -1,4 +1,4 @@
-"""What a snapshot holds, record by record, and what a binder makes of any records."""
+"""The contents of a snapshot, record by record, and the binder that results from any records."""
 
 import gc
 
@@ -199,7 +199,7 @@ def test_the_row_of_a_bound_pod_has_the_version_of_its_last_update():
     recover(snapshot, runs_of([[*snapshot_records(core)]]), core.last_lsn)
 
     assert again.rows.row("n1") == core.rows.row("n1") == (core.last_lsn - 1, "", 4)
-    # A snapshot knows the version of the bind alone.
+    # A snapshot has only the version of the bind.
     assert snapshot.rows.row("n1") == (4, "s", 0)
 
 

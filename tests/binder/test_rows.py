@@ -1,4 +1,4 @@
-"""Versions of rows: who missed what."""
+"""Versions of rows: the changes that a reader missed."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Pods that the verifier lets through at once are those that it would let through one by one."""
+"""Pods that the verifier accepts as a batch are those that it would accept one by one."""
 
 import pytest
 from hypothesis import event, given, settings
@@ -39,7 +39,7 @@ KINDS = {
 
 
 class Binder:
-    """A binder over the real filters. at_once: it may let batches through as a whole."""
+    """A binder over the real filters. at_once: it may accept batches as a whole."""
 
     def __init__(self, *, at_once):
         store = TableStore()
@@ -72,7 +72,7 @@ class Binder:
         )
 
     def bind(self, number, wanted):
-        """Binds a batch of (kind, node); what it answered."""
+        """Bind a batch of (kind, node); return its answer."""
         pods = [(f"{number}.{place}", kind, name) for place, (kind, name) in enumerate(wanted)]
         self.core.add_pods((uid, uid, KINDS[kind]) for uid, kind, _ in pods)
         effects = self.core.bind(
@@ -169,7 +169,7 @@ def test_commits_and_answers_are_those_of_one_after_another(wanted):
 )
 def test_the_first_pods_are_let_through_as_far_as_each_fits_beside_the_others(kind, names, number):
     _, binder = both(*fleet(), node("spare", cpu=90_000, others={GPU: 9}))
-    # After a few of a class what NODE facts say is known of all rows.
+    # After a few pods of a class, its results by NODE facts are cached for all rows.
     for batch in range(5):
         binder.bind(batch, [(kind, "spare")])
     facts = [KINDS[kind]] * len(names)
@@ -202,7 +202,7 @@ def test_of_a_batch_in_which_nothing_fits_most_are_not_asked_about_twice():
 
 
 class OneInAll(PreFilterPlugin):
-    """Lets one pod into the whole cluster."""
+    """Accepts one pod in the whole cluster."""
 
     name = "OneInAll"
     reads = Reads.CLUSTER
@@ -216,7 +216,7 @@ class OneInAll(PreFilterPlugin):
 
 
 class AnyNumber(OneInAll):
-    """Lets all pods into the cluster, though it looks at them."""
+    """Accepts all pods in the cluster, though it looks at them."""
 
     name = "AnyNumber"
 

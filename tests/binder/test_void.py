@@ -1,4 +1,4 @@
-"""A token that is void commits nothing any more, whatever comes later (I6)."""
+"""A void token commits nothing any more, whatever is sent later (I6)."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def records_of(effects):
 
 
 def decided(core, request):
-    """What a request comes to once all is flushed."""
+    """The result of a request after everything is flushed."""
     answers = core.bind([request])
     answers += core.flushed(core.last_lsn)
     (found,) = [each.decision for each in answers if isinstance(each, Acknowledge)]

@@ -19,7 +19,9 @@ FACTS = storage(waiting("local"), claim("c"), volume("a"))
 
 
 def asking(token):
-    """What a cache found for the claim of an attempt, and a binder that is asked for it."""
+    """The bindings that a cache found for the claim of an attempt, and the binder that gets
+    them.
+    """
     reserved = AssumedClaims(StorageState(FACTS)).assume("p", using("c"), N1)
     binder = BinderVolumes(profiles_of(FACTS)(PodClasses()))
     binder.begin([BoundVolumes(token, reserved.bindings)])

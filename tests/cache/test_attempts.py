@@ -1,4 +1,4 @@
-"""Attempts that meet each other: within one batch, after their end, and in bounded memory."""
+"""Attempts that conflict: within one batch, after their end, and in bounded memory."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""What the cache promises: exact undo, every repair path, and no assumption dropped unasked."""
+"""The cache's contract: exact undo, every repair path, and no assumption dropped without a
+query.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Each arrow of the cache's table leads where it says; any other pair raises, changing nothing."""
+"""Each transition of the cache's table leads to its target; any other pair raises without a
+change.
+"""
 
 from contextlib import suppress
 from itertools import product
@@ -52,7 +54,7 @@ def pod_in(state: CacheState) -> CacheCore:
 
 
 def send(core: CacheCore, event: CacheEvent) -> bool:
-    """Tell the core by its public method; True if it was taken, False if refused."""
+    """Send an event to the core by its public method; return False if it was refused."""
     if event is CacheEvent.ASSUME:
         return not core.assume([assumption(OTHER, "n2", "t2")], 1.0).refused
     if event is CacheEvent.FORGET:

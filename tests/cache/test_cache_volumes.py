@@ -1,4 +1,4 @@
-"""Claims of assumed pods: what is bound, what changed, and who binds nothing."""
+"""Claims of assumed pods: bindings, changes, and pods that bind nothing."""
 
 from roadstead.cache.volumes import CacheVolumes
 from roadstead.storage.news import StorageNews

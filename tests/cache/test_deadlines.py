@@ -1,4 +1,4 @@
-"""Deadlines come in order, and those that were taken back never come."""
+"""Deadlines expire in order, and removed ones never do."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Nominations in the cache: deltas like all others, and none for a pod that is counted."""
+"""Nominations in the cache: deltas like all others, and none for a counted pod."""
 
 from roadstead.cache import Assumption, CacheCore, DeltaKind, TableStore
 from tests.builders import node, pod

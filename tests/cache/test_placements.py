@@ -1,4 +1,6 @@
-"""Placements: deltas without gaps, pods of unknown nodes kept aside, a store that follows."""
+"""Placements: deltas without gaps, pods of unknown nodes kept aside, a store with the same
+contents.
+"""
 
 from collections import Counter
 
@@ -14,7 +16,7 @@ LARGE = PodFacts(requests=(("cpu", 900),))
 
 
 class FakeStore:
-    """Nodes and how many pods of which facts are on them; strict about both."""
+    """Nodes with the number of pods by facts; strict about both."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeFacts] = {}

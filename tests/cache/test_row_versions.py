@@ -1,4 +1,4 @@
-"""Versions of rows that are known: which of those that come are news."""
+"""Known versions of rows: which of the received ones are new."""
 
 from roadstead.cache.row_versions import KnownVersions
 

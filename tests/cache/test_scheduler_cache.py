@@ -1,4 +1,4 @@
-"""SchedulerCache: what it sends on, in which order, what it refuses and what it returns."""
+"""SchedulerCache: the changes that it sends, their order, its refusals and its results."""
 
 import pytest
 
@@ -33,7 +33,7 @@ BINDING = ("default-scheduler",)
 
 
 class World:
-    """A cache, and what it sent. sent: a line for each change, in order."""
+    """A cache and its sent changes. sent: a line for each change, in order."""
 
     def __init__(self, *names, partitions=1, **settings):
         settings = CacheSettings(**settings)
@@ -56,7 +56,7 @@ class World:
         self.sent += [f"version {name} {version}" for name, version in rows]
 
     def news(self):
-        """What was sent since this was last asked."""
+        """Return the changes sent since the last call."""
         sent, self.sent = self.sent, []
         return sent
 

@@ -51,15 +51,15 @@ ALONE = ["affinity over zone: no such pod is near"]
         ((near(),), [("n2", of("web")), ("n1", of("web"))], []),
         ((near(),), [("n1", of("web", namespace="other"))], ALONE),
         ((near("rack"),), [("n1", of("web"))], ["the node has no rack"]),
-        # What one term asks for is near, what the other asks for is not.
+        # A pod matches one term's selector, but not the other's.
         (
             (near(), near("host")),
             [("n1", of("web"))],
             ["the node has no host"],
         ),
-        # One pod must be all that the terms mean.
+        # One pod must match all the terms.
         ((near(), near(selector=DB)), [("n1", of("web")), ("n1", of("db"))], ALONE),
-        # A pod on a node without the label is near to nobody.
+        # A pod on a node without the label is in no topology domain.
         ((near(),), [("n3", of("web"))], ALONE),
     ],
 )
@@ -84,10 +84,10 @@ def test_each_term_is_held_against_its_own_topology():
         ((near(),), [], []),
         ((near(),), [("n1", of("db"))], []),
         ((near(),), [("n2", of("web"))], ALONE),
-        # It must be of the kind itself, for every term.
+        # It must match the selectors of all its terms itself.
         ((near(selector=DB),), [], ALONE),
         ((near(), near(selector=DB)), [], ALONE),
-        # Where no node of the label has such a pod, there is none yet.
+        # Matching pods on nodes without the label do not count as existing.
         ((near(),), [("n3", of("web"))], []),
     ],
 )
@@ -152,7 +152,7 @@ def test_nodes_without_the_label_are_not_the_same_place():
 
 
 def test_a_pod_that_excludes_others_is_asked_for_the_labels_of_their_namespace():
-    """Its own terms read the labels of a namespace, unlike those of the pod that is bound."""
+    """Its own terms select by namespace labels, unlike those of the pod that is bound."""
     hermit = of("db", pod_anti_affinity=(near(namespaces=(), namespace_selector=OF_B),))
     world = world_of(ZONES, ("n1", hermit))
 
@@ -205,11 +205,11 @@ def too_many(skew, key="zone", most=1):
         (even(skew=2), ["n1"], []),
         (even(skew=2), ["n1", "n1"], too_many(3, most=2)),
         (even(when="ScheduleAnyway"), ["n1", "n1"], []),
-        # A pod that is not of the kind adds nothing.
+        # A pod that does not match the selector adds nothing.
         (even(selector=DB), [], []),
         (even(selector=None), ["n1", "n1"], []),
         (even(selector=LabelSelector()), ["n1", "n1"], []),
-        # With fewer domains than asked for, the least count is none.
+        # With fewer domains than minDomains, the minimum count is zero.
         (even(least=2), ["n1", "n2"], []),
         (even(least=3), ["n1", "n2"], too_many(2)),
         (even(least=3), ["n2"], []),
@@ -263,7 +263,7 @@ def test_nodes_that_a_pod_does_not_want_or_endure_count_where_a_constraint_ignor
     picky = {"node_selector": {"disk": "ssd"}}
     assert said(exceeded_skew, world, spread(even(affinity=policy), **picky)) == texts
 
-    # Nodes that it wants are counted after those that it does not want.
+    # Nodes that it selects are counted after those that it does not select.
     world.nodes["n2"] = node("n2", labels={"zone": "c", "disk": "ssd"})
     assert said(exceeded_skew, world, spread(even(affinity=policy), **picky)) == too_many(2)
     world.nodes.pop("n2")
@@ -287,7 +287,7 @@ def test_nodes_whose_taints_keep_no_pod_away_or_not_this_one_are_counted(effect,
 
 
 def test_a_domain_whose_nodes_are_not_counted_has_no_pods():
-    """A pod that was bound where it does not want to be is another rule's business."""
+    """Another rule reports a pod that was bound to a node it does not select."""
     world = world_of({"n1": {"zone": "a"}, "n2": {"zone": "b", "disk": "ssd"}}, ("n1", of("web")))
     picky = {"node_selector": {"disk": "ssd"}}
 

@@ -305,7 +305,7 @@ def test_members_that_had_gone_are_nobodys_but_of_gangs_that_a_snapshot_keeps():
     # It ran from the start, and was never bound.
     assert gone_before.add(RecordKind.LOAD, "a", "n1", facts=member).broken() == broken
     kept = started().add(RecordKind.LOAD, "a", "n1", token="t", facts=member)
-    # It went later: who it was is known.
+    # It was deleted later: its gang is known.
     assert kept.delete("b").broken() == broken
 
 

@@ -1,4 +1,6 @@
-"""Claims that are bound together with a pod: which change of a claim is right, and where."""
+"""Claims that are bound together with a pod: which change of a claim is valid, and on which
+nodes.
+"""
 
 from dataclasses import replace
 
@@ -51,14 +53,14 @@ def state(*objects):
 
 
 def change(given, asked, **more):
-    """The change by which a claim gets a volume; more: what the volume has after that."""
+    """The change by which a claim gets a volume; more: the volume's other new fields."""
     after = replace(asked, volume_name=given.name, has_bind_completed=True)
     owner = ClaimReference(asked.namespace, asked.name, asked.uid)
     return BoundClaims((after,), (replace(given, **({"claim": owner, "phase": "Bound"} | more)),))
 
 
 def wrong(given, asked, *objects, changed=None):
-    """What forbids that a claim gets a volume that is there."""
+    """Why a claim may not get an existing volume."""
     facts = state(given, asked, *objects)
     return list(binding_errors(facts, asked, changed or change(given, asked), HERE))
 
@@ -128,7 +130,7 @@ def test_a_volume_is_that_of_one_claim():
         ({"claim": replace(OWN, uid="uid-of-before")}, {}, ["is that of claim default/c"]),
         ({"claim": replace(OWN, name="d")}, {}, ["is that of claim default/d"]),
         ({"claim": replace(OWN, namespace="o", uid="")}, {}, ["is that of claim o/c"]),
-        # A volume that was promised to the claim was not free, and need not have been.
+        # A volume that was reserved for the claim was not free, and need not have been.
         ({"claim": OWN, "phase": "Bound"}, {"access_modes": ("ReadWriteMany",)}, []),
         ({"phase": ""}, {}, ["is not available"]),
         ({"phase": "Released", "is_terminating": True}, {}, ["is being deleted", "is Released"]),
@@ -176,7 +178,7 @@ NONE_MADE = ["volume pvc is not there, and its class makes none"]
 
 
 def made(*objects, provisioner=DRIVER, topologies=(), driver=None, **off):
-    """What forbids that a volume is made for a claim; off: how it is not as it should be."""
+    """Why a volume may not be provisioned for a claim; off: its wrong fields."""
     asked = claim("c", storage_class="made", selected_node="n1")
     new = VolumeFacts("pvc", "made", 5 * GIB, ("ReadWriteOnce",), csi=CsiSource(DRIVER, "pvc"))
     if driver is not None:
@@ -190,7 +192,7 @@ def test_a_volume_is_made_by_the_provisioner_of_its_class():
 
     assert made() == []
     assert made(driver="other") == made(csi=None) == [f"volume pvc was not made by {DRIVER}"]
-    # What has moved to CSI makes volumes of its driver.
+    # Plugins migrated to CSI provision volumes of the CSI driver.
     assert (
         made(provisioner=ebs, driver="ebs.csi.aws.com") == made(provisioner=ebs, driver=ebs) == []
     )
@@ -277,7 +279,7 @@ class Commits(History):
         return self.add(RecordKind.STORAGE, subject=change(given, asked))
 
     def before_the_snapshot(self):
-        """The last record has no number of its own."""
+        """Take the number from the last record, as in a snapshot."""
         self.records[-1] = self.records[-1]._replace(lsn=0)
         return self
 

@@ -1,4 +1,4 @@
-"""Evictions: whom a pod may drive out, and what is counted."""
+"""Evictions: which pods a pod may evict, and which counts are reported."""
 
 import pytest
 
@@ -42,7 +42,9 @@ def test_a_pod_that_never_preempts_drives_nobody_out():
 
 
 def test_of_pods_of_one_name_one_that_preempts_is_enough():
-    """The journal says for which name a pod was evicted, not for which of those that had it."""
+    """The journal has the name for which a pod was evicted, not which of the pods with that
+    name.
+    """
     history = evicted(pod(), pod(priority=1, preemption_policy="Never"))
     history.records.pop()
     for uid, facts in (("u1", pod(priority=1, preemption_policy="Never")), ("u2", pod(priority=1))):
@@ -58,7 +60,7 @@ def test_of_pods_of_one_name_one_of_higher_priority_is_enough():
     history.add(RecordKind.ADD, "u1", facts=pod(priority=4))
     history.records[-1] = history.records[-1]._replace(key="d/urgent")
 
-    # Where none is, the best of them is named.
+    # Where none has a higher priority, the one with the highest is named.
     assert history.evict("d/victim", "d/urgent").broken() == [
         ("I2", 6, "priority 5, evicted for d/urgent of priority 4")
     ]

@@ -1,4 +1,4 @@
-"""Pods, tokens and owners: each rule passes one history and refuses another."""
+"""Pods, tokens and owners: each rule accepts one history and refuses another."""
 
 import pytest
 
@@ -143,7 +143,7 @@ def test_what_a_snapshot_keeps_of_binds_fences_and_remembers_tokens():
 
 def test_an_owner_is_fenced_by_the_newest_epoch_that_was_seen():
     history = started().mark(EPOCH, owner="s", epoch=3).mark(EPOCH, owner="s", epoch=2)
-    # What a snapshot keeps may be older than a fence.
+    # Epochs in a snapshot may be older than a fence.
     history.add(RecordKind.LOAD, "a", "n1", token="t", owner="s", epoch=1, facts=pod())
 
     assert history.broken() == []
@@ -167,7 +167,9 @@ def test_pods_that_overtake_their_like_are_counted():
 
 
 def overtaken(*accepted, then=()):
-    """How many are overtaken where pods are accepted, (uid, facts), and the rest is done."""
+    """Return how many pods are overtaken after pods are accepted, (uid, facts), and then the
+    rest.
+    """
     history = started()
     for uid, facts in accepted:
         history.accept(uid, facts)
@@ -194,7 +196,7 @@ def test_a_pod_that_is_accepted_again_keeps_its_turn_if_it_is_as_it_was():
     assert overtaken(first, second, first, then="ba") == 1
     assert overtaken(first, second, ("a", HIGH), then="ba") == 1
     assert overtaken(first, second, ("b", HIGH), then="ba") == 0
-    # What it was before keeps nobody waiting.
+    # Its earlier facts keep no pod waiting.
     assert overtaken(("a", HIGH), ("a", LOW), then="a") == 0
     assert overtaken(("a", pod(cpu=1)), ("a", LOW), ("b", pod(cpu=1)), then="ba") == 0
 

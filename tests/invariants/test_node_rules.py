@@ -1,4 +1,4 @@
-"""Rules of single nodes, case by case: what each allows, and what it refuses."""
+"""Rules of single nodes, case by case: accepted and refused pods."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ def beside(*others, on=None, cluster=None):
 
 
 def texts(rule, facts, *others, on=None, cluster=None):
-    """What a rule says of a pod on a node with these pods."""
+    """Return a rule's texts about a pod on a node with these pods."""
     world = beside(*others, on=on, cluster=cluster)
     return list(rule(world, facts, world.nodes["n1"]))
 
@@ -40,10 +40,10 @@ def texts(rule, facts, *others, on=None, cluster=None):
         ({"cpu": 400}, {"cpu": 400}, {"memory": 1}, ""),
         ({"others": {GPU: 1}}, {"others": {GPU: 1}}, {}, ""),
         ({"others": {GPU: 1}}, {}, {}, f"{GPU}: 0 + 1 of 0"),
-        # Nothing is asked for, so nothing is missing, even where too much is used already.
+        # No request means that nothing is missing, even where too much is used already.
         ({"cpu": 0}, {"cpu": 100}, {"cpu": 600}, ""),
         ({"cpu": 0, "memory": 2}, {"cpu": 100, "memory": 1}, {}, "memory: 0 + 2 of 1"),
-        # Of what is no resource of nodes, upstream keeps no count.
+        # Upstream does not count a name that is no node resource.
         ({"others": {"unheard-of": 1}}, {}, {}, ""),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_toleration_is_for_a_taint_of_its_key_effect_and_value(toleration, is_
     wanted = taint("gpu", "a100", "NoSchedule")
 
     assert node_rules.tolerates(pod(tolerations=(toleration,)), wanted) is is_tolerated
-    # One that fits is enough.
+    # One matching toleration is enough.
     other = tolerate("other", "x")
     assert node_rules.tolerates(pod(tolerations=(other, toleration)), wanted) is is_tolerated
 
@@ -225,7 +225,7 @@ def test_only_a_claim_for_one_pod_alone_is_used_by_one_pod():
     assert found(both, both) == ["claim default/alone is for one pod alone"]
     assert found(both, using("shared")) == found(both) == []
     assert found(both, other) == found(other, both) == []
-    # A volume that is no claim is none, whatever it is called.
+    # A volume that is no claim does not count, whatever its name.
     (named_so,) = (replace(each, kind="ephemeral") for each in using("alone").volumes)
     assert found(pod(volumes=(named_so,)), both) == found(both, pod(volumes=(named_so,))) == []
 

@@ -1,4 +1,4 @@
-"""Rules for volumes that are bound already, case by case: reach, zones and limits."""
+"""Rules for volumes that are bound already, case by case: node affinity, zones and limits."""
 
 from dataclasses import replace
 
@@ -63,7 +63,7 @@ IN_A, ON_N2 = require(ZONE, "In", "a"), require(HOST, "In", "n2")
         ((term(IN_A, ON_N2),), False),
         ((term(),), False),
         ((term(IN_A, error="does not parse"),), False),
-        # Upstream asks for the labels of a node alone.
+        # Upstream requires only labels of a node.
         ((named("n2"),), True),
     ],
 )
@@ -85,12 +85,12 @@ def test_a_node_reaches_a_volume_by_some_term_of_its_affinity(terms, is_reached)
             (immediate("local"), claim("c")),
             ["claim default/c is not bound, and does not wait for a pod"],
         ),
-        # It was promised a volume, and waits for that one.
+        # A volume is reserved for it, and it waits for that one.
         (
             (waiting("local"), claim("c", volume_name="v"), volume("v")),
             ["claim default/c is not bound, and does not wait for a pod"],
         ),
-        # Whose the claim is matters to volumes alone that are made for one pod.
+        # The owner of a claim matters only to volumes that are made for one pod.
         ((volume("v"), bound("c", "v", owner_uid="set")), []),
     ],
 )
@@ -124,15 +124,15 @@ def test_a_volume_has_moved_to_csi_where_its_plugin_has_on_the_node(migrated, in
         ({ZONE: "a"}, {ZONE: "a"}, True),
         ({ZONE: "b"}, {ZONE: "a"}, False),
         ({ZONE: "b__ a"}, {ZONE: "a"}, True),
-        # A node without zones and regions has every volume.
+        # A node without zone and region labels accepts every volume.
         ({ZONE: "b"}, {HOST: "n1"}, True),
-        # What does not parse is passed over.
+        # Labels that do not parse are ignored.
         ({ZONE: "b__"}, {ZONE: "a"}, True),
         ({ZONE: ""}, {ZONE: "a"}, True),
         # The other labels count all the same.
         ({"a": "x", ZONE: "b"}, {ZONE: "a"}, False),
         ({BETA_ZONE: "", ZONE: "b"}, {ZONE: "a"}, False),
-        # An old label of a volume is met by the new one of a node that has no old one.
+        # A new label of a node without the old one satisfies the old label of a volume.
         ({BETA_ZONE: "a"}, {ZONE: "a"}, True),
         ({BETA_ZONE: "a"}, {ZONE: "b", BETA_ZONE: "a"}, True),
         ({BETA_ZONE: "b"}, {ZONE: "b", BETA_ZONE: "a"}, False),
@@ -161,7 +161,7 @@ def test_a_claim_has_a_volume_or_waits_for_one(objects, texts):
 
 
 def test_zones_are_asked_of_claims_that_a_pod_names():
-    """As upstream: of a volume that was made for the pod nobody asks in which zone it lies."""
+    """As upstream, which ignores the zone of a volume that was made for the pod."""
     given = volume("v", labels=((ZONE, "b"),))
     facts, own = state(given, bound("e", "v"), bound("c", "v")), made_for("e", "")
     both = using("c")
@@ -172,7 +172,7 @@ def test_zones_are_asked_of_claims_that_a_pod_names():
 
 
 def over(driver, *objects, there=(), coming=(), limit=1, attachments=(), migrated=()):
-    """Whether volumes of a pod are too many of a driver, beside what pods on the node have."""
+    """Whether a pod's volumes exceed a driver's limit, together with those of pods on the node."""
     on_node = CsiNodeFacts("n1", (NodeDriverFacts(driver, limit),), migrated)
     facts = state(on_node, *objects, attachments=attachments)
     facts.put("there", "n1", using(volumes=there))
@@ -200,7 +200,7 @@ BOTH = (V1, V2, C, D)
         (2, ("c",), ("d",), []),
         (1, (), ("c", "d"), full(count=0, more=2)),
         (None, ("c",), ("d",), []),
-        # A claim that is not there has no volume, and the next one counts.
+        # A missing claim has no volume, and the next one counts.
         (1, ("c",), ("lost", "d"), full()),
         (0, ("c",), ("lost",), []),
     ],
@@ -235,7 +235,7 @@ def test_what_is_attached_to_the_node_counts(attachment, is_full):
     found = over(DRIVER, *BOTH, coming=claimed("c"), attachments=(attachment,))
 
     assert found == (full() if is_full else [])
-    # Beside that, what pods have counts all the same.
+    # In addition, volumes of pods count all the same.
     both = over(
         DRIVER, *BOTH, V3, bound("e", "v3"),
         there=claimed("c"), coming=claimed("e"), limit=2, attachments=(attachment,),
@@ -249,7 +249,7 @@ def test_what_is_attached_to_the_node_counts(attachment, is_full):
         ({"csi": CsiSource(DRIVER, "h")}, True),
         ({"csi": CsiSource(DRIVER, "")}, False),
         ({"csi": None}, False),
-        # A volume of a plugin that has moved counts as that of its driver.
+        # A volume of a migrated plugin counts for its CSI driver.
         ({"csi": None, "in_tree": EBS, "migrated": CsiSource(DRIVER, "h")}, True),
         ({"csi": None, "in_tree": VSPHERE, "migrated": CsiSource(DRIVER, "h")}, False),
         ({"in_tree": EBS, "migrated": CsiSource("other", "h")}, True),
@@ -293,7 +293,7 @@ def test_a_claim_of_a_class_that_is_not_there_counts_for_no_driver():
 
 @pytest.mark.parametrize(("owner", "uid", "is_counted"), [("a", "a", True), ("b", "a", False)])
 def test_an_ephemeral_claim_counts_for_the_pod_that_it_was_made_for(owner, uid, is_counted):
-    """As upstream: at one of another object the count of the pod's volumes ends."""
+    """As upstream: a claim of another object ends the count of the pod's volumes."""
     own = bound("e", "v1", owner_uid=owner)
     coming = (made_for("e", uid), *claimed("d"))
 

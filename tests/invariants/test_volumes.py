@@ -134,7 +134,7 @@ def test_a_claim_that_waited_is_bound_in_the_commit_of_its_pod():
 
     assert history.broken() == []
     assert check(history.records).counts == {"claims_bound": 1}
-    # From here on it is bound, for whoever uses it next.
+    # From here on it is bound, also for the next pod that uses it.
     assert history.bind("b", facts=using("c")).broken() == []
 
 
@@ -339,7 +339,7 @@ def test_a_disk_is_not_mounted_twice_on_a_node():
 
 
 def zoned(seed):
-    """A random fleet, some of whose volumes lie in zones."""
+    """A random fleet, some of whose volumes have zones."""
     nodes, facts, pods = random_fleet(seed)
     labels = ((), ((ZONE, "z0"),), ((ZONE, "z1__z2"),))
     volumes = [replace(each, labels=labels[place % 3]) for place, each in enumerate(facts.volumes)]
@@ -347,7 +347,7 @@ def zoned(seed):
 
 
 def driven(seed):
-    """Pods of a random fleet as the plain cycle places them: (plain, placed, history)."""
+    """Place the pods of a random fleet with the plain cycle: (plain, placed, history)."""
     nodes, facts, pods = zoned(seed)
     plain, placed = Plain(nodes, facts), {}
     history = cluster(facts)
@@ -389,7 +389,7 @@ def test_rules_of_volumes_refuse_what_the_filters_refuse(seed):
     for _, each in pods:
         is_open = any(state.waits(claim) for _, _, claim in state.claims_of(each))
         for _, name, rule in STORAGE_RULES:
-            # A claim that waits is held against the volume that it gets, not all there are.
+            # A waiting claim is compared with its own volume, not with all volumes.
             if not (is_open and name == "VolumeBinding"):
                 refused = refused_by(filters[name], plain.table, each)
                 assert refused == {n.name for n in nodes if any(rule(state, each, n))}, name

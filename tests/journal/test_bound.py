@@ -1,4 +1,4 @@
-"""Which pods a journal leaves bound."""
+"""The pods that are bound at the end of a journal."""
 
 from roadstead.facts.pod import PodFacts
 from roadstead.journal import JournalRecord, RecordKind

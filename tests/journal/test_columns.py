@@ -1,4 +1,4 @@
-"""A group of records field by field is the same group."""
+"""A group of records in columns equals the group of records."""
 
 from itertools import pairwise
 

@@ -1,4 +1,6 @@
-"""What is lost at a journal's end, or anywhere in it, is noticed and told from what was torn."""
+"""Missing bytes at a journal's end, or anywhere in it, are detected and distinguished from torn
+writes.
+"""
 
 import struct
 import zlib
@@ -13,7 +15,7 @@ from tests.journal.test_files import opened, record, records, spoil, written
 
 
 def finished(groups=6, segment_bytes=500):
-    """A journal of some segments whose writer ended in order."""
+    """A journal of some segments whose writer closed it properly."""
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk, segment_bytes=segment_bytes)
     for first in range(1, 3 * groups, 3):
@@ -35,7 +37,7 @@ def copy_of(disk):
 
 
 def is_noticed(disk, whole):
-    """Whether a reader says that something is wrong, or has read all there was."""
+    """Whether a reader reports damage, or has read all records."""
     try:
         found, reader = read(disk)
     except JournalError:
@@ -76,7 +78,7 @@ def test_a_journal_that_ended_and_is_cut_anywhere_is_noticed():
 
 
 def test_no_record_that_a_flush_vouched_for_is_left_out_unnoticed():
-    """The run was killed: there is no end, but there is a mark behind every flush."""
+    """The run was killed: there is no end record, but a mark after every flush."""
     disk = SimulatedDisk(short_writes=0)
     written(disk, records(1, 3), records(4, 6), records(7, 9))
     (name,) = disk.names()
@@ -185,7 +187,7 @@ def test_a_segment_of_another_journal_is_noticed():
 
 
 def test_a_group_that_was_written_to_another_place_is_noticed():
-    """Two groups of one length, of which the second covers the first."""
+    """Two groups of one length, of which the second overwrites the first."""
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     sizes = []

@@ -1,4 +1,4 @@
-"""A folder of the operating system keeps what `Disk` promises."""
+"""A folder of the operating system meets the contract of `Disk`."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ from tests.journal.test_files import held_open
 
 @pytest.fixture
 def synced(monkeypatch):
-    """Inodes of what the system was asked to make durable, in that order."""
+    """Inodes that the system was asked to make durable, in that order."""
     asked = []
     monkeypatch.delattr(fcntl, "F_FULLFSYNC", raising=False)
     for name in ("fsync", "fdatasync"):

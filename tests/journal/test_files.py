@@ -22,7 +22,7 @@ SHAPES = [PodFacts(priority=priority, labels=(("app", "x"),)) for priority in ra
 
 @dataclass
 class SyncFails:
-    """A fault of a disk: the first sync from a call on fails."""
+    """A fault of a disk: the first sync after a given call fails."""
 
     at: int
     kind: str = "sync"
@@ -47,7 +47,7 @@ def opened(disk, **options):
 
 
 def written(disk, *groups):
-    """A journal of groups, each flushed, that was closed in order."""
+    """A journal of groups, each flushed, that was closed properly."""
     journal, _ = opened(disk)
     for group in groups:
         journal.append(group)
@@ -89,7 +89,7 @@ def test_nobody_but_its_owner_may_read_a_journal(tmp_path):
 
 
 def held_open(folder):
-    """The folder and files of it that this process has open, each as often as it has."""
+    """The folder and its files that this process has open, each as often as it is open."""
     known = {path.stat().st_ino: path.name for path in (folder, *folder.iterdir())}
     found = []
     for number in os.listdir("/dev/fd"):
@@ -213,7 +213,9 @@ def test_a_segment_whose_header_is_damaged_is_refused_even_if_it_holds_no_record
 
 @pytest.mark.parametrize("place", range(12))
 def test_a_machine_that_stops_while_a_segment_begins_leaves_a_journal_that_opens(place):
-    """The new segment, its name, and the word of the one before it: whatever of them lasted."""
+    """The new segment, its name, and the last frame of the segment before it: any of them may be
+    durable.
+    """
     disk = SimulatedDisk(place)
     written(disk, records(1, 3))
     seen = []
@@ -367,7 +369,7 @@ def test_a_flush_that_failed_is_never_tried_again():
 
 @pytest.mark.parametrize("flushed", [0, 2])
 def test_what_a_failed_sync_left_is_written_again_before_it_counts(flushed):
-    """The system shows such bytes, and no later sync of them writes any."""
+    """The system shows such bytes, and no later sync writes them."""
     disk = SimulatedDisk()
     journal, _ = opened(disk)
     for lsn in range(1, flushed + 1):
@@ -513,7 +515,7 @@ def test_what_cannot_be_encoded_ends_the_journal_as_a_full_disk_does():
 
 
 def test_what_a_process_wrote_that_was_killed_is_durable_once_it_was_read():
-    """The next life rests on it: no stop of the machine may take it away any more."""
+    """The next life depends on it: no later stop of the machine may lose it."""
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -528,7 +530,7 @@ def test_what_a_process_wrote_that_was_killed_is_durable_once_it_was_read():
 @given(st.integers(0, 2**32))
 @settings(max_examples=300, deadline=None)
 def test_whatever_crashes_nothing_that_was_flushed_is_lost_and_nothing_is_made_up(seed):
-    """Groups, flushes, snapshots and crashes at random; replay with the seed that is shown."""
+    """Random groups, flushes, snapshots and crashes; replay with the printed seed."""
     chance = random.Random(seed)
     disk = SimulatedDisk(seed)
     everything, durable = [], 0

@@ -1,4 +1,4 @@
-"""Journals of the release before are read and gone on with; unknown fields are refused by name."""
+"""Journals of the previous release are read and continued; unknown fields are refused by name."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,7 +93,7 @@ def test_a_journal_of_format_1_with_fields_that_nobody_knows_is_refused(monkeypa
 
 
 def without(cls, *names):
-    """The fields of this release, but for some of a class."""
+    """The fields of this release, without some fields of a class."""
     now = present_fields()
     classes = dict(now.classes)
     classes[cls] = tuple(name for name in classes[cls] if name not in names)
@@ -165,7 +165,7 @@ class Other:
 
 @dataclass(frozen=True)
 class Outer:
-    """A class with what facts may have: others in parts, lists and choices, and defaults."""
+    """A class with all field types of facts: nested classes, lists, unions, and defaults."""
 
     name: str
     pair: tuple[int, Inner, Other]
@@ -177,7 +177,7 @@ class Outer:
 
 
 def outer_of(monkeypatch, data, inner=("old",), outer=("name", "pair", "many", "maybe", "plain")):
-    """The class from data of a release that had these fields."""
+    """The class decoded from data of a release that had these fields."""
     monkeypatch.setattr("roadstead.journal.fields.FACTS", (Outer,))
     classes = (("Inner", inner), ("Other", ("text",)), ("Outer", outer))
     return builder_of(Fields((), ("Outer",), classes)).build(0, data)
@@ -223,6 +223,6 @@ def test_what_this_release_writes_is_named_once_class_by_class():
 
     assert list(classes) == sorted(classes)
     assert classes["RunMark"] == ("what", "digest")
-    # A class within a class, within a list, and within a choice.
+    # A class in a class, in a list, and in a union.
     assert {"StorageFacts", "Taint", "Owner", "GroupMembership", "Requirement"} <= classes.keys()
     assert Fields.decode(now.encode()) == now

@@ -1,4 +1,4 @@
-"""Groups of records as bytes: what is written is read, and what makes no sense is refused."""
+"""Groups of records as bytes: written groups are read back, and invalid ones are refused."""
 
 import struct
 import zlib
@@ -51,7 +51,7 @@ def decoded(records, table=None):
 
 
 def test_the_bytes_of_a_frame_are_those_that_earlier_releases_wrote():
-    """A journal is read by later releases: kinds keep their numbers, fields their places."""
+    """Later releases read this journal: kinds keep their numbers, fields their positions."""
     written = {kind.name: frame(kind, 7, 2, PLACE, b"body") for kind in FrameKind}
 
     for number, (name, crc, digest) in enumerate(
@@ -185,7 +185,7 @@ def test_a_frame_of_which_any_byte_is_another_is_none(offset):
 
 
 def frame_1(body):
-    """A frame as releases before wrote it."""
+    """A frame as earlier releases wrote it."""
     checked = struct.pack("<QIQ", 7, 2, 6) + body
     return struct.pack("<4sII", format_1.MARK, len(body), zlib.crc32(checked)) + checked
 

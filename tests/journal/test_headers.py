@@ -1,4 +1,4 @@
-"""The first bytes of a file, and which files of a folder belong to a journal."""
+"""The first bytes of a file, and the files of a folder that belong to a journal."""
 
 import struct
 import zlib

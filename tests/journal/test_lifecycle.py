@@ -1,4 +1,4 @@
-"""A journal from its opening to its end: what it says of itself, and what is durable when."""
+"""A journal from its opening to its end: its properties, and when its data is durable."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_where_a_segment_is_full_all_of_it_is_durable_before_the_next_one_has_re
     rename = disk.rename
 
     def named_last(name, to):
-        """What the new segment follows from has lasted before the new one has its name."""
+        """The data that the new segment follows is durable before the new one has its name."""
         assert all(is_durable(disk, each) for each in disk.names())
         rename(name, to)
 
@@ -83,7 +83,7 @@ def test_a_snapshot_and_all_before_it_are_durable_and_no_other_file_is_touched()
 
 @pytest.mark.parametrize("last", ["snapshot.new", "segment.new"])
 def test_a_machine_that_stops_behind_a_snapshot_leaves_a_journal_that_opens(last):
-    """Its next segment was not begun: the digest that the snapshot names must have lasted."""
+    """Its next segment was not begun: the digest in the snapshot must be durable."""
     for seed in range(12):
         disk = SimulatedDisk(seed)
         journal, _ = opened(disk)

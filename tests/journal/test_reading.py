@@ -1,4 +1,4 @@
-"""What a reader makes of files that no writer of today leaves behind, and of what one may leave."""
+"""Files that no present writer leaves, and files that one may leave, as a reader reads them."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def crafted(disk, name, *, first_lsn=1, number=1, before=0):
 
 
 def with_snapshot():
-    """A journal with a snapshot of its first three records, and three more behind it."""
+    """A journal with a snapshot of its first three records, and three more after it."""
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -37,7 +37,9 @@ def with_snapshot():
 
 
 def test_a_group_that_is_cut_out_before_the_mark_of_its_flush_is_damage():
-    """The mark stands where the group stood: it is whole, and says that more was there."""
+    """The mark is at the position of the group: it is valid, and shows that more bytes were
+    durable.
+    """
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     name = only_segment(disk)
@@ -64,7 +66,7 @@ def test_bytes_that_are_put_in_before_a_frame_that_vouches_for_them_are_damage()
 
 @pytest.mark.parametrize("size_bytes", [0, 10, FORMAT_1_HEADER_BYTES])
 def test_a_segment_behind_a_snapshot_that_lost_its_header_is_damage(size_bytes):
-    """It got its name when its header was durable."""
+    """It got its name after its header was durable."""
     disk = with_snapshot()
     name = segment_name(4)
     disk.contents[name] = disk.contents[name][:size_bytes]
@@ -106,7 +108,7 @@ def test_a_torn_header_of_format_1_behind_records_that_are_missing_is_damage():
 
 
 def followed_format_1():
-    """A journal of format 1 that a later life went on with."""
+    """A journal of format 1 that a later life continued."""
     disk = disk_of(FORMAT_1 / "run" / "journal")
     journal, _ = opened(disk)
     journal.append(records(20, 21))

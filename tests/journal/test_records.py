@@ -1,4 +1,4 @@
-"""The interface of the journal: order without gaps, and what a flush covers."""
+"""The interface of the journal: order without gaps, and the records that a flush covers."""
 
 import pytest
 

@@ -8,7 +8,7 @@ from tests.journal.test_files import records
 
 
 class Slow:
-    """A file that takes so many bytes at once."""
+    """A file that accepts so many bytes per write."""
 
     def __init__(self, most):
         self.most, self.data = most, b""

@@ -1,4 +1,4 @@
-"""The mutation run's own parts: which changes it finds, how it makes one, and what it says."""
+"""The mutation run's own parts: which changes it finds, how it makes one, and how it reports."""
 
 import ast
 import importlib
@@ -68,7 +68,7 @@ def test_checks_texts_errors_logs_and_types_are_left_alone():
 
 
 def test_a_zip_that_checks_lengths_is_left_alone():
-    """One that does not is changed: it would raise."""
+    """A zip that does not check lengths is changed: it would raise."""
     strict, loose = "zip(a, b, strict=True)", "zip(a, b, strict=False)"
 
     assert ("True", "False") not in changes(f"def f(a, b):\n    return {strict}")
@@ -142,7 +142,9 @@ def test_a_mutant_is_planted_in_functions_that_are_there_or_must_be_imported():
 
 
 def test_a_mutant_in_a_nested_function_is_planted(tmp_path, monkeypatch):
-    """The function that has it is given new code, and whatever it defines from then on."""
+    """The function that contains it gets new code, which applies to functions it defines from then
+    on.
+    """
     source = (
         "def outer(rows):\n    def within(row):\n        return row < 3\n    return within(rows)\n"
     )

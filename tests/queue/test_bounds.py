@@ -1,4 +1,4 @@
-"""What the queue remembers and for how long: bounds, and what becomes of what is beyond them."""
+"""Bounds of the queue's memory, and the behaviour beyond them."""
 
 import pytest
 

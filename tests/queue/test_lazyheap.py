@@ -1,4 +1,4 @@
-"""The heap pops by key and arrival, and forgets what was taken out of it."""
+"""The heap pops by key and arrival, and forgets removed items."""
 
 import pytest
 from hypothesis import given

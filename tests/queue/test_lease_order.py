@@ -1,4 +1,4 @@
-"""Which pod is leased next: nobody starves (I11), and gangs are not parted."""
+"""The order of leases: no pod starves (I11), and gangs are not split."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ CONFLICT, ERROR = RequeueReason.CONFLICT, RequeueReason.ERROR
 
 
 class World:
-    """A queue whose bound is small; leases of one pod by one scheduler unless told otherwise."""
+    """A queue with a small bound; by default one scheduler leases one pod at a time."""
 
     def __init__(self, **settings):
         self.core = QueueCore(settings=QueueSettings(max_bypasses=BOUND, **settings))
@@ -51,7 +51,7 @@ def test_a_pod_that_loses_races_for_ever_lets_others_pass_in_the_end():
         if name == "loser":
             world.back("loser")
 
-    # Its first attempt is not one of those that are bounded.
+    # Its first attempt is exempt from the bound.
     assert leased == ["loser"] * (1 + BOUND) + ["waits"]
 
 

@@ -1,4 +1,4 @@
-"""Nominations in the queue: they stand in the facts that a lease hands out."""
+"""Nominations in the queue: they are part of the facts in a lease."""
 
 from roadstead.facts.pod import PodIdentity
 from roadstead.protocol.status import SUCCESS, unresolvable

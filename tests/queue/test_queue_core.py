@@ -1,4 +1,4 @@
-"""What the queue promises: order, leases, backoff, gates, hints, bounds, and no lost event."""
+"""The queue's contract: order, leases, backoff, gates, hints, bounds, and no lost event."""
 
 from dataclasses import replace
 
@@ -68,7 +68,7 @@ def parked(*names: str, plugin: str = FIT) -> QueueCore[str]:
 
 
 class TestDraws:
-    """Which of equal nodes a pod gets hangs on its draw: the same for the same decisions."""
+    """The draw decides between equal nodes: the same for the same decisions."""
 
     def draws(self, core, owner="s", epoch=1, now_s=100.0):
         core.tick(now_s)

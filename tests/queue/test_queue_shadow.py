@@ -1,7 +1,8 @@
-"""Whatever is done to the queue, in whatever order: it does what the plain model of it does.
+"""Any sequence of calls gives the same results in the queue and in its plain model.
 
-The model is the one that follows the queue through simulated runs. Here calls come that a run makes
-seldom or never: late reports, pods with nominations that come again, two profiles, bounds of one.
+The model is the one that follows the queue through simulated runs. These calls occur seldom or
+never in a run: late reports, pods with nominations that are added again, two profiles, bounds of
+one.
 """
 
 from dataclasses import dataclass, replace

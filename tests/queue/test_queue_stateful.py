@@ -1,4 +1,4 @@
-"""Whatever is done to the queue, in whatever order: conservation, rank, and determinism."""
+"""Any sequence of calls keeps conservation, rank, and determinism."""
 
 from collections.abc import Callable
 

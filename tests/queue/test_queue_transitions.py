@@ -1,4 +1,6 @@
-"""Each arrow of the queue's table leads where it says; any other pair raises, changing nothing."""
+"""Each transition of the queue's table leads to its target; any other pair raises without a
+change.
+"""
 
 from itertools import product
 
@@ -44,7 +46,7 @@ def report(core: QueueCore[str], lease_id: int, event: QueueEvent) -> None:
 
 
 def pod_in(state: QueueState) -> QueueCore[str]:
-    """A queue whose lease 1 is alive and had the pod, which is now in `state`."""
+    """A queue whose lease 1 is open and had the pod, which is now in `state`."""
     core: QueueCore[str] = QueueCore(gate=gate)
     core.add([(POD, OPEN), (OTHER, OPEN)], 0.0)
     core.lease("s", 1, 2, 0.0)

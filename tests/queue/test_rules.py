@@ -1,4 +1,4 @@
-"""Which waiting pods are looked at when something happened to a pod on a node."""
+"""The waiting pods that are checked after an event of a pod on a node."""
 
 import pytest
 
@@ -120,7 +120,7 @@ def test_other_events_concern_everybody(event):
 
 
 def test_a_pod_of_a_run_that_changed_concerns_those_that_it_kept_away_before():
-    """Upstream looks at the pod as it is now, and wakes such pods after five minutes."""
+    """Upstream uses the pod's new labels, and wakes such pods after five minutes."""
     avoided = EventPod(WEB, True), EventPod(pod(labels={"app": "x"}), True)
     away = pod(pod_anti_affinity=near().pod_affinity)
 
@@ -142,7 +142,7 @@ def test_hints_and_registered_events_are_those_of_the_profiles():
 
 
 class TestAFullLogOfEvents:
-    """A queue that keeps one event for pods in flight, of which there are two."""
+    """A queue that records one event for pods in flight, of which there are two."""
 
     def given_back(self, facts, *events):
         """The state of a pod of these facts that is refused after these events."""
