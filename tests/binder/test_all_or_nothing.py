@@ -171,7 +171,7 @@ def test_an_exception_at_any_step_leaves_nothing_behind(kind, name, is_quick):
         number += 1
 
 
-def test_a_pod_that_was_accepted_before_the_exception_is_journaled_by_the_next_commit():
+def test_a_pod_accepted_before_the_exception_is_journaled_by_the_next_commit():
     hooks, journal = Hooks(), MemoryJournal()
     core = core_of(hooks)
     journal.last_lsn = core.last_lsn
@@ -188,7 +188,7 @@ def test_a_pod_that_was_accepted_before_the_exception_is_journaled_by_the_next_c
     assert [each.lsn for each in bound] == [each.lsn for each in append.records]
 
 
-def test_what_a_batch_that_raised_would_have_pushed_out_of_memory_is_still_remembered():
+def test_a_batch_that_raised_pushes_nothing_out_of_memory():
     hooks = Hooks()
     core = core_of(hooks, max_tokens=2)
     first = core.bind([ask("old", token="first")])

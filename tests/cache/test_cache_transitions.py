@@ -82,7 +82,7 @@ def picture(core: CacheCore) -> object:
 
 
 @pytest.mark.parametrize(("state", "event", "target"), ARROWS)
-def test_arrow_of_the_table_leads_to_its_target(state, event, target):
+def test_each_transition_of_the_table_leads_to_its_target(state, event, target):
     core = pod_in(state)
     assert send(core, event)
     assert core.state_of("u1") is target
@@ -91,7 +91,7 @@ def test_arrow_of_the_table_leads_to_its_target(state, event, target):
 
 
 @pytest.mark.parametrize(("state", "event"), FORBIDDEN)
-def test_event_outside_the_table_raises_and_changes_nothing(state, event):
+def test_an_event_outside_the_table_raises_and_changes_nothing(state, event):
     core = pod_in(state)
     record = core.pods.find("u1") or CacheRecord("u1", "default/a", FACTS, "n1")
     before = picture(core)
@@ -101,7 +101,7 @@ def test_event_outside_the_table_raises_and_changes_nothing(state, event):
 
 
 @pytest.mark.parametrize(("state", "event"), FORBIDDEN)
-def test_public_method_outside_the_table_changes_nothing(state, event):
+def test_a_public_method_outside_the_table_changes_nothing(state, event):
     core = pod_in(state)
     before = picture(core)
     with suppress(IllegalTransitionError):
@@ -119,7 +119,7 @@ def test_public_method_outside_the_table_changes_nothing(state, event):
         (CacheState.ADDED, CacheEvent.ADD),
     ],
 )
-def test_event_of_the_cluster_that_contradicts_the_cache_raises(state, event):
+def test_a_cluster_event_that_contradicts_the_cache_raises(state, event):
     with pytest.raises(IllegalTransitionError):
         send(pod_in(state), event)
 
@@ -135,11 +135,11 @@ def test_event_of_the_cluster_that_contradicts_the_cache_raises(state, event):
         (CacheState.ADDED, CacheEvent.EXPIRE),
     ],
 )
-def test_command_that_lost_a_race_is_refused(state, event):
+def test_a_command_that_lost_a_race_is_refused(state, event):
     assert not send(pod_in(state), event)
 
 
-def test_no_state_is_left_out_of_the_table():
+def test_no_state_is_missing_in_the_table():
     assert {state for state, _, _ in ARROWS} == set(CacheState)
     assert {target for _, _, target in ARROWS} == set(CacheState)
     assert {event for _, event, _ in ARROWS} == set(CacheEvent)

@@ -234,7 +234,7 @@ def an_attempt_is_not_counted(core, change):
 
 
 @pytest.mark.parametrize("spoil", [conflict_changes_the_time, an_attempt_is_not_counted])
-def test_a_core_that_differs_from_the_model_is_told_of(spoil, monkeypatch):
+def test_a_difference_between_core_and_model_is_reported(spoil, monkeypatch):
     core, shadow = shadowed(by_profile=False)
     spoil(core, monkeypatch.setattr)
 
