@@ -78,7 +78,9 @@ class Cluster:
                 assert isinstance(effect, FinishBinding | SendReports)
 
     def _leave_lease(self, lease_id, uid, place):
-        assert self.queue[uid] == lease_id, f"{uid}: told of lease {lease_id}, {self.queue[uid]}"
+        assert self.queue[uid] == lease_id, (
+            f"the report on {uid} names lease {lease_id}, expected {self.queue[uid]}"
+        )
         self.queue[uid] = place
 
     def assume(self, one):
@@ -96,7 +98,7 @@ class Cluster:
             elif one.uid in self.bound:
                 outcome = BindOutcome.TAKEN
             if outcome is BindOutcome.BOUND:
-                assert self.counted[one.uid] == one.token, "bound and not counted"
+                assert self.counted[one.uid] == one.token, "a bound pod is counted"
                 self.bound[one.uid] = one.token
             node_name = one.node_name if outcome is BindOutcome.BOUND else ""
             self.answers[one.token] = BindResult(one.token, outcome, node_name)
@@ -118,7 +120,7 @@ class CoreMachine(RuleBasedStateMachine):
         result = outcome_of(command, self.world)
         self.log.append((command, result))
         if isinstance(result, str):
-            assert self.world.picture() == before, "an illegal event changed something"
+            assert self.world.picture() == before, "an illegal event changes nothing"
             return
         self.cluster.perform(result)
 
@@ -288,7 +290,7 @@ class CoreMachine(RuleBasedStateMachine):
         assert {u for u, place in self.cluster.queue.items() if place == "done"} == set(
             self.cluster.bound
         )
-        assert self.cluster.counted == self.cluster.bound, "something is counted for nobody"
+        assert self.cluster.counted == self.cluster.bound, "only bound pods are counted"
         again = World(max_remembered=10_000, classes=self.world.classes)
         for command, result in self.log:
             assert outcome_of(command, again) == result

@@ -90,13 +90,13 @@ class CacheMachine(RuleBasedStateMachine):
         result = outcome(command, self.core)
         self.log.append((command, result))
         if isinstance(result, str):
-            assert picture(self.core) == before, "an illegal event changed something"
+            assert picture(self.core) == before, "an illegal event changes nothing"
             return result
         deltas = result.deltas if isinstance(result, CacheAnswer) else result
         for delta in deltas:
             if isinstance(delta, Delta):
                 self.version += 1
-                assert delta.version == self.version, "a version is missing"
+                assert delta.version == self.version, "versions have no gaps"
                 apply(self.worker, delta)
         return result
 

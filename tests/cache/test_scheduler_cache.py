@@ -365,7 +365,7 @@ def test_a_cache_with_wrong_counts_differs_from_a_rebuilt_one():
 def test_the_first_nodes_keep_zones_together_and_later_ones_are_placed_one_by_one():
     world = World(partitions=2)
     world.cache.remove_nodes(["n1", "n2"])
-    # They come one by one: something is known of one of them.
+    # They are added one by one because one of them is known already.
     world.cache.nominate(pods_of("u"), ["a1"], [False])
     zones = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
 

@@ -128,7 +128,7 @@ class SimulatedDisk:
 
     def rewrite(self, name, offset):
         self.fails("rewrite")
-        assert offset <= self.durable[name], "what was vouched for is durable"
+        assert offset <= self.durable[name], "bytes marked as durable are durable"
         self.unsafe.discard(name)
 
     def rename(self, name, to):

@@ -64,7 +64,7 @@ def test_any_changed_byte_in_a_closed_journal_is_detected():
         for offset in range(0, len(data), 5):
             copy = copy_of(disk)
             spoil(copy, name, offset)
-            assert is_noticed(copy, whole), f"{name} at {offset}"
+            assert is_noticed(copy, whole), f"the change of {name} at {offset} is detected"
 
 
 def test_a_closed_journal_cut_anywhere_is_detected():
@@ -74,7 +74,7 @@ def test_a_closed_journal_cut_anywhere_is_detected():
     for size in range(0, len(disk.contents[last]), 17):
         copy = copy_of(disk)
         copy.contents[last] = copy.contents[last][:size]
-        assert is_noticed(copy, None), f"cut at {size}"
+        assert is_noticed(copy, None), f"the cut at {size} is detected"
 
 
 def test_no_record_confirmed_by_a_flush_is_omitted_undetected():
@@ -90,7 +90,7 @@ def test_no_record_confirmed_by_a_flush_is_omitted_undetected():
         spoil(copy, name, offset)
         found, reader = read(copy)
         if offset < len(whole) - mark_bytes:
-            assert reader.damage.was_durable, f"at {offset}"
+            assert reader.damage.was_durable, f"the damage at {offset} is reported as durable"
         else:
             assert (found, reader.tail.was_durable) == (records(1, 9), False)
 

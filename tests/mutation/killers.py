@@ -249,4 +249,4 @@ def _with_fixtures(lines, items):
 
 KILLERS = {"simulation": by_simulation, "tests": by_tests}
 REACHES = {"simulation": reach_of_simulation, "tests": reach_of_tests}
-assert IMPORTED == "", "coverage names no context where none was switched to"
+assert IMPORTED == "", "coverage has an empty context name by default"

@@ -87,7 +87,7 @@ class QueueMachine(RuleBasedStateMachine):
         result = outcome(command, self.core)
         self.log.append((command, result))
         if isinstance(result, str):
-            assert picture(self.core) == before, "an illegal event changed something"
+            assert picture(self.core) == before, "an illegal event changes nothing"
         return result
 
     @rule(batch=st.lists(st.tuples(pods, facts), max_size=4))

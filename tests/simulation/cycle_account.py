@@ -432,16 +432,16 @@ class CycleAccount:
 
     def _next_words(self):
         call = next(self._calls, None)
-        assert call, "words of plugins are not heeded"
-        assert call[0] == "words", f"words of plugins are not heeded, but {call}"
+        assert call, "the core did not apply the decisions of plugins"
+        assert call[0] == "words", f"the core applied {call} instead of plugins' decisions"
         return call[1]
 
     def _next(self, method, plugin, record):
         """Return a plugin's answer; the core must have called the plugin now."""
         call = next(self._calls, None)
         where = method, plugin.name, record.pod.uid, record.attempt.node_name
-        assert call, f"nobody asks {where}"
-        assert call[:4] == where, f"{call} in place of {where}"
+        assert call, f"{where} was not called"
+        assert call[:4] == where, f"{call} was called instead of {where}"
         return call[4]
 
     def _ask_plugins(self, record, method, plugins):

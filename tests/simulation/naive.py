@@ -247,7 +247,7 @@ def _diagnosis(evaluation, left):
     if pre_filter.status.is_success:
         excluded = excluded_status(pre_filter.narrowed_by)
         for code in evaluation.codes.tolist():
-            assert code != PASSED, "a feasible node is left"
+            assert code != PASSED, "a pod with a diagnosis has no feasible node"
             found.add(excluded if code == EXCLUDED else evaluation.statuses[code - 1], 1)
         for status in left.unknown_nodes:
             found.add(status, 1)

@@ -116,7 +116,7 @@ def test_a_rare_message_meets_a_fate_that_the_run_has():
         return runtime.network.happened
 
     seldom = in_world(work, faults=Faults(seldom=1.0, lost=1e-9))
-    assert seldom == {"lost": 2 * SELDOM}, "of requests and of replies"
+    assert seldom == {"lost": 2 * SELDOM}, "requests and replies are lost"
     cut = in_world(work, faults=Faults(seldom=1.0, partition_every_s=1e9))
     assert cut["partition"] >= 1
     assert cut["cut off"] >= cut["partition"]
