@@ -250,7 +250,7 @@ def test_a_profile_is_checked_by_its_own_filters_only(filters):
 @pytest.mark.parametrize(
     ("operator", "is_near"), [("NotIn", True), ("DoesNotExist", True), ("In", False)]
 )
-def test_a_namespace_selector_without_matches_selects_every_namespace(operator, is_near):
+def test_a_namespace_selector_met_by_no_labels_selects_every_namespace(operator, is_near):
     chosen = LabelSelector((require("team", operator, *(["b"] if "In" in operator else [])),))
     web = LabelSelector((require("app", "In", "web"),))
     near = pod(pod_affinity=(PodAffinityTerm("zone", web, (), chosen),))

@@ -159,7 +159,7 @@ def test_a_mutant_in_a_nested_function_is_planted(tmp_path, monkeypatch):
     assert outer(3)
 
 
-def test_equivalents_name_mutants_that_there_are():
+def test_equivalents_name_existing_mutants():
     for path, function, before, after in EQUIVALENTS:
         found = mutants_of(path, (ROOT / path).read_text())
         assert (function, before, after) in {(m.function, m.before, m.after) for m in found}

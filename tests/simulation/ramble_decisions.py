@@ -60,7 +60,7 @@ from tests.simulation.shadow_verifier import ShadowVerifier
 TIMES, STEPS = 8, 30
 NODES = 9
 FEW = 3
-"""Number of feasible nodes that ends a search, small enough for a small cluster."""
+"""A search stops at this many feasible nodes, so that it ends early in a small cluster."""
 
 COMPILED = {Style.LISTS: 1, Style.KINDS: 0.9, Style.ALONE: 0.2, Style.ANY: 0.5}
 """Share of rambles with a kernel."""

@@ -23,7 +23,7 @@ TABLES = (QUEUE, CACHE, BINDER, CYCLE)
 FATES = ("lost", "duplicated", "slow", "cut off")
 
 ENOUGH = 200
-"""Each fate must have met some of so many messages of a kind."""
+"""Number of messages of a kind of which some must have met each fate."""
 
 UNREACHABLE = {
     "binder refuses halted": "the first failed flush ends the run",

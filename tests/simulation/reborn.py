@@ -54,7 +54,7 @@ def problems_of(plan, disk, limits, core):
 
 
 def _of_records(records, settings):
-    """Return a core built from the records alone, the number of records, and the last one."""
+    """Yield differences of a core recovered from the records: their number, and the last one."""
     core = BinderCore(TableStore(), lambda request: SUCCESS, settings, journals_all=True)
     gc.enable()
     found = recover(core, runs_of([records]) if records else [])
@@ -67,7 +67,7 @@ def _of_records(records, settings):
 
 
 def _differing(core, before):
-    """The state that must be equal: all but versions, and refused requests."""
+    """Yield differences in all state but versions and refused requests."""
     for name, told in (
         ("nodes", lambda each: dict(each.placements.nodes)),
         ("void tokens", lambda each: list(each._voided)),

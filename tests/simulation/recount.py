@@ -44,14 +44,14 @@ class Recount:
         return [(uid, self.facts_there[uid]) for uid, at in self.places.items() if at == name]
 
     def wrong_life(self, uid):
-        """The violation of a pod's bind, whatever the node and the token."""
+        """The invariants that a pod's bind breaks, whatever the node and the token."""
         if uid in self.ever_bound:
             return {"I3"}
         is_unknown = self.knows_accepted and uid not in self.places
         return {"I4"} if is_unknown or self.state(uid) == "gone" else set()
 
     def wrong_attempt(self, uid, token, owner, epoch):
-        """The violation of a bind's token or epoch."""
+        """The invariants that a bind breaks by its token or epoch."""
         is_late = epoch < self.epochs.get(owner, epoch)
         is_of_another = self.tokens.get(token, uid) != uid
         broken = {"I8"} if is_late or is_of_another else set()

@@ -67,7 +67,7 @@ class ShadowPerformer:
     # Effects of the core.
 
     def _performs(self, effects, *finished):
-        """Attempts that the cache ends before they are bound, and attempts that are forgotten."""
+        """Record attempts that must finish at the cache; ended ones keep no volumes."""
         over = []
         for each in effects:
             if isinstance(each, FinishBinding):

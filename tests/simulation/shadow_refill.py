@@ -379,7 +379,7 @@ class ShadowRefill:
         """The queue gets the room of attempts that no scheduler returns."""
         cache, uids = self._cache, sorted(who.uid for who, _ in pods)
         if uids:
-            # An answer may be late, after many messages to the queue without uids.
+            # An answer may be late, after many messages to the queue without pods.
             self._freed.append(uids)
         for who, facts in pods:
             namespace, _, name = cache.keys[who.uid].partition("/")

@@ -203,7 +203,7 @@ class ShadowReports:
         return named
 
     def _note_stale(self, original):
-        """The cache already has the correct state of obsolete reports."""
+        """A stale report's nomination is recorded as wrong at the cache, which has it already."""
 
         def note_stale(back, stale):
             original(back, stale)
@@ -392,7 +392,7 @@ class _Gangs:
         return [uid for uid in self._parked(key) if self._plugins.intersection(rejected_by(uid))]
 
     def freed(self, given_back):
-        """Pods return assumed room; return whether gangs take turns by now."""
+        """Record the returned room of attempts; return whether gangs take turns by now."""
         freed = [each for each in given_back if each.freed]
         if all(each.reason == RequeueReason.CONFLICT for each in freed):
             return False

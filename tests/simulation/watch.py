@@ -19,9 +19,9 @@ LEANS = (
     "node(s) didn't match pod topology spread constraints",
     "full",
 )
-"""Of a pod that depends on an assumed pod that waits for Permit: the binder does not have it. Or
-the pod waited for Permit itself, and other pods of its size, decided later, were bound first (the
-reason of `SeesCrowds`).
+"""Refusals without a fault: the pod depends on an assumed pod that waits for Permit, which the
+binder does not have. Or the pod waited for Permit itself, and other pods of its size, decided
+later, were bound first (the reason of `SeesCrowds`).
 """
 
 LATE_S = 1.0
