@@ -1,4 +1,4 @@
-"""A scheduler's core with plugins that say what a test wants, and keep a log of their calls."""
+"""A scheduler's core with scripted plugins that record their calls."""
 
 from typing import ClassVar
 
@@ -28,7 +28,7 @@ TOO_SMALL = Status(Code.UNSCHEDULABLE, ("Insufficient cpu",), "NodeResourcesFit"
 class Scripted(
     ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin, PostFilterPlugin
 ):
-    """Answers Success, or what `says` has under (point) or (point, uid); raises exceptions."""
+    """Return Success, or the entry of `says` under (point) or (point, uid); raise exceptions."""
 
     name = ""
     says: ClassVar = {}
@@ -101,7 +101,7 @@ class World:
         return Decision(self.pod(uid), None, error=text)
 
     def place(self, *uids, attempt=1):
-        """Leased pods get nodes; their tokens."""
+        """Place leased pods on nodes; return their tokens."""
         effects = self.core.decided([self.to_node(uid, attempt=attempt) for uid in uids or ("u1",)])
         return [one.token for one in only(Assume, effects).attempts]
 
@@ -116,14 +116,14 @@ class World:
         return self.core.bind_answered([BindResult(token, outcome, node_name, message)])
 
     def binding(self, *uids):
-        """Pods go all the way to the binder; the effects of the last step."""
+        """Bring pods to the binder; return the effects of the last step."""
         self.lease(*uids)
         effects = self.accept(*self.place(*uids))
         assert only(Bind, effects)
         return effects
 
     def bring_to(self, state):
-        """The pod u1, alone, in a state that it can be in between two calls."""
+        """Bring the single pod u1 to a state that it can have between two calls."""
         if state is AttemptState.NEW:
             return self
         self.lease()
@@ -153,7 +153,7 @@ class World:
                 self.answer(BindOutcome.BOUND, token)
 
     def picture(self):
-        """All that the core knows, to be compared before and after."""
+        """The whole state of the core, for comparisons."""
         store = self.core._store
         kept = [store.pods.present, store.pods.ended, store.attempts, store.ended_attempts]
         pods = [{name: picture_of(record) for name, record in each.items()} for each in kept]
@@ -184,7 +184,7 @@ def kinds(effects):
 
 
 def only(kind, effects):
-    """The one effect of this kind."""
+    """Return the only effect of this kind."""
     (found,) = [effect for effect in effects if isinstance(effect, kind)]
     return found
 

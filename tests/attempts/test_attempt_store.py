@@ -1,4 +1,4 @@
-"""validate() finds what must never be; each case breaks one thing by force."""
+"""validate() finds invalid states; each case breaks one thing by force."""
 
 import pytest
 
@@ -86,7 +86,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("state", "break_it", "text"), BROKEN)
-def test_validate_finds_a_pod_that_is_not_where_it_says(state, break_it, text):
+def test_validate_finds_a_pod_outside_its_own_state(state, break_it, text):
     world = World().bring_to(state)
     world.core.validate()
     break_it(world)
@@ -105,14 +105,14 @@ def test_validate_finds_two_pods_with_one_token():
         world.core.validate()
 
 
-def test_validate_finds_a_pod_that_is_remembered_as_living():
+def test_validate_finds_a_live_pod_among_the_remembered_ones():
     world = World().bring_to(AttemptState.FAILED)
     world.core._store.pods.ended["u1"].state = AttemptState.WAITING
     with pytest.raises(AssertionError, match="u1 ended as waiting"):
         world.core.validate()
 
 
-def test_validate_finds_a_bound_pod_that_nobody_bound():
+def test_validate_finds_a_bound_pod_without_a_bind():
     world = World().bring_to(AttemptState.BOUND)
     world.core._store.pods.ended["u1"].answer = None
     with pytest.raises(AssertionError, match="u1 is bound, and the binder did not say so"):
@@ -123,7 +123,7 @@ def test_validate_finds_a_bound_pod_that_nobody_bound():
     ("state", "text"),
     [(AttemptState.FAILED, "too many pods"), (AttemptState.CONFLICT, "too many attem")],
 )
-def test_validate_finds_a_memory_that_outgrew_its_bound(state, text):
+def test_validate_finds_a_memory_beyond_its_bound(state, text):
     world = World().bring_to(state)
     if state is AttemptState.CONFLICT:
         world.core._store.pods.ended.clear()
@@ -132,7 +132,7 @@ def test_validate_finds_a_memory_that_outgrew_its_bound(state, text):
         world.core.validate()
 
 
-def test_attempt_of_a_pod_that_was_never_placed_is_a_broken_invariant():
+def test_an_attempt_of_a_pod_that_was_never_placed_is_a_broken_invariant():
     world = World().bring_to(AttemptState.LEASED)
     with pytest.raises(AssertionError, match="u1 was never placed"):
         _ = live(world).placed_attempt

@@ -1,4 +1,4 @@
-"""The ordinary way of a pod, from its lease to its bind, and what each step asks for."""
+"""The ordinary path of a pod, from its lease to its bind, and the effects of each step."""
 
 from roadstead.attempts.commands import (
     Assume,
@@ -15,14 +15,14 @@ from roadstead.protocol.status import SKIP
 from tests.attempts.core_world import World, kinds, only, tokens
 
 
-def test_leased_pods_wait_for_their_decision_in_the_order_in_which_they_came():
+def test_leased_pods_wait_for_their_decision_in_order_of_arrival():
     world = World()
     assert world.lease("u2", "u1", "u3") == []
     assert [pod.uid for pod in world.core.undecided(2)] == ["u2", "u1"]
     assert [pod.uid for pod in world.core.undecided(9)] == ["u2", "u1", "u3"]
 
 
-def test_pod_that_a_batch_did_not_settle_stays_leased_and_comes_first_next_time():
+def test_an_undecided_pod_stays_leased_and_is_first_in_the_next_batch():
     world = World()
     world.lease("u1", "u2", "u3")
     world.place("u1")
@@ -30,7 +30,7 @@ def test_pod_that_a_batch_did_not_settle_stays_leased_and_comes_first_next_time(
     assert [pod.uid for pod in world.core.undecided(9)] == ["u2", "u3", "u4"]
 
 
-def test_decision_for_a_node_asks_the_cache_under_a_token_of_its_own():
+def test_a_decision_for_a_node_sends_an_assumption_under_a_new_token():
     world = World()
     world.lease("u1", "u2")
     decisions = [world.to_node("u1"), world.to_node("u2", "n2")]
@@ -47,7 +47,7 @@ def test_decision_for_a_node_asks_the_cache_under_a_token_of_its_own():
     assert world.log == []
 
 
-def test_next_attempt_of_a_pod_has_another_token():
+def test_the_next_attempt_of_a_pod_has_another_token():
     world = World()
     world.lease()
     world.refuse(*world.place())
@@ -55,7 +55,7 @@ def test_next_attempt_of_a_pod_has_another_token():
     assert world.place(attempt=2) == ["s/1/2"]
 
 
-def test_accepted_pods_go_through_all_plugins_to_the_binder_in_one_batch():
+def test_accepted_pods_pass_all_plugins_and_reach_the_binder_in_one_batch():
     world = World()
     world.lease("u1", "u2")
     effects = world.accept(*world.place("u1", "u2"))
@@ -65,7 +65,7 @@ def test_accepted_pods_go_through_all_plugins_to_the_binder_in_one_batch():
     assert world.log == [f"{step} {uid}" for uid in ("u1", "u2") for step in steps]
 
 
-def test_plugins_are_given_identity_facts_and_node():
+def test_plugins_receive_identity_facts_and_node():
     world = World(plugins=("A",))
     seen = []
     world.core._profiles["default-scheduler"].post_bind[0].post_bind = lambda *told: seen.append(
@@ -79,7 +79,7 @@ def test_plugins_are_given_identity_facts_and_node():
     assert node_name == "n1"
 
 
-def test_bound_pods_are_confirmed_to_the_cache_and_done_for_the_queue():
+def test_bound_pods_are_confirmed_to_the_cache_and_done_at_the_queue():
     world = World()
     sent = only(Bind, world.binding("u1", "u2")).attempts
     world.log.clear()
@@ -92,7 +92,7 @@ def test_bound_pods_are_confirmed_to_the_cache_and_done_for_the_queue():
     assert world.core.idle
 
 
-def test_done_is_told_lease_by_lease():
+def test_done_pods_are_reported_lease_by_lease():
     world = World()
     world.lease("u1", "u2")
     world.lease("u3", lease_id=2)
@@ -103,13 +103,13 @@ def test_done_is_told_lease_by_lease():
     assert effects[1:] == [Done(1, ("u1", "u2")), Done(2, ("u3",))]
 
 
-def test_bind_plugin_that_skips_leaves_the_pod_to_the_next():
+def test_a_bind_plugin_that_skips_leaves_the_pod_to_the_next():
     world = World(says={"A": {"bind": SKIP}})
     world.binding()
     assert world.log[-2:] == ["bind A u1", "bind B u1"]
 
 
-def test_post_bind_that_raises_is_reported_and_changes_nothing():
+def test_a_failing_post_bind_is_reported_and_changes_nothing():
     world = World(says={"A": {"post_bind": RuntimeError("no network")}})
     world.binding()
     effects = world.answer(BindOutcome.BOUND)
@@ -121,7 +121,7 @@ def test_post_bind_that_raises_is_reported_and_changes_nothing():
     assert world.log[-1] == "post_bind B u1"
 
 
-def test_core_is_idle_only_when_no_pod_is_between_lease_and_end():
+def test_the_core_is_idle_only_without_pods_between_lease_and_end():
     world = World()
     assert world.core.idle
     world.lease()
@@ -132,7 +132,7 @@ def test_core_is_idle_only_when_no_pod_is_between_lease_and_end():
     assert world.core.idle
 
 
-def test_counts_say_how_many_pods_are_where():
+def test_counts_return_the_number_of_pods_in_each_state():
     world = World()
     world.binding("u1", "u2")
     world.core.timed_out(["s/1/2"])
@@ -145,7 +145,7 @@ def test_counts_say_how_many_pods_are_where():
     assert counts.bound_total == 0
 
 
-def test_attempts_name_what_the_cache_may_count():
+def test_attempts_list_the_pods_that_the_cache_may_count():
     world = World()
     world.binding("u1", "u2")
     world.lease("u3", "u4", lease_id=2)
@@ -154,5 +154,5 @@ def test_attempts_name_what_the_cache_may_count():
     assert [one.token for one in world.core.attempts()] == ["s/1/2", "s/1/3"]
 
 
-def test_state_of_a_pod_that_is_not_known_is_new():
+def test_the_state_of_an_unknown_pod_is_new():
     assert World().core.state_of("u9") is AttemptState.NEW

@@ -1,4 +1,6 @@
-"""Copies, late words and lost answers: nothing is done twice, and nothing is forgotten too soon."""
+"""Copies, late answers and lost answers: nothing is done twice, and nothing is forgotten too
+early.
+"""
 
 import pytest
 
@@ -15,7 +17,7 @@ STANDING = [
 
 
 @pytest.mark.parametrize("state", STANDING)
-def test_copy_of_a_lease_changes_nothing(state):
+def test_a_copy_of_a_lease_changes_nothing(state):
     world = World().bring_to(state)
     before = world.picture()
     assert world.lease() == []
@@ -25,7 +27,7 @@ def test_copy_of_a_lease_changes_nothing(state):
 @pytest.mark.parametrize(
     "state", [state for state in STANDING if state not in (AttemptState.LEASED, AttemptState.GONE)]
 )
-def test_copy_of_the_decision_changes_nothing(state):
+def test_a_copy_of_the_decision_changes_nothing(state):
     world = World().bring_to(state)
     decision = {
         AttemptState.UNSCHEDULABLE: world.to_none(),
@@ -38,14 +40,14 @@ def test_copy_of_the_decision_changes_nothing(state):
     assert world.log == []
 
 
-def test_decision_that_stands_twice_in_a_batch_counts_once():
+def test_a_decision_repeated_in_a_batch_counts_once():
     world = World()
     world.lease()
     effects = world.core.decided([world.to_node(), world.to_node()])
     assert tokens(Assume, effects) == ["s/1/1"]
 
 
-def test_answer_that_stands_twice_in_a_batch_counts_once():
+def test_an_answer_repeated_in_a_batch_counts_once():
     world = World()
     world.lease("u1", "u2")
     first, second = world.place("u1", "u2")
@@ -61,7 +63,7 @@ def test_answer_that_stands_twice_in_a_batch_counts_once():
 @pytest.mark.parametrize(
     "state", [AttemptState.WAITING, AttemptState.BINDING, AttemptState.ASKED, AttemptState.BOUND]
 )
-def test_another_answer_of_the_cache_after_the_first_changes_nothing(state):
+def test_a_second_answer_of_the_cache_changes_nothing(state):
     world = World().bring_to(state)
     before = world.picture()
     assert world.accept("s/1/1") == []
@@ -70,7 +72,7 @@ def test_another_answer_of_the_cache_after_the_first_changes_nothing(state):
 
 
 @pytest.mark.parametrize("state", [AttemptState.GONE, AttemptState.CONFLICT])
-def test_assumption_that_is_accepted_after_its_attempt_ended_is_forgotten(state):
+def test_an_assumption_accepted_after_its_attempt_ended_is_forgotten(state):
     world = World().bring_to(state)
     before = world.picture()
     assert world.refuse("s/1/1") == []
@@ -80,7 +82,7 @@ def test_assumption_that_is_accepted_after_its_attempt_ended_is_forgotten(state)
     assert world.log == []
 
 
-def test_assumption_asked_for_twice_and_accepted_again_after_its_rollback_is_forgotten_again():
+def test_a_repeated_assumption_accepted_after_its_rollback_is_forgotten_again():
     world = World(says={"A": {"reserve": unschedulable("full")}}).bring_to(AttemptState.ASSUMING)
     world.core.timed_out(["s/1/1"])
     assert tokens(Forget, world.accept("s/1/1")) == ["s/1/1"]
@@ -88,7 +90,7 @@ def test_assumption_asked_for_twice_and_accepted_again_after_its_rollback_is_for
     assert world.log.count("reserve A u1") == 1
 
 
-def test_late_answer_on_an_old_attempt_leaves_the_new_one_alone():
+def test_a_late_answer_on_an_old_attempt_leaves_the_new_one_unchanged():
     world = World()
     world.lease()
     world.refuse(*world.place())
@@ -99,7 +101,7 @@ def test_late_answer_on_an_old_attempt_leaves_the_new_one_alone():
     assert kinds(world.accept(token)) == ["FinishBinding", "Bind"]
 
 
-def test_binders_answer_on_a_pod_that_was_deleted_meanwhile_is_ignored():
+def test_the_binders_answer_on_a_deleted_pod_is_ignored():
     world = World().bring_to(AttemptState.BINDING)
     world.core.deleted(["u1"])
     before = world.picture()
@@ -108,7 +110,7 @@ def test_binders_answer_on_a_pod_that_was_deleted_meanwhile_is_ignored():
     assert world.picture() == before
 
 
-def test_decision_on_a_pod_that_was_deleted_meanwhile_is_ignored():
+def test_a_decision_on_a_deleted_pod_is_ignored():
     world = World()
     world.lease()
     world.core.deleted(["u1"])
@@ -116,7 +118,7 @@ def test_decision_on_a_pod_that_was_deleted_meanwhile_is_ignored():
     assert world.core.state_of("u1") is AttemptState.GONE
 
 
-def test_decision_on_an_older_attempt_than_the_leased_one_is_ignored():
+def test_a_decision_on_an_older_attempt_is_ignored():
     world = World()
     world.lease()
     world.lease(lease_id=2, attempt=2)
@@ -124,7 +126,7 @@ def test_decision_on_an_older_attempt_than_the_leased_one_is_ignored():
     assert [one.attempt for one in world.core.undecided(9)] == [2]
 
 
-def test_pod_leased_anew_before_its_decision_has_its_new_facts_and_keeps_its_place():
+def test_a_pod_leased_again_before_its_decision_has_new_facts_and_the_same_position():
     world = World()
     world.lease("u1", "u2")
     world.pod_class = world.classes.pod_class(pod(cpu=700))
@@ -137,7 +139,7 @@ def test_pod_leased_anew_before_its_decision_has_its_new_facts_and_keeps_its_pla
 @pytest.mark.parametrize(
     "state", [AttemptState.ASSUMING, AttemptState.WAITING, AttemptState.BINDING, AttemptState.ASKED]
 )
-def test_pod_leased_anew_during_its_attempt_goes_on_and_is_told_under_the_new_lease(state):
+def test_a_pod_leased_again_during_its_attempt_is_reported_under_the_new_lease(state):
     world = World().bring_to(state)
     assert world.lease(lease_id=5, attempt=2) == []
     assert world.core.state_of("u1") is state
@@ -149,7 +151,7 @@ def test_pod_leased_anew_during_its_attempt_goes_on_and_is_told_under_the_new_le
     assert world.answer(BindOutcome.BOUND)[1] == Done(5, ("u1",))
 
 
-def test_older_lease_that_comes_later_changes_nothing():
+def test_an_older_lease_that_arrives_later_changes_nothing():
     world = World()
     world.lease(lease_id=5, attempt=2)
     before = world.picture()
@@ -157,14 +159,14 @@ def test_older_lease_that_comes_later_changes_nothing():
     assert world.picture() == before
 
 
-def test_bound_pod_that_is_leased_again_is_told_done_again():
+def test_a_bound_pod_leased_again_is_reported_done_again():
     world = World().bring_to(AttemptState.BOUND)
     assert world.lease(lease_id=2, attempt=2) == [Done(2, ("u1",))]
     assert world.lease(lease_id=2, attempt=2) == []
     assert world.core.idle
 
 
-def test_pod_of_no_profile_raises_and_changes_nothing():
+def test_a_pod_without_a_profile_raises_and_changes_nothing():
     world = World()
     before = world.picture()
     stranger = world.pod("u2")
@@ -174,7 +176,7 @@ def test_pod_of_no_profile_raises_and_changes_nothing():
     assert world.picture() == before
 
 
-def test_lost_assumption_is_asked_again_under_its_token():
+def test_a_lost_assumption_is_repeated_under_its_token():
     world = World().bring_to(AttemptState.ASSUMING)
     effects = world.core.timed_out(["s/1/1", "s/1/1"])
     assert kinds(effects) == ["Assume"]
@@ -182,7 +184,7 @@ def test_lost_assumption_is_asked_again_under_its_token():
     assert world.core.state_of("u1") is AttemptState.ASSUMING
 
 
-def test_lost_bind_is_asked_for_and_nothing_is_undone_before_the_answer():
+def test_a_lost_bind_is_queried_and_nothing_is_undone_before_the_answer():
     world = World().bring_to(AttemptState.BINDING)
     world.log.clear()
     for _ in range(2):
@@ -203,20 +205,20 @@ def test_lost_bind_is_asked_for_and_nothing_is_undone_before_the_answer():
         (BindOutcome.GONE, ["Forget"]),
     ],
 )
-def test_answer_after_asking_ends_the_attempt_as_any_answer_does(outcome, told):
+def test_an_answer_to_a_query_ends_the_attempt_like_any_answer(outcome, told):
     world = World().bring_to(AttemptState.ASKED)
     assert kinds(world.answer(outcome)) == told
 
 
 @pytest.mark.parametrize("state", [AttemptState.WAITING, AttemptState.BOUND, AttemptState.CONFLICT])
-def test_lost_answer_that_came_meanwhile_is_nothing_to_ask_for(state):
+def test_a_lost_answer_that_arrived_meanwhile_needs_no_query(state):
     world = World().bring_to(state)
     before = world.picture()
     assert world.core.timed_out(["s/1/1"]) == []
     assert world.picture() == before
 
 
-def test_words_on_an_attempt_that_is_forgotten_change_nothing():
+def test_plugin_decisions_on_a_forgotten_attempt_change_nothing():
     world = World(max_remembered=2)
     for number in range(1, 4):
         uid = f"u{number}"
@@ -232,7 +234,7 @@ def test_words_on_an_attempt_that_is_forgotten_change_nothing():
     world.core.validate()
 
 
-def test_a_word_on_an_attempt_that_is_forgotten_does_not_keep_those_after_it():
+def test_a_plugin_decision_on_a_forgotten_attempt_does_not_stop_later_ones():
     world = World(max_remembered=0)
     world.lease("u1", "u2")
     old, new = world.place("u1", "u2")
@@ -243,12 +245,12 @@ def test_a_word_on_an_attempt_that_is_forgotten_does_not_keep_those_after_it():
     assert kinds(world.core.bind_answered(bound)) == ["Confirm", "Done"]
 
 
-def test_decision_on_a_pod_that_was_never_leased_raises():
+def test_a_decision_on_a_pod_that_was_never_leased_raises():
     with pytest.raises(IllegalTransitionError, match=r'"u1": place .* state new; before it: noth'):
         World().core.decided([World().to_node()])
 
 
-def test_deleted_pod_that_comes_back_under_its_uid_is_a_new_pod():
+def test_a_deleted_pod_added_again_under_its_uid_is_a_new_pod():
     world = World().bring_to(AttemptState.BOUND)
     world.core.deleted(["u1"])
     assert world.lease(lease_id=2, attempt=1) == []

@@ -1,4 +1,4 @@
-"""Decisions without a node: PostFilter, the words of the report, and what the queue is told."""
+"""Decisions without a node: PostFilter, the message of the report, and the report to the queue."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def item_of(effects):
     return item
 
 
-def test_pod_without_a_node_is_requeued_and_reported_in_upstreams_words():
+def test_a_pod_without_a_node_is_requeued_with_upstreams_message():
     diagnosis = too_small(3)
     diagnosis.add(TAINTED, 2)
     diagnosis.node_count = 5
@@ -65,7 +65,7 @@ def test_pod_without_a_node_is_requeued_and_reported_in_upstreams_words():
     assert world.core.state_of("u1") is AttemptState.UNSCHEDULABLE
 
 
-def test_plugins_that_said_pending_are_told_apart():
+def test_plugins_that_returned_pending_are_listed_separately():
     diagnosis = too_small(2)
     diagnosis.add(Status(Code.PENDING, ("no claim yet",), "DynamicResources"), 1)
     item = item_of(undecided_pod(diagnosis)[1])
@@ -73,7 +73,7 @@ def test_plugins_that_said_pending_are_told_apart():
     assert item.pending == ("DynamicResources",)
 
 
-def test_prefilter_that_said_pending_is_told_apart():
+def test_a_prefilter_that_returned_pending_is_listed_separately():
     status = Status(Code.PENDING, ("no claim yet",), "DynamicResources")
     diagnosis = Diagnosis(2, pre_filter=status)
     item = item_of(undecided_pod(diagnosis)[1])
@@ -82,21 +82,21 @@ def test_prefilter_that_said_pending_is_told_apart():
 
 
 @pytest.mark.parametrize("nominated", [None, "", "n7"])
-def test_nomination_is_what_postfilter_says(nominated):
+def test_the_nomination_is_the_result_of_postfilter(nominated):
     found = PostFilterResult(SUCCESS, nominated)
     report = report_of(undecided_pod(**post_filter_says(found))[1])
     assert report.nominated_node == nominated
     assert report.message == "0/3 nodes are available: 3 Insufficient cpu."
 
 
-def test_failed_postfilter_ends_the_message_and_the_pod_is_unschedulable_all_the_same():
+def test_a_failed_postfilter_ends_the_message_and_the_pod_is_unschedulable():
     found = PostFilterResult(error("no dry run"))
     _, effects = undecided_pod(**post_filter_says(found))
     assert report_of(effects).message.endswith("cpu. no dry run")
     assert item_of(effects).reason is UNSCHEDULABLE
 
 
-def test_postfilter_that_raises_harms_nobody_and_is_told_of():
+def test_a_raising_postfilter_affects_no_other_pod_and_is_reported():
     _, effects = undecided_pod(**post_filter_says(ValueError("no dry run")))
     text = 'cpu. running PostFilter plugin "A": ValueError: no dry run'
     assert report_of(effects).message.endswith(text)
@@ -109,7 +109,7 @@ def test_without_postfilter_plugins_the_nomination_is_cleared():
     assert report_of(effects).message == "0/3 nodes are available: 3 Insufficient cpu."
 
 
-def test_cluster_without_nodes_has_no_postfilter_and_its_own_message():
+def test_a_cluster_without_nodes_skips_postfilter_and_has_its_own_message():
     world, effects = undecided_pod(Diagnosis(0))
     assert report_of(effects).message == "no nodes available to schedule pods"
     assert report_of(effects).nominated_node == ""
@@ -117,7 +117,7 @@ def test_cluster_without_nodes_has_no_postfilter_and_its_own_message():
     assert world.log == []
 
 
-def test_postfilter_that_needs_what_is_missing_names_the_pod_and_changes_nothing():
+def test_a_postfilter_with_missing_requirements_names_the_pod_and_changes_nothing():
     missing = UnsupportedError("DefaultPreemption", "", "spec.priority: 5")
     world = World(plugins=("A",), says={"A": {"post_filter": missing}})
     world.lease("u1", "u2", "u3")
@@ -132,7 +132,7 @@ def test_postfilter_that_needs_what_is_missing_names_the_pod_and_changes_nothing
     assert world.picture() == before
 
 
-def test_cycle_that_failed_is_retried_after_backoff_with_its_text():
+def test_a_failed_cycle_is_retried_after_backoff_with_its_text():
     world = World()
     world.lease()
     effects = world.core.decided([world.to_error(text="PreScore broke")])
@@ -145,7 +145,7 @@ def test_cycle_that_failed_is_retried_after_backoff_with_its_text():
     assert world.log == []
 
 
-def test_batch_is_answered_kind_by_kind_and_lease_by_lease():
+def test_a_batch_is_answered_by_kind_and_by_lease():
     world = World()
     world.lease("u1", "u2")
     world.lease("v1", "v2", lease_id=2)
@@ -157,7 +157,7 @@ def test_batch_is_answered_kind_by_kind_and_lease_by_lease():
     assert [one.uid for one in effects[3].reports] == ["v1", "u2"]
 
 
-def test_decision_without_node_error_and_diagnosis_is_a_broken_invariant():
+def test_an_empty_decision_is_a_broken_invariant():
     world = World()
     world.lease()
     decision = world.to_node(node_name=None)

@@ -1,4 +1,4 @@
-"""Pods that wait for Permit: let go by every plugin, refused by one, or out of time."""
+"""Pods that wait for Permit: allowed by every plugin, rejected by one, or timed out."""
 
 import math
 
@@ -36,13 +36,13 @@ def message_of(effects):
     return report.message
 
 
-def test_waiting_pod_keeps_what_it_reserved_and_goes_no_further():
+def test_a_waiting_pod_keeps_its_reservation_and_does_not_proceed():
     world = waiting()
     assert world.log == ["reserve A u1", "reserve B u1", "permit A u1", "permit B u1"]
     assert [one.token for one in world.core.attempts()] == ["s/1/1"]
 
 
-def test_allowed_pod_goes_to_the_binder():
+def test_an_allowed_pod_reaches_the_binder():
     world = waiting()
     effects = world.core.allow("u1", "A")
     assert kinds(effects) == ["FinishBinding", "Bind"]
@@ -51,14 +51,14 @@ def test_allowed_pod_goes_to_the_binder():
     assert next_deadline_s(world.core) is None
 
 
-def test_pod_waits_until_every_plugin_allows_it():
+def test_a_pod_waits_until_every_plugin_allows_it():
     world = waiting(10.0, 20.0)
     assert world.core.allow("u1", "A") == []
     assert world.core.state_of("u1") is AttemptState.WAITING
     assert kinds(world.core.allow("u1", "B")) == ["FinishBinding", "Bind"]
 
 
-def test_deadline_is_the_first_of_those_that_still_count():
+def test_the_deadline_is_the_earliest_of_the_remaining_ones():
     world = waiting(10.0, 20.0)
     assert next_deadline_s(world.core) == 110.0
     world.core.allow("u1", "A")
@@ -67,7 +67,7 @@ def test_deadline_is_the_first_of_those_that_still_count():
     assert message_of(world.core.tick(120.0)).endswith("waiting 20s at plugin B.")
 
 
-def test_rejected_pod_is_undone_and_unschedulable_by_who_rejected_it():
+def test_a_rejected_pod_is_undone_and_unschedulable_by_the_rejecting_plugin():
     world = waiting(10.0, 20.0)
     effects = world.core.reject("u1", "Gang", "a member is gone")
     assert kinds(effects) == ["Forget", "RequeuePods", "SendReports"]
@@ -102,7 +102,7 @@ def test_rejected_pod_is_undone_and_unschedulable_by_who_rejected_it():
         (math.nan, "0s"),
     ],
 )
-def test_time_that_is_over_rejects_in_the_name_of_its_plugin(wait_s, told):
+def test_a_timeout_rejects_in_the_name_of_its_plugin(wait_s, told):
     world = waiting(wait_s)
     effects = world.core.tick(100.0 + 900.0)
     text = f"rejected due to timeout after waiting {told} at plugin A"
@@ -112,14 +112,14 @@ def test_time_that_is_over_rejects_in_the_name_of_its_plugin(wait_s, told):
     assert world.log[-2:] == UNDONE
 
 
-def test_pod_is_rejected_at_its_deadline_and_not_before():
+def test_a_pod_is_rejected_at_its_deadline_and_not_before():
     world = waiting(10.0)
     assert world.core.tick(109.999) == []
     assert kinds(world.core.tick(110.0)) == ["Forget", "RequeuePods", "SendReports"]
     assert world.core.tick(111.0) == []
 
 
-def test_pods_whose_time_is_over_are_rejected_in_the_order_of_their_deadlines():
+def test_timed_out_pods_are_rejected_in_the_order_of_their_deadlines():
     says = {("permit", f"u{n}"): (WAIT, wait_s) for n, wait_s in enumerate([9.0, 3.0, 6.0, 3.0])}
     world = World(says={"A": says})
     uids = ["u0", "u1", "u2", "u3"]
@@ -130,7 +130,7 @@ def test_pods_whose_time_is_over_are_rejected_in_the_order_of_their_deadlines():
     assert next_deadline_s(world.core) == 9.0
 
 
-def test_refusal_of_a_later_plugin_ends_the_wait_for_an_earlier_one():
+def test_a_refusal_of_a_later_plugin_ends_the_wait_for_an_earlier_one():
     says = {"A": {"permit": (WAIT, 5.0)}, "B": {"permit": (unschedulable("no"), 0.0)}}
     world = World(says=says)
     world.lease()
@@ -139,7 +139,7 @@ def test_refusal_of_a_later_plugin_ends_the_wait_for_an_earlier_one():
 
 
 @pytest.mark.parametrize("state", NOT_WAITING)
-def test_word_of_permit_on_a_pod_that_does_not_wait_changes_nothing(state):
+def test_a_permit_decision_on_a_pod_that_does_not_wait_changes_nothing(state):
     world = World().bring_to(state)
     before = world.picture()
     assert world.core.allow("u1", "A") == []
@@ -148,14 +148,14 @@ def test_word_of_permit_on_a_pod_that_does_not_wait_changes_nothing(state):
     assert world.picture() == before
 
 
-def test_allowed_by_a_plugin_that_it_does_not_wait_for_a_pod_goes_on_waiting():
+def test_a_pod_keeps_waiting_if_another_plugin_allows_it():
     world = waiting()
     before = world.picture()
     assert world.core.allow("u1", "B") == []
     assert world.picture() == before
 
 
-def test_allow_and_reject_may_come_twice():
+def test_allow_and_reject_may_be_repeated():
     world = waiting(10.0, 20.0)
     world.core.allow("u1", "A")
     before = world.picture()
@@ -165,6 +165,6 @@ def test_allow_and_reject_may_come_twice():
     assert world.core.reject("u1", "B", "no") == []
 
 
-def test_of_two_plugins_the_one_whose_time_is_over_first_rejects():
+def test_of_two_plugins_the_one_with_the_earlier_deadline_rejects():
     world = waiting(20.0, 10.0)
     assert message_of(world.core.tick(500.0)).endswith("waiting 10s at plugin B.")

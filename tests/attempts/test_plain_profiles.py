@@ -1,4 +1,6 @@
-"""A profile whose plugins have no say takes a shorter way, to the same end as if all were asked."""
+"""A profile whose plugins decide nothing uses a shortcut with the same result as calling them
+all.
+"""
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ class Plainly(World):
 
 
 def step(world, number, kind, picks, outcome):
-    """One call of a core. picks: of pods, of those undecided, or of the tokens that were given."""
+    """One call of a core. picks: indexes of pods, of undecided ones, or of created tokens."""
     core = world.core
     tokens = [f"s/1/{pick % (core._store._last_attempt or 1) + 1}" for pick in picks]
     if kind == "lease":
@@ -78,7 +80,7 @@ def every(*kinds, outcome=BindOutcome.BOUND):
 @example(every("lease", "place", "word", "accept", "lease", "place", "accept", "answer"))
 @example(every("lease", "place", "accept", "accept", "lost", "answer", "lease", "delete"))
 @example(every("lease", "place", "accept", "answer", outcome=BindOutcome.FAILED))
-def test_plugins_that_are_not_asked_leave_no_trace(program):
+def test_plugins_that_are_not_called_leave_no_trace(program):
     classes = PodClasses()
     plainly = Plainly(classes=classes)
     asking = World(plugins=("A",), points=ASKING, max_remembered=3, classes=classes)
@@ -89,7 +91,7 @@ def test_plugins_that_are_not_asked_leave_no_trace(program):
         plainly.core.validate()
 
 
-def test_a_copy_of_an_answer_does_not_keep_the_others_of_its_batch():
+def test_a_copy_of_an_answer_does_not_stop_the_others_of_its_batch():
     world = Plainly()
     world.lease("u1", "u2")
     first, second = world.place("u1", "u2")

@@ -1,4 +1,6 @@
-"""However an attempt ends without a bind: undone in reverse, forgotten, and the queue is told."""
+"""Every attempt that ends without a bind is undone in reverse and forgotten, and reported to the
+queue.
+"""
 
 import pytest
 
@@ -25,7 +27,7 @@ PENDING = Status(Code.PENDING, ("the gang is not complete",))
 
 
 def ended_by(says):
-    """The effects of an accepted assumption whose plugin A says something else than Success."""
+    """The effects of an accepted assumption for which plugin A does not return Success."""
     world = World(says={"A": says})
     world.lease()
     return world, world.accept(*world.place())
@@ -48,7 +50,7 @@ def reported(effects):
         ({"permit": (unschedulable("full"), 0.0)}, ["reserve B u1", "permit A u1"]),
     ],
 )
-def test_refusal_up_to_permit_is_undone_and_makes_the_pod_unschedulable(says, asked):
+def test_a_refusal_up_to_permit_is_undone_and_makes_the_pod_unschedulable(says, asked):
     world, effects = ended_by(says)
     assert kinds(effects) == ["Forget", "RequeuePods", "SendReports"]
     assert tokens(Forget, effects) == ["s/1/1"]
@@ -64,7 +66,7 @@ def test_refusal_up_to_permit_is_undone_and_makes_the_pod_unschedulable(says, as
 
 
 @pytest.mark.parametrize("says", [{"reserve": PENDING}, {"permit": (PENDING, 0.0)}])
-def test_plugin_that_says_pending_is_named_as_pending(says):
+def test_a_plugin_that_returns_pending_is_named_as_pending(says):
     item = requeued(ended_by(says)[1])
     assert (item.rejected_by, item.pending) == (("A",), ("A",))
 
@@ -85,7 +87,7 @@ def test_plugin_that_says_pending_is_named_as_pending(says):
         ({"bind": None}, 'running Bind plugin "A": returned None, want a Status'),
     ],
 )
-def test_failure_of_a_plugin_is_undone_and_the_pod_retried_after_backoff(says, message):
+def test_a_failing_plugin_is_undone_and_the_pod_retried_after_backoff(says, message):
     world, effects = ended_by(says)
     assert kinds(effects) == ["Forget", "RequeuePods", "SendReports"]
     item, report = requeued(effects), reported(effects)
@@ -98,7 +100,7 @@ def test_failure_of_a_plugin_is_undone_and_the_pod_retried_after_backoff(says, m
 
 
 @pytest.mark.parametrize("point", ["pre_bind", "bind"])
-def test_refusal_from_prebind_on_is_a_failure_that_names_its_plugin(point):
+def test_a_refusal_from_prebind_on_is_a_failure_that_names_its_plugin(point):
     world, effects = ended_by({point: unschedulable("the volume is elsewhere")})
     item = requeued(effects)
     assert item == RequeueItem(
@@ -108,14 +110,14 @@ def test_refusal_from_prebind_on_is_a_failure_that_names_its_plugin(point):
     assert world.log[-2:] == UNDONE
 
 
-def test_pod_that_no_bind_plugin_takes_fails():
+def test_a_pod_that_every_bind_plugin_skips_fails():
     world = World(says={"A": {"bind": SKIP}, "B": {"bind": SKIP}})
     world.lease()
     effects = world.accept(*world.place())
     assert requeued(effects).message == "no Bind plugin took the pod"
 
 
-def test_refused_pod_does_not_hold_up_the_others_of_its_batch():
+def test_a_refused_pod_does_not_stop_the_others_of_its_batch():
     world = World(says={"A": {("reserve", "u2"): unschedulable("full")}})
     world.lease("u1", "u2", "u3")
     effects = world.accept(*world.place("u1", "u2", "u3"))
@@ -124,7 +126,7 @@ def test_refused_pod_does_not_hold_up_the_others_of_its_batch():
     assert effects[2].attempts[1].uid == "u3"
 
 
-def test_unreserve_that_raises_is_reported_and_the_rest_is_undone():
+def test_a_raising_unreserve_is_reported_and_the_rest_is_undone():
     world = World(says={"B": {"unreserve": BROKEN, "permit": (unschedulable("full"), 0.0)}})
     world.lease()
     effects = world.accept(*world.place())
@@ -136,7 +138,7 @@ def test_unreserve_that_raises_is_reported_and_the_rest_is_undone():
     assert world.log[-2:] == UNDONE
 
 
-def test_refused_assumption_goes_back_to_the_head_and_nothing_is_undone():
+def test_a_refused_assumption_returns_to_the_head_and_nothing_is_undone():
     world = World()
     world.lease()
     (token,) = world.place()
@@ -146,7 +148,7 @@ def test_refused_assumption_goes_back_to_the_head_and_nothing_is_undone():
     assert world.log == []
 
 
-def test_bind_that_lost_a_race_is_undone_and_goes_back_to_the_head():
+def test_a_bind_that_lost_a_race_is_undone_and_returns_to_the_head():
     world = World()
     world.binding()
     effects = world.answer(BindOutcome.CONFLICT, message="n1 is full")
@@ -157,9 +159,10 @@ def test_bind_that_lost_a_race_is_undone_and_goes_back_to_the_head():
 
 
 @pytest.mark.parametrize("refused_by", ["cache", "binder"])
-def test_a_lost_race_ends_the_nomination_that_the_place_took_up(refused_by):
-    """As upstream after each cycle that fails: no room is kept for the pod any more, and neither
-    cache nor queue go on to name a node."""
+def test_a_lost_race_ends_the_nomination_of_the_placed_pod(refused_by):
+    """As upstream after each failed cycle: no room is reserved for the pod any more, and neither
+    cache nor queue keeps a nominated node.
+    """
     world = World()
     world.pod_class = world.classes.pod_class(pod(cpu=100, nominated_node_name="n1"))
     world.lease()
@@ -174,7 +177,7 @@ def test_a_lost_race_ends_the_nomination_that_the_place_took_up(refused_by):
     assert requeued(effects).nominated_node == ""
 
 
-def test_bind_that_failed_is_undone_and_retried_after_backoff():
+def test_a_failed_bind_is_undone_and_retried_after_backoff():
     world = World()
     world.binding()
     effects = world.answer(BindOutcome.FAILED, message="halted")
@@ -185,7 +188,7 @@ def test_bind_that_failed_is_undone_and_retried_after_backoff():
     assert world.log[-2:] == UNDONE
 
 
-def test_pod_that_another_attempt_bound_is_undone_and_done_for_the_queue():
+def test_a_pod_bound_by_another_attempt_is_undone_and_done_for_the_queue():
     world = World()
     world.binding()
     effects = world.answer(BindOutcome.TAKEN)
@@ -194,7 +197,7 @@ def test_pod_that_another_attempt_bound_is_undone_and_done_for_the_queue():
     assert world.log[-2:] == UNDONE
 
 
-def test_pod_that_the_binder_says_is_gone_is_undone_and_nobody_is_told():
+def test_a_pod_deleted_at_the_binder_is_undone_and_not_reported():
     world = World()
     world.binding()
     assert kinds(world.answer(BindOutcome.GONE)) == ["Forget"]
@@ -202,7 +205,7 @@ def test_pod_that_the_binder_says_is_gone_is_undone_and_nobody_is_told():
 
 
 @pytest.mark.parametrize("state", [AttemptState.WAITING, AttemptState.BINDING, AttemptState.ASKED])
-def test_deleted_pod_is_undone_and_not_requeued(state):
+def test_a_deleted_pod_is_undone_and_not_requeued(state):
     world = World().bring_to(state)
     effects = world.core.deleted(["u1"])
     assert kinds(effects) == ["Forget"]
@@ -211,14 +214,14 @@ def test_deleted_pod_is_undone_and_not_requeued(state):
     assert next_deadline_s(world.core) is None
 
 
-def test_pod_deleted_before_the_cache_answered_is_forgotten_without_unreserve():
+def test_a_pod_deleted_before_the_caches_answer_is_forgotten_without_unreserve():
     world = World().bring_to(AttemptState.ASSUMING)
     assert kinds(world.core.deleted(["u1"])) == ["Forget"]
     assert world.log == []
 
 
 @pytest.mark.parametrize("state", [AttemptState.LEASED, AttemptState.BOUND])
-def test_deleted_pod_that_holds_nothing_has_no_effects(state):
+def test_a_deleted_pod_without_reservations_has_no_effects(state):
     world = World().bring_to(state)
     world.log.clear()
     assert world.core.deleted(["u1"]) == []
@@ -226,14 +229,14 @@ def test_deleted_pod_that_holds_nothing_has_no_effects(state):
     assert world.core.state_of("u1") is AttemptState.GONE
 
 
-def test_deleted_pods_that_are_not_ours_are_passed_over():
+def test_unknown_deleted_pods_are_ignored():
     world = World().bring_to(AttemptState.UNSCHEDULABLE)
     before = world.picture()
     assert world.core.deleted(["u1", "u7"]) == []
     assert world.picture() == before
 
 
-def test_rows_are_given_free_before_anything_else_and_the_queue_is_told_after_the_cache():
+def test_rows_are_freed_first_and_the_queue_is_informed_after_the_cache():
     says = {("reserve", "v2"): unschedulable("full"), "reserve": SUCCESS}
     world = World(says={"A": says})
     world.binding("u1", "u2", "u3")
@@ -250,7 +253,7 @@ def test_rows_are_given_free_before_anything_else_and_the_queue_is_told_after_th
     assert kinds(effects) == ["Forget", "FinishBinding", "Bind", "RequeuePods", "SendReports"]
 
 
-def test_waiting_pod_that_fails_after_it_was_allowed_is_undone():
+def test_a_waiting_pod_that_fails_after_it_was_allowed_is_undone():
     world = World(says={"A": {"permit": (WAIT, 5.0), "pre_bind": error("boom")}})
     world.lease()
     world.accept(*world.place())

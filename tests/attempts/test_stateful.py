@@ -1,6 +1,6 @@
-"""A core among a model of queue, cache and binder, whose messages come late and twice.
+"""A core with a model of queue, cache and binder, whose messages arrive late and twice.
 
-Conservation at every step, the same run twice, and an end in which all accounts agree.
+Checks conservation at every step, determinism, and the same final state in core and model.
 """
 
 from hypothesis import settings
@@ -43,7 +43,9 @@ some_uids = st.lists(st.sampled_from(UIDS), min_size=1, max_size=3, unique=True)
 
 
 class Cluster:
-    """What the core talks to. `queue`: uid → "waiting", its lease id, "done" or "deleted"."""
+    """The model that exchanges messages with the core. `queue`: uid → "waiting", its lease id,
+    "done" or "deleted".
+    """
 
     def __init__(self):
         self.queue = dict.fromkeys(UIDS, "waiting")
@@ -76,7 +78,9 @@ class Cluster:
                 assert isinstance(effect, FinishBinding | SendReports)
 
     def _leave_lease(self, lease_id, uid, place):
-        assert self.queue[uid] == lease_id, f"{uid}: told of lease {lease_id}, {self.queue[uid]}"
+        assert self.queue[uid] == lease_id, (
+            f"the report on {uid} names lease {lease_id}, expected {self.queue[uid]}"
+        )
         self.queue[uid] = place
 
     def assume(self, one):
@@ -94,7 +98,7 @@ class Cluster:
             elif one.uid in self.bound:
                 outcome = BindOutcome.TAKEN
             if outcome is BindOutcome.BOUND:
-                assert self.counted[one.uid] == one.token, "bound and not counted"
+                assert self.counted[one.uid] == one.token, "a bound pod is counted"
                 self.bound[one.uid] = one.token
             node_name = one.node_name if outcome is BindOutcome.BOUND else ""
             self.answers[one.token] = BindResult(one.token, outcome, node_name)
@@ -116,12 +120,12 @@ class CoreMachine(RuleBasedStateMachine):
         result = outcome_of(command, self.world)
         self.log.append((command, result))
         if isinstance(result, str):
-            assert self.world.picture() == before, "an illegal event changed something"
+            assert self.world.picture() == before, "an illegal event changes nothing"
             return
         self.cluster.perform(result)
 
     def draw(self, data, items, label):
-        """One of the messages under way; it may stay under way and come again."""
+        """Return one of the messages in transit; it may stay in transit and arrive again."""
         index = data.draw(st.integers(0, len(items) - 1), label)
         return items[index] if data.draw(st.booleans(), "comes again") else items.pop(index)
 
@@ -217,7 +221,7 @@ class CoreMachine(RuleBasedStateMachine):
     def core_gets_an_answer_that_nobody_gave(self, number, outcome):
         token = f"s/1/{number}"
         record = self.world.core._store.attempts.get(token)
-        # An answer out of nowhere is caught where it cannot be; elsewhere it would be believed.
+        # An answer that was never sent raises in these states; in others the core would accept it.
         if record is None or record.state not in (AttemptState.BINDING, AttemptState.ASKED):
             answer = BindResult(token, outcome, "n9")
             self.do(lambda w: w.core.bind_answered([answer]))
@@ -247,7 +251,8 @@ class CoreMachine(RuleBasedStateMachine):
         if coin == 0:
             self.cluster.queue[uid] = "deleted"
             self.cluster.bound.pop(uid, None)
-            # The cache hears of it from the cluster, unless only this scheduler counts the pod.
+            # The cache gets the deletion from the cluster, unless only this scheduler counts the
+            # pod.
             self.cluster.counted.pop(uid, None)
             self.do(lambda w: w.core.deleted([uid]))
 
@@ -285,7 +290,7 @@ class CoreMachine(RuleBasedStateMachine):
         assert {u for u, place in self.cluster.queue.items() if place == "done"} == set(
             self.cluster.bound
         )
-        assert self.cluster.counted == self.cluster.bound, "something is counted for nobody"
+        assert self.cluster.counted == self.cluster.bound, "only bound pods are counted"
         again = World(max_remembered=10_000, classes=self.world.classes)
         for command, result in self.log:
             assert outcome_of(command, again) == result
@@ -293,7 +298,7 @@ class CoreMachine(RuleBasedStateMachine):
         assert again.log == self.world.log
 
     def _settle(self):
-        """Everything that is under way arrives; nobody waits any more."""
+        """Deliver everything that is in transit, until no pod waits any more."""
         for pod in self.world.core.undecided(99):
             self.decide(pod.uid, pod.attempt, "node")
         self.now_s += 1000.0

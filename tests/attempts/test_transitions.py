@@ -1,4 +1,6 @@
-"""Each arrow of the cycle's table leads where it says; any other pair raises, changing nothing."""
+"""Each transition of the cycle's table leads to its target; any other pair raises without a
+change.
+"""
 
 from itertools import product
 
@@ -41,7 +43,7 @@ ENDS_WITH = {
 
 
 def send(world, state, event):
-    """Tell the core of an event by its public method."""
+    """Send an event to the core by its public method."""
     core = world.core
     if event is E.LEASE:
         core.lease(2, [world.pod(attempt=2)])
@@ -78,7 +80,7 @@ def record_in(world, state):
 @pytest.mark.parametrize(
     ("state", "event", "target"), [arrow for arrow in ARROWS if arrow[0] in STANDING]
 )
-def test_arrow_of_the_table_leads_to_its_target(state, event, target):
+def test_each_transition_of_the_table_leads_to_its_target(state, event, target):
     world = World().bring_to(state)
     send(world, state, event)
     through = {S.ASSUMED: S.BINDING, S.PERMITTED: S.BINDING}
@@ -90,7 +92,7 @@ def test_arrow_of_the_table_leads_to_its_target(state, event, target):
 @pytest.mark.parametrize(
     ("state", "event", "target"), [arrow for arrow in ARROWS if arrow[0] in PASSING]
 )
-def test_arrow_from_a_passing_state_is_taken_within_one_call(state, event, target):
+def test_a_transition_from_a_passing_state_completes_within_one_call(state, event, target):
     says, ends_in = ENDS_WITH[state, event]
     world = World(says={"A": says}).bring_to(S.ASSUMING)
     world.accept("s/1/1")
@@ -100,7 +102,7 @@ def test_arrow_from_a_passing_state_is_taken_within_one_call(state, event, targe
 
 
 @pytest.mark.parametrize(("state", "event"), FORBIDDEN)
-def test_event_outside_the_table_raises_and_changes_nothing(state, event):
+def test_an_event_outside_the_table_raises_and_changes_nothing(state, event):
     world = World()
     record = record_in(world, state)
     before = world.picture()
@@ -109,21 +111,21 @@ def test_event_outside_the_table_raises_and_changes_nothing(state, event):
     assert world.picture() == before
 
 
-def test_every_state_and_event_is_used_by_some_arrow():
+def test_every_state_and_event_is_used_by_some_transition():
     assert {state for state, _, _ in ARROWS} == set(AttemptState)
     assert {target for _, _, target in ARROWS} == set(AttemptState) - {S.NEW}
     assert {event for _, event, _ in ARROWS} == set(AttemptEvent)
 
 
-def test_states_are_new_live_passing_or_ended_and_no_two_of_these():
+def test_every_state_is_new_live_passing_or_ended_and_only_one_of_these():
     assert sorted([S.NEW, *LIVE, *PASSING, *ENDED]) == sorted(AttemptState)
 
 
-def test_every_live_pod_can_be_leased_anew_and_deleted():
+def test_every_live_pod_can_be_leased_again_and_deleted():
     assert all(TABLE.allows(state, E.LEASE) and TABLE.allows(state, E.DELETE) for state in LIVE)
 
 
-def test_only_the_binder_or_the_end_of_the_pod_ends_an_attempt_at_the_binder():
+def test_only_the_binder_or_the_end_of_the_pod_ends_a_binding_attempt():
     ends = {event for state, event, target in ARROWS if state in AT_BINDER and target in ENDED}
     assert ends == {E.COMMIT, E.REFUSE, E.FAIL, E.TAKE, E.DELETE}
 
@@ -135,7 +137,7 @@ def test_after_permit_a_pod_cannot_become_unschedulable():
 
 @pytest.mark.parametrize("state", [state for state in STANDING if state is not S.LEASED])
 @pytest.mark.parametrize("to", ["node", "none", "error"])
-def test_another_decision_on_a_pod_that_waits_for_none_raises_and_changes_nothing(state, to):
+def test_another_decision_on_a_decided_pod_raises_and_changes_nothing(state, to):
     world = World().bring_to(state)
     decision = {
         "node": world.to_node(node_name="n9"),
@@ -153,7 +155,7 @@ def test_another_decision_on_a_pod_that_waits_for_none_raises_and_changes_nothin
 
 @pytest.mark.parametrize("outcome", BindOutcome)
 @pytest.mark.parametrize("state", [S.ASSUMING, S.WAITING, S.CONFLICT])
-def test_answer_on_an_attempt_that_is_not_at_the_binder_raises_and_changes_nothing(state, outcome):
+def test_an_answer_on_an_attempt_outside_the_binder_raises_and_changes_nothing(state, outcome):
     world = World().bring_to(state)
     before = world.picture()
     with pytest.raises(IllegalTransitionError, match=f"not allowed in state {state.value}"):
@@ -185,7 +187,7 @@ def test_two_answers_under_one_token_in_a_batch_raise_and_change_nothing():
     assert world.picture() == before
 
 
-def test_bind_to_another_node_than_asked_for_raises_and_changes_nothing():
+def test_a_bind_to_another_node_than_requested_raises_and_changes_nothing():
     world = World().bring_to(S.BINDING)
     before = world.picture()
     with pytest.raises(IllegalTransitionError, match="bound to n2, sent to n1"):
@@ -196,7 +198,7 @@ def test_bind_to_another_node_than_asked_for_raises_and_changes_nothing():
 @pytest.mark.parametrize(
     "token", ["s/1/2", "s/1/0", "s/1/", "s/1/x", "s/2/1", "t/1/1", "1", "s/1/99999999", ""]
 )
-def test_token_that_was_never_given_raises_and_changes_nothing(token):
+def test_an_unknown_token_raises_and_changes_nothing(token):
     world = World().bring_to(S.BINDING)
     before = world.picture()
     calls = {
@@ -212,7 +214,7 @@ def test_token_that_was_never_given_raises_and_changes_nothing(token):
     assert world.picture() == before
 
 
-def test_batch_with_one_illegal_decision_changes_nothing_at_all():
+def test_one_illegal_decision_leaves_the_whole_batch_without_effect():
     world = World().bring_to(S.BINDING)
     world.lease("u2", lease_id=2)
     before = world.picture()
@@ -221,7 +223,7 @@ def test_batch_with_one_illegal_decision_changes_nothing_at_all():
     assert world.picture() == before
 
 
-def test_pod_decided_in_two_ways_in_a_batch_raises_and_changes_nothing():
+def test_two_decisions_on_a_pod_in_a_batch_raise_and_change_nothing():
     world = World().bring_to(S.LEASED)
     before = world.picture()
     with pytest.raises(IllegalTransitionError, match="it is decided twice in a batch"):
@@ -229,7 +231,7 @@ def test_pod_decided_in_two_ways_in_a_batch_raises_and_changes_nothing():
     assert world.picture() == before
 
 
-def test_decision_on_an_attempt_that_was_never_leased_raises_and_changes_nothing():
+def test_a_decision_on_an_attempt_that_was_never_leased_raises_and_changes_nothing():
     world = World().bring_to(S.LEASED)
     before = world.picture()
     with pytest.raises(IllegalTransitionError, match="attempt 2 was never leased"):
@@ -237,7 +239,7 @@ def test_decision_on_an_attempt_that_was_never_leased_raises_and_changes_nothing
     assert world.picture() == before
 
 
-def test_error_tells_the_last_ten_steps_of_the_pod_over_its_leases():
+def test_an_error_lists_the_last_ten_steps_of_the_pod_across_leases():
     world = World()
     for number in range(1, 6):
         world.lease(lease_id=number, attempt=number)

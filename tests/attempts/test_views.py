@@ -1,4 +1,4 @@
-"""What the core tells of its pods: how many are where, and who waits for whom."""
+"""Views of the core on its pods: counts by state, and gangs with waiting pods."""
 
 import pytest
 
@@ -12,7 +12,7 @@ LIVE_COUNTS = ("leased", "assuming", "waiting", "binding", "asked")
 
 
 @pytest.mark.parametrize("state", [state for state in AttemptState if state not in PASSING])
-def test_a_pod_is_counted_where_it_is_and_nowhere_else(state):
+def test_a_pod_is_counted_in_its_own_state_only(state):
     counts = World().bring_to(state).core.counts()
 
     there = {name: int(state == name) for name in LIVE_COUNTS}
@@ -41,7 +41,7 @@ class Gangs(World):
         self.core = AttemptsCore("s", 1, {"default-scheduler": profile})
 
     def accepted(self, uid, lease_id, gang=None, wait_s=None):
-        """A pod of a gang is assumed. wait_s: for B."""
+        """Assume a pod of a gang. wait_s: for B."""
         group = None if gang is None else GroupMembership(gang, 3, 60)
         self.pod_class = self.classes.pod_class(pod(cpu=100, pod_group=group))
         if wait_s is not None:
@@ -50,7 +50,7 @@ class Gangs(World):
         self.accept(*self.place(uid))
 
 
-def test_gangs_of_which_pods_wait_are_told_once_each_and_sorted():
+def test_gangs_with_waiting_pods_are_listed_once_each_and_sorted():
     world = Gangs()
     for number, gang in enumerate(("web", "db", "web"), 1):
         world.accepted(f"u{number}", number, gang)
@@ -61,7 +61,7 @@ def test_gangs_of_which_pods_wait_are_told_once_each_and_sorted():
     assert world.core.waiting_gangs() == (("default", "web"),)
 
 
-def test_a_pod_that_its_gang_let_go_is_of_no_waiting_gang_though_it_waits_for_others():
+def test_a_pod_allowed_by_its_gang_belongs_to_no_waiting_gang():
     world = Gangs()
     world.accepted("u1", 1, "web", wait_s=5.0)
     world.core.allow("u1", GANGS)
@@ -70,7 +70,7 @@ def test_a_pod_that_its_gang_let_go_is_of_no_waiting_gang_though_it_waits_for_ot
     assert world.core.waiting_gangs() == ()
 
 
-def test_leases_of_which_pods_wait_are_told_until_none_does():
+def test_leases_with_waiting_pods_are_listed_until_none_waits():
     world = Gangs()
     world.accepted("u1", 1, wait_s=5.0)
     world.accepted("u2", 2, wait_s=5.0)
@@ -81,7 +81,7 @@ def test_leases_of_which_pods_wait_are_told_until_none_does():
     assert world.core.waiting_leases() == {2}
 
 
-def test_gangs_of_a_users_plugin_are_told_if_it_says_that_it_places_them():
+def test_gangs_of_a_users_plugin_are_listed_if_it_declares_that_it_places_them():
     world = World(plugins=("A",), says={"A": {"permit": (WAIT, 5.0)}})
     world.pod_class = world.classes.pod_class(pod(cpu=100, pod_group=GroupMembership("web", 3, 60)))
     (plugin,) = world.core._profiles["default-scheduler"].permit

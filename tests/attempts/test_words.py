@@ -1,4 +1,4 @@
-"""What plugins say of waiting pods, heeded by the core at the end of each call."""
+"""Plugins' decisions on waiting pods, applied by the core at the end of each call."""
 
 from roadstead.attempts.commands import Bind, ReportKind, RequeuePods, SendReports
 from roadstead.attempts.pods import AttemptState, BindOutcome
@@ -9,7 +9,7 @@ from tests.attempts.core_world import WAIT, World, only, tokens
 
 
 class Speaking(World):
-    """A world in which calls of plugins say something; `speaks`: log line → what to do."""
+    """A world in which plugin calls decide on other pods; `speaks`: log line → action."""
 
     def __init__(self, **given):
         super().__init__(**given)
@@ -38,7 +38,7 @@ def waiting(*uids):
     return world
 
 
-def test_a_permitted_pod_takes_those_along_that_its_plugin_allows_in_order_of_decision():
+def test_a_permitted_pod_allows_others_of_its_plugin_in_order_of_decision():
     world = waiting("u1", "u2")
     world.speaks["permit A last"] = lambda: [world.room.allow(uid, "A") for uid in ("u2", "u1")]
 
@@ -48,7 +48,7 @@ def test_a_permitted_pod_takes_those_along_that_its_plugin_allows_in_order_of_de
     world.core.validate()
 
 
-def test_unreserve_of_one_pod_may_reject_others_which_may_reject_more():
+def test_unreserve_of_one_pod_may_reject_others_in_a_chain():
     world = waiting("u1", "u2", "u3")
     world.speaks["unreserve A u1"] = lambda: world.room.reject("u2", "A", "u1 is gone")
     world.speaks["unreserve A u2"] = lambda: world.room.reject("u3", "A", "u2 is gone")
@@ -59,7 +59,7 @@ def test_unreserve_of_one_pod_may_reject_others_which_may_reject_more():
     assert "u2 is gone" in only(SendReports, effects).reports[2].message
 
 
-def test_words_of_pods_that_do_not_wait_change_nothing():
+def test_decisions_on_pods_that_do_not_wait_change_nothing():
     world = waiting("u1")
     world.room.allow("nobody", "A")
     world.room.reject("last", "A", "no")
@@ -70,7 +70,7 @@ def test_words_of_pods_that_do_not_wait_change_nothing():
     assert world.picture() == before
 
 
-def test_a_refusal_of_all_reaches_pods_that_are_being_assumed():
+def test_a_refusal_of_all_pods_also_reaches_those_being_assumed():
     world = waiting("u1")
     (token,) = world.place("last")
     world.room.reject_where(lambda facts: True, "A", "no room for any")
@@ -85,7 +85,7 @@ def test_a_refusal_of_all_reaches_pods_that_are_being_assumed():
     world.core.validate()
 
 
-def test_a_refusal_ends_with_the_attempt_that_it_was_meant_for():
+def test_a_refusal_ends_with_its_attempt():
     world = waiting("u1")
     (token,) = world.place("last")
     world.room.reject_where(lambda facts: True, "A", "no room for any")
@@ -98,7 +98,7 @@ def test_a_refusal_ends_with_the_attempt_that_it_was_meant_for():
     assert tokens(Bind, effects) == ["s/1/3"]
 
 
-def test_pods_on_their_way_to_permit_are_shown_until_they_are_there():
+def test_pods_before_permit_are_visible_until_they_reach_it():
     world = Speaking()
     facts = world.pod_class.facts
     world.lease("u1", "u2")
@@ -113,7 +113,7 @@ def test_pods_on_their_way_to_permit_are_shown_until_they_are_there():
     assert list(world.room.before_permit()) == []
 
 
-def test_a_pod_that_was_refused_on_its_way_to_permit_is_not_shown():
+def test_a_pod_refused_before_permit_is_not_visible():
     world = Speaking()
     world.lease()
     world.place()
@@ -125,7 +125,7 @@ def test_a_pod_that_was_refused_on_its_way_to_permit_is_not_shown():
     assert list(world.room.before_permit()) == []
 
 
-def test_several_profiles_share_the_room_of_their_process():
+def test_several_profiles_share_the_mailbox_of_their_process():
     world = waiting("u1")
     profile = world.core._profiles["default-scheduler"]
 
@@ -144,7 +144,7 @@ class Remembers(RemembersPods):
             raise RuntimeError("too much")
 
 
-def test_the_end_of_a_bound_pod_is_told_to_plugins_that_remember_it():
+def test_plugins_that_remember_a_bound_pod_get_its_end():
     world = World()
     memory = Remembers()
     world.core._profiles["default-scheduler"].remembers_pods = (memory,)
@@ -156,7 +156,7 @@ def test_the_end_of_a_bound_pod_is_told_to_plugins_that_remember_it():
     assert memory.gone == (("u1", "n1"),)
 
 
-def test_a_plugin_that_fails_to_forget_is_told_of():
+def test_a_plugin_that_fails_to_forget_is_reported():
     world = World()
     memory = guard(Remembers())
     world.core._profiles["default-scheduler"].remembers_pods = (memory,)

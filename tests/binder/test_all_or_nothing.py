@@ -1,4 +1,6 @@
-"""Whatever raises while a batch is decided, the binder is as if the batch had never come."""
+"""An exception during the decision of a batch leaves the binder as if the batch had never been
+sent.
+"""
 
 from dataclasses import fields
 
@@ -25,7 +27,7 @@ class PlannedError(Exception):
 
 
 class Hooks:
-    """What a binder is given to decide with. fails_at: the call of `verify` that raises."""
+    """The functions with which a binder decides. fails_at: the call of `verify` that raises."""
 
     def __init__(self, is_quick=False):
         self.is_quick = is_quick
@@ -128,7 +130,7 @@ STEPS = [
 
 
 def failing_at(patched, kind, name, number):
-    """The n-th call of a method raises."""
+    """Make the n-th call of a method raise."""
     original, calls = getattr(kind, name), []
 
     def call(*args, **named):
@@ -169,7 +171,7 @@ def test_an_exception_at_any_step_leaves_nothing_behind(kind, name, is_quick):
         number += 1
 
 
-def test_a_pod_that_was_accepted_before_the_exception_is_journaled_by_the_next_commit():
+def test_a_pod_accepted_before_the_exception_is_journaled_by_the_next_commit():
     hooks, journal = Hooks(), MemoryJournal()
     core = core_of(hooks)
     journal.last_lsn = core.last_lsn
@@ -186,7 +188,7 @@ def test_a_pod_that_was_accepted_before_the_exception_is_journaled_by_the_next_c
     assert [each.lsn for each in bound] == [each.lsn for each in append.records]
 
 
-def test_what_a_batch_that_raised_would_have_pushed_out_of_memory_is_still_remembered():
+def test_a_batch_that_raised_pushes_nothing_out_of_memory():
     hooks = Hooks()
     core = core_of(hooks, max_tokens=2)
     first = core.bind([ask("old", token="first")])

@@ -58,7 +58,7 @@ def refusals(decisions):
 
 
 class Broken(MemoryJournal):
-    """Fails once it is told to."""
+    """A journal that fails on command."""
 
     works = True
 
@@ -76,7 +76,7 @@ class Groups(FileJournal):
         return super().append(records)
 
 
-def test_decisions_come_by_token_in_the_order_of_the_requests():
+def test_decisions_are_returned_by_token_in_the_order_of_the_requests():
     binder = binder_of("a", "b", "c")
 
     decisions = binder.bind([ask(name) for name in "bac"])
@@ -88,7 +88,7 @@ def test_decisions_come_by_token_in_the_order_of_the_requests():
     assert binder.batches == 1
 
 
-def test_commits_have_the_time_at_which_they_are_marked():
+def test_commits_have_the_time_of_their_mark():
     binder = binder_of("a", "b")
     for name, now_s in (("a", 3.0), ("b", 7.0)):
         binder.bind([ask(name)])
@@ -108,7 +108,7 @@ def test_claims_are_written_in_one_group_with_the_bind():
     assert len(binder.volumes.log) == len(reserved.changes)
 
 
-def test_evicted_pods_are_returned_and_those_that_wait_are_never_bound():
+def test_evicted_pods_are_returned_and_waiting_ones_are_never_bound():
     binder = binder_of("a", "b")
     binder.bind([ask("a")])
 
@@ -123,7 +123,7 @@ def test_evicted_pods_are_returned_and_those_that_wait_are_never_bound():
 
 
 @pytest.mark.parametrize("is_recovered", [False, True])
-def test_a_pod_that_was_evicted_while_it_waited_does_not_come_again_by_a_late_copy(is_recovered):
+def test_a_late_copy_does_not_bring_back_a_pod_evicted_while_waiting(is_recovered):
     disk = SimulatedDisk()
     binder = binder_of("a", journal=FileJournal(disk))
     binder.evict(["uid-a"], ["default/p"])
@@ -138,7 +138,7 @@ def test_a_pod_that_was_evicted_while_it_waited_does_not_come_again_by_a_late_co
     assert refusals(binder.bind([ask("a")])) == ["deleted"]
 
 
-def test_of_pods_that_went_too_long_ago_only_the_name_is_known():
+def test_of_pods_deleted_long_ago_only_the_name_is_known():
     binder = binder_of("a", "b", settings=BinderSettings(max_gone_remembered=1))
     for name in "ab":
         binder.delete_pods([f"uid-{name}"])
@@ -146,7 +146,7 @@ def test_of_pods_that_went_too_long_ago_only_the_name_is_known():
     assert binder.evicted() == [keyed("a", PodFacts("default")), keyed("b")]
 
 
-def test_late_copies_of_changes_are_no_news():
+def test_late_copies_of_changes_are_ignored():
     binder = binder_of("a")
     binder.remove_nodes(["n2"], revision=4)
     assert binder.delete_pods(["uid-a"], revision=5) == [keyed("a")]
@@ -159,7 +159,7 @@ def test_late_copies_of_changes_are_no_news():
     assert (binder.nodes_known.latest, binder.pods_known.latest) == (4, 5)
 
 
-def test_an_update_returns_the_pods_that_are_here_with_their_new_facts():
+def test_an_update_returns_the_known_pods_with_their_new_facts():
     binder = binder_of("a", "b")
     binder.add_running([keyed("r")], ["n2"])
     small = pod(cpu=100)
@@ -172,7 +172,7 @@ def test_an_update_returns_the_pods_that_are_here_with_their_new_facts():
     ]
 
 
-def test_what_is_resolved_or_fenced_is_final():
+def test_resolved_and_fenced_state_is_final():
     binder = binder_of("a", "b")
 
     assert binder.resolve(["uid-a", "uid-x"], ["t/a/1", "t/x/1"]) == ("", None)
@@ -182,7 +182,7 @@ def test_what_is_resolved_or_fenced_is_final():
     assert refusals(binder.bind([ask("b")])) == ["stale_epoch"]
 
 
-def test_a_binder_that_may_check_less_binds_what_does_not_fit():
+def test_a_binder_with_fewer_checks_binds_pods_that_do_not_fit():
     binder = binder_of("a", "b", "c")
 
     class Trusting(type(binder.verifier)):
@@ -194,7 +194,7 @@ def test_a_binder_that_may_check_less_binds_what_does_not_fit():
     assert refusals(binder.bind([ask(name) for name in "abc"])) == []
 
 
-def test_a_journal_that_fails_leaves_requests_unanswered_and_refuses_the_rest():
+def test_a_failing_journal_leaves_requests_unanswered_and_refuses_the_rest():
     journal = Broken()
     binder = binder_of("a", "b", journal=journal)
     last = journal.last_lsn
@@ -208,7 +208,7 @@ def test_a_journal_that_fails_leaves_requests_unanswered_and_refuses_the_rest():
     assert refusals(binder.bind([ask("b")])) == ["halted"]
 
 
-def test_the_next_binder_goes_on_with_the_journal_of_the_one_before():
+def test_the_next_binder_continues_the_journal_of_the_previous_one():
     disk = SimulatedDisk()
     first = binder_of("a", "b", "c", journal=FileJournal(disk), digest="abc")
     before = first.bind([ask("a")])

@@ -1,4 +1,6 @@
-"""What the binder promises: one effect per token, one node per pod, nothing told too soon."""
+"""The binder's contract: one effect per token, one node per pod, no acknowledgement before
+durability.
+"""
 
 import pytest
 
@@ -80,7 +82,7 @@ def cpu(core: BinderCore) -> list[int]:
 
 
 class TestGroupCommit:
-    def test_accepted_bind_is_journaled_at_once_and_acknowledged_after_the_flush(self):
+    def test_an_accepted_bind_is_journaled_at_once_and_acknowledged_after_the_flush(self):
         core = binder("a")
         (append,) = core.bind([ask("a")])
         assert isinstance(append, AppendJournal)
@@ -90,7 +92,7 @@ class TestGroupCommit:
         assert ack == Acknowledge("token-a", "s", Bound("uid-a", "n1", 1, core.version))
         assert core.pod_status("uid-a") == (BinderState.BOUND, "n1")
 
-    def test_record_of_a_bind_says_all_that_a_checker_needs(self):
+    def test_the_record_of_a_bind_has_everything_that_a_checker_needs(self):
         core = binder("a")
         (record,) = core.bind([ask("a", epoch=4)])[0].records
         assert (record.lsn, record.kind, record.uid, record.key) == (
@@ -102,7 +104,7 @@ class TestGroupCommit:
         assert (record.node_name, record.token, record.owner) == ("n1", "token-a", "s")
         assert (record.epoch, record.facts) == (4, SMALL)
 
-    def test_next_bind_is_verified_on_top_of_the_unflushed_ones(self):
+    def test_the_next_bind_is_verified_on_top_of_the_unflushed_ones(self):
         core = binder("a", "b")
         core.update_pods([("uid-a", LARGE)])
         core.update_pods([("uid-b", LARGE)])
@@ -112,7 +114,7 @@ class TestGroupCommit:
         assert rejected.status.message == "Insufficient cpu"
         assert rejected.version == core.version
 
-    def test_flush_acknowledges_only_what_it_covers(self):
+    def test_a_flush_acknowledges_only_what_it_covers(self):
         core = binder("a", "b", "c")
         core.bind([ask("a"), ask("b")])
         core.bind([ask("c")])
@@ -120,7 +122,7 @@ class TestGroupCommit:
         assert core.pod_status("uid-c")[0] is BinderState.TENTATIVE
         assert list(answers(core.flushed(3))) == ["token-c"]
 
-    def test_flush_told_twice_acknowledges_once(self):
+    def test_a_repeated_flush_acknowledges_once(self):
         core = binder("a")
         core.bind([ask("a")])
         core.flushed(1)
@@ -133,10 +135,10 @@ class TestGroupCommit:
         assert causes(effects) == ["unknown_pod"]
         assert [type(effect) for effect in effects] == [Acknowledge, AppendJournal]
 
-    def test_empty_batch_has_no_effect(self):
+    def test_an_empty_batch_has_no_effect(self):
         assert binder().bind([]) == []
 
-    def test_numbers_go_on_where_the_journal_ended(self):
+    def test_numbers_continue_after_the_end_of_the_journal(self):
         core = BinderCore(TableStore(), lambda _: SUCCESS, next_lsn=41)
         core.add_node(NodeFacts("n1"))
         (append,) = core.load([("u1", "default/a", SMALL, "n1")])
@@ -154,13 +156,13 @@ class TestGroupCommit:
 
 
 class TestTokens:
-    def test_same_token_gets_the_same_answer_and_has_one_effect(self):
+    def test_the_same_token_gets_the_same_answer_and_has_one_effect(self):
         core = binder("a")
         first = committed(core, ask("a"))
         assert committed(core, ask("a")._replace(read_version=99)) == first
         assert core.last_lsn == 1
 
-    def test_refused_token_is_refused_again_even_if_it_would_now_fit(self):
+    def test_a_refused_token_is_refused_again_even_if_it_would_now_fit(self):
         core = binder("a", "b")
         core.update_pods([("uid-a", LARGE)])
         core.update_pods([("uid-b", LARGE)])
@@ -170,13 +172,13 @@ class TestTokens:
         assert committed(core, ask("b", facts=LARGE)) == first
         assert isinstance(committed(core, ask("b", token="again", facts=LARGE))["again"], Bound)
 
-    def test_token_that_waits_for_its_flush_is_answered_once(self):
+    def test_a_token_that_waits_for_its_flush_is_answered_once(self):
         core = binder("a")
         core.bind([ask("a")])
         assert core.bind([ask("a"), ask("a")]) == []
         assert len(core.flushed(1)) == 1
 
-    def test_same_request_twice_in_a_batch_is_one_bind(self):
+    def test_the_same_request_twice_in_a_batch_is_one_bind(self):
         core = binder("a")
         (append,) = core.bind([ask("a"), ask("a")])
         assert len(append.records) == 1
@@ -191,20 +193,20 @@ class TestTokens:
             ask("a", epoch=2),
         ],
     )
-    def test_same_token_with_another_request_is_an_error_and_nothing_changes(self, other):
+    def test_the_same_token_with_another_request_is_an_error_and_changes_nothing(self, other):
         core = binder("a", "b")
         core.bind([ask("a")])
         with pytest.raises(BindConflictError, match=r"token token-a .* asked before for default/a"):
             core.bind([ask("b"), other])
         assert core.pod_status("uid-b")[0] is BinderState.PENDING
 
-    def test_same_token_with_another_request_in_one_batch_is_an_error(self):
+    def test_the_same_token_with_another_request_in_one_batch_is_an_error(self):
         core = binder("a", "b")
         with pytest.raises(BindConflictError, match="asked before for default/a on n1"):
             core.bind([ask("a", token="t"), ask("b", token="t")])
         assert core.last_lsn == 0
 
-    def test_memory_of_tokens_is_bounded(self):
+    def test_the_number_of_remembered_tokens_is_bounded(self):
         core = binder("a", max_tokens=2)
         core.bind([ask(str(number)) for number in range(5)])
         assert counts_of(core).tokens == 2
@@ -216,7 +218,7 @@ class TestTokens:
         assert len(core.flushed(3)) == 3
         core.validate()
 
-    def test_forgotten_token_of_a_bound_pod_still_gets_its_answer(self):
+    def test_a_forgotten_token_of_a_bound_pod_still_gets_its_answer(self):
         core = binder("a", max_tokens=1)
         first = committed(core, ask("a"))
         core.bind([ask("y"), ask("z")])
@@ -224,7 +226,7 @@ class TestTokens:
         with pytest.raises(BindConflictError, match="asked before for default/a on n1"):
             core.bind([ask("a", "n2")])
 
-    def test_token_of_an_old_epoch_still_gets_its_answer(self):
+    def test_a_token_of_an_old_epoch_still_gets_its_answer(self):
         core = binder("a", "b")
         first = committed(core, ask("a"), ask("z"))
         core.advance_epoch("s", 2)
@@ -233,10 +235,10 @@ class TestTokens:
 
 
 class TestRefusals:
-    def test_pod_that_was_never_added_is_refused(self):
+    def test_a_pod_that_was_never_added_is_refused(self):
         assert causes(binder().bind([ask("a")])) == ["unknown_pod"]
 
-    def test_pod_that_is_bound_is_refused_under_another_token(self):
+    def test_a_bound_pod_is_refused_under_another_token(self):
         core = binder("a")
         core.bind([ask("a")])
         assert causes(core.bind([ask("a", "n2", token="other")])) == ["already_bound"]
@@ -244,44 +246,44 @@ class TestRefusals:
         assert causes(core.bind([ask("a", "n1", token="third")])) == ["already_bound"]
         assert core.pod_status("uid-a") == (BinderState.BOUND, "n1")
 
-    def test_deleted_pod_is_refused(self):
+    def test_a_deleted_pod_is_refused(self):
         core = binder("a")
         core.delete(["uid-a"])
         assert causes(core.bind([ask("a")])) == ["deleted"]
 
-    def test_old_epoch_is_refused(self):
+    def test_an_old_epoch_is_refused(self):
         core = binder("a")
         core.advance_epoch("s", 2)
         assert causes(core.bind([ask("a", epoch=1)])) == ["stale_epoch"]
         assert core.pod_status("uid-a")[0] is BinderState.PENDING
 
-    def test_newer_epoch_in_a_request_is_learnt(self):
+    def test_a_newer_epoch_in_a_request_is_recorded(self):
         core = binder("a", "b")
         assert core.current_epoch("s") is None
         core.bind([ask("a", epoch=5)])
         assert core.current_epoch("s") == 5
         assert causes(core.bind([ask("b", epoch=4)])) == ["stale_epoch"]
 
-    def test_epochs_of_owners_are_apart_and_never_go_back(self):
+    def test_epochs_of_owners_are_separate_and_never_decrease(self):
         core = binder("a")
         core.advance_epoch("s", 5)
         core.advance_epoch("s", 3)
         core.advance_epoch("t", 1)
         assert (core.current_epoch("s"), core.current_epoch("t")) == (5, 1)
 
-    def test_node_that_is_gone_is_refused(self):
+    def test_a_removed_node_is_refused(self):
         core = binder("a")
         core.remove_node("n1")
         assert causes(core.bind([ask("a")])) == ["unknown_node"]
 
-    def test_full_pipe_refuses_for_good_and_another_attempt_may_come(self):
+    def test_a_full_binder_refuses_permanently_and_another_attempt_may_succeed(self):
         core = binder("a", "b", max_unflushed=1)
         assert causes(core.bind([ask("a"), ask("b")])) == ["busy"]
         core.flushed(1)
         assert causes(core.bind([ask("b")])) == ["busy"]
         assert isinstance(committed(core, ask("b", token="again"))["again"], Bound)
 
-    def test_pod_that_changed_since_the_decision_is_refused_until_it_is_decided_anew(self):
+    def test_a_pod_changed_since_its_decision_is_refused_until_it_is_decided_again(self):
         core = binder("a")
         core.update_pods([("uid-a", LARGE)])
         assert causes(core.bind([ask("a", facts=SMALL)])) == ["changed"]
@@ -291,20 +293,20 @@ class TestRefusals:
 
 
 class TestPodEvents:
-    def test_add_told_twice_changes_nothing(self):
+    def test_a_repeated_add_changes_nothing(self):
         core = binder("a")
         committed(core, ask("a"))
         core.add_pods([("uid-a", "default/a", LARGE)])
         assert core.pod_status("uid-a") == (BinderState.BOUND, "n1")
         assert cpu(core) == [100, 0]
 
-    def test_of_a_pod_that_comes_twice_in_one_call_the_first_counts(self):
+    def test_the_first_of_two_copies_of_a_pod_in_one_call_counts(self):
         core = binder()
         core.add_pods([("uid-a", "default/a", SMALL), ("uid-a", "default/a", LARGE)])
         assert core.pod("uid-a")[1] == SMALL
         assert counts_of(core).pending == 1
 
-    def test_a_pending_pod_that_comes_with_other_facts_is_updated_and_journaled(self):
+    def test_a_pending_pod_added_with_other_facts_is_updated_and_journaled(self):
         core = BinderCore(TableStore(), lambda _: SUCCESS, journals_all=True)
         core.add_pods([("uid-a", "default/a", SMALL)])
 
@@ -326,18 +328,18 @@ class TestPodEvents:
         assert core.load(pods) == []
         core.validate()
 
-    def test_pending_pod_that_the_cluster_shows_bound_is_loaded(self):
+    def test_a_pending_pod_that_the_cluster_shows_bound_is_loaded(self):
         core = binder("a")
         core.load([("uid-a", "default/a", SMALL, "n2")])
         assert causes(core.bind([ask("a")])) == ["already_bound"]
 
-    def test_update_of_a_bound_pod_counts_it_anew(self):
+    def test_an_update_of_a_bound_pod_counts_its_new_facts(self):
         core = binder("a")
         committed(core, ask("a"))
         core.update_pods([("uid-a", LARGE)])
         assert cpu(core) == [900, 0]
 
-    def test_deleted_pod_frees_its_node_at_once_and_is_released_after_the_flush(self):
+    def test_a_deleted_pod_frees_its_node_at_once_and_is_released_after_the_flush(self):
         core = binder("a", "b")
         core.update_pods([("uid-a", LARGE)])
         core.update_pods([("uid-b", LARGE)])
@@ -350,7 +352,7 @@ class TestPodEvents:
         assert released == Released("uid-a", "default/a", "n1", evicted=False, preemptor="")
         assert bound.token == "token-b"
 
-    def test_pod_deleted_before_its_flush_is_acknowledged_and_then_released(self):
+    def test_a_pod_deleted_before_its_flush_is_acknowledged_and_then_released(self):
         core = binder("a")
         core.bind([ask("a")])
         core.delete(["uid-a"])
@@ -360,7 +362,7 @@ class TestPodEvents:
         assert core.pod_status("uid-a") == (BinderState.DELETED, None)
         core.validate()
 
-    def test_pod_made_anew_before_the_flush_of_its_end_stays_pending(self):
+    def test_a_pod_created_again_before_the_flush_of_its_end_stays_pending(self):
         core = binder("a")
         core.bind([ask("a")])
         core.delete(["uid-a"])
@@ -369,7 +371,7 @@ class TestPodEvents:
         assert core.pod_status("uid-a")[0] is BinderState.PENDING
         core.validate()
 
-    def test_evicted_pod_is_released_as_such(self):
+    def test_an_evicted_pod_is_released_as_such(self):
         core = binder("a")
         committed(core, ask("a"))
         core.evict(["uid-a", "uid-a"], {"uid-a": "default/p"})
@@ -377,7 +379,7 @@ class TestPodEvents:
             Released("uid-a", "default/a", "n1", evicted=True, preemptor="default/p")
         ]
 
-    def test_end_of_a_pod_told_twice_changes_nothing(self):
+    def test_a_repeated_end_of_a_pod_changes_nothing(self):
         core = binder("a")
         core.delete(["uid-a"])
         assert core.delete(["uid-a"]) == core.evict(["uid-a"]) == []
@@ -388,7 +390,7 @@ class TestPodEvents:
             core.delete(["uid-a", "uid-z"])
         assert core.pod_status("uid-a")[0] is BinderState.PENDING
 
-    def test_memory_of_gone_pods_is_bounded(self):
+    def test_the_number_of_remembered_deleted_pods_is_bounded(self):
         core = binder("a", "b", "c", max_gone_remembered=2)
         core.delete(["uid-a", "uid-b", "uid-c"])
         assert core.pod_status("uid-a") == (BinderState.UNKNOWN, None)
@@ -397,7 +399,7 @@ class TestPodEvents:
 
 
 class TestNodes:
-    def test_pods_stay_bound_to_a_removed_node_and_count_again_when_it_is_back(self):
+    def test_pods_stay_bound_to_a_removed_node_and_count_again_when_it_returns(self):
         core = binder("a", nodes=("n1",))
         committed(core, ask("a"))
         core.remove_node("n1")
@@ -405,13 +407,13 @@ class TestNodes:
         core.update_node(NodeFacts("n1"))
         assert cpu(core) == [100]
 
-    def test_removal_of_a_node_that_is_not_there_raises(self):
+    def test_removal_of_an_unknown_node_raises(self):
         with pytest.raises(IllegalTransitionError, match="node n9"):
             binder().remove_node("n9")
 
 
 class TestHalt:
-    def test_failed_flush_stops_acknowledging_and_says_what_is_open(self):
+    def test_a_failed_flush_stops_acknowledging_and_lists_what_is_open(self):
         core = binder("a", "b")
         committed(core, ask("a"))
         core.bind([ask("b")])
@@ -420,19 +422,19 @@ class TestHalt:
         assert core.pod_status("uid-b")[0] is BinderState.TENTATIVE
         core.validate()
 
-    def test_halted_binder_refuses_binds_and_remembers_no_refusal(self):
+    def test_a_halted_binder_refuses_binds_and_remembers_no_refusal(self):
         core = binder("a")
         core.flush_failed("disk full")
         assert causes(core.bind([ask("a")])) == ["halted"]
         assert counts_of(core).tokens == 0
 
-    def test_halted_binder_still_gives_earlier_answers(self):
+    def test_a_halted_binder_still_gives_earlier_answers(self):
         core = binder("a")
         first = committed(core, ask("a"))
         core.flush_failed("disk full")
         assert answers(core.bind([ask("a")])) == first
 
-    def test_second_failure_reports_the_first(self):
+    def test_a_second_failure_reports_the_first(self):
         core = binder()
         assert core.flush_failed("first") == core.flush_failed("second")
 
@@ -449,7 +451,7 @@ class TestHalt:
             lambda core: core.remove_node("n1"),
         ],
     )
-    def test_halted_binder_takes_no_changes(self, change):
+    def test_a_halted_binder_accepts_no_changes(self, change):
         core = binder("a")
         core.flush_failed("disk full")
         before, version = dict(core.placements.nodes), core.version
@@ -458,7 +460,7 @@ class TestHalt:
         assert (dict(core.placements.nodes), core.version) == (before, version)
 
 
-def test_counts_tell_what_is_where():
+def test_counts_return_the_number_of_pods_in_each_state():
     core = binder("a", "b", "c")
     committed(core, ask("a"))
     core.bind([ask("b"), ask("z")])
@@ -496,7 +498,7 @@ def test_validate_finds_damage(damage, message):
         core.validate()
 
 
-def test_nodes_that_come_at_once_are_told_to_the_journal_in_one_group():
+def test_nodes_added_together_are_one_group_in_the_journal():
     core = BinderCore(TableStore(), lambda _: SUCCESS, journals_all=True)
     nodes = NodeList.of([NodeFacts("n1"), NodeFacts("n2")])
 
@@ -510,7 +512,7 @@ def test_nodes_that_come_at_once_are_told_to_the_journal_in_one_group():
         assert {record.epoch for record in effect.records} == {revision}
 
 
-def test_nodes_that_come_at_once_without_a_journal_are_only_counted():
+def test_nodes_added_together_without_a_journal_are_only_counted():
     core = BinderCore(TableStore(), lambda _: SUCCESS)
 
     assert core.add_nodes(NodeList.of([NodeFacts("n1"), NodeFacts("n2")])) == []

@@ -1,4 +1,6 @@
-"""Whatever is asked of the binder: one node per pod, one answer per token, durable before told."""
+"""Any sequence of calls keeps one node per pod and one answer per token, durable before
+acknowledged.
+"""
 
 from collections.abc import Callable
 
@@ -80,7 +82,7 @@ class BinderMachine(RuleBasedStateMachine):
         result = outcome(command, self.core)
         self.log.append((command, result))
         if isinstance(result, str):
-            assert picture(self.core) == before, "an illegal event changed something"
+            assert picture(self.core) == before, "an illegal event changes nothing"
         for effect in result if isinstance(result, list) else []:
             self.perform(effect)
         return result
@@ -91,9 +93,11 @@ class BinderMachine(RuleBasedStateMachine):
         elif isinstance(effect, Acknowledge):
             if getattr(effect.decision, "cause", "") != "halted":
                 first = self.answers.setdefault(effect.token, effect.decision)
-                assert first == effect.decision, "one token, two answers"
+                assert first == effect.decision, "one token has one answer"
             if isinstance(effect.decision, Bound):
-                assert effect.decision.lsn <= self.journal.flushed_lsn, "told before durable"
+                assert effect.decision.lsn <= self.journal.flushed_lsn, (
+                    "acknowledged binds are durable"
+                )
         elif isinstance(effect, Released):
             ends = [one for one in self.journal.durable if one.uid == effect.uid]
             assert any(one.kind in (RecordKind.DELETE, RecordKind.EVICT) for one in ends)
@@ -123,7 +127,7 @@ class BinderMachine(RuleBasedStateMachine):
             lsn = self.core.last_lsn
             answered = [one for one in again if one.token in self.answers]
             self.do(lambda core: core.bind(answered))
-            assert self.core.last_lsn == lsn, "an answered token had a second effect"
+            assert self.core.last_lsn == lsn, "an answered token has no second effect"
             self.do(lambda core: core.bind(again))
 
     @rule(share=st.integers(0, 3))
@@ -169,10 +173,10 @@ class BinderMachine(RuleBasedStateMachine):
         on_node: dict[str, str] = {}
         for record in self.journal.records:
             if record.kind in (RecordKind.BIND, RecordKind.LOAD):
-                assert record.uid not in on_node, "bound twice"
+                assert record.uid not in on_node, "a pod is bound once"
                 on_node[record.uid] = record.node_name
             elif record.kind is RecordKind.ADD:
-                assert on_node.get(record.uid, "") == record.node_name, "updated elsewhere"
+                assert on_node.get(record.uid, "") == record.node_name, "an update keeps the node"
             else:
                 on_node.pop(record.uid, None)
         assert on_node == {

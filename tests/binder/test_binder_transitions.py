@@ -1,4 +1,6 @@
-"""Each arrow of the binder's table leads where it says; any other pair raises, changing nothing."""
+"""Each transition of the binder's table leads to its target; any other pair raises without a
+change.
+"""
 
 from contextlib import suppress
 from itertools import product
@@ -50,7 +52,7 @@ def pod_in(state: BinderState) -> BinderCore:
 
 
 def send(core: BinderCore, event: BinderEvent) -> None:
-    """Tell the core by its public method."""
+    """Send an event to the core by its public method."""
     if event is BinderEvent.ADD:
         core.add_pods([("u1", "default/a", FACTS)])
     elif event is BinderEvent.LOAD:
@@ -79,7 +81,7 @@ def picture(core: BinderCore) -> object:
 
 
 @pytest.mark.parametrize(("state", "event", "target"), ARROWS)
-def test_arrow_of_the_table_leads_to_its_target(state, event, target):
+def test_each_transition_of_the_table_leads_to_its_target(state, event, target):
     core = pod_in(state)
     send(core, event)
     assert core.pod_status("u1")[0] is target
@@ -88,7 +90,7 @@ def test_arrow_of_the_table_leads_to_its_target(state, event, target):
 
 
 @pytest.mark.parametrize(("state", "event"), FORBIDDEN)
-def test_event_outside_the_table_raises_and_changes_nothing(state, event):
+def test_an_event_outside_the_table_raises_and_changes_nothing(state, event):
     core = pod_in(state)
     record = core.pods.find("u1") or BinderRecord("u1", "default/a", FACTS)
     before = picture(core)
@@ -103,14 +105,14 @@ def test_event_outside_the_table_raises_and_changes_nothing(state, event):
         pair
         for pair in FORBIDDEN
         # An unknown or pending pod that the cluster shows on a node is loaded, not moved; a flush
-        # covers whatever waits, which for these pods is nothing or the record of their end.
+        # covers pending records, which for these pods is none or the record of their end.
         if pair[1] is not BinderEvent.FLUSH
         and (
             pair[1] is not BinderEvent.MOVE or pair[0] in (BinderState.TENTATIVE, BinderState.BOUND)
         )
     ],
 )
-def test_public_method_outside_the_table_changes_nothing(state, event):
+def test_a_public_method_outside_the_table_changes_nothing(state, event):
     core = pod_in(state)
     before = picture(core)
     with suppress(IllegalTransitionError):
@@ -131,25 +133,25 @@ def test_public_method_outside_the_table_changes_nothing(state, event):
         *[(state, BinderEvent.UNBIND) for state in BinderState],
     ],
 )
-def test_event_that_contradicts_the_binder_raises(state, event):
+def test_an_event_that_contradicts_the_binder_raises(state, event):
     with pytest.raises(IllegalTransitionError):
         send(pod_in(state), event)
 
 
-def test_no_arrow_leaves_a_node_but_by_deletion():
+def test_only_deletion_leads_away_from_a_node():
     bound = (BinderState.TENTATIVE, BinderState.BOUND)
     ends = {target for state, _, target in ARROWS if state in bound}
     assert ends == {*bound, BinderState.DELETED}
 
 
-def test_unbind_and_move_are_in_no_row_of_the_table():
+def test_the_table_has_no_transition_for_unbind_or_move():
     assert {event for _, event, _ in ARROWS} == set(BinderEvent) - {
         BinderEvent.UNBIND,
         BinderEvent.MOVE,
     }
 
 
-def test_error_tells_what_the_pod_went_through():
+def test_an_error_lists_the_history_of_the_pod():
     core = pod_in(BinderState.BOUND)
     with pytest.raises(IllegalTransitionError) as caught:
         core.unbind("u1")
@@ -159,14 +161,14 @@ def test_error_tells_what_the_pod_went_through():
     )
 
 
-def test_flush_of_records_that_were_never_appended_raises():
+def test_a_flush_of_records_that_were_never_appended_raises():
     core = pod_in(BinderState.TENTATIVE)
     with pytest.raises(IllegalTransitionError, match=r"flushed\(2\) .* the last record is 1"):
         core.flushed(2)
     assert core.pod_status("u1")[0] is BinderState.TENTATIVE
 
 
-def test_load_within_one_batch_never_puts_a_pod_on_two_nodes():
+def test_loading_within_one_batch_never_puts_a_pod_on_two_nodes():
     core = pod_in(BinderState.UNKNOWN)
     pod = ("u1", "default/a", FACTS)
     with pytest.raises(IllegalTransitionError, match="it is on n1, not on n2"):

@@ -21,7 +21,7 @@ def test_a_page_has_the_commits_with_the_time_of_their_batch():
     assert log.total == 3
 
 
-def test_what_is_not_marked_is_not_acknowledged_yet():
+def test_unmarked_commits_are_not_acknowledged_yet():
     log = log_of(["a"])
     log.note("b")
 
@@ -29,7 +29,7 @@ def test_what_is_not_marked_is_not_acknowledged_yet():
     assert log.total == 1
 
 
-def test_a_mark_behind_nothing_new_is_no_batch():
+def test_a_mark_without_new_commits_is_no_batch():
     assert log_of([], ["a"], []).page(0, 10) == (["a"], [(1, 2.0)])
 
 
@@ -40,7 +40,7 @@ def test_an_empty_log_has_an_empty_page():
 
 
 @given(st.lists(st.integers(0, 4), max_size=6), st.integers(1, 5))
-def test_pages_of_any_size_give_all_commits_once_with_the_same_times(sizes, count):
+def test_pages_of_any_size_return_all_commits_once_with_the_same_times(sizes, count):
     uids = iter(range(1000))
     log = log_of(*([str(next(uids)) for _ in range(size)] for size in sizes))
     whole, whole_times = log.page(0, 1000)

@@ -1,5 +1,6 @@
-"""An owner that is fenced commits nothing any more, also where the binder is recovered before the
-next life of that owner binds something."""
+"""A fenced owner commits nothing any more, also where the binder is recovered before the next life
+of that owner binds a pod.
+"""
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.binder.test_recovery import new_core
 from tests.binder.test_void import records_of
 
 
-def test_a_fence_is_a_record_of_its_own_and_written_once():
+def test_a_fence_is_a_separate_record_and_written_once():
     core = binder("a")
 
     (record,) = records_of(core.fence("s", 2))
@@ -25,7 +26,7 @@ def test_a_fence_is_a_record_of_its_own_and_written_once():
 
 
 @pytest.mark.parametrize("from_snapshot", [False, True])
-def test_a_recovered_binder_refuses_who_was_fenced_and_bound_nothing_since(from_snapshot):
+def test_a_recovered_binder_refuses_a_fenced_owner_without_later_binds(from_snapshot):
     core = binder("a")
     records = records_of(core.fence("s", 2))
     core.flushed(core.last_lsn)
@@ -40,7 +41,7 @@ def test_a_recovered_binder_refuses_who_was_fenced_and_bound_nothing_since(from_
     assert causes(recovered.bind([request])) == ["stale_epoch"]
 
 
-def test_a_halted_binder_fences_nobody():
+def test_a_halted_binder_fences_no_owner():
     core = binder("a")
     core.flush_failed("disk is full")
 

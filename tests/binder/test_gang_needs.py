@@ -1,4 +1,6 @@
-"""How many pods of a gang must still be bound, by what the cluster and the pods themselves say."""
+"""The number of pods of a gang that must still be bound, by the cluster's pod groups and the pods'
+own fields.
+"""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -30,10 +32,10 @@ def member(name="g", least=None, scheduler_name="heeds", namespace="default"):
 
 
 def missing(facts, *bound, groups=(), aside=()):
-    """Of a gang, where these pods are bound. aside: to nodes that have gone."""
+    """The missing number of a gang when these pods are bound. aside: to removed nodes."""
     table = table_of(node("n1"), node("n2"))
     needs = GangNeeds(ClusterFacts(pod_groups=tuple(groups)), PROFILES, table, lambda: aside)
-    # What is bound counts also where it came later.
+    # Bound pods count also where they were added later.
     for number, each in enumerate(bound):
         put(table, f"n{number % 2 + 1}", each)
     return needs.missing(facts)
@@ -43,39 +45,39 @@ def group(least=None, running=0):
     return PodGroup("default", "g", least, running=running)
 
 
-def test_a_pod_without_a_gang_needs_nobody():
+def test_a_pod_without_a_gang_needs_no_other_pods():
     assert missing(replace(pod(), scheduler_name="heeds"), groups=[group(3)]) == 0
 
 
 @pytest.mark.parametrize("scheduler_name", ["heeds-not", "permits-all"])
-def test_where_the_profile_heeds_no_gangs_nothing_is_missing(scheduler_name):
+def test_a_profile_that_ignores_gangs_needs_no_other_pods(scheduler_name):
     assert missing(member(least=3, scheduler_name=scheduler_name), groups=[group(3)]) == 0
 
 
-def test_the_pod_group_says_how_many_and_without_one_the_pod():
+def test_the_pod_group_defines_the_number_and_without_one_the_pod():
     assert missing(member(least=2), groups=[group(5)]) == 5
     assert missing(member(least=2), groups=[group(None)]) == 2
     assert missing(member(least=2)) == 2
     assert missing(member(least=None)) == 0
 
 
-def test_members_that_are_bound_count_and_pods_of_other_gangs_do_not():
+def test_bound_members_count_and_pods_of_other_gangs_do_not():
     others = [member("other"), member(namespace="blue"), pod(), pod()]
     mine = [member(least=5), member(least=5)]
 
     assert missing(member(least=5), *others, *mine) == 3
 
 
-def test_members_that_are_bound_to_nodes_that_have_gone_count():
+def test_members_bound_to_removed_nodes_count():
     assert missing(member(least=5), member(least=5), aside=[member(least=5), pod()]) == 3
 
 
-def test_members_that_ran_from_the_start_count_where_they_are_not_on_a_known_node():
+def test_members_that_ran_from_the_start_count_unless_they_are_on_a_known_node():
     bound = [member(least=5)] * 2
 
     assert missing(member(), *bound, groups=[group(5, running=3)]) == 2
     assert missing(member(), *bound, groups=[group(5, running=1)]) == 3
 
 
-def test_of_a_gang_that_is_whole_nothing_is_missing():
+def test_a_complete_gang_needs_no_other_pods():
     assert missing(member(least=1), *[member(least=1)] * 3) == 0

@@ -1,4 +1,4 @@
-"""A batch that is accepted at once has the outcome of one that is decided request by request."""
+"""A quickly accepted batch has the same result as one that is decided request by request."""
 
 from dataclasses import fields, replace
 
@@ -21,7 +21,7 @@ PODS = ("a", "b", "c", "d", "e", "f", "bound", "waits", "gone", *FACTS)
 
 
 class Cores:
-    """Two binders with one history, of which one accepts at once what it may."""
+    """Two binders with one history, one of which may accept batches quickly."""
 
     def __init__(self, **chosen):
         self.verified = []
@@ -52,7 +52,7 @@ class Cores:
         return core
 
     def bind(self, *requests):
-        """What both answer, which must be the same."""
+        """Return the answer of both, which must be the same."""
         answers = []
         for core in self.both:
             try:
@@ -113,7 +113,9 @@ batches = st.one_of(
     st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
-def test_whatever_is_asked_the_outcome_is_the_same(asked, max_unflushed, checks_versions, halts):
+def test_quick_and_single_decisions_have_the_same_result(
+    asked, max_unflushed, checks_versions, halts
+):
     cores = Cores(max_unflushed=max_unflushed, checks_versions=checks_versions)
     for number, batch in enumerate(asked):
         cores.bind(*batch)
@@ -126,7 +128,7 @@ def test_whatever_is_asked_the_outcome_is_the_same(asked, max_unflushed, checks_
     assert singly == quick
 
 
-def test_a_batch_of_pods_that_wait_is_accepted_without_a_look_at_each():
+def test_a_batch_of_waiting_pods_is_accepted_without_checking_each():
     cores = Cores()
     cores.verified.clear()
 
@@ -161,7 +163,7 @@ PECULIAR = {
 
 @pytest.mark.parametrize("what", PECULIAR)
 @pytest.mark.parametrize("usual_first", [False, True])
-def test_a_batch_with_something_peculiar_is_decided_as_one_by_one(what, usual_first):
+def test_a_batch_with_an_exceptional_request_is_decided_one_by_one(what, usual_first):
     cores = Cores(max_unflushed=6)
 
     cores.bind(*[request("e"), *PECULIAR[what]] if usual_first else PECULIAR[what])
@@ -171,7 +173,7 @@ def test_a_batch_with_something_peculiar_is_decided_as_one_by_one(what, usual_fi
     assert singly == quick
 
 
-def test_a_binder_that_halted_or_checks_versions_decides_one_by_one():
+def test_a_halted_or_version_checking_binder_decides_one_by_one():
     halted = Cores()
     for core in halted.both:
         core.flush_failed("disk is full")

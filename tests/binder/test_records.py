@@ -1,4 +1,4 @@
-"""What each change tells the journal, and that a change is whole or not made."""
+"""The journal records of each change; a change is made completely or not at all."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def telling(*, journals_all=True):
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("revision", [(), (5,)])
-def test_the_revision_of_a_change_stands_in_its_records_and_nought_without_one(change, revision):
+def test_the_records_of_a_change_have_its_revision_and_zero_without_one(change, revision):
     core = telling()
     before = core.last_lsn
     ask_for, kind = CHANGES[change]
@@ -60,7 +60,7 @@ def test_the_revision_of_a_change_stands_in_its_records_and_nought_without_one(c
     assert [each.lsn for each in found] == list(range(before + 1, before + 1 + len(found)))
 
 
-def test_what_the_cluster_has_is_told_without_a_revision_of_its_own():
+def test_reported_cluster_state_has_no_revision_of_its_own():
     core = telling()
 
     (cluster,) = records_of(core.describe(ClusterFacts()))
@@ -70,7 +70,7 @@ def test_what_the_cluster_has_is_told_without_a_revision_of_its_own():
     assert (mark.kind, mark.epoch, mark.lsn) == (RecordKind.RUN, 0, cluster.lsn + 1)
 
 
-def test_an_eviction_names_who_gets_the_room_and_a_load_has_its_facts():
+def test_an_eviction_names_its_preemptor_and_a_load_has_its_facts():
     core = telling()
 
     (load,) = records_of(core.load([("b", "b", LARGE, "n1")]))
@@ -80,7 +80,7 @@ def test_an_eviction_names_who_gets_the_room_and_a_load_has_its_facts():
     assert (evicted.owner, evicted.epoch, evicted.facts) == ("preemptor", 0, None)
 
 
-def test_a_journal_that_is_not_told_of_all_hears_of_binds_and_of_nodes_that_change():
+def test_a_journal_with_fewer_records_gets_binds_and_node_changes():
     core = telling(journals_all=False)
     for change in ("add_node", "add_nodes", "add_pods", "update_pods"):
         assert CHANGES[change][0](core) == []
@@ -94,7 +94,7 @@ def test_a_journal_that_is_not_told_of_all_hears_of_binds_and_of_nodes_that_chan
     assert core.remove_node("n1") == []
 
 
-def test_a_halted_binder_describes_nothing():
+def test_a_halted_binder_describes_no_cluster():
     core = telling()
     core.flush_failed("disk full")
 
@@ -102,7 +102,7 @@ def test_a_halted_binder_describes_nothing():
         core.describe(ClusterFacts())
 
 
-def test_pods_that_are_loaded_wait_for_their_flush():
+def test_loaded_pods_wait_for_their_flush():
     core = binder()
     core.load([(f"u{n}", f"default/{n}", SMALL, "n1") for n in range(3)])
     assert counts_of(core).unflushed == 3
@@ -113,7 +113,7 @@ def test_pods_that_are_loaded_wait_for_their_flush():
     assert [each.lsn for each in core.pods.present.values()] == [1, 2, 3]
 
 
-def test_one_pod_that_may_not_be_evicted_leaves_all_as_they_are():
+def test_one_pod_that_may_not_be_evicted_leaves_all_unchanged():
     core = binder("a")
     committed(core, ask("a"))
     before = core.last_lsn
@@ -126,7 +126,7 @@ def test_one_pod_that_may_not_be_evicted_leaves_all_as_they_are():
     core.validate()
 
 
-def test_one_pod_that_may_not_be_updated_leaves_all_as_they_are():
+def test_one_pod_that_may_not_be_updated_leaves_all_unchanged():
     core = binder("a", "gone")
     core.delete(["uid-gone"])
 
@@ -136,7 +136,7 @@ def test_one_pod_that_may_not_be_updated_leaves_all_as_they_are():
     assert core.pod("uid-a") == ("default/a", SMALL)
 
 
-def test_of_pods_that_end_together_those_that_had_gone_are_left_out():
+def test_already_deleted_pods_are_omitted_from_a_batch_of_ends():
     core = binder("a", "b", "c")
     core.delete(["uid-a"])
 
@@ -145,7 +145,7 @@ def test_of_pods_that_end_together_those_that_had_gone_are_left_out():
     assert [each.uid for each in found] == ["uid-b", "uid-c"]
 
 
-def test_who_is_here_or_was_lately_is_known_by_its_uid():
+def test_present_and_recent_pods_are_known_by_uid():
     core = binder("a", "b", "gone")
     core.delete(["uid-gone"])
 
@@ -155,7 +155,7 @@ def test_who_is_here_or_was_lately_is_known_by_its_uid():
         core.pod("uid-z")
 
 
-def test_a_pod_that_comes_back_after_its_end_is_not_gone_any_more():
+def test_a_pod_added_again_after_its_end_is_no_longer_deleted():
     core = binder("a", "b")
     core.delete(["uid-a", "uid-b"])
 
@@ -168,7 +168,7 @@ def test_a_pod_that_comes_back_after_its_end_is_not_gone_any_more():
         core.unbind("uid-a")
 
 
-def test_the_last_void_tokens_are_remembered_as_many_as_are_allowed():
+def test_the_last_void_tokens_are_remembered_up_to_the_limit():
     core = binder(max_tokens=2)
     core.void(["first", "x", "y"])
 
@@ -176,7 +176,7 @@ def test_the_last_void_tokens_are_remembered_as_many_as_are_allowed():
     assert [each.token for each in records_of(core.void(["first"]))] == ["first"]
 
 
-def test_what_was_refused_in_a_batch_that_raised_is_not_the_answer_of_a_later_request():
+def test_refusals_of_a_batch_that_raised_are_not_the_answer_of_later_requests():
     hooks = Hooks()
     core = core_of(hooks)
     hooks.fails_at = 2
@@ -199,7 +199,7 @@ def test_of_two_conflicts_in_a_batch_the_first_request_is_named():
         core.bind([ask("a", "n2"), ask("b", token="t"), ask("c", token="t")])
 
 
-def test_a_request_and_a_refusal_know_no_version_unless_it_is_told():
+def test_requests_and_refusals_have_no_version_by_default():
     request = BindRequest("t", "u", "k", "n", SMALL, "s", 1)
     core = binder()
 
@@ -212,7 +212,7 @@ def test_a_request_and_a_refusal_know_no_version_unless_it_is_told():
     assert Rejected("u", answer.decision.cause, 1).row_version == 0
 
 
-def test_a_token_for_two_requests_is_an_error_also_where_both_would_be_refused():
+def test_a_token_for_two_requests_is_an_error_even_if_both_would_be_refused():
     core = binder("a", "b")
     core.flush_failed("disk full")
 

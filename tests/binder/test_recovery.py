@@ -1,4 +1,4 @@
-"""A binder rebuilt from what was flushed is the binder that saw nothing else."""
+"""A binder rebuilt from the flushed records equals a binder that got only those requests."""
 
 import pytest
 from hypothesis import settings
@@ -45,7 +45,7 @@ def new_core():
 
 
 def picture(core):
-    """All that later decisions rest on."""
+    """All state on which later decisions depend."""
     pods = {
         uid: (each.state, each.key, each.facts, each.node_name, each.token, each.lsn, each.bound)
         for uid, each in core.pods.present.items()
@@ -63,7 +63,7 @@ def recovered(disk):
 
 
 class CrashMachine(RuleBasedStateMachine):
-    """Whatever is asked, and whenever the process dies, between append and flush included."""
+    """Any requests, and process crashes at any time, also between append and flush."""
 
     @initialize(seed=st.integers(0, 1000))
     def begin(self, seed):
@@ -211,7 +211,7 @@ def has_node(lsn, name="n1"):
     return JournalRecord(lsn, RecordKind.NODE, name, name, name, subject=NodeFacts(name))
 
 
-def test_the_number_of_the_last_record_goes_on():
+def test_the_number_of_the_last_record_continues():
     core, result = told(has_node(1), add(2, "a"), bind(3, "a"))
 
     (journal,) = core.add_pods([("b", "b", FACTS[0])])
@@ -227,7 +227,7 @@ def test_an_owner_of_an_old_epoch_stays_fenced():
     assert answer.decision.cause == "stale_epoch"
 
 
-def test_pods_are_pending_in_the_order_in_which_they_came():
+def test_pods_are_pending_in_order_of_arrival():
     core, _ = told(add(1, "z"), add(2, "a"), add(3, "m"))
 
     assert list(core.pods.present) == ["z", "a", "m"]
@@ -241,7 +241,7 @@ def test_a_pod_that_was_accepted_again_has_its_last_facts():
     assert core.pod_status("a") == (BinderState.PENDING, None)
 
 
-def test_a_bound_pod_that_was_updated_is_counted_as_it_is_now():
+def test_an_updated_bound_pod_is_counted_with_its_new_facts():
     live = new_core()
     live.add_node(NodeFacts("n1"))
     live.add_pods([("a", "a", FACTS[0])])
@@ -260,7 +260,7 @@ def test_a_bound_pod_that_was_updated_is_counted_as_it_is_now():
         core.validate()
         assert core.pods.present["a"].facts == FACTS[1]
         assert core.placements.facts_of("a") == FACTS[1]
-        # What was asked for under the token is known as it was.
+        # The request under the token is known as it was.
         (again,) = core.bind([request])
         assert again.decision.node_name == "n1"
     assert live.update_pods([("a", FACTS[1])]) == []
@@ -272,17 +272,17 @@ def test_a_journal_without_accepted_pods_is_read_as_well():
     assert core.pod_status("a") == (BinderState.BOUND, "n1")
 
 
-def test_records_that_contradict_each_other_are_refused_with_their_numbers():
+def test_contradictory_records_are_refused_with_their_numbers():
     with pytest.raises(JournalError, match=r"records 3 to 3 do not follow .* accept"):
         told(has_node(1), bind(2, "a"), add(3, "a"))
 
 
-def test_a_pod_that_is_bound_twice_in_one_group_contradicts_itself():
+def test_a_pod_bound_twice_in_one_group_is_a_contradiction():
     with pytest.raises(JournalError, match=r"records 2 to 3 do not follow .* add"):
         told(has_node(1), bind(2, "a"), bind(3, "a"))
 
 
-def test_versions_are_those_that_were_answered():
+def test_versions_equal_the_answered_ones():
     live = new_core()
     live.add_node(NodeFacts("n1"))
     live.add_pods([("a", "a", FACTS[0]), ("b", "b", FACTS[0])])
@@ -296,7 +296,7 @@ def test_versions_are_those_that_were_answered():
     assert core.version == live.version
 
 
-def test_the_token_of_a_pod_that_was_deleted_gets_the_answer_that_it_got():
+def test_the_token_of_a_deleted_pod_gets_its_original_answer():
     gone = JournalRecord(4, RecordKind.DELETE, "a", "a", "n1")
     core, _ = told(has_node(1), add(2, "a"), bind(3, "a"), gone)
 
@@ -307,7 +307,7 @@ def test_the_token_of_a_pod_that_was_deleted_gets_the_answer_that_it_got():
     assert other.decision.cause == "deleted"
 
 
-def test_a_token_that_is_in_a_journal_twice_is_as_young_as_its_last_bind():
+def test_a_token_twice_in_a_journal_is_as_recent_as_its_last_bind():
     core = BinderCore(TableStore(), lambda _: SUCCESS, BinderSettings(max_tokens=2))
     come = has_node(1), add(2, "u1"), add(3, "u2"), add(4, "u3")
     bound = bind(5, "u1"), bind(6, "u2"), bind(7, "u3")
@@ -316,7 +316,7 @@ def test_a_token_that_is_in_a_journal_twice_is_as_young_as_its_last_bind():
     assert list(core._tokens._requests) == ["t-u3", "t-u1"]
 
 
-def test_a_refusal_tells_the_version_of_the_row_that_it_told_before():
+def test_a_refusal_returns_the_same_row_version_as_before():
     live = new_core()
     live.add_node(NodeFacts("n1"))
     live.add_pods([(uid, uid, FACTS[0]) for uid in "abcd"])
@@ -333,7 +333,7 @@ def test_a_refusal_tells_the_version_of_the_row_that_it_told_before():
     assert again.decision.row_version == refused.decision.row_version
 
 
-def test_what_is_not_of_the_core_is_handed_on_in_order_and_stands_in_a_snapshot():
+def test_records_of_other_components_are_passed_on_in_order_and_kept_in_a_snapshot():
     subjects = (ClusterFacts(), RunMark(BEGUN, "digest"), BoundClaims())
     core = new_core()
     kinds = (RecordKind.CLUSTER, RecordKind.RUN, RecordKind.STORAGE)
@@ -351,7 +351,7 @@ def test_what_is_not_of_the_core_is_handed_on_in_order_and_stands_in_a_snapshot(
     )
 
 
-def test_records_of_many_kinds_in_one_group_are_taken_in_their_order():
+def test_records_of_many_kinds_in_one_group_are_applied_in_order():
     core, result = told(*(add(lsn, f"u{lsn}") for lsn in (1, 2)), bind(3, "u1"), add(4, "u4"))
 
     assert result.records == 4
@@ -367,7 +367,7 @@ def versioned():
     return BinderCore(TableStore(), lambda _: SUCCESS, settings, journals_all=True)
 
 
-def test_versions_of_rows_are_those_of_before_and_so_is_who_missed_what():
+def test_row_versions_and_missed_changes_equal_those_before_recovery():
     core, records = versioned(), []
 
     def log(effects):
@@ -397,8 +397,8 @@ def test_versions_of_rows_are_those_of_before_and_so_is_who_missed_what():
                 assert again.rows.missed(node, owner, read) == core.rows.missed(node, owner, read)
 
 
-def test_a_snapshot_leaves_nothing_out_that_a_later_decision_rests_on():
-    """Fenced epochs, void tokens, what was answered, who is gone, who waits: over files."""
+def test_a_snapshot_keeps_all_state_that_later_decisions_depend_on():
+    """Fenced epochs, void tokens, answers, deleted pods, pending pods: over files."""
     disk = SimulatedDisk()
     core, journal, _ = recovered(disk)
 
@@ -441,7 +441,7 @@ def test_a_snapshot_leaves_nothing_out_that_a_later_decision_rests_on():
     )
 
 
-def test_of_who_went_before_a_snapshot_name_and_namespace_are_left():
+def test_of_pods_deleted_before_a_snapshot_name_and_namespace_are_left():
     core, _ = told(JournalRecord(0, RecordKind.DELETE, "a", "blue/a", "n1"))
 
     assert core.pod("a") == ("blue/a", PodFacts("blue"))

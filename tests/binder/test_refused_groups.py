@@ -1,4 +1,4 @@
-"""What stands or falls together, and rows that changed since they were read."""
+"""All-or-nothing groups of requests, and rows that changed since they were read."""
 
 from dataclasses import replace
 
@@ -33,12 +33,12 @@ def large(core, *names):
 
 
 class TestTransactions:
-    def test_a_transaction_that_fits_is_bound_whole(self):
+    def test_a_transaction_that_fits_is_bound_as_a_whole(self):
         core = binder("a", "b")
 
         assert outcomes(core, job("a"), job("b", "n2")) == {"token-a": "n1", "token-b": "n2"}
 
-    def test_of_a_transaction_that_does_not_fit_nothing_is_bound(self):
+    def test_nothing_of_a_transaction_that_does_not_fit_is_bound(self):
         core = binder("a", "b", "c")
         large(core, "a", "b")
 
@@ -58,7 +58,7 @@ class TestTransactions:
         assert counts_of(core).bound == 0
         core.validate()
 
-    def test_what_a_broken_transaction_would_have_taken_is_there_for_the_next(self):
+    def test_the_room_of_a_refused_transaction_is_free_for_the_next(self):
         core = binder("a", "b", "c")
         large(core, "a", "b", "c")
         broken = (job("a", facts=LARGE), job("b", facts=LARGE))
@@ -67,7 +67,7 @@ class TestTransactions:
 
         assert found == {"token-a": "transaction", "token-b": "constraint", "token-c": "n1"}
 
-    def test_what_comes_after_the_refusal_of_its_transaction_takes_nothing(self):
+    def test_a_request_after_the_refusal_of_its_transaction_uses_no_room(self):
         core = binder("a", "c")
         large(core, "a", "c")
 
@@ -75,7 +75,7 @@ class TestTransactions:
 
         assert found == {"token-x": "unknown_pod", "token-a": "transaction", "token-c": "n1"}
 
-    def test_a_pod_that_two_ask_for_goes_to_the_first(self):
+    def test_a_pod_requested_twice_is_bound_by_the_first_request(self):
         core = binder("a", "b")
 
         found = outcomes(
@@ -87,7 +87,7 @@ class TestTransactions:
 
         assert found == {"token-a": "n1", "token-b": "transaction", "again": "already_bound"}
 
-    def test_one_that_stands_alone_is_decided_beside_a_broken_transaction(self):
+    def test_a_single_request_is_decided_next_to_a_refused_transaction(self):
         core = binder("a", "b", "c")
 
         found = outcomes(core, ask("z"), job("a"), ask("b"), job("y"), ask("c", "gone"))
@@ -100,7 +100,7 @@ class TestTransactions:
             "token-c": "unknown_node",
         }
 
-    def test_a_transaction_may_fail_for_want_of_what_another_one_took(self):
+    def test_a_transaction_may_fail_for_room_that_another_one_used(self):
         core = binder("a", "b", "c")
         large(core, "a", "b", "c")
 
@@ -121,7 +121,7 @@ class TestTransactions:
             "token-b": "unknown_node",
         }
 
-    def test_asked_again_it_gets_the_same_answers(self):
+    def test_a_repeated_request_gets_the_same_answers(self):
         core = binder("a", "b", "c")
         whole = (job("a"), job("b"))
         broken = (job("c", of="other"), job("x", of="other"))
@@ -130,13 +130,13 @@ class TestTransactions:
         assert committed(core, *whole, *broken) == first
         assert committed(core, *reversed(whole)) == {k: first[k] for k in ("token-a", "token-b")}
 
-    def test_what_was_bound_before_does_not_keep_the_rest_of_its_transaction_out(self):
+    def test_pods_bound_earlier_do_not_exclude_the_rest_of_their_transaction(self):
         core = binder("a", "b")
         committed(core, job("a"))
 
         assert outcomes(core, job("a"), job("b")) == {"token-a": "n1", "token-b": "n1"}
 
-    def test_it_does_not_start_what_its_bound_would_not_let_it_end(self):
+    def test_it_does_not_start_a_transaction_that_its_bound_cannot_finish(self):
         core = binder("a", "b", max_unflushed=1)
 
         effects = core.bind([job("a"), job("b")])
@@ -144,7 +144,7 @@ class TestTransactions:
         assert causes(effects) == ["transaction", "busy"]
         assert counts_of(core).unflushed == 0
 
-    def test_a_pod_that_another_transaction_bound_refuses_the_whole(self):
+    def test_a_pod_bound_by_another_transaction_refuses_the_whole(self):
         core = binder("a", "b")
         committed(core, ask("a", token="earlier"))
 
@@ -155,7 +155,7 @@ class TestTransactions:
 
 
 class TestGangsAndTransactions:
-    def test_a_gang_may_be_bound_in_part_if_enough_of_it_is_and_a_transaction_may_not(self):
+    def test_a_gang_with_enough_pods_may_be_bound_in_part_and_a_transaction_may_not(self):
         member = replace(SMALL, pod_group=GroupMembership("g", 1))
         needs = {"g": 1}
 
@@ -170,7 +170,7 @@ class TestGangsAndTransactions:
 
         assert outcomes(core, *of_gang) == {"token-a": "n1", "token-b": "unknown_node"}
 
-    def test_a_gang_of_which_too_few_fit_is_told_so(self):
+    def test_a_gang_that_does_not_reach_its_minimum_gets_that_reason(self):
         member = replace(SMALL, pod_group=GroupMembership("g", 2))
         core = binder("a", "b")
         core._missing = lambda facts: 2
@@ -183,7 +183,7 @@ class TestGangsAndTransactions:
         assert found["token-a"].status.message == "too few pods of its group can be bound with it"
         assert found["token-b"].cause is RejectCause.UNKNOWN_NODE
 
-    def test_what_rests_on_a_gang_that_is_broken_is_tried_again_without_it(self):
+    def test_requests_that_depend_on_a_refused_gang_are_tried_again_without_it(self):
         member = replace(SMALL, pod_group=GroupMembership("g", 2))
         store = TableStore()
 
@@ -207,7 +207,7 @@ class TestGangsAndTransactions:
             "token-d": "transaction",
         }
 
-    def test_what_was_tried_out_is_undone_before_it_is_decided(self):
+    def test_the_trial_is_undone_before_the_decision(self):
         steps = []
 
         def verify(request):
@@ -224,7 +224,7 @@ class TestGangsAndTransactions:
 
         assert steps == ["undo", "verify", "verify"]
 
-    def test_what_was_tried_out_is_undone_also_where_something_failed(self):
+    def test_the_trial_is_undone_after_an_error_as_well(self):
         undone = []
         core = BinderCore(
             TableStore(), lambda _: SUCCESS, undo=lambda: undone.append(True), fits=_broken
@@ -243,7 +243,7 @@ def _broken(_):
 
 
 class TestVersions:
-    def test_a_bind_whose_row_another_scheduler_changed_is_refused_with_the_version(self):
+    def test_a_bind_to_a_row_changed_by_another_scheduler_is_refused_with_the_version(self):
         core = binder("a", "b", checks_versions=True)
         first = committed(core, ask("a", owner="s0"))["token-a"]
 
@@ -253,7 +253,7 @@ class TestVersions:
         assert refused.row_version == first.lsn
         assert refused.status.message == f"the node changed with record {first.lsn}, 0 was read"
 
-    def test_the_version_of_a_refusal_is_enough_for_the_next_try(self):
+    def test_the_version_of_a_refusal_is_enough_for_the_next_attempt(self):
         core = binder("a", "b", checks_versions=True)
         committed(core, ask("a", owner="s0"))
         refused = committed(core, ask("b", owner="s1"))["token-b"]
@@ -262,14 +262,14 @@ class TestVersions:
 
         assert outcomes(core, again) == {"again": "n1"}
 
-    def test_other_rows_and_own_binds_are_no_news(self):
+    def test_other_rows_and_own_binds_are_no_conflict(self):
         core = binder("a", "b", "c", checks_versions=True)
         committed(core, ask("a", owner="s0"))
 
         assert outcomes(core, ask("b", owner="s0")) == {"token-b": "n1"}
         assert outcomes(core, ask("c", "n2", owner="s1")) == {"token-c": "n2"}
 
-    def test_where_only_fit_counts_changes_are_no_matter(self):
+    def test_changes_are_no_conflict_where_only_fit_counts(self):
         core = binder("a", "b")
         committed(core, ask("a", owner="s0"))
 
@@ -284,7 +284,7 @@ class TestVersions:
         ],
         ids=["update", "delete", "evict"],
     )
-    def test_what_happens_to_a_node_is_news_to_everyone(self, change):
+    def test_changes_of_a_node_are_a_conflict_for_every_owner(self, change):
         core = binder("a", "b", checks_versions=True)
         read = committed(core, ask("a", owner="s0"))["token-a"].lsn
         change(core)
@@ -294,14 +294,14 @@ class TestVersions:
         assert refused.cause is RejectCause.VERSION
         assert refused.row_version > read
 
-    def test_a_node_that_comes_again_as_it_was_and_pods_that_wait_change_no_version(self):
+    def test_an_identical_node_and_waiting_pods_change_no_version(self):
         core = binder("a", "b", checks_versions=True)
         core.add_node(core.placements.nodes["n1"])
         core.delete(["uid-b"])
 
         assert core.rows.of("n1") == core.rows.of("") == 0
 
-    def test_a_fresh_version_does_not_help_what_does_not_fit(self):
+    def test_a_fresh_version_does_not_help_a_pod_that_does_not_fit(self):
         core = binder("a", "b", checks_versions=True)
         large(core, "a", "b")
         read = committed(core, ask("a", facts=LARGE))["token-a"].lsn
@@ -323,7 +323,7 @@ requests = st.lists(
 
 
 @given(requests, st.integers(100, 1000))
-def test_of_each_transaction_all_are_bound_or_none_and_no_node_is_overfilled(asked, room):
+def test_transactions_are_all_or_nothing_and_no_node_is_overfilled(asked, room):
     store = TableStore()
 
     def fits(request):

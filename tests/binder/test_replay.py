@@ -1,4 +1,4 @@
-"""What a snapshot holds, record by record, and what a binder makes of any records."""
+"""The contents of a snapshot, record by record, and the binder that results from any records."""
 
 import gc
 
@@ -35,7 +35,7 @@ def of_run(what, **said):
     return JournalRecord(0, RecordKind.RUN, "", "", "", subject=RunMark(what), **said)
 
 
-def test_a_snapshot_tells_all_that_stands_once_and_with_its_revision():
+def test_a_snapshot_has_all_state_once_and_with_its_revision():
     core = binder("gone", "evicted", "updated", "bound", "waits", "old")
     core.load([("uid-ran", "default/ran", SMALL, "n2")])
     core.bind([ask("updated"), ask("bound", epoch=2), ask("old", "n2", owner="t", epoch=3)])
@@ -88,27 +88,27 @@ def loaded(lsn, name, node_name, owner, epoch):
     yield JournalRecord(lsn, RecordKind.LOAD, *who, f"token-{name}", owner, epoch, SMALL)
 
 
-def test_of_no_records_a_fresh_binder_is_made():
+def test_no_records_make_a_fresh_binder():
     core, result = recovered_from()
 
     assert (result.records, result.subjects) == (0, ())
     assert (core.last_lsn, core.flushed_lsn, core.version) == (0, 0, 0)
 
 
-def test_a_node_that_went_is_not_there_and_one_that_a_snapshot_has_as_gone_never_was():
+def test_a_removed_node_and_one_marked_as_removed_in_a_snapshot_do_not_exist():
     core, _ = recovered_from([GONE, has_node(1), has_node(2, "n2"), GONE._replace(lsn=3)])
 
     assert list(core.placements.nodes) == ["n2"]
 
 
-def test_a_node_that_goes_behind_a_snapshot_that_has_another_one_as_gone():
+def test_a_node_is_removed_after_a_snapshot_with_another_removed_one():
     core, _ = recovered_from([has_node(1)], [GONE])
 
     assert core.placements.nodes == {}
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 2), (1, 3), (4,)])
-def test_the_last_tokens_are_remembered_as_many_as_before(sizes):
+def test_as_many_last_tokens_are_remembered_as_before(sizes):
     pods, lsn, groups = "abcd", 10, []
     for size in sizes:
         names = pods[:size]
@@ -136,7 +136,7 @@ def test_a_pod_that_ran_before_has_no_owner_and_changed_no_row():
     assert next(iter(core.pods.present.values())).bound is None
 
 
-def test_those_that_were_bound_and_are_still_there_are_told_in_the_order_of_their_binds():
+def test_bound_pods_are_listed_in_the_order_of_their_binds():
     binds = [bind(2, "d"), bind(3, "c"), bind(4, "b", "n9"), bind(5, "a")]
     ran = JournalRecord(6, RecordKind.LOAD, "ran", "ran", "n1", facts=FACTS[0])
     gone = [
@@ -150,7 +150,7 @@ def test_those_that_were_bound_and_are_still_there_are_told_in_the_order_of_thei
     assert list(result.bound.items()) == [("b", "n9"), ("a", "n1"), ("d", "n9")]
 
 
-def test_a_token_whose_pod_is_bound_under_another_one_by_now_does_not_get_its_answer():
+def test_a_token_whose_pod_is_bound_under_another_one_does_not_get_its_answer():
     gone = JournalRecord(4, RecordKind.DELETE, "a", "a", "n1")
     again = bind(6, "a")._replace(token="t-again")
     core, _ = recovered_from([has_node(1), add(2, "a"), bind(3, "a"), gone, add(5, "a"), again])
@@ -161,7 +161,7 @@ def test_a_token_whose_pod_is_bound_under_another_one_by_now_does_not_get_its_an
     assert answer.decision.cause == "already_bound"
 
 
-def test_a_bind_to_a_node_that_has_gone_makes_no_version():
+def test_a_bind_to_a_removed_node_makes_no_version():
     live = BinderCore(TableStore(), lambda _: SUCCESS, journals_all=True)
     records = records_of(live.add_node(NodeFacts("n1")))
     records += records_of(live.load([("x", "x", FACTS[0], "n9"), ("y", "y", FACTS[0], "n1")]))
@@ -172,7 +172,7 @@ def test_a_bind_to_a_node_that_has_gone_makes_no_version():
     assert [each.node_name for each in core.pods.present.values()] == ["n9", "n1"]
 
 
-def test_of_pods_that_come_back_together_those_on_nodes_that_have_gone_make_no_version():
+def test_returning_pods_on_removed_nodes_make_no_version():
     loads = [bind(2, "a"), bind(3, "b", "n9"), bind(4, "c")]
     loads = [each._replace(kind=RecordKind.LOAD) for each in loads]
 
@@ -199,11 +199,11 @@ def test_the_row_of_a_bound_pod_has_the_version_of_its_last_update():
     recover(snapshot, runs_of([[*snapshot_records(core)]]), core.last_lsn)
 
     assert again.rows.row("n1") == core.rows.row("n1") == (core.last_lsn - 1, "", 4)
-    # A snapshot knows the version of the bind alone.
+    # A snapshot has only the version of the bind.
     assert snapshot.rows.row("n1") == (4, "s", 0)
 
 
-def test_what_a_pod_went_through_is_told_as_before():
+def test_the_history_of_a_pod_is_listed_as_before():
     live = BinderCore(TableStore(), lambda _: SUCCESS, journals_all=True)
     records = records_of(live.add_node(NodeFacts("n1")))
     records += records_of(live.add_pods([("a", "a", FACTS[0])]))
@@ -223,7 +223,7 @@ def test_what_a_pod_went_through_is_told_as_before():
     assert "add→pending, delete→deleted, add→pending, update→pending" in texts[0]
 
 
-def test_a_pod_that_was_loaded_after_it_had_gone_is_there_again():
+def test_a_pod_loaded_after_its_deletion_exists_again():
     gone = JournalRecord(3, RecordKind.DELETE, "a", "a", "")
     back = JournalRecord(4, RecordKind.LOAD, "a", "a", "n1", facts=FACTS[1])
 
@@ -233,13 +233,13 @@ def test_a_pod_that_was_loaded_after_it_had_gone_is_there_again():
     assert core.pod("a") == ("a", FACTS[1])
 
 
-def test_a_record_of_a_pod_without_facts_is_no_record():
+def test_a_pod_record_without_facts_is_refused():
     with pytest.raises(AssertionError, match="a record of a pod has no facts"):
         told(add(1, "a", facts=None))
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])
-def test_nothing_is_collected_while_records_are_read_and_all_is_as_before_then(is_enabled):
+def test_garbage_collection_pauses_while_records_are_read(is_enabled):
     seen = []
 
     def groups():
@@ -256,7 +256,7 @@ def test_nothing_is_collected_while_records_are_read_and_all_is_as_before_then(i
     assert seen == [False]
 
 
-def test_pods_of_a_group_that_are_told_of_twice_are_taken_one_after_another():
+def test_repeated_pods_of_a_group_are_applied_one_after_another():
     later = [add(4, "a")._replace(facts=FACTS[1]), add(5, "b")]
     core, result = recovered_from([has_node(1), add(2, "a"), add(3, "b"), *later, add(6, "a")])
 
@@ -265,7 +265,7 @@ def test_pods_of_a_group_that_are_told_of_twice_are_taken_one_after_another():
     assert counts_of(core).pending == 2
 
 
-def test_a_snapshot_of_a_recovered_binder_is_that_of_the_one_before():
+def test_a_snapshot_of_a_recovered_binder_equals_the_previous_one():
     core = binder("a", "b")
     core.bind([ask("a")])
     core.delete(["uid-b"])

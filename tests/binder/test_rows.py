@@ -1,4 +1,4 @@
-"""Versions of rows: who missed what."""
+"""Versions of rows: the changes that a reader missed."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,14 +8,14 @@ from roadstead.binder.rows import RowVersions
 OWNERS = ("", "s0", "s1", "s2")
 
 
-def test_a_row_that_nothing_changed_has_version_nought_and_nobody_missed_anything():
+def test_an_unchanged_row_has_version_zero_and_nobody_missed_a_change():
     rows = RowVersions()
 
     assert rows.of("n1") == 0
     assert not any(rows.missed("n1", owner, 0) for owner in OWNERS)
 
 
-def test_a_change_by_another_scheduler_is_missed_by_who_read_before_it():
+def test_an_earlier_reader_misses_a_change_by_another_scheduler():
     rows = RowVersions()
     rows.changed("n1", 7, "s1")
 
@@ -24,7 +24,7 @@ def test_a_change_by_another_scheduler_is_missed_by_who_read_before_it():
     assert not rows.missed("n2", "s0", 0)
 
 
-def test_a_schedulers_own_changes_are_no_news_to_it_but_what_lies_between_them_is():
+def test_only_changes_between_its_own_are_new_to_a_scheduler():
     rows = RowVersions()
     rows.changed("n1", 1, "s0")
     rows.changed("n1", 2, "s0")
@@ -36,7 +36,7 @@ def test_a_schedulers_own_changes_are_no_news_to_it_but_what_lies_between_them_i
     assert not rows.missed("n1", "s0", 3)
 
 
-def test_changes_by_nobody_are_news_to_everyone():
+def test_changes_without_an_owner_are_new_to_everyone():
     rows = RowVersions()
     rows.changed("n1", 1, "")
     rows.changed("n1", 2, "")
@@ -50,7 +50,7 @@ def test_changes_by_nobody_are_news_to_everyone():
     st.sampled_from(OWNERS[1:]),
     st.integers(0, 13),
 )
-def test_missed_is_what_the_whole_history_says(changes, node, reader, read_version):
+def test_missed_changes_follow_from_the_whole_history(changes, node, reader, read_version):
     rows = RowVersions()
     for version, (name, owner) in enumerate(changes, start=1):
         rows.changed(name, version, owner)

@@ -78,7 +78,7 @@ FAILING = {
 
 
 @pytest.mark.parametrize("plugin", FAILING)
-def test_a_users_plugin_that_fails_refuses_the_pods_for_which_it_does(plugin):
+def test_a_failing_users_plugin_refuses_its_own_pods_only(plugin):
     kind = getattr(faulty_plugins, plugin)
     points = {point: [plugin] for point in extension_points(kind)}
     profile = profile_of(points, plugins=[kind])
@@ -92,7 +92,7 @@ def test_a_users_plugin_that_fails_refuses_the_pods_for_which_it_does(plugin):
     assert not world.verifier.verify_first([pod(cpu=100)] * 4, ["n1"] * 4)
 
 
-def test_a_plugin_that_failed_once_is_asked_again():
+def test_a_plugin_that_failed_once_is_called_again():
     class FailsOnce(Scripted):
         name = "FailsOnce"
 
@@ -116,7 +116,7 @@ def test_a_pod_that_fits_passes():
     assert World().verify(pod(cpu=4000)) == SUCCESS
 
 
-def test_what_was_committed_meanwhile_counts():
+def test_binds_committed_meanwhile_count():
     world = World().put("n1", pod(cpu=3000))
 
     refusal = world.verify(pod(cpu=2000))
@@ -125,13 +125,13 @@ def test_what_was_committed_meanwhile_counts():
     assert world.verify(pod(cpu=2000), "n2") == SUCCESS
 
 
-def test_the_first_plugin_that_refuses_is_the_one_that_speaks():
+def test_the_first_refusing_plugin_is_reported():
     world = World(node("n1", cpu=100, unschedulable=True, taints=(taint("gpu"),)))
 
     assert world.verify(pod(cpu=2000)).plugin == "NodeUnschedulable"
 
 
-def test_a_refusal_ends_when_its_cause_does():
+def test_a_refusal_ends_with_its_cause():
     world = World().put("n1", pod(cpu=3000))
     assert not world.verify(pod(cpu=2000)).is_success
 
@@ -140,7 +140,7 @@ def test_a_refusal_ends_when_its_cause_does():
     assert world.verify(pod(cpu=2000)) == SUCCESS
 
 
-def test_a_node_that_changed_is_seen_as_it_is_now():
+def test_a_changed_node_is_seen_in_its_present_state():
     world = World()
     assert world.verify(pod(cpu=2000)) == SUCCESS
 
@@ -149,7 +149,7 @@ def test_a_node_that_changed_is_seen_as_it_is_now():
     assert world.verify(pod(cpu=2000)).reasons == ("Insufficient cpu",)
 
 
-def test_counts_across_nodes_are_those_of_now():
+def test_counts_across_nodes_are_the_present_ones():
     alone = pod(labels={"app": "web"}, pod_anti_affinity=(fleets.near(WEB),))
     world = World(*(fleets.host(number, "ab"[number // 2]) for number in range(4)))
     assert world.verify(alone, "n0") == SUCCESS
@@ -171,14 +171,14 @@ def test_a_new_domain_counts_at_once():
     assert world.verify(even, "n1") == SUCCESS
 
 
-def test_a_node_outside_of_those_that_plugins_narrow_to_is_refused():
+def test_a_node_excluded_by_plugins_is_refused():
     world = World(profiles=scripted(narrows("n1", "n2"), narrows("n2", "n3")))
 
     assert world.verify(pod(), "n1").code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert world.verify(pod(), "n2") == SUCCESS
 
 
-def test_plugins_that_narrow_to_nothing_refuse_every_node():
+def test_plugins_that_exclude_all_nodes_refuse_every_node():
     world = World(profiles=scripted(narrows("n1"), narrows("n2")))
 
     for name in ("n1", "n2"):
@@ -187,7 +187,7 @@ def test_plugins_that_narrow_to_nothing_refuse_every_node():
         assert refusal.reasons == (text,)
 
 
-def test_a_pod_that_names_its_nodes_goes_nowhere_else():
+def test_a_pod_that_names_its_nodes_is_bound_to_no_other():
     facts = pod(required_node_terms=(named("n2"),))
     world = World()
 
@@ -195,7 +195,7 @@ def test_a_pod_that_names_its_nodes_goes_nowhere_else():
     assert world.verify(facts, "n2") == SUCCESS
 
 
-def test_a_pre_filter_that_refuses_is_named():
+def test_a_refusing_pre_filter_is_named():
     world = World(profiles=scripted(PreFilterResult(unschedulable("not today"))))
 
     assert world.verify(pod()) == Status(Code.UNSCHEDULABLE, ("not today",), "P0")
@@ -212,7 +212,7 @@ def test_a_plugin_that_skips_does_not_filter():
     assert calls == []
 
 
-def test_the_pod_that_is_verified_is_counted_nowhere():
+def test_the_pod_being_verified_is_not_counted():
     world = World()
 
     for _ in range(3):
@@ -221,12 +221,12 @@ def test_the_pod_that_is_verified_is_counted_nowhere():
     assert world.table.row_facts("n1")["pod_count"] == 0
 
 
-def test_a_plugin_that_is_missing_is_told():
+def test_a_missing_plugin_is_reported():
     with pytest.raises(UnsupportedError):
         World().verify(pod(resource_claims=("gpu",)))
 
 
-def test_unknown_nodes_and_profiles_are_no_refusals():
+def test_unknown_nodes_and_profiles_are_not_refusals():
     with pytest.raises(KeyError):
         World().verify(pod(), "n9")
     with pytest.raises(KeyError):
@@ -238,7 +238,7 @@ fleet = clusters.filter(bool)
 
 
 @given(fleet, st.lists(waiting, min_size=1, max_size=3), st.data())
-def test_a_node_passes_exactly_if_a_whole_evaluation_finds_it_feasible(cluster, asked, data):
+def test_a_node_passes_exactly_if_a_full_evaluation_finds_it_feasible(cluster, asked, data):
     table = NodeTable()
     for facts, on_node in cluster:
         table.add_node(facts)
@@ -255,7 +255,7 @@ def test_a_node_passes_exactly_if_a_whole_evaluation_finds_it_feasible(cluster, 
 
 
 @given(fleet, st.lists(waiting, min_size=2, max_size=3), st.data())
-def test_what_is_kept_of_a_class_says_what_is_found_anew(cluster, asked, data):
+def test_cached_results_of_a_class_equal_new_ones(cluster, asked, data):
     table = NodeTable()
     for facts, on_node in cluster:
         table.add_node(facts)
@@ -279,7 +279,7 @@ def test_what_is_kept_of_a_class_says_what_is_found_anew(cluster, asked, data):
             )
 
 
-def test_of_many_kinds_those_found_last_are_kept(monkeypatch):
+def test_the_most_recent_of_many_classes_are_kept(monkeypatch):
     monkeypatch.setattr("roadstead.binder.verification.MAX_KNOWN", 2)
     world = World()
 
@@ -290,7 +290,7 @@ def test_of_many_kinds_those_found_last_are_kept(monkeypatch):
     assert [kind for _, kind in world.verifier._known] == kinds
 
 
-def test_pods_that_differ_in_amounts_alone_are_known_as_one_kind():
+def test_pods_that_differ_in_amounts_alone_share_one_cache_entry():
     world = World()
 
     for cpu in (1, 2, 3, 4):
@@ -304,7 +304,7 @@ def test_pods_that_differ_in_amounts_alone_are_known_as_one_kind():
     ("before", "after"),
     [({}, {"unschedulable": True}), ({"unschedulable": True}, {}), ({}, {"cpu": 100})],
 )
-def test_what_is_known_of_all_rows_is_forgotten_where_a_node_changes(before, after):
+def test_results_cached_for_all_rows_are_forgotten_when_a_node_changes(before, after):
     world = World(node("n1", **before), node("n2"))
     for name in ("n1", "n2") * 3:
         world.verify(pod(cpu=200), name)
@@ -316,7 +316,7 @@ def test_what_is_known_of_all_rows_is_forgotten_where_a_node_changes(before, aft
         assert world.verify(pod(cpu=200), "n2") == SUCCESS
 
 
-def test_a_pod_stays_outside_of_nodes_that_plugins_do_not_name_however_often_it_comes():
+def test_a_pod_is_always_refused_on_nodes_that_plugins_do_not_name():
     of_node = {"name": "P0", "result": narrows("n2"), "reads": Reads.NODE}
     plugin = type("P0", (Scripted,), of_node)
     profile = profile_of({"preFilter": ["P0"]}, plugins=[plugin])
@@ -328,7 +328,7 @@ def test_a_pod_stays_outside_of_nodes_that_plugins_do_not_name_however_often_it_
     assert not world.verifier.verify_first([pod()] * 4, ["n1"] * 4)
 
 
-def test_where_pre_filter_refuses_a_class_no_node_is_filtered_for_it():
+def test_no_node_is_filtered_for_a_class_that_pre_filter_refuses():
     class Watching(FilterPlugin):
         name = "Watching"
         reads = Reads.NODE

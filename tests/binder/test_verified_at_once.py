@@ -1,4 +1,4 @@
-"""Pods that the verifier lets through at once are those that it would let through one by one."""
+"""Pods that the verifier accepts as a batch are those that it would accept one by one."""
 
 import pytest
 from hypothesis import event, given, settings
@@ -39,7 +39,7 @@ KINDS = {
 
 
 class Binder:
-    """A binder over the real filters. at_once: it may let batches through as a whole."""
+    """A binder over the real filters. at_once: it may accept batches as a whole."""
 
     def __init__(self, *, at_once):
         store = TableStore()
@@ -72,7 +72,7 @@ class Binder:
         )
 
     def bind(self, number, wanted):
-        """Binds a batch of (kind, node); what it answered."""
+        """Bind a batch of (kind, node); return its answer."""
         pods = [(f"{number}.{place}", kind, name) for place, (kind, name) in enumerate(wanted)]
         self.core.add_pods((uid, uid, KINDS[kind]) for uid, kind, _ in pods)
         effects = self.core.bind(
@@ -135,7 +135,7 @@ few_kinds = st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=2, uni
 
 @given(batches | few_kinds)
 @settings(max_examples=200, deadline=None)
-def test_commits_and_answers_are_those_of_one_after_another(wanted):
+def test_batch_commits_and_answers_equal_those_one_by_one(wanted):
     singly, at_once = both(*fleet())
 
     for number, batch in enumerate(wanted):
@@ -167,9 +167,9 @@ def test_commits_and_answers_are_those_of_one_after_another(wanted):
         ("even", ["n0", "n2", "n1", "n0", "n3"], 3),
     ],
 )
-def test_the_first_pods_are_let_through_as_far_as_each_fits_beside_the_others(kind, names, number):
+def test_the_first_pods_are_accepted_as_far_as_each_fits_with_the_others(kind, names, number):
     _, binder = both(*fleet(), node("spare", cpu=90_000, others={GPU: 9}))
-    # After a few of a class what NODE facts say is known of all rows.
+    # After a few pods of a class, its results by NODE facts are cached for all rows.
     for batch in range(5):
         binder.bind(batch, [(kind, "spare")])
     facts = [KINDS[kind]] * len(names)
@@ -178,7 +178,7 @@ def test_the_first_pods_are_let_through_as_far_as_each_fits_beside_the_others(ki
 
 
 @pytest.mark.parametrize("refused", [0, 1, 200, 255, 256, 399])
-def test_pods_behind_one_that_does_not_fit_are_let_through_at_once_too(refused):
+def test_pods_after_one_that_does_not_fit_are_accepted_as_a_batch_too(refused):
     singly, at_once = both(
         *(node(f"n{number}", cpu=1000) for number in range(400)), node("full", cpu=100)
     )
@@ -191,7 +191,7 @@ def test_pods_behind_one_that_does_not_fit_are_let_through_at_once_too(refused):
     assert at_once.singly == 1
 
 
-def test_of_a_batch_in_which_nothing_fits_most_are_not_asked_about_twice():
+def test_a_batch_without_fitting_pods_is_mostly_checked_once():
     singly, at_once = both(node("full", cpu=100))
 
     answers = [binder.bind(0, [("small", "full")] * 400) for binder in (singly, at_once)]
@@ -202,7 +202,7 @@ def test_of_a_batch_in_which_nothing_fits_most_are_not_asked_about_twice():
 
 
 class OneInAll(PreFilterPlugin):
-    """Lets one pod into the whole cluster."""
+    """Accepts one pod in the whole cluster."""
 
     name = "OneInAll"
     reads = Reads.CLUSTER
@@ -216,7 +216,7 @@ class OneInAll(PreFilterPlugin):
 
 
 class AnyNumber(OneInAll):
-    """Lets all pods into the cluster, though it looks at them."""
+    """Accepts all pods in the cluster, though it looks at them."""
 
     name = "AnyNumber"
 
@@ -231,7 +231,7 @@ class AnyNumber(OneInAll):
     ("plugins", "fits"),
     [([OneInAll], False), ([AnyNumber], True), ([AnyNumber, OneInAll], False)],
 )
-def test_pods_that_a_users_plugin_keeps_apart_are_not_let_through_at_once(plugins, fits):
+def test_pods_that_a_users_plugin_separates_are_not_accepted_as_a_batch(plugins, fits):
     profile = profile_of({"preFilter": [each.name for each in plugins]}, plugins=plugins)
     table = table_of(*fleet())
     verifier = Verifier(table, {"default-scheduler": profile})
@@ -249,13 +249,13 @@ def test_pods_that_a_users_plugin_keeps_apart_are_not_let_through_at_once(plugin
     assert verifier.verify(pod(), "n1").is_success is fits
 
 
-def test_a_class_that_was_never_seen_is_looked_at_pod_by_pod():
+def test_a_new_class_is_checked_pod_by_pod():
     _, binder = both(*fleet())
 
     assert binder.verifier.verify_first([KINDS["small"]] * 2, ["n0", "n0"]) == 0
 
 
-def test_a_pod_alone_is_looked_at_once_whatever_is_known_of_it():
+def test_a_single_pod_is_checked_once_whatever_is_cached():
     table = table_of(*fleet())
     verifier = Verifier(table, {"default-scheduler": profile_of({"preFilter": []}, plugins=[])})
 
@@ -264,7 +264,7 @@ def test_a_pod_alone_is_looked_at_once_whatever_is_known_of_it():
         verifier.verify_first([pod()], ["nowhere"])
 
 
-def test_a_class_of_which_many_come_is_found_out_at_once():
+def test_a_class_with_many_pods_is_evaluated_as_a_batch():
     _, binder = both(*fleet())
 
     binder.bind(0, [("small", "n0")] * 3)
@@ -283,7 +283,7 @@ def test_a_class_of_which_many_come_is_found_out_at_once():
         lambda core: core.update_pods([("9.0", KINDS["wide"])]),
     ],
 )
-def test_a_batch_of_which_one_may_not_be_bound_is_looked_at_pod_by_pod(spoil):
+def test_a_batch_with_one_refused_bind_is_checked_pod_by_pod(spoil):
     singly, at_once = both(*fleet(), node("spare", cpu=90_000))
     for binder in (singly, at_once):
         for number in range(5):
@@ -308,7 +308,7 @@ def test_a_batch_of_which_one_may_not_be_bound_is_looked_at_pod_by_pod(spoil):
     assert at_once.whole == before
 
 
-def test_a_batch_of_two_epochs_of_an_owner_is_looked_at_pod_by_pod():
+def test_a_batch_with_two_epochs_of_an_owner_is_checked_pod_by_pod():
     singly, at_once = both(*fleet(), node("spare", cpu=90_000))
     answers = []
     for binder in (singly, at_once):

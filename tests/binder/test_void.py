@@ -1,4 +1,4 @@
-"""A token that is void commits nothing any more, whatever comes later (I6)."""
+"""A void token commits nothing any more, whatever is sent later (I6)."""
 
 import pytest
 
@@ -24,14 +24,14 @@ def records_of(effects):
 
 
 def decided(core, request):
-    """What a request comes to once all is flushed."""
+    """The result of a request after everything is flushed."""
     answers = core.bind([request])
     answers += core.flushed(core.last_lsn)
     (found,) = [each.decision for each in answers if isinstance(each, Acknowledge)]
     return found
 
 
-def test_a_bind_that_comes_after_its_token_is_void_is_refused():
+def test_a_bind_after_its_token_is_void_is_refused():
     core = binder("a")
 
     core.flushed(records_of(core.void(["token-a"]))[-1].lsn)
@@ -48,7 +48,7 @@ def test_the_pod_may_be_bound_under_another_token():
     assert isinstance(decided(core, ask("a", token="again")), Bound)
 
 
-def test_void_told_twice_is_written_once():
+def test_a_repeated_void_is_written_once():
     core = binder("a")
 
     first, second = core.void(["token-a", "token-b"]), core.void(["token-b", "token-a"])
@@ -60,7 +60,7 @@ def test_void_told_twice_is_written_once():
     assert second == []
 
 
-def test_what_was_bound_stays_bound():
+def test_bound_pods_stay_bound():
     core = binder("a")
     bound = decided(core, ask("a"))
 
@@ -77,7 +77,7 @@ def test_only_the_last_void_tokens_are_remembered():
     assert isinstance(decided(core, ask("a")), Bound)
 
 
-def test_a_halted_binder_makes_nothing_void():
+def test_a_halted_binder_voids_no_token():
     core = binder("a")
     core.flush_failed("no space")
 
@@ -86,7 +86,7 @@ def test_a_halted_binder_makes_nothing_void():
 
 
 @pytest.mark.parametrize("from_snapshot", [False, True])
-def test_a_recovered_binder_knows_what_is_void(from_snapshot):
+def test_a_recovered_binder_knows_void_tokens(from_snapshot):
     core = new_core()
     journal = records_of([*core.add_node(NodeFacts("n1")), *core.void(["token-a"])])
     journal += records_of(core.add_pods([("uid-a", "default/a", ask("a").facts)]))
@@ -101,7 +101,7 @@ def test_a_recovered_binder_knows_what_is_void(from_snapshot):
     assert check(journal).violations == []
 
 
-def test_a_record_of_a_void_token_names_nobody_else():
+def test_the_record_of_a_void_token_names_no_pod():
     core = binder()
 
     (record,) = records_of(core.void(["t"]))

@@ -19,7 +19,9 @@ FACTS = storage(waiting("local"), claim("c"), volume("a"))
 
 
 def asking(token):
-    """What a cache found for the claim of an attempt, and a binder that is asked for it."""
+    """The bindings that a cache found for the claim of an attempt, and the binder that gets
+    them.
+    """
     reserved = AssumedClaims(StorageState(FACTS)).assume("p", using("c"), N1)
     binder = BinderVolumes(profiles_of(FACTS)(PodClasses()))
     binder.begin([BoundVolumes(token, reserved.bindings)])
@@ -35,7 +37,7 @@ def test_the_binder_binds_claims_with_the_pod_or_refuses_it():
     assert binder.commit("unknown", using("c"), N1).is_success
 
 
-def test_where_claims_are_not_bound_at_reserve_a_pod_comes_without_them():
+def test_without_binding_at_reserve_a_pod_has_no_claims():
     (config,) = default_config().profiles
     refs = {point: config.at(point) for point in config.plugins}
     refs["reserve"] = [each for each in refs["reserve"] if each.name != "VolumeBinding"]
@@ -48,7 +50,7 @@ def test_where_claims_are_not_bound_at_reserve_a_pod_comes_without_them():
     assert not binder.news()
 
 
-def test_claims_of_a_batch_that_comes_to_nothing_are_free_again_and_those_of_others_are_not():
+def test_a_failed_batch_frees_its_own_claims_only():
     binder = asking("t1")
     assert binder.commit("t1", using("c"), N1).is_success
     assert len(binder.news()) == 1

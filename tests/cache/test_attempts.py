@@ -1,4 +1,4 @@
-"""Attempts that meet each other: within one batch, after their end, and in bounded memory."""
+"""Attempts that conflict: within one batch, after their end, and in bounded memory."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def refused(answer):
     return [(each.uid, each.status.message) for each in answer.refused]
 
 
-def test_of_two_attempts_in_one_batch_the_first_has_the_pod():
+def test_the_first_of_two_attempts_in_one_batch_gets_the_pod():
     core = cache_with("n1", "n2")
 
     answer = core.assume(
@@ -42,7 +42,7 @@ def test_of_two_attempts_in_one_batch_the_first_has_the_pod():
     core.validate()
 
 
-def test_what_comes_behind_copies_in_one_batch_is_assumed_all_the_same():
+def test_an_assumption_after_copies_in_one_batch_succeeds():
     core = cache_with("n1")
     core.assume([assumption("again")], 0.0)
     core.forget([("late", "t1")])
@@ -53,7 +53,7 @@ def test_what_comes_behind_copies_in_one_batch_is_assumed_all_the_same():
     assert [each.uid for each in answer.deltas] == ["new"]
 
 
-def test_what_comes_behind_confirmed_and_unknown_pods_finishes_its_binding_all_the_same():
+def test_binding_finishes_after_confirmed_and_unknown_pods_in_a_batch():
     core = cache_with("n1", bind_s=30.0)
     core.confirm([PodOnNode("a", "default/a", FACTS, "n1")])
     core.assume([assumption("b")], 0.0)
@@ -63,7 +63,7 @@ def test_what_comes_behind_confirmed_and_unknown_pods_finishes_its_binding_all_t
     assert next_deadline_s(core) == 31.0
 
 
-def test_a_confirmation_that_comes_twice_is_one_step_of_the_pods_history():
+def test_a_repeated_confirmation_is_one_step_of_the_pods_history():
     core = cache_with("n1")
     for _ in range(2):
         core.confirm([PodOnNode("a", "default/a", FACTS, "n1")])
@@ -73,7 +73,7 @@ def test_a_confirmation_that_comes_twice_is_one_step_of_the_pods_history():
     assert why.endswith("before it: add→added")
 
 
-def test_a_copy_of_an_assumption_that_comes_after_the_pod_was_deleted_is_refused():
+def test_a_copy_of_an_assumption_after_the_pod_was_deleted_is_refused():
     core = cache_with("n1")
     core.assume([assumption("a")], 0.0)
     core.remove_pods(["a"])
@@ -85,7 +85,7 @@ def test_a_copy_of_an_assumption_that_comes_after_the_pod_was_deleted_is_refused
     assert core.assume([assumption("a", token="t2")], 0.0).refused == ()
 
 
-def test_a_deleted_pod_that_nobody_assumed_takes_no_place_among_ended_attempts():
+def test_a_deleted_pod_without_an_assumption_is_not_among_ended_attempts():
     core = cache_with("n1", max_gone_remembered=1)
     core.forget([("a", "t1")])
     core.confirm([PodOnNode("b", "default/b", FACTS, "n1")])
@@ -95,7 +95,7 @@ def test_a_deleted_pod_that_nobody_assumed_takes_no_place_among_ended_attempts()
     assert [uid for uid, _ in refused(core.assume([assumption("a")], 0.0))] == ["a"]
 
 
-def test_a_forgotten_pod_takes_no_place_among_pods_that_are_gone():
+def test_a_forgotten_pod_is_not_among_deleted_pods():
     core = cache_with("n1", max_gone_remembered=1)
     core.assume([assumption("a"), assumption("b")], 0.0)
     core.remove_pods(["a"])
@@ -107,7 +107,7 @@ def test_a_forgotten_pod_takes_no_place_among_pods_that_are_gone():
 
 
 @pytest.mark.parametrize("preempts", [False, True])
-def test_a_pod_whose_nomination_is_taken_back_is_nominated_to_no_node(preempts):
+def test_a_pod_whose_nomination_is_removed_is_nominated_to_no_node(preempts):
     core = cache_with("n1")
     core.nominate("a", "n1", FACTS)
 
@@ -116,7 +116,7 @@ def test_a_pod_whose_nomination_is_taken_back_is_nominated_to_no_node(preempts):
     assert core.placements.nominated == {}
 
 
-def test_nodes_are_added_at_once_only_where_none_of_them_is_known():
+def test_nodes_are_added_in_bulk_only_where_none_of_them_is_known():
     core = cache_with()
 
     assert core.add_nodes(NodeList.of([node("n1"), node("n2")]))
@@ -125,7 +125,7 @@ def test_nodes_are_added_at_once_only_where_none_of_them_is_known():
     assert list(core.placements.nodes) == ["n1", "n2"]
 
 
-def test_without_settings_a_commit_has_fifteen_minutes_and_its_confirmation_thirty_seconds():
+def test_the_default_commit_has_fifteen_minutes_and_its_confirmation_thirty_seconds():
     core = cache_with("n1")
     core.assume([assumption("a"), assumption("b")], 0.0)
     assert next_deadline_s(core) == 900.0

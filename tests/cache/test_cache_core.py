@@ -1,4 +1,6 @@
-"""What the cache promises: exact undo, every repair path, and no assumption dropped unasked."""
+"""The cache's contract: exact undo, every repair path, and no assumption dropped without a
+query.
+"""
 
 import pytest
 
@@ -53,7 +55,7 @@ def kinds(deltas) -> list[tuple[str, str, str]]:
 
 
 class TestAssume:
-    def test_the_facts_of_a_pod_are_known_also_when_it_is_gone(self):
+    def test_the_facts_of_a_pod_are_known_after_its_deletion(self):
         core = cache_with("n1")
         core.assume([assumption("a", "n1", LARGE)], 0.0)
         assert core.facts_of("uid-a") == LARGE
@@ -62,21 +64,21 @@ class TestAssume:
         with pytest.raises(KeyError):
             core.facts_of("uid-b")
 
-    def test_the_attempt_of_a_pod_is_known_also_when_it_is_gone(self):
+    def test_the_attempt_of_a_pod_is_known_after_its_deletion(self):
         core = cache_with("n1")
         core.assume([assumption("a", "n1", token="t7")], 0.0)
         core.remove_pods(["uid-a"])
         assert core.token_of("uid-a") == "t7"
         assert core.token_of("uid-b") == ""
 
-    def test_assumed_pod_is_counted_and_told_to_the_workers(self):
+    def test_an_assumed_pod_is_counted_and_sent_to_the_workers(self):
         core = cache_with("n1")
         answer = core.assume([assumption("a", "n1")], 0.0)
         assert kinds(answer.deltas) == [("add_pod", "n1", "uid-a")]
         assert cpu(core) == {"n1": 100}
         assert core.node_of("uid-a") == "n1"
 
-    def test_a_copy_of_an_assumption_that_comes_after_its_end_is_refused(self):
+    def test_a_copy_of_an_assumption_after_its_end_is_refused(self):
         core = cache_with("n1")
         core.forget([("uid-a", "t1")])
         answer = core.assume([assumption("a", "n1")], 0.0)
@@ -84,7 +86,7 @@ class TestAssume:
         assert core.state_of("uid-a") is CacheState.INITIAL
         assert core.assume([assumption("a", "n1", token="t2")], 0.0).refused == ()
 
-    def test_attempts_that_ended_are_remembered_up_to_a_bound(self):
+    def test_the_number_of_remembered_ended_attempts_is_bounded(self):
         core = cache_with("n1", max_gone_remembered=1)
         core.forget([("uid-a", "t1"), ("uid-b", "t2")])
         assert core.assume([assumption("a", "n1")], 0.0).refused == ()
@@ -103,13 +105,13 @@ class TestAssume:
         assert core.state_of("uid-a") is CacheState.INITIAL
         assert next_deadline_s(core) is None
 
-    def test_same_assumption_told_twice_changes_nothing(self):
+    def test_a_repeated_assumption_changes_nothing(self):
         core = cache_with("n1")
         core.assume([assumption("a", "n1")], 0.0)
         assert core.assume([assumption("a", "n1")], 5.0).deltas == ()
         assert cpu(core) == {"n1": 100}
 
-    def test_pod_assumed_by_another_attempt_is_refused_and_the_rest_goes_through(self):
+    def test_a_pod_assumed_by_another_attempt_is_refused_and_the_rest_is_accepted(self):
         core = cache_with("n1", "n2")
         core.assume([assumption("a", "n1")], 0.0)
         answer = core.assume([assumption("a", "n2", token="t2"), assumption("b", "n2")], 0.0)
@@ -118,19 +120,19 @@ class TestAssume:
         assert "it is on n1 by t1" in answer.refused[0].status.message
         assert cpu(core) == {"n1": 100, "n2": 100}
 
-    def test_same_token_with_another_node_is_refused(self):
+    def test_the_same_token_with_another_node_is_refused(self):
         core = cache_with("n1", "n2")
         core.assume([assumption("a", "n1")], 0.0)
         assert core.assume([assumption("a", "n2")], 0.0).refused
         assert core.assume([assumption("a", "n1", LARGE)], 0.0).refused
 
-    def test_confirmed_pod_cannot_be_assumed(self):
+    def test_a_confirmed_pod_cannot_be_assumed(self):
         core = cache_with("n1")
         core.confirm([placement("a", "n1")])
         refused = core.assume([assumption("a", "n1")], 0.0).refused
         assert "it is on n1 by the cluster" in refused[0].status.message
 
-    def test_pod_assumed_on_an_unknown_node_comes_with_the_node(self):
+    def test_a_pod_assumed_on_an_unknown_node_is_counted_once_the_node_is_added(self):
         core = cache_with()
         assert core.assume([assumption("a", "n1")], 0.0).deltas == ()
         assert core.counts().aside == 1
@@ -140,7 +142,7 @@ class TestAssume:
 
 
 class TestForget:
-    def test_forget_of_a_pod_that_is_not_there_is_done_already(self):
+    def test_forget_of_an_unknown_pod_is_done_already(self):
         core = cache_with("n1")
         assert core.forget([("uid-a", "t1")]) == core.forget([("uid-a", "t1")])
         assert core.version == 1
@@ -161,14 +163,14 @@ class TestForget:
 
 
 class TestConfirm:
-    def test_confirmation_as_assumed_moves_nothing(self):
+    def test_a_confirmation_as_assumed_moves_nothing(self):
         core = cache_with("n1")
         core.assume([assumption("a", "n1")], 0.0)
         assert core.confirm([placement("a", "n1")]) == []
         assert core.state_of("uid-a") is CacheState.ADDED
         assert next_deadline_s(core) is None
 
-    def test_pod_added_elsewhere_than_assumed_moves_its_resources(self):
+    def test_a_pod_added_on_another_node_than_assumed_moves_its_resources(self):
         core = cache_with("n1", "n2")
         core.assume([assumption("a", "n1")], 0.0)
         deltas = core.confirm([placement("a", "n2")])
@@ -176,28 +178,28 @@ class TestConfirm:
         assert cpu(core) == {"n1": 0, "n2": 100}
         core.validate()
 
-    def test_pod_added_with_other_facts_than_assumed_is_counted_anew(self):
+    def test_a_pod_added_with_other_facts_than_assumed_counts_with_its_new_facts(self):
         core = cache_with("n1")
         core.assume([assumption("a", "n1")], 0.0)
         core.confirm([placement("a", "n1", LARGE)])
         assert cpu(core) == {"n1": 900}
 
-    def test_pod_never_assumed_is_added(self):
+    def test_a_pod_that_was_never_assumed_is_added(self):
         core = cache_with("n1")
         assert kinds(core.confirm([placement("a", "n1")])) == [("add_pod", "n1", "uid-a")]
 
-    def test_confirmation_told_twice_changes_nothing(self):
+    def test_a_repeated_confirmation_changes_nothing(self):
         core = cache_with("n1")
         core.confirm([placement("a", "n1")])
         assert core.confirm([placement("a", "n1"), placement("a", "n1")]) == []
 
-    def test_confirmation_with_newer_facts_is_an_update(self):
+    def test_a_confirmation_with_newer_facts_is_an_update(self):
         core = cache_with("n1")
         core.confirm([placement("a", "n1")])
         core.confirm([placement("a", "n1", LARGE)])
         assert cpu(core) == {"n1": 900}
 
-    def test_added_pod_on_another_node_raises_and_the_batch_changes_nothing(self):
+    def test_an_added_pod_on_another_node_raises_and_the_batch_changes_nothing(self):
         core = cache_with("n1", "n2")
         core.confirm([placement("a", "n1")])
         before = rows(core)
@@ -205,7 +207,7 @@ class TestConfirm:
             core.confirm([placement("b", "n1"), placement("a", "n2")])
         assert rows(core) == before
 
-    def test_pod_on_two_nodes_within_one_batch_raises(self):
+    def test_a_pod_on_two_nodes_within_one_batch_raises(self):
         core = cache_with("n1", "n2")
         with pytest.raises(IllegalTransitionError, match="it is on n1, not on n2"):
             core.confirm([placement("a", "n1"), placement("a", "n2")])
@@ -213,20 +215,20 @@ class TestConfirm:
 
 
 class TestUpdateAndRemove:
-    def test_update_of_an_added_pod_counts_it_anew(self):
+    def test_an_update_of_an_added_pod_counts_its_new_facts(self):
         core = cache_with("n1")
         core.confirm([placement("a", "n1")])
         deltas = core.update_pod("uid-a", LARGE, "n1")
         assert kinds(deltas) == [("remove_pod", "n1", "uid-a"), ("add_pod", "n1", "uid-a")]
 
-    def test_update_while_assumed_confirms_the_pod_with_its_new_facts(self):
+    def test_an_update_while_assumed_confirms_the_pod_with_its_new_facts(self):
         core = cache_with("n1", "n2")
         core.assume([assumption("a", "n1")], 0.0)
         core.update_pod("uid-a", LARGE, "n2")
         assert core.state_of("uid-a") is CacheState.ADDED
         assert cpu(core) == {"n1": 0, "n2": 900}
 
-    def test_update_never_moves_an_added_pod(self):
+    def test_an_update_never_moves_an_added_pod(self):
         core = cache_with("n1", "n2")
         core.confirm([placement("a", "n1")])
         with pytest.raises(IllegalTransitionError, match="it is on n1, not on n2"):
@@ -240,27 +242,27 @@ class TestUpdateAndRemove:
         assert cpu(core) == {"n1": 0}
         assert core.expire(10_000.0) == []
 
-    def test_delete_told_twice_changes_nothing(self):
+    def test_a_repeated_delete_changes_nothing(self):
         core = cache_with("n1")
         core.confirm([placement("a", "n1")])
         core.remove_pods(["uid-a", "uid-a"])
         assert core.remove_pods(["uid-a"]) == []
 
-    def test_delete_of_a_pod_that_never_was_raises_and_the_batch_changes_nothing(self):
+    def test_delete_of_an_unknown_pod_raises_and_the_batch_changes_nothing(self):
         core = cache_with("n1")
         core.confirm([placement("a", "n1")])
         with pytest.raises(IllegalTransitionError, match="remove is not allowed in state initial"):
             core.remove_pods(["uid-a", "uid-z"])
         assert core.state_of("uid-a") is CacheState.ADDED
 
-    def test_deleted_pod_may_come_back_as_a_new_one(self):
+    def test_a_deleted_pod_may_be_added_as_a_new_one(self):
         core = cache_with("n1", "n2")
         core.confirm([placement("a", "n1")])
         core.remove_pods(["uid-a"])
         core.assume([assumption("a", "n2")], 0.0)
         assert cpu(core) == {"n1": 0, "n2": 100}
 
-    def test_pod_that_came_back_remembers_its_history(self):
+    def test_a_pod_added_again_keeps_its_history(self):
         core = cache_with("n1")
         core.confirm([placement("a", "n1")])
         core.remove_pods(["uid-a"])
@@ -269,7 +271,7 @@ class TestUpdateAndRemove:
         story = "before it: add→added, remove→deleted, assume→assumed"
         assert refused[0].status.message.endswith(story)
 
-    def test_memory_of_gone_pods_is_bounded(self):
+    def test_the_number_of_remembered_deleted_pods_is_bounded(self):
         core = cache_with("n1", max_gone_remembered=2)
         core.confirm([placement(name, "n1") for name in "abc"])
         core.remove_pods(["uid-a", "uid-b", "uid-c"])
@@ -279,7 +281,7 @@ class TestUpdateAndRemove:
 
 
 class TestExpiry:
-    def test_assumption_is_asked_about_before_it_expires(self):
+    def test_an_assumption_is_queried_before_it_expires(self):
         core = cache_with("n1", bind_s=30.0)
         core.assume([assumption("a", "n1")], 0.0)
         core.finish_binding([("uid-a", "t1")], 10.0)
@@ -287,7 +289,7 @@ class TestExpiry:
         assert core.expire(40.0) == [AskBinder("uid-a", "default/a", "t1", "n1")]
         assert cpu(core) == {"n1": 100}
 
-    def test_pod_that_the_binder_does_not_know_as_bound_expires(self):
+    def test_a_pod_that_the_binder_does_not_report_as_bound_expires(self):
         core = cache_with("n1")
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
@@ -295,7 +297,7 @@ class TestExpiry:
         assert kinds(answer.deltas) == [("remove_pod", "n1", "uid-a")]
         assert core.state_of("uid-a") is CacheState.EXPIRED
 
-    def test_pod_that_the_binder_has_bound_is_confirmed_where_it_is(self):
+    def test_a_pod_that_the_binder_has_bound_is_confirmed_on_its_node(self):
         core = cache_with("n1", "n2")
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
@@ -303,7 +305,7 @@ class TestExpiry:
         assert core.state_of("uid-a") is CacheState.ADDED
         assert cpu(core) == {"n1": 0, "n2": 100}
 
-    def test_binder_that_does_not_answer_is_asked_again(self):
+    def test_a_binder_that_does_not_answer_is_asked_again(self):
         core = cache_with("n1", ask_again_s=5.0)
         core.assume([assumption("a", "n1")], 0.0)
         assert len(core.expire(900.0)) == 1
@@ -314,14 +316,14 @@ class TestExpiry:
     @pytest.mark.parametrize(
         "word", [BinderAnswer("uid-a", "t0", None), BinderAnswer("x", "t1", None)]
     )
-    def test_word_that_was_not_asked_for_is_refused(self, word):
+    def test_an_answer_without_a_query_is_refused(self, word):
         core = cache_with("n1")
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
         assert "was not asked" in core.resolve([word]).refused[0].status.message
         assert core.state_of("uid-a") is CacheState.ASKED
 
-    def test_late_word_after_the_confirmation_is_refused(self):
+    def test_a_late_answer_after_the_confirmation_is_refused(self):
         core = cache_with("n1")
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
@@ -329,7 +331,7 @@ class TestExpiry:
         assert core.resolve([BinderAnswer("uid-a", "t1", None)]).refused
         assert cpu(core) == {"n1": 100}
 
-    def test_pod_added_again_after_expiry_is_counted_again(self):
+    def test_a_pod_added_again_after_expiry_is_counted_again(self):
         core = cache_with("n1")
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
@@ -337,7 +339,7 @@ class TestExpiry:
         assert kinds(core.confirm([placement("a", "n1")])) == [("add_pod", "n1", "uid-a")]
         core.validate()
 
-    def test_expired_pod_may_be_assumed_again(self):
+    def test_an_expired_pod_may_be_assumed_again(self):
         core = cache_with("n1", "n2")
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
@@ -346,7 +348,7 @@ class TestExpiry:
         assert core.forget([("uid-a", "t1")]).refused
         assert cpu(core) == {"n1": 0, "n2": 100}
 
-    def test_finish_binding_gives_an_asked_pod_its_time_back(self):
+    def test_finish_binding_restores_the_deadline_of_a_queried_pod(self):
         core = cache_with("n1", bind_s=30.0)
         core.assume([assumption("a", "n1")], 0.0)
         core.expire(900.0)
@@ -354,7 +356,7 @@ class TestExpiry:
         assert core.state_of("uid-a") is CacheState.ASSUMED
         assert next_deadline_s(core) == 931.0
 
-    def test_finish_binding_of_confirmed_and_unknown_pods_is_left_alone(self):
+    def test_finish_binding_ignores_confirmed_and_unknown_pods(self):
         core = cache_with("n1")
         core.confirm([placement("a", "n1")])
         assert core.finish_binding([("uid-a", "t1"), ("uid-z", "t1")], 0.0).refused == ()
@@ -368,7 +370,7 @@ class TestExpiry:
 
 
 class TestNodes:
-    def test_pods_of_a_removed_node_stay_known_and_come_back_with_it(self):
+    def test_pods_of_a_removed_node_stay_known_and_return_with_it(self):
         core = cache_with("n1")
         core.confirm([placement("a", "n1")])
         core.assume([assumption("b", "n1", LARGE)], 0.0)
@@ -379,14 +381,14 @@ class TestNodes:
         core.add_node(NodeFacts("n1"))
         assert cpu(core) == {"n1": 100}
 
-    def test_update_of_a_node_keeps_its_pods(self):
+    def test_an_update_of_a_node_keeps_its_pods(self):
         core = cache_with("n1")
         core.confirm([placement("a", "n1")])
         deltas = core.update_node(NodeFacts("n1", unschedulable=True))
         assert kinds(deltas) == [("update_node", "n1", "")]
         assert cpu(core) == {"n1": 100}
 
-    def test_removal_of_a_node_that_is_not_there_raises(self):
+    def test_removal_of_an_unknown_node_raises(self):
         with pytest.raises(IllegalTransitionError, match="node n9: remove is not allowed"):
             cache_with("n1").remove_node("n9")
 
@@ -399,7 +401,7 @@ class TestNodes:
 
 
 class TestCompare:
-    def test_rebuilt_cache_is_equal_and_keeps_deadlines(self):
+    def test_a_rebuilt_cache_is_equal_and_keeps_deadlines(self):
         core = cache_with("n1", "n2")
         core.confirm([placement("a", "n1"), placement("ghost", "gone")])
         core.assume([assumption("b", "n2", LARGE)], 3.0)
@@ -409,23 +411,23 @@ class TestCompare:
         assert rows(again) == rows(core)
         assert next_deadline_s(again) == next_deadline_s(core)
 
-    def test_compare_tells_an_assumed_from_an_added_pod(self):
+    def test_compare_distinguishes_an_assumed_from_an_added_pod(self):
         ours, theirs = cache_with("n1"), cache_with("n1")
         ours.assume([assumption("a", "n1")], 0.0)
         theirs.confirm([placement("a", "n1")])
         assert ours.compare(theirs) == ["pod uid-a: assumed, not added"]
 
-    def test_compare_tells_a_missing_pod(self):
+    def test_compare_finds_a_missing_pod(self):
         ours, theirs = cache_with("n1"), cache_with("n1")
         ours.confirm([placement("a", "n1")])
         assert ours.compare(theirs) == ["pod uid-a: on n1, not on None"]
 
-    def test_snapshot_is_what_a_new_worker_needs(self):
+    def test_a_snapshot_has_everything_that_a_new_worker_needs(self):
         core = cache_with("n1")
         core.assume([assumption("a", "n1")], 0.0)
         assert kinds(core.snapshot()) == [("add_node", "n1", ""), ("add_pod", "n1", "uid-a")]
 
-    def test_counts_tell_what_is_where(self):
+    def test_counts_return_the_number_of_pods_in_each_state(self):
         core = cache_with("n1", "n2")
         core.confirm([placement("a", "n1")])
         core.assume([assumption("b", "n1"), assumption("c", "n1")], 0.0)

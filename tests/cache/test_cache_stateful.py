@@ -1,4 +1,4 @@
-"""Whatever happens to the cache: it equals a rebuild, a copy made of its deltas, and a replay."""
+"""After any events the cache equals a rebuild, a copy built from its deltas, and a replay."""
 
 from collections.abc import Callable
 
@@ -90,13 +90,13 @@ class CacheMachine(RuleBasedStateMachine):
         result = outcome(command, self.core)
         self.log.append((command, result))
         if isinstance(result, str):
-            assert picture(self.core) == before, "an illegal event changed something"
+            assert picture(self.core) == before, "an illegal event changes nothing"
             return result
         deltas = result.deltas if isinstance(result, CacheAnswer) else result
         for delta in deltas:
             if isinstance(delta, Delta):
                 self.version += 1
-                assert delta.version == self.version, "a version is missing"
+                assert delta.version == self.version, "versions have no gaps"
                 apply(self.worker, delta)
         return result
 
@@ -108,7 +108,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     @rule(batch=st.lists(st.tuples(uids, facts, node_names), max_size=3))
     def assume_then_forget_leaves_no_trace(self, batch) -> None:
-        # Each time a token of its own: a pod may still be assumed under the one before.
+        # A new token each time: a pod may still be assumed under the previous one.
         self.undone += 1
         token = f"undo-{self.undone}"
         before, now_s = rows(self.core.placements.store), self.now_s

@@ -1,4 +1,6 @@
-"""Each arrow of the cache's table leads where it says; any other pair raises, changing nothing."""
+"""Each transition of the cache's table leads to its target; any other pair raises without a
+change.
+"""
 
 from contextlib import suppress
 from itertools import product
@@ -52,7 +54,7 @@ def pod_in(state: CacheState) -> CacheCore:
 
 
 def send(core: CacheCore, event: CacheEvent) -> bool:
-    """Tell the core by its public method; True if it was taken, False if refused."""
+    """Send an event to the core by its public method; return False if it was refused."""
     if event is CacheEvent.ASSUME:
         return not core.assume([assumption(OTHER, "n2", "t2")], 1.0).refused
     if event is CacheEvent.FORGET:
@@ -80,7 +82,7 @@ def picture(core: CacheCore) -> object:
 
 
 @pytest.mark.parametrize(("state", "event", "target"), ARROWS)
-def test_arrow_of_the_table_leads_to_its_target(state, event, target):
+def test_each_transition_of_the_table_leads_to_its_target(state, event, target):
     core = pod_in(state)
     assert send(core, event)
     assert core.state_of("u1") is target
@@ -89,7 +91,7 @@ def test_arrow_of_the_table_leads_to_its_target(state, event, target):
 
 
 @pytest.mark.parametrize(("state", "event"), FORBIDDEN)
-def test_event_outside_the_table_raises_and_changes_nothing(state, event):
+def test_an_event_outside_the_table_raises_and_changes_nothing(state, event):
     core = pod_in(state)
     record = core.pods.find("u1") or CacheRecord("u1", "default/a", FACTS, "n1")
     before = picture(core)
@@ -99,7 +101,7 @@ def test_event_outside_the_table_raises_and_changes_nothing(state, event):
 
 
 @pytest.mark.parametrize(("state", "event"), FORBIDDEN)
-def test_public_method_outside_the_table_changes_nothing(state, event):
+def test_a_public_method_outside_the_table_changes_nothing(state, event):
     core = pod_in(state)
     before = picture(core)
     with suppress(IllegalTransitionError):
@@ -117,7 +119,7 @@ def test_public_method_outside_the_table_changes_nothing(state, event):
         (CacheState.ADDED, CacheEvent.ADD),
     ],
 )
-def test_event_of_the_cluster_that_contradicts_the_cache_raises(state, event):
+def test_a_cluster_event_that_contradicts_the_cache_raises(state, event):
     with pytest.raises(IllegalTransitionError):
         send(pod_in(state), event)
 
@@ -133,11 +135,11 @@ def test_event_of_the_cluster_that_contradicts_the_cache_raises(state, event):
         (CacheState.ADDED, CacheEvent.EXPIRE),
     ],
 )
-def test_command_that_lost_a_race_is_refused(state, event):
+def test_a_command_that_lost_a_race_is_refused(state, event):
     assert not send(pod_in(state), event)
 
 
-def test_no_state_is_left_out_of_the_table():
+def test_no_state_is_missing_in_the_table():
     assert {state for state, _, _ in ARROWS} == set(CacheState)
     assert {target for _, _, target in ARROWS} == set(CacheState)
     assert {event for _, event, _ in ARROWS} == set(CacheEvent)

@@ -1,4 +1,4 @@
-"""Claims of assumed pods: what is bound, what changed, and who binds nothing."""
+"""Claims of assumed pods: bindings, changes, and pods that bind nothing."""
 
 from roadstead.cache.volumes import CacheVolumes
 from roadstead.storage.news import StorageNews
@@ -13,7 +13,7 @@ def cache_over():
     return CacheVolumes(facts, {"default-scheduler"})
 
 
-def test_the_cache_tells_what_changed_since():
+def test_the_cache_returns_the_changes_since_a_version():
     cache = cache_over()
 
     (binding,) = cache.assume("p", using("c"), N1)
@@ -24,7 +24,7 @@ def test_the_cache_tells_what_changed_since():
     assert cache.news(2) == StorageNews(2)
 
 
-def test_the_cache_leaves_pods_alone_that_bind_nothing():
+def test_the_cache_ignores_pods_that_bind_nothing():
     cache = cache_over()
 
     assert cache.assume("p", pod(), N1) == ()
@@ -34,7 +34,7 @@ def test_the_cache_leaves_pods_alone_that_bind_nothing():
     assert cache.log == []
 
 
-def test_pods_of_a_profile_that_binds_no_claims_bind_none():
+def test_pods_of_a_profile_without_claim_binding_bind_none():
     facts = storage(waiting("local"), claim("c"), volume("a"))
 
     assert CacheVolumes(facts, {"another"}).assume("p", using("c"), N1) == ()

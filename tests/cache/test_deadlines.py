@@ -1,4 +1,4 @@
-"""Deadlines come in order, and those that were taken back never come."""
+"""Deadlines expire in order, and removed ones never do."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ def records(*uids):
     return [CacheRecord(uid, uid, FACTS, "n1") for uid in uids]
 
 
-def test_those_of_one_deadline_come_in_the_order_in_which_they_were_put():
+def test_equal_deadlines_expire_in_order_of_insertion():
     deadlines = AssumeDeadlines()
     first, second = records("a", "b")
 
@@ -26,7 +26,7 @@ def test_those_of_one_deadline_come_in_the_order_in_which_they_were_put():
     assert [first.deadline_s, second.deadline_s] == [5.0, 5.0]
 
 
-def test_who_is_put_again_comes_by_the_new_deadline():
+def test_an_item_added_again_expires_at_its_new_deadline():
     deadlines = AssumeDeadlines()
     one, other = records("a", "b")
     deadlines.put([one], 1.0)
@@ -40,7 +40,7 @@ def test_who_is_put_again_comes_by_the_new_deadline():
     assert sorted(deadlines) == ["a", "b"]
 
 
-def test_nothing_is_kept_of_groups_that_are_over():
+def test_empty_groups_are_not_kept():
     deadlines = AssumeDeadlines()
     deadlines.put([], 1.0)
     for _ in range(50):

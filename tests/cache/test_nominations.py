@@ -1,4 +1,4 @@
-"""Nominations in the cache: deltas like all others, and none for a pod that is counted."""
+"""Nominations in the cache: deltas like all others, and none for a counted pod."""
 
 from roadstead.cache import Assumption, CacheCore, DeltaKind, TableStore
 from tests.builders import node, pod
@@ -17,7 +17,7 @@ def told(deltas):
     return [(delta.kind, delta.node_name, delta.uid) for delta in deltas]
 
 
-def test_a_nomination_is_a_delta_and_told_twice_nothing():
+def test_a_nomination_is_a_delta_and_its_copy_is_none():
     core = cache_with("n1", "n2")
     version = core.version
 
@@ -32,7 +32,7 @@ def test_a_nomination_is_a_delta_and_told_twice_nothing():
     assert core.version == version + 4
 
 
-def test_an_assumed_pod_is_nominated_no_more():
+def test_an_assumed_pod_is_no_longer_nominated():
     core = cache_with("n1", "n2")
     core.nominate("u", "n1", URGENT)
 
@@ -45,7 +45,7 @@ def test_an_assumed_pod_is_nominated_no_more():
     assert core.nominate("u", "n1", URGENT) == []
 
 
-def test_who_preempts_takes_the_nominations_of_lower_priority_to_its_node():
+def test_a_preemptor_clears_nominations_of_lower_priority_to_its_node():
     core = cache_with("n1", "n2")
     for uid, name, priority in (("low", "n1", 1), ("equal", "n1", 5), ("other", "n2", 1)):
         core.nominate(uid, name, pod(priority=priority))
@@ -56,7 +56,7 @@ def test_who_preempts_takes_the_nominations_of_lower_priority_to_its_node():
     assert core.placements.nominated.keys() == {"equal", "other", "u"}
 
 
-def test_nominations_to_a_node_come_and_go_with_it():
+def test_nominations_to_a_node_are_added_and_removed_with_it():
     core = cache_with()
     assert core.nominate("u", "n1", URGENT) == []
 

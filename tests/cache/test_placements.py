@@ -1,4 +1,6 @@
-"""Placements: deltas without gaps, pods of unknown nodes kept aside, a store that follows."""
+"""Placements: deltas without gaps, pods of unknown nodes kept aside, a store with the same
+contents.
+"""
 
 from collections import Counter
 
@@ -14,7 +16,7 @@ LARGE = PodFacts(requests=(("cpu", 900),))
 
 
 class FakeStore:
-    """Nodes and how many pods of which facts are on them; strict about both."""
+    """Nodes with the number of pods by facts; strict about both."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeFacts] = {}
@@ -70,7 +72,7 @@ def kinds(deltas) -> list[tuple[str, str]]:
     return [(delta.kind.value, delta.uid or delta.node_name) for delta in deltas]
 
 
-def test_placed_pod_is_counted_and_answered_as_a_delta():
+def test_a_placed_pod_is_counted_and_returned_as_a_delta():
     placements, store = placements_with("n1")
     (delta,) = placements.place("u1", "n1", SMALL)
     assert (delta.kind, delta.node_name, delta.uid, delta.pod) == ("add_pod", "n1", "u1", SMALL)
@@ -88,14 +90,14 @@ def test_versions_of_deltas_grow_by_one():
     assert placements.version == 7
 
 
-def test_pod_is_placed_once():
+def test_a_pod_is_placed_once():
     placements, _ = placements_with("n1")
     placements.place("u1", "n1", SMALL)
     with pytest.raises(AssertionError, match="u1 is placed on n1 already"):
         placements.place("u1", "n1", SMALL)
 
 
-def test_lifted_pod_leaves_no_trace():
+def test_a_removed_pod_leaves_no_trace():
     placements, store = placements_with("n1")
     placements.place("u1", "n1", SMALL)
     assert kinds(placements.remove_pod("u1")) == [("remove_pod", "u1")]
@@ -105,7 +107,7 @@ def test_lifted_pod_leaves_no_trace():
     placements.validate()
 
 
-def test_pod_of_an_unknown_node_waits_aside_and_comes_with_the_node():
+def test_a_pod_of_an_unknown_node_is_kept_aside_until_the_node_is_added():
     placements, store = placements_with()
     assert placements.place("u1", "n1", SMALL) == []
     assert placements.node_of("u1") == "n1"
@@ -114,7 +116,7 @@ def test_pod_of_an_unknown_node_waits_aside_and_comes_with_the_node():
     assert store.pods["n1"] == {SMALL: 1}
 
 
-def test_pod_aside_may_leave_before_its_node_comes():
+def test_a_pod_aside_may_be_removed_before_its_node_is_added():
     placements, store = placements_with()
     placements.place("u1", "n1", SMALL)
     assert placements.remove_pod("u1") == []
@@ -122,7 +124,7 @@ def test_pod_aside_may_leave_before_its_node_comes():
     assert store.pods["n1"] == {}
 
 
-def test_removed_node_gives_up_its_pods_first_and_gets_them_back():
+def test_a_removed_node_releases_its_pods_first_and_gets_them_back():
     placements, store = placements_with("n1")
     placements.place("u1", "n1", SMALL)
     placements.place("u2", "n1", LARGE)
@@ -133,12 +135,12 @@ def test_removed_node_gives_up_its_pods_first_and_gets_them_back():
     assert store.pods["n1"] == {SMALL: 1, LARGE: 1}
 
 
-def test_removed_node_without_pods_is_one_delta():
+def test_a_removed_node_without_pods_is_one_delta():
     placements, _ = placements_with("n1")
     assert kinds(placements.remove_node("n1")) == [("remove_node", "n1")]
 
 
-def test_node_added_again_with_other_facts_is_updated():
+def test_a_node_added_again_with_other_facts_is_updated():
     placements, store = placements_with("n1")
     cordoned = NodeFacts("n1", unschedulable=True)
     (delta,) = placements.add_node(cordoned)
@@ -146,24 +148,24 @@ def test_node_added_again_with_other_facts_is_updated():
     assert store.nodes["n1"] == cordoned
 
 
-def test_node_told_twice_is_no_delta():
+def test_a_repeated_node_is_no_delta():
     placements, _ = placements_with("n1")
     assert placements.add_node(NodeFacts("n1")) == []
     assert placements.version == 1
 
 
-def test_update_of_an_unknown_node_adds_it():
+def test_an_update_of_an_unknown_node_adds_it():
     placements, _ = placements_with()
     assert kinds(placements.update_node(NodeFacts("n1"))) == [("add_node", "n1")]
 
 
-def test_replace_with_the_same_is_no_delta():
+def test_a_replacement_with_the_same_facts_is_no_delta():
     placements, _ = placements_with("n1")
     placements.place("u1", "n1", SMALL)
     assert placements.replace("u1", "n1", PodFacts(requests=(("cpu", 100),))) == []
 
 
-def test_replace_with_other_facts_counts_anew():
+def test_a_replacement_with_other_facts_counts_them():
     placements, store = placements_with("n1")
     placements.place("u1", "n1", SMALL)
     assert kinds(placements.replace("u1", "n1", LARGE)) == [
@@ -173,7 +175,7 @@ def test_replace_with_other_facts_counts_anew():
     assert store.pods["n1"] == {LARGE: 1}
 
 
-def test_snapshot_builds_a_copy_without_pods_aside():
+def test_a_snapshot_builds_a_copy_without_pods_aside():
     placements, store = placements_with("n1", "n2")
     placements.place("u1", "n1", SMALL)
     placements.place("u2", "gone", SMALL)
@@ -250,7 +252,7 @@ def test_table_store_counts_pods_of_the_node_table_by_their_facts():
     store.table.validate()
 
 
-def test_strangers_come_at_once_as_they_would_one_by_one():
+def test_new_nodes_added_in_bulk_equal_those_added_one_by_one():
     at_once, one_by_one = (Placements(TableStore()) for _ in range(2))
     nodes = NodeList.of([NodeFacts("n1"), NodeFacts("n2", unschedulable=True)])
 
@@ -263,7 +265,7 @@ def test_strangers_come_at_once_as_they_would_one_by_one():
     assert at_once.snapshot() == one_by_one.snapshot()
 
 
-def test_nodes_of_which_anything_is_known_are_no_strangers():
+def test_known_nodes_are_not_new():
     placements, _ = placements_with("n1")
     placements.place("u1", "n2", SMALL)
     placements.nominate("u2", "n3", SMALL)
@@ -279,7 +281,7 @@ MANY = [(f"u{number}", ("n1", "n2", "away")[number % 3], SMALL) for number in ra
 
 @pytest.mark.parametrize("is_nominated", [False, True])
 @pytest.mark.parametrize("pods", [MANY, MANY[:3]])
-def test_pods_placed_at_once_are_placed_as_one_after_another(pods, is_nominated):
+def test_pods_placed_in_bulk_equal_those_placed_one_by_one(pods, is_nominated):
     singly, ours = placements_with("n1", "n2")
     at_once, theirs = placements_with("n1", "n2")
     for each in (singly, at_once) if is_nominated else ():
@@ -294,7 +296,7 @@ def test_pods_placed_at_once_are_placed_as_one_after_another(pods, is_nominated)
 
 
 @pytest.mark.parametrize("is_nominated", [False, True])
-def test_pods_settled_at_once_are_placed_and_nobody_is_told(is_nominated):
+def test_pods_placed_in_bulk_without_deltas_are_counted(is_nominated):
     placements, store = placements_with("n1", "n2")
     if is_nominated:
         placements.nominate("u1", "n1", SMALL)

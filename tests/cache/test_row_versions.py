@@ -1,9 +1,9 @@
-"""Versions of rows that are known: which of those that come are news."""
+"""Known versions of rows: which of the received ones are new."""
 
 from roadstead.cache.row_versions import KnownVersions
 
 
-def test_only_what_is_newer_is_news():
+def test_only_newer_versions_are_new():
     known = KnownVersions()
 
     assert known.record([("n1", 3), ("n2", 0)]) == [("n1", 3)]
@@ -11,7 +11,7 @@ def test_only_what_is_newer_is_news():
     assert known.of(["n2", "n1"]) == [("n1", 5)]
 
 
-def test_a_node_that_is_gone_has_no_version():
+def test_a_removed_node_has_no_version():
     known = KnownVersions()
     known.record([("n1", 3)])
     known.drop("n1")

@@ -1,4 +1,4 @@
-"""SchedulerCache: what it sends on, in which order, what it refuses and what it returns."""
+"""SchedulerCache: the changes that it sends, their order, its refusals and its results."""
 
 import pytest
 
@@ -33,7 +33,7 @@ BINDING = ("default-scheduler",)
 
 
 class World:
-    """A cache, and what it sent. sent: a line for each change, in order."""
+    """A cache and its sent changes. sent: a line for each change, in order."""
 
     def __init__(self, *names, partitions=1, **settings):
         settings = CacheSettings(**settings)
@@ -56,7 +56,7 @@ class World:
         self.sent += [f"version {name} {version}" for name, version in rows]
 
     def news(self):
-        """What was sent since this was last asked."""
+        """Return the changes sent since the last call."""
         sent, self.sent = self.sent, []
         return sent
 
@@ -87,7 +87,7 @@ def pods_of(*names, facts=SMALL):
     return [(identity(name), facts) for name in names]
 
 
-def test_nodes_of_which_nothing_is_known_are_sent_together_and_others_one_by_one():
+def test_new_nodes_are_sent_together_and_others_one_by_one():
     world = World("n1", "n2")
     assert world.news() == ["new n1", "new n2"]
 
@@ -97,7 +97,7 @@ def test_nodes_of_which_nothing_is_known_are_sent_together_and_others_one_by_one
     assert world.news() == ["update_node n2", "add_node n3"]
 
 
-def test_a_node_that_was_removed_comes_again_only_with_a_later_revision():
+def test_a_removed_node_is_added_again_only_with_a_later_revision():
     world = World()
     world.cache.remove_nodes(["n1"], revision=2)
     world.add_nodes("n1", revision=1)
@@ -109,7 +109,7 @@ def test_a_node_that_was_removed_comes_again_only_with_a_later_revision():
     assert world.news() == ["new n1"]
 
 
-def test_pods_of_a_removed_node_are_returned_and_its_partition_and_version_are_gone():
+def test_removing_a_node_returns_its_pods_and_clears_its_partition_and_version():
     world = World(partitions=2)
     world.cache.add_running(pods_of("p"), ["n1"])
     world.settle(rows=[("n1", 4), ("n2", 4)])
@@ -125,7 +125,7 @@ def test_pods_of_a_removed_node_are_returned_and_its_partition_and_version_are_g
         world.state.partitioning.partition_of("n1")
 
 
-def test_pods_that_run_are_counted_without_their_nominations_and_keep_their_start_times():
+def test_running_pods_are_counted_without_nominations_and_keep_their_start_times():
     world = World()
     nominated = pod(cpu=100, nominated_node_name="n2")
 
@@ -136,7 +136,7 @@ def test_pods_that_run_are_counted_without_their_nominations_and_keep_their_star
     assert world.state.started_s == {"uid-p": 70.0}
 
 
-def test_a_running_pod_changes_on_its_node_alone_and_not_by_an_older_change():
+def test_a_running_pod_changes_on_its_own_node_only_and_not_by_an_older_change():
     world = World()
     world.cache.add_running(pods_of("p", "q", "gone"), ["n1"] * 3)
     world.remove("gone", revision=3)
@@ -164,7 +164,7 @@ def test_removed_pods_are_neither_counted_nor_nominated():
     assert world.news() == ["remove_pod uid-p", "withdraw uid-u"]
 
 
-def test_pods_that_were_evicted_leave_before_others_are_nominated():
+def test_evicted_pods_are_removed_before_others_are_nominated():
     world = World()
     world.cache.add_running(pods_of("p"), ["n1"])
     world.cache.nominate(pods_of("low"), ["n1"], [False])
@@ -177,7 +177,7 @@ def test_pods_that_were_evicted_leave_before_others_are_nominated():
     assert world.news() == ["remove_pod uid-p", "withdraw uid-low", "nominate uid-u"]
 
 
-def test_claims_are_bound_behind_all_pods_and_who_gets_none_is_refused_and_leaves():
+def test_claims_are_bound_after_all_pods_and_a_pod_without_its_claims_is_refused():
     world = World()
     world.news()
 
@@ -194,7 +194,7 @@ def test_claims_are_bound_behind_all_pods_and_who_gets_none_is_refused_and_leave
     assert world.core.state_of("uid-p") is CacheState.INITIAL
 
 
-def test_an_assumption_of_a_pod_that_another_attempt_has_is_refused_by_its_token():
+def test_an_assumption_of_a_pod_of_another_attempt_is_refused_by_its_token():
     world = World()
     world.assume("p")
 
@@ -205,7 +205,7 @@ def test_an_assumption_of_a_pod_that_another_attempt_has_is_refused_by_its_token
     assert "is not allowed" in why
 
 
-def test_claims_of_an_attempt_that_comes_behind_its_end_are_free():
+def test_claims_of_an_attempt_that_arrives_after_its_end_are_free():
     world = World()
     facts = using("c")
     world.assume("p", facts=facts)
@@ -231,7 +231,7 @@ def test_forgotten_attempts_free_their_claims_and_confirmed_ones_keep_them():
     assert world.state.volumes.assumed_claims.holders() == ()
 
 
-def test_only_forgotten_pods_that_were_deleted_before_they_were_assumed_are_returned():
+def test_only_forgotten_pods_deleted_before_their_assumption_are_returned():
     world = World()
     world.remove("p")
     world.assume("p", "q")
@@ -240,7 +240,7 @@ def test_only_forgotten_pods_that_were_deleted_before_they_were_assumed_are_retu
     assert world.settle(forget=["p", "q"]) == []
 
 
-def test_versions_are_sent_behind_all_else_once_and_for_nodes_that_are_there():
+def test_versions_are_sent_last_and_once_and_for_existing_nodes():
     world = World()
     world.assume("p")
     world.news()
@@ -251,7 +251,7 @@ def test_versions_are_sent_behind_all_else_once_and_for_nodes_that_are_there():
     assert world.news() == ["remove_pod uid-p", "version n1 3", "version n2 1"]
 
 
-def test_bindings_that_finish_have_their_time_from_then_on():
+def test_finished_bindings_restart_their_deadline():
     world = World(assume_s=10.0, bind_s=5.0)
     world.assume("p", "q")
     world.settle(finish=["p"], now_s=9.0)
@@ -260,7 +260,7 @@ def test_bindings_that_finish_have_their_time_from_then_on():
     assert [each.uid for each in world.cache.expire(14.0)] == ["uid-p"]
 
 
-def test_the_binders_answers_end_attempts_unless_they_come_too_late():
+def test_the_binders_answers_end_attempts_unless_they_arrive_too_late():
     world = World(assume_s=1.0, max_gone_remembered=1)
     world.assume("a", "b", "c", "d")
     asks = world.cache.expire(2.0)
@@ -277,7 +277,7 @@ def test_the_binders_answers_end_attempts_unless_they_come_too_late():
 
 
 @pytest.mark.parametrize(("node_name", "claim_is"), [("n1", "bound"), (None, "free")])
-def test_the_binders_answer_decides_what_becomes_of_claims(node_name, claim_is):
+def test_the_binders_answer_decides_the_result_of_claims(node_name, claim_is):
     world = World(assume_s=1.0)
     world.assume("p", facts=using("c"))
     (ask,) = world.cache.expire(2.0)
@@ -302,7 +302,7 @@ def test_attempts_of_earlier_lives_are_confirmed_or_forgotten_and_deleted_ones_r
     assert states == [CacheState.ADDED, CacheState.INITIAL, CacheState.INITIAL, CacheState.ASSUMED]
 
 
-def test_lives_are_told_apart_by_owner_and_epoch():
+def test_lives_are_distinguished_by_owner_and_epoch():
     assert is_of_earlier_life("scheduler-0/1/5", OWNER, 2)
     assert not is_of_earlier_life("scheduler-0/2/5", OWNER, 2)
     assert not is_of_earlier_life("scheduler-01/1/5", OWNER, 2)
@@ -310,7 +310,7 @@ def test_lives_are_told_apart_by_owner_and_epoch():
 
 
 @pytest.mark.parametrize(("committed", "claim_is"), [({"default/c"}, "bound"), (set(), "free")])
-def test_claims_of_pods_deleted_while_an_earlier_life_assumed_them_stay_where_commits_bound_them(
+def test_claims_of_pods_deleted_during_an_earlier_life_stay_where_commits_bound_them(
     committed, claim_is
 ):
     world = World()
@@ -339,7 +339,7 @@ def test_changes_of_earlier_commits_are_loaded_and_sent_once():
     assert world.claim() == "bound"
 
 
-def test_what_is_older_than_learned_revisions_is_no_news():
+def test_changes_older_than_the_known_revisions_are_ignored():
     world = World()
     world.cache.learn_revisions([("n1", 5)], [("uid-p", 5)])
     world.news()
@@ -352,7 +352,7 @@ def test_what_is_older_than_learned_revisions_is_no_news():
     assert world.news() == ["add_pod uid-p"]
 
 
-def test_a_cache_that_counts_wrong_differs_from_one_made_anew():
+def test_a_cache_with_wrong_counts_differs_from_a_rebuilt_one():
     world = World()
     world.assume("p")
     assert world.cache.differences() == []
@@ -365,7 +365,7 @@ def test_a_cache_that_counts_wrong_differs_from_one_made_anew():
 def test_the_first_nodes_keep_zones_together_and_later_ones_are_placed_one_by_one():
     world = World(partitions=2)
     world.cache.remove_nodes(["n1", "n2"])
-    # They come one by one: something is known of one of them.
+    # They are added one by one because one of them is known already.
     world.cache.nominate(pods_of("u"), ["a1"], [False])
     zones = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
 
@@ -383,7 +383,7 @@ def zoned(zones):
     return NodeList.of([node(name, labels={ZONE: zone}) for name, zone in zones.items()])
 
 
-def test_nominations_to_a_removed_node_hold_no_room():
+def test_nominations_to_a_removed_node_reserve_no_room():
     world = World()
     world.cache.nominate(pods_of("u"), ["n1"], [False])
     world.news()
@@ -392,7 +392,7 @@ def test_nominations_to_a_removed_node_hold_no_room():
     assert world.news() == ["withdraw uid-u", "remove_node n1"]
 
 
-def test_a_pod_whose_profile_binds_no_claims_has_nothing_bound():
+def test_a_pod_of_a_profile_without_claim_binding_has_nothing_bound():
     outcome = World().assume("p", facts=using("c", scheduler_name="another"))
 
     assert (outcome.refused, outcome.bound) == ((), ())
@@ -408,7 +408,7 @@ def test_a_refused_attempt_binds_no_claims():
     assert world.claim() == "free"
 
 
-def test_a_refused_attempt_leaves_the_claims_of_the_one_that_has_the_pod():
+def test_a_refused_attempt_leaves_the_claims_of_the_current_attempt():
     world = World()
     world.assume("p", facts=using("c"))
 
@@ -418,7 +418,7 @@ def test_a_refused_attempt_leaves_the_claims_of_the_one_that_has_the_pod():
     assert world.state.volumes.assumed_claims.keys_of("uid-p") == ("default/c",)
 
 
-def test_pods_behind_one_that_is_gone_are_nominated():
+def test_pods_after_a_deleted_one_are_nominated():
     world = World()
     world.remove("gone")
     world.news()
@@ -428,7 +428,7 @@ def test_pods_behind_one_that_is_gone_are_nominated():
     assert world.news() == ["nominate uid-u"]
 
 
-def test_changes_that_are_not_counted_are_older_than_the_first_that_is():
+def test_uncounted_changes_are_older_than_the_first_counted_one():
     world = World()
     world.cache.add_nodes(NodeList.of([node("n3")]))
     world.cache.add_running(pods_of("p", "q"), ["n1", "n1"])
@@ -441,7 +441,7 @@ def test_changes_that_are_not_counted_are_older_than_the_first_that_is():
     assert world.news() == ["remove_node n3", "remove_pod uid-p", "remove_pod uid-q"]
 
 
-def test_removals_that_are_not_counted_are_news_whatever_came_before():
+def test_uncounted_removals_always_apply():
     world = World()
     world.cache.add_nodes(NodeList.of([node("n1")]), 5)
     world.cache.add_running(pods_of("p"), ["n2"], 5)

@@ -51,25 +51,25 @@ ALONE = ["affinity over zone: no such pod is near"]
         ((near(),), [("n2", of("web")), ("n1", of("web"))], []),
         ((near(),), [("n1", of("web", namespace="other"))], ALONE),
         ((near("rack"),), [("n1", of("web"))], ["the node has no rack"]),
-        # What one term asks for is near, what the other asks for is not.
+        # A pod matches one term's selector, but not the other's.
         (
             (near(), near("host")),
             [("n1", of("web"))],
             ["the node has no host"],
         ),
-        # One pod must be all that the terms mean.
+        # One pod must match all the terms.
         ((near(), near(selector=DB)), [("n1", of("web")), ("n1", of("db"))], ALONE),
-        # A pod on a node without the label is near to nobody.
+        # A pod on a node without the label is in no topology domain.
         ((near(),), [("n3", of("web"))], ALONE),
     ],
 )
-def test_a_pod_is_near_a_pod_that_all_its_terms_mean(terms, there, texts):
+def test_affinity_requires_a_pod_that_matches_all_its_terms(terms, there, texts):
     facts = pod(pod_affinity=terms)
 
     assert said(unmet_affinity, world_of(ZONES, *there), facts) == texts
 
 
-def test_each_term_is_held_against_its_own_topology():
+def test_each_affinity_term_uses_its_own_topology():
     world = world_of({"n1": {"zone": "a", "host": "1"}, "n2": {"zone": "a", "host": "2"}})
     world.put("w", "n2", of("web"))
     facts = of("web", pod_affinity=(near("zone"), near("host")))
@@ -84,20 +84,20 @@ def test_each_term_is_held_against_its_own_topology():
         ((near(),), [], []),
         ((near(),), [("n1", of("db"))], []),
         ((near(),), [("n2", of("web"))], ALONE),
-        # It must be of the kind itself, for every term.
+        # It must match the selectors of all its terms itself.
         ((near(selector=DB),), [], ALONE),
         ((near(), near(selector=DB)), [], ALONE),
-        # Where no node of the label has such a pod, there is none yet.
+        # Matching pods on nodes without the label do not count as existing.
         ((near(),), [("n3", of("web"))], []),
     ],
 )
-def test_the_first_pod_of_its_kind_is_near_none(terms, there, texts):
+def test_affinity_of_a_pod_that_matches_its_own_terms_needs_no_other_pod(terms, there, texts):
     facts = of("web", pod_affinity=terms)
 
     assert said(unmet_affinity, world_of(ZONES, *there), facts) == texts
 
 
-def test_terms_mean_pods_of_namespaces_that_they_name_or_whose_labels_they_select():
+def test_terms_select_pods_by_namespace_name_or_namespace_labels():
     world = world_of(ZONES, ("n1", of("web", namespace="other")))
 
     def is_near(term):
@@ -144,15 +144,15 @@ def test_any_term_excludes_and_the_first_is_named():
     assert said(violated_anti_affinity, world_of(ZONES, ("n1", both)), of("web")) == EXCLUDES
 
 
-def test_nodes_without_the_label_are_not_the_same_place():
+def test_nodes_without_the_label_share_no_topology_domain():
     hermit, unlabelled = pod(pod_anti_affinity=(near(),)), {"n1": {}, "n2": {}}
 
     assert said(violated_anti_affinity, world_of(unlabelled, ("n1", of("web"))), hermit) == []
     assert said(violated_anti_affinity, world_of(unlabelled, ("n1", hermit)), of("web")) == []
 
 
-def test_a_pod_that_excludes_others_is_asked_for_the_labels_of_their_namespace():
-    """Its own terms read the labels of a namespace, unlike those of the pod that is bound."""
+def test_terms_of_an_excluding_pod_select_by_namespace_labels():
+    """Its own terms select by namespace labels, unlike those of the pod that is bound."""
     hermit = of("db", pod_anti_affinity=(near(namespaces=(), namespace_selector=OF_B),))
     world = world_of(ZONES, ("n1", hermit))
 
@@ -164,7 +164,7 @@ def test_a_pod_that_excludes_others_is_asked_for_the_labels_of_their_namespace()
     )
 
 
-def test_pods_that_exclude_others_count_while_they_and_their_nodes_are_there():
+def test_excluding_pods_count_while_they_and_their_nodes_exist():
     world = world_of(ZONES, ("n1", pod(pod_anti_affinity=(near(),))), ("n1", of("web")))
 
     assert [facts for _, facts in world.running_that_exclude()] == [
@@ -205,18 +205,18 @@ def too_many(skew, key="zone", most=1):
         (even(skew=2), ["n1"], []),
         (even(skew=2), ["n1", "n1"], too_many(3, most=2)),
         (even(when="ScheduleAnyway"), ["n1", "n1"], []),
-        # A pod that is not of the kind adds nothing.
+        # A pod that does not match the selector adds nothing.
         (even(selector=DB), [], []),
         (even(selector=None), ["n1", "n1"], []),
         (even(selector=LabelSelector()), ["n1", "n1"], []),
-        # With fewer domains than asked for, the least count is none.
+        # With fewer domains than minDomains, the minimum count is zero.
         (even(least=2), ["n1", "n2"], []),
         (even(least=3), ["n1", "n2"], too_many(2)),
         (even(least=3), ["n2"], []),
         (even("rack"), [], ["the node has no rack"]),
     ],
 )
-def test_a_domain_has_not_more_than_the_skew_above_the_least(constraint, there, texts):
+def test_a_domain_exceeds_the_minimum_by_at_most_the_skew(constraint, there, texts):
     nodes = {"n0": {}, "n1": {"zone": "a"}, "n1b": {"zone": "a"}, "n2": {"zone": "b"}}
     world = world_of(nodes, *((name, of("web")) for name in there))
 
@@ -227,7 +227,7 @@ def test_a_domain_has_not_more_than_the_skew_above_the_least(constraint, there, 
     "other",
     [of("db"), of("web", namespace="other"), of("web", is_terminating=True), pod()],
 )
-def test_only_living_pods_of_the_kind_and_namespace_are_counted(other):
+def test_only_running_pods_with_matching_labels_and_namespace_are_counted(other):
     world = world_of(ZONES, ("n1", other), ("n1", other))
 
     assert said(exceeded_skew, world, spread(even())) == []
@@ -235,7 +235,7 @@ def test_only_living_pods_of_the_kind_and_namespace_are_counted(other):
     assert said(exceeded_skew, world, spread(even())) == too_many(2)
 
 
-def test_a_constraint_that_holds_does_not_excuse_the_next_one():
+def test_a_satisfied_constraint_does_not_hide_the_next_one():
     nodes = {"n1": {"zone": "a", "host": "1"}, "n2": {"zone": "a", "host": "2"}}
     world = world_of(nodes, ("n1", of("web")))
 
@@ -256,14 +256,12 @@ def test_only_nodes_with_the_labels_of_all_constraints_are_counted():
 
 
 @pytest.mark.parametrize(("policy", "texts"), [("Honor", []), ("Ignore", too_many(2))])
-def test_nodes_that_a_pod_does_not_want_or_endure_count_where_a_constraint_ignores_that(
-    policy, texts
-):
+def test_unselected_and_tainted_nodes_count_where_a_constraint_ignores_that(policy, texts):
     world = world_of({"n0": {"zone": "b"}, "n1": {"zone": "a", "disk": "ssd"}}, ("n1", of("web")))
     picky = {"node_selector": {"disk": "ssd"}}
     assert said(exceeded_skew, world, spread(even(affinity=policy), **picky)) == texts
 
-    # Nodes that it wants are counted after those that it does not want.
+    # Nodes that it selects are counted after those that it does not select.
     world.nodes["n2"] = node("n2", labels={"zone": "c", "disk": "ssd"})
     assert said(exceeded_skew, world, spread(even(affinity=policy), **picky)) == too_many(2)
     world.nodes.pop("n2")
@@ -278,7 +276,7 @@ def test_nodes_that_a_pod_does_not_want_or_endure_count_where_a_constraint_ignor
     ("effect", "toleration"),
     [("PreferNoSchedule", ()), ("NoSchedule", (tolerate("gpu", operator="Exists"),))],
 )
-def test_nodes_whose_taints_keep_no_pod_away_or_not_this_one_are_counted(effect, toleration):
+def test_nodes_with_irrelevant_or_tolerated_taints_are_counted(effect, toleration):
     world = world_of({"n0": {}, "n1": {"zone": "a"}}, ("n1", of("web")))
     world.nodes["n0"] = node("n0", labels={"zone": "b"}, taints=(taint("gpu", "", effect),))
 
@@ -286,8 +284,8 @@ def test_nodes_whose_taints_keep_no_pod_away_or_not_this_one_are_counted(effect,
     assert said(exceeded_skew, world, facts) == too_many(2)
 
 
-def test_a_domain_whose_nodes_are_not_counted_has_no_pods():
-    """A pod that was bound where it does not want to be is another rule's business."""
+def test_a_domain_of_uncounted_nodes_has_no_pods():
+    """Another rule reports a pod that was bound to a node it does not select."""
     world = world_of({"n1": {"zone": "a"}, "n2": {"zone": "b", "disk": "ssd"}}, ("n1", of("web")))
     picky = {"node_selector": {"disk": "ssd"}}
 
@@ -297,7 +295,7 @@ def test_a_domain_whose_nodes_are_not_counted_has_no_pods():
     assert said(exceeded_skew, world, spread(honored, ignored, **picky)) == too_many(2)
 
 
-def test_pods_agree_on_the_keys_that_a_constraint_names():
+def test_pods_match_on_the_label_keys_of_a_constraint():
     world = world_of(ZONES, ("n1", pod(labels={"app": "web", "rev": "1"})))
     constraint = even(keys=("rev",))
 

@@ -25,7 +25,7 @@ from tests.invariants.history import History, started
 from tests.storage.world import DRIVER, bound, storage, using, volume
 
 
-def test_a_history_in_which_all_holds_has_no_violations():
+def test_a_valid_history_has_no_violations():
     history = started().add(RecordKind.ADD, "a", facts=pod()).bind("a")
     history.add(RecordKind.LOAD, "b", "n1", facts=pod()).add(RecordKind.DELETE, "a", "n1")
     history.add(RecordKind.NODE_GONE, "n1", "n1").add(RecordKind.EVICT, "b", "n1")
@@ -40,20 +40,20 @@ def test_a_history_in_which_all_holds_has_no_violations():
     assert result.counts == {"evictions": 1}
 
 
-def test_a_node_that_is_overfilled_is_told_with_the_amounts():
+def test_an_overfilled_node_is_reported_with_the_amounts():
     history = started(cpu=1000).bind("a", facts=pod(cpu=600)).bind("b", facts=pod(cpu=600))
 
     assert history.broken() == [("I1", 3, "cpu: 600 + 600 of 1000")]
 
 
-def test_what_left_a_node_no_longer_fills_it():
+def test_removed_pods_no_longer_fill_a_node():
     history = started(cpu=1000).bind("a", facts=pod(cpu=600))
     history.add(RecordKind.EVICT, "a", "n1").bind("b", facts=pod(cpu=600))
 
     assert history.broken() == []
 
 
-def test_too_many_pods_and_a_port_held_twice():
+def test_too_many_pods_and_a_port_used_twice_are_reported():
     port = pod(host_ports=(HostPort("0.0.0.0", "TCP", 80),))
     history = started(pods=1).bind("a", facts=port).bind("b", facts=port)
 
@@ -69,7 +69,7 @@ def test_a_pod_is_bound_once_in_its_life():
     assert history.broken() == [("I3", 4, "it was bound before")]
 
 
-def test_a_pod_that_is_bound_twice_is_where_it_was_bound_last():
+def test_a_pod_bound_twice_is_on_its_last_node():
     history = started(cpu=100).node(node("n2", cpu=100)).bind("a").bind("a", "n2", token="t2")
 
     assert history.bind("b", "n1").bind("c", "n2").broken() == [
@@ -78,7 +78,7 @@ def test_a_pod_that_is_bound_twice_is_where_it_was_bound_last():
     ]
 
 
-def test_a_pod_that_is_said_to_run_elsewhere_stays_where_it_is():
+def test_a_pod_reported_on_another_node_stays_on_its_node():
     history = started(cpu=100).node(node("n2", cpu=100))
     for name in ("n1", "n2"):
         history.add(RecordKind.LOAD, "a", name, facts=pod(cpu=100))
@@ -89,7 +89,7 @@ def test_a_pod_that_is_said_to_run_elsewhere_stays_where_it_is():
     ]
 
 
-def test_a_running_pod_counts_as_it_was_updated():
+def test_a_running_pod_counts_with_its_updated_facts():
     history = started(cpu=1000).bind("a", facts=pod(cpu=100))
     history.add(RecordKind.ADD, "a", "n1", facts=pod(cpu=800)).bind("b", facts=pod(cpu=300))
 
@@ -118,7 +118,7 @@ def test_a_running_pod_does_not_move():
     ]
 
 
-def test_only_what_was_accepted_is_bound_where_the_journal_tells_of_it():
+def test_only_accepted_pods_are_bound_if_the_journal_has_acceptances():
     history = started().add(RecordKind.ADD, "a", facts=pod()).bind("b")
 
     assert history.broken() == [("I4", 3, "it was never accepted")]
@@ -133,18 +133,18 @@ def test_a_token_has_one_effect_and_an_old_epoch_none():
     ]
 
 
-def test_numbers_only_grow():
+def test_record_numbers_only_increase():
     history = started().bind("a")
     history.records[1] = history.records[1]._replace(lsn=1)
 
     assert history.broken() == [("I7", 1, "record 1 comes after 1")]
 
 
-def test_a_node_that_is_not_there_takes_nothing():
+def test_an_unknown_node_accepts_no_pod():
     assert History().bind("a").broken() == [("I2", 1, "the node is not there")]
 
 
-def test_a_node_that_went_takes_nothing_until_it_comes_again():
+def test_a_removed_node_accepts_no_pod_until_it_is_added_again():
     history = started().add(RecordKind.NODE_GONE, "n1", "n1").bind("a")
 
     assert history.broken() == [("I2", 3, "the node is not there")]
@@ -152,7 +152,7 @@ def test_a_node_that_went_takes_nothing_until_it_comes_again():
 
 
 @pytest.mark.parametrize("operator", ["", "Equal"])
-def test_a_toleration_of_a_value_is_for_that_value_alone(operator):
+def test_a_toleration_with_a_value_matches_that_value_only(operator):
     history = started(taints=(taint("gpu", "a100"),))
     history.bind("a", facts=pod(tolerations=(tolerate("gpu", "a100", operator=operator),)))
     history.bind("b", facts=pod(tolerations=(tolerate("gpu", "h100", operator=operator),)))
@@ -160,7 +160,7 @@ def test_a_toleration_of_a_value_is_for_that_value_alone(operator):
     assert history.broken() == [("I2", 3, "taint gpu=a100:NoSchedule")]
 
 
-def test_a_toleration_of_a_key_is_for_any_value():
+def test_a_toleration_of_a_key_matches_any_value():
     any_gpu = pod(tolerations=(tolerate("gpu", operator="Exists"),))
 
     assert started(taints=(taint("gpu", "a100"),)).bind("a", facts=any_gpu).broken() == []
@@ -168,7 +168,7 @@ def test_a_toleration_of_a_key_is_for_any_value():
 
 @pytest.mark.parametrize("operator", ["Gt", "Lt"])
 @pytest.mark.parametrize(("label", "limit"), [("many", "4"), (None, "4"), ("4", "many")])
-def test_what_is_no_number_is_neither_more_nor_less(operator, label, limit):
+def test_a_non_number_is_neither_greater_nor_less(operator, label, limit):
     labels = {} if label is None else {"cores": label}
     picky = pod(required_node_terms=(term(require("cores", operator, limit)),))
 
@@ -178,9 +178,7 @@ def test_what_is_no_number_is_neither_more_nor_less(operator, label, limit):
 
 
 @pytest.mark.parametrize(("policy", "is_even"), [("Honor", True), ("Ignore", False)])
-def test_only_nodes_that_a_pod_wants_are_counted_where_the_constraint_honors_its_affinity(
-    policy, is_even
-):
+def test_only_selected_nodes_count_where_the_constraint_honors_affinity(policy, is_even):
     web = LabelSelector((require("app", "In", "web"),))
     even = SpreadConstraint("zone", 1, "DoNotSchedule", web, 1, policy, "Ignore", ())
     spread = pod(labels={"app": "web"}, node_selector={"disk": "ssd"}, spread_constraints=(even,))
@@ -193,7 +191,7 @@ def test_only_nodes_that_a_pod_wants_are_counted_where_the_constraint_honors_its
     assert history.broken() == ([] if is_even else too_many)
 
 
-def test_only_nodes_all_of_whose_taints_a_pod_tolerates_are_counted_where_taints_are_honored():
+def test_only_nodes_with_tolerated_taints_count_where_taints_are_honored():
     web = LabelSelector((require("app", "In", "web"),))
     even = SpreadConstraint("zone", 1, "DoNotSchedule", web, 1, "Ignore", "Honor", ())
     spread = pod(
@@ -212,24 +210,24 @@ def test_only_nodes_all_of_whose_taints_a_pod_tolerates_are_counted_where_taints
     assert history.broken() == [("I2", 6, "skew 3 over zone is more than 1")]
 
 
-def test_what_is_evicted_was_bound():
+def test_an_evicted_pod_was_bound():
     assert started().add(RecordKind.EVICT, "a", "n1").broken() == [
         ("I3", 2, "it is evicted and was not bound")
     ]
 
 
-def test_a_pod_that_waits_may_be_evicted_and_is_never_bound():
+def test_a_waiting_pod_may_be_evicted_and_is_never_bound():
     history = started().accept("a").add(RecordKind.EVICT, "a", "")
     assert history.broken() == []
     assert history.bind("a").broken() == [("I4", 4, "it was deleted before")]
 
 
-def test_a_bound_pod_is_evicted_from_where_it_is():
+def test_a_bound_pod_is_evicted_from_its_own_node():
     history = started().bind("a").add(RecordKind.EVICT, "a", "")
     assert history.broken() == [("I5", 3, "its room is given back, but it is on n1")]
 
 
-def test_a_claim_for_one_pod_alone_is_not_shared():
+def test_a_claim_for_a_single_pod_is_not_shared():
     alone = ("ReadWriteOncePod",)
     claim = ClaimFacts("default", "data", "", "", "pv", has_bind_completed=True, access_modes=alone)
     cluster = ClusterFacts(storage=StorageFacts((VolumeFacts("pv"),), (claim,)))
@@ -242,7 +240,7 @@ def test_a_claim_for_one_pod_alone_is_not_shared():
 
 
 @pytest.mark.parametrize("filters", [(), ("NodePorts",)])
-def test_a_profile_is_held_to_its_own_filters(filters):
+def test_a_profile_is_checked_by_its_own_filters_only(filters):
     history = started(cpu=100)
     history.add(RecordKind.CLUSTER, subject=Rules((("default-scheduler", filters),)))
 
@@ -252,7 +250,7 @@ def test_a_profile_is_held_to_its_own_filters(filters):
 @pytest.mark.parametrize(
     ("operator", "is_near"), [("NotIn", True), ("DoesNotExist", True), ("In", False)]
 )
-def test_a_namespace_selector_that_no_labels_meet_means_every_namespace(operator, is_near):
+def test_a_namespace_selector_met_by_no_labels_selects_every_namespace(operator, is_near):
     chosen = LabelSelector((require("team", operator, *(["b"] if "In" in operator else [])),))
     web = LabelSelector((require("app", "In", "web"),))
     near = pod(pod_affinity=(PodAffinityTerm("zone", web, (), chosen),))
@@ -265,7 +263,7 @@ def test_a_namespace_selector_that_no_labels_meet_means_every_namespace(operator
     assert history.broken() == ([] if is_near else refusal)
 
 
-def test_a_gang_of_which_some_are_bound_is_broken():
+def test_a_partly_bound_gang_is_broken():
     member = pod(pod_group=GroupMembership("g", 2))
     history = started().bind("a", facts=member)
 
@@ -273,7 +271,7 @@ def test_a_gang_of_which_some_are_bound_is_broken():
     assert history.bind("b", facts=member).broken() == []
 
 
-def test_pods_of_no_gang_count_for_none():
+def test_pods_without_a_gang_count_for_none():
     member = pod(pod_group=GroupMembership("g", 2))
     history = started().bind("a", facts=member).bind("plain").bind("b", facts=member)
 
@@ -283,7 +281,7 @@ def test_pods_of_no_gang_count_for_none():
     ]
 
 
-def test_members_of_a_gang_may_have_gone_before_a_snapshot():
+def test_members_of_a_gang_may_have_been_deleted_before_a_snapshot():
     member = pod(pod_group=GroupMembership("g", 2))
     history = started().add(RecordKind.LOAD, "a", "n1", token="t", facts=member)
 
@@ -293,7 +291,7 @@ def test_members_of_a_gang_may_have_gone_before_a_snapshot():
     assert history.broken() == []
 
 
-def test_members_that_had_gone_are_nobodys_but_of_gangs_that_a_snapshot_keeps():
+def test_earlier_deleted_members_count_only_for_gangs_in_a_snapshot():
     member = pod(pod_group=GroupMembership("g", 2))
     broken = [("I10", 0, "1 of at least 2 pods of group default/g were bound")]
     gone_before = started().delete("b")
@@ -305,11 +303,11 @@ def test_members_that_had_gone_are_nobodys_but_of_gangs_that_a_snapshot_keeps():
     # It ran from the start, and was never bound.
     assert gone_before.add(RecordKind.LOAD, "a", "n1", facts=member).broken() == broken
     kept = started().add(RecordKind.LOAD, "a", "n1", token="t", facts=member)
-    # It went later: who it was is known.
+    # It was deleted later: its gang is known.
     assert kept.delete("b").broken() == broken
 
 
-def test_a_member_that_is_bound_again_is_one_member():
+def test_a_member_bound_again_counts_as_one_member():
     member = pod(pod_group=GroupMembership("g", 2))
     loaded, again = started(), started().bind("a", facts=member).delete("a", "n1")
     for _ in range(2):
@@ -321,7 +319,7 @@ def test_a_member_that_is_bound_again_is_one_member():
     assert again.broken() == [("I3", 4, "it was bound before"), ("I10", 0, text)]
 
 
-def test_the_pods_of_a_gang_say_its_least_number_where_the_cluster_does_not():
+def test_pods_define_the_minimum_of_a_gang_without_a_pod_group():
     cluster = ClusterFacts(pod_groups=(PodGroup("default", "g"),))
     begun = History().add(RecordKind.CLUSTER, subject=cluster).node(node("n1"))
 
@@ -331,7 +329,7 @@ def test_the_pods_of_a_gang_say_its_least_number_where_the_cluster_does_not():
     ]
 
 
-def test_the_least_number_of_a_gang_may_stand_in_the_cluster():
+def test_the_pod_group_may_define_the_minimum_of_a_gang():
     member = pod(pod_group=GroupMembership("g"))
     cluster = ClusterFacts(pod_groups=(PodGroup("default", "g", 3), PodGroup("default", "h")))
     history = History().add(RecordKind.CLUSTER, subject=cluster).node(node("n1"))
@@ -341,7 +339,7 @@ def test_the_least_number_of_a_gang_may_stand_in_the_cluster():
     ]
 
 
-def test_records_without_what_they_tell_of_are_no_records():
+def test_records_without_required_fields_are_refused():
     for kind in (RecordKind.NODE, RecordKind.CLUSTER, RecordKind.LOAD):
         with pytest.raises(AssertionError, match="record 1 has no"):
             Checker().apply(JournalRecord(1, kind, "a", "a", "n1"))

@@ -1,4 +1,6 @@
-"""Claims that are bound together with a pod: which change of a claim is right, and where."""
+"""Claims that are bound together with a pod: which change of a claim is valid, and on which
+nodes.
+"""
 
 from dataclasses import replace
 
@@ -51,14 +53,14 @@ def state(*objects):
 
 
 def change(given, asked, **more):
-    """The change by which a claim gets a volume; more: what the volume has after that."""
+    """The change by which a claim gets a volume; more: the volume's other new fields."""
     after = replace(asked, volume_name=given.name, has_bind_completed=True)
     owner = ClaimReference(asked.namespace, asked.name, asked.uid)
     return BoundClaims((after,), (replace(given, **({"claim": owner, "phase": "Bound"} | more)),))
 
 
 def wrong(given, asked, *objects, changed=None):
-    """What forbids that a claim gets a volume that is there."""
+    """Why a claim may not get an existing volume."""
     facts = state(given, asked, *objects)
     return list(binding_errors(facts, asked, changed or change(given, asked), HERE))
 
@@ -82,7 +84,7 @@ def test_a_change_binds_one_claim_to_one_volume_and_removes_none():
 @pytest.mark.parametrize(
     "off", [{"has_bind_completed": False}, {"volume_name": "pv2"}, {"requested_bytes": 1}]
 )
-def test_a_claim_changes_in_nothing_but_its_volume(off):
+def test_only_the_volume_of_a_claim_changes(off):
     right = change(volume("pv"), claim("c"))
     (after,) = right.claims
     changed = replace(right, claims=(replace(after, **off),))
@@ -95,7 +97,7 @@ def test_a_claim_changes_in_nothing_but_its_volume(off):
 @pytest.mark.parametrize(
     "owner", [None, replace(OWN, uid=""), replace(OWN, name="d"), replace(OWN, namespace="other")]
 )
-def test_a_volume_says_whose_it_is(owner):
+def test_a_volume_names_its_claim(owner):
     changed = change(volume("pv"), claim("c"), claim=owner)
 
     assert wrong(volume("pv"), claim("c"), changed=changed) == [
@@ -103,7 +105,7 @@ def test_a_volume_says_whose_it_is(owner):
     ]
 
 
-def test_a_volume_changes_in_nothing_but_its_claim():
+def test_only_the_claim_of_a_volume_changes():
     changed = change(volume("pv"), claim("c"), capacity_bytes=11 * GIB)
 
     assert wrong(volume("pv"), claim("c"), changed=changed) == [
@@ -111,7 +113,7 @@ def test_a_volume_changes_in_nothing_but_its_claim():
     ]
 
 
-def test_a_volume_is_that_of_one_claim():
+def test_a_volume_belongs_to_one_claim():
     others = (bound("d", "pv2"), claim("e"))
 
     assert wrong(volume("pv"), claim("c"), *others) == []
@@ -128,7 +130,7 @@ def test_a_volume_is_that_of_one_claim():
         ({"claim": replace(OWN, uid="uid-of-before")}, {}, ["is that of claim default/c"]),
         ({"claim": replace(OWN, name="d")}, {}, ["is that of claim default/d"]),
         ({"claim": replace(OWN, namespace="o", uid="")}, {}, ["is that of claim o/c"]),
-        # A volume that was promised to the claim was not free, and need not have been.
+        # A volume that was reserved for the claim was not free, and need not have been.
         ({"claim": OWN, "phase": "Bound"}, {"access_modes": ("ReadWriteMany",)}, []),
         ({"phase": ""}, {}, ["is not available"]),
         ({"phase": "Released", "is_terminating": True}, {}, ["is being deleted", "is Released"]),
@@ -137,13 +139,13 @@ def test_a_volume_is_that_of_one_claim():
         ({"node_terms": within(ZONE, "a")}, {}, []),
     ],
 )
-def test_a_volume_was_free_or_promised_to_the_claim(before, asked, texts):
+def test_a_bound_volume_was_free_or_reserved_for_the_claim(before, asked, texts):
     given, asked = volume("pv", **before), claim("c", **asked)
 
     assert wrong(given, asked) == [f"volume pv {text}" for text in texts]
 
 
-def test_a_claim_for_which_a_volume_is_to_be_made_takes_none_that_is_there():
+def test_a_claim_to_be_provisioned_binds_no_existing_volume():
     assert wrong(volume("pv"), claim("c", selected_node="n1")) == [
         "claim default/c waits for a volume to be made"
     ]
@@ -168,7 +170,7 @@ def test_a_claim_for_which_a_volume_is_to_be_made_takes_none_that_is_there():
         (volume("pv", 0), replace(claim("c"), requested_bytes=None), ""),
     ],
 )
-def test_a_volume_is_what_the_claim_asks_for(given, asked, what):
+def test_a_volume_has_the_properties_that_the_claim_requests(given, asked, what):
     assert wrong(given, asked) == ([f"volume pv has {what}"] if what else [])
 
 
@@ -176,7 +178,7 @@ NONE_MADE = ["volume pvc is not there, and its class makes none"]
 
 
 def made(*objects, provisioner=DRIVER, topologies=(), driver=None, **off):
-    """What forbids that a volume is made for a claim; off: how it is not as it should be."""
+    """Why a volume may not be provisioned for a claim; off: its wrong fields."""
     asked = claim("c", storage_class="made", selected_node="n1")
     new = VolumeFacts("pvc", "made", 5 * GIB, ("ReadWriteOnce",), csi=CsiSource(DRIVER, "pvc"))
     if driver is not None:
@@ -185,12 +187,12 @@ def made(*objects, provisioner=DRIVER, topologies=(), driver=None, **off):
     return list(binding_errors(facts, asked, change(replace(new, **off), asked), HERE))
 
 
-def test_a_volume_is_made_by_the_provisioner_of_its_class():
+def test_the_provisioner_of_its_class_makes_a_volume():
     ebs = "kubernetes.io/aws-ebs"
 
     assert made() == []
     assert made(driver="other") == made(csi=None) == [f"volume pvc was not made by {DRIVER}"]
-    # What has moved to CSI makes volumes of its driver.
+    # Plugins migrated to CSI provision volumes of the CSI driver.
     assert (
         made(provisioner=ebs, driver="ebs.csi.aws.com") == made(provisioner=ebs, driver=ebs) == []
     )
@@ -201,7 +203,7 @@ def test_a_volume_is_made_by_the_provisioner_of_its_class():
     assert list(binding_errors(facts, asked, change(new, asked), HERE)) == NONE_MADE
 
 
-def test_a_volume_is_made_with_the_access_modes_of_its_claim():
+def test_a_volume_has_the_access_modes_of_its_claim():
     for modes in ((), ("ReadWriteMany",), ("ReadWriteOnce", "ReadWriteMany")):
         assert made(access_modes=modes) == [
             "volume pvc has not the access modes of claim default/c"
@@ -219,7 +221,7 @@ def test_a_volume_is_made_with_the_access_modes_of_its_claim():
         (((),), False),
     ],
 )
-def test_a_volume_is_made_in_some_allowed_topology(topologies, is_made):
+def test_a_volume_is_provisioned_in_an_allowed_topology(topologies, is_made):
     refusal = ["class made makes no volumes for the node"]
 
     assert made(topologies=topologies) == ([] if is_made else refusal)
@@ -247,7 +249,7 @@ IN_A, ON_N2 = require(ZONE, "In", "a"), require(HOST, "In", "n2")
         ((room(1), room(name="more")), True),
     ],
 )
-def test_a_tracked_volume_is_made_where_its_class_has_room(capacities, has_room):
+def test_a_tracked_volume_is_provisioned_where_its_class_has_capacity(capacities, has_room):
     tracked = CsiDriverFacts(DRIVER, tracks_capacity=True)
     refusal = ["no storage of class made has room for claim default/c near the node"]
 
@@ -255,7 +257,7 @@ def test_a_tracked_volume_is_made_where_its_class_has_room(capacities, has_room)
     assert made(CsiDriverFacts(DRIVER), *capacities) == made(*capacities) == []
 
 
-def test_a_claim_of_no_size_finds_room_everywhere():
+def test_a_claim_without_a_size_fits_everywhere():
     asked = claim("c", None, storage_class="made")
     new = VolumeFacts("pvc", "made", 0, ("ReadWriteOnce",), csi=CsiSource(DRIVER, "pvc"))
     facts = state(waiting("made", DRIVER), asked, CsiDriverFacts(DRIVER, tracks_capacity=True))
@@ -277,7 +279,7 @@ class Commits(History):
         return self.add(RecordKind.STORAGE, subject=change(given, asked))
 
     def before_the_snapshot(self):
-        """The last record has no number of its own."""
+        """Take the number from the last record, as in a snapshot."""
         self.records[-1] = self.records[-1]._replace(lsn=0)
         return self
 
@@ -299,7 +301,7 @@ def test_a_commit_binds_the_claims_of_all_its_pods():
         assert history.bind("z", facts=using("c", "d")).said() == []
 
 
-def test_a_claim_that_was_bound_before_the_commit_of_its_pod_was_nobodys():
+def test_a_claim_bound_before_the_commit_of_its_pod_was_unused():
     history = Commits(V1, V2, C, D).bind("a", facts=using("c")).bound(V1, C).bound(V2, D)
 
     assert history.bind("b", facts=using("d")).said() == [
@@ -307,14 +309,14 @@ def test_a_claim_that_was_bound_before_the_commit_of_its_pod_was_nobodys():
     ]
 
 
-def test_claims_of_a_snapshot_were_bound_in_commits_before_it():
+def test_claims_of_a_snapshot_were_bound_in_earlier_commits():
     history = Commits(V1, C).bound(V1, C).before_the_snapshot().bind("a", facts=using("c"))
 
     assert history.said() == []
     assert check(history.records).counts == {}
 
 
-def test_a_volume_that_a_change_removes_is_not_there():
+def test_a_volume_that_a_change_removes_does_not_exist():
     history = Commits(V1, bound("c", "v1"))
     history.add(RecordKind.STORAGE, subject=BoundClaims((), (), ("v1", "v9")))
 
@@ -340,7 +342,7 @@ UNBOUND = "claim default/c was not bound with the pod"
         ((), []),
     ],
 )
-def test_a_profile_is_held_to_its_own_filters_for_volumes(filters, texts):
+def test_volume_rules_follow_the_filters_of_the_profile(filters, texts):
     full = CsiNodeFacts("n1", (NodeDriverFacts(DRIVER, 1),))
     attached = (AttachmentFacts("at", "n1", DRIVER, "v2"),)
     objects = (V2, FAR, C, bound("f", "far"), full)
@@ -349,7 +351,7 @@ def test_a_profile_is_held_to_its_own_filters_for_volumes(filters, texts):
     assert history.bind("a", facts=using("f", "c")).said() == texts
 
 
-def test_a_class_that_does_not_wait_binds_no_claim_with_a_pod():
+def test_a_class_without_delayed_binding_binds_no_claim_with_a_pod():
     at_once = StorageClassFacts("now", DRIVER, "Immediate")
     history = Commits(at_once, claim("c", storage_class="now")).bind("a", facts=using("c"))
 

@@ -1,4 +1,4 @@
-"""Evictions: whom a pod may drive out, and what is counted."""
+"""Evictions: which pods a pod may evict, and which counts are reported."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_a_pod_is_evicted_for_one_of_higher_priority():
 
 
 @pytest.mark.parametrize("priority", [1, 0])
-def test_nobody_is_evicted_for_a_pod_of_no_higher_priority(priority):
+def test_no_pod_is_evicted_for_a_pod_without_higher_priority(priority):
     history = evicted(pod(priority=1), pod(priority=priority))
 
     assert history.broken() == [
@@ -35,14 +35,16 @@ def test_nobody_is_evicted_for_a_pod_of_no_higher_priority(priority):
     ]
 
 
-def test_a_pod_that_never_preempts_drives_nobody_out():
+def test_a_pod_that_never_preempts_evicts_no_pod():
     history = evicted(pod(), pod(priority=1, preemption_policy="Never"))
 
     assert history.broken() == [("I2", 5, "evicted for d/urgent, which preempts never")]
 
 
-def test_of_pods_of_one_name_one_that_preempts_is_enough():
-    """The journal says for which name a pod was evicted, not for which of those that had it."""
+def test_one_preempting_pod_of_a_name_is_enough():
+    """The journal has the name for which a pod was evicted, not which of the pods with that
+    name.
+    """
     history = evicted(pod(), pod(priority=1, preemption_policy="Never"))
     history.records.pop()
     for uid, facts in (("u1", pod(priority=1, preemption_policy="Never")), ("u2", pod(priority=1))):
@@ -52,13 +54,13 @@ def test_of_pods_of_one_name_one_that_preempts_is_enough():
     assert history.evict("d/victim", "d/urgent").broken() == []
 
 
-def test_of_pods_of_one_name_one_of_higher_priority_is_enough():
+def test_one_pod_of_higher_priority_of_a_name_is_enough():
     history = evicted(pod(priority=5), pod(priority=1))
     history.records.pop()
     history.add(RecordKind.ADD, "u1", facts=pod(priority=4))
     history.records[-1] = history.records[-1]._replace(key="d/urgent")
 
-    # Where none is, the best of them is named.
+    # Where none has a higher priority, the one with the highest is named.
     assert history.evict("d/victim", "d/urgent").broken() == [
         ("I2", 6, "priority 5, evicted for d/urgent of priority 4")
     ]
@@ -80,14 +82,14 @@ def test_a_preemptor_is_known_from_its_bind_and_from_its_last_update():
     assert updated.broken() == []
 
 
-def test_an_eviction_for_nobody_is_counted_alone():
+def test_an_eviction_without_a_preemptor_is_only_counted():
     history = started().bind("a").evict("a", "")
 
     assert history.broken() == []
     assert check(history.records).counts == {"evictions": 1}
 
 
-def test_evictions_for_pods_that_the_journal_does_not_know_are_let_pass():
+def test_evictions_for_unknown_pods_are_accepted():
     history = started().bind("a").evict("a", "d/long-gone")
 
     assert history.broken() == []
@@ -112,7 +114,7 @@ def test_evictions_beyond_a_budget_are_counted_and_allowed(allowed, beyond):
 
 
 @pytest.mark.parametrize(("allowed", "beyond"), [(0, 3), (1, 2), (2, 1), (3, 0)])
-def test_each_eviction_is_charged_to_every_budget_that_counts_the_victim(allowed, beyond):
+def test_each_eviction_is_charged_to_every_budget_that_covers_the_victim(allowed, beyond):
     web, every = (
         LabelSelector((each,)) for each in (require("app", "In", "web"), require("app", "Exists"))
     )
@@ -143,7 +145,7 @@ def test_each_eviction_is_charged_to_every_budget_that_counts_the_victim(allowed
         ),
     ],
 )
-def test_budgets_that_do_not_count_the_victim_are_not_charged(budget):
+def test_budgets_that_do_not_cover_the_victim_are_not_charged(budget):
     history = evicted(pod(labels={"app": "web"}), pod(priority=2), budget)
 
     assert check(history.records).counts["beyond_budget"] == 0

@@ -1,4 +1,4 @@
-"""Rules of single nodes, case by case: what each allows, and what it refuses."""
+"""Rules of single nodes, case by case: accepted and refused pods."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ def beside(*others, on=None, cluster=None):
 
 
 def texts(rule, facts, *others, on=None, cluster=None):
-    """What a rule says of a pod on a node with these pods."""
+    """Return a rule's texts about a pod on a node with these pods."""
     world = beside(*others, on=on, cluster=cluster)
     return list(rule(world, facts, world.nodes["n1"]))
 
@@ -40,14 +40,14 @@ def texts(rule, facts, *others, on=None, cluster=None):
         ({"cpu": 400}, {"cpu": 400}, {"memory": 1}, ""),
         ({"others": {GPU: 1}}, {"others": {GPU: 1}}, {}, ""),
         ({"others": {GPU: 1}}, {}, {}, f"{GPU}: 0 + 1 of 0"),
-        # Nothing is asked for, so nothing is missing, even where too much is used already.
+        # No request means that nothing is missing, even where too much is used already.
         ({"cpu": 0}, {"cpu": 100}, {"cpu": 600}, ""),
         ({"cpu": 0, "memory": 2}, {"cpu": 100, "memory": 1}, {}, "memory: 0 + 2 of 1"),
-        # Of what is no resource of nodes, upstream keeps no count.
+        # Upstream does not count a name that is no node resource.
         ({"others": {"unheard-of": 1}}, {}, {}, ""),
     ],
 )
-def test_a_node_gives_what_it_has_and_no_more(requests, offered, used, text):
+def test_requests_fit_up_to_the_allocatable_amount(requests, offered, used, text):
     there = pod(**used)
 
     found = texts(node_rules.overfull, pod(**requests), there, on=node("n1", **offered))
@@ -56,7 +56,7 @@ def test_a_node_gives_what_it_has_and_no_more(requests, offered, used, text):
 
 
 @pytest.mark.parametrize(("most", "is_full"), [(3, False), (2, True)])
-def test_a_node_takes_as_many_pods_as_it_says(most, is_full):
+def test_a_node_accepts_as_many_pods_as_it_declares(most, is_full):
     found = texts(node_rules.overfull, pod(), pod(), pod(), on=node("n1", pods=most))
 
     assert found == (["3 pods on a node for 2"] if is_full else [])
@@ -73,7 +73,7 @@ def test_a_node_takes_as_many_pods_as_it_says(most, is_full):
         (("10.0.0.1", "TCP", 80), ("10.0.0.1", "TCP", 81), False),
     ],
 )
-def test_a_port_is_held_once_per_address_and_protocol(mine, theirs, is_taken):
+def test_a_port_is_used_once_per_address_and_protocol(mine, theirs, is_taken):
     asking, holding = (pod(host_ports=(HostPort(*each),)) for each in (mine, theirs))
 
     found = texts(node_rules.port_in_use, asking, holding)
@@ -81,13 +81,13 @@ def test_a_port_is_held_once_per_address_and_protocol(mine, theirs, is_taken):
     assert found == (["port TCP 80 is taken"] if is_taken else [])
 
 
-def test_a_pod_that_names_a_node_is_bound_there_alone():
+def test_a_pod_that_names_a_node_is_bound_there_only():
     assert texts(node_rules.other_node_name, pod()) == []
     assert texts(node_rules.other_node_name, pod(node_name="n1")) == []
     assert texts(node_rules.other_node_name, pod(node_name="n2")) == ["the pod asks for node n2"]
 
 
-def test_a_cordoned_node_takes_only_what_tolerates_that():
+def test_a_cordoned_node_accepts_only_pods_that_tolerate_it():
     cordoned, patient = (
         node("n1", unschedulable=True),
         pod(tolerations=(tolerate("", operator="Exists"),)),
@@ -99,7 +99,7 @@ def test_a_cordoned_node_takes_only_what_tolerates_that():
 
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute", "PreferNoSchedule"])
-def test_only_a_taint_that_is_a_preference_keeps_no_pod_away(effect):
+def test_only_a_preferring_taint_repels_no_pod(effect):
     tainted = node("n1", taints=(taint("gpu", "a100", effect),))
     refusal = [] if effect == "PreferNoSchedule" else [f"taint gpu=a100:{effect}"]
 
@@ -122,11 +122,11 @@ def test_only_a_taint_that_is_a_preference_keeps_no_pod_away(effect):
         (tolerate("gpu", "a100", "", "Unheard"), False),
     ],
 )
-def test_a_toleration_is_for_a_taint_of_its_key_effect_and_value(toleration, is_tolerated):
+def test_a_toleration_matches_a_taint_by_key_effect_and_value(toleration, is_tolerated):
     wanted = taint("gpu", "a100", "NoSchedule")
 
     assert node_rules.tolerates(pod(tolerations=(toleration,)), wanted) is is_tolerated
-    # One that fits is enough.
+    # One matching toleration is enough.
     other = tolerate("other", "x")
     assert node_rules.tolerates(pod(tolerations=(other, toleration)), wanted) is is_tolerated
 
@@ -156,7 +156,7 @@ OTHER_FIELD = require("metadata.other", "In", "n1")
         ({"node_selector": {"net": "fast"}, "required_node_terms": (term(SSD),)}, False),
     ],
 )
-def test_a_pod_wants_nodes_of_its_selector_and_of_some_term_of_its_affinity(facts, is_wanted):
+def test_nodes_match_the_selector_and_some_term_of_the_affinity(facts, is_wanted):
     ssd = node("n1", labels={"disk": "ssd"})
 
     assert node_rules.wants(pod(**facts), ssd) is is_wanted
@@ -173,9 +173,7 @@ def test_a_pod_wants_nodes_of_its_selector_and_of_some_term_of_its_affinity(fact
         (require("key", "DoesNotExist"), False, False, True),
     ],
 )
-def test_a_requirement_is_met_by_a_label_of_its_values_by_another_or_by_none(
-    requirement, one, other, absent
-):
+def test_a_requirement_matches_a_value_another_value_or_no_label(requirement, one, other, absent):
     expected = [one, other, absent]
 
     assert [node_rules.meets(has, requirement) for has in ("a", "c", None)] == expected
@@ -206,14 +204,12 @@ def test_no_selector_selects_nothing_and_an_empty_one_everything():
         (None, "-1", False, False),
     ],
 )
-def test_numbers_are_compared_as_numbers_and_what_is_none_is_neither_more_nor_less(
-    label, limit, more, less
-):
+def test_only_numbers_are_compared_as_greater_or_less(label, limit, more, less):
     assert node_rules.meets(label, require("cores", "Gt", limit)) is more
     assert node_rules.meets(label, require("cores", "Lt", limit)) is less
 
 
-def test_only_a_claim_for_one_pod_alone_is_used_by_one_pod():
+def test_only_a_claim_for_a_single_pod_is_limited_to_one_pod():
     alone = bound("alone", "v1", access_modes=("ReadWriteOncePod",))
     shared = bound("shared", "v2", access_modes=("ReadWriteMany",))
     cluster = ClusterFacts(storage=StorageFacts(claims=(alone, shared)))
@@ -225,7 +221,7 @@ def test_only_a_claim_for_one_pod_alone_is_used_by_one_pod():
     assert found(both, both) == ["claim default/alone is for one pod alone"]
     assert found(both, using("shared")) == found(both) == []
     assert found(both, other) == found(other, both) == []
-    # A volume that is no claim is none, whatever it is called.
+    # A volume that is no claim does not count, whatever its name.
     (named_so,) = (replace(each, kind="ephemeral") for each in using("alone").volumes)
     assert found(pod(volumes=(named_so,)), both) == found(both, pod(volumes=(named_so,))) == []
 
@@ -268,7 +264,7 @@ RBD = disk("rbd", image="i", pool="p", monitors=("m1", "m2"))
         (disk("rbd", image="i", pool="m1"), disk("rbd", image="i", pool="m1"), ""),
     ],
 )
-def test_a_disk_is_in_use_where_a_pod_of_the_node_has_the_same_one(one, other, text):
+def test_a_disk_conflicts_with_the_same_disk_of_another_pod_on_the_node(one, other, text):
     found = texts(node_rules.disk_shared, using(volumes=(one,)), using(volumes=(other,)))
 
     assert found == ([text] if text else [])

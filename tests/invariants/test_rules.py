@@ -1,4 +1,4 @@
-"""The checker's rules, written apart from the plugins, refuse what the plugins refuse."""
+"""The checker's rules, written independently of the plugins, refuse the same pods."""
 
 from dataclasses import replace
 
@@ -98,7 +98,7 @@ def topologies(draw):
 
 
 def agree(cluster, facts):
-    """On every node: a rule refuses the pod where a filter does, and only there."""
+    """On every node a rule refuses the pod exactly where a filter does."""
     table = NodeTable(PodClasses())
     world = World(CLUSTER)
     for each, there in cluster:

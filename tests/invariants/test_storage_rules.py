@@ -1,4 +1,4 @@
-"""Rules for volumes that are bound already, case by case: reach, zones and limits."""
+"""Rules for volumes that are bound already, case by case: node affinity, zones and limits."""
 
 from dataclasses import replace
 
@@ -63,11 +63,11 @@ IN_A, ON_N2 = require(ZONE, "In", "a"), require(HOST, "In", "n2")
         ((term(IN_A, ON_N2),), False),
         ((term(),), False),
         ((term(IN_A, error="does not parse"),), False),
-        # Upstream asks for the labels of a node alone.
+        # Upstream requires only labels of a node.
         ((named("n2"),), True),
     ],
 )
-def test_a_node_reaches_a_volume_by_some_term_of_its_affinity(terms, is_reached):
+def test_some_term_of_its_affinity_makes_a_volume_reachable(terms, is_reached):
     assert reaches(terms, HERE) is is_reached
 
 
@@ -85,20 +85,20 @@ def test_a_node_reaches_a_volume_by_some_term_of_its_affinity(terms, is_reached)
             (immediate("local"), claim("c")),
             ["claim default/c is not bound, and does not wait for a pod"],
         ),
-        # It was promised a volume, and waits for that one.
+        # A volume is reserved for it, and it waits for that one.
         (
             (waiting("local"), claim("c", volume_name="v"), volume("v")),
             ["claim default/c is not bound, and does not wait for a pod"],
         ),
-        # Whose the claim is matters to volumes alone that are made for one pod.
+        # The owner of a claim matters only to volumes that are made for one pod.
         ((volume("v"), bound("c", "v", owner_uid="set")), []),
     ],
 )
-def test_a_claim_is_there_and_usable(objects, texts):
+def test_a_claim_must_exist_and_be_usable(objects, texts):
     assert list(unusable_claim(state(*objects), using("c"), HERE)) == texts
 
 
-def test_volumes_that_are_no_claims_are_not_looked_up():
+def test_volumes_without_claims_are_not_looked_up():
     facts = using(volumes=(disk("configMap"),))
 
     for rule in (unusable_claim, another_zone):
@@ -109,7 +109,9 @@ def test_volumes_that_are_no_claims_are_not_looked_up():
     ("migrated", "in_tree", "has_moved"),
     [((EBS,), EBS, True), ((), EBS, False), ((EBS,), "", False), ((VSPHERE,), VSPHERE, False)],
 )
-def test_a_volume_has_moved_to_csi_where_its_plugin_has_on_the_node(migrated, in_tree, has_moved):
+def test_a_volume_counts_as_csi_where_the_node_has_migrated_its_plugin(
+    migrated, in_tree, has_moved
+):
     moved, own = within(HOST, "n1"), within(HOST, "n2")
     given = volume("v", node_terms=own, in_tree=in_tree, migrated_terms=moved)
     facts = state(given, bound("c", "v"), CsiNodeFacts("n1", migrated=migrated))
@@ -124,22 +126,22 @@ def test_a_volume_has_moved_to_csi_where_its_plugin_has_on_the_node(migrated, in
         ({ZONE: "a"}, {ZONE: "a"}, True),
         ({ZONE: "b"}, {ZONE: "a"}, False),
         ({ZONE: "b__ a"}, {ZONE: "a"}, True),
-        # A node without zones and regions has every volume.
+        # A node without zone and region labels accepts every volume.
         ({ZONE: "b"}, {HOST: "n1"}, True),
-        # What does not parse is passed over.
+        # Labels that do not parse are ignored.
         ({ZONE: "b__"}, {ZONE: "a"}, True),
         ({ZONE: ""}, {ZONE: "a"}, True),
         # The other labels count all the same.
         ({"a": "x", ZONE: "b"}, {ZONE: "a"}, False),
         ({BETA_ZONE: "", ZONE: "b"}, {ZONE: "a"}, False),
-        # An old label of a volume is met by the new one of a node that has no old one.
+        # A new label of a node without the old one satisfies the old label of a volume.
         ({BETA_ZONE: "a"}, {ZONE: "a"}, True),
         ({BETA_ZONE: "a"}, {ZONE: "b", BETA_ZONE: "a"}, True),
         ({BETA_ZONE: "b"}, {ZONE: "b", BETA_ZONE: "a"}, False),
         ({ZONE: "a"}, {BETA_ZONE: "a"}, False),
     ],
 )
-def test_a_volume_is_used_in_its_zones(labels, on_node, is_there):
+def test_a_volume_is_used_in_its_zones_only(labels, on_node, is_there):
     given = volume("v", labels=tuple(sorted(labels.items())))
     on = node("n1", labels=on_node)
 
@@ -160,8 +162,8 @@ def test_a_claim_has_a_volume_or_waits_for_one(objects, texts):
     assert list(another_zone(state(*objects), using("c"), HERE)) == texts
 
 
-def test_zones_are_asked_of_claims_that_a_pod_names():
-    """As upstream: of a volume that was made for the pod nobody asks in which zone it lies."""
+def test_zones_are_checked_for_claims_that_a_pod_names():
+    """As upstream, which ignores the zone of a volume that was made for the pod."""
     given = volume("v", labels=((ZONE, "b"),))
     facts, own = state(given, bound("e", "v"), bound("c", "v")), made_for("e", "")
     both = using("c")
@@ -172,7 +174,7 @@ def test_zones_are_asked_of_claims_that_a_pod_names():
 
 
 def over(driver, *objects, there=(), coming=(), limit=1, attachments=(), migrated=()):
-    """Whether volumes of a pod are too many of a driver, beside what pods on the node have."""
+    """Whether a pod's volumes exceed a driver's limit, together with those of pods on the node."""
     on_node = CsiNodeFacts("n1", (NodeDriverFacts(driver, limit),), migrated)
     facts = state(on_node, *objects, attachments=attachments)
     facts.put("there", "n1", using(volumes=there))
@@ -200,22 +202,22 @@ BOTH = (V1, V2, C, D)
         (2, ("c",), ("d",), []),
         (1, (), ("c", "d"), full(count=0, more=2)),
         (None, ("c",), ("d",), []),
-        # A claim that is not there has no volume, and the next one counts.
+        # A missing claim has no volume, and the next one counts.
         (1, ("c",), ("lost", "d"), full()),
         (0, ("c",), ("lost",), []),
     ],
 )
-def test_volumes_on_a_node_are_not_more_than_its_driver_takes(limit, there, coming, texts):
+def test_volumes_on_a_node_are_limited_by_its_driver(limit, there, coming, texts):
     found = over(DRIVER, *BOTH, there=claimed(*there), coming=claimed(*coming), limit=limit)
 
     assert found == texts
 
 
-def test_a_node_of_whose_drivers_nothing_is_known_takes_all():
+def test_a_node_with_unknown_drivers_accepts_all_volumes():
     assert list(too_many_volumes(state(*BOTH), using("c", "d"), HERE)) == []
 
 
-def test_a_driver_that_has_too_many_already_keeps_only_its_own_volumes_away():
+def test_a_driver_over_its_limit_refuses_only_its_own_volumes():
     other = volume("o", csi=CsiSource("other", "o"))
     facts = {"there": claimed("c", "d"), "limit": 1}
 
@@ -231,11 +233,11 @@ def test_a_driver_that_has_too_many_already_keeps_only_its_own_volumes_away():
         (AttachmentFacts("at", "n1", DRIVER, ""), False),
     ],
 )
-def test_what_is_attached_to_the_node_counts(attachment, is_full):
+def test_attached_volumes_count(attachment, is_full):
     found = over(DRIVER, *BOTH, coming=claimed("c"), attachments=(attachment,))
 
     assert found == (full() if is_full else [])
-    # Beside that, what pods have counts all the same.
+    # In addition, volumes of pods count all the same.
     both = over(
         DRIVER, *BOTH, V3, bound("e", "v3"),
         there=claimed("c"), coming=claimed("e"), limit=2, attachments=(attachment,),
@@ -249,13 +251,13 @@ def test_what_is_attached_to_the_node_counts(attachment, is_full):
         ({"csi": CsiSource(DRIVER, "h")}, True),
         ({"csi": CsiSource(DRIVER, "")}, False),
         ({"csi": None}, False),
-        # A volume of a plugin that has moved counts as that of its driver.
+        # A volume of a migrated plugin counts for its CSI driver.
         ({"csi": None, "in_tree": EBS, "migrated": CsiSource(DRIVER, "h")}, True),
         ({"csi": None, "in_tree": VSPHERE, "migrated": CsiSource(DRIVER, "h")}, False),
         ({"in_tree": EBS, "migrated": CsiSource("other", "h")}, True),
     ],
 )
-def test_a_volume_counts_for_the_driver_that_has_it(facts, is_counted):
+def test_a_volume_counts_for_its_driver(facts, is_counted):
     found = over(DRIVER, *BOTH, volume("e", **facts), bound("e", "e"),
                  there=claimed("c"), coming=claimed("e"))  # fmt: skip
 
@@ -272,7 +274,7 @@ def test_a_volume_counts_for_the_driver_that_has_it(facts, is_counted):
         (VSPHERE_DRIVER, VSPHERE, False),
     ],
 )
-def test_an_unbound_claim_counts_for_the_driver_that_would_make_its_volume(
+def test_an_unbound_claim_counts_for_the_driver_that_would_provision_it(
     driver, provisioner, is_counted
 ):
     unbound = claim("e", storage_class="made")
@@ -285,15 +287,15 @@ def test_an_unbound_claim_counts_for_the_driver_that_would_make_its_volume(
     assert found == (full(driver) if is_counted else [])
 
 
-def test_a_claim_of_a_class_that_is_not_there_counts_for_no_driver():
+def test_a_claim_of_a_missing_class_counts_for_no_driver():
     assert over(DRIVER, claim("e"), coming=claimed("e"), limit=0) == []
     nothing = StorageClassFacts("local")
     assert over(DRIVER, claim("e"), nothing, coming=claimed("e"), limit=0) == []
 
 
 @pytest.mark.parametrize(("owner", "uid", "is_counted"), [("a", "a", True), ("b", "a", False)])
-def test_an_ephemeral_claim_counts_for_the_pod_that_it_was_made_for(owner, uid, is_counted):
-    """As upstream: at one of another object the count of the pod's volumes ends."""
+def test_an_ephemeral_claim_counts_for_its_own_pod(owner, uid, is_counted):
+    """As upstream: a claim of another object ends the count of the pod's volumes."""
     own = bound("e", "v1", owner_uid=owner)
     coming = (made_for("e", uid), *claimed("d"))
 
@@ -302,13 +304,13 @@ def test_an_ephemeral_claim_counts_for_the_pod_that_it_was_made_for(owner, uid, 
     assert found == (full(count=0, more=2, limit=0) if is_counted else [])
 
 
-def test_a_claim_that_some_object_owns_counts_for_every_pod_that_names_it():
+def test_a_claim_owned_by_some_object_counts_for_every_pod_that_names_it():
     owned = bound("e", "v1", owner_uid="set")
 
     assert over(DRIVER, V1, owned, coming=claimed("e"), limit=0) == full(count=0, limit=0)
 
 
-def test_disks_that_stand_in_a_pod_count_where_their_plugin_has_moved():
+def test_inline_disks_count_where_their_plugin_has_migrated():
     ebs = disk("awsElasticBlockStore", volumeID="vol-1")
     broken = disk("awsElasticBlockStore", volumeID="aws://a/b/c")
     vsphere = disk("vsphereVolume", volumePath="p")
@@ -321,7 +323,7 @@ def test_disks_that_stand_in_a_pod_count_where_their_plugin_has_moved():
     assert over(EBS_DRIVER, coming=(vsphere, ebs), limit=0) == full(EBS_DRIVER, 0, 1, 0)
 
 
-def test_a_volume_that_a_record_removes_and_has_is_there_as_for_schedulers():
+def test_a_volume_both_removed_and_set_by_a_record_exists_as_for_schedulers():
     found, theirs = state(volume("v")), StorageState(storage(volume("v")))
     kept = found.volumes["v"]
 

@@ -70,7 +70,7 @@ def texts(history):
     return [text for _, _, text in history.broken()]
 
 
-def test_a_claim_that_is_bound_is_used_where_its_volume_is_reached():
+def test_a_bound_claim_is_used_where_its_volume_is_reachable():
     near = begun(volume("pv", node_terms=within(HOST, "n1")), bound("c", "pv"))
     far = begun(volume("pv", node_terms=within(HOST, "n2")), bound("c", "pv"))
 
@@ -93,11 +93,11 @@ def test_a_claim_that_is_bound_is_used_where_its_volume_is_reached():
         ),
     ],
 )
-def test_a_claim_that_cannot_be_used_is_named(objects, text):
+def test_an_unusable_claim_is_named(objects, text):
     assert text in texts(begun(*objects).bind("a", facts=using("c")))
 
 
-def test_an_ephemeral_claim_is_used_by_the_pod_that_it_was_made_for():
+def test_an_ephemeral_claim_is_used_by_its_own_pod():
     made = Volume("v", "ephemeral", (("claimName", "a-v"), ("podUID", "a")))
     pod = using(volumes=(made,))
     own = begun(volume("pv"), bound("a-v", "pv", owner_uid="a"))
@@ -107,7 +107,7 @@ def test_an_ephemeral_claim_is_used_by_the_pod_that_it_was_made_for():
     assert texts(other.bind("a", facts=pod)) == ["claim default/a-v belongs to another object"]
 
 
-def test_a_volume_that_has_moved_to_csi_is_reached_as_its_driver_has_it():
+def test_a_migrated_volume_is_reachable_through_its_csi_driver():
     moved = volume(
         "pv",
         node_terms=within(HOST, "n2"),
@@ -129,16 +129,16 @@ def claiming(given, asked=None, *more):
     return history.add(RecordKind.STORAGE, subject=taken(given, asked))
 
 
-def test_a_claim_that_waited_is_bound_in_the_commit_of_its_pod():
+def test_a_waiting_claim_is_bound_in_the_commit_of_its_pod():
     history = claiming(volume("pv", access_modes=("ReadWriteOnce", "ReadWriteMany")))
 
     assert history.broken() == []
     assert check(history.records).counts == {"claims_bound": 1}
-    # From here on it is bound, for whoever uses it next.
+    # From here on it is bound, also for the next pod that uses it.
     assert history.bind("b", facts=using("c")).broken() == []
 
 
-def test_a_claim_that_waited_and_stays_unbound_is_named():
+def test_a_waiting_claim_that_stays_unbound_is_named():
     history = begun(waiting("local"), volume("pv"), claim("c")).bind("a", facts=using("c"))
 
     assert history.broken() == [("I2", 3, "claim default/c was not bound with the pod")]
@@ -196,11 +196,11 @@ def test_a_claim_that_no_pod_of_the_commit_uses_is_not_bound():
         ),
     ],
 )
-def test_a_volume_that_is_not_for_the_claim_is_refused(given, asked, text):
+def test_an_unsuitable_volume_is_refused(given, asked, text):
     assert text in texts(claiming(given, asked))
 
 
-def test_a_volume_is_selected_by_all_that_a_claim_requires():
+def test_a_volume_matches_all_requirements_of_a_claim_selector():
     both = LabelSelector((require("disk", "In", "ssd"), require("tier", "In", "1")))
     half = replace(volume("pv"), labels=(("disk", "ssd"),))
 
@@ -209,13 +209,13 @@ def test_a_volume_is_selected_by_all_that_a_claim_requires():
     ]
 
 
-def test_a_claim_of_no_size_takes_a_volume_of_any():
+def test_a_claim_without_a_size_binds_a_volume_of_any_size():
     history = claiming(volume("pv", 0), replace(claim("c"), requested_bytes=None))
 
     assert history.broken() == []
 
 
-def test_a_volume_goes_to_one_claim_only():
+def test_a_volume_is_bound_to_one_claim_only():
     history = claiming(volume("pv"), claim("c"), claim("d")).bind("b", facts=using("d"))
     history.add(RecordKind.STORAGE, subject=taken(volume("pv"), claim("d")))
 
@@ -241,7 +241,7 @@ def room(limit, zone="a"):
     return CapacityFacts("default", f"room-{zone}", "made", selector, limit)
 
 
-def test_a_volume_is_made_where_its_class_allows_it():
+def test_a_volume_is_provisioned_where_its_class_allows_it():
     assert making().broken() == []
     assert making(DRIVER, (((ZONE, ("a", "b")),),)).broken() == []
     assert texts(making(DRIVER, (((ZONE, ("b",)),),))) == [
@@ -252,7 +252,7 @@ def test_a_volume_is_made_where_its_class_allows_it():
     ]
 
 
-def test_a_volume_is_made_where_there_is_room_for_it():
+def test_a_volume_is_provisioned_where_there_is_capacity():
     tracked = CsiDriverFacts(ROOMY, tracks_capacity=True)
 
     assert making(ROOMY, (), tracked, room(5 * GIB)).broken() == []
@@ -268,7 +268,7 @@ def limited(*objects, limit=1, attachments=()):
     return begun(*found, attachments=attachments)
 
 
-def test_a_node_takes_as_many_volumes_of_a_driver_as_it_says():
+def test_a_node_accepts_as_many_volumes_of_a_driver_as_it_declares():
     shared = limited().bind("a", facts=using("c")).bind("b", facts=using("c"))
     full = limited().bind("a", facts=using("c")).bind("b", facts=using("d"))
 
@@ -284,7 +284,7 @@ def test_volumes_of_pods_that_ran_from_the_start_count():
     assert texts(history.bind("b", facts=using("d"))) == [f"volumes of {DRIVER}: 1 + 1 of 1"]
 
 
-def test_volumes_that_are_attached_count_with_those_of_pods():
+def test_attached_volumes_count_together_with_those_of_pods():
     attached = (AttachmentFacts("at", "n1", DRIVER, "v2"),)
 
     assert texts(limited(attachments=attached).bind("a", facts=using("c"))) == [
@@ -339,7 +339,7 @@ def test_a_disk_is_not_mounted_twice_on_a_node():
 
 
 def zoned(seed):
-    """A random fleet, some of whose volumes lie in zones."""
+    """A random fleet, some of whose volumes have zones."""
     nodes, facts, pods = random_fleet(seed)
     labels = ((), ((ZONE, "z0"),), ((ZONE, "z1__z2"),))
     volumes = [replace(each, labels=labels[place % 3]) for place, each in enumerate(facts.volumes)]
@@ -347,7 +347,7 @@ def zoned(seed):
 
 
 def driven(seed):
-    """Pods of a random fleet as the plain cycle places them: (plain, placed, history)."""
+    """Place the pods of a random fleet with the plain cycle: (plain, placed, history)."""
     nodes, facts, pods = zoned(seed)
     plain, placed = Plain(nodes, facts), {}
     history = cluster(facts)
@@ -368,7 +368,7 @@ def driven(seed):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_what_the_plain_cycle_binds_breaks_no_rule_of_volumes(seed):
+def test_binds_of_the_plain_cycle_break_no_volume_rule(seed):
     _, _, history = driven(seed)
 
     assert history.broken() == []
@@ -376,7 +376,7 @@ def test_what_the_plain_cycle_binds_breaks_no_rule_of_volumes(seed):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_rules_of_volumes_refuse_what_the_filters_refuse(seed):
+def test_volume_rules_refuse_the_same_as_the_filters(seed):
     plain, placed, _ = driven(seed)
     nodes, facts, pods = zoned(seed)
     state = Storage()
@@ -389,7 +389,7 @@ def test_rules_of_volumes_refuse_what_the_filters_refuse(seed):
     for _, each in pods:
         is_open = any(state.waits(claim) for _, _, claim in state.claims_of(each))
         for _, name, rule in STORAGE_RULES:
-            # A claim that waits is held against the volume that it gets, not all there are.
+            # A waiting claim is compared with its own volume, not with all volumes.
             if not (is_open and name == "VolumeBinding"):
                 refused = refused_by(filters[name], plain.table, each)
                 assert refused == {n.name for n in nodes if any(rule(state, each, n))}, name

@@ -1,4 +1,4 @@
-"""A journal whose records stay in memory, for tests of whoever writes one."""
+"""A journal whose records stay in memory, for tests of its writers."""
 
 from roadstead.journal import NullJournal
 

@@ -1,6 +1,6 @@
-"""A disk that forgets: what was not synced may be lost, torn or turned to zeros by a crash.
+"""A disk that loses data: a crash may drop, tear or zero bytes that were not synced.
 
-A write may take only the beginning of what it is given, as the system's own may.
+A write may accept only the beginning of its data, as the system's own may.
 """
 
 import errno
@@ -43,7 +43,7 @@ class SimulatedFile:
         if self.disk.fails_to_sync:
             raise OSError(errno.EIO, "Input/output error")
         if self.disk.fails("sync"):
-            # The system takes for written what it could not write, and says so to nobody else.
+            # The system treats the lost bytes as written, and reports the error to nobody else.
             self.disk.unsafe.add(self.name)
             raise OSError(errno.EIO, "Input/output error")
         if self.name is not None and self.name not in self.disk.unsafe:
@@ -58,13 +58,14 @@ class SimulatedFile:
 
 
 class SimulatedDisk:
-    """contents: what the system shows. durable: how much of it survives a crash for certain.
+    """contents: the files that the system shows. durable: number of bytes that certainly survive a
+    crash.
 
-    short_writes: the share of writes that take less than they are given. removing: is called with
-    a file before it goes; renaming: with the name that a file is about to get. asked: how often to
-    keep what. fault: see `simulation/disk_faults.py`; met: whether it has happened. lied: what was
-    durable is not any more. unsafe: files of which a sync failed. shortened: whether a write took
-    less than it said.
+    short_writes: the share of writes that accept less than their data. removing: called with a file
+    before its removal; renaming: with the new name of a file. asked: number of syncs by kind.
+    fault: see `simulation/disk_faults.py`; met: whether it has happened. lied: durable bytes were
+    lost. unsafe: files of which a sync failed. shortened: whether a write accepted less than it
+    reported.
     """
 
     path = "simulated"
@@ -82,7 +83,7 @@ class SimulatedDisk:
         self.shortened = False
 
     def fails(self, what):
-        """Whether this call is the one that fails in this way; OSError where nothing works."""
+        """Whether this call is the one that fails in this way; OSError where every call fails."""
         fault = self.fault
         self.steps += 1
         if fault is None or self.steps < fault.at or fault.kind not in (what, "stops"):
@@ -94,9 +95,9 @@ class SimulatedDisk:
         return True
 
     def lose_writes(self):
-        """What waits to be written cannot be: the system shows it, and takes it for written.
+        """Lose pending writes: the system shows the bytes and treats them as written.
 
-        Whoever wrote it is gone, and hears of no error.
+        Their writer has ended, and gets no error.
         """
         for name, data in self.contents.items():
             if self.durable[name] < len(data) and self.random.random() < 0.5:
@@ -127,7 +128,7 @@ class SimulatedDisk:
 
     def rewrite(self, name, offset):
         self.fails("rewrite")
-        assert offset <= self.durable[name], "what was vouched for is durable"
+        assert offset <= self.durable[name], "bytes marked as durable are durable"
         self.unsafe.discard(name)
 
     def rename(self, name, to):
@@ -149,7 +150,7 @@ class SimulatedDisk:
         self.unsafe.discard(name)
 
     def _lose(self, name):
-        """Who has the file open writes where nobody looks."""
+        """Writers that have the file open write to a file without a name."""
         for file in self.opened:
             file.name = None if file.name == name else file.name
 
@@ -168,7 +169,7 @@ class SimulatedDisk:
         self.locked = False
 
     def crash(self):
-        """The machine stops: unsynced bytes survive up to some place, or with a hole of zeros."""
+        """Stop the machine: unsynced bytes survive up to some offset, or with a hole of zeros."""
         self.locked, self.fails_to_sync, self.room_bytes = False, False, None
         for file in self.opened:
             file.name = None

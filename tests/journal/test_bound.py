@@ -1,4 +1,4 @@
-"""Which pods a journal leaves bound."""
+"""The pods that are bound at the end of a journal."""
 
 from roadstead.facts.pod import PodFacts
 from roadstead.journal import JournalRecord, RecordKind
@@ -16,7 +16,7 @@ def bound_after(*groups):
     return bound.pods
 
 
-def test_pods_that_the_run_bound_are_there_in_the_order_of_their_commits():
+def test_bound_pods_are_listed_in_the_order_of_their_commits():
     found = bound_after(
         [of_pod(RecordKind.ADD, "b"), of_pod(RecordKind.ADD, "a"), of_pod(RecordKind.ADD, "c")],
         [of_pod(RecordKind.BIND, "b", "n2", "t1"), of_pod(RecordKind.BIND, "a", "n1", "t2")],
@@ -25,7 +25,7 @@ def test_pods_that_the_run_bound_are_there_in_the_order_of_their_commits():
     assert list(found.items()) == [("b", ("default/b", "n2")), ("a", ("default/a", "n1"))]
 
 
-def test_a_pod_that_ran_before_the_run_is_not_among_them_but_one_of_a_snapshot_is():
+def test_pods_that_ran_before_the_run_are_excluded_and_those_of_a_snapshot_included():
     found = bound_after(
         [of_pod(RecordKind.LOAD, "ran"), of_pod(RecordKind.LOAD, "bound", token="t1")]
     )
@@ -33,7 +33,7 @@ def test_a_pod_that_ran_before_the_run_is_not_among_them_but_one_of_a_snapshot_i
     assert list(found) == ["bound"]
 
 
-def test_a_pod_that_was_evicted_or_deleted_is_not_bound_any_more():
+def test_an_evicted_or_deleted_pod_is_no_longer_bound():
     found = bound_after(
         [of_pod(RecordKind.BIND, uid, token=uid) for uid in ("evicted", "deleted", "stays")],
         [of_pod(RecordKind.EVICT, "evicted"), of_pod(RecordKind.DELETE, "deleted")],
@@ -43,7 +43,7 @@ def test_a_pod_that_was_evicted_or_deleted_is_not_bound_any_more():
     assert list(found) == ["stays"]
 
 
-def test_a_bound_pod_that_was_updated_stays_bound():
+def test_an_updated_bound_pod_stays_bound():
     found = bound_after([of_pod(RecordKind.BIND, "a", token="t")], [of_pod(RecordKind.ADD, "a")])
 
     assert list(found) == ["a"]

@@ -1,4 +1,4 @@
-"""A group of records field by field is the same group."""
+"""A group of records in columns equals the group of records."""
 
 from itertools import pairwise
 
@@ -25,7 +25,7 @@ records = st.lists(
 
 
 @given(records, st.integers(0, 9), st.integers(0, 9))
-def test_columns_read_as_the_records_they_are_made_of(group, start, stop):
+def test_columns_return_the_records_they_were_built_from(group, start, stop):
     columns = RecordColumns.of(group)
 
     assert list(columns) == group
@@ -35,7 +35,7 @@ def test_columns_read_as_the_records_they_are_made_of(group, start, stop):
 
 
 @given(records)
-def test_runs_are_of_one_kind_and_leave_nothing_out(group):
+def test_runs_have_one_kind_and_omit_nothing(group):
     runs = list(RecordColumns.of(group).runs())
 
     assert [record for _, run in runs for record in run] == group

@@ -1,4 +1,6 @@
-"""What is lost at a journal's end, or anywhere in it, is noticed and told from what was torn."""
+"""Missing bytes at a journal's end, or anywhere in it, are detected and distinguished from torn
+writes.
+"""
 
 import struct
 import zlib
@@ -13,7 +15,7 @@ from tests.journal.test_files import opened, record, records, spoil, written
 
 
 def finished(groups=6, segment_bytes=500):
-    """A journal of some segments whose writer ended in order."""
+    """A journal of some segments whose writer closed it properly."""
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk, segment_bytes=segment_bytes)
     for first in range(1, 3 * groups, 3):
@@ -35,7 +37,7 @@ def copy_of(disk):
 
 
 def is_noticed(disk, whole):
-    """Whether a reader says that something is wrong, or has read all there was."""
+    """Whether a reader reports damage, or has read all records."""
     try:
         found, reader = read(disk)
     except JournalError:
@@ -43,7 +45,7 @@ def is_noticed(disk, whole):
     return reader.damage or reader.tail or reader.closed is None or found == whole
 
 
-def test_a_journal_that_ended_says_how_many_records_and_with_which_digest():
+def test_a_closed_journal_has_its_number_of_records_and_digest():
     _, first = read(finished())
     _, again = read(finished())
     _, other = read(finished(groups=5))
@@ -53,7 +55,7 @@ def test_a_journal_that_ended_says_how_many_records_and_with_which_digest():
     assert other.closed.digest != first.closed.digest
 
 
-def test_any_byte_that_changes_in_a_journal_that_ended_is_noticed():
+def test_any_changed_byte_in_a_closed_journal_is_detected():
     disk = finished()
     whole = records(1, 18)
     assert len(disk.names()) > 2
@@ -62,21 +64,21 @@ def test_any_byte_that_changes_in_a_journal_that_ended_is_noticed():
         for offset in range(0, len(data), 5):
             copy = copy_of(disk)
             spoil(copy, name, offset)
-            assert is_noticed(copy, whole), f"{name} at {offset}"
+            assert is_noticed(copy, whole), f"the change of {name} at {offset} is detected"
 
 
-def test_a_journal_that_ended_and_is_cut_anywhere_is_noticed():
+def test_a_closed_journal_cut_anywhere_is_detected():
     disk = finished()
     last = max(disk.names())
 
     for size in range(0, len(disk.contents[last]), 17):
         copy = copy_of(disk)
         copy.contents[last] = copy.contents[last][:size]
-        assert is_noticed(copy, None), f"cut at {size}"
+        assert is_noticed(copy, None), f"the cut at {size} is detected"
 
 
-def test_no_record_that_a_flush_vouched_for_is_left_out_unnoticed():
-    """The run was killed: there is no end, but there is a mark behind every flush."""
+def test_no_record_confirmed_by_a_flush_is_omitted_undetected():
+    """The run was killed: there is no end record, but a mark after every flush."""
     disk = SimulatedDisk(short_writes=0)
     written(disk, records(1, 3), records(4, 6), records(7, 9))
     (name,) = disk.names()
@@ -88,12 +90,12 @@ def test_no_record_that_a_flush_vouched_for_is_left_out_unnoticed():
         spoil(copy, name, offset)
         found, reader = read(copy)
         if offset < len(whole) - mark_bytes:
-            assert reader.damage.was_durable, f"at {offset}"
+            assert reader.damage.was_durable, f"the damage at {offset} is reported as durable"
         else:
             assert (found, reader.tail.was_durable) == (records(1, 9), False)
 
 
-def test_a_torn_group_behind_the_last_mark_is_no_damage_and_says_its_place():
+def test_a_torn_group_after_the_last_mark_is_no_damage_and_has_an_offset():
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -111,7 +113,7 @@ def test_a_torn_group_behind_the_last_mark_is_no_damage_and_says_its_place():
     assert str(reader.tail).startswith(f"{name}: a torn end; left out from offset {flushed}: ")
 
 
-def test_whatever_segment_is_missing_is_noticed_and_named():
+def test_any_missing_segment_is_detected_and_named():
     disk = finished()
     for name in disk.names():
         copy = copy_of(disk)
@@ -124,7 +126,7 @@ def test_whatever_segment_is_missing_is_noticed_and_named():
             assert (reader.damage.name, reader.damage.why) == (name, "the segment is missing")
 
 
-def test_a_lost_segment_of_a_run_that_was_killed_and_resumed_is_noticed():
+def test_a_lost_segment_of_a_killed_and_resumed_run_is_detected():
     disk = SimulatedDisk()
     written(disk, records(1, 3))
     written(disk, records(4, 6))
@@ -134,7 +136,7 @@ def test_a_lost_segment_of_a_run_that_was_killed_and_resumed_is_noticed():
         opened(disk)
 
 
-def test_a_snapshot_without_the_segment_that_follows_it_is_noticed():
+def test_a_snapshot_without_its_next_segment_is_detected():
     disk = SimulatedDisk()
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -147,7 +149,7 @@ def test_a_snapshot_without_the_segment_that_follows_it_is_noticed():
         opened(disk)
 
 
-def test_a_snapshot_that_is_cut_between_its_frames_is_noticed():
+def test_a_snapshot_cut_between_its_frames_is_detected():
     disk = SimulatedDisk()
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -160,7 +162,7 @@ def test_a_snapshot_that_is_cut_between_its_frames_is_noticed():
         opened(disk)
 
 
-def test_segments_that_are_swapped_are_noticed():
+def test_swapped_segments_are_detected():
     disk = finished()
     first, second, *_ = disk.names()
     disk.contents[first], disk.contents[second] = disk.contents[second], disk.contents[first]
@@ -169,7 +171,7 @@ def test_segments_that_are_swapped_are_noticed():
         opened(disk)
 
 
-def test_a_segment_of_another_journal_is_noticed():
+def test_a_segment_of_another_journal_is_detected():
     disk, other = finished(), SimulatedDisk()
     journal, _ = opened(other, segment_bytes=500)
     for first in range(1, 18, 3):
@@ -184,8 +186,8 @@ def test_a_segment_of_another_journal_is_noticed():
         opened(disk)
 
 
-def test_a_group_that_was_written_to_another_place_is_noticed():
-    """Two groups of one length, of which the second covers the first."""
+def test_a_misplaced_group_is_detected():
+    """Two groups of one length, of which the second overwrites the first."""
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     sizes = []
@@ -204,7 +206,7 @@ def test_a_group_that_was_written_to_another_place_is_noticed():
         opened(disk)
 
 
-def test_a_run_that_ended_in_order_is_gone_on_with_behind_its_end():
+def test_a_closed_run_is_continued_after_its_end():
     disk = finished()
 
     journal, found = opened(disk)
@@ -217,7 +219,7 @@ def test_a_run_that_ended_in_order_is_gone_on_with_behind_its_end():
     assert (reader.closed.records, reader.damage, reader.tail) == (20, None, None)
 
 
-def test_a_newer_format_is_refused_in_words():
+def test_a_newer_format_is_refused_with_a_message():
     disk = SimulatedDisk()
     written(disk, records(1, 3))
     (name,) = disk.names()
@@ -231,7 +233,7 @@ def test_a_newer_format_is_refused_in_words():
             list(Reader(disk, stops_at_damage=lenient).records())
 
 
-def test_a_file_that_cannot_be_read_is_named(monkeypatch):
+def test_an_unreadable_file_is_named(monkeypatch):
     disk = SimulatedDisk()
     written(disk, records(1, 3))
 
@@ -244,7 +246,7 @@ def test_a_file_that_cannot_be_read_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize("number", [-1, len(frames.FACTS)])
-def test_facts_of_a_kind_that_nobody_knows_are_damage_with_a_place(monkeypatch, number):
+def test_facts_of_an_unknown_class_are_damage_with_an_offset(monkeypatch, number):
     class Misnumbered(tuple):
         def index(self, *_):
             return number
@@ -258,7 +260,7 @@ def test_facts_of_a_kind_that_nobody_knows_are_damage_with_a_place(monkeypatch, 
         opened(disk)
 
 
-def test_a_journal_is_closed_where_its_writer_ended_in_order():
+def test_a_journal_is_closed_where_its_writer_closed_it_properly():
     disk = SimulatedDisk()
     assert not is_closed(disk)
 

@@ -1,4 +1,4 @@
-"""A folder of the operating system keeps what `Disk` promises."""
+"""A folder of the operating system meets the contract of `Disk`."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ from tests.journal.test_files import held_open
 
 @pytest.fixture
 def synced(monkeypatch):
-    """Inodes of what the system was asked to make durable, in that order."""
+    """Inodes that the system was asked to make durable, in that order."""
     asked = []
     monkeypatch.delattr(fcntl, "F_FULLFSYNC", raising=False)
     for name in ("fsync", "fdatasync"):
@@ -24,13 +24,13 @@ def inode(path):
     return path.stat().st_ino
 
 
-def test_the_folder_is_made_with_all_that_it_stands_in(tmp_path):
+def test_the_folder_is_created_with_its_parents(tmp_path):
     RealDisk(tmp_path / "runs" / "today" / "journal").create("file").close()
 
     assert (tmp_path / "runs" / "today" / "journal" / "file").exists()
 
 
-def test_names_are_those_of_files_in_order(tmp_path):
+def test_names_are_sorted_file_names(tmp_path):
     (tmp_path / "folder").mkdir()
     for name in ("c", "a", "b"):
         (tmp_path / name).write_bytes(b"")
@@ -38,7 +38,7 @@ def test_names_are_those_of_files_in_order(tmp_path):
     assert RealDisk(tmp_path).names() == ["a", "b", "c"]
 
 
-def test_a_file_is_written_at_its_end_and_made_durable(tmp_path, synced):
+def test_a_file_is_appended_to_and_made_durable(tmp_path, synced):
     disk = RealDisk(tmp_path)
     for open_file in (disk.create, disk.extend):
         file = open_file("file")
@@ -52,7 +52,7 @@ def test_a_file_is_written_at_its_end_and_made_durable(tmp_path, synced):
         disk.create("file")
 
 
-def test_the_cache_of_the_drive_is_flushed_where_the_system_can_ask_for_that(tmp_path, monkeypatch):
+def test_the_drive_cache_is_flushed_where_the_system_supports_it(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
     monkeypatch.setattr(fcntl, "fcntl", lambda _, what: asked.append(what))
@@ -62,7 +62,7 @@ def test_the_cache_of_the_drive_is_flushed_where_the_system_can_ask_for_that(tmp
     assert asked == [51]
 
 
-def test_a_file_is_cut_durably(tmp_path, synced):
+def test_a_file_is_truncated_durably(tmp_path, synced):
     (tmp_path / "file").write_bytes(b"0123456789")
 
     RealDisk(tmp_path).cut("file", 4)
@@ -71,7 +71,7 @@ def test_a_file_is_cut_durably(tmp_path, synced):
     assert synced == [inode(tmp_path / "file")]
 
 
-def test_a_file_that_is_renamed_takes_the_place_of_another_durably(tmp_path, synced):
+def test_a_renamed_file_replaces_another_durably(tmp_path, synced):
     (tmp_path / "new").write_bytes(b"new")
     (tmp_path / "old").write_bytes(b"old")
 
@@ -82,7 +82,7 @@ def test_a_file_that_is_renamed_takes_the_place_of_another_durably(tmp_path, syn
     assert synced == [inode(tmp_path)]
 
 
-def test_a_file_that_is_removed_is_not_there_any_more(tmp_path, synced):
+def test_a_removed_file_no_longer_exists(tmp_path, synced):
     disk = RealDisk(tmp_path)
     disk.create("file").close()
 
@@ -93,7 +93,7 @@ def test_a_file_that_is_removed_is_not_there_any_more(tmp_path, synced):
     assert synced == [inode(tmp_path)]
 
 
-def test_nothing_that_was_done_holds_a_file_open(tmp_path):
+def test_no_operation_keeps_a_file_open(tmp_path):
     disk = RealDisk(tmp_path)
     (tmp_path / "file").write_bytes(b"0123456789")
 
@@ -104,7 +104,7 @@ def test_nothing_that_was_done_holds_a_file_open(tmp_path):
     assert held_open(tmp_path) == []
 
 
-def test_a_folder_that_is_refused_is_not_held_and_names_only_who_has_it(tmp_path):
+def test_a_refused_folder_is_not_held_and_its_holder_is_named(tmp_path):
     (tmp_path / "lock").write_text("1234567890123\n1234567890123\n")
     first = RealDisk(tmp_path)
     first.lock()
@@ -120,7 +120,7 @@ def test_a_folder_that_is_refused_is_not_held_and_names_only_who_has_it(tmp_path
     RealDisk(tmp_path).lock()
 
 
-def test_a_folder_whose_holder_did_not_say_its_pid_is_refused_too(tmp_path):
+def test_a_folder_whose_holder_wrote_no_pid_is_refused_too(tmp_path):
     RealDisk(tmp_path).lock()
     (tmp_path / "lock").write_text("")
 

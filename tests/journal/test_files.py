@@ -22,7 +22,7 @@ SHAPES = [PodFacts(priority=priority, labels=(("app", "x"),)) for priority in ra
 
 @dataclass
 class SyncFails:
-    """A fault of a disk: the first sync from a call on fails."""
+    """A fault of a disk: the first sync after a given call fails."""
 
     at: int
     kind: str = "sync"
@@ -47,7 +47,7 @@ def opened(disk, **options):
 
 
 def written(disk, *groups):
-    """A journal of groups, each flushed, that was closed in order."""
+    """A journal of groups, each flushed, that was closed properly."""
     journal, _ = opened(disk)
     for group in groups:
         journal.append(group)
@@ -66,7 +66,7 @@ def spoil(disk, name, offset):
     disk.contents[name] = bytes(data)
 
 
-def test_what_was_flushed_is_read_back_record_for_record(tmp_path):
+def test_flushed_records_are_read_back_one_by_one(tmp_path):
     written(RealDisk(tmp_path / "journal"), records(1, 5), records(6, 6))
 
     journal, found = opened(RealDisk(tmp_path / "journal"))
@@ -79,7 +79,7 @@ def test_what_was_flushed_is_read_back_record_for_record(tmp_path):
     assert opened(RealDisk(tmp_path / "journal"))[1] == records(1, 8)
 
 
-def test_nobody_but_its_owner_may_read_a_journal(tmp_path):
+def test_only_its_owner_may_read_a_journal(tmp_path):
     written(RealDisk(tmp_path), records(1, 5))
 
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
@@ -89,7 +89,7 @@ def test_nobody_but_its_owner_may_read_a_journal(tmp_path):
 
 
 def held_open(folder):
-    """The folder and files of it that this process has open, each as often as it has."""
+    """The folder and its files that this process has open, each as often as it is open."""
     known = {path.stat().st_ino: path.name for path in (folder, *folder.iterdir())}
     found = []
     for number in os.listdir("/dev/fd"):
@@ -98,7 +98,7 @@ def held_open(folder):
     return found
 
 
-def test_a_journal_that_is_closed_holds_no_file_open(tmp_path):
+def test_a_closed_journal_keeps_no_file_open(tmp_path):
     journal, _ = opened(RealDisk(tmp_path), segment_bytes=1)
     for lsn in range(1, 4):
         journal.append([record(lsn)])
@@ -110,7 +110,7 @@ def test_a_journal_that_is_closed_holds_no_file_open(tmp_path):
     assert held_open(tmp_path) == []
 
 
-def test_an_empty_journal_is_opened_again_and_again_each_time_in_a_newer_epoch():
+def test_each_opening_of_an_empty_journal_starts_a_newer_epoch():
     disk = SimulatedDisk()
 
     epochs = []
@@ -124,7 +124,7 @@ def test_an_empty_journal_is_opened_again_and_again_each_time_in_a_newer_epoch()
     assert len(disk.names()) == 1
 
 
-def test_a_folder_in_use_is_refused_with_the_pid_that_has_it(tmp_path):
+def test_a_folder_in_use_is_refused_with_the_pid_of_its_holder(tmp_path):
     first = FileJournal(RealDisk(tmp_path))
 
     with pytest.raises(JournalError, match=f"in use by another process .pid {os.getpid()}"):
@@ -134,14 +134,14 @@ def test_a_folder_in_use_is_refused_with_the_pid_that_has_it(tmp_path):
     FileJournal(RealDisk(tmp_path)).close()
 
 
-def test_a_place_where_no_folder_can_be_is_refused(tmp_path):
+def test_a_path_that_cannot_be_a_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
 
     with pytest.raises(JournalError, match=r"file/journal: cannot be made: Not a directory"):
         RealDisk(tmp_path / "file" / "journal")
 
 
-def test_segments_follow_one_another_at_their_size_and_are_read_as_one():
+def test_segments_split_at_their_size_and_are_read_as_one():
     disk = SimulatedDisk()
     journal, _ = opened(disk, segment_bytes=300)
     for lsn in range(1, 30):
@@ -153,7 +153,7 @@ def test_segments_follow_one_another_at_their_size_and_are_read_as_one():
     assert opened(disk)[1] == records(1, 29)
 
 
-def test_a_snapshot_takes_the_place_of_what_was_before_it():
+def test_a_snapshot_replaces_the_records_before_it():
     disk = SimulatedDisk()
     journal, _ = opened(disk, segment_bytes=300)
     journal.append(records(1, 20))
@@ -170,7 +170,7 @@ def test_a_snapshot_takes_the_place_of_what_was_before_it():
     assert [name.split("-")[0] for name in disk.names()] == ["journal", "journal", "snapshot"]
 
 
-def test_a_snapshot_of_nothing_and_records_after_it():
+def test_an_empty_snapshot_is_followed_by_later_records():
     disk = SimulatedDisk()
     journal, _ = opened(disk)
     journal.snapshot([])
@@ -184,7 +184,7 @@ def test_a_snapshot_of_nothing_and_records_after_it():
     assert journal.last_lsn == 1
 
 
-def test_a_torn_tail_is_cut_and_said():
+def test_a_torn_tail_is_cut_and_reported():
     disk = SimulatedDisk()
     written(disk, records(1, 3))
     name = only_segment(disk)
@@ -199,7 +199,7 @@ def test_a_torn_tail_is_cut_and_said():
     assert b"torn" not in disk.contents[name]
 
 
-def test_a_segment_whose_header_is_damaged_is_refused_even_if_it_holds_no_record():
+def test_a_segment_with_a_damaged_header_is_refused_even_without_records():
     disk = SimulatedDisk()
     written(disk, records(1, 3))
     journal, _ = opened(disk)
@@ -212,8 +212,10 @@ def test_a_segment_whose_header_is_damaged_is_refused_even_if_it_holds_no_record
 
 
 @pytest.mark.parametrize("place", range(12))
-def test_a_machine_that_stops_while_a_segment_begins_leaves_a_journal_that_opens(place):
-    """The new segment, its name, and the word of the one before it: whatever of them lasted."""
+def test_a_journal_opens_after_the_machine_stopped_while_a_segment_began(place):
+    """The new segment, its name, and the last frame of the segment before it: any of them may be
+    durable.
+    """
     disk = SimulatedDisk(place)
     written(disk, records(1, 3))
     seen = []
@@ -255,7 +257,7 @@ def test_a_machine_that_stops_while_a_segment_begins_leaves_a_journal_that_opens
     assert opened(disk)[1] == records(1, 4)
 
 
-def test_damage_before_what_was_durable_is_refused_with_its_offset():
+def test_damage_before_durable_bytes_is_refused_with_its_offset():
     disk = SimulatedDisk()
     written(disk, records(1, 3), records(4, 6), records(7, 9))
     name = only_segment(disk)
@@ -282,7 +284,7 @@ def test_damage_in_a_segment_that_others_follow_is_refused():
         opened(disk)
 
 
-def test_a_segment_that_is_missing_is_refused_with_the_records_that_are_gone():
+def test_a_missing_segment_is_refused_with_its_missing_records():
     disk = SimulatedDisk()
     for first in (1, 4, 7):
         written(disk, records(first, first + 2))
@@ -292,7 +294,7 @@ def test_a_segment_that_is_missing_is_refused_with_the_records_that_are_gone():
         opened(disk)
 
 
-def test_a_first_segment_that_is_missing_is_refused():
+def test_a_missing_first_segment_is_refused():
     disk = SimulatedDisk()
     written(disk, records(1, 3))
     first = only_segment(disk)
@@ -332,7 +334,7 @@ def test_a_damaged_snapshot_is_refused():
         opened(disk)
 
 
-def test_a_full_disk_stops_the_journal_for_good():
+def test_a_full_disk_stops_the_journal_permanently():
     disk = SimulatedDisk()
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -351,7 +353,7 @@ def test_a_full_disk_stops_the_journal_for_good():
     assert opened(disk)[1] == records(1, 3)
 
 
-def test_a_flush_that_failed_is_never_tried_again():
+def test_a_failed_flush_is_never_repeated():
     disk = SimulatedDisk()
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -366,8 +368,8 @@ def test_a_flush_that_failed_is_never_tried_again():
 
 
 @pytest.mark.parametrize("flushed", [0, 2])
-def test_what_a_failed_sync_left_is_written_again_before_it_counts(flushed):
-    """The system shows such bytes, and no later sync of them writes any."""
+def test_data_of_a_failed_sync_is_written_again_before_it_counts(flushed):
+    """The system shows such bytes, and no later sync writes them."""
     disk = SimulatedDisk()
     journal, _ = opened(disk)
     for lsn in range(1, flushed + 1):
@@ -387,7 +389,7 @@ def test_what_a_failed_sync_left_is_written_again_before_it_counts(flushed):
     assert list(Reader(disk).records()) == found
 
 
-def test_a_real_file_is_written_again_from_a_place_on(tmp_path, monkeypatch):
+def test_a_real_file_is_rewritten_from_an_offset(tmp_path, monkeypatch):
     (tmp_path / "file").write_bytes(bytes(range(250)))
     written_again = []
     write = os.pwrite
@@ -404,7 +406,7 @@ def test_a_real_file_is_written_again_from_a_place_on(tmp_path, monkeypatch):
     assert b"".join(data for _, data in written_again) == bytes(range(100, 250))
 
 
-def test_a_snapshot_that_fails_leaves_what_was_there():
+def test_a_failed_snapshot_leaves_the_earlier_files():
     disk = SimulatedDisk()
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -422,7 +424,7 @@ def test_a_snapshot_that_fails_leaves_what_was_there():
     assert "snapshot.new" not in disk.names()
 
 
-def test_a_journal_that_failed_takes_no_snapshot():
+def test_a_failed_journal_takes_no_snapshot():
     disk = SimulatedDisk()
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -439,7 +441,7 @@ def test_a_journal_that_failed_takes_no_snapshot():
         FileJournal(SimulatedDisk()).snapshot([])
 
 
-def test_all_that_a_snapshot_replaces_is_durable():
+def test_everything_that_a_snapshot_replaces_is_durable():
     journal, _ = opened(SimulatedDisk())
     journal.append(records(1, 3))
 
@@ -448,14 +450,14 @@ def test_all_that_a_snapshot_replaces_is_durable():
     assert journal.durable_lsn == journal.last_lsn == 3
 
 
-def test_a_full_disk_at_opening_is_said():
+def test_a_full_disk_at_opening_is_reported():
     disk = SimulatedDisk(room_bytes=3)
 
     with pytest.raises(JournalError, match="cannot be opened for writing"):
         opened(disk)
 
 
-def test_records_follow_one_another_and_only_an_open_journal_takes_them():
+def test_only_an_open_journal_accepts_records_and_only_consecutive_ones():
     disk = SimulatedDisk()
     journal = FileJournal(disk)
     with pytest.raises(JournalError, match="is not open for appending"):
@@ -470,7 +472,7 @@ def test_records_follow_one_another_and_only_an_open_journal_takes_them():
     assert journal.last_lsn == 0
 
 
-def test_a_write_that_takes_only_a_part_is_gone_on_with(tmp_path, monkeypatch):
+def test_a_partial_write_is_continued(tmp_path, monkeypatch):
     write = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, bytes(data)[:100]))
 
@@ -479,7 +481,7 @@ def test_a_write_that_takes_only_a_part_is_gone_on_with(tmp_path, monkeypatch):
     assert opened(RealDisk(tmp_path))[1] == records(1, 500)
 
 
-def test_a_short_write_that_is_taken_for_a_whole_one_is_noticed_before_it_is_acknowledged():
+def test_a_short_write_reported_as_complete_is_detected_before_acknowledgement():
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -497,7 +499,7 @@ def test_a_short_write_that_is_taken_for_a_whole_one_is_noticed_before_it_is_ack
     assert journal.durable_lsn == 3
 
 
-def test_what_cannot_be_encoded_ends_the_journal_as_a_full_disk_does():
+def test_an_encoding_error_ends_the_journal_as_a_full_disk_does():
     disk = SimulatedDisk()
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -512,8 +514,8 @@ def test_what_cannot_be_encoded_ends_the_journal_as_a_full_disk_does():
     assert opened(disk)[1] == records(1, 3)
 
 
-def test_what_a_process_wrote_that_was_killed_is_durable_once_it_was_read():
-    """The next life rests on it: no stop of the machine may take it away any more."""
+def test_data_of_a_killed_process_is_durable_once_it_was_read():
+    """The next life depends on it: no later stop of the machine may lose it."""
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -527,8 +529,8 @@ def test_what_a_process_wrote_that_was_killed_is_durable_once_it_was_read():
 
 @given(st.integers(0, 2**32))
 @settings(max_examples=300, deadline=None)
-def test_whatever_crashes_nothing_that_was_flushed_is_lost_and_nothing_is_made_up(seed):
-    """Groups, flushes, snapshots and crashes at random; replay with the seed that is shown."""
+def test_no_crash_loses_or_invents_flushed_records(seed):
+    """Random groups, flushes, snapshots and crashes; replay with the printed seed."""
     chance = random.Random(seed)
     disk = SimulatedDisk(seed)
     everything, durable = [], 0

@@ -1,4 +1,4 @@
-"""Journals of the release before are read and gone on with; unknown fields are refused by name."""
+"""Journals of the previous release are read and continued; unknown fields are refused by name."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_a_journal_of_format_1_is_read():
     assert claims.claims[0].volume_name == "pv-1"
 
 
-def test_a_journal_of_format_1_with_a_snapshot_is_gone_on_with_in_format_2():
+def test_a_journal_of_format_1_with_a_snapshot_is_continued_in_format_2():
     disk = disk_of(FORMAT_1 / "snapshot")
 
     journal, found = opened(disk)
@@ -54,7 +54,7 @@ def test_a_journal_of_format_1_with_a_snapshot_is_gone_on_with_in_format_2():
     assert reader.closed.records == first + 2
 
 
-def test_a_torn_end_of_format_1_is_cut_and_what_its_frames_vouch_for_is_not():
+def test_a_torn_end_of_format_1_is_cut_and_durable_frames_are_not():
     disk = disk_of(FORMAT_1 / "run" / "journal")
     (name,) = [name for name in disk.names() if name.endswith(".segment")]
     whole = disk.contents[name]
@@ -69,7 +69,7 @@ def test_a_torn_end_of_format_1_is_cut_and_what_its_frames_vouch_for_is_not():
         list(Reader(disk).records())
 
 
-def test_a_header_of_format_1_that_was_torn_is_left_out_from_the_next_record_on():
+def test_a_torn_header_of_format_1_is_ignored_from_the_next_record_on():
     disk = disk_of(FORMAT_1 / "run" / "journal")
     torn = segment_name(20)
     disk.contents[torn] = disk.contents[disk.names()[0]][:10]
@@ -84,7 +84,7 @@ def test_a_header_of_format_1_that_was_torn_is_left_out_from_the_next_record_on(
     assert [each.lsn for each in Reader(disk).records()] == list(range(1, 22))
 
 
-def test_a_journal_of_format_1_with_fields_that_nobody_knows_is_refused(monkeypatch):
+def test_a_journal_of_format_1_with_unknown_fields_is_refused(monkeypatch):
     disk = disk_of(FORMAT_1 / "run" / "journal")
     monkeypatch.setattr("roadstead.journal.format_1._CHECKSUM", 1)
 
@@ -93,14 +93,14 @@ def test_a_journal_of_format_1_with_fields_that_nobody_knows_is_refused(monkeypa
 
 
 def without(cls, *names):
-    """The fields of this release, but for some of a class."""
+    """The fields of this release, without some fields of a class."""
     now = present_fields()
     classes = dict(now.classes)
     classes[cls] = tuple(name for name in classes[cls] if name not in names)
     return Fields(now.kinds, now.facts, tuple(classes.items()))
 
 
-def test_a_field_that_was_not_there_yet_has_its_default():
+def test_a_field_that_did_not_exist_yet_has_its_default():
     data = to_wire(PodFacts(labels=(("app", "x"),), priority=7))
     names = dict(present_fields().classes)["PodFacts"]
     for missing in ("is_preempted", "priority", "tolerations"):
@@ -112,7 +112,7 @@ def test_a_field_that_was_not_there_yet_has_its_default():
         assert built.priority == (0 if missing == "priority" else 7)
 
 
-def test_a_field_of_a_class_within_another_has_its_default_too():
+def test_a_field_of_a_nested_class_has_its_default_too():
     facts = ClusterFacts(storage=StorageFacts())
     ((*before, storage, budgets, groups),) = [to_wire(facts)]
     older = [*before, storage[:-1], budgets, groups]
@@ -124,7 +124,7 @@ def test_a_field_of_a_class_within_another_has_its_default_too():
     assert built == facts
 
 
-def test_what_is_written_with_fields_of_another_release_is_refused_by_name(monkeypatch):
+def test_unknown_fields_of_another_release_are_refused_by_name(monkeypatch):
     now = present_fields()
     classes = tuple(
         (name, (*fields, "mood") if name == "PodFacts" else fields) for name, fields in now.classes
@@ -146,7 +146,7 @@ def test_what_is_written_with_fields_of_another_release_is_refused_by_name(monke
         (without("HostPort", "port"), "HostPort lacks the field port, which this release needs"),
     ],
 )
-def test_what_this_release_cannot_build_is_refused_by_name(fields, text):
+def test_objects_that_this_release_cannot_build_are_refused_by_name(fields, text):
     with pytest.raises(FieldsError, match=text):
         builder_of(fields)
 
@@ -165,7 +165,7 @@ class Other:
 
 @dataclass(frozen=True)
 class Outer:
-    """A class with what facts may have: others in parts, lists and choices, and defaults."""
+    """A class with all field types of facts: nested classes, lists, unions, and defaults."""
 
     name: str
     pair: tuple[int, Inner, Other]
@@ -177,13 +177,13 @@ class Outer:
 
 
 def outer_of(monkeypatch, data, inner=("old",), outer=("name", "pair", "many", "maybe", "plain")):
-    """The class from data of a release that had these fields."""
+    """The class decoded from data of a release that had these fields."""
     monkeypatch.setattr("roadstead.journal.fields.FACTS", (Outer,))
     classes = (("Inner", inner), ("Other", ("text",)), ("Outer", outer))
     return builder_of(Fields((), ("Outer",), classes)).build(0, data)
 
 
-def test_fields_have_their_defaults_wherever_their_class_stands(monkeypatch):
+def test_fields_have_their_defaults_wherever_their_class_is_nested(monkeypatch):
     data = ["x", [3, [4], ["y"]], [[5], [6]], [8], [["a", 1]]]
 
     found = outer_of(monkeypatch, data)
@@ -195,7 +195,7 @@ def test_fields_have_their_defaults_wherever_their_class_stands(monkeypatch):
     assert outer_of(monkeypatch, [*data[:3], None, []]).maybe is None
 
 
-def test_fields_that_stood_in_another_order_are_read_by_their_names(monkeypatch):
+def test_fields_in_another_order_are_read_by_their_names(monkeypatch):
     data = [[3, [7, 4], ["y"]], "x", [], None, []]
 
     found = outer_of(monkeypatch, data, ("new", "old"), ("pair", "name", "many", "maybe", "plain"))
@@ -212,17 +212,17 @@ def test_fields_that_stood_in_another_order_are_read_by_their_names(monkeypatch)
         ["x", [3, 9, ["y"]], [], None, []],
     ],
 )
-def test_data_that_is_not_of_its_class_is_refused_by_the_codec(monkeypatch, data):
+def test_the_codec_refuses_data_of_another_class(monkeypatch, data):
     with pytest.raises(CodecError):
         outer_of(monkeypatch, data)
 
 
-def test_what_this_release_writes_is_named_once_class_by_class():
+def test_this_release_writes_each_field_name_once_per_class():
     now = present_fields()
     classes = dict(now.classes)
 
     assert list(classes) == sorted(classes)
     assert classes["RunMark"] == ("what", "digest")
-    # A class within a class, within a list, and within a choice.
+    # A class in a class, in a list, and in a union.
     assert {"StorageFacts", "Taint", "Owner", "GroupMembership", "Requirement"} <= classes.keys()
     assert Fields.decode(now.encode()) == now

@@ -1,4 +1,4 @@
-"""Groups of records as bytes: what is written is read, and what makes no sense is refused."""
+"""Groups of records as bytes: written groups are read back, and invalid ones are refused."""
 
 import struct
 import zlib
@@ -50,8 +50,8 @@ def decoded(records, table=None):
     return list(decode(frame_at(memoryview(read), 0), table or FactsTable()))
 
 
-def test_the_bytes_of_a_frame_are_those_that_earlier_releases_wrote():
-    """A journal is read by later releases: kinds keep their numbers, fields their places."""
+def test_a_frame_has_the_same_bytes_as_in_earlier_releases():
+    """Later releases read this journal: kinds keep their numbers, fields their positions."""
     written = {kind.name: frame(kind, 7, 2, PLACE, b"body") for kind in FrameKind}
 
     for number, (name, crc, digest) in enumerate(
@@ -111,13 +111,13 @@ def test_any_records_are_read_as_they_were_written(records, follow_one_another):
     assert decoded(records) == records
 
 
-def test_a_pod_without_a_uid_of_its_own_has_its_key_as_uid():
+def test_a_pod_without_a_uid_has_its_key_as_uid():
     record = RECORDS[1]._replace(uid="", key="d/b")
 
     assert decoded([record]) == [record._replace(uid="d/b")]
 
 
-def test_facts_are_written_once_and_are_one_object_for_all_who_have_them():
+def test_facts_are_written_once_and_read_as_one_shared_object():
     table, news = FactsTable(), FactsTable()
     records = [each._replace(facts=PodFacts("blue")) for each in RECORDS]
     bodies = [body_of(records, news), body_of(records, news)]
@@ -141,7 +141,7 @@ def spoiled(column, change):
     "column", ["lsns", "kinds", "uids", "keys", "nodes", "tokens", "owner", "facts"]
 )
 @pytest.mark.parametrize("change", [lambda c: c[:-1], lambda c: c + c[:1]])
-def test_columns_of_other_lengths_are_refused(column, change):
+def test_columns_of_different_lengths_are_refused(column, change):
     with pytest.raises(FrameError, match="3 records has columns of other lengths"):
         decode(spoiled(column, change), FactsTable())
 
@@ -156,12 +156,12 @@ def test_columns_of_other_lengths_are_refused(column, change):
         ("kinds", bytes([0, 1, 10]), "a record of no known kind"),
     ],
 )
-def test_numbers_of_nothing_are_refused(column, numbers, text):
+def test_numbers_without_a_target_are_refused(column, numbers, text):
     with pytest.raises(FrameError, match=text):
         decode(spoiled(column, lambda _: numbers), FactsTable())
 
 
-def test_the_first_whole_frame_is_found_wherever_it_begins():
+def test_the_first_complete_frame_is_found_at_any_offset():
     data, _ = frame(FrameKind.FLUSHED, 7, 0, PLACE)
     torn = data[:-1]
 
@@ -174,7 +174,7 @@ def test_the_first_whole_frame_is_found_wherever_it_begins():
 
 
 @pytest.mark.parametrize("offset", range(HEAD_BYTES + 4))
-def test_a_frame_of_which_any_byte_is_another_is_none(offset):
+def test_a_frame_with_any_changed_byte_is_rejected(offset):
     data = bytearray(frame(FrameKind.RECORDS, 7, 2, PLACE, b"body")[0])
     assert frame_at(memoryview(data), 0) is not None
 
@@ -185,13 +185,13 @@ def test_a_frame_of_which_any_byte_is_another_is_none(offset):
 
 
 def frame_1(body):
-    """A frame as releases before wrote it."""
+    """A frame as earlier releases wrote it."""
     checked = struct.pack("<QIQ", 7, 2, 6) + body
     return struct.pack("<4sII", format_1.MARK, len(body), zlib.crc32(checked)) + checked
 
 
 @pytest.mark.parametrize("body", [b"", b"body"])
-def test_a_frame_of_format_1_is_found_whole_or_not_at_all(body):
+def test_a_frame_of_format_1_is_found_completely_or_not_at_all(body):
     data = frame_1(body)
 
     for before in (b"", b"garbage"):
@@ -209,7 +209,7 @@ def test_a_frame_of_format_1_is_found_whole_or_not_at_all(body):
 
 
 @pytest.mark.parametrize("layout", [frames, format_1])
-def test_a_frame_that_is_too_large_is_none(layout, monkeypatch):
+def test_an_oversized_frame_is_rejected(layout, monkeypatch):
     data = {frames: frame(FrameKind.RECORDS, 7, 2, PLACE, b"body")[0], format_1: frame_1(b"body")}
 
     for most, is_found in ((4, True), (3, False)):
@@ -223,7 +223,7 @@ def test_a_frame_without_a_body_is_found_at_the_end_of_a_file():
     assert frame_at(memoryview(data), 0).end == HEAD_BYTES == len(data)
 
 
-def test_a_frame_of_an_unknown_kind_is_none():
+def test_a_frame_of_an_unknown_kind_is_rejected():
     data, _ = frame(9, 7, 2, PLACE)
 
     assert frame_at(memoryview(data), 0) is None
@@ -233,7 +233,7 @@ def test_a_frame_of_an_unknown_kind_is_none():
     ("segment", "offset", "vouches"),
     [(PLACE.segment, 99, True), (PLACE.segment, 100, False), (7, 99, False), (7, 100, False)],
 )
-def test_a_frame_vouches_for_bytes_of_its_own_file_that_were_durable(segment, offset, vouches):
+def test_a_frame_confirms_durable_bytes_of_its_own_file_only(segment, offset, vouches):
     read = frame_of(b"", 2)
 
     assert read.confirms(offset, 0, segment) is vouches

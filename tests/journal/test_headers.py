@@ -1,4 +1,4 @@
-"""The first bytes of a file, and which files of a folder belong to a journal."""
+"""The first bytes of a file, and the files of a folder that belong to a journal."""
 
 import struct
 import zlib
@@ -33,14 +33,14 @@ def of_format(number):
     return bytes(data)
 
 
-def test_the_bytes_of_a_header_are_those_that_earlier_releases_wrote():
+def test_a_header_has_the_same_bytes_as_in_earlier_releases():
     assert HEADER.encode() == WRITTEN
     assert header_of(memoryview(WRITTEN)) == HEADER
     assert HEADER.size_bytes == HEADER_BYTES == len(WRITTEN)
 
 
 @pytest.mark.parametrize("number", [1, 3])
-def test_any_release_can_tell_the_format_from_the_first_bytes(number):
+def test_any_release_can_read_the_format_from_the_first_bytes(number):
     found = header_of(memoryview(of_format(number)))
 
     assert found == Header(epoch=3, first_lsn=7, fields=11, format=number)
@@ -49,7 +49,7 @@ def test_any_release_can_tell_the_format_from_the_first_bytes(number):
 
 
 @pytest.mark.parametrize("data", [WRITTEN, of_format(1)])
-def test_bytes_that_are_cut_or_changed_anywhere_are_no_header(data):
+def test_cut_or_changed_bytes_are_no_header(data):
     for place in range(len(data)):
         changed = bytearray(data)
         changed[place] ^= 0xFF
@@ -73,7 +73,7 @@ def test_a_folder_without_a_journal_has_no_files_of_one():
     st.sets(st.integers(0, 12), max_size=3),
     st.sets(st.integers(1, 12), max_size=5),
 )
-def test_the_newest_snapshot_counts_and_the_segments_from_the_one_in_which_it_lies(lsns, firsts):
+def test_the_newest_snapshot_counts_with_the_segments_from_its_own_on(lsns, firsts):
     disk = disk_with(*map(snapshot_name, lsns), *map(segment_name, firsts), "lock")
 
     found = find_files(disk)

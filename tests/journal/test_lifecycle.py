@@ -1,4 +1,4 @@
-"""A journal from its opening to its end: what it says of itself, and what is durable when."""
+"""A journal from its opening to its end: its properties, and when its data is durable."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def is_durable(disk, name):
     return disk.durable[name] == len(disk.contents[name])
 
 
-def test_a_journal_that_was_not_read_yet_says_that_it_has_nothing():
+def test_an_unread_journal_reports_no_records():
     disk = SimulatedDisk()
     written(disk, records(1, 3))
 
@@ -26,7 +26,7 @@ def test_a_journal_that_was_not_read_yet_says_that_it_has_nothing():
     assert (journal.tail, journal.grown_bytes) == (None, 0)
 
 
-def test_it_grows_by_the_records_that_it_takes_until_a_snapshot_replaces_them():
+def test_a_journal_grows_with_its_records_until_a_snapshot_replaces_them():
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     sizes = [len(disk.contents[segment_name(1)])]
@@ -40,13 +40,13 @@ def test_it_grows_by_the_records_that_it_takes_until_a_snapshot_replaces_them():
     assert journal.grown_bytes == 0
 
 
-def test_where_a_segment_is_full_all_of_it_is_durable_before_the_next_one_has_records():
+def test_a_full_segment_is_durable_before_the_next_one_has_records():
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk, segment_bytes=100)
     rename = disk.rename
 
     def named_last(name, to):
-        """What the new segment follows from has lasted before the new one has its name."""
+        """The data that the new segment follows is durable before the new one has its name."""
         assert all(is_durable(disk, each) for each in disk.names())
         rename(name, to)
 
@@ -60,7 +60,7 @@ def test_where_a_segment_is_full_all_of_it_is_durable_before_the_next_one_has_re
         assert journal.durable_lsn == lsn - 1
 
 
-def test_a_segment_that_is_full_is_not_held_open(tmp_path):
+def test_a_full_segment_is_not_kept_open(tmp_path):
     journal, _ = opened(RealDisk(tmp_path), segment_bytes=1)
     for lsn in range(1, 4):
         journal.append([record(lsn)])
@@ -68,7 +68,7 @@ def test_a_segment_that_is_full_is_not_held_open(tmp_path):
     assert sorted(held_open(tmp_path)) == [segment_name(3), "lock"]
 
 
-def test_a_snapshot_and_all_before_it_are_durable_and_no_other_file_is_touched():
+def test_a_snapshot_and_the_files_before_it_are_durable():
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     disk.create("finished")
@@ -82,8 +82,8 @@ def test_a_snapshot_and_all_before_it_are_durable_and_no_other_file_is_touched()
 
 
 @pytest.mark.parametrize("last", ["snapshot.new", "segment.new"])
-def test_a_machine_that_stops_behind_a_snapshot_leaves_a_journal_that_opens(last):
-    """Its next segment was not begun: the digest that the snapshot names must have lasted."""
+def test_a_journal_opens_after_the_machine_stopped_after_a_snapshot(last):
+    """Its next segment was not begun: the digest in the snapshot must be durable."""
     for seed in range(12):
         disk = SimulatedDisk(seed)
         journal, _ = opened(disk)
@@ -108,7 +108,7 @@ def test_a_machine_that_stops_behind_a_snapshot_leaves_a_journal_that_opens(last
             journal.close()
 
 
-def test_a_snapshot_of_many_records_is_read_whole():
+def test_a_snapshot_of_many_records_is_read_completely():
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     standing = [record(lsn % 5, RecordKind.LOAD) for lsn in range(5000)]
@@ -120,7 +120,7 @@ def test_a_snapshot_of_many_records_is_read_whole():
     assert opened(disk)[1] == standing
 
 
-def test_the_end_of_a_journal_is_durable_and_all_before_it():
+def test_the_end_of_a_journal_and_all_records_before_it_are_durable():
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -135,7 +135,7 @@ def test_the_end_of_a_journal_is_durable_and_all_before_it():
     assert is_closed(disk)
 
 
-def test_a_journal_that_was_closed_and_not_ended_did_not_end_in_order():
+def test_a_journal_closed_without_an_end_did_not_end_properly():
     disk = SimulatedDisk(short_writes=0)
     written(disk, records(1, 3))
 
@@ -145,7 +145,7 @@ def test_a_journal_that_was_closed_and_not_ended_did_not_end_in_order():
     assert reader.closed is None
 
 
-def test_a_flush_without_news_writes_nothing():
+def test_a_flush_without_new_records_writes_nothing():
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -157,7 +157,7 @@ def test_a_flush_without_news_writes_nothing():
     assert len(disk.contents[segment_name(1)]) == size_bytes
 
 
-def test_a_journal_that_failed_does_not_end_in_order_and_gives_its_folder_free():
+def test_a_failed_journal_does_not_end_properly_and_releases_its_folder():
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -172,7 +172,7 @@ def test_a_journal_that_failed_does_not_end_in_order_and_gives_its_folder_free()
     assert not disk.locked
 
 
-def test_a_journal_that_is_closed_takes_nothing_and_may_be_closed_again(tmp_path):
+def test_a_closed_journal_accepts_nothing_and_may_be_closed_again(tmp_path):
     journal, _ = opened(RealDisk(tmp_path))
     journal.close()
     journal.close()
@@ -183,7 +183,7 @@ def test_a_journal_that_is_closed_takes_nothing_and_may_be_closed_again(tmp_path
     assert held_open(tmp_path) == []
 
 
-def test_what_cannot_be_encoded_is_told_in_words():
+def test_an_encoding_error_is_reported_in_words():
     journal, _ = opened(SimulatedDisk())
 
     with pytest.raises(JournalError, match=r"cannot be written: .*packed.*; nothing more is ackn"):

@@ -1,4 +1,4 @@
-"""What a reader makes of files that no writer of today leaves behind, and of what one may leave."""
+"""Files that no present writer leaves, and files that one may leave, as a reader reads them."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def crafted(disk, name, *, first_lsn=1, number=1, before=0):
 
 
 def with_snapshot():
-    """A journal with a snapshot of its first three records, and three more behind it."""
+    """A journal with a snapshot of its first three records, and three more after it."""
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     journal.append(records(1, 3))
@@ -36,8 +36,10 @@ def with_snapshot():
     return disk
 
 
-def test_a_group_that_is_cut_out_before_the_mark_of_its_flush_is_damage():
-    """The mark stands where the group stood: it is whole, and says that more was there."""
+def test_a_group_removed_before_the_mark_of_its_flush_is_damage():
+    """The mark is at the position of the group: it is valid, and shows that more bytes were
+    durable.
+    """
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
     name = only_segment(disk)
@@ -52,7 +54,7 @@ def test_a_group_that_is_cut_out_before_the_mark_of_its_flush_is_damage():
         opened(disk)
 
 
-def test_bytes_that_are_put_in_before_a_frame_that_vouches_for_them_are_damage():
+def test_bytes_inserted_before_a_frame_that_confirms_them_are_damage():
     disk = SimulatedDisk(short_writes=0)
     written(disk, records(1, 3), records(4, 6))
     name = only_segment(disk)
@@ -63,8 +65,8 @@ def test_bytes_that_are_put_in_before_a_frame_that_vouches_for_them_are_damage()
 
 
 @pytest.mark.parametrize("size_bytes", [0, 10, FORMAT_1_HEADER_BYTES])
-def test_a_segment_behind_a_snapshot_that_lost_its_header_is_damage(size_bytes):
-    """It got its name when its header was durable."""
+def test_a_segment_without_a_header_after_a_snapshot_is_damage(size_bytes):
+    """It got its name after its header was durable."""
     disk = with_snapshot()
     name = segment_name(4)
     disk.contents[name] = disk.contents[name][:size_bytes]
@@ -73,7 +75,7 @@ def test_a_segment_behind_a_snapshot_that_lost_its_header_is_damage(size_bytes):
         opened(disk)
 
 
-def test_a_short_file_behind_a_segment_is_damage():
+def test_a_short_file_after_a_segment_is_damage():
     disk = SimulatedDisk()
     written(disk, records(1, 3))
     disk.contents[segment_name(4)] = b"short"
@@ -82,7 +84,7 @@ def test_a_short_file_behind_a_segment_is_damage():
         opened(disk)
 
 
-def test_a_first_header_of_format_1_that_was_torn_leaves_an_empty_journal():
+def test_a_torn_first_header_of_format_1_leaves_an_empty_journal():
     for size_bytes, opens in ((FORMAT_1_HEADER_BYTES, True), (FORMAT_1_HEADER_BYTES + 1, False)):
         disk = SimulatedDisk()
         disk.contents = {segment_name(1): bytes(size_bytes)}
@@ -97,7 +99,7 @@ def test_a_first_header_of_format_1_that_was_torn_leaves_an_empty_journal():
             assert opened(disk)[1] == records(1, 2)
 
 
-def test_a_torn_header_of_format_1_behind_records_that_are_missing_is_damage():
+def test_a_torn_header_of_format_1_after_missing_records_is_damage():
     disk = disk_of(FORMAT_1 / "run" / "journal")
     disk.contents[segment_name(25)] = b"torn"
 
@@ -106,7 +108,7 @@ def test_a_torn_header_of_format_1_behind_records_that_are_missing_is_damage():
 
 
 def followed_format_1():
-    """A journal of format 1 that a later life went on with."""
+    """A journal of format 1 that a later life continued."""
     disk = disk_of(FORMAT_1 / "run" / "journal")
     journal, _ = opened(disk)
     journal.append(records(20, 21))
@@ -122,7 +124,7 @@ def test_a_short_file_that_others_follow_is_damage_in_format_1_too():
         opened(disk)
 
 
-def test_damage_at_the_end_of_a_segment_of_format_1_that_another_follows_is_refused():
+def test_damage_at_the_end_of_a_followed_segment_of_format_1_is_refused():
     disk = followed_format_1()
     name = segment_name(1)
     disk.contents[name] = disk.contents[name][:-7]
@@ -131,7 +133,7 @@ def test_damage_at_the_end_of_a_segment_of_format_1_that_another_follows_is_refu
         opened(disk)
 
 
-def test_a_snapshot_of_format_1_needs_no_segment_behind_it():
+def test_a_snapshot_of_format_1_needs_no_segment_after_it():
     disk = disk_of(FORMAT_1 / "snapshot")
     disk.remove(segment_name(17))
 
@@ -142,7 +144,7 @@ def test_a_snapshot_of_format_1_needs_no_segment_behind_it():
 
 
 @pytest.mark.parametrize("lost_bytes", [1, 20, 45])
-def test_of_a_segment_that_another_follows_the_word_of_that_may_be_torn(lost_bytes):
+def test_the_last_frame_of_a_followed_segment_may_be_torn(lost_bytes):
     disk = SimulatedDisk(short_writes=0)
     written(disk, records(1, 3))
     written(disk, records(4, 6))
@@ -157,7 +159,7 @@ def test_of_a_segment_that_another_follows_the_word_of_that_may_be_torn(lost_byt
     assert opened(disk)[1] == records(1, 8)
 
 
-def test_a_word_of_a_next_segment_that_was_torn_is_written_again():
+def test_a_torn_last_frame_of_a_followed_segment_is_written_again():
     disk = SimulatedDisk(short_writes=0)
     written(disk, records(1, 3))
     opened(disk)[0].close()
@@ -174,7 +176,7 @@ def test_a_word_of_a_next_segment_that_was_torn_is_written_again():
         opened(disk)
 
 
-def test_the_segment_in_which_a_snapshot_lies_is_read_from_there_on():
+def test_the_segment_around_a_snapshot_is_read_from_the_snapshot_on():
     """The machine stopped before the next segment began."""
     disk = SimulatedDisk(short_writes=0)
     journal, _ = opened(disk)
@@ -202,7 +204,7 @@ def test_the_segment_in_which_a_snapshot_lies_is_read_from_there_on():
     assert opened(disk)[1] == [*found, *records(6, 7)]
 
 
-def test_one_record_that_is_missing_between_segments_is_told():
+def test_one_missing_record_between_segments_is_reported():
     disk = SimulatedDisk()
     for lsn in (1, 2, 3):
         written(disk, records(lsn, lsn))
@@ -212,7 +214,7 @@ def test_one_record_that_is_missing_between_segments_is_told():
         opened(disk)
 
 
-def test_a_segment_that_is_missing_behind_a_snapshot_was_durable():
+def test_a_missing_segment_after_a_snapshot_was_durable():
     disk = with_snapshot()
     disk.remove(segment_name(4))
 
@@ -223,7 +225,7 @@ def test_a_segment_that_is_missing_behind_a_snapshot_was_durable():
 
 
 @pytest.mark.parametrize("size_bytes", [HEADER_BYTES, HEADER_BYTES + 10])
-def test_a_journal_whose_last_segment_lost_its_frames_did_not_end_in_order(size_bytes):
+def test_a_journal_whose_last_segment_lost_its_frames_did_not_end_properly(size_bytes):
     disk = finished()
     opened(disk)[0].close()
     name = max(disk.names())
@@ -234,7 +236,7 @@ def test_a_journal_whose_last_segment_lost_its_frames_did_not_end_in_order(size_
     assert reader.closed is None
 
 
-def test_a_number_that_is_left_out_within_a_segment_is_damage():
+def test_a_skipped_number_within_a_segment_is_damage():
     disk = SimulatedDisk(short_writes=0)
     file = crafted(disk, segment_name(1))
     file.append_records(records(1, 2))
@@ -244,7 +246,7 @@ def test_a_number_that_is_left_out_within_a_segment_is_damage():
         list(Reader(disk).records())
 
 
-def test_what_follows_the_word_of_a_next_segment_is_damage():
+def test_bytes_after_the_last_frame_of_a_followed_segment_are_damage():
     disk = SimulatedDisk(short_writes=0)
     file = crafted(disk, segment_name(1))
     file.append_records(records(1, 2))
@@ -260,7 +262,7 @@ def test_what_follows_the_word_of_a_next_segment_is_damage():
 @pytest.mark.parametrize(
     ("behind", "why"), [(3, "the segment is missing"), (4, "a snapshot is whole or not there")]
 )
-def test_a_snapshot_ends_with_the_number_of_the_record_behind_it(behind, why):
+def test_a_snapshot_ends_with_the_number_of_the_record_after_it(behind, why):
     disk = SimulatedDisk(short_writes=0)
     crafted(disk, snapshot_name(2), first_lsn=2).append(FrameKind.CLOSED, behind)
 
@@ -268,7 +270,7 @@ def test_a_snapshot_ends_with_the_number_of_the_record_behind_it(behind, why):
         list(Reader(disk).records())
 
 
-def test_a_segment_of_another_number_is_damage_that_names_the_missing_one():
+def test_a_segment_with_another_number_is_damage_and_names_the_missing_one():
     disk = SimulatedDisk(short_writes=0)
     file = crafted(disk, segment_name(1))
     file.append_records(records(1, 2))
@@ -279,7 +281,7 @@ def test_a_segment_of_another_number_is_damage_that_names_the_missing_one():
 
 
 @pytest.mark.parametrize(("number", "is_refused"), [(4, False), (5, False), (3, True), (6, True)])
-def test_behind_a_snapshot_comes_its_own_segment_or_the_next(number, is_refused):
+def test_a_snapshot_is_followed_by_its_own_segment_or_the_next(number, is_refused):
     disk = SimulatedDisk(short_writes=0)
     snapshot = crafted(disk, snapshot_name(2), first_lsn=2, number=4, before=77)
     snapshot.append(FrameKind.CLOSED, 3)
@@ -293,7 +295,7 @@ def test_behind_a_snapshot_comes_its_own_segment_or_the_next(number, is_refused)
     assert found == ([] if is_refused else records(3, 4))
 
 
-def test_behind_a_snapshot_no_segment_of_another_journal_is_read():
+def test_no_segment_of_another_journal_is_read_after_a_snapshot():
     disk = SimulatedDisk(short_writes=0)
     snapshot = crafted(disk, snapshot_name(2), first_lsn=2, number=4, before=77)
     snapshot.append(FrameKind.CLOSED, 3)
@@ -313,7 +315,7 @@ def test_behind_a_snapshot_no_segment_of_another_journal_is_read():
         ([], False),
     ],
 )
-def test_a_snapshot_is_whole_where_it_ends_once_with_the_number_of_its_records(ends, is_whole):
+def test_a_complete_snapshot_ends_once_with_its_number_of_records(ends, is_whole):
     disk = SimulatedDisk(short_writes=0)
     snapshot = crafted(disk, snapshot_name(2), first_lsn=2)
     standing = [record(lsn, RecordKind.LOAD) for lsn in (1, 2)]
@@ -329,7 +331,7 @@ def test_a_snapshot_is_whole_where_it_ends_once_with_the_number_of_its_records(e
     assert (reader.damage is None) is is_whole
 
 
-def test_frames_of_another_file_are_no_part_of_a_segment():
+def test_frames_of_another_file_do_not_belong_to_a_segment():
     disk = SimulatedDisk(short_writes=0)
     file = crafted(disk, segment_name(1))
     file.append_records(records(1, 2))
@@ -341,7 +343,7 @@ def test_frames_of_another_file_are_no_part_of_a_segment():
     assert (found, reader.tail.offset) == (records(1, 2), size_bytes)
 
 
-def test_a_snapshot_whose_fields_are_spoiled_is_refused():
+def test_a_snapshot_with_invalid_fields_is_refused():
     disk = with_snapshot()
     spoil(disk, snapshot_name(3), HEADER_BYTES + 60)
 
@@ -356,7 +358,7 @@ def test_a_snapshot_whose_fields_are_spoiled_is_refused():
         (FrameKind.RECORDS, b"nonsense", r"damaged at offset \d+: .*msgpack"),
     ],
 )
-def test_a_frame_whose_body_makes_no_sense_is_refused(kind, body, text):
+def test_a_frame_with_an_invalid_body_is_refused(kind, body, text):
     disk = SimulatedDisk(short_writes=0)
     crafted(disk, segment_name(1)).append(kind, 1, 1, body)
 
@@ -364,7 +366,7 @@ def test_a_frame_whose_body_makes_no_sense_is_refused(kind, body, text):
         list(Reader(disk).records())
 
 
-def test_records_of_a_file_that_does_not_say_its_fields_are_refused(monkeypatch):
+def test_records_of_a_file_without_declared_fields_are_refused(monkeypatch):
     disk = SimulatedDisk(short_writes=0)
     append = FrameFile.append
 

@@ -1,4 +1,4 @@
-"""The interface of the journal: order without gaps, and what a flush covers."""
+"""The interface of the journal: order without gaps, and the records that a flush covers."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def record(lsn: int) -> JournalRecord:
 
 
 @pytest.mark.parametrize("journal", [NullJournal(), MemoryJournal()])
-def test_append_answers_the_last_number(journal):
+def test_append_returns_the_last_number(journal):
     assert journal.append([]) == 0
     assert journal.append([record(1), record(2)]) == 2
     assert journal.append([record(3)]) == 3
@@ -19,12 +19,12 @@ def test_append_answers_the_last_number(journal):
 
 
 @pytest.mark.parametrize("lsn", [0, 2, 7])
-def test_gap_in_the_numbers_is_an_error(lsn):
+def test_a_gap_in_the_numbers_is_an_error(lsn):
     with pytest.raises(JournalError, match=f"record {lsn} does not follow record 0"):
         MemoryJournal().append([record(lsn)])
 
 
-def test_only_what_was_flushed_is_durable():
+def test_only_flushed_records_are_durable():
     journal = MemoryJournal()
     journal.append([record(1), record(2)])
     assert journal.durable == []

@@ -8,7 +8,7 @@ from tests.journal.test_files import records
 
 
 class Slow:
-    """A file that takes so many bytes at once."""
+    """A file that accepts so many bytes per write."""
 
     def __init__(self, most):
         self.most, self.data = most, b""
@@ -22,7 +22,7 @@ def begun(disk):
     return FrameFile.create(disk, "new", epoch=1, first_lsn=1, number=1, before=0)
 
 
-def test_what_had_the_name_of_a_new_file_is_removed():
+def test_an_existing_file_with_the_name_of_a_new_one_is_removed():
     disk = SimulatedDisk()
     disk.create("new").write(b"left by a process that stopped")
 
@@ -31,7 +31,7 @@ def test_what_had_the_name_of_a_new_file_is_removed():
     assert b"left by" not in disk.contents["new"]
 
 
-def test_sizes_are_those_of_the_file_and_only_what_was_synced_is_durable():
+def test_sizes_are_those_of_the_file_and_only_synced_bytes_are_durable():
     disk = SimulatedDisk()
     file = begun(disk)
     empty_bytes = len(disk.contents["new"])
@@ -45,7 +45,7 @@ def test_sizes_are_those_of_the_file_and_only_what_was_synced_is_durable():
     assert (file.durable_bytes, file.grown_bytes) == (empty_bytes, size_bytes - empty_bytes)
 
 
-def test_a_file_of_which_all_is_durable_is_not_synced_again():
+def test_a_fully_durable_file_is_not_synced_again():
     disk = SimulatedDisk()
     file = begun(disk)
     file.sync()
@@ -56,7 +56,7 @@ def test_a_file_of_which_all_is_durable_is_not_synced_again():
     assert disk.asked["bytes"] == asked
 
 
-def test_a_frame_that_no_reader_would_take_is_not_written(monkeypatch):
+def test_a_frame_that_no_reader_would_accept_is_not_written(monkeypatch):
     disk = SimulatedDisk()
     file = begun(disk)
     before = disk.contents["new"]
@@ -68,7 +68,7 @@ def test_a_frame_that_no_reader_would_take_is_not_written(monkeypatch):
     assert (disk.contents["new"], file.size_bytes) == (before, len(before))
 
 
-def test_a_file_that_takes_a_byte_at_a_time_is_written_whole():
+def test_a_file_that_accepts_one_byte_at_a_time_is_written_completely():
     slow, quick = (FrameFile(Slow(most), 1, 0, 0) for most in (1, 1 << 20))
     for file in (slow, quick):
         file.append_records(records(1, 3))
@@ -77,6 +77,6 @@ def test_a_file_that_takes_a_byte_at_a_time_is_written_whole():
     assert slow.size_bytes == len(slow._file.data)
 
 
-def test_a_file_that_takes_nothing_is_an_error():
+def test_a_file_that_accepts_nothing_is_an_error():
     with pytest.raises(OSError, match="the file takes no more bytes"):
         FrameFile(Slow(0), 1, 0, 0).append_records(records(1, 1))

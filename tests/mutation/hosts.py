@@ -1,6 +1,6 @@
-"""Processes that have everything imported, in forks of which mutants are looked for.
+"""Processes with all imports done, whose forks search for mutants.
 
-Importing the product and collecting its tests takes longer than most tests that find a mutant.
+Importing the product and collecting its tests takes longer than most tests that detect a mutant.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,14 +10,14 @@ from tests.mutation.reach import Reach
 from tests.mutation.sites import Mutant
 
 Kill = Callable[[Mutant], str | None]
-"""What finds a mutant that is planted, None for nothing. It is called in a fork."""
+"""Returns the text that detects a planted mutant, None if nothing does. It is called in a fork."""
 
 Work = Callable[[Kill], None]
 Host = Callable[[Work, Reach], None]
 
 
 def host_of_simulation(work: Work, reach: Reach, suites: Sequence[str], rounds: int) -> None:
-    """Imports what simulated runs need."""
+    """Import the modules that simulated runs need."""
     from tests.simulation import simulation
 
     assert simulation.simulate is not None
@@ -25,14 +25,14 @@ def host_of_simulation(work: Work, reach: Reach, suites: Sequence[str], rounds: 
 
 
 def host_of_tests(work: Work, reach: Reach, suites: Sequence[str], rounds: int) -> None:
-    """Collects tests once; a fork runs those that reach its mutant, the quick ones first."""
+    """Collect tests once; a fork runs those that reach its mutant, the fastest ones first."""
     import pytest
 
     pytest.main([*HOW, *suites], plugins=[_Loop(work, reach)])
 
 
 class _Loop:
-    """In place of pytest's own loop over all tests."""
+    """Replaces pytest's own loop over all tests."""
 
     def __init__(self, work: Work, reach: Reach) -> None:
         self._work, self._reach = work, reach
@@ -50,7 +50,7 @@ class _Loop:
 
 
 def _first_failing(session, items: list) -> str | None:
-    """The first of these tests that fails; None where all pass, or where there is none."""
+    """Return the first of these tests that fails; None where all pass, or where there is none."""
     if not items:
         return None
     listener = Listener()

@@ -1,4 +1,4 @@
-"""What may find a mutant: simulated runs alone, or the tests of its package alone."""
+"""The searches for a mutant: simulated runs alone, or the tests of its package alone."""
 
 import logging
 import os
@@ -62,7 +62,7 @@ TESTS_OF = {
         "tests/actors/test_runs.py",
     ),
 }
-"""The tests of each package that is mutated, of what they share, and of the rooms of `actors`."""
+"""The tests of each mutated package, of the modules they share, and of the packages of `actors`."""
 
 
 def suites_of(path: str) -> tuple[str, ...]:
@@ -73,18 +73,21 @@ def suites_of(path: str) -> tuple[str, ...]:
 
 
 WAYS = 5
-"""Of the wide variant: seeds that are equal modulo this number run in the same way, 0 the quiet."""
+"""In the wide variant, seeds that are equal modulo this number run in the same way, 0 in the quiet
+one.
+"""
 
 SLOWEST = 5
 LEAST_CPU_S = 30
-"""A run, or the tests of a mutant, that take so many times their time without the mutant, and so
-much processor time besides, do not end."""
+"""A run, or the tests of a mutant, are treated as endless after this many times their time without
+the mutant and at least this much processor time.
+"""
 
 HOW = ("-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:cov", "-p", "no:randomly")
 
 
 def program(rounds: int) -> Iterator[tuple[str, int]]:
-    """(variant, seed) of the runs that a mutant goes through, until one finds it."""
+    """Yield (variant, seed) of the runs of a mutant, until one detects it."""
     for seed in range(rounds):
         yield "quiet", seed
         yield "wide", WAYS * seed
@@ -99,8 +102,9 @@ def program(rounds: int) -> Iterator[tuple[str, int]]:
 
 
 def bound_cpu(more_s: float) -> None:
-    """From now on this process may take so much processor time, and `LEAST_CPU_S`, before it is
-    killed."""
+    """Limit the processor time that this process may use from now on, in addition to `LEAST_CPU_S`,
+    before it is killed.
+    """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     spent_s = usage.ru_utime + usage.ru_stime
     _, most_s = resource.getrlimit(resource.RLIMIT_CPU)
@@ -110,7 +114,7 @@ def bound_cpu(more_s: float) -> None:
 
 
 def by_simulation(mutant: Mutant, rounds: int, reach: Reach) -> str | None:
-    """What the first simulated run that does not end well finds; None where all end well."""
+    """Return the problem of the first simulated run that fails; None where all succeed."""
     from tests.simulation.simulation import KINDS, simulate
 
     logging.disable()
@@ -130,7 +134,7 @@ def by_simulation(mutant: Mutant, rounds: int, reach: Reach) -> str | None:
 
 
 def reach_of_simulation(paths: Sequence[str], rounds: int) -> Reach:
-    """Which runs reach which lines. For a process of its own."""
+    """Measure which runs reach which lines. For a process of its own."""
     logging.disable()
     followed = new_coverage(paths)
     followed.start()
@@ -148,7 +152,7 @@ def reach_of_simulation(paths: Sequence[str], rounds: int) -> Reach:
 
 
 class Listener:
-    """Tests that fail, and how long each takes. only: their ids; None for all of them."""
+    """Records the tests that fail, and the time of each. only: their ids; None for all of them."""
 
     def __init__(self, reach: Reach | None = None, only: set[str] | None = None) -> None:
         self.failed: list[str] = []
@@ -172,7 +176,9 @@ class Listener:
 
 
 def by_tests(mutant: Mutant, rounds: int, reach: Reach) -> str | None:
-    """The first test of the mutant's package that fails, the quick ones first; None for none."""
+    """Return the first test of the mutant's package that fails, the fastest first; None for
+    none.
+    """
     import pytest
 
     paths = wanted = suites_of(mutant.path)
@@ -187,12 +193,14 @@ def by_tests(mutant: Mutant, rounds: int, reach: Reach) -> str | None:
     code = pytest.main(["-x", *HOW, *paths], plugins=[listener])
     if listener.failed:
         return listener.failed[0]
-    # 5: none of the tests is left, so none reaches it.
+    # 5: no test is left, so none reaches it.
     return None if code in (0, 5) else f"pytest ended with {int(code)}"
 
 
 class _Contexts(Listener):
-    """Gives what a test reaches to it; what a fixture reaches, to all tests of its file."""
+    """Assigns the lines that a test reaches to it; lines that a fixture reaches, to all tests of
+    its file.
+    """
 
     def __init__(self, followed) -> None:
         super().__init__()
@@ -212,7 +220,7 @@ class _Contexts(Listener):
 
 
 def reach_of_tests(paths: Sequence[str], rounds: int) -> Reach:
-    """Which tests reach which lines. For a process of its own."""
+    """Measure which tests reach which lines. For a process of its own."""
     import pytest
 
     followed = new_coverage(paths)
@@ -226,7 +234,7 @@ def reach_of_tests(paths: Sequence[str], rounds: int) -> Reach:
 
 
 def _with_fixtures(lines, items):
-    """Lines of fixtures are those of every test of the file."""
+    """Add the lines of fixtures to every test of the file."""
     tests = {}
     for each in items:
         tests.setdefault(each.partition("::")[0], []).append(each)
@@ -241,4 +249,4 @@ def _with_fixtures(lines, items):
 
 KILLERS = {"simulation": by_simulation, "tests": by_tests}
 REACHES = {"simulation": reach_of_simulation, "tests": reach_of_tests}
-assert IMPORTED == "", "coverage names no context where none was switched to"
+assert IMPORTED == "", "coverage has an empty context name by default"

@@ -1,4 +1,4 @@
-"""A mutant in place of a module, in one process: before its import, or in its functions after."""
+"""A mutant replaces a module in one process: before its import, or in its functions afterwards."""
 
 import gc
 import importlib.abc
@@ -52,7 +52,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def plant(mutant: Mutant) -> None:
-    """Imports of the mutant's module get the mutant from here on.
+    """Make imports of the mutant's module return the mutant from here on.
 
     Raises AssertionError where the module is imported already.
     """
@@ -62,14 +62,14 @@ def plant(mutant: Mutant) -> None:
 
 
 class UnsuitedError(Exception):
-    """A mutant that cannot be planted in functions that are there: it must be imported."""
+    """A mutant that cannot be planted in existing functions: it must be imported."""
 
 
 def plant_in_functions(mutant: Mutant) -> None:
-    """The functions of the mutant's module, which is imported, get the mutant's code.
+    """Give the functions of the mutant's imported module the mutant's code.
 
     A process that has imported everything plants mutants in forks of itself, without importing
-    anything again. What was executed while the module was imported stays as it was.
+    anything again. Code that ran during the import of the module is unaffected.
 
     Raises UnsuitedError where the mutant is not in a function, or its function cannot be changed.
     """
@@ -100,7 +100,7 @@ def _key(code: CodeType) -> tuple[str, int]:
 
 
 def _having(mutant: Mutant, module: CodeType) -> tuple[str, int] | None:
-    """The function that has the mutant's line and is in no other function."""
+    """Return the outermost function that contains the mutant's line."""
     for code in _functions_in(module):
         within = f"{mutant.function}.".startswith(f"{code.co_qualname}.")
         if within and mutant.line in _lines(code):
@@ -109,7 +109,7 @@ def _having(mutant: Mutant, module: CodeType) -> tuple[str, int] | None:
 
 
 def _functions_in(code: CodeType) -> Iterator[CodeType]:
-    """Code of all functions, also of those in classes and functions; the outer ones first."""
+    """Yield the code of all functions, also inside classes and functions; the outer ones first."""
     for each in code.co_consts:
         if isinstance(each, CodeType):
             if each.co_flags & inspect.CO_OPTIMIZED:
@@ -124,7 +124,7 @@ def _lines(code: CodeType) -> set[int]:
 
 
 def _functions_of(path: Path) -> list[FunctionType]:
-    """All functions of this process whose source is in a file, links followed."""
+    """Return all functions of this process whose source is in a file, links followed."""
     real, known = os.path.realpath(path), {}
     found = []
     for each in gc.get_objects():

@@ -1,7 +1,7 @@
-"""Which runs and tests reach a line: only they can notice a mutant there.
+"""The runs and tests that reach a line: only they can detect a mutant there.
 
-A run is the same run until it comes to the changed line, so one that never comes there is not run
-again for each mutant. Lines that are executed while modules are imported are reached by all.
+A run is unchanged until it reaches the changed line, so a run that never reaches it is not repeated
+for the mutant. Lines that run during the import of modules are reached by all.
 """
 
 import ast
@@ -15,7 +15,7 @@ import coverage
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 IMPORTED = ""
-"""The context of what is executed while modules are imported."""
+"""The context of code that runs during the import of modules."""
 
 Lines = dict[str, dict[int, list[str]]]
 """path → line → contexts that reach it."""
@@ -23,15 +23,15 @@ Lines = dict[str, dict[int, list[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """lines: who reaches them. seconds: how long each test took, by its id."""
+    """lines: the contexts that reach them. seconds: duration of each test, by its id."""
 
     lines: Lines
     seconds: dict[str, float]
 
     def of(self, path: str, line: int) -> set[str] | None:
-        """Contexts that reach a line's statement; None for all of them.
+        """Return the contexts that reach a line's statement; None for all of them.
 
-        All reach what is reached by importing alone, and what was not measured.
+        All reach lines that importing alone reaches, and lines that were not measured.
         """
         known = self.lines.get(path)
         if known is None:
@@ -41,14 +41,14 @@ class Reach:
 
 
 def new_coverage(paths: Iterable[str]) -> coverage.Coverage:
-    """Follows the modules with these paths below the checkout, links followed."""
+    """Return a measurement of the modules with these paths below the checkout, links followed."""
     names = [str(ROOT / path) for path in paths]
     linked = [str(ROOT / "roadstead" / path) for path in paths if path.startswith("actors/")]
     return coverage.Coverage(data_file=None, config_file=False, include=[*names, *linked])
 
 
 def lines_of(followed: coverage.Coverage) -> Lines:
-    """What was reached, by whom."""
+    """Return the reached lines with their contexts."""
     data, found = followed.get_data(), Lines()
     for measured in data.measured_files():
         path = os.path.relpath(os.path.realpath(measured), ROOT)
@@ -72,7 +72,7 @@ def load(path: Path) -> Reach:
 
 
 def _statement(path: str, line: int) -> range:
-    """The lines of the smallest statement that has a line, without those of its body."""
+    """Return the lines of the smallest statement that has a line, without those of its body."""
     found = range(line, line + 1)
     for node in ast.walk(ast.parse((ROOT / path).read_text())):
         if not isinstance(node, ast.stmt):

@@ -1,9 +1,8 @@
-"""Mutants: every small change that a slip of the hand could make in a module's source.
+"""Mutants: every small change that a typing mistake could make in a module's source.
 
 A mutant is one change of the syntax tree. Mutants of a source are numbered in the order of a
-traversal, so that a number names the same change for as long as the source stays the same.
-What checks rather than acts (`assert`, `validate`, `strict=True`), annotations, decorators and
-texts are left out.
+traversal, so that a number identifies the same change for as long as the source stays the same.
+Checks (`assert`, `validate`, `strict=True`), annotations, decorators and texts are left out.
 """
 
 import ast
@@ -33,7 +32,7 @@ ARITHMETIC = {
 }
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 CHECKS = {"validate", "check_invariants", "compare", "__repr__", "__str__"}
-"""Functions that look at a state and change nothing: their mutants are no defects of a run."""
+"""Functions that read a state and change nothing: their mutants are no defects of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class Mutant:
 
 
 class _Sites(ast.NodeTransformer):
-    """Offers every change; makes the one with the wanted number.
+    """Visits every change and makes the one with the wanted number.
 
     wanted: None to only list them.
     """
@@ -67,7 +66,7 @@ class _Sites(ast.NodeTransformer):
         self._functions: list[str] = []
 
     def _offer(self, node: ast.AST, make: Callable[[], ast.AST]) -> ast.AST:
-        """The changed node if this is the wanted change, else the node."""
+        """Return the changed node if this is the wanted change, else the node."""
         number = len(self.found)
         if self.wanted is not None and number != self.wanted:
             self.found.append(Mutant(self.path, number, 0, "", "", ""))

@@ -1,4 +1,4 @@
-"""The mutation run's own parts: which changes it finds, how it makes one, and what it says."""
+"""The mutation run's own parts: which changes it finds, how it makes one, and how it reports."""
 
 import ast
 import importlib
@@ -59,7 +59,7 @@ def test_comparisons_arithmetic_calls_conditions_and_numbers_are_changed():
         assert change in found
 
 
-def test_checks_texts_errors_logs_and_types_are_left_alone():
+def test_checks_texts_errors_logs_and_types_are_not_changed():
     texts = [text for change in changes() for text in change]
 
     assert not any("assert" in text or "raise ValueError('0" in text for text in texts)
@@ -67,15 +67,15 @@ def test_checks_texts_errors_logs_and_types_are_left_alone():
     assert not any("tuple[str]" in text or "1 == 1" in text for text in texts)
 
 
-def test_a_zip_that_checks_lengths_is_left_alone():
-    """One that does not is changed: it would raise."""
+def test_a_zip_that_checks_lengths_is_not_changed():
+    """A zip that does not check lengths is changed: it would raise."""
     strict, loose = "zip(a, b, strict=True)", "zip(a, b, strict=False)"
 
     assert ("True", "False") not in changes(f"def f(a, b):\n    return {strict}")
     assert ("False", "True") in changes(f"def f(a, b):\n    return {loose}")
 
 
-def test_a_number_names_one_change_and_nothing_else_differs():
+def test_a_number_identifies_one_change_and_nothing_else_differs():
     before = ast.unparse(ast.parse(SOURCE)).splitlines()
     for mutant in mutants_of("m.py", SOURCE):
         after = ast.unparse(mutate("m.py", SOURCE, mutant.number)).splitlines()
@@ -88,7 +88,7 @@ def test_an_unknown_number_is_an_error():
         mutate("m.py", SOURCE, 99)
 
 
-def test_modules_of_linked_folders_and_packages_have_the_names_they_are_imported_by():
+def test_modules_of_linked_folders_and_packages_have_their_import_names():
     assert module_name("actors/messages/recovery.py") == "roadstead.actors.messages.recovery"
     assert module_name("roadstead/queue/core.py") == "roadstead.queue.core"
     assert module_name("roadstead/queue/__init__.py") == "roadstead.queue"
@@ -133,7 +133,7 @@ except UnsuitedError:
 """
 
 
-def test_a_mutant_is_planted_in_functions_that_are_there_or_must_be_imported():
+def test_a_mutant_is_planted_in_existing_functions_or_must_be_imported():
     ran = subprocess.run(
         [sys.executable, "-c", FUNCTIONS], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -142,7 +142,9 @@ def test_a_mutant_is_planted_in_functions_that_are_there_or_must_be_imported():
 
 
 def test_a_mutant_in_a_nested_function_is_planted(tmp_path, monkeypatch):
-    """The function that has it is given new code, and whatever it defines from then on."""
+    """The function that contains it gets new code, which applies to functions it defines from then
+    on.
+    """
     source = (
         "def outer(rows):\n    def within(row):\n        return row < 3\n    return within(rows)\n"
     )
@@ -157,17 +159,17 @@ def test_a_mutant_in_a_nested_function_is_planted(tmp_path, monkeypatch):
     assert outer(3)
 
 
-def test_equivalents_name_mutants_that_there_are():
+def test_equivalents_name_existing_mutants():
     for path, function, before, after in EQUIVALENTS:
         found = mutants_of(path, (ROOT / path).read_text())
         assert (function, before, after) in {(m.function, m.before, m.after) for m in found}
 
 
-def test_a_mutant_that_no_test_reaches_is_found_by_none(request):
+def test_a_mutant_that_no_test_reaches_is_detected_by_none(request):
     assert _first_failing(request.session, []) is None
 
 
-def test_a_line_is_reached_by_who_executes_its_statement():
+def test_a_line_is_reached_by_the_contexts_that_execute_its_statement():
     reach = Reach({"tests/mutation/planting.py": {17: ["one"], 20: ["", "two"]}}, {})
 
     assert reach.of("tests/mutation/planting.py", 17) == {"one"}
@@ -175,13 +177,13 @@ def test_a_line_is_reached_by_who_executes_its_statement():
     assert reach.of("not/measured.py", 1) is None
 
 
-def test_what_importing_reaches_is_reached_by_all():
+def test_lines_executed_by_imports_are_reached_by_all():
     reach = Reach({"tests/mutation/planting.py": {11: [""]}}, {})
 
     assert reach.of("tests/mutation/planting.py", 11) is None
 
 
-def test_lines_are_given_to_who_executed_them():
+def test_lines_are_assigned_to_the_contexts_that_execute_them():
     followed = new_coverage(["tests/mutation/planting.py"])
     followed.start()
     followed.switch_context("a run")

@@ -1,4 +1,4 @@
-"""What the queue remembers and for how long: bounds, and what becomes of what is beyond them."""
+"""Bounds of the queue's memory, and the behaviour beyond them."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def queue_of(*names, **settings):
     return core
 
 
-def test_without_settings_durations_and_bounds_are_those_that_are_documented():
+def test_default_durations_and_bounds_are_the_documented_ones():
     core = QueueCore()
     core.add([(identity("a"), PodFacts())], 0.0)
     batch = core.lease("s", 1, 1, 0.0)
@@ -38,7 +38,7 @@ def test_without_settings_durations_and_bounds_are_those_that_are_documented():
 
 
 @pytest.mark.parametrize(("count", "state"), [(64, "unschedulable"), (65, "backoff")])
-def test_of_more_events_than_are_kept_for_a_pod_in_flight_any_may_have_helped(count, state):
+def test_any_event_may_have_helped_after_too_many_for_a_pod_in_flight(count, state):
     core = queue_of("a")
     batch = core.lease("s", 1, 1, 0.0)
     for number in range(count):
@@ -49,7 +49,7 @@ def test_of_more_events_than_are_kept_for_a_pod_in_flight_any_may_have_helped(co
     assert core.state_of("a") is QueueState(state)
 
 
-def test_facts_with_a_nomination_are_one_object_for_each_class_and_node():
+def test_nominated_facts_are_one_object_per_class_and_node():
     nominator, one, other = Nominator({}), PodFacts(), PodFacts(priority=1)
 
     first = [nominator.facts_for(facts, name) for facts in (one, other) for name in ("n1", "n2")]
@@ -65,7 +65,7 @@ def test_facts_with_a_nomination_are_one_object_for_each_class_and_node():
     assert nominator.facts_for(first[0], "n1") is first[0]
 
 
-def test_facts_with_nominations_are_remembered_up_to_a_bound(monkeypatch):
+def test_the_number_of_remembered_nominated_facts_is_bounded(monkeypatch):
     monkeypatch.setattr(nominator_module, "MAX_FACTS_KNOWN", 3)
     nominator = Nominator({})
 
@@ -84,7 +84,7 @@ def test_an_update_is_a_step_of_the_pods_history():
         core.done(batch.lease_id, ["b"])
 
 
-def test_nominations_of_pods_that_are_gone_are_forgotten(monkeypatch):
+def test_nominations_of_deleted_pods_are_forgotten(monkeypatch):
     monkeypatch.setattr(nominator_module, "MAX_GONE", 3)
     nominator = Nominator({})
 

@@ -1,4 +1,4 @@
-"""The heap pops by key and arrival, and forgets what was taken out of it."""
+"""The heap pops by key and arrival, and forgets removed items."""
 
 import pytest
 from hypothesis import given
@@ -26,11 +26,11 @@ def test_first_is_the_smallest_key_and_stays():
     assert len(heap) == 3
 
 
-def test_equal_keys_come_in_order_of_arrival():
+def test_equal_keys_are_popped_in_order_of_arrival():
     assert filled(5, 5, 5).ordered() == ["item 0", "item 1", "item 2"]
 
 
-def test_item_taken_out_never_comes_up():
+def test_a_removed_item_is_never_popped():
     heap = filled(1, 2)
     heap.remove("n0")
     assert "n0" not in heap
@@ -38,19 +38,19 @@ def test_item_taken_out_never_comes_up():
     assert list(heap) == ["item 1"]
 
 
-def test_item_put_in_again_comes_by_its_new_key():
+def test_an_item_added_again_is_popped_by_its_new_key():
     heap = filled(1, 2)
     heap.remove("n0")
     heap.put("n0", (3,), 0, "again")
     assert heap.ordered() == ["item 1", "again"]
 
 
-def test_item_that_is_there_cannot_be_put_in_again():
+def test_a_present_item_cannot_be_added_again():
     with pytest.raises(AssertionError, match="n0 is in the heap already"):
         filled(1).put("n0", (2,), 1, "twice")
 
 
-def test_dead_entries_do_not_pile_up():
+def test_dead_entries_do_not_accumulate():
     heap = filled(0)
     for turn in range(10 * COMPACT_MIN_ENTRIES):
         heap.put("n1", (1,), turn, "later")
@@ -79,7 +79,7 @@ lines = st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(0, 50), max_s
 
 
 @given(lines, st.sets(st.integers(0, 63)))
-def test_items_put_in_and_taken_together_are_as_one_by_one(puts, gone):
+def test_items_added_and_removed_in_bulk_equal_those_one_by_one(puts, gone):
     together: LazyHeap[str] = LazyHeap()
     alone: LazyHeap[str] = LazyHeap()
     count = 0
@@ -110,7 +110,7 @@ def _keyed(puts):
     return [(key, f"n{number}") for number, key in enumerate(keys)]
 
 
-def test_none_of_a_line_may_be_there_already():
+def test_no_item_of_a_bulk_may_be_present_already():
     items = [(f"n{number}", number, "") for number in range(8)]
     with pytest.raises(AssertionError, match="in the heap already"):
         filled(1).put_all((1,), items)

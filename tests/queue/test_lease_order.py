@@ -1,4 +1,4 @@
-"""Which pod is leased next: nobody starves (I11), and gangs are not parted."""
+"""The order of leases: no pod starves (I11), and gangs are not split."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ CONFLICT, ERROR = RequeueReason.CONFLICT, RequeueReason.ERROR
 
 
 class World:
-    """A queue whose bound is small; leases of one pod by one scheduler unless told otherwise."""
+    """A queue with a small bound; by default one scheduler leases one pod at a time."""
 
     def __init__(self, **settings):
         self.core = QueueCore(settings=QueueSettings(max_bypasses=BOUND, **settings))
@@ -41,7 +41,7 @@ def order_in(world):
     return order
 
 
-def test_a_pod_that_loses_races_for_ever_lets_others_pass_in_the_end():
+def test_a_pod_that_always_loses_races_finally_lets_others_pass():
     world = World().add("loser", priority=100).add("waits")
     leased = []
 
@@ -51,11 +51,11 @@ def test_a_pod_that_loses_races_for_ever_lets_others_pass_in_the_end():
         if name == "loser":
             world.back("loser")
 
-    # Its first attempt is not one of those that are bounded.
+    # Its first attempt is exempt from the bound.
     assert leased == ["loser"] * (1 + BOUND) + ["waits"]
 
 
-def test_pods_that_are_tried_for_the_first_time_go_by_priority_however_many():
+def test_first_attempts_are_ordered_by_priority_however_many():
     world = World().add("low").add(*(f"h{number}" for number in range(3 * BOUND)), priority=1)
 
     leased = [name for _ in range(3 * BOUND) for name in world.lease()]
@@ -63,7 +63,7 @@ def test_pods_that_are_tried_for_the_first_time_go_by_priority_however_many():
     assert "low" not in leased
 
 
-def test_who_waits_longest_goes_first_when_several_were_passed_too_often():
+def test_the_longest_waiting_pod_is_first_when_several_were_bypassed_too_often():
     world = World().add("loser", priority=100).add("first").add("second", priority=1)
     for _ in range(1 + BOUND):
         assert world.lease() == ["loser"]
@@ -72,7 +72,7 @@ def test_who_waits_longest_goes_first_when_several_were_passed_too_often():
     assert [world.lease(), world.lease(), world.lease()] == [["first"], ["second"], ["loser"]]
 
 
-def test_an_update_of_a_pod_in_active_q_leaves_it_its_turn():
+def test_an_update_of_a_pod_in_active_q_keeps_its_turn():
     world = World().add("loser", priority=100).add("waits").add("later")
     leased = []
 
@@ -84,7 +84,7 @@ def test_an_update_of_a_pod_in_active_q_leaves_it_its_turn():
     assert [world.lease(), world.lease()] == [["waits"], ["later"]]
 
 
-def test_a_pod_that_was_deleted_and_comes_again_waits_anew():
+def test_a_pod_deleted_and_added_again_starts_waiting_anew():
     world = World().add("loser", priority=100).add("waits").add("later")
     assert world.lease() == ["loser"]
     world.back("loser")
@@ -116,7 +116,7 @@ def test_a_pod_that_changes_its_profile_waits_for_its_turn_there():
     assert leased == ["loser"] * BOUND + ["other", "waits"]
 
 
-def test_a_pod_that_waits_longest_itself_passes_nobody():
+def test_the_longest_waiting_pod_bypasses_no_other():
     world = World().add("loser")
     for _ in range(2 * BOUND):
         assert world.lease() == ["loser"]
@@ -127,7 +127,7 @@ def test_a_pod_that_waits_longest_itself_passes_nobody():
     assert world.lease() == ["loser"]
 
 
-def test_a_pod_of_another_profile_is_not_lent_however_long_it_waited():
+def test_a_pod_of_another_profile_is_not_leased_however_long_it_waited():
     world = World(by_profile=True).add("other", scheduler_name="b")
     world.add("loser", scheduler_name="a")
 
@@ -141,7 +141,7 @@ def test_a_pod_of_another_profile_is_not_lent_however_long_it_waited():
 GANG = {"pod_group": GroupMembership("g", 2)}
 
 
-def test_a_pod_whose_gang_is_lent_to_another_scheduler_waits_for_it():
+def test_a_pod_whose_gang_another_scheduler_leases_waits_for_it():
     world = World().add("a", "b", **GANG).add("plain")
     assert world.lease(owner="one") == ["a"]
 
@@ -149,7 +149,7 @@ def test_a_pod_whose_gang_is_lent_to_another_scheduler_waits_for_it():
     assert world.lease(3, owner="one") == ["b"]
 
 
-def test_it_waits_though_a_pod_of_no_gang_that_came_with_it_is_lent():
+def test_it_waits_while_a_pod_without_a_gang_is_leased():
     world = World().add("a", **GANG)
     assert world.lease(owner="one") == ["a"]
     world.add("plain").add("b", **GANG)
@@ -158,7 +158,7 @@ def test_it_waits_though_a_pod_of_no_gang_that_came_with_it_is_lent():
     assert world.lease(3, owner="one") == ["b"]
 
 
-def test_it_is_lent_when_the_others_are_back():
+def test_it_is_leased_when_the_others_are_returned():
     world = World().add("a", "b", **GANG)
     world.lease(owner="one")
     assert world.lease(owner="two") == []
@@ -167,7 +167,7 @@ def test_it_is_lent_when_the_others_are_back():
     assert world.lease(2, owner="two") == ["a", "b"]
 
 
-def test_pods_that_back_off_wait_for_their_gang_too():
+def test_pods_in_backoff_wait_for_their_gang_too():
     world = World().add("a", "b", **GANG)
     world.lease(2, owner="one")
     back = Requeue("b", RequeueReason.UNSCHEDULABLE, ("P",))
@@ -180,7 +180,7 @@ def test_pods_that_back_off_wait_for_their_gang_too():
     assert world.core.state_of("b") is QueueState.IN_FLIGHT
 
 
-def test_who_was_looked_past_keeps_its_place():
+def test_a_skipped_pod_keeps_its_position():
     world = World().add("a", "b", "c", **GANG).add("plain")
     assert world.lease(owner="one") == ["a"]
     for _ in range(3):
@@ -190,7 +190,7 @@ def test_who_was_looked_past_keeps_its_place():
     assert world.lease(3, owner="one") == ["b", "c"]
 
 
-def test_who_was_looked_past_for_its_gang_goes_first_when_it_may():
+def test_a_pod_skipped_for_its_gang_is_first_when_it_may_be_leased():
     world = World().add("a", "b", **GANG).add("loser", priority=100)
     assert world.lease(2, owner="two") == ["loser", "a"]
     world.back("loser")
@@ -201,14 +201,14 @@ def test_who_was_looked_past_for_its_gang_goes_first_when_it_may():
     assert [world.lease(owner="two") for _ in range(2)] == [["b"], ["loser"]]
 
 
-def test_who_was_lent_is_not_kept_in_the_list_of_who_came_when():
+def test_a_leased_pod_leaves_the_arrival_list():
     world = World().add("a", "b", "c")
     world.lease(2)
 
     assert [entry.uid for _, entry in order_in(world)._entries] == ["c"]
 
 
-def test_the_list_of_who_came_when_stays_small(monkeypatch):
+def test_the_arrival_list_stays_small(monkeypatch):
     monkeypatch.setattr(containers, "SLACK", 4)
     world = World().add("waits")
     for _ in range(50):
@@ -220,7 +220,7 @@ def test_the_list_of_who_came_when_stays_small(monkeypatch):
     assert len(order_in(world)._entries) <= 2 * 2 + 4
 
 
-def test_the_list_of_who_came_when_stays_small_behind_one_that_waits(monkeypatch):
+def test_the_arrival_list_stays_small_after_a_waiting_pod(monkeypatch):
     monkeypatch.setattr(containers, "SLACK", 4)
     world = World().add("waits")
     for number in range(50):
@@ -233,7 +233,7 @@ def test_the_list_of_who_came_when_stays_small_behind_one_that_waits(monkeypatch
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.sampled_from("ltb"), st.integers(0, 2)), max_size=80)
 )
-def test_no_pod_is_passed_more_often_than_it_may_be(steps):
+def test_no_pod_is_bypassed_more_often_than_allowed(steps):
     world = World()
     for number, what, priority in steps:
         name = f"p{number}"
@@ -269,7 +269,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_many_are_lent_at_once_as_one_after_another(told):
+def test_a_batch_lease_equals_single_leases(told):
     many, single = World(), World()
     leased: list[str] = []
     count = 0

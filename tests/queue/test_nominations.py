@@ -1,4 +1,4 @@
-"""Nominations in the queue: they stand in the facts that a lease hands out."""
+"""Nominations in the queue: they are part of the facts in a lease."""
 
 from roadstead.facts.pod import PodIdentity
 from roadstead.protocol.status import SUCCESS, unresolvable
@@ -52,7 +52,7 @@ def test_a_nominated_pod_is_leased_with_its_node():
     assert world.again("a").nominated_node_name == "n1"
 
 
-def test_none_leaves_a_nomination_and_an_empty_name_clears_it():
+def test_none_keeps_a_nomination_and_an_empty_name_clears_it():
     world = World()
     world.add("a", nominated_node_name="n1")
     world.lease()
@@ -66,7 +66,7 @@ def test_none_leaves_a_nomination_and_an_empty_name_clears_it():
     assert world.again("a").nominated_node_name == ""
 
 
-def test_a_pod_that_is_sent_again_keeps_the_nomination_that_its_sender_did_not_hear_of():
+def test_a_pod_sent_again_keeps_a_nomination_unknown_to_its_sender():
     world = World()
     world.add("a")
     world.lease()
@@ -81,7 +81,7 @@ def test_a_pod_that_is_sent_again_keeps_the_nomination_that_its_sender_did_not_h
     assert dict(leased.labels) == {"new": "yes"}
 
 
-def test_a_nomination_that_its_sender_tells_is_taken_in_place_of_the_one_it_has():
+def test_a_nomination_from_the_sender_replaces_the_present_one():
     world = World()
     world.add("a")
     world.add("b")
@@ -97,7 +97,7 @@ def test_a_nomination_that_its_sender_tells_is_taken_in_place_of_the_one_it_has(
     assert world.core.nominated("n3") == ("b",)
 
 
-def test_who_preempts_takes_the_nominations_of_lower_priority_to_its_node():
+def test_a_preemptor_clears_nominations_of_lower_priority_to_its_node():
     world = World()
     world.add("low", priority=1, nominated_node_name="n1")
     world.add("elsewhere", priority=1, nominated_node_name="n2")
@@ -115,7 +115,7 @@ def test_who_preempts_takes_the_nominations_of_lower_priority_to_its_node():
     assert world.again("low").nominated_node_name == ""
 
 
-def test_a_nomination_without_preemption_takes_nobodys():
+def test_a_nomination_without_preemption_clears_no_other():
     world = World()
     world.add("low", priority=1, nominated_node_name="n1")
     world.add("high", priority=5)
@@ -127,7 +127,7 @@ def test_a_nomination_without_preemption_takes_nobodys():
     assert world.core.nominated("n1") == ("low", "high")
 
 
-def test_pods_that_left_the_queue_are_nominated_no_more():
+def test_pods_that_left_the_queue_are_no_longer_nominated():
     world = World()
     world.add("a", nominated_node_name="n1")
     world.add("b", nominated_node_name="n1")
@@ -158,7 +158,7 @@ def uids(pods):
     return [each.identity.uid for each in pods]
 
 
-def test_a_gated_pods_nomination_holds_nothing_until_the_pod_is_queued():
+def test_a_gated_pods_nomination_reserves_nothing_until_the_pod_is_queued():
     world = World()
     world.add("a", nominated_node_name="n1", scheduling_gates=("hold",))
     assert world.core.nominated("n1") == ()
@@ -173,7 +173,7 @@ def test_a_gated_pods_nomination_holds_nothing_until_the_pod_is_queued():
     assert world.core.pop_cleared() == world.core.pop_released() == []
 
 
-def test_a_gated_pod_that_is_sent_again_with_a_nomination_still_holds_nothing():
+def test_a_gated_pod_sent_again_with_a_nomination_still_reserves_nothing():
     world = World()
     world.add("a", scheduling_gates=("hold",))
     assert world.core.pop_cleared() == []
@@ -184,7 +184,7 @@ def test_a_gated_pod_that_is_sent_again_with_a_nomination_still_holds_nothing():
     assert uids(world.core.pop_cleared()) == ["a"]
 
 
-def test_a_nominated_pod_that_comes_back_to_a_shut_gate_holds_nothing():
+def test_a_nominated_pod_that_returns_to_a_closed_gate_reserves_nothing():
     world = World()
     world.add("a", nominated_node_name="n1")
     world.lease()

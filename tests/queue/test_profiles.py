@@ -40,17 +40,17 @@ def test_a_lease_for_a_profile_has_its_first_pods_and_no_others():
     core.validate()
 
 
-def test_a_lease_for_all_profiles_takes_whoever_is_first():
+def test_a_lease_for_all_profiles_has_the_first_pods():
     core = queue(("a", "web", 0), ("b", "batch", 9))
 
     assert leased(core) == ["b", "a"]
 
 
-def test_a_profile_that_nobody_names_has_no_pods():
+def test_an_unknown_profile_has_no_pods():
     assert leased(queue(("a", "web", 0)), "other") == []
 
 
-def test_pods_that_back_off_are_lent_to_their_own_profile_when_it_has_nothing_else():
+def test_pods_in_backoff_are_leased_to_their_profile_when_it_has_no_others():
     core = queue(("a", "web", 0), ("b", "batch", 0))
     lease = core.lease("s", 1, 9, 1.0, "web")
     core.move([object()], 1.0)
@@ -60,7 +60,7 @@ def test_pods_that_back_off_are_lent_to_their_own_profile_when_it_has_nothing_el
     assert leased(core, "web") == ["a"]
 
 
-def test_a_queue_that_is_not_kept_by_profile_cannot_be_asked_for_one():
+def test_a_queue_without_profiles_refuses_a_lease_for_one():
     core = QueueCore()
     core.add([(identity("a"), facts("web"))], 0.0)
 
@@ -68,7 +68,7 @@ def test_a_queue_that_is_not_kept_by_profile_cannot_be_asked_for_one():
         core.lease("s", 1, 1, 0.0, "web")
 
 
-def test_how_many_wait_is_told():
+def test_the_number_of_waiting_pods_is_returned():
     core = queue(("a", "web", 0), ("b", "batch", 0))
     leased(core, "web")
 
@@ -82,7 +82,7 @@ pods = st.lists(st.tuples(st.sampled_from(PROFILES), st.integers(0, 3)), max_siz
 
 
 @given(pods, steps)
-def test_leases_take_pods_of_each_profile_in_the_order_of_a_queue_of_its_own(given_pods, leases):
+def test_leases_return_the_pods_of_each_profile_as_a_separate_queue_would(given_pods, leases):
     named = [(f"p{n}", profile, rank) for n, (profile, rank) in enumerate(given_pods)]
     core = queue(*named)
     left = sorted(named, key=lambda each: -each[2])

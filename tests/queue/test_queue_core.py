@@ -1,4 +1,4 @@
-"""What the queue promises: order, leases, backoff, gates, hints, bounds, and no lost event."""
+"""The queue's contract: order, leases, backoff, gates, hints, bounds, and no lost event."""
 
 from dataclasses import replace
 
@@ -68,7 +68,7 @@ def parked(*names: str, plugin: str = FIT) -> QueueCore[str]:
 
 
 class TestDraws:
-    """Which of equal nodes a pod gets hangs on its draw: the same for the same decisions."""
+    """The draw decides between equal nodes: the same for the same decisions."""
 
     def draws(self, core, owner="s", epoch=1, now_s=100.0):
         core.tick(now_s)
@@ -76,7 +76,7 @@ class TestDraws:
         lease = core.lease(owner, epoch, 10, now_s)
         return lease.lease_id, [(one.attempts, one.draw) for one in lease.pods]
 
-    def test_a_node_that_came_to_nothing_is_not_drawn_again(self):
+    def test_a_node_that_failed_is_not_drawn_again(self):
         core = queue_of("a")
 
         for number, report in enumerate((conflict("a"), failed("a"), conflict("a")), 1):
@@ -86,7 +86,7 @@ class TestDraws:
 
         assert self.draws(core, now_s=400.0)[1] == [(4, 4)]
 
-    def test_how_often_a_pod_was_tried_does_not_change_its_draw(self):
+    def test_the_number_of_attempts_does_not_change_the_draw(self):
         core = queue_of("a")
         lease_id, _ = self.draws(core)
         core.requeue(lease_id, [rejected("a", FIT)], 100.0)
@@ -108,7 +108,7 @@ class TestBeingDeleted:
 
     GOING = PodFacts(is_terminating=True)
 
-    def test_a_pod_that_is_being_deleted_is_never_leased(self):
+    def test_a_terminating_pod_is_never_leased(self):
         core = queue_of("a", facts=self.GOING)
         core.add([(pod("b"), PLAIN)], 0.0)
 
@@ -117,7 +117,7 @@ class TestBeingDeleted:
         assert core.gate(self.GOING).message == "skip schedule deleting pod"
         core.validate()
 
-    def test_one_that_is_deleted_while_it_waits_is_skipped_when_it_is_its_turn(self):
+    def test_a_pod_terminated_while_waiting_is_skipped_at_its_turn(self):
         core = queue_of("a", "b", "c")
         core.update(pod("b"), self.GOING, 1.0)
 
@@ -125,7 +125,7 @@ class TestBeingDeleted:
         assert names(core.pods(QueueState.GATED)) == ["b"]
         core.validate()
 
-    def test_where_all_are_being_deleted_no_lease_is_given(self):
+    def test_no_lease_is_created_if_all_pods_are_terminating(self):
         core = queue_of("a", "b")
         for name in ("a", "b"):
             core.update(pod(name), self.GOING, 1.0)
@@ -142,7 +142,7 @@ class TestBeingDeleted:
         assert core.move([FIT], 1.0) == ()
         assert core.lease("s", 1, 10, 100.0).pods == ()
 
-    def test_one_that_was_deleted_in_flight_is_not_tried_again(self):
+    def test_a_pod_terminated_in_flight_is_not_tried_again(self):
         core = queue_of("a")
         lease = core.lease("s", 1, 1, 0.0)
         core.update(pod("a"), self.GOING, 1.0)
@@ -168,7 +168,7 @@ class TestAdding:
         core.add([(pod("b"), PodFacts(priority=5))], 1.0)
         assert names(core.pods(QueueState.ACTIVE)) == ["b", "a"]
 
-    def test_full_queue_refuses_the_rest_and_says_so(self):
+    def test_a_full_queue_refuses_the_rest_and_reports_it(self):
         core = queue_of("a", max_pods=2)
         result = core.add([(pod("b"), PLAIN), (pod("c"), PLAIN), (pod("d"), PLAIN)], 0.0)
         assert result.accepted == ("uid-b",)
@@ -183,7 +183,7 @@ class TestAdding:
         core.done(lease.lease_id, ["uid-a"])
         assert core.add([(pod("b"), PLAIN)], 0.0).accepted == ("uid-b",)
 
-    def test_late_copy_of_an_add_does_not_bring_a_bound_pod_back(self):
+    def test_a_late_copy_of_an_add_does_not_bring_a_bound_pod_back(self):
         core = queue_of("a")
         core.done(core.lease("s", 1, 1, 0.0).lease_id, ["uid-a"])
         assert core.add([(pod("a"), PLAIN)], 1.0).done == ("uid-a",)
@@ -202,7 +202,7 @@ class TestAdding:
         assert core.add([(pod("b"), PLAIN)], 1.0).accepted == ("uid-b",)
         core.validate()
 
-    def test_same_pod_twice_in_one_batch_is_one_pod(self):
+    def test_the_same_pod_twice_in_one_batch_is_one_pod(self):
         core = queue_of("a", "a")
         assert core.counts().active == 1
 
@@ -216,7 +216,7 @@ class TestOrder:
         leased = core.lease("s", 1, 10, 4.0).pods
         assert names(leased) == ["high", "early", "early2", "late"]
 
-    def test_sort_is_the_callers(self):
+    def test_the_caller_defines_the_sort_order(self):
         core: QueueCore[str] = QueueCore(sort=lambda facts, timestamp_s: (-timestamp_s,))
         core.add([(pod("old"), PLAIN)], 1.0)
         core.add([(pod("new"), PLAIN)], 2.0)
@@ -229,7 +229,7 @@ class TestOrder:
 
 
 class TestLeases:
-    def test_lease_hands_out_at_most_what_was_asked(self):
+    def test_a_lease_has_at_most_the_requested_number_of_pods(self):
         core = queue_of("a", "b", "c")
         batch = core.lease("s", 1, 2, 5.0)
         assert names(batch.pods) == ["a", "b"]
@@ -237,15 +237,15 @@ class TestLeases:
         assert batch.status.is_success
         assert core.counts().in_flight == 2
 
-    def test_empty_queue_gives_an_empty_lease_that_is_no_lease(self):
+    def test_an_empty_queue_returns_an_empty_lease_without_an_id(self):
         core = queue_of()
         assert core.lease("s", 1, 5, 0.0).lease_id == 0
         assert core.counts().leases == 0
 
-    def test_asking_for_no_pods_gives_none(self):
+    def test_a_request_for_no_pods_returns_none(self):
         assert queue_of("a").lease("s", 1, 0, 0.0).pods == ()
 
-    def test_leased_pod_counts_its_attempts_and_knows_its_first(self):
+    def test_a_leased_pod_counts_its_attempts_and_keeps_its_first_time(self):
         core = queue_of("a")
         for attempt in (1, 2):
             batch = core.lease("s", 1, 1, 7.0)
@@ -253,27 +253,27 @@ class TestLeases:
             assert batch.pods[0].initial_attempt_s == 0.0
             core.requeue(batch.lease_id, [conflict("a")], 7.0)
 
-    def test_expired_lease_brings_its_pods_back_to_the_head(self):
+    def test_an_expired_lease_returns_its_pods_to_the_head(self):
         core = queue_of("a", "b", "c", lease_s=10.0)
         core.lease("s", 1, 2, 0.0)
         assert core.expire(9.9) == ()
         assert core.expire(10.0) == (EndedLease(1, "s", 1, ("uid-a", "uid-b")),)
         assert names(core.pods(QueueState.ACTIVE)) == ["a", "b", "c"]
 
-    def test_renewed_lease_lives_on(self):
+    def test_a_renewed_lease_stays_open(self):
         core = queue_of("a", lease_s=10.0)
         lease = core.lease("s", 1, 1, 0.0)
         assert core.renew(lease.lease_id, 8.0).is_success
         assert core.expire(17.9) == ()
         assert len(core.expire(18.0)) == 1
 
-    def test_late_renewal_is_refused(self):
+    def test_a_late_renewal_is_refused(self):
         core = queue_of("a", lease_s=10.0)
         core.lease("s", 1, 1, 0.0)
         core.expire(10.0)
         assert core.renew(1, 11.0).message == "lease 1 is over"
 
-    def test_renewal_never_shortens_a_lease(self):
+    def test_a_renewal_never_shortens_a_lease(self):
         core = queue_of("a", lease_s=10.0)
         core.lease("s", 1, 1, 5.0)
         core.renew(1, 1.0)
@@ -287,7 +287,7 @@ class TestLeases:
         assert core.requeue(lease.lease_id, [failed("b")], 11.0).stale == ("uid-b",)
         assert core.counts().active == 2
 
-    def test_pod_leased_anew_belongs_to_its_second_owner_only(self):
+    def test_a_pod_leased_again_belongs_to_its_second_owner_only(self):
         core = queue_of("a", lease_s=10.0)
         first = core.lease("s", 1, 1, 0.0)
         core.expire(10.0)
@@ -295,34 +295,34 @@ class TestLeases:
         assert core.done(first.lease_id, ["uid-a"]).stale == ("uid-a",)
         assert core.done(second.lease_id, ["uid-a"]).applied == ("uid-a",)
 
-    def test_report_told_twice_is_a_duplicate(self):
+    def test_a_repeated_report_is_a_duplicate(self):
         core = queue_of("a", "b")
         lease = core.lease("s", 1, 2, 0.0)
         assert core.done(lease.lease_id, ["uid-a", "uid-a"]).duplicates == ("uid-a",)
         assert core.done(lease.lease_id, ["uid-a"]).duplicates == ("uid-a",)
         assert core.counts().done_total == 1
 
-    def test_report_on_a_pod_deleted_meanwhile_is_stale(self):
+    def test_a_report_on_a_deleted_pod_is_stale(self):
         core = queue_of("a", "b")
         lease = core.lease("s", 1, 2, 0.0)
         assert core.delete(["uid-a"]) == ("uid-a",)
         assert core.done(lease.lease_id, ["uid-a", "uid-b"]).stale == ("uid-a",)
 
-    def test_newer_epoch_of_an_owner_ends_its_older_leases(self):
+    def test_a_newer_epoch_of_an_owner_ends_its_older_leases(self):
         core = queue_of("a", "b")
         old = core.lease("s", 1, 1, 0.0)
         new = core.lease("s", 2, 2, 1.0)
         assert names(new.pods) == ["a", "b"]
         assert core.done(old.lease_id, ["uid-a"]).stale == ("uid-a",)
 
-    def test_older_epoch_of_an_owner_is_refused(self):
+    def test_an_older_epoch_of_an_owner_is_refused(self):
         core = queue_of("a")
         core.revoke("s", 3, 0.0)
         batch = core.lease("s", 2, 1, 0.0)
         assert batch.pods == ()
         assert batch.status.message == "s: epoch 2 is over, 3 is current"
 
-    def test_revoked_owner_loses_only_its_own_leases(self):
+    def test_a_revoked_owner_loses_only_its_own_leases(self):
         core = queue_of("a", "b")
         core.lease("s", 1, 1, 0.0)
         core.lease("t", 1, 1, 0.0)
@@ -331,26 +331,26 @@ class TestLeases:
 
 
 class TestComingBack:
-    def test_conflict_goes_to_the_head_without_backoff(self):
+    def test_a_conflict_returns_to_the_head_without_backoff(self):
         core = queue_of("a", "b")
         lease = core.lease("s", 1, 1, 0.0)
         core.requeue(lease.lease_id, [conflict("a")], 9.0)
         assert names(core.lease("s", 1, 2, 9.0).pods) == ["a", "b"]
 
-    def test_conflict_never_overtakes_a_higher_priority(self):
+    def test_a_conflict_never_overtakes_a_higher_priority(self):
         core = queue_of("a")
         lease = core.lease("s", 1, 1, 0.0)
         core.add([(pod("high"), PodFacts(priority=1))], 1.0)
         core.requeue(lease.lease_id, [conflict("a")], 2.0)
         assert names(core.pods(QueueState.ACTIVE)) == ["high", "a"]
 
-    def test_rejected_pod_waits_with_the_plugins_that_rejected_it(self):
+    def test_a_rejected_pod_waits_with_the_plugins_that_rejected_it(self):
         core = parked("a")
         waiting = core.pods(QueueState.UNSCHEDULABLE)
         assert waiting[0].rejected_by == (FIT,)
         assert core.lease("s", 1, 1, 0.0).pods == ()
 
-    def test_error_backs_off_and_comes_back_by_itself(self):
+    def test_an_error_backs_off_and_returns_by_itself(self):
         core = queue_of("a")
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 3.0)
         assert core.state_of("uid-a") is QueueState.BACKOFF
@@ -358,12 +358,12 @@ class TestComingBack:
         assert core.flush_backoff(5.0) == 1
         assert core.state_of("uid-a") is QueueState.ACTIVE
 
-    def test_rejection_without_a_plugin_counts_as_an_error(self):
+    def test_a_rejection_without_a_plugin_counts_as_an_error(self):
         core = queue_of("a")
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [rejected("a")], 0.0)
         assert core.state_of("uid-a") is QueueState.BACKOFF
 
-    def test_error_after_a_rejection_is_an_error_and_not_the_old_rejection(self):
+    def test_an_error_after_a_rejection_clears_the_rejection(self):
         core = parked("a")
         core.move([FIT], 5.0)
         lease = core.lease("s", 1, 1, 5.0)
@@ -383,7 +383,7 @@ class TestComingBack:
             core.flush_backoff(now_s)
         assert waits == [2.0, 3.0, 5.0, 9.0, 11.0, 11.0]
 
-    def test_backoff_of_errors_starts_anew_after_a_rejection(self):
+    def test_backoff_of_errors_restarts_after_a_rejection(self):
         core = queue_of("a", backoff_max_s=1000.0)
         for now_s in (0.0, 100.0, 200.0):
             core.requeue(core.lease("s", 1, 1, now_s).lease_id, [failed("a")], now_s)
@@ -402,7 +402,7 @@ class TestComingBack:
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 0.0)
         assert core.next_wakeup_s() == 2.0
 
-    def test_backoffs_that_end_in_one_window_are_over_at_once(self):
+    def test_backoffs_that_end_in_one_window_expire_together(self):
         core = queue_of("a", "b", backoff_window_s=5.0)
         lease = core.lease("s", 1, 2, 0.0)
         core.requeue(lease.lease_id, [failed("a")], 1.0)
@@ -419,7 +419,7 @@ class TestComingBack:
         core.requeue(lease.lease_id, [rejected("b", FIT)], 0.4)
         assert names(core.pods(QueueState.BACKOFF)) == ["b", "a"]
 
-    def test_rejected_pods_that_back_off_are_lent_while_nothing_else_waits(self):
+    def test_rejected_pods_in_backoff_are_leased_while_no_others_wait(self):
         core = parked("a")
         core.move([FIT], 0.5)
         core.add([(pod("b"), PLAIN)], 0.5)
@@ -429,13 +429,13 @@ class TestComingBack:
         assert lease.pods[0].attempts == 2
         core.validate()
 
-    def test_failed_pods_that_back_off_are_not_lent(self):
+    def test_failed_pods_in_backoff_are_not_leased(self):
         core = queue_of("a")
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 0.0)
         assert core.lease("s", 1, 1, 0.5).pods == ()
         assert core.state_of("uid-a") is QueueState.BACKOFF
 
-    def test_failed_and_rejected_pods_come_back_in_the_order_of_their_backoffs(self):
+    def test_failed_and_rejected_pods_return_in_the_order_of_their_backoffs(self):
         core = queue_of("a", "b")
         lease = core.lease("s", 1, 2, 0.0)
         core.requeue(lease.lease_id, [failed("a")], 0.0)
@@ -446,7 +446,7 @@ class TestComingBack:
         assert core.flush_backoff(2.0) == 1
         assert names(core.pods(QueueState.ACTIVE)) == ["a"]
 
-    def test_pod_unschedulable_for_five_minutes_is_tried_again(self):
+    def test_a_pod_unschedulable_for_five_minutes_is_tried_again(self):
         core = parked("a")
         assert core.flush_unschedulable(299.9) == 0
         assert core.flush_unschedulable(300.0) == 1
@@ -454,23 +454,23 @@ class TestComingBack:
 
 
 class TestHints:
-    def test_event_that_helps_after_the_backoff_brings_the_pod_to_active(self):
+    def test_a_helping_event_after_the_backoff_moves_the_pod_to_active(self):
         core = parked("a")
         assert core.move([FIT], 2.0) == ("uid-a",)
         assert core.state_of("uid-a") is QueueState.ACTIVE
 
-    def test_event_that_helps_during_the_backoff_brings_the_pod_to_backoff(self):
+    def test_a_helping_event_during_the_backoff_moves_the_pod_to_backoff(self):
         core = parked("a")
         assert core.move([FIT], 0.5) == ("uid-a",)
         assert core.state_of("uid-a") is QueueState.BACKOFF
         assert core.next_wakeup_s() == 2.0
 
-    def test_event_that_does_not_help_leaves_the_pod(self):
+    def test_an_unhelpful_event_leaves_the_pod(self):
         core = parked("a")
         assert core.move([TAINT], 5.0) == ()
         assert core.state_of("uid-a") is QueueState.UNSCHEDULABLE
 
-    def test_event_moves_only_pods_that_it_concerns(self):
+    def test_an_event_moves_only_pods_that_it_concerns(self):
         rules = EventRules(concerns=lambda event, facts, rejected_by: event in rejected_by)
         core: QueueCore[str] = QueueCore(rules=rules)
         core.add([(pod(name), PLAIN) for name in "ab"], 0.0)
@@ -478,7 +478,7 @@ class TestHints:
         core.requeue(lease.lease_id, [rejected("a", FIT), rejected("b", TAINT)], 0.0)
         assert core.move([TAINT], 1.0) == ("uid-b",)
 
-    def test_event_moves_only_pods_among_the_chosen(self):
+    def test_an_event_moves_only_selected_pods(self):
         core = parked("a", "b")
         chosen = core.move([FIT], 5.0, predicate=lambda identity, facts: identity.name == "b")
         assert chosen == ("uid-b",)
@@ -494,21 +494,21 @@ class TestHints:
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [rejected("a", FIT)], 0.0)
         assert core.move(["anything"], 2.0) == ("uid-a",)
 
-    def test_event_for_a_pending_plugin_skips_the_backoff(self):
+    def test_an_event_for_a_pending_plugin_skips_the_backoff(self):
         core = queue_of("a")
         report = rejected("a", FIT, pending=("DynamicResources",))
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [report], 0.0)
         core.move(["DynamicResources"], 0.1)
         assert core.state_of("uid-a") is QueueState.ACTIVE
 
-    def test_event_for_another_rejecting_plugin_does_not_skip_it(self):
+    def test_an_event_for_another_rejecting_plugin_does_not_skip_it(self):
         core = queue_of("a")
         report = rejected("a", FIT, pending=("DynamicResources",))
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [report], 0.0)
         core.move([FIT], 0.1)
         assert core.state_of("uid-a") is QueueState.BACKOFF
 
-    def test_best_of_several_events_in_flight_decides(self):
+    def test_the_best_of_several_events_in_flight_decides(self):
         core = queue_of("a")
         lease = core.lease("s", 1, 1, 0.0)
         for event in (TAINT, FIT, "DynamicResources", TAINT):
@@ -517,7 +517,7 @@ class TestHints:
         core.requeue(lease.lease_id, [report], 0.0)
         assert core.state_of("uid-a") is QueueState.ACTIVE
 
-    def test_hint_is_asked_once_per_class_of_pods(self):
+    def test_a_hint_is_called_once_per_class_of_pods(self):
         asked = []
 
         def hint(plugin: str, event: str, facts: PodFacts) -> bool:
@@ -533,14 +533,14 @@ class TestHints:
 
 
 class TestEventsInFlight:
-    def test_event_between_lease_and_rejection_is_not_lost(self):
+    def test_an_event_between_lease_and_rejection_is_not_lost(self):
         core = queue_of("a")
         lease = core.lease("s", 1, 1, 0.0)
         core.move([FIT], 0.5)
         core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
         assert core.state_of("uid-a") is QueueState.BACKOFF
 
-    def test_event_before_the_lease_does_not_count(self):
+    def test_an_event_before_the_lease_does_not_count(self):
         core = queue_of("a", "b")
         core.lease("s", 1, 1, 0.0)
         core.move([FIT], 0.5)
@@ -548,7 +548,7 @@ class TestEventsInFlight:
         core.requeue(late.lease_id, [rejected("b", FIT)], 1.0)
         assert core.state_of("uid-b") is QueueState.UNSCHEDULABLE
 
-    def test_event_of_no_interest_does_not_count(self):
+    def test_an_irrelevant_event_does_not_count(self):
         core = queue_of("a")
         lease = core.lease("s", 1, 1, 0.0)
         core.move([TAINT], 0.5)
@@ -577,7 +577,7 @@ class TestEventsInFlight:
         core.requeue(first.lease_id, [rejected("a", FIT)], 1.0)
         assert core.state_of("uid-a") is QueueState.BACKOFF
 
-    def test_storm_of_events_is_bounded_and_costs_at_most_a_needless_retry(self):
+    def test_a_storm_of_events_is_bounded_and_causes_at_most_a_needless_retry(self):
         core = queue_of("a", "b", max_in_flight_events=3)
         first = core.lease("s", 1, 1, 0.0)
         for _ in range(4):
@@ -589,7 +589,7 @@ class TestEventsInFlight:
         assert core.state_of("uid-a") is QueueState.BACKOFF
         assert core.state_of("uid-b") is QueueState.UNSCHEDULABLE
 
-    def test_event_of_a_storm_is_not_lost_for_a_lease_that_began_within_it(self):
+    def test_an_event_of_a_storm_is_not_lost_for_a_lease_that_began_within_it(self):
         core = queue_of("a", "b", max_in_flight_events=3)
         core.lease("s", 1, 1, 0.0)
         for _ in range(3):
@@ -599,7 +599,7 @@ class TestEventsInFlight:
         core.requeue(late.lease_id, [rejected("b", FIT)], 1.0)
         assert core.state_of("uid-b") is QueueState.BACKOFF
 
-    def test_update_while_in_flight_brings_the_pod_back_with_new_facts(self):
+    def test_an_update_while_in_flight_brings_the_pod_back_with_new_facts(self):
         core = queue_of("a")
         lease = core.lease("s", 1, 1, 0.0)
         newer = PodFacts(labels=(("tier", "web"),))
@@ -607,7 +607,7 @@ class TestEventsInFlight:
         core.requeue(lease.lease_id, [rejected("a", TAINT)], 1.0)
         assert core.pods(QueueState.BACKOFF)[0].facts == newer
 
-    def test_update_of_one_pod_in_flight_does_not_help_another(self):
+    def test_an_update_of_one_pod_in_flight_does_not_help_another(self):
         core = queue_of("a", "b")
         lease = core.lease("s", 1, 2, 0.0)
         core.update(pod("a"), PodFacts(priority=1), 0.5)
@@ -624,7 +624,7 @@ class TestEventsInFlight:
         core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
         assert core.state_of("uid-a") is QueueState.BACKOFF
 
-    def test_expired_lease_ends_the_keeping_of_events(self):
+    def test_an_expired_lease_stops_the_recording_of_events(self):
         core = queue_of("a", lease_s=10.0)
         core.lease("s", 1, 1, 0.0)
         core.move([FIT], 1.0)
@@ -633,36 +633,36 @@ class TestEventsInFlight:
 
 
 class TestUpdatesAndDeletes:
-    def test_update_of_an_unknown_pod_adds_it(self):
+    def test_an_update_of_an_unknown_pod_adds_it(self):
         core = queue_of()
         assert core.update(pod("a"), PLAIN, 0.0).is_success
         assert core.state_of("uid-a") is QueueState.ACTIVE
 
-    def test_update_of_an_unknown_pod_is_refused_by_a_full_queue(self):
+    def test_a_full_queue_refuses_an_update_of_an_unknown_pod(self):
         assert queue_of("a", max_pods=1).update(pod("b"), PLAIN, 0.0).is_rejected
 
-    def test_update_that_helps_brings_an_unschedulable_pod_back(self):
+    def test_a_helping_update_brings_an_unschedulable_pod_back(self):
         core = parked("a", plugin=TAINT)
         core.update(pod("a"), PodFacts(priority=1), 5.0, [FIT])
         assert core.state_of("uid-a") is QueueState.UNSCHEDULABLE
         core.update(pod("a"), PodFacts(priority=2), 5.0, [TAINT])
         assert core.pods(QueueState.ACTIVE)[0].facts.priority == 2
 
-    def test_update_without_named_events_is_worth_a_retry_if_facts_changed(self):
+    def test_an_update_without_named_events_causes_a_retry_if_facts_changed(self):
         core = parked("a")
         core.update(pod("a"), PLAIN, 5.0)
         assert core.state_of("uid-a") is QueueState.UNSCHEDULABLE
         core.update(pod("a"), PodFacts(priority=1), 5.0)
         assert core.state_of("uid-a") is QueueState.ACTIVE
 
-    def test_update_in_backoff_keeps_the_backoff(self):
+    def test_an_update_in_backoff_keeps_the_backoff(self):
         core = queue_of("a")
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 0.0)
         core.update(pod("a"), PodFacts(priority=3), 0.5)
         assert core.next_wakeup_s() == 2.0
         assert core.pods(QueueState.BACKOFF)[0].facts.priority == 3
 
-    def test_update_in_backoff_gives_a_rejected_pod_its_new_rank(self):
+    def test_an_update_in_backoff_gives_a_rejected_pod_its_new_rank(self):
         core = parked("a", "b")
         core.move([FIT], 0.5)
         assert names(core.pods(QueueState.BACKOFF)) == ["a", "b"]
@@ -671,7 +671,7 @@ class TestUpdatesAndDeletes:
         assert names(core.lease("s", 1, 1, 0.7).pods) == ["b"]
 
     @pytest.mark.parametrize("leave", ["delete", "assigned"])
-    def test_pod_leaves_from_wherever_it_is(self, leave):
+    def test_a_pod_leaves_from_any_state(self, leave):
         core = queue_of("active", "flying", "waiting", "late")
         core.add([(pod("gated"), PodFacts(scheduling_gates=("g",)))], 0.0)
         lease = core.lease("s", 1, 4, 0.0)
@@ -696,50 +696,50 @@ class TestGates:
 
     SHUT = PodFacts(scheduling_gates=("wait",))
 
-    def test_gated_pod_waits_apart_and_has_no_first_attempt(self):
+    def test_a_gated_pod_waits_separately_and_has_no_first_attempt(self):
         core = queue_of("a", facts=self.SHUT)
         assert core.pods(QueueState.GATED)[0].rejected_by == (GATES,)
         assert core.pods(QueueState.GATED)[0].initial_attempt_s is None
         assert core.lease("s", 1, 1, 0.0).pods == ()
 
-    def test_pod_whose_gates_go_is_active(self):
+    def test_a_pod_without_gates_is_active(self):
         core = queue_of("a", facts=self.SHUT)
         core.update(pod("a"), PLAIN, 4.0, [GATES])
         assert core.pods(QueueState.ACTIVE)[0].initial_attempt_s == 4.0
 
-    def test_event_that_the_gating_plugin_ignores_does_not_ask_the_gate(self):
+    def test_an_event_that_the_gating_plugin_ignores_does_not_check_the_gate(self):
         core = queue_of("a", facts=self.SHUT)
         history = core._store.pods.present["uid-a"].history
         core.move([FIT], 1.0)
         assert core._store.pods.present["uid-a"].history == history
 
-    def test_event_that_only_another_plugin_waits_for_does_not_ask_the_gate(self):
+    def test_an_event_for_another_plugin_does_not_check_the_gate(self):
         core = self.parked_and_shut(registered=lambda plugin, event: plugin == event)
         history = core._store.pods.present["uid-a"].history
         assert core.pods(QueueState.GATED)[0].rejected_by == (FIT, GATES)
         core.move([FIT], 6.0)
         assert core._store.pods.present["uid-a"].history == history
 
-    def test_event_that_the_gating_plugin_registered_lets_any_rejecting_plugin_speak(self):
+    def test_an_event_of_the_gating_plugin_allows_hints_of_any_rejecting_plugin(self):
         core = self.parked_and_shut(registered=lambda plugin, event: plugin == GATES)
         history = core._store.pods.present["uid-a"].history
         core.move([FIT], 6.0)
         assert core.state_of("uid-a") is QueueState.GATED
         assert core._store.pods.present["uid-a"].history == (*history, "gate→gated")
 
-    def test_pod_that_leaves_its_backoff_passed_the_gate_on_the_way_in(self):
+    def test_a_pod_that_leaves_its_backoff_passed_the_gate_on_entry(self):
         core = queue_of("a")
         core.requeue(core.lease("s", 1, 1, 0.0).lease_id, [failed("a")], 0.0)
         core.update(pod("a"), self.SHUT, 0.5)
         core.flush_backoff(2.0)
         assert core.state_of("uid-a") is QueueState.ACTIVE
 
-    def test_event_for_the_gating_plugin_asks_the_gate_again(self):
+    def test_an_event_for_the_gating_plugin_checks_the_gate_again(self):
         core = queue_of("a", facts=self.SHUT)
         assert core.move([GATES], 1.0) == ()
         assert core.state_of("uid-a") is QueueState.GATED
 
-    def test_gate_opened_by_an_event_lets_the_pod_through(self):
+    def test_a_gate_opened_by_an_event_lets_the_pod_through(self):
         open_now = []
         core: QueueCore[str] = QueueCore(
             gate=lambda facts: SUCCESS if open_now else Status(Code.PENDING, ("wait",), GATES),
@@ -749,7 +749,7 @@ class TestGates:
         open_now.append(True)
         assert core.move([GATES], 1.0) == ("uid-a",)
 
-    def test_gate_that_names_no_plugin_is_asked_on_every_event(self):
+    def test_a_gate_without_a_plugin_is_checked_on_every_event(self):
         core: QueueCore[str] = QueueCore(
             gate=lambda facts: Status(Code.PENDING), rules=EventRules(hint=named_hint)
         )
@@ -757,7 +757,7 @@ class TestGates:
         assert core.move(["anything"], 1.0) == ()
         assert core.pods(QueueState.GATED)[0].rejected_by == ()
 
-    def test_pod_that_comes_back_to_a_shut_gate_is_gated(self):
+    def test_a_pod_that_returns_to_a_closed_gate_is_gated(self):
         core = queue_of("a", "b", "c", lease_s=10.0)
         lease = core.lease("s", 1, 3, 0.0)
         for name in "abc":
@@ -766,12 +766,12 @@ class TestGates:
         core.expire(10.0)
         assert names(core.pods(QueueState.GATED)) == ["a", "c", "b"]
 
-    def test_long_wait_does_not_open_a_gate(self):
+    def test_a_long_wait_does_not_open_a_gate(self):
         core = queue_of("a", facts=self.SHUT)
         core.tick(10_000.0)
         assert core.state_of("uid-a") is QueueState.GATED
 
-    def test_unschedulable_pod_that_meets_a_shut_gate_is_gated(self):
+    def test_an_unschedulable_pod_at_a_closed_gate_is_gated(self):
         core = parked("a")
         core.update(pod("a"), self.SHUT, 5.0, [TAINT])
         assert core.state_of("uid-a") is QueueState.UNSCHEDULABLE
@@ -779,7 +779,7 @@ class TestGates:
         assert core.state_of("uid-a") is QueueState.GATED
         assert core.pods(QueueState.GATED)[0].rejected_by == (FIT, GATES)
 
-    def test_gate_that_opens_during_the_backoff_leads_to_backoff(self):
+    def test_a_gate_that_opens_during_the_backoff_leads_to_backoff(self):
         core = queue_of("a")
         lease = core.lease("s", 1, 1, 0.0)
         core.update(pod("a"), self.SHUT, 0.0)
@@ -788,7 +788,7 @@ class TestGates:
         assert core.state_of("uid-a") is QueueState.BACKOFF
 
 
-def test_for_what_a_pod_waits_is_told_as_long_as_it_is_parked():
+def test_a_parked_pod_lists_the_plugins_it_waits_for():
     core = queue_of("a", "b")
     lease = core.lease("s", 1, 1, 0.0)
     assert core.rejected_by("uid-a") == core.rejected_by("uid-nobody") == ()
@@ -815,7 +815,7 @@ class TestActivate:
         core = queue_of("a", facts=TestGates.SHUT)
         assert core.activate(["uid-a"], 0.0) == ()
 
-    def test_activate_in_flight_is_kept_until_the_pod_comes_back(self):
+    def test_activate_in_flight_is_kept_until_the_pod_returns(self):
         core = queue_of("a")
         lease = core.lease("s", 1, 1, 0.0)
         core.activate(["uid-a"], 0.5)
@@ -833,10 +833,10 @@ class TestActivate:
 
 
 class TestTime:
-    def test_nothing_waits_for_time_in_a_queue_of_active_pods(self):
+    def test_a_queue_of_active_pods_needs_no_timer(self):
         assert queue_of("a").next_wakeup_s() is None
 
-    def test_tick_does_at_each_wakeup_what_it_was_asked_for(self):
+    def test_tick_does_the_work_due_at_each_wakeup(self):
         core = queue_of("a", "b", "c", lease_s=50.0)
         lease = core.lease("s", 1, 3, 0.0)
         core.requeue(lease.lease_id, [rejected("a", FIT), failed("b")], 0.0)
@@ -847,7 +847,7 @@ class TestTime:
         assert wakeups == [2.0, 50.0, 300.0]
         assert core.counts().active == 3
 
-    def test_tick_answers_the_leases_that_it_ended(self):
+    def test_tick_returns_the_leases_that_it_ended(self):
         core = queue_of("a", lease_s=5.0)
         core.lease("s", 4, 1, 0.0)
         assert core.tick(5.0) == (EndedLease(1, "s", 4, ("uid-a",)),)
@@ -880,7 +880,7 @@ class TestValidate:
             core.validate()
 
 
-def test_ten_thousand_pods_leave_in_order_of_rank():
+def test_ten_thousand_pods_are_leased_in_order_of_rank():
     facts = [PodFacts(priority=number) for number in range(7)]
     core: QueueCore[str] = QueueCore()
     core.add([(pod(str(n)), facts[n % 7]) for n in range(10_000)], 0.0)

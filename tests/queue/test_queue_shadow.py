@@ -1,7 +1,8 @@
-"""Whatever is done to the queue, in whatever order: it does what the plain model of it does.
+"""Any sequence of calls gives the same results in the queue and in its plain model.
 
-The model is the one that follows the queue through simulated runs. Here calls come that a run makes
-seldom or never: late reports, pods with nominations that come again, two profiles, bounds of one.
+The model is the one that follows the queue through simulated runs. These calls occur seldom or
+never in a run: late reports, pods with nominations that are added again, two profiles, bounds of
+one.
 """
 
 from dataclasses import dataclass, replace
@@ -233,7 +234,7 @@ def an_attempt_is_not_counted(core, change):
 
 
 @pytest.mark.parametrize("spoil", [conflict_changes_the_time, an_attempt_is_not_counted])
-def test_a_core_that_differs_from_the_model_is_told_of(spoil, monkeypatch):
+def test_a_difference_between_core_and_model_is_reported(spoil, monkeypatch):
     core, shadow = shadowed(by_profile=False)
     spoil(core, monkeypatch.setattr)
 

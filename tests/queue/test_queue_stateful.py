@@ -1,4 +1,4 @@
-"""Whatever is done to the queue, in whatever order: conservation, rank, and determinism."""
+"""Any sequence of calls keeps conservation, rank, and determinism."""
 
 from collections.abc import Callable
 
@@ -87,7 +87,7 @@ class QueueMachine(RuleBasedStateMachine):
         result = outcome(command, self.core)
         self.log.append((command, result))
         if isinstance(result, str):
-            assert picture(self.core) == before, "an illegal event changed something"
+            assert picture(self.core) == before, "an illegal event changes nothing"
         return result
 
     @rule(batch=st.lists(st.tuples(pods, facts), max_size=4))

@@ -1,4 +1,6 @@
-"""Each arrow of the queue's table leads where it says; any other pair raises, changing nothing."""
+"""Each transition of the queue's table leads to its target; any other pair raises without a
+change.
+"""
 
 from itertools import product
 
@@ -44,7 +46,7 @@ def report(core: QueueCore[str], lease_id: int, event: QueueEvent) -> None:
 
 
 def pod_in(state: QueueState) -> QueueCore[str]:
-    """A queue whose lease 1 is alive and had the pod, which is now in `state`."""
+    """A queue whose lease 1 is open and had the pod, which is now in `state`."""
     core: QueueCore[str] = QueueCore(gate=gate)
     core.add([(POD, OPEN), (OTHER, OPEN)], 0.0)
     core.lease("s", 1, 2, 0.0)
@@ -86,23 +88,23 @@ def picture(core: QueueCore[str]) -> object:
     return pods, histories, closed, core.counts(), core.next_wakeup_s()
 
 
-def test_no_state_is_left_out_of_the_table():
+def test_no_state_is_missing_in_the_table():
     assert {state for state, _, _ in ARROWS} == set(QueueState) - {QueueState.DELETED}
     assert {target for _, _, target in ARROWS} == set(QueueState) - {QueueState.NEW}
 
 
-def test_every_event_is_used_by_some_arrow():
+def test_every_event_is_used_by_some_transition():
     assert {event for _, event, _ in ARROWS} == set(QueueEvent)
 
 
-def test_every_living_pod_can_be_updated_assigned_and_deleted():
+def test_every_live_pod_can_be_updated_assigned_and_deleted():
     for state in QUEUED:
         for event in (QueueEvent.UPDATE, QueueEvent.ASSIGN, QueueEvent.DELETE):
             assert TABLE.allows(state, event)
 
 
 @pytest.mark.parametrize(("state", "event"), FORBIDDEN)
-def test_event_outside_the_table_raises_and_changes_nothing(state, event):
+def test_an_event_outside_the_table_raises_and_changes_nothing(state, event):
     core = pod_in(state)
     entry = entry_of(core, state)
     before = picture(core)
@@ -112,7 +114,7 @@ def test_event_outside_the_table_raises_and_changes_nothing(state, event):
 
 
 @pytest.mark.parametrize(("state", "event", "target"), ARROWS)
-def test_arrow_of_the_table_leads_to_its_target(state, event, target):
+def test_each_transition_of_the_table_leads_to_its_target(state, event, target):
     core = pod_in(state)
     if state is QueueState.NEW:
         core.delete([POD.uid])
@@ -141,7 +143,7 @@ def test_arrow_of_the_table_leads_to_its_target(state, event, target):
         if state not in (QueueState.NEW, QueueState.DELETED, QueueState.IN_FLIGHT)
     ],
 )
-def test_second_report_on_a_pod_is_a_duplicate_or_an_error(state, event):
+def test_a_second_report_on_a_pod_is_a_duplicate_or_an_error(state, event):
     core = pod_in(state)
     before = picture(core)
     first = {
@@ -160,7 +162,7 @@ def test_second_report_on_a_pod_is_a_duplicate_or_an_error(state, event):
 
 
 @pytest.mark.parametrize("event", REPORTS)
-def test_report_on_a_pod_that_is_not_in_the_lease_raises(event):
+def test_a_report_on_a_pod_outside_the_lease_raises(event):
     core = pod_in(QueueState.IN_FLIGHT)
     core.add([(PodIdentity("uid-c", "default", "c"), OPEN)], 0.0)
     lease = core.lease("t", 1, 1, 0.0)
@@ -170,7 +172,7 @@ def test_report_on_a_pod_that_is_not_in_the_lease_raises(event):
     assert picture(core) == before
 
 
-def test_error_tells_the_last_ten_steps_of_the_pod():
+def test_an_error_lists_the_last_ten_steps_of_the_pod():
     core = pod_in(QueueState.IN_FLIGHT)
     for number in range(12):
         core.update(POD, PodFacts(priority=number), 0.0, [])
@@ -183,13 +185,13 @@ def test_error_tells_the_last_ten_steps_of_the_pod():
     assert text.count("→") == 10
 
 
-def test_error_on_an_unknown_pod_says_that_nothing_happened_to_it():
+def test_an_error_on_an_unknown_pod_reports_an_empty_history():
     core = pod_in(QueueState.IN_FLIGHT)
     with pytest.raises(IllegalTransitionError, match=r"in state new .*before it: nothing$"):
         core.done(1, ["uid-z"])
 
 
-def test_batch_with_one_illegal_report_changes_nothing_at_all():
+def test_one_illegal_report_leaves_the_whole_batch_without_effect():
     core = pod_in(QueueState.UNSCHEDULABLE)
     before = picture(core)
     with pytest.raises(IllegalTransitionError):

@@ -1,4 +1,4 @@
-"""Which waiting pods are looked at when something happened to a pod on a node."""
+"""The waiting pods that are checked after an event of a pod on a node."""
 
 import pytest
 
@@ -65,7 +65,7 @@ WEB = pod(labels={"app": "web"})
         (near(namespaces=(), chosen=is_in(team="b")), (AFFINITY,), False),
     ],
 )
-def test_a_pod_that_was_assigned_concerns_those_spread_with_it_or_wanting_it(
+def test_an_assigned_pod_concerns_pods_with_spread_or_affinity_to_it(
     event, waiting, rejected_by, looked_at
 ):
     assert rules().concerns(happened(event, WEB), waiting, rejected_by) is looked_at
@@ -84,7 +84,7 @@ def member(group):
         (pod(), ("Coscheduling",), False),
     ],
 )
-def test_a_member_that_was_assigned_concerns_those_of_its_gang_that_gave_up(
+def test_an_assigned_member_concerns_members_of_its_gang_that_gave_up(
     waiting, rejected_by, looked_at
 ):
     seen = happened(ASSIGNED_POD_ADD, member("a"))
@@ -92,14 +92,14 @@ def test_a_member_that_was_assigned_concerns_those_of_its_gang_that_gave_up(
     assert rules().concerns(seen, waiting, rejected_by) is looked_at
 
 
-def test_one_of_several_terms_is_enough_to_want_a_pod():
+def test_one_of_several_matching_terms_is_enough():
     terms = [*near().pod_affinity, *near(selector=is_in(app="db")).pod_affinity]
     waiting = pod(pod_affinity=tuple(terms))
 
     assert rules().concerns(happened(ASSIGNED_POD_ADD, WEB), waiting, (AFFINITY,))
 
 
-def test_a_term_without_a_selector_wants_nobody():
+def test_a_term_without_a_selector_matches_no_pod():
     term = PodAffinityTerm("zone", None, ("default",), None)
 
     assert not rules().concerns(
@@ -115,12 +115,12 @@ def test_a_term_without_a_selector_wants_nobody():
         OccurredEvent(NODE_ADD, ObjectChange(new=node())),
     ],
 )
-def test_other_events_concern_everybody(event):
+def test_other_events_concern_all_pods(event):
     assert rules().concerns(event, pod(), (FIT,))
 
 
-def test_a_pod_of_a_run_that_changed_concerns_those_that_it_kept_away_before():
-    """Upstream looks at the pod as it is now, and wakes such pods after five minutes."""
+def test_a_changed_running_pod_concerns_pods_that_it_excluded_before():
+    """Upstream uses the pod's new labels, and wakes such pods after five minutes."""
     avoided = EventPod(WEB, True), EventPod(pod(labels={"app": "x"}), True)
     away = pod(pod_anti_affinity=near().pod_affinity)
 
@@ -142,7 +142,7 @@ def test_hints_and_registered_events_are_those_of_the_profiles():
 
 
 class TestAFullLogOfEvents:
-    """A queue that keeps one event for pods in flight, of which there are two."""
+    """A queue that records one event for pods in flight, of which there are two."""
 
     def given_back(self, facts, *events):
         """The state of a pod of these facts that is refused after these events."""
@@ -154,7 +154,7 @@ class TestAFullLogOfEvents:
         core.requeue(lease.lease_id, [refused], 0.2)
         return core.state_of("uid-a")
 
-    def test_spares_gangs_if_all_its_events_do(self):
+    def test_excludes_gangs_if_all_its_events_do(self):
         events = [*PodEvents().gone([pod(), WEB], spares_gangs=True)]
         assert self.given_back(member("g"), *events) is QueueState.UNSCHEDULABLE
         assert self.given_back(pod(), *events) is QueueState.BACKOFF
@@ -165,7 +165,7 @@ class TestAFullLogOfEvents:
         events = [seen.gone([WEB], spares_gangs=spares)[0] for spares in spares_gangs]
         assert self.given_back(member("g"), *events) is QueueState.BACKOFF
 
-    def test_may_help_whoever_was_rejected(self):
+    def test_may_help_any_rejected_pod(self):
         assert self.given_back(pod(), happened(LABELS, WEB), happened(LABELS, WEB)) is (
             QueueState.BACKOFF
         )

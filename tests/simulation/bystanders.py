@@ -1,7 +1,7 @@
-"""The paths that no simulated run takes by itself: the plain cycle and its explanations.
+"""Decision paths that no simulated run uses by itself: the plain cycle and its explanations.
 
-A judge asks them about some of the pods that it judges, each on a cluster of its own that is made
-anew for the question, and compares all that they say with what it found itself.
+A judge runs them for a sample of the pods that it judges, each time on a cluster built for that
+pod, and compares every result with its own.
 """
 
 from collections import Counter
@@ -23,9 +23,10 @@ EXCLUDED = "excluded"
 
 @cache
 def compiled():
-    """The kernel's code, whatever ran before in this process; None where numba is not there.
+    """Return the compiled kernel whatever ran before in this process; None without numba.
 
-    Schedulers do not see that it is loaded, so that their runs do not hang on who asks here.
+    Schedulers do not notice that it is loaded, so a run does not depend on who called this
+    function.
     """
     with patch.object(kernel_start, "_loaded", [*kernel_start._loaded]):
         try:
@@ -35,9 +36,10 @@ def compiled():
 
 
 class Bystanders:
-    """members: the gangs' pods as the scheduler knows them. bounds: its own part of the nodes.
+    """members: the gangs' pods as the scheduler has them. bounds: the scheduler's own part of the
+    nodes.
 
-    opinions: of an extender, if there is one.
+    opinions: the extender's answers, if there is an extender.
     """
 
     def __init__(self, plan, tie_break, members, bounds=None, opinions=None):
@@ -45,11 +47,12 @@ class Bystanders:
         self._bounds, self._opinions, self._asked = bounds, opinions, 0
 
     def ask(self, pod, facts, world, view, wanted, start):
-        """One line for each thing that a path says otherwise than `view`.
+        """Return one line for each difference between a path's result and `view`.
 
-        world: (nodes, [(identity, facts, node name)], [(facts, node name)] nominated, changes of
-        storage). view: the fields of an explanation that the judge found. wanted: its node, how
-        many are feasible, their best total, and how many have it. start: of a search.
+        world: (nodes, [(identity, facts, node name)], [(facts, node name)] nominated, storage
+        changes). view: the fields of an explanation that the judge computed. wanted: the judge's
+        node, the number of feasible nodes, their best total, and how many nodes have it. start:
+        start index of the search.
         """
         path = self._plain(world, start)
         asked = _asked(path, pod, facts)
@@ -83,7 +86,7 @@ class Bystanders:
                 yield f"plain forgets {pod.key}, and it is still there"
 
     def _taken(self, world, start, asked, decision):
-        """What claims there are once those of a pod are taken, on a cluster made anew."""
+        """Return the claims after a pod's claims are assumed, on a newly built cluster."""
         if not asked.pod_class.facts.volumes:
             return None
         other = self._plain(world, start)
@@ -139,14 +142,16 @@ def _asked(path, pod, facts):
 
 
 def _best(view, node_name):
-    """The best nodes by name; a lone node is the best, also where scoring it fails."""
+    """Return the best nodes by name; a single node is the best even where scoring it fails."""
     if node_name is None:
         return ()
     return tuple(sorted(view["best"] or (node_name,), key=str.encode))
 
 
 def _nominations_left(world, facts, node_name):
-    """(node, facts) → how many are nominated, once a pod is placed: it gives its own up."""
+    """(node, facts) → number of nominations after a pod is placed and its own nomination is
+    removed.
+    """
     left = Counter((name, unnominated(each)) for each, name in world[2])
     own = facts.nominated_node_name, unnominated(facts)
     if node_name is not None and left[own]:
@@ -155,7 +160,7 @@ def _nominations_left(world, facts, node_name):
 
 
 def _nominations(table, world):
-    """The same, as a table has them."""
+    """The nominations of a table, in the same form."""
     names = {name for _, name in world[2]}
     return Counter(
         {
@@ -167,7 +172,7 @@ def _nominations(table, world):
 
 
 def _nominated(decision):
-    """To which node a pod without one is nominated, and for how many victims."""
+    """The node to which an unplaced pod is nominated, and the number of victims."""
     tried = decision.post_filter
     if decision.node_name is not None or tried is None:
         return None, 0
@@ -175,7 +180,7 @@ def _nominated(decision):
 
 
 def _shown(explanation, view):
-    """What an explanation says, in the fields of `view`."""
+    """The contents of an explanation, in the fields of `view`."""
     entry = explanation.as_expected()
     shown = {
         "node": view["node"],
@@ -216,7 +221,9 @@ def _shown(explanation, view):
 
 
 def _refused(names, entry):
-    """node → (code, plugin, reasons) of the nodes that a filter refused, EXCLUDED for others."""
+    """node → (code, plugin, reasons) of the nodes that a filter refused, EXCLUDED for the
+    others.
+    """
     statuses = [
         (each["code"], each["plugin"], tuple(each["reasons"]))
         for each in entry.get("filterStatuses", ())

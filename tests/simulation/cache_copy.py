@@ -1,11 +1,11 @@
-"""A copy of what the cache counts, made of its deltas alone, as those that hold nodes make it."""
+"""A copy of the cache's counts built from its deltas alone, as node tables build it."""
 
 from roadstead.placements import DeltaKind
 
 
 class CacheCopy:
-    """nodes: by name. pods, named: uid → (node, facts), of those counted on known nodes and those
-    nominated to one. problems: deltas that do not follow from those before.
+    """nodes: by name. pods, named: uid → (node, facts) of the pods counted on known nodes and of
+    the pods nominated to one. problems: deltas that do not follow from the deltas before them.
     """
 
     def __init__(self):
@@ -13,7 +13,7 @@ class CacheCopy:
         self.version, self.problems = 0, []
 
     def begin(self, deltas, version):
-        """All there is, as deltas of one version."""
+        """Apply the whole state as deltas of one version."""
         for delta in deltas:
             if delta.version != version:
                 self.problems.append(f"a snapshot of {version} has {delta}")
@@ -21,7 +21,7 @@ class CacheCopy:
         self.version = version
 
     def come(self, nodes):
-        """Nodes of which nothing was known, without deltas."""
+        """Add nodes that were unknown before, without deltas."""
         self.nodes |= {facts.name: facts for facts in nodes}
         self.version += len(nodes)
 

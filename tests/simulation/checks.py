@@ -1,4 +1,4 @@
-"""What must hold when a simulated run is over and its messages have arrived."""
+"""Checks after a simulated run is over and all its messages are delivered."""
 
 from collections import Counter
 
@@ -18,17 +18,18 @@ from tests.simulation.filters import UsersFilters
 
 AFFINITY, SPREAD = "InterPodAffinity", "PodTopologySpread"
 REFUSING = {"DefaultPreemption", *(each.name for each in BINDING)}
-"""Plugins after Filter. Who is refused by one waits for an event, as one that is driven out while
-it waits for Permit; there may be none, as upstream."""
+"""Plugins that run after Filter. A pod that one of them refuses waits for an event, as does a pod
+that is evicted while it waits for Permit; that event may never happen, as upstream.
+"""
 
 QUEUED = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED)
 
 
 def problems_of(scenario, actors, disk, acknowledged, kept=()):
-    """One line for each thing that does not hold. acknowledged: uid → node as schedulers heard.
-    kept: pods that the client has still, since the queue is full.
+    """Return one line for each violation. acknowledged: uid → node as reported to schedulers. kept:
+    pods that the client still has because the queue is full.
 
-    The machine stops first: what is not durable by now may be lost.
+    The machine stops first: everything that is not durable by then may be lost.
     """
     disk.crash()
     records = list(Reader(disk).records())
@@ -45,7 +46,7 @@ def problems_of(scenario, actors, disk, acknowledged, kept=()):
 
 
 def problems_of_journal(disk, acknowledged):
-    """As `problems_of`, of what is left of a run that ended before its time."""
+    """Like `problems_of`, for the disk of a run that ended early."""
     disk.crash()
     records = list(Reader(disk).records())
     return [*_of_journal(records, is_whole=False), *_of_acknowledged(records, acknowledged)]
@@ -53,7 +54,7 @@ def problems_of_journal(disk, acknowledged):
 
 def _of_journal(records, *, is_whole=True):
     for each in check(records).violations:
-        # A gang whose last record found no room is not told of.
+        # The journal does not report a gang whose last record did not fit on the disk.
         if is_whole or each.invariant != "I10":
             yield f"{each.invariant}: record {each.lsn}: {each.pod} on {each.node}: {each.text}"
 
@@ -61,7 +62,7 @@ def _of_journal(records, *, is_whole=True):
 def _of_acknowledged(records, acknowledged):
     kept = (RecordKind.BIND, RecordKind.LOAD)
     bound = {each.uid: each.node_name for each in records if each.kind in kept}
-    # Of pods that are gone a snapshot says where they were.
+    # A snapshot contains the last nodes of removed pods.
     ends = (RecordKind.DELETE, RecordKind.EVICT)
     gone = {each.uid: each.node_name for each in records if each.kind in ends and not each.lsn}
     bound = gone | bound
@@ -110,8 +111,8 @@ def _of_tables(actors):
 
 
 def _read_anew(follower):
-    """As before the next batch, which may not come: changes that wait are made, and what was
-    decided and not assumed is dropped.
+    """Prepare for a next batch, which may never start: apply waiting changes and drop decisions
+    that were not assumed.
     """
     follower.is_paused = False
     while (batch := follower._next_batch()) is not None:
@@ -125,7 +126,7 @@ def _differing(here, there):
 
 
 def _cache_and_binder(actors):
-    """Both count the same pods on the same nodes, and no assumption is left (I6)."""
+    """Cache and binder count the same pods on the same nodes, and no assumption is left (I6)."""
     cache, binder = actors[CACHE].core, actors[BINDER].core
     yield from cache.placements.compare(binder.placements)
     for uid in sorted(cache.pods.present):
@@ -134,7 +135,7 @@ def _cache_and_binder(actors):
 
 
 def _of_pods(scenario, actors, records, kept):
-    """I4: accepted is waiting, bound or gone, and both queue and binder say which."""
+    """I4: every accepted pod is waiting, bound or removed, and queue and binder agree on which."""
     queue, binder = actors[QUEUE].core, actors[BINDER].core
     room = queue.settings.max_pods - queue.counts().queued
     if kept and room > 0:
@@ -153,7 +154,7 @@ def _of_pods(scenario, actors, records, kept):
 
 
 def _of_gangs(scenario, actors):
-    """The queue, which says it with each lease, knows how many of each gang are bound."""
+    """The queue, which sends the number with each lease, counts the bound pods of each gang."""
     members, binder = actors[QUEUE].queue._members, actors[BINDER].core
     bound = Counter()
     for identity, facts in scenario.pods:
@@ -166,7 +167,7 @@ def _of_gangs(scenario, actors):
 
 
 def _of_nominations(actors):
-    """Queue and cache have the same pods nominated, to the same nodes."""
+    """Queue and cache have the same pods nominated to the same nodes."""
     queue, cache = actors[QUEUE].core, actors[CACHE].core
     waiting = {p.identity.uid: p.facts.nominated_node_name for p in queue.nominations()}
     holding = {uid: name for uid, (name, _) in cache.placements.nominated.items()}
@@ -179,7 +180,7 @@ def _queued(queue, identity):
 
 
 def _standing(records):
-    """uid → node, as the journal leaves it."""
+    """uid → node, after all journal records."""
     standing = {}
     for each in records:
         if each.kind in (RecordKind.BIND, RecordKind.LOAD):
@@ -190,15 +191,17 @@ def _standing(records):
 
 
 def _left_lying(scenario, actors, records):
-    """I12: no node for a pod that waits, by the checker's rules and those of the plan's users, nor
-    enough of them for a gang.
+    """I12: no waiting pod fits a node by the rules of the checker and of the plan's plugins, and no
+    waiting gang fits enough nodes.
 
-    Claims may be unbound: what those need is not in the rules. A pod that changes its own labels is
-    not woken for InterPodAffinity, whose hint passes over pods without a node, nor anybody for
-    PodTopologySpread where a pod is to end on its node and is counted no more: as upstream.
+    Claims may be unbound: the rules do not cover what they need. Two cases wake nobody, as
+    upstream. A pod that changes its own labels is not woken for InterPodAffinity, whose hint
+    ignores pods without a node. No pod is woken for PodTopologySpread when a pod on a node starts
+    to terminate and is no longer counted.
     """
     queue, facts_of = actors[QUEUE].core, _facts_now(scenario, actors)
-    # Races for a row's version are lost for nothing, too, and after enough of them a pod is parked.
+    # A bind can also lose a race for a row's version needlessly, and after enough losses the pod is
+    # parked.
     may_fail = scenario.is_strained or scenario.plan.settings.conflicts == "version"
     relabelled = {
         who.uid for who, facts in scenario.pods if facts.labels != facts_of[who.uid].labels
@@ -234,7 +237,7 @@ def _left_lying(scenario, actors, records):
 
 
 def _facts_now(scenario, actors):
-    """uid → facts: those that came last, or with which a pod was bound before."""
+    """uid → facts: the newest ones, or those with which a pod was bound before."""
     binder, now = actors[BINDER].core, {}
     for uid, said in scenario.facts_said.items():
         state, record = binder.pod_status(uid)[0], binder.pods.present.get(uid)
@@ -244,7 +247,7 @@ def _facts_now(scenario, actors):
 
 
 def _world(scenario, records, facts_of):
-    """Nodes and pods, as the journal leaves them."""
+    """Nodes and pods after all journal records."""
     world = World(scenario.plan.cluster)
     for each in records:
         if each.kind is RecordKind.NODE:
@@ -262,14 +265,14 @@ def _claim(volume):
 
 
 class _Room:
-    """Where pods may go. A nomination keeps room for whoever has it."""
+    """Free room for pods. A nomination reserves room for the nominated pod."""
 
     def __init__(self, world, queue, plan):
         self._world, self._queue = world, queue
         self._users = UsersFilters(plan, world)
 
     def nodes_for(self, facts):
-        """The nodes that a pod fits, by name."""
+        """Return the names of the nodes that a pod fits."""
         return (name for name in sorted(self._users.passed(facts)) if self._fits(facts, name))
 
     def _fits(self, facts, node_name):
@@ -279,7 +282,7 @@ class _Room:
         )
 
     def places(self, pods):
-        """Nodes for pods that are alike, one after the other; fewer where there is no more room."""
+        """Return nodes for equal pods, one after another; fewer where the room is used up."""
         placed = []
         for uid, facts in pods:
             if (name := next(self.nodes_for(facts), None)) is not None:

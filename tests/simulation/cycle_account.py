@@ -1,7 +1,7 @@
-"""A plain account of a scheduler's core: what becomes of each leased pod, and what is asked for.
+"""A plain model of a scheduler's core: what happens to each leased pod, and which requests follow.
 
-It knows for each pod a state, a lease, a token and for which plugins it waits, and nothing of
-transition tables or batches.
+For each pod it stores a state, a lease, a token and the plugins that the pod waits for; it has no
+transition tables and no batches.
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ TOLD = {"unreserve": "Unreserve", "post_bind": "PostBind", "pod_gone": "the end 
 
 
 class _Pod:
-    """One lease of a pod, to its end."""
+    """One lease of a pod, from its start to its end."""
 
     def __init__(self, pod, profile, lease_id):
         self.pod, self.profile, self.lease_id = pod, profile, lease_id
@@ -58,14 +58,14 @@ class _Pod:
 
 
 class _Plain:
-    """Effects as they are asked for, by kind."""
+    """Expected effects by kind."""
 
     def __init__(self):
         self.attempts = {kind: [] for kind in (Forget, Assume, RetryBind, Bind, Confirm)}
         self.nominations, self.done, self.back, self.reports = [], {}, {}, []
 
     def listed(self, given):
-        """given: all tokens, in the order in which they were given; binds go out in that order."""
+        """given: all tokens in order of creation, which is the order in which binds are sent."""
         found = []
         self.attempts[Bind].sort(key=lambda attempt: given.index(attempt.token))
         for kind, attempts in self.attempts.items():
@@ -81,9 +81,9 @@ class _Plain:
 
 
 class CycleAccount:
-    """One life of a core. Methods are named after its calls.
+    """A model of one life of a core. Methods have the names of the core's calls.
 
-    calls: what plugins answered in the course of a call, in order. told: the effects of the core.
+    calls: the plugins' answers during a call, in order. told: the effects of the core.
     """
 
     def __init__(self, prefix, profiles, rooms, max_remembered):
@@ -117,10 +117,10 @@ class CycleAccount:
     def _of_token(self, token):
         return self._attempts.get(token) or self._ended_attempts.get(token)
 
-    # What may not come, and leaves all as it is.
+    # Calls that are not allowed and change nothing.
 
     def _forbids(self, name, *what):
-        """Why a call must raise; "" where it must not."""
+        """Return why a call must raise; "" where it must not."""
         if name == "lease":
             unknown = [
                 pod for pod in what[1] if pod.pod_class.facts.scheduler_name not in self._profiles
@@ -137,7 +137,7 @@ class CycleAccount:
 
     def _forbids_tokens(self, tokens):
         given = {f"{self._prefix}{number}" for number in range(1, self._tokens + 1)}
-        # Of long numbers zeros may stand in front.
+        # Long numbers may have leading zeros.
         strange = [t for t in tokens if t not in given and self._of_token(t) is None]
         return f"{strange} were never given" if strange else ""
 
@@ -182,7 +182,7 @@ class CycleAccount:
             new[answer.token] = answer
         return ""
 
-    # What follows from what comes.
+    # Results of allowed calls.
 
     def _lease(self, lease_id, pods):
         for pod in pods:
@@ -236,7 +236,7 @@ class CycleAccount:
             plugin = "" if result.chosen is None else result.status.plugin
             self._unschedulable(record, found, said, result.nominated_node, victims, plugin)
             return
-        # PostFilter was asked by the core; what it says is for the judge.
+        # The core called PostFilter; the judge checks its answer.
         told = next(
             item
             for effect in self._told
@@ -266,7 +266,7 @@ class CycleAccount:
         self._now_s = now_s
         plain = []
         said = {**dict(refused), **dict.fromkeys(accepted)}.items()
-        # What ends in the course of the call may push others out of memory.
+        # Attempts that end during the call may push others out of memory.
         for record, status in [(self._of_token(token), status) for token, status in said]:
             if record is None:
                 continue
@@ -432,16 +432,16 @@ class CycleAccount:
 
     def _next_words(self):
         call = next(self._calls, None)
-        assert call, "words of plugins are not heeded"
-        assert call[0] == "words", f"words of plugins are not heeded, but {call}"
+        assert call, "the core did not apply the decisions of plugins"
+        assert call[0] == "words", f"the core applied {call} instead of plugins' decisions"
         return call[1]
 
     def _next(self, method, plugin, record):
-        """What a plugin answered, which must be asked now."""
+        """Return a plugin's answer; the core must have called the plugin now."""
         call = next(self._calls, None)
         where = method, plugin.name, record.pod.uid, record.attempt.node_name
-        assert call, f"nobody asks {where}"
-        assert call[:4] == where, f"{call} in place of {where}"
+        assert call, f"{where} was not called"
+        assert call[:4] == where, f"{call} was called instead of {where}"
         return call[4]
 
     def _ask_plugins(self, record, method, plugins):
@@ -513,7 +513,7 @@ class CycleAccount:
 
 
 def _named(method, plugin, answer):
-    """What a refusal or a failure of a plugin comes to."""
+    """The result of a plugin's refusal or failure."""
     if answer.is_rejected:
         return Status(answer.code, answer.reasons, plugin.name)
     what = answer.message or answer.code.upstream_name

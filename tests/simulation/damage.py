@@ -1,8 +1,8 @@
-"""Damage to a journal at rest: whatever happens to durable bytes is noticed, and said.
+"""Damage to a journal at rest: every change of durable bytes is detected and reported.
 
-A copy of the disk is damaged in some way and read again, by the product and by `plain_journal`. A
-file that something vouches for is refused; an end that nothing vouches for is left out, and said;
-else every record is what it was.
+A copy of the disk is damaged in one way and read again by the product and by `plain_journal`.
+Damage to bytes that a later frame confirms is refused; an unconfirmed end is cut and reported;
+otherwise every record is unchanged.
 """
 
 import random
@@ -18,11 +18,11 @@ from tests.simulation.rewritten import rewritten
 
 TIMES = 6
 OLD_HEADER_BYTES = 36
-"""Of format 1. A file of less than that says nothing of its format."""
+"""Header bytes of format 1. A shorter file does not show its format."""
 
 
 def _flip(draw, contents):
-    """One bit of a file is another one."""
+    """Flip one bit of a file."""
     name = _some(draw, contents)
     data, place = bytearray(contents[name]), draw.randrange(len(contents[name]))
     data[place] ^= 1 << draw.randrange(8)
@@ -30,14 +30,14 @@ def _flip(draw, contents):
 
 
 def _zero(draw, contents):
-    """A range of a file was never written: a lost write."""
+    """Zero a range of a file, as a lost write does."""
     name = _some(draw, contents)
     start, end = _range(draw, contents[name])
     contents[name] = contents[name][:start] + bytes(end - start) + contents[name][end:]
 
 
 def _misdirect(draw, contents):
-    """A range of one file was written over a range of another one, or of the same."""
+    """Overwrite a range of one file with a range of another file or of the same one."""
     source, target = _some(draw, contents), _some(draw, contents)
     start, end = _range(draw, contents[source])
     data = contents[source][start:end]
@@ -47,33 +47,33 @@ def _misdirect(draw, contents):
 
 
 def _drop(draw, contents):
-    """A range of a file is missing: a short write."""
+    """Remove a range of a file, as a short write does."""
     name = _some(draw, contents)
     start, end = _range(draw, contents[name])
     contents[name] = contents[name][:start] + contents[name][end:]
 
 
 def _remove(draw, contents):
-    """A whole file is gone; not the only one, which is a journal that was never begun."""
+    """Remove a whole file, but never the only one: without it the journal was never started."""
     if len(contents) > 1:
         del contents[_some(draw, contents)]
 
 
 def _drop_frame(draw, contents):
-    """A whole frame is missing, as if it had never been written."""
+    """Remove a whole frame, as if it had never been written."""
     name, (frame, *_) = _frames(draw, contents)
     contents[name] = contents[name][: frame.offset] + contents[name][frame.end :]
 
 
 def _repeat_frame(draw, contents):
-    """A frame was written twice."""
+    """Write a frame twice."""
     name, (frame, *_) = _frames(draw, contents)
     data = contents[name]
     contents[name] = data[: frame.end] + data[frame.offset : frame.end] + data[frame.end :]
 
 
 def _swap_frames(draw, contents):
-    """Two frames were written in another order."""
+    """Write two frames in the wrong order."""
     name, (one, *others) = _frames(draw, contents)
     data = contents[name]
     for other in others[:1]:
@@ -82,20 +82,20 @@ def _swap_frames(draw, contents):
 
 
 def _cut(draw, contents):
-    """A file ends with a frame, or in the midst of one."""
+    """Cut a file at the end of a frame or inside one."""
     name, (frame, *_) = _frames(draw, contents)
     places = (frame.offset, frame.offset + 1, frame.offset + FRAME_BYTES, frame.end - 1, frame.end)
     contents[name] = contents[name][: draw.choice(places)]
 
 
 def _cut_header(draw, contents):
-    """A file ends in the midst of its header."""
+    """Cut a file inside its header."""
     name = _some(draw, contents)
     contents[name] = contents[name][: draw.choice((8, 35, 36, 37, 55))]
 
 
 def _flip_head(draw, contents):
-    """A bit of a file's header, or of what says what a frame is, is another one."""
+    """Flip a bit of a file's header or of a frame's header."""
     name, (frame, *_) = _frames(draw, contents)
     start, end = draw.choice(((0, HEADER_BYTES), (frame.offset, frame.offset + FRAME_BYTES)))
     data, place = bytearray(contents[name]), draw.randrange(start, end)
@@ -104,13 +104,13 @@ def _flip_head(draw, contents):
 
 
 def _replace(draw, contents):
-    """A file holds what belongs to another one."""
+    """Replace the contents of a file by those of another file."""
     target = _some(draw, contents)
     contents[target] = contents[_some(draw, contents)]
 
 
 def _displace(draw, contents):
-    """A file is that of another place in the journal, or of another journal."""
+    """Put a file from another position in the journal, or from another one, in a file's place."""
     name, _ = _frames(draw, contents)
     file = PlainFile(name).read(contents[name])
     others = (
@@ -124,7 +124,7 @@ def _displace(draw, contents):
 
 
 def _contradict(draw, contents):
-    """A frame is whole, and does not say the records that it has, or those before it."""
+    """Make a valid frame that contradicts its own records or the records before it."""
     name, _ = _frames(draw, contents)
     frames = PlainFile(name).read(contents[name]).frames
     place, what = draw.randrange(len(frames)), draw.choice(("first_lsn", "count"))
@@ -149,7 +149,9 @@ def _range(draw, data):
 
 
 def _frames(draw, contents):
-    """A file, and its frames from some one on; rather the last ones, where words differ."""
+    """Return a file and its frames from some frame on; mostly the last frames, where readers may
+    differ.
+    """
     files = {name: PlainFile(name).read(data).frames for name, data in contents.items()}
     name = draw.choice(sorted(name for name, frames in files.items() if frames))
     frames = files[name]
@@ -157,7 +159,7 @@ def _frames(draw, contents):
 
 
 def _vouched(journal, contents):
-    """Whether a whole frame behind the tail says that what was there had been durable."""
+    """Whether a whole frame after the tail confirms that the tail was durable."""
     name, offset, _ = journal.tail
     data, segment = contents[name], journal.segments[-1].segment
     place = data.find(b"\xf2RJ\n", offset)
@@ -176,15 +178,15 @@ def _vouched(journal, contents):
 
 
 def judged(contents):
-    """What a reader should say: (records, tail, closed), or None where it must refuse.
+    """Return what a reader should return: (records, tail, closed), or None where it must refuse.
 
-    tail: (file, offset, bytes, first record, whether something vouches for what was there). closed:
-    (records, digest) of a writer that ended in order.
+    tail: (file, offset, bytes, first record, whether a later frame confirms these bytes). closed:
+    (records, digest) of a writer that closed the journal properly.
     """
     journal = PlainJournal(contents)
     only = journal.segments[-1] if len(journal.segments) == 1 else None
     if only is not None and not only.is_begun and len(contents[only.name]) <= OLD_HEADER_BYTES:
-        # It looks like a file of format 1 whose header was torn: nothing was in it.
+        # It looks like a file of format 1 whose header was torn: the file was empty.
         journal = PlainJournal({n: d for n, d in contents.items() if n != only.name})
         is_next = int(only.name.removesuffix(".segment").rpartition("-")[2]) == journal.last_lsn + 1
         if not journal.problems and is_next:
@@ -198,7 +200,9 @@ def judged(contents):
 
 
 def unnoticed(disk, seed):
-    """One line for each damage that the product's reader judges otherwise than a plain one."""
+    """Return one line for each damage that the product's reader and the plain reader judge
+    differently.
+    """
     draw, memo = random.Random(f"damage {seed}"), {}
     for _ in range(TIMES):
         damage = draw.choice(DAMAGES)
@@ -213,7 +217,7 @@ def unnoticed(disk, seed):
 
 
 def read(contents, memo):
-    """What the product's reader says, in the same words as `judged`."""
+    """Return the result of the product's reader in the form of `judged`."""
     other = SimulatedDisk()
     other.contents = contents
     other.durable = {name: len(data) for name, data in contents.items()}
@@ -229,7 +233,9 @@ def read(contents, memo):
 
 
 def _is_read_so_far(disk):
-    """Whether who only looks is shown what is before the damage, and where that is."""
+    """Whether a read-only reader returns the records before the damage, and the position of the
+    damage.
+    """
     reader = Reader(disk, stops_at_damage=True)
     numbers = [each.lsn for each in reader.records() if each.lsn]
     if reader.damage is None or numbers != sorted(numbers):
@@ -238,8 +244,9 @@ def _is_read_so_far(disk):
 
 
 def _behind_others(contents):
-    """Segments that do not follow since the one before them cannot be read to its end: the damage
-    is in that one."""
+    """Segments that do not follow because the segment before them cannot be read to its end: that
+    segment is the damaged one.
+    """
     segments = PlainJournal(contents).segments
     for former, each in pairwise(segments):
         is_whole = former.offset == len(contents[former.name])

@@ -1,11 +1,11 @@
-"""What goes wrong with a disk in the course of a run, drawn from its seed.
+"""Disk faults during a run, drawn from its seed.
 
-sync: one sync fails; what it was for is not durable, and no later sync makes it so. short: one
-write takes less than it says. nothing: one write takes no byte, and says so. stops: from some call
-on all fail. rot: bytes that were durable, and that a later durable frame vouches for, are others: a
-write that was lost or went elsewhere, found late.
+sync: one sync fails; its data is not durable, and no later sync makes it durable. short: one write
+writes fewer bytes than it reports. nothing: one write writes no byte and reports that. stops: all
+calls fail after some call. rot: durable bytes that a later durable frame confirms change: a write
+that was lost or misdirected, and detected late.
 
-What was acknowledged is there afterwards, or the product says that it is not.
+Acknowledged records exist afterwards, or the product reports that they do not.
 """
 
 import random
@@ -15,12 +15,12 @@ from tests.simulation.plain_journal import FLUSHED, HEADER_BYTES, PlainJournal
 
 SHARE = 0.2
 CALLS = 120
-"""Of a disk, among which the one is that fails; a run has some hundreds."""
+"""The failing call is one of the first so many calls of a disk; a run has some hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskFault:
-    """kind: as above. at: the number of the call that fails. at_s: of rot, in virtual time."""
+    """kind: as above. at: the number of the failing call. at_s: of rot, in virtual time."""
 
     kind: str
     at: int
@@ -28,7 +28,7 @@ class DiskFault:
 
 
 def fault_of(seed, kinds):
-    """The fault of a seed, where `disk` is wanted; most have none."""
+    """Return the fault of a seed if `disk` is wanted; most seeds have none."""
     draw = random.Random(f"disk {seed}")
     if "disk" not in kinds or draw.random() >= SHARE:
         return None
@@ -40,14 +40,14 @@ def fault_of(seed, kinds):
 
 
 def _vouches(frame, durable_bytes):
-    """Whether a frame says for good that what is before it is durable. The newest mark may be torn
-    with the machine: what is rotten in front of it is then no other than what never came.
+    """Whether a frame permanently confirms that the bytes before it are durable. The newest mark
+    may be torn when the machine stops: rot before it then looks like bytes that were never written.
     """
     return frame.kind == FLUSHED and frame.end <= durable_bytes
 
 
 def rot(disk, seed):
-    """Other bytes in the place of some that are vouched for; whether there were any."""
+    """Change some confirmed bytes; return whether there were any."""
     draw = random.Random(f"rot {seed}")
     files = PlainJournal(disk.contents).files
     ends = {

@@ -1,5 +1,6 @@
-"""What decisions at random are made with: plans with plugins of users, samples and extenders, and
-pods of few kinds, of many, or each of a kind of its own."""
+"""Inputs of random decisions: plans with users' plugins, node sampling and extenders, and pods of
+few classes, of many, or each of a class of its own.
+"""
 
 import json
 from dataclasses import replace
@@ -23,13 +24,14 @@ from tests.simulation import wide
 
 PODS = 14
 PLAIN = "uid-own"
-"""How the UIDs of pods begin that are alike in all but size, and each of a size of its own."""
+"""UID prefixes of pods that differ in size alone, and of pods that each have a size of their own.
+"""
 
 SIZES = (100, 250, 300, 500, 700, 900)
-"""Of pods, in millicores, that plugins of users treat in their ways."""
+"""Pod sizes, in millicores, that users' plugins treat specially."""
 
 ACROSS_NODES = ("across", "domains")
-"""Kinds of pods whose scores hang on which nodes are left by a search or an extender."""
+"""Kinds of pods whose scores depend on the nodes that a search or an extender leaves."""
 
 LONELY = (LikesDigits, LikesFewPods, Overshoots, FailsToScore, LooksTwice)
 SCORING = tuple(each.name for each in LONELY)
@@ -37,14 +39,14 @@ NORMALIZING = ("NodeAffinity", "TaintToleration", "PodTopologySpread", "InterPod
 
 
 class Style(Enum):
-    """What a cluster at random is made for."""
+    """What a random cluster tests."""
 
     LISTS = "lists"
-    """Workers list the best of all nodes: no plugins of users, pods of sizes of their own."""
+    """Workers list the best of all nodes: no users' plugins, and every pod has its own size."""
     ALONE = "alone"
-    """One plugin of a user alone scores few kinds of pods, again and again."""
+    """One user's plugin alone scores few classes of pods, again and again."""
     KINDS = "kinds"
-    """Pods of two kinds look across nodes, and differ in what they ask for."""
+    """Pods of two classes look across nodes, and differ in their requests."""
     ANY = "any"
 
     @classmethod
@@ -53,7 +55,9 @@ class Style(Enum):
 
 
 def plan_for(plan, draw, opinions, style):
-    """The plan with plugins of users, a share of nodes to score and an extender, or no scores."""
+    """Return the plan with users' plugins, a share of nodes to score and an extender, or without
+    scores.
+    """
     if style is not Style.ANY:
         chosen = [draw.choice(LONELY)] if style is Style.ALONE else []
         chosen = [each for each in chosen if each.name not in plan.config_text]
@@ -74,7 +78,8 @@ def plan_for(plan, draw, opinions, style):
     document = json.loads(config_with(*names, config=plan.config_text))
     share, scored = draw.choice((None, 0, 1, 40, 70)), "config"
     if share is None or draw.random() < 0.3:
-        # Whatever the share, so that nothing but an extender searches_nodes.
+        # All nodes are scored whatever the share, so that only an extender makes `searches_nodes`
+        # true.
         scored = "all"
     if share is not None:
         document["percentageOfNodesToScore"] = share
@@ -94,8 +99,9 @@ def plan_for(plan, draw, opinions, style):
 
 
 def wide_pods(draw):
-    """Pods with more of what manifests may say, of few kinds, and of sizes that users' plugins
-    know."""
+    """Return pods with more manifest fields, of few classes, and of sizes that users' plugins treat
+    specially.
+    """
     among = draw.choice((wide.KINDS.keys() - {"gated"}, ACROSS_NODES))
     kinds = draw.sample(sorted(among), min(len(among), draw.choice((1, 2, 4))))
     sizes = draw.sample(SIZES, 2)
@@ -109,7 +115,7 @@ def wide_pods(draw):
 
 
 def alike(draw):
-    """Pods of two kinds that differ in size alone, which plugins of users know."""
+    """Return pods of two classes that differ only in size, which users' plugins treat specially."""
     sizes = draw.sample(SIZES, 2)
     for number in range(PODS):
         name = f"alike{number}"
@@ -117,7 +123,9 @@ def alike(draw):
 
 
 def of_kinds(draw):
-    """Pods of two kinds that look across nodes: some fit everywhere, some hardly anywhere."""
+    """Return pods of two classes that look across nodes: some fit everywhere, others almost
+    nowhere.
+    """
     kinds = [wide.KINDS[draw.choice(ACROSS_NODES)](draw, draw.choice("xy")) for _ in range(2)]
     for number in range(PODS):
         name, by = f"kind{number}", draw.choice((0, 50, 300, 900, 3000))
@@ -125,7 +133,7 @@ def of_kinds(draw):
 
 
 def own_sizes(draw):
-    """Pods of which each is the only one of its class."""
+    """Return pods that are each the only one of their class."""
     for number, size in enumerate(draw.sample(range(50, 900), draw.randint(6, PODS))):
         name = f"own{number}"
         selector = draw.choice((None, None, None, None, {"disk": "ssd"}))
@@ -136,19 +144,21 @@ def own_sizes(draw):
 
 
 def with_claim(draw, number):
-    """A pod that waits, perhaps as others do, for one of few local volumes."""
+    """Return a waiting pod, perhaps one of several that want the same few local volumes."""
     claim = (("claimName", f"local{draw.randrange(2)}"),)
     facts = pod(cpu=50, volumes=(Volume("data", "persistentVolumeClaim", claim),))
     return PodIdentity(f"uid-v{number}", "default", f"v{number}"), facts
 
 
 def _points(draw, names):
-    """Extension points that are configured by themselves, each with the plugins that it keeps."""
+    """Return extension points that are configured separately, each with the plugins that stay
+    enabled.
+    """
     few, scoring = draw.random(), [name for name in names if name in SCORING]
     if few < 0.15:
         yield "score", {}
     elif few < 0.45:
-        # With one alone, whatever changes for it changes for all.
+        # With only one, every change to it would apply to all.
         either = scoring if scoring and draw.random() < 0.7 else NORMALIZING
         kept = draw.sample(either, min(len(either), draw.choice((1, 1, 2))))
         yield "score", {"enabled": [{"name": name} for name in kept]}

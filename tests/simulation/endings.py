@@ -1,4 +1,4 @@
-"""What is looked at when a run is over: one that came to its end, and one that could not."""
+"""Checks at the end of a run: of a run that finished, and of one that could not."""
 
 import asyncio
 import random
@@ -30,7 +30,7 @@ from tests.simulation.sabotage import unreported
 
 
 def ended(run, room_bytes, failure):
-    """A run that ends before its time says why, and what was acknowledged is there."""
+    """A run that ends early reports why, and its acknowledged binds are on the disk."""
     disk, text = run.disk, str(failure)
     if room_bytes is not None and "No space left on device" in text:
         run.network.record_fault("full disk")
@@ -46,7 +46,7 @@ def ended(run, room_bytes, failure):
 
 
 async def checked(run, seed):
-    """What does not hold of a run that came to its end."""
+    """Return the violations of a run that finished."""
     disk, actors = run.disk, run.process.actors
     problems = list(run.watch.problems) if run.watch else []
     problems += run.shadow_problems()
@@ -61,7 +61,7 @@ async def checked(run, seed):
         try:
             await actors[BINDER].stop(NOTHING)
         except JournalError as failure:
-            # What its last write left out is found here.
+            # This check finds what its last write left out.
             return problems + ended(run, None, failure)
         problems += [] if is_closed(disk) else ["the journal of a run that ended has no end"]
     problems += problems_of(run.scenario, actors, disk, run.heard, run.kept)
@@ -75,10 +75,10 @@ async def checked(run, seed):
 
 
 async def rambled(run, queue, drawn):
-    """What does not hold of cores that are called at random, with what the run is about.
+    """Return the violations of cores that are called at random, on the inputs of the run.
 
-    queue: its last one. The run's actors have ended: what they still had to do would be done on a
-    disk that has stopped, between these calls.
+    queue: the run's last queue. The run's actors have ended: their remaining work would otherwise
+    run between these calls, on a stopped disk.
     """
     plan, scenario = run.process.plan, run.scenario
     problems = ramble_queue.problems_of(queue, scenario, drawn)
@@ -97,7 +97,7 @@ async def rambled(run, queue, drawn):
 
 
 async def rotting(run, seed):
-    """Bytes of the disk go bad, once, in the course."""
+    """Corrupt bytes of the disk once during the run."""
     fault = run.disk.fault
     if fault is not None and fault.kind == "rot":
         await asyncio.sleep(fault.at_s)
@@ -106,7 +106,7 @@ async def rotting(run, seed):
 
 
 def _of_other_journals(disk, seed):
-    """The same records as other releases write them, and on a disk of the system."""
+    """The same records as other releases write them, and on a disk of the operating system."""
     yield from differences(disk.contents)
     if not any(name.endswith(".snapshot") for name in disk.names()):
         records = list(Reader(disk).records())

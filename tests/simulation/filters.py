@@ -1,4 +1,4 @@
-"""The own filters of plugins, each asked for itself; nothing is kept between questions."""
+"""The plugins' own filters, each called by itself; nothing is cached between calls."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tests.peculiar_plugins import ACROSS, DECIDING, peculiar
 
 
 class Filters:
-    """The plugins' own verdicts over nodes and pods as they were put here."""
+    """The plugins' own results for the nodes and pods that were added here."""
 
     def __init__(self, cluster):
         self._classes = PodClasses()
@@ -33,7 +33,7 @@ class Filters:
         return tuple(plugin.name for plugin in self._profile.filter)
 
     def node(self, facts, pods):
-        """A node comes, or is another one from now on. pods: (uid, facts), which are on it."""
+        """Add or replace a node. pods: (uid, facts) of the pods on it."""
         if self.table.has_node(facts.name):
             self.table.update_node(facts)
             return
@@ -54,9 +54,9 @@ class Filters:
             self.table.remove_pod(name, self._classes.pod_class(facts), uid=uid)
 
     def refusals(self, facts):
-        """Plugin → names of the nodes that it refuses, each plugin asked for itself.
+        """Return plugin → names of the nodes that it refuses, each plugin called by itself.
 
-        Where a plugin of volumes fails for a claim that VolumeBinding refuses, `fails_on` says so.
+        `fails_on` lists a volume plugin that fails for a claim that VolumeBinding refuses.
         """
         pod_class, state = self._classes.pod_class(facts), CycleState(len(self.table))
         before, self.fails_on = {}, {}
@@ -79,7 +79,7 @@ class Filters:
         codes = np.zeros(len(names), np.int32) if result.codes is None else result.codes
         refused = {names[row] for row in np.flatnonzero(codes).tolist()}
         if plugin.name == "NodeVolumeLimits":
-            # A claim that the pod may not use is for VolumeBinding to refuse.
+            # VolumeBinding refuses a claim that the pod may not use.
             failed = np.flatnonzero(codes > 1).tolist()
             self.fails_on[plugin.name] = {names[row] for row in failed}
         if before is not None and before.node_names is not None:
@@ -88,7 +88,7 @@ class Filters:
 
 
 class UsersFilters:
-    """What the filters of a plan's users say. world: the nodes, and the pods on them."""
+    """The filters of a plan's own plugins. world: the nodes, and the pods on them."""
 
     def __init__(self, plan, world):
         known = (*DECIDING, *ACROSS)

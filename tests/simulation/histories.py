@@ -1,7 +1,8 @@
-"""Histories: what the callers of queue and binder saw, held against what one at a time could be.
+"""Histories: the calls of queue and binder as their callers saw them, checked against one-at-a-time
+execution.
 
-A call begins when its caller sends it and ends when its caller has the answer, or never. What took
-effect did so somewhere between. So a rule holds of what surely came first: a call that ended before
+A call begins when its caller sends it and ends when its caller has the answer, or never. Its result
+took effect at some time in between. So each rule uses only certain orders: a call that ended before
 another one began. General checkers of linearizability search for an order of all calls; here each
 pod, token and lease has an order of its own, in which nothing needs to be searched.
 """
@@ -15,16 +16,16 @@ from roadstead.actors.messages.recovery import END_OWNER, FENCE_OWNER, POD_NODES
 from roadstead.actors.names import BINDER, QUEUE
 
 SAYS_NOTHING = "halted"
-"""Why a bind is refused, where that may become otherwise."""
+"""Reasons of a refused bind that may not apply later."""
 
 NEVER = -1
 
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """What was asked and answered. begun, ended: numbers of what happened, in their order.
+    """The request and the answer of a call. begun, ended: positions in the order of all events.
 
-    began, end: by virtual time. lives: how often queue and binder had been started, at both ends.
+    began, end: in virtual time. lives: number of starts of queue and binder, at both ends.
     """
 
     what: str
@@ -40,15 +41,15 @@ class Call:
 
 @dataclass
 class Histories:
-    """Records calls; `problems` is what could not be. lease_s: how long a lease lasts at least.
+    """Records calls; `problems` lists impossible results. lease_s: minimum duration of a lease.
 
-    snapshots: what journals lost by theirs, see `snapshots.py`.
+    snapshots: records that journals lost by taking a snapshot, see `snapshots.py`.
 
-    Calls by kind, what is asked and what is answered:
+    Calls by kind, with request and answer:
         bind     {token: (uid, owner, epoch)}   {token: (node, "") or ("", cause)}
         accept   uids                           None
-        delete   uids                           uids that are gone
-        word     [(uid, token or "")]           a node, "" (it waits) or None (it is gone) for each
+        delete   uids                           uids of deleted pods
+        word     [(uid, token or "")]           for each a node, "" (waiting) or None (deleted)
         fence    (owner, epoch)                 None
         lease    (owner, epoch)                 (lease, uids)
         end      (lease or None, owner or None, uids)   None
@@ -71,14 +72,15 @@ class Histories:
         call.last_life = self._lives
 
     def resumed(self):
-        """Another process goes on, with callers of its own; all of the one before has ended.
+        """Continue with another process and its own callers; all calls of the previous one have
+        ended.
 
-        Its epochs begin behind those of the journal, which refusals are not in.
+        Its epochs begin after those of the journal, which does not record refusals.
         """
         self.begin("process", None)
 
     def restarted(self):
-        """The queue begins another life, without the leases of the one before."""
+        """The queue begins another life, without the leases of the previous one."""
         self._lives += 1
 
     def _next(self):
@@ -86,7 +88,7 @@ class Histories:
         return self._happened
 
     def listen(self, target, method, message):
-        """A message is sent to an actor; what is to be called with the answer, or None."""
+        """Record a message to an actor; return a callback for its answer, or None."""
         asking = _ASKING.get((target, method))
         if asking is None:
             return None
@@ -95,7 +97,7 @@ class Histories:
         return lambda answer: self.end(call, answer_of(message, answer))
 
     def problems(self):
-        """One line for each thing that could not be."""
+        """Return one line for each impossible result."""
         ends = [(call.ended, call) for call in self.calls if call.ended is not None]
         events = sorted([*((each.begun, each) for each in self.calls), *ends], key=_place)
         binds, leases = Binds(), Leases(self.lease_s)
@@ -110,7 +112,7 @@ def _place(event):
 
 
 class Binds:
-    """What callers of the binder may see, pod by pod and token by token."""
+    """Results that callers of the binder may see, for each pod and token."""
 
     def __init__(self):
         self.problems = []
@@ -162,12 +164,12 @@ class Binds:
             self._fences[owner] = epoch, call.ended
 
     def _is_gone(self, uid):
-        """Whether a pod surely went, and nobody wanted it to come again."""
+        """Whether a pod was certainly deleted and nobody submitted it again."""
         gone = self._gone.get(uid)
         return gone is not None and self._accept_begun[uid] < gone.begun
 
     def _is_here(self, uid, begun):
-        """Whether a pod had surely been accepted, and nobody wanted it to go."""
+        """Whether a pod was certainly accepted and nobody asked to delete it."""
         return uid not in self._delete_begun and self._accepted.get(uid, begun) < begun
 
     def _bind(self, call):
@@ -214,7 +216,7 @@ class Binds:
 
 
 class Leases:
-    """A pod is in the hands of one scheduler at a time."""
+    """A pod is leased to one scheduler at a time."""
 
     def __init__(self, lease_s):
         self.problems = []
@@ -222,7 +224,7 @@ class Leases:
         self._holders = {}
 
     def begin(self, call):
-        """What ends leases may do so from the moment at which it is asked."""
+        """A call that ends leases may do so from the moment it is sent."""
         if call.what == "end":
             lease, owner, uids, *gone = call.asked
             if owner is not None:
@@ -232,7 +234,7 @@ class Leases:
                 if held is not None and lease in (None, held.answer[0]):
                     del self._holders[uid]
             for uid in gone:
-                # It was evicted, whoever has it: under its UID another one may come.
+                # It was evicted, whoever leased it: another pod may be submitted under its UID.
                 self._holders.pop(uid, None)
 
     def _drop(self, is_over):
@@ -247,7 +249,7 @@ class Leases:
             if held is not None and self._are_both_live(held, call):
                 by, of = held.asked
                 text = f"leased to {owner} ({lease}) while {by} ({held.answer[0]}) has it"
-                # Another life of an owner takes over what the one before had.
+                # Another life of an owner takes over the leases of the previous one.
                 if owner != by or epoch == of:
                     self.problems.append(f"history of the queue: {uid}: {text}")
             self._holders[uid] = call
@@ -306,4 +308,4 @@ _ASKING = {
     (QUEUE, REMOVE_DELETED.name): ("end", lambda gone: (None, None, gone.uids), _nothing),
     (QUEUE, END_OWNER.name): ("end", lambda end: (None, end.owner.name, end.uids), _nothing),
 }
-"""(actor, method) → (kind of call, what of the message is asked, what of the answer is kept)."""
+"""(actor, method) → (kind of call, recorded part of the message, recorded part of the answer)."""

@@ -1,9 +1,9 @@
-"""A judge: decides every pod again, naively, and compares with what the scheduler decided.
+"""A judge: decides every pod again, naively, and compares the result with the scheduler's decision.
 
-The judge follows one scheduler. It keeps a node table of its own, made of what the scenario did and
-of the effects of the scheduler's core, and for each decision runs every plugin over every node from
-the beginning: no batches, nothing kept from one pod to the next. Of the
-code under test it uses the plugins and the framework alone, none of `roadstead/cycle`.
+The judge follows one scheduler. It keeps a node table of its own, built from the scenario's events
+and the effects of the scheduler's core, and for each decision runs every plugin over every node
+from scratch: no batches, no state kept from one pod to the next. Of the code under test it uses
+only the plugins and the framework, nothing of `roadstead/cycle`.
 """
 
 from dataclasses import replace
@@ -29,14 +29,14 @@ from tests.simulation.sampling import Sampling
 
 
 class Judge:
-    """members: the gangs' pods as the scheduler knows them. bounds: its own part of the nodes.
-    opinions: of an extender, if there is one.
+    """members: the gangs' pods as the scheduler has them. bounds: the scheduler's own part of the
+    nodes. opinions: the extender's answers, if there is an extender.
 
-    problems: what was decided wrongly.
+    problems: wrong decisions.
     """
 
     asked_every = 5
-    """Of so many pods, bystanders are asked about one."""
+    """The judge also runs the bystanders for one pod in so many."""
 
     def __init__(self, plan, members, bounds=None, opinions=None):
         self._classes = PodClasses()
@@ -75,7 +75,7 @@ class Judge:
             self._table.remove_node(name)
 
     def pod_goes(self, uid):
-        """A pod is deleted, evicted, or its assumption is forgotten."""
+        """Remove a pod that was deleted or evicted, or whose assumption was forgotten."""
         self._forgotten.discard(uid)
         self._withdraw(uid)
         pod_class, name, _ = self._placed.pop(uid, (None, None, None))
@@ -86,12 +86,12 @@ class Judge:
         self._changes += self._volumes.forget(uid)
 
     def pod_changes(self, uid, facts):
-        """A pod that is on a node has other facts."""
+        """Change the facts of a pod on a node."""
         before, name, key = self._placed.get(uid, (None, None, None))
         if before is None or before.facts == facts:
             return
         pod_class = self._classes.pod_class(facts)
-        # It is the last one of its node now, as on the table: victims are tried in that order.
+        # It becomes the last pod of its node, as on the table: victims are tried in that order.
         del self._placed[uid]
         self._placed[uid] = pod_class, name, key
         if name in self._table.node_names():
@@ -99,7 +99,7 @@ class Judge:
             self._table.add_pod(name, pod_class, uid=uid, key=key)
 
     def nominate(self, uid, facts, node_name, victims):
-        """A pod is nominated to a node, or to none any more; whoever had to go is gone."""
+        """Nominate a pod to a node, or remove its nomination; its victims are removed."""
         self._withdraw(uid)
         for victim in victims:
             self.pod_goes(victim)
@@ -119,15 +119,15 @@ class Judge:
             self._table.withdraw(name, pod_class)
 
     def begins(self, pods, on_table):
-        """A batch begins: of what the core took back, the table may still count what the cache has
-        not answered. on_table: UIDs of the pods that it counts.
+        """Begin a batch. The table may still count pods that the core forgot while the cache has
+        not answered. on_table: UIDs of the pods that the table counts.
 
-        Several may begin before what was decided is known.
+        Several batches may begin before the decisions of the first are known.
         """
         self._begun.append(({pod.uid for pod in pods}, {*self._forgotten} - {*on_table}))
 
     def _begin_up_to(self, last):
-        """Batches take effect, up to the last one with a pod, or all."""
+        """Apply batches up to the last one with a pod, or all."""
         with_pod = [place for place, (uids, _) in enumerate(self._begun) if last in uids]
         count = len(self._begun) if last is None else max(with_pod, default=-1) + 1
         begun, self._begun = self._begun[:count], self._begun[count:]
@@ -140,15 +140,15 @@ class Judge:
             self.pod_goes(uid)
 
     def decided(self, decisions, effects):
-        """Compare decisions with the judge's own, in order; what was decided is what follows.
+        """Compare decisions with the judge's own, in order; then apply the scheduler's decisions.
 
-        effects: of the scheduler's core, which say what is reported of pods without a node.
+        effects: of the scheduler's core; they contain the reports on pods without a node.
         """
         told = _Told(effects)
         for decision in decisions:
             self._begin_up_to(decision.pod.uid)
             self._judge(decision, told.of(decision))
-            # Whoever is decided behind it, is decided as if that had come to be.
+            # Later decisions assume that this one succeeds.
             for each in told.nominations(decision):
                 self._heed_nomination(each)
         self._begin_up_to(None)
@@ -161,7 +161,7 @@ class Judge:
         start = self._sampling.start
         wanted = self._decide(pod, facts)
         if facts.pod_group is not None and wanted.node_name is None and said is not None:
-            # What is said of a gang depends on which of it wait at the scheduler.
+            # A gang's message depends on which of its pods wait at the scheduler.
             wanted = replace(wanted, message=said.message, nominated=said.nominated)
         if not self._is_same(said, wanted):
             text = f"decision {self.judged}: {pod.key} (attempt {pod.attempt}): {said}"
@@ -174,7 +174,7 @@ class Judge:
             self._place(pod, facts, decision.node_name)
 
     def _may_ask(self, facts):
-        """Whether to ask bystanders, who begin anew with the nodes in their order."""
+        """Whether to run the bystanders, who build a cluster anew with the nodes in order."""
         is_due = self.judged % self.asked_every == 0 and facts.pod_group is None
         return is_due and self._sampling.names() is not None
 
@@ -182,7 +182,7 @@ class Judge:
         return said == wanted
 
     def _best(self, wanted):
-        """A lone node is the best, also where scoring it fails."""
+        """A single node is the best even where scoring it fails."""
         return tuple(sorted(self._view["best"] or (wanted.node_name,), key=str.encode))
 
     def _ask_bystanders(self, pod, facts, wanted, start):
@@ -203,13 +203,13 @@ class Judge:
         self.problems += self._bystanders.ask(pod, facts, world, view, decided, start)
 
     def heed(self, effects):
-        """What the scheduler's core takes back, and whom it nominates."""
+        """Apply the forgotten attempts and nominations of the scheduler's core."""
         for effect in effects:
             if isinstance(effect, Forget):
                 self._forgotten.update(attempt.uid for attempt in effect.attempts)
             elif isinstance(effect, Confirm):
                 for attempt in effect.attempts:
-                    # What the pod's claims are bound to, they stay bound to.
+                    # The pod's claims stay bound as they are.
                     self._volumes.confirm(attempt.uid)
             elif isinstance(effect, Nominate):
                 for each in effect.nominations:
@@ -243,7 +243,7 @@ class Judge:
         return self._failed(profile, pod, facts, found)
 
     def _left(self, pod, facts, evaluation, rows):
-        """What a search and an extender leave of the feasible rows; scoring sees no others."""
+        """The feasible rows that a search and an extender leave; scoring sees no others."""
         names, statuses = self._table.names, evaluation.statuses
         feasible = {names[row] for row in rows}
         failing = {
@@ -253,7 +253,7 @@ class Judge:
         }
         nominated, refused, told = facts.nominated_node_name, {}, set()
         if nominated in feasible:
-            # A nominated node that takes the pod is asked first, and no search begins.
+            # A nominated node that accepts the pod is checked first, and no search begins.
             left, refused = self._asked(pod, [nominated]) or ([], {})
             if left:
                 return self._narrowed(evaluation, Left([self._table.row_of(nominated)]), {}, None)
@@ -278,16 +278,17 @@ class Judge:
         return self._narrowed(evaluation, found, refused, seen | told)
 
     def _asked(self, pod, names):
-        """What the extender leaves of some nodes, and why; None where it fails."""
+        """The nodes that the extender leaves and the reasons of the others; None where it fails."""
         if self._opinions is None or not names:
             return names, {}
         return self._opinions.filter(pod.uid, names)
 
     def _narrowed(self, evaluation, left, refused, seen):
-        """The evaluation as it is after that. seen: names that a search came to, or None.
+        """The evaluation after node search and extender. seen: names that a search reached, or
+        None.
 
-        Upstream says the same of all nodes without a status of their own: that PreFilter left them
-        out, where it did so with any (`SetAbsentNodesStatus`).
+        Upstream gives all nodes without a status of their own the same status: excluded by
+        PreFilter, if it excluded any (`SetAbsentNodesStatus`).
         """
         names, codes = self._table.names, evaluation.codes.copy()
         is_named = evaluation.pre_filter.node_names is not None
@@ -335,7 +336,7 @@ class Judge:
 
 
 def _shown(result):
-    """What an explanation should say of preemption."""
+    """The preemption part of the expected explanation."""
     is_success = result.status.is_success
     status = {"code": result.status.code.upstream_name}
     if not is_success:
@@ -362,7 +363,7 @@ def _verdict(diagnosis, result):
 
 
 class _Told:
-    """What is reported of the pods of a batch, by uid."""
+    """Reports on the pods of a batch, by UID."""
 
     def __init__(self, effects):
         self._reports, self._victims, self._nominations = {}, {}, []
@@ -378,7 +379,7 @@ class _Told:
         return [each for each in self._nominations if each.uid == decision.pod.uid]
 
     def of(self, decision):
-        """The verdict on one pod; None where the core took no notice of it."""
+        """The verdict on one pod; None where the core ignored its decision."""
         uid = decision.pod.uid
         feasible, total, best = decision.feasible, decision.total, decision.best_size
         if decision.node_name is not None:

@@ -1,7 +1,8 @@
-"""Limits that are far away in a product's run, drawn so small that a simulated run reaches them.
+"""Limits that production runs hardly reach, made so small that a simulated run reaches them.
 
-What a limit may do is part of its contract: a forgotten token is decided anew, a full log of events
-becomes "any event", a segment that is full is followed by another one. None of it may show.
+The behaviour at a limit is part of its contract: a pod with a forgotten token is decided again, a
+full log of events becomes "any event", a full segment is followed by another one. No run may give a
+different result because of it.
 """
 
 import random
@@ -23,9 +24,9 @@ SEGMENT_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """binder, queue, cache: settings of the cores that are other than usual. max_remembered: by a
-    scheduler, ended pods. max_classes: of which something is kept. segment_bytes, snapshot_bytes:
-    of the journal.
+    """binder, queue, cache: changed settings of the cores. max_remembered: ended pods that a
+    scheduler remembers. max_classes: classes with cached results. segment_bytes, snapshot_bytes: of
+    the journal.
     """
 
     binder: dict
@@ -38,7 +39,7 @@ class Shrunk:
 
     @contextmanager
     def applied(self):
-        """Actors that are built meanwhile have these limits."""
+        """Actors that are built inside this context have these limits."""
         with ExitStack() as stack:
             for module, name, settings in (
                 (run_parts, "BinderSettings", self.binder),
@@ -55,7 +56,7 @@ class Shrunk:
             ):
                 most = min(self.max_classes, getattr(module, name))
                 stack.enter_context(patch.object(module, name, most))
-            # Whether to ask workers must not hang on how long they took.
+            # The decision to ask workers must not depend on how long plugins took.
             stack.enter_context(patch.object(scorers, "MIN_PLUGINS_S", 0.0))
             for name, number in (("LISTED_ROWS", 1), ("MIN_RANKED", 1), ("MAX_RANKED", 3)):
                 stack.enter_context(patch.object(scorers, name, number))
@@ -71,19 +72,20 @@ DOCUMENTED = (
     (cache_recovery, "COMPARE_MOST", 100_000),
     (frames, "MAX_FRAME_BYTES", 64 * 1024 * 1024),
 )
-"""What the documents say of a run, of which simulated runs have less."""
+"""Limits that the documents state, of which simulated runs use smaller values."""
 
 
 def undocumented():
-    """Numbers that are others than the documents say; to be asked before any limit is applied."""
+    """Return limits that differ from the documents; call it before any limit is applied."""
     for module, name, number in DOCUMENTED:
         if getattr(module, name) != number:
             yield f"{module.__name__}.{name} is {getattr(module, name)}, not {number}"
 
 
 def _with(build, settings):
-    """The same class with these settings, whatever it is asked for, and with those of limits that
-    are applied already."""
+    """Return the same class with these settings, which override the caller's, and with those of
+    limits that are applied already.
+    """
     original, known = getattr(build, "limited", (build, {}))
     settings = {**known, **settings}
 
@@ -95,27 +97,27 @@ def _with(build, settings):
 
 
 def late_of(seed):
-    """When a cache asks about an attempt: often of one that would have ended well."""
+    """How soon a cache asks about an attempt: often about one that would have ended well."""
     draw = random.Random(f"late {seed}")
-    # With messages that are late by seconds, and with all that are under way at the moment.
+    # Messages may be seconds late, and many messages may be in transit.
     late = {"bind_s": 0.3, "ask_again_s": 0.5}, {"bind_s": 0.01, "ask_again_s": 2.5}
     return draw.choice(({}, *late))
 
 
 def shrunk_of(seed):
-    """The limits of a seed."""
+    """Return the limits of a seed."""
     draw = random.Random(f"limits {seed}")
     return Shrunk(
         binder={
-            # Beyond what can be under way at one time. A gang is committed whole, and a pod that
-            # finds the binder busy a dozen times is parked, as is one that loses so many races.
+            # More than can be in transit at one time. A gang is committed whole; a pod that finds
+            # the binder busy a dozen times is parked, as is one that loses as many races.
             "max_tokens": draw.choice((192, 320)),
             "max_unflushed": draw.choice((40, 100)),
         },
         queue={
             "max_in_flight_events": draw.choice((1, 4, 100)),
             "max_bypasses": draw.choice((2, 10, 1000)),
-            # Not so soon that nothing ever rests.
+            # Late enough that the cluster comes to rest.
             "unschedulable_max_s": draw.choice((12.0, 25.0, 300.0)),
         },
         cache=late_of(seed),

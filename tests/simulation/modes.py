@@ -1,10 +1,10 @@
 """Variants of the scenarios: the same clusters, run in other ways.
 
-plain: as they are. quiet: one scheduler and no faults, each decision judged. modes: many
-schedulers, in every mode and with every knob turned. kernel: with the compiled kernel, and enough
-pods of a class for it. resume: runs as the command line makes them, whose process is killed. wide:
-more of what manifests may say, in each of these ways by turns.
-sampled: a share of many nodes is scored. strained: plugins of a user and an extender that fail.
+plain: unchanged. quiet: one scheduler and no faults, each decision judged. modes: many schedulers,
+in every mode and with every setting varied. kernel: with the compiled kernel, and enough pods of a
+class for it. resume: runs as the command line makes them, whose process is killed. wide: more
+manifest fields, in each of these ways by turns. sampled: a share of many nodes is scored. strained:
+a user's plugins and an extender that fail.
 """
 
 import json
@@ -30,7 +30,7 @@ PODS_OF_A_JOB = 3
 
 
 def in_some_mode(scenario, seed):
-    """The scenario with settings of its seed, and with jobs of a few pods."""
+    """Return the scenario with settings of its seed, and with jobs of a few pods."""
     draw = random.Random(f"modes {seed}")
     settings = scenario.plan.settings
     mode = draw.choice(("shared", "partitioned", "partitioned"))
@@ -57,7 +57,7 @@ def in_some_mode(scenario, seed):
 
 
 def _latency(draw):
-    # Not so long that all pods could not be tried again within the time that a recovery may take.
+    # Short enough that all pods can be tried again within the time allowed for recovery.
     job_s, task_s = draw.choice((0.0, 0.0, 0.05, 0.1)), draw.choice((0.0, 0.01))
     return DecisionTime(batch=KindTime(job_s=job_s, task_s=task_s))
 
@@ -70,7 +70,7 @@ def _jobs(pods):
 
 
 def with_kernel(scenario, seed):
-    """The scenario with more room, more pods of one class in a row, and larger batches."""
+    """Return the scenario with more room, more pods of one class in a row, and larger batches."""
     draw = random.Random(f"kernel {seed}")
     settings = scenario.plan.settings
     how = {"batch": draw.choice((8, 32, 128)), "kernel": True}
@@ -101,7 +101,7 @@ def with_kernel(scenario, seed):
 
 
 def resumable(scenario, seed):
-    """The scenario with pods that run already, and times at which its process is killed."""
+    """Return the scenario with pods that run already, and times at which its process is killed."""
     draw = random.Random(f"resume {seed}")
     running = tuple(
         (PodIdentity(f"uid-{name}", "default", name), pod(cpu=50, labels={"app": "runs"}), host)
@@ -116,9 +116,10 @@ def resumable(scenario, seed):
 
 
 def quiet(scenario, seed):
-    """The scenario with one scheduler and no faults; each wave comes when nothing moves any more.
+    """Return the scenario with one scheduler and no faults; each wave begins when nothing moves any
+    more.
 
-    Every fourth has the compiled kernel and pods for it, some others the kernel.
+    Every fourth has the compiled kernel and pods for it, some others the kernel alone.
     """
     if seed % 4 == 3:
         scenario = with_kernel(scenario, seed)
@@ -132,8 +133,7 @@ def quiet(scenario, seed):
     waves = tuple(part for wave in scenario.waves for part in _one_by_one(wave))
     if seed % 5 in (1, 4):
         waves += (_urgent(draw),)
-    # A binder that is busy refuses pods while others are decided: the judge would have to guess.
-    # Where nothing comes twice or late, little needs to be remembered and nothing be asked about.
+    # A busy binder refuses pods while others are decided, and the judge could not know which.
     binder = {"max_unflushed": 1000, "max_tokens": 6}
     limits = replace(scenario.limits, binder=binder, cache={"max_gone_remembered": 12})
     scenario = replace(scenario, plan=plan, waves=waves, limits=limits)
@@ -141,7 +141,7 @@ def quiet(scenario, seed):
 
 
 def _urgent(draw):
-    """Pods that drive others out, or would like to."""
+    """Return pods that preempt others, or try to."""
     pods = tuple(
         (
             PodIdentity(f"uid-urgent{number}", "default", f"urgent{number}"),
@@ -157,7 +157,7 @@ def _urgent(draw):
 
 
 def _one_by_one(wave):
-    """What comes at one time, as waves of one thing each."""
+    """Split one wave into waves of one event each."""
     for name in ("nodes", "pods", "removed", "changed", "gone", "opened"):
         if things := getattr(wave, name):
             yield Wave(wave.at_s, **{name: things})
@@ -174,7 +174,7 @@ PLAIN = tuple(VARIANTS)
 
 
 def _likes(draw, number):
-    """A pod whose score of a node hangs on which others are scored with it."""
+    """Return a pod whose score of a node depends on which other nodes are scored."""
     app = f"likes{number % 3}"
     return WISHES[draw.choice(sorted(WISHES))](draw, app)
 
@@ -184,9 +184,10 @@ SAMPLED = ("plain", "spread", "apart", "near", "ranked", "port", "likes", "likes
 
 
 def sampled(scenario, seed):
-    """More nodes than a search looks for, of which a share is scored; quiet, so that it is judged.
+    """Return the scenario with more nodes than a search looks for, of which a share is scored;
+    quiet, so that it is judged.
 
-    Whole fleets are few, so that every search starts where others have been before.
+    Searches seldom visit all nodes, so each starts after nodes that others visited.
     """
     draw = random.Random(f"sampled {seed}")
     hosts = tuple(
@@ -242,12 +243,14 @@ STRAINED = ("plain", "modes", "kernel", "resume")
 
 
 def strained(scenario, seed):
-    """With plugins of a user that fail and an extender that answers wrongly, each a few times."""
+    """Return the scenario with a user's plugins that fail and an extender that answers wrongly, a
+    few times each.
+    """
     draw = random.Random(f"strained {seed}")
     names = draw.choice(((), ("RaisesAtFirst",), ("RaisesAtFirst", "RaisesInAdvice")))
     config, outside = config_with(*names, config=scenario.plan.config_text), None
     if not names or draw.random() < 0.5:
-        # Pods meet it one after another: what it takes of time must leave some for all of them.
+        # Pods call it one after another: its delays must leave enough time for all of them.
         one = extender(ignorable=draw.random() < 0.3, httpTimeout="1s")
         config = config_of(one, config=config)
         rates = {name: draw.choice((0.0, 0.1, 0.3)) for name in ("refuse", "drop", "garbage")}
@@ -270,8 +273,9 @@ PECULIAR = ("quiet", "plain", "quiet", "kernel", "modes", "resume")
 
 
 def peculiar(scenario, seed):
-    """With plugins of a user that refuse, fail, narrow and score in unusual ways, in most of the
-    ways of the other variants by turns."""
+    """Return the scenario with a user's plugins that refuse, fail, restrict nodes and score in
+    unusual ways, mostly combined with the other variants by turns.
+    """
     draw = random.Random(f"peculiar {seed}")
     deciding = draw.sample((*DECIDING, *ACROSS), draw.choice((0, 1, 1, 2)))
     binding = draw.sample(BINDING, draw.choice((0, 1, 2, 3)))
@@ -291,7 +295,7 @@ VARIANTS["peculiar"] = peculiar
 
 
 def wide(scenario, seed):
-    """A wider scenario with small limits, in the ways of the other variants by turns."""
+    """Return a wider scenario with small limits, in the ways of the other variants by turns."""
     scenario = replace(widened(scenario, seed), limits=shrunk_of(seed))
     scenario = VARIANTS[PLAIN[seed % len(PLAIN)]](scenario, seed)
     scenario = by_profile(with_updates(scenario, seed), seed)
@@ -299,7 +303,9 @@ def wide(scenario, seed):
 
 
 def _crowded(scenario, seed):
-    """With a queue that is full at times: its client keeps what is refused, and sends it again."""
+    """Return the scenario with a queue that is full at times: its client keeps refused pods, and
+    sends them again.
+    """
     draw = random.Random(f"crowded {seed}")
     bounds = scenario.plan.settings.bounds.model_copy(
         update={"queue_max_pods": draw.choice((5, 20, 10_000_000))}

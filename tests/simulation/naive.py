@@ -1,6 +1,6 @@
-"""One pod decided naively on a table as it stands: all plugins, all nodes, nothing kept.
+"""One pod decided naively on a given table: all plugins, all nodes, nothing cached.
 
-What is asked here are the plugins and the framework alone, none of `roadstead/cycle`.
+This module calls only the plugins and the framework, nothing of `roadstead/cycle`.
 """
 
 from dataclasses import dataclass, field, replace
@@ -20,10 +20,11 @@ from tests.simulation.bystanders import EXCLUDED as LEFT_OUT
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What should have been decided: a node, or the words and the nomination of a failure.
+    """The expected decision: a node, or the message and the nomination of a failure.
 
-    feasible, total, best: how many nodes are feasible, the total of the node's scores, and how many
-    nodes have it. reasons, plugins: who refused, and on how many nodes.
+    feasible, total, best: number of feasible nodes, total of the chosen node's scores, and number
+    of nodes with that total. reasons, plugins: reasons with the number of nodes, and the plugins
+    that refused.
     """
 
     node_name: str | None
@@ -40,10 +41,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a search and an extender leave of the feasible rows.
+    """The feasible rows that a search and an extender leave.
 
-    failure: what ended the search. added: node → what an extender adds to its total.
-    by_extender: it left some out. unknown_nodes: what it says of nodes that are not there.
+    failure: why the search failed. added: node → score that an extender adds to its total.
+    by_extender: the extender excluded some. unknown_nodes: its answers about nodes that do not
+    exist.
     """
 
     rows: list
@@ -55,7 +57,8 @@ class Left:
 
 @dataclass(slots=True)
 class Decided:
-    """What comes of a pod. verdict: None where no node is feasible, for the diagnosis to say why.
+    """The decision for a pod. verdict: None where no node is feasible; the diagnosis then has the
+    reason.
 
     view: the fields of an explanation.
     """
@@ -67,7 +70,7 @@ class Decided:
 
 
 class Naive:
-    """Decides over one table."""
+    """Decides pods on one table."""
 
     def __init__(self, table, tie_break):
         self._table = table
@@ -76,7 +79,7 @@ class Naive:
     def decide(self, profile, pod_class, pod, narrow=None, *, asks_outside=False):
         """narrow: makes `Left` of the feasible rows, where not all of them are scored.
 
-        asks_outside: an extender is asked about the nominated node, before it is taken.
+        asks_outside: an extender is asked about the nominated node before it is used.
         """
         facts, name_of = pod_class.facts, self._table.names
         evaluation = Evaluation(profile, pod_class, self._table)
@@ -134,7 +137,8 @@ class Naive:
         if lone not in view["feasible"]:
             lone = view["feasible"][0] if len(rows) == 1 else ""
         if not status.is_success:
-            # Upstream scores only where there is something to compare; an explanation tells of it.
+            # Upstream scores only where there are several nodes to compare; an explanation shows
+            # the scores.
             view["error"] = status.message
             if lone:
                 return Verdict(lone, feasible=len(rows), best=1)
@@ -166,20 +170,20 @@ class Naive:
 
 
 def shown_status(status):
-    """A status as an explanation shows it: without a plugin and reasons where it has none."""
+    """A status as an explanation shows it: without plugin and reasons where it has none."""
     shown = {"code": status.code.upstream_name}
     shown |= {"plugin": status.plugin} if status.plugin else {}
     return shown | ({"reasons": [*status.reasons]} if status.reasons else {})
 
 
 def _takes(evaluation, name):
-    """Whether Filter passes on a node."""
+    """Whether a node passes Filter."""
     table = evaluation.table
     return bool(name) and table.has_node(name) and evaluation.codes[table.row_of(name)] == PASSED
 
 
 def failure_of(evaluation):
-    """What a filter fails with on some node that it was asked about; None where none does."""
+    """The error of a filter on some node that it checked; None where no filter fails."""
     for code in range(1, len(evaluation.statuses) + 1):
         status = evaluation.statuses[code - 1]
         if status.code is Code.ERROR and (evaluation.codes == code).any():
@@ -188,7 +192,7 @@ def failure_of(evaluation):
 
 
 def failed(diagnosis, **more):
-    """The verdict on a pod for which no node is feasible."""
+    """Return the verdict on a pod without a feasible node."""
     reasons = tuple(sorted(diagnosis.reasons().items()))
     return replace(Verdict(None, reasons=reasons, plugins=diagnosis.plugins), **more)
 
@@ -202,16 +206,16 @@ def _refused(evaluation):
         elif code != PASSED:
             status = evaluation.statuses[code - 1]
             told = status.code.upstream_name, status.plugin, tuple(sorted(status.reasons))
-            # No search came to a node of which nothing is said.
+            # The search did not reach a node without a status.
             refused[name] = told if status.reasons else LEFT_OUT
     return refused
 
 
 def score_lines(evaluation, feasible):
-    """Of each score plugin (weight, scores as shown, and normalized: int64[feasible]); None where
+    """For each score plugin (weight, displayed scores, and normalized: int64[feasible]); None where
     it skips.
 
-    A status where one fails to normalize, or is out of range.
+    A status where a plugin fails to normalize or a score is out of range.
     """
     lines = {}
     for each, raw in zip(evaluation.profile.score, evaluation.raw, strict=True):
@@ -227,7 +231,7 @@ def score_lines(evaluation, feasible):
                 return normalize_failure(failure.status)
         if (refused := out_of_range(each.plugin.name, scores)) is not None:
             return refused
-        # A node without what is scored counts for nothing.
+        # A node without the scored resource does not count.
         shown = np.where(raw[feasible] == IGNORED, 0, raw[feasible])
         lines[each.plugin.name] = each.weight, shown, scores
     return lines
@@ -235,7 +239,7 @@ def score_lines(evaluation, feasible):
 
 def _diagnosis(evaluation, left):
     pre_filter = evaluation.pre_filter
-    # Upstream counts plugins that left nodes over among those that refused the pod.
+    # Upstream counts plugins that restricted the nodes among those that refused the pod.
     narrowed_by = () if pre_filter.node_names is None else pre_filter.narrowed_by
     narrowed_by += ("Extender",) if left.by_extender else ()
     nodes = len(evaluation.table)
@@ -243,7 +247,7 @@ def _diagnosis(evaluation, left):
     if pre_filter.status.is_success:
         excluded = excluded_status(pre_filter.narrowed_by)
         for code in evaluation.codes.tolist():
-            assert code != PASSED, "a feasible node is left"
+            assert code != PASSED, "a pod with a diagnosis has no feasible node"
             found.add(excluded if code == EXCLUDED else evaluation.statuses[code - 1], 1)
         for status in left.unknown_nodes:
             found.add(status, 1)

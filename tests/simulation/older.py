@@ -1,8 +1,8 @@
-"""The journal of a run as other releases would have written it, read by this one.
+"""The journal of a run as other releases would have written it, read by this release.
 
-An earlier release knew fewer fields, in another order; format 1 had no chain. A later one has
-fields that this one does not know, which it must say. Files are written here, with nothing of the
-product's writer.
+An earlier release had fewer fields, in another order; format 1 had no chain. A later one has fields
+that this release does not know and must report. Files are written here without the product's
+writer.
 """
 
 import dataclasses
@@ -24,19 +24,19 @@ from tests.simulation.plain_journal import FIELDS, RECORDS, chained
 
 NAME = "journal-00000000000000000001.segment"
 FIELDS_OF_FORMAT_1 = 3723011536
-"""Its checksum of the names of fields, which is all that its files say of them."""
+"""Its checksum of the field names, the only information about them in its files."""
 
 GROUP = 40
 MOST = 80
-"""Records that are written again: the first, from which nothing is missing."""
+"""Number of records that are written again: the first ones, without gaps."""
 
 
 def problems_of(records, seed):
-    """What does not hold of journals of other releases with these records, without a snapshot."""
+    """Return violations in journals of other releases with these records, without a snapshot."""
     draw = random.Random(f"older {seed}")
     records = records[:MOST]
     if not records:
-        # Nothing was written, so that there is nothing to be read otherwise.
+        # Without records there is nothing to compare.
         return
     classes, used = classes_of(records)
     fewer = _earlier(draw, classes, used)
@@ -49,7 +49,7 @@ def problems_of(records, seed):
         ("format 1", _format_1(records)),
     ):
         disk = disk_of(data)
-        # A sync failed before: no later one makes durable what is not written again.
+        # A sync failed earlier: no later sync makes data durable that is not written again.
         disk.unsafe = {NAME}
         try:
             found = list(Reader(disk).records())
@@ -68,7 +68,7 @@ def problems_of(records, seed):
 
 
 def _unknown(records, kinds, classes, draw):
-    """A later release: a field, a kind of record or of facts that is not known here."""
+    """A later release: a field, a kind of record or a facts class that is unknown here."""
     name = draw.choice(sorted(classes))
     more = {**classes, name: (*classes[name], "future_field")}
     names = [each.__name__ for each in FACTS]
@@ -86,9 +86,9 @@ def _unknown(records, kinds, classes, draw):
 
 
 def _torn(records, draw):
-    """Format 1: what a later frame says was durable is missed, a torn end is cut."""
+    """Format 1: damage before a later durable mark is refused, a torn end is cut."""
     data = _format_1(records)
-    # The last frame says that all before it was durable.
+    # The last frame marks everything before it as durable.
     last = data.rindex(b"\xf1RJ\n")
     reader = Reader(disk_of(data[: draw.randrange(last + 1, len(data))]))
     found = list(reader.records())
@@ -108,7 +108,7 @@ def _torn(records, draw):
 
 
 def _torn_header(records, data, draw):
-    """Format 1: a next file may have been torn when it was made; behind format 2 it is damaged."""
+    """Format 1: the next file may be torn at its creation; after format 2 it is damaged."""
     name = f"journal-{records[-1].lsn + 1:020}.segment"
     torn = data[: draw.randrange(OLD_HEADER_BYTES)]
     kinds, (classes, _) = [each.value for each in RecordKind], classes_of(records)
@@ -128,7 +128,7 @@ def _torn_header(records, data, draw):
 
 
 def _begun(records, data):
-    """A next file of which there is a header and nothing else: of format 1, or of a later one."""
+    """A next file with nothing but a header: of format 1, or of a later one."""
     lsn = records[-1].lsn + 1
     name = f"journal-{lsn:020}.segment"
     for version in (1, 3):
@@ -153,14 +153,16 @@ OLD_HEADER_BYTES = 36
 
 def disk_of(data):
     disk = SimulatedDisk()
-    # It was written by a process that was killed: none of it is durable for certain.
+    # A process that was killed wrote it: none of it is certainly durable.
     disk.contents, disk.durable = {NAME: data}, {NAME: 0}
     disk.lasting = {NAME}
     return disk
 
 
 def _classes(facts):
-    """Class → its fields, of all that is in facts; class → those that have not their default."""
+    """Class → its fields, of all classes in facts; class → fields with other values than their
+    defaults.
+    """
     found, used, todo = {}, {}, [*facts]
     while todo:
         each = todo.pop()
@@ -191,7 +193,7 @@ def _earlier(draw, classes, used):
 
 
 def _flat(value, classes):
-    """As data: of the fields of its class, those that `classes` has, in that order."""
+    """A value as data: the fields of its class that `classes` has, in that order."""
     if dataclasses.is_dataclass(value):
         names = classes[type(value).__name__]
         return [_flat(getattr(value, name, None), classes) for name in names]
@@ -201,7 +203,7 @@ def _flat(value, classes):
 
 
 class _Writer:
-    """Bodies of groups of records, with the facts that they bring."""
+    """Bodies of groups of records, with the new facts that they contain."""
 
     def __init__(self, kinds, names, classes, spoil=None):
         self._kinds, self._names, self._classes = kinds, names, classes
@@ -237,7 +239,7 @@ def _groups(records):
 
 
 def format_2(records, kinds, classes, names=None, spoil=None):
-    """A segment of format 2. spoil: makes other columns of those of a frame."""
+    """A segment of format 2. spoil: changes the columns of a frame."""
     names = names or [each.__name__ for each in FACTS]
     fields = msgpack.packb([kinds, names, [[name, list(of)] for name, of in classes.items()]])
     prefix = struct.pack("<8sIQQI", b"RSJOURN1", 2, 1, 1, zlib.crc32(fields))
@@ -256,7 +258,7 @@ def format_2(records, kinds, classes, names=None, spoil=None):
 
 
 def _header_1(first_lsn, version=1):
-    """A header as it is in format 1; those of later formats begin with the same fields."""
+    """A header of format 1; later formats begin with the same fields."""
     prefix = struct.pack("<8sIQQI", b"RSJOURN1", version, 1, first_lsn, FIELDS_OF_FORMAT_1)
     return prefix + struct.pack("<I", zlib.crc32(prefix))
 

@@ -1,4 +1,4 @@
-"""An extender whose answers hang on pod and node alone, so that a judge can ask it, too."""
+"""An extender whose answers depend on pod and node alone, so that a judge can compute them, too."""
 
 from zlib import crc32
 
@@ -9,11 +9,12 @@ WHY = "it does not please"
 STRANGER = "n-of-nobody"
 FAILS = "the extender is out of order"
 HUGE, MOST = 1 << 58, 1 << 60
-"""A score of some pods, and the bound of what is added to a total, which has to fit an int64."""
+"""A score for some pods, and the bound of the amount added to a total, which has to fit an int64.
+"""
 
 
 class Opinions:
-    """caller_of: reaches it. weight: of its scores."""
+    """caller_of: returns the function that calls it. weight: of its scores."""
 
     def __init__(self, draw):
         self.weight, self._salt = draw.choice((1, 3)), draw.random()
@@ -29,12 +30,12 @@ class Opinions:
     def _drawn(self, *what):
         return crc32(repr((self._salt, *what)).encode())
 
-    # What a judge asks.
+    # Called by a judge.
 
     def filter(self, uid, names):
-        """(those that are left, node → why of the others); None where it fails.
+        """Return (the nodes that are left, node → reason of the others); None where it fails.
 
-        Of some pods it also refuses a node that nobody knows.
+        For some pods it also refuses a node that does not exist.
         """
         if self._drawn(uid) % 12 == 0:
             return None
@@ -47,7 +48,7 @@ class Opinions:
     def _refusal(self, uid, name):
         drawn = self._drawn(uid, name) % 8
         if self._drawn(uid) % 12 in (1, 6):
-            # Some pods please it nowhere.
+            # Some pods are refused everywhere.
             drawn %= 2
         codes = {0: Code.UNSCHEDULABLE, 1: Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
         return Status(codes[drawn], (WHY,), "Extender") if drawn in codes else None
@@ -56,7 +57,7 @@ class Opinions:
         return error(FAILS)
 
     def added(self, uid, names):
-        """node → what comes to its total, where there is something to compare."""
+        """node → amount added to its total, where there are several nodes to compare."""
         if len(names) < 2:
             return {}
         added = {name: 10 * self.weight * self._score(uid, name) for name in names}
@@ -69,10 +70,10 @@ class Opinions:
         return score
 
     def keeps(self, uid, name):
-        """Whether it leaves a node among the candidates of a preemption."""
+        """Whether it keeps a node among the candidates of a preemption."""
         return not self.preempts or self._drawn(uid, name, "preempts") % 3 > 0
 
-    # What the product asks.
+    # Called by the product.
 
     def call(self, verb, payload):
         pod = payload["Pod"]["metadata"]["uid"]

@@ -1,4 +1,6 @@
-"""What an actor sends: ways to others on which somebody listens, and changes one by one."""
+"""Messages of an actor: references that record its calls, and batches of changes split into single
+ones.
+"""
 
 from roadstead.actors.messages import STORAGE, VERSION
 from roadstead.facts.wire import decode_facts
@@ -6,18 +8,18 @@ from roadstead.placements import DeltaKind
 
 
 class Overheard:
-    """A directory that finds ways to others on which somebody listens, see `OverheardRef`."""
+    """A directory whose references record calls, see `OverheardRef`."""
 
     def __init__(self, directory, asked):
         self._directory, self._asked = directory, asked
 
     def find(self, name, *stamp):
-        # Without a stamp the directory puts the actor's own on what is sent.
+        # Without a stamp the directory adds the actor's own stamp to each message.
         return OverheardRef(self._directory.find(name, *stamp), self._asked)
 
 
 class OverheardRef:
-    """asked: is told of each call at once, and returns what gets its answer, or None."""
+    """asked: called with each request as it is sent; returns a callback for its answer, or None."""
 
     def __init__(self, ref, asked):
         self._ref, self._asked, self.name = ref, asked, ref.name
@@ -34,8 +36,8 @@ class OverheardRef:
 
 
 def rows_of(batch):
-    """Each change of a batch as (kind, node, uid, facts, key, start, node's facts, arrival, change
-    of claims, version), "", -1 and None for what it has not.
+    """Return each change of a batch as (kind, node, uid, facts, key, start, node's facts, arrival,
+    claim change, version); absent values are "", -1 or None.
     """
     nodes, changes = iter(zip(batch.nodes, batch.arrivals, strict=True)), iter(batch.changes)
     versions, started_s = iter(batch.versions), dict(batch.started_s)

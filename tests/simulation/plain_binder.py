@@ -1,7 +1,7 @@
-"""What a binder holds, as plain tables, and the same from the records of a journal one by one.
+"""A binder's state as plain tables, and the same state from a journal's records one by one.
 
-`PlainBinder` is the state that `shadow_binder` keeps beside the core. `replayed` makes it of what
-`plain_journal` read: no runs, no columns, no transition tables.
+`PlainBinder` is the state that `shadow_binder` compares with the core. `replayed` builds it from
+the records that `plain_journal` read: no runs, no columns, no transition tables.
 """
 
 import dataclasses
@@ -16,8 +16,9 @@ NOBODY = (0, "", 0)
 
 @dataclasses.dataclass(eq=False)
 class Pod:
-    """A pod that is here, or was lately. came_by: the kind of the record that bound it, if it was
-    recovered."""
+    """A pod that is present, or was lately. came_by: the kind of the record that bound it, if it
+    was recovered.
+    """
 
     uid: str
     key: str
@@ -37,14 +38,14 @@ class Pod:
 
     @property
     def told(self):
-        """All but the version, which a recovery counts anew."""
+        """All but the version, which a recovery counts from the start."""
         return (self.state, self.key, self.node, self.token, self.owner, self.epoch, self.lsn)
 
 
 class PlainBinder:
     """nodes, pods, gone: by name and UID. rows: see `changed`. tokens: (request, decision or None).
 
-    listed: uid → node of what was bound here, in the order of its acknowledgements.
+    listed: uid → node of the pods bound here, in the order of their acknowledgements.
     """
 
     def __init__(self, settings):
@@ -70,7 +71,7 @@ class PlainBinder:
         self.pods[pod.uid] = pod
 
     def changed(self, node, lsn, owner=""):
-        """A row: its last change, by whom, and the last one by somebody else than them."""
+        """Record the row's last change, its owner, and the last change by another owner."""
         last, by, other = self.rows.get(node, NOBODY)
         self.rows[node] = lsn, owner, (other if owner and owner == by else last)
 
@@ -97,13 +98,13 @@ class PlainBinder:
             del self.tokens[oldest]
 
     def counted_on(self, is_counted):
-        """How many pods on nodes, known or gone, are counted by a rule of their facts."""
+        """Count the pods on nodes, known or removed, whose facts satisfy a predicate."""
         here = (each for each in self.pods.values() if each.state in COUNTED)
         return sum(is_counted(each.facts) for each in here)
 
 
 def replayed(records, settings):
-    """A binder that has seen these records flushed, and the tokens of its last binds.
+    """A binder that has these records flushed, and the tokens of its last binds.
 
     Facts stay as they are in the file.
     """
@@ -116,7 +117,7 @@ def replayed(records, settings):
         for place, (uid, token) in enumerate(reversed(binds))
         if (pod := binder.find(uid)) and pod.token == token
     ]
-    # Of the last `max_tokens` binds all must be known; of those before, some may be.
+    # The last `max_tokens` binds must all be known; earlier ones may be.
     recent = {token for place, token in kept if place < settings.max_tokens}
     return binder, recent, {token for _, token in kept}
 
@@ -165,7 +166,7 @@ def _replay(binder, binds, lsn, kind, uid, key, node, token, owner, epoch, facts
 
 
 def _mark(what):
-    # A list of two texts: what, and no digest.
+    # A list of two texts: the subject, and no digest.
     return "RunMark", b"\x92" + bytes([0xA0 + len(what)]) + what.encode() + b"\xa0"
 
 
@@ -182,10 +183,10 @@ def journaled(records):
 
 
 def nodes_to_compare(name, here, there):
-    """What a core has of nodes after a call, and what it should have.
+    """The core's nodes and the expected nodes after a call.
 
-    A table makes each node anew for whoever asks: after calls that are not about nodes only their
-    names are compared.
+    A table builds each node object on request: after calls that do not concern nodes only names are
+    compared.
     """
     if "node" in name:
         return dict(here), there

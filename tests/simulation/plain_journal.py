@@ -1,7 +1,7 @@
-"""A second reader of a journal, from the description of its format alone (decision 27).
+"""A second reader of a journal, written from the description of its format alone (decision 27).
 
-It shares no code with `roadstead.journal`: frames, digests, links between files and the columns of
-records are read again here, as plainly as can be. Facts stay the bytes that they are in the file,
+It shares no code with `roadstead.journal`: it reads frames, digests, links between files and the
+columns of records again, as plainly as possible. Facts stay the bytes that they are in the file,
 and are compared with those that `plain` makes of the facts of a record.
 """
 
@@ -22,13 +22,13 @@ SNAPSHOT = re.compile(r"snapshot-(\d{20})\.snapshot")
 
 
 def chained(digest, checksum):
-    """The digest that follows another one with the checksum of a frame."""
+    """The digest after another digest and the checksum of a frame."""
     link = struct.pack("<QI", digest, checksum)
     return int.from_bytes(hashlib.blake2b(link, digest_size=8).digest(), "little")
 
 
 def plain(record, memo):
-    """A record of the product as this reader has them. memo: by facts, those made before."""
+    """A record of the product in this reader's form. memo: earlier results by facts."""
     facts = record.facts or record.subject
     if record.facts is not None and record.subject is not None:
         facts = "both of a pod and of something else"
@@ -38,7 +38,7 @@ def plain(record, memo):
 
 
 def raw(facts, memo):
-    """(class, bytes) of facts, as a file has them."""
+    """(class, bytes) of facts, as in a file."""
     if facts not in memo:
         memo[facts] = type(facts).__name__, msgpack.packb(_flat(facts), use_bin_type=True)
     return memo[facts]
@@ -51,7 +51,7 @@ CLASSES = {}
 def _flat(value):
     names = CLASSES.get(type(value).__name__)
     if names is None and dataclasses.is_dataclass(value):
-        # Facts whose classes have a float hold one already.
+        # Facts whose classes have a float contain a float already.
         names = [each.name for each in dataclasses.fields(value)]
         CLASSES[type(value).__name__] = names
     if names is not None:
@@ -63,7 +63,7 @@ def _flat(value):
 
 @dataclasses.dataclass
 class Frame:
-    """A frame that follows from those before it. grown: bytes behind the FIELDS before it."""
+    """A frame that follows from the frames before it. grown: bytes after the FIELDS before it."""
 
     kind: int
     offset: int
@@ -74,9 +74,9 @@ class Frame:
 
 
 class PlainFile:
-    """A segment or snapshot, as far as its frames follow one another; `read` goes on there.
+    """A segment or snapshot, as far as its frames follow one another; `read` continues from there.
 
-    records: in order. problems: what no writer should have written.
+    records: in order. problems: contents that no writer should write.
     """
 
     def __init__(self, name):
@@ -97,7 +97,7 @@ class PlainFile:
         return self.frames[-1].kind if self.frames else None
 
     def read(self, data):
-        """Go on with all that a file holds by now."""
+        """Read the rest of the file's present contents."""
         if not self.offset:
             self._header(data)
         while self.offset and (frame := self._frame(data)):
@@ -156,7 +156,7 @@ class PlainFile:
         try:
             self._take(frame, body)
         except ValueError:
-            # Its columns are not of one length.
+            # Its columns differ in length.
             is_whole = False
         if not is_whole or len(self.records) != known + frame.count:
             self.problems.append(f"{self.name}: a frame does not hold its {frame.count} records")
@@ -177,9 +177,9 @@ class PlainFile:
 class PlainJournal:
     """All files of a journal. contents: by name.
 
-    records: the snapshot's, then those since, as far as they follow. tail: (name, offset, size in
-    bytes) of what follows from nothing in the last segment, or None. problems: what no writer in
-    order could have left, were it not for a disk that lies.
+    records: the snapshot's, then the later ones that follow. tail: (name, offset, size in bytes) of
+    the unconnected end of the last segment, or None. problems: contents that a correct writer
+    cannot leave, except on a disk that lies.
     """
 
     def __init__(self, contents):
@@ -253,11 +253,11 @@ class PlainJournal:
 
     @property
     def epoch(self):
-        """The newest of a writer."""
+        """The newest epoch of a writer."""
         return max((each.epoch for each in self.files if each.is_begun), default=0)
 
     @property
     def closed(self):
-        """(records, digest) of a writer that ended in order, or None."""
+        """(records, digest) of a writer that closed the journal properly, or None."""
         last = self.segments[-1] if self.segments else None
         return (self.last_lsn, last.digest) if last and last.last == CLOSED else None

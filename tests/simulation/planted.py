@@ -1,8 +1,7 @@
 """Planted bugs: small wrong changes, each of which the simulation must find within a few seeds.
 
-`BUGS` names them, with the faults that they need and the seeds among which one finds them; which
-one it is stands in docs/simulation.md. A change is made by patching one function, as a slip of the
-hand would have made it.
+`BUGS` lists them with the faults that they need and the seeds that find them; docs/simulation.md
+describes each. A bug is planted by patching one function, in the way of a typical mistake.
 """
 
 from collections.abc import Callable
@@ -52,9 +51,9 @@ NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """plant: makes the change through a function (object, name, new). seeds: where to look.
+    """plant: makes the change through a function (object, name, new). seeds: the seeds to run.
 
-    found: the first seed that found it when all were last run (scripts/planted.py).
+    found: the first seed that found it in the last run of all bugs (scripts/planted.py).
     """
 
     name: str
@@ -70,14 +69,14 @@ class Bug:
 
 
 def find(bug, simulate):
-    """The first seed that finds a bug, with its problem; None where none does."""
+    """The first seed that finds a bug, with its problem; None where no seed does."""
     with ExitStack() as stack:
         bug.plant(lambda *what: stack.enter_context(patch.object(*what)))
         for seed in bug.seeds:
             try:
                 problems = simulate(seed, bug.kinds).problems
             except Exception as failure:
-                # As when what is left on a disk can be read no more.
+                # As when the contents of a disk can no longer be read.
                 problems = [f"{type(failure).__name__}: {failure}"]
             if problems:
                 return seed, problems[0]
@@ -97,7 +96,7 @@ def bug(kinds=(), seed=0, within=20, found=None):
 
 
 def _skip_for(concerned):
-    """A binder that does not re-check pods of some kind."""
+    """A binder that does not re-check one kind of pods."""
     verify = Verifier.verify
 
     def careless(self, facts, node_name):

@@ -1,4 +1,4 @@
-"""A process with all actors of a run: how it starts, what it hears, and how it ends."""
+"""A process with all actors of a run: its start, the acknowledgements it receives, and its end."""
 
 import asyncio
 import threading
@@ -32,10 +32,10 @@ MANY = 1000
 
 
 class _Runtime(SimulatedRuntime):
-    """code: of the kernel, which schedulers have from their beginning; no thread brings it in.
+    """code: of the kernel, which schedulers have from the start; no thread loads it.
 
-    watch: is shown every life of an actor. histories: of all calls, and of lives of the queue.
-    shadows: of the cores that have one, a life each. shrunk: settings of the cores.
+    watch: receives every life of an actor. histories: of all calls, and of lives of the queue.
+    shadows: of the cores that have one, one per life. shrunk: settings of the cores.
     """
 
     def __init__(self, network, plan, instead, histories, code=None, watch=None, shrunk=USUAL):
@@ -76,17 +76,17 @@ class _Runtime(SimulatedRuntime):
                 self._watch.show(name, life.actor)
         for life in self.lives.values():
             if loader := getattr(life.actor, "_kernel", None):
-                # It was sent for: what an earlier run of this process brought in is not looked for.
+                # Mark it as loading: a kernel from an earlier run of this process is not used.
                 loader._thread = threading.current_thread()
                 loader._accelerator.code = self._code
         return started
 
 
 class Process:
-    """heard: uid → node of every bind of which an acknowledgement leaves the binder.
+    """heard: uid → node of every acknowledged bind that leaves the binder.
 
-    histories: of the calls of all processes of a run. outside: what goes wrong with extenders.
-    journal: the shadow of the journal, of all processes, too.
+    histories: of the calls of all processes of a run. outside: faults of extenders. journal: the
+    shadow of the journal, shared by all processes.
     """
 
     def __init__(
@@ -110,16 +110,16 @@ class Process:
         self.runtime.listen = _listen(plan, heard)
         caller_of = None if outside is None else outside.caller_of
         self.supervisor = Supervisor(self.runtime, plan, has_journal=True, caller_of=caller_of)
-        # Faults come faster here than in a run that somebody should look after.
+        # Faults are more frequent here than in a run that an operator should inspect.
         self.supervisor._budget.TIMES = MANY
 
     async def work(self, drive):
-        """What comes of the drive, or what ends the run."""
+        """Return the result of the drive, or the error that ends the run."""
         await self.supervisor.start()
         return await first_of(drive(self), self.supervisor.watch())
 
     async def kill(self):
-        """It ends at once, with all that is in it."""
+        """End the process at once, with all its state."""
         self.network.record_fault("kill")
         for name in sorted(self.runtime.lives):
             await self.runtime.kill(name)
@@ -166,7 +166,7 @@ def _listen(plan, heard):
 
 
 def going_on(plan, disk):
-    """The plan of the process after one that was killed, as `--resume` makes it."""
+    """The plan of the process after a killed one, as `--resume` makes it."""
     if disk.random.random() < 0.5:
         _stop_machine(disk)
     disk.lose_writes()
@@ -176,14 +176,14 @@ def going_on(plan, disk):
 
 
 def inputs_of(scenario):
-    """All at once, as the command line has it, which takes no node twice: as it is in the end."""
+    """All inputs at once, as the command line has them, each node once in its final form."""
     late = (node for wave in scenario.waves for node in wave.nodes)
     nodes = {node.name: node for node in (*scenario.nodes, *late)}
     return RunInputs(tuple(nodes.values()), scenario.running, tuple(scenario.pods))
 
 
 async def run_by_client(process, inputs, until_s):
-    """A run as the command line makes it, and what does not hold of what it tells."""
+    """A run as the command line makes it, and the violations in its results."""
     try:
         async with asyncio.timeout(max(0.0, until_s - process.network.spent_s)):
             client = Client(process.supervisor, process.plan, lambda progress: None)

@@ -1,14 +1,14 @@
-"""The queue's rules, written a second time and plainly: a list of pods, sorted and searched anew
-for every question.
+"""The queue's rules, written a second time and plainly: a list of pods, sorted and searched again
+for every query.
 
-There are no heaps, no classes of pods and no remembered answers: each pod is asked about each event
-by itself, and the log of events is never pruned. What counts is `roadstead.queue` as its docstring
-tells it, and scheduling_queue.go, active_queue.go, backoff_queue.go and nominator.go of
-pkg/scheduler/backend/queue (1.34). Methods are those of `QueueCore`, and answer as it does, but for
-statuses, of which only success counts.
+There are no heaps, no classes of pods and no cached answers: each pod is checked against each event
+by itself, and the log of events is never pruned. The rules are those in the docstring of
+`roadstead.queue`, and in scheduling_queue.go, active_queue.go, backoff_queue.go and nominator.go of
+pkg/scheduler/backend/queue (1.34). Methods are those of `QueueCore` and return the same, except for
+statuses, of which only success is compared.
 
-Order is that of the core, where it promises one. It promises none among pods that one call to
-`move` brings back: there the model is told.
+The order is that of the core, where the core promises one. It promises none among pods that one
+call to `move` brings back: there the model gets the core's order.
 """
 
 from collections import Counter
@@ -20,11 +20,11 @@ _S = QueueState
 
 
 class QueueModel(Moves):
-    """What may be called. within: the calls that the last tick made, and what they answered."""
+    """The public calls. within: the calls that the last tick made, and their answers."""
 
     within = ()
 
-    # What is asked.
+    # Queries.
 
     def state_of(self, uid):
         known = self.pods.get(uid) or self.done_pods.get(uid)
@@ -80,7 +80,7 @@ class QueueModel(Moves):
     def gate(self, facts):
         return self.asked(facts)[0]
 
-    # Pods come, change and go.
+    # Pods are added, changed and removed.
 
     def add(self, pods, now_s):
         new, again, done, refused = {}, [], [], []
@@ -202,10 +202,10 @@ class QueueModel(Moves):
             self.enter(self.pods[uid], _S.ACTIVE, now_s)
         return lease.lease_id, lease.owner, lease.epoch, uids
 
-    # What happens.
+    # Events.
 
     def move(self, events, now_s, predicate=None, *, order):
-        """order: in which the core brought pods back."""
+        """order: the order in which the core brought pods back."""
         helped = {}
         for pod in self.of(_S.UNSCHEDULABLE, _S.GATED):
             heard = [
@@ -234,7 +234,7 @@ class QueueModel(Moves):
 
     def flush_backoff(self, now_s):
         over = [pod for pod in self.of(_S.BACKOFF) if pod.backoff_until_s <= now_s]
-        # Of those that are over at one time, the ones that plugins rejected come first.
+        # Among backoffs that end at the same time, pods that plugins rejected leave first.
         over.sort(key=lambda pod: (pod.backoff_until_s, *self.rank(pod)))
         for pod in over:
             self.enter(pod, _S.ACTIVE, now_s)

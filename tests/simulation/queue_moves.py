@@ -1,4 +1,4 @@
-"""How a pod goes from place to place by the queue's rules: what `queue_model` stands on."""
+"""How a pod moves between states by the queue's rules: the base of `queue_model`."""
 
 import math
 from collections import Counter
@@ -11,7 +11,7 @@ from roadstead.queue import QueueState, RequeueReason
 _S = QueueState
 
 OWN_EVENTS = 64
-"""Of more events that concern one pod in flight alone it is only known that there were some."""
+"""After more events than this for one pod in flight alone, only their existence is recorded."""
 
 FINISHED = "finish"
 REPORTED = {
@@ -21,18 +21,18 @@ REPORTED = {
 }
 
 AFTER_BACKOFF, AT_ONCE = 1, 2
-"""How a pod comes back that events may help; 0: they do not."""
+"""How a pod moves when events may help it; 0: they do not."""
 
 
 class ContradictedError(Exception):
-    """A report names a pod that is not in its lease, or says something else than before."""
+    """A report names a pod that is not in its lease, or contradicts an earlier report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is asked of others: PreEnqueue (facts → status), hints and registered events (plugin,
-    event, …), whom an event concerns (event, facts, rejected_by), QueueSort, and the one event that
-    stands for many.
+    """Rules outside the queue: PreEnqueue (facts → status), hints and registered events (plugin,
+    event, …), pods that an event concerns (event, facts, rejected_by), QueueSort, and the one event
+    that replaces many.
     """
 
     gate: Callable
@@ -45,8 +45,8 @@ class Rules:
 
 @dataclass(slots=True, eq=False)
 class Pod:
-    """Fields are those of the core's record. came: a number for when it came to activeQ; passed:
-    how often it was passed there.
+    """Fields are those of the core's record. came: a sequence number from its arrival in activeQ;
+    passed: how often other pods bypassed it there.
     """
 
     uid: str
@@ -70,7 +70,7 @@ class Pod:
     passed: int = 0
 
     def view(self):
-        """As a scheduler gets it."""
+        """The pod as a scheduler receives it."""
         return (
             self.identity,
             self.facts,
@@ -85,7 +85,7 @@ class Pod:
 
 @dataclass(slots=True, eq=False)
 class Lease:
-    """first: number of its first event. open: uids. closed: uid → what was reported, or None."""
+    """first: number of its first event. open: uids. closed: uid → reported result, or None."""
 
     lease_id: int
     owner: str
@@ -97,8 +97,8 @@ class Lease:
 
 
 class Moves:
-    """The pods, and what may happen to one. touched: those of whom something may be different;
-    whoever compares empties it. forgotten: the number of events of which nothing is known any more.
+    """The pods and their moves. touched: pods that may have changed; the comparison empties it.
+    forgotten: the number of events that are no longer recorded.
     """
 
     def __init__(self, settings, rules):
@@ -114,7 +114,7 @@ class Moves:
         return [pod for pod in self.pods.values() if pod.state in states]
 
     def rank(self, pod):
-        """The order in which pods of one place leave it."""
+        """The order in which pods of one state leave it."""
         if pod.state is _S.ACTIVE:
             return (*self.rules.sort(pod.facts, pod.timestamp_s), pod.seq)
         if pod.state is _S.BACKOFF and pod.rejected_by:
@@ -125,11 +125,11 @@ class Moves:
         return (pod.seq,) if pod.state is _S.IN_FLIGHT else (pod.timestamp_s, pod.seq)
 
     def turn_of(self, pod):
-        """With whom a pod takes turns in activeQ: all, or those of its profile."""
+        """The pods of activeQ with which a pod takes turns: all, or those of its profile."""
         return pod.facts.scheduler_name if self.settings.by_profile else ""
 
     def turns(self):
-        """The pods of activeQ that take turns with each other, who waits longest first."""
+        """The pods of activeQ that take turns with each other, longest waiting first."""
         turns = {}
         for pod in sorted(self.of(_S.ACTIVE), key=lambda pod: pod.came):
             turns.setdefault(self.turn_of(pod), []).append(pod)
@@ -139,13 +139,15 @@ class Moves:
         leases = self.leases.values()
         return [each for each in leases if each.owner == owner and each.epoch < epoch]
 
-    # To activeQ and backoffQ, or to the gate.
+    # Into activeQ and backoffQ, or into the gate.
 
     def enter(self, pod, state, now_s):
-        """To ACTIVE or BACKOFF, unless PreEnqueue keeps it out; whether it came there."""
+        """Move a pod to ACTIVE or BACKOFF, unless PreEnqueue refuses it; return whether it
+        moved.
+        """
         was = pod.state
         if was is not _S.BACKOFF:
-            # Between these two PreEnqueue is not asked again.
+            # PreEnqueue is not called again between these two.
             is_open, plugin = self.asked(pod.facts)
             if not is_open:
                 self.shut(pod, plugin)
@@ -160,7 +162,9 @@ class Moves:
         return True
 
     def asked(self, facts):
-        """What PreEnqueue says: whether the pod may be queued, and the plugin that says no."""
+        """Return the result of PreEnqueue: whether the pod may be queued, and the refusing
+        plugin.
+        """
         if facts.is_terminating:
             return False, ""
         status = self.rules.gate(facts)
@@ -175,7 +179,7 @@ class Moves:
         self.go(pod, _S.GATED)
 
     def clear(self, pod):
-        """A pod's nomination keeps no room any more."""
+        """A pod's nomination no longer reserves room."""
         if pod.facts.nominated_node_name:
             self.released.pop(pod.uid, None)
             self.cleared[pod.uid] = pod.identity, pod.facts
@@ -197,7 +201,7 @@ class Moves:
         pod.came, pod.passed = self.totals["came"], 0
 
     def leave(self, pod, state):
-        """It is bound, or gone."""
+        """Remove a pod that was bound or deleted."""
         self.go(pod, state)
         del self.pods[pod.uid]
         if state is _S.DONE:
@@ -206,10 +210,10 @@ class Moves:
             if len(self.done_pods) > self.settings.max_done_remembered:
                 del self.done_pods[next(iter(self.done_pods))]
 
-    # What events mean.
+    # Effects of events.
 
     def worth(self, pod, events):
-        """isPodWorthRequeuing: 0, AFTER_BACKOFF or AT_ONCE. An event None stands for any."""
+        """isPodWorthRequeuing: 0, AFTER_BACKOFF or AT_ONCE. An event None is any event."""
         if not pod.rejected_by:
             return AFTER_BACKOFF
         best = 0
@@ -223,19 +227,19 @@ class Moves:
         return best
 
     def come_back(self, pod, worth, now_s):
-        """requeuePodWithQueueingStrategy; whether it moved."""
+        """requeuePodWithQueueingStrategy; return whether the pod moved."""
         if not worth:
             return False
         waits = worth == AFTER_BACKOFF and pod.backoff_until_s > now_s
         return self.enter(pod, _S.BACKOFF if waits else _S.ACTIVE, now_s)
 
     def events_kept(self):
-        """How many there are for the leases that are open."""
+        """The number of events recorded for the open leases."""
         first = min((lease.first for lease in self.leases.values()), default=len(self.events))
         return len(self.events) - max(first, self.forgotten)
 
     def record(self, event):
-        """Of a full log it is only known that something happened."""
+        """Record an event; a full log only records that something happened."""
         kept = self.events_kept()
         if kept >= self.settings.max_in_flight_events:
             event = self.rules.any_of([*self.events[len(self.events) - kept :], event])
@@ -251,7 +255,7 @@ class Moves:
     # Facts and nominations.
 
     def change(self, pod, facts, now_s, events):
-        """A pod has other facts; events: what changed, None for anything."""
+        """Change a pod's facts; events: the changes, None for any."""
         if not facts.nominated_node_name and pod.facts.nominated_node_name:
             facts = replace(facts, nominated_node_name=pod.facts.nominated_node_name)
         if events is not None or facts != pod.facts:
@@ -273,7 +277,9 @@ class Moves:
         return bool(pod.facts.nominated_node_name) and pod.state is not _S.GATED
 
     def nominate(self, pod, node_name, preempts, now_s):
-        """node_name: "" for none. preempts: others lose theirs, and look for another node."""
+        """node_name: "" for none. preempts: pods of lower priority lose their nomination to the
+        node and need another one.
+        """
         pod.facts = replace(pod.facts, nominated_node_name=node_name)
         lower = [
             other
@@ -289,7 +295,7 @@ class Moves:
     # Leases.
 
     def chosen(self, owner, max_pods, profile):
-        """The pods that come first, one after another."""
+        """The next pods to lease, one after another."""
         asked = [pod for pod in self.pods.values() if profile in ("", pod.facts.scheduler_name)]
         active = sorted((p for p in asked if p.state is _S.ACTIVE), key=self.rank)
         rejected = [pod for pod in asked if pod.state is _S.BACKOFF and pod.rejected_by]
@@ -318,7 +324,7 @@ class Moves:
         return pod.state is _S.ACTIVE and pod.attempts > 0
 
     def first(self, line):
-        """By QueueSort, unless it is tried again and has passed somebody too often."""
+        """The first pod by QueueSort, or one that is retried and was bypassed too often."""
         first = line[0]
         if self.is_retry(first):
             peers = [pod for pod in line if self.turn_of(pod) == self.turn_of(first)]
@@ -333,7 +339,7 @@ class Moves:
                 other.passed += 1
 
     def sorted_out(self, lease, reports):
-        """(new, said before, of no concern any more) uids of a report."""
+        """Split a report into (new, repeated, obsolete) uids."""
         new, before, stale = {}, [], []
         for uid, what in reports:
             if uid in lease.open and uid not in new:
@@ -369,7 +375,7 @@ class Moves:
             self.go(pod, _S.UNSCHEDULABLE)
 
     def backoff_until_s(self, pod):
-        """calculateBackoffDuration, to the end of the window in which that ends."""
+        """calculateBackoffDuration, rounded up to the end of its window."""
         settings = self.settings
         backoff_s = settings.backoff_initial_s
         for _ in range((pod.consecutive_errors or pod.unschedulable_count) - 1):

@@ -1,8 +1,8 @@
-"""What runs do to a scheduler's core seldom or never: a new one, with a run's plan and pods, is
-called at random, and followed by its shadow.
+"""Random calls of a scheduler's core, for situations that runs seldom reach: a new core, with a
+run's plan and pods, is called at random and followed by its shadow.
 
-Decisions, answers and ends that come late, twice or contradict each other, of leases that overlap;
-plugins of which each answer is drawn, and words of theirs between any two calls.
+Decisions, answers and ends of overlapping leases arrive late, twice or with contradictions; each
+answer of a plugin is drawn, and plugins decide on waiting pods between any two calls.
 """
 
 import random
@@ -44,7 +44,7 @@ WEIGHTS = (4, 6, 6, 6, 2, 1, 3, 3, 4)
 
 
 def problems_of(plan, scenario, drawn):
-    """Where a core that is called at random differs from its shadow, the first few."""
+    """Return the first few differences between a core that is called at random and its shadow."""
     draw = random.Random(f"ramble attempts {drawn}")
     ramble = _Ramble(plan, scenario, draw)
     for number in range(CALLS):
@@ -56,7 +56,7 @@ def problems_of(plan, scenario, drawn):
 
 
 class _Ramble:
-    """One core. sent: (effect's kind, attempts) that nobody has answered, and some that were."""
+    """One core. sent: (effect's kind, attempts) without an answer, and some that were answered."""
 
     def __init__(self, plan, scenario, draw):
         self._draw, self._now_s, self._lease_id = draw, 0.0, 0
@@ -124,7 +124,7 @@ class _Ramble:
         self._look()
 
     def _look(self):
-        """What plugins are shown is what the shadow knows."""
+        """Plugins see the state that the shadow has."""
         self.core.waiting_gangs()
         self.core.waiting_leases()
         live = self._shadow._live
@@ -150,7 +150,7 @@ class _Ramble:
         try:
             effects = getattr(self.core, name)(*what)
         except (IllegalTransitionError, KeyError):
-            # Whether it should was for the shadow to say.
+            # The shadow checks whether it should.
             return
         for effect in effects:
             if isinstance(effect, Assume | Bind | RetryBind):
@@ -201,7 +201,7 @@ class _Ramble:
         self._do("decided", decisions, versions)
 
     def _answered_of(self, *kinds):
-        """Attempts of one effect that is answered now, mostly once."""
+        """Return attempts of one effect that is answered now, in most cases once."""
         places = [place for place, (kind, _) in enumerate(self._sent) if kind in kinds]
         if not places:
             return ()
@@ -242,7 +242,7 @@ class _Ramble:
         self._do("tick", self._now_s)
 
     def _say(self):
-        """Plugins say something of pods, which the next call heeds."""
+        """Plugins decide on waiting pods; the next call of the core applies that."""
         draw = self._draw
         plugin = draw.choice((*self._plugins, "nobody"))
         for who in self._chosen():
@@ -262,7 +262,7 @@ class _Ramble:
             self._do("reject", uid, plugin, "go away")
 
     def _contradict(self):
-        """What may not come: the shadow knows whether it is ignored or raises."""
+        """Make a contradictory call: the shadow predicts whether it is ignored or raises."""
         draw, pods = self._draw, [self._pod(who) for who in self._chosen()]
         kind = draw.choice(("copies", "attempts", "both", "tokens", "answers", "elsewhere"))
         if kind == "copies":

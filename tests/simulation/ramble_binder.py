@@ -1,9 +1,8 @@
-"""What runs do to a binder seldom or never: lives of it on a copy of a run's journal are called at
-random, followed by their shadows, and recovered again and again.
+"""Random calls of a binder, for situations that runs seldom reach: lives of it on a copy of a run's
+journal are called at random, followed by their shadows, and recovered again and again.
 
-Late copies and contradictions of all that may be sent: of binds, removals, updates, evictions,
-fences; gangs, transactions and claims among them; small segments and snapshots; in the end a disk
-that fails.
+Late copies and contradictions of all messages: binds, removals, updates, evictions, fences; with
+gangs, transactions and claims; small segments and snapshots; in the end a failing disk.
 """
 
 import random
@@ -49,9 +48,9 @@ OWNERS = ("scheduler-0", "scheduler-1", "nobody")
 
 
 def problems_of(plan, scenario, disk, limits, drawn):
-    """Where a binder that is called at random differs from its shadows, the first few.
+    """Return the first few differences between a binder that is called at random and its shadows.
 
-    disk: a copy of what a run left, which is written to.
+    disk: a copy of the disk that a run left; it is written to.
     """
     draw = random.Random(f"ramble binder {drawn}")
     snapshot_bytes = draw.choice((600, 3000, 10**9))
@@ -87,7 +86,7 @@ def problems_of(plan, scenario, disk, limits, drawn):
 
 
 class _Ramble:
-    """One life. revision: of the last change that was told."""
+    """One life. revision: of the last change that was sent."""
 
     def __init__(self, plan, scenario, disk, shadow, draw):
         journal = WatchedJournal(disk, shadow, segment_bytes=shadow.limits.segment_bytes)
@@ -104,7 +103,7 @@ class _Ramble:
         self._pods = draw.sample(pods, min(PODS, len(pods))) + self._new_pods(pods)
         self._classes = [facts for _, facts in self._pods]
         self._plain = pod(cpu=1)
-        # Some of the run's, which are full, and large ones.
+        # Some of the run's nodes, which are full, and large ones.
         large = (("cpu", 64_000), ("memory", 64 * GIB))
         few = list(scenario.nodes[:4])
         self._nodes = few + [
@@ -149,7 +148,7 @@ class _Ramble:
                 return
 
     def fail(self):
-        """The disk fails: from then on all is refused."""
+        """The disk fails: from then on every request is refused."""
         kind = self._draw.choice(("sync", "stops", "short", "nothing"))
         at = self._disk.steps + self._draw.randint(1, 8)
         self._disk.fault = DiskFault(kind, at, 0.0)
@@ -165,7 +164,7 @@ class _Ramble:
         self._disk.fault = None
 
     def _go_behind_the_binder(self):
-        """A journal that has failed takes nothing more, whoever asks."""
+        """A journal that has failed accepts no appends from any caller."""
         try:
             FileJournal.append(self._journal, [])
         except JournalError:
@@ -191,7 +190,7 @@ class _Ramble:
             self._disk.crash()
 
     def _compare_bound(self):
-        """Who is bound by the journal, as those read it who check a run, or go on with it."""
+        """The bound pods by the journal, as run checks and resumed runs read them."""
         bound = BoundPods()
         for group in Reader(self._disk).groups():
             bound.apply(group)
@@ -201,14 +200,14 @@ class _Ramble:
             self._problems.append(f"by its journal {bound.pods} are bound, not {wanted}")
 
     def _do(self, name, message):
-        """A handler that waits for nobody. What it raises where its journal has failed is due."""
+        """Call a handler that does not wait. An error is expected where its journal has failed."""
         try:
             return self._called(name, message)
         except BinderHaltedError:
             if self._core.halted is None:
                 self._problems.append(f"{name} is refused, and the journal has not failed")
         except JournalError:
-            # A snapshot was tried.
+            # It tried to take a snapshot.
             if not self._disk.met:
                 raise
         except BindConflictError:
@@ -220,20 +219,20 @@ class _Ramble:
         return self._draw.sample(things, min(len(things), self._draw.randint(least, most)))
 
     def _next_revision(self):
-        """Of a change; at times it is a late copy, or of no count."""
+        """A change's revision; at times that of a late copy, or none."""
         draw = self._draw.random()
         self._revision += draw < 0.6
         return self._revision if draw < 0.8 else 0 if draw < 0.9 else max(0, self._revision - 2)
 
     def _as_now(self, pods):
-        """Pods as the binder has them, but for some."""
+        """Pods as the binder has them, with a few changes."""
         for who, facts in pods:
             record = self._core.pods.find(who.uid)
             known = facts if record is None else record.facts
             yield who, self._other(who) if self._draw.random() < 0.05 else known
 
     def _other(self, who):
-        """Facts that a pod may have, too."""
+        """Other valid facts of a pod."""
         return replace(self._draw.choice(self._classes), namespace=who.namespace)
 
     # Pods.
@@ -259,7 +258,7 @@ class _Ramble:
         self._do("evict", Evict(uids, preemptors))
 
     def _run(self):
-        """Pods that run already, at times such as wait here: somebody else bound them."""
+        """Pods that run already, sometimes waiting ones: another scheduler bound them."""
         may = ("unknown", "deleted") if self._draw.random() < 0.7 else ("unknown", "pending")
         pods = [
             (who, facts)
@@ -295,10 +294,10 @@ class _Ramble:
         volumes = self._reserved(pods, nodes, tokens)
         rows = pods, nodes, tokens, read, jobs
         if not volumes and draw.random() < 0.1:
-            # One of them stands in it twice.
+            # One request appears in it twice.
             rows = [[*each, *each[:1]] for each in rows]
         if pods and not volumes and draw.random() < 0.15:
-            # Some of them come before the others, and again with them.
+            # Some requests are sent before the others, and again with them.
             few = draw.randint(1, len(pods))
             some, *more = (each[:few] for each in rows)
             nodes, tokens, read, jobs = map(tuple, more)
@@ -315,10 +314,12 @@ class _Ramble:
             self._settle(answers)
 
     def _bind_plain(self):
-        """Pods with nothing special to nodes with room: committed at once, unless one changed."""
+        """Bind ordinary pods to nodes with room: they commit without checks, unless a node
+        changed.
+        """
         draw, owner = self._draw, self._draw.choice(OWNERS)
         self._do("add_nodes", node_batch(self._nodes[-3:]))
-        # Of two classes, so that the binder comes to know both well.
+        # Of two classes, so that the binder caches both.
         facts, other = draw.sample((self._plain, replace(self._plain, labels=(("b", "b"),))), 2)
         if draw.random() < 0.2:
             facts = replace(facts, pod_group=GroupMembership(f"few{self._tokens}", 2))
@@ -332,16 +333,16 @@ class _Ramble:
         epoch = max(1, self._core.current_epoch(owner) or 1)
         nodes = tuple(draw.choice(self._nodes[-3:]).name for _ in pods)
         tokens = tuple(self._token(owner, epoch) for _ in pods)
-        # At times as if all of them were decided before the last change.
+        # Sometimes as if all of them were decided before the last change.
         age = draw.choice((0, 0, 0, 4))
         read = tuple(max(0, self._core.last_lsn - age) for _ in pods)
         if draw.random() < 0.15:
-            # One of them stands in it twice.
+            # One request appears in it twice.
             pods, nodes, tokens, read = ((*each, each[0]) for each in (pods, nodes, tokens, read))
         batch = BindBatch(owner, epoch, pod_batch(pods), nodes, tokens, read_versions=read)
         self._sent.append(batch)
         if draw.random() < 0.2:
-            # Refused, since nobody knows the pods; for good, though they come.
+            # Refused because the pods are unknown; permanently, even if the pods are added later.
             self._do("bind", batch)
         self._do("add_pending", coming)
         self._do("bind", batch)
@@ -351,13 +352,13 @@ class _Ramble:
 
     def _token(self, owner, epoch):
         if self._draw.random() < 0.04:
-            # Voided at times before it comes.
+            # Sometimes voided before its bind arrives.
             return f"nobody/1/{self._draw.randint(0, 3)}"
         self._tokens += 1
         return f"{owner}/{epoch}/r{len(self._core._tokens)}-{self._core.last_lsn}-{self._tokens}"
 
     def _reserved(self, pods, nodes, tokens):
-        """What claims are bound to, as a cache would find it."""
+        """Bindings of claims as a cache would reserve them."""
         found = []
         for (who, facts), name, token in zip(pods, nodes, tokens, strict=True):
             node = self._core.placements.nodes.get(name)
@@ -373,7 +374,7 @@ class _Ramble:
                 self._volumes.assumed_claims.confirm(each.uid)
 
     def _again(self):
-        """A batch of before, of which each asks for another node, or under a later epoch."""
+        """Repeat an earlier batch, with other nodes or with a later epoch."""
         if not self._sent:
             return
         batch = self._draw.choice(self._sent)
@@ -384,7 +385,7 @@ class _Ramble:
         self._do("bind", batch)
 
     def _contradict(self):
-        """Pods that were never there go or change, asked of the core itself."""
+        """Remove or change pods that never existed, directly at the core."""
         name, what = self._draw.choice(
             (("delete", "never"), ("evict", "never"), ("update_pods", ("never", self._plain)))
         )
@@ -410,7 +411,7 @@ class _Ramble:
     def _resolve(self):
         pairs = [(who.uid, self._known_token()) for who, _ in self._some(self._pods)]
         if self._draw.random() < 0.2:
-            # More than are remembered, at times.
+            # Sometimes more than are remembered.
             name = self._core.last_lsn
             pairs += [
                 (f"uid-{name}", f"nobody/{name}/{n}") for n in range(self._draw.choice((3, 9)))
@@ -442,7 +443,7 @@ class _Ramble:
 
 
 class _Twins(_Ramble):
-    """Two binders, one of which has no journal: both answer the same, but for numbers."""
+    """Two binders, one without a journal: both answer the same, except for numbers."""
 
     def __init__(self, plan, scenario, disk, shadow, draw):
         self._twin = BinderActor(plan, None, NullJournal())
@@ -469,7 +470,7 @@ class _Twins(_Ramble):
 
 
 def _done(handler):
-    """What a handler that waits for nobody comes to."""
+    """The result of a handler that does not wait."""
     try:
         handler.send(None)
     except StopIteration as done:

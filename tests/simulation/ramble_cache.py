@@ -1,8 +1,8 @@
-"""What runs do to a cache seldom or never: a new one, with a run's plan, nodes and pods and with
-small limits, is called at random, and followed by its shadows.
+"""Random calls of a cache, for situations that runs seldom reach: a new cache, with a run's plan,
+nodes and pods and with small limits, is called at random, and followed by its shadows.
 
-Attempts that come late or twice, pods and nodes that go and come again, claims, nominations, lives
-of schedulers that end, new followers, and a binder whose word is drawn.
+Attempts that arrive late or twice, pods and nodes that are removed and added again, claims,
+nominations, lives of schedulers that end, new followers, and a binder whose answers are drawn.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ OWNERS = ("scheduler-0", "scheduler-1")
 
 
 async def problems_of(plan, scenario, drawn):
-    """Where a cache that is called at random differs from its shadows, the first few."""
+    """Return the first few differences between a cache that is called at random and its shadows."""
     draw = random.Random(f"ramble cache {drawn}")
     settings = {
         "assume_s": draw.choice((1.5, 6.0)),
@@ -83,7 +83,9 @@ async def problems_of(plan, scenario, drawn):
 
 
 class _Others:
-    """A directory of all others: the binder says what is drawn, the rest take what comes."""
+    """A directory of all other actors: the binder's answers are drawn, the rest accept all
+    messages.
+    """
 
     def __init__(self, ramble):
         self._ramble = ramble
@@ -107,7 +109,7 @@ class _Other:
 
 
 class _Ramble:
-    """One cache. attempts: (uid, token, facts, node) of those that were assumed, in order."""
+    """One cache. attempts: (uid, token, facts, node) of the assumed pods, in order."""
 
     def __init__(self, plan, scenario, draw):
         self.draw, self._plan = draw, plan
@@ -135,7 +137,7 @@ class _Ramble:
                 yield who.uid, names
 
     def _volumes(self):
-        """Those of a cache that begins."""
+        """The volumes of a new cache."""
         return CacheVolumes(self._plan.cluster.storage, self._plan.binding_profiles())
 
     def _some_pods(self, scenario):
@@ -182,7 +184,7 @@ class _Ramble:
         return self._revision if draw < 0.7 else 0 if draw < 0.9 else max(0, self._revision - 2)
 
     def words(self, uids):
-        """The binder's: mostly the node where a pod is, or none."""
+        """The binder's answers: mostly the node where a pod is, or none."""
         draw = self.draw
         return tuple(
             draw.choice((self._core.node_of(uid), self._core.node_of(uid), "", None))
@@ -190,7 +192,7 @@ class _Ramble:
         )
 
     def log(self):
-        """Of the changes that were made here, those that commits made."""
+        """The changes that commits made, among those made here."""
         return tuple(each for each in self.actor.state.volumes.log if self.draw.random() < 0.5)
 
     # Attempts.
@@ -208,7 +210,7 @@ class _Ramble:
             tokens.append(f"{owner}/{epoch}/{self._tokens}")
         rows = list(zip(pods, nodes, tokens, strict=True))
         if self._attempts and draw.random() < 0.3:
-            # A late copy, at times in the midst of others.
+            # A late copy, sometimes in the middle of a batch.
             rows = (
                 [draw.choice(self._attempts), *rows]
                 if draw.random() < 0.5
@@ -257,7 +259,7 @@ class _Ramble:
             self._compare_parts([e for e in nodes if e.name in self._core.placements.nodes])
 
     def _compare_parts(self, nodes):
-        """The first nodes are dealt to partitions at once, whatever is known of them before."""
+        """The first nodes are assigned to partitions at once, whatever was known of them before."""
         parts = self.actor.state.partitioning
         fresh = partitioning_over(len(parts.sizes))
         fresh.plan(nodes)
@@ -288,14 +290,14 @@ class _Ramble:
         await self._do("update_running", message)
 
     async def _gone(self):
-        # Often such as are assumed, and hold claims.
+        # Often pods that are assumed and hold claims.
         held = self._some(
             self.actor.state.volumes.assumed_claims.holders(), self.draw.randint(0, 1), 1
         )
         uids = (*held, *(who.uid for who, _ in self._some(self._pods, not held, 2)))
         await self._do("remove_pods", PodRemoval(uids, self._next_revision()))
         if held and self.draw.random() < 0.6 and (token := self._core.token_of(held[0])):
-            # Its scheduler ends before it gives the attempt up.
+            # Its scheduler ends before it returns the attempt.
             name, _, _ = token.split("/")
             self._epochs[name] += 1
             await self._owner_ends(name)
@@ -308,7 +310,7 @@ class _Ramble:
         await self._do("nominate", NominateBatch(pod_batch(pods), nodes, preempts, gone))
 
     async def _contradict(self):
-        """Events of the cluster that contradict what is known, asked of the core itself."""
+        """Send cluster events that contradict the state, directly to the core."""
         who, facts = self.draw.choice(self._pods)
         (node,) = self._names(1)
         name, what = self.draw.choice(
@@ -346,7 +348,7 @@ class _Ramble:
         await self._do("load_storage", StorageLog(self._commits()))
 
     def _commits(self):
-        """What commits may have made of claims before this cache began; later it is no news."""
+        """Claim changes of commits before this cache began; later copies change nothing."""
         volumes = self._volumes()
         for who, facts in self._pods:
             if facts.volumes and self.draw.random() < 0.5:
@@ -354,7 +356,7 @@ class _Ramble:
         return tuple(volumes.log)
 
     async def begin(self):
-        """As a new cache is filled, at times."""
+        """Sometimes fill it as a new cache is filled."""
         if self.draw.random() < 0.5:
             await self._know()
 

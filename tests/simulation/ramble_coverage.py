@@ -1,4 +1,4 @@
-"""What is counted of pods that a kernel does not decide: why the reference decides them."""
+"""The reasons that are counted for pods that a kernel does not decide."""
 
 from roadstead.framework.evaluation import Evaluation
 from roadstead.protocol.status import Code
@@ -6,20 +6,22 @@ from tests.simulation.naive import failure_of
 
 LEFT_OUT = "found_nodes, or failed"
 FAILING = {"FailsOnSomeNodes", "IsMoody", "FailsToScore", "LikesDigits", "Overshoots"}
-"""Plugins of users that fail for some nodes or scores, at times: a kernel need not know yet that
-they would not any more."""
+"""Users' plugins that sometimes fail for some nodes or scores: a kernel may not have noticed that
+they would no longer fail.
+"""
 
 
 class Coverages:
-    """Follows what one cycle counts while batches are decided."""
+    """Checks the counts of one cycle while batches are decided."""
 
     def __init__(self, cycle, profiles, coverage):
         self._cycle, self._profiles, self._coverage = cycle, profiles, coverage
         self._seen = 0
 
     def wrongly_left_out(self, pod):
-        """Whether a pod was just left to the reference as if an extender had a say in it or a
-        filter failed, and neither is so."""
+        """Whether a pod was just left to the reference path because of an extender or a failed
+        filter, and neither is true.
+        """
         seen, self._seen = self._seen, self._coverage.by_reference[LEFT_OUT]
         is_outside = self._cycle.searches_nodes(pod) and not self._cycle.samples(pod)
         return self._seen > seen and not is_outside and not self._fails(pod)

@@ -1,8 +1,8 @@
-"""A scheduling cycle without actors, driven at random: on what state pods are decided.
+"""A scheduling cycle without actors, called at random: on which state pods are decided.
 
-A plain account of the rules is held against each need that it names and each decision: when it
-reads, how old what it read may be, when it thinks, which scope a pod takes, where a batch ends.
-Time passes, and the cluster changes, while its needs are met.
+Each need and each decision is compared with a plain model of the rules: when the cycle reads, how
+old its state may be, when it simulates latency, which scope a pod gets, where a batch ends. Time
+passes, and the cluster changes, while its needs are met.
 """
 
 import random
@@ -31,11 +31,11 @@ TIMES, STEPS = 5, 12
 AT_ONCE = 3
 NAME = "default-scheduler"
 WAITING = "waiting"
-"""A gang of which a pod waits for Permit all the time."""
+"""A gang that always has a pod waiting for Permit."""
 
 
 def problems_of(drawn):
-    """What differs from the account, the first few."""
+    """Return the first few differences from the model."""
     with patch.object(scheduling_cycle, "DECISIONS_PER_PAUSE", AT_ONCE):
         for time in range(TIMES):
             world = _World(random.Random(f"ramble cycle {drawn} {time}"))
@@ -49,8 +49,8 @@ def problems_of(drawn):
 class _World:
     """A cycle, its nodes, and a mirror of them on which each pod is decided again.
 
-    _read_s: by scope (whether it is over own nodes), when what it has read was read, while that is
-    of use; _reach: how many pods are begun with at most, after batches that ended early.
+    _read_s: by scope (whether it covers own nodes), the time of its last read while that is fresh
+    enough; _reach: maximum number of pods in the next batch, after batches that ended early.
     """
 
     def __init__(self, draw):
@@ -95,7 +95,7 @@ class _World:
         self._number += 1
         facts = pod(cpu=self._draw.choice((100, 200, 800, 2000)))
         if not self._latency.is_given and self._draw.random() < 0.4:
-            # Of a gang, of which nobody or somebody waits, see `WAITING`.
+            # Of a gang with or without waiting pods, see `WAITING`.
             gang = GroupMembership(self._draw.choice(("g1", "g2", WAITING)), 2)
             facts = replace(facts, pod_group=gang)
         pod_class = self._nodes.table.classes.pod_class(facts)
@@ -106,13 +106,13 @@ class _World:
         if not is_so:
             self.problems.append(text)
 
-    # What happens meanwhile.
+    # Changes during the steps.
 
     def _pass(self):
         self._now_s += self._draw.choice((0.0, 0.0, 0.5, 1.5, 4.0))
 
     def _change(self):
-        """What becomes of the cluster: pods of others end, or come."""
+        """Change the cluster: other schedulers' pods end or are added."""
         draw = self._draw
         host = draw.choice(self._mirror.names)
         uid = f"other-{draw.randrange(4)}"
@@ -153,7 +153,7 @@ class _World:
         draw.shuffle(self._pods)
 
     def _driven(self, steps, account):
-        """The result of the steps; each need, and the result, is what the account says."""
+        """Return the result of the steps; each need, and the result, equals the model's."""
         answer = None
         wanted = next(account)
         while True:
@@ -181,7 +181,7 @@ class _World:
             answer = self._accelerator if isinstance(need, Prepare) else self._now_s
 
     def _may_list(self, need):
-        """Workers are asked while nothing moves, about pods of this batch on all nodes."""
+        """Workers are called while nothing changes, for pods of this batch on all nodes."""
         asked = set(_uids(need.pods)) <= set(_uids(self._pods)) and len(need.pods) == len(
             need.draws
         )
@@ -195,7 +195,7 @@ class _World:
         if not isinstance(need, Prepare):
             self._pass()
 
-    # The account.
+    # The model.
 
     def _is_own(self, each):
         if self._partition is None or self._settled.partition_policy != "latency-first":
@@ -203,8 +203,9 @@ class _World:
         return each.uid not in self._passed_on
 
     def _pods_of(self, scope):
-        """Those that are decided next: of one scope, as many as workers are asked about, of one
-        job."""
+        """The pods that are decided next: of one scope and one job, at most as many as workers are
+        asked about.
+        """
         is_own = self._is_own(self._pods[0])
         self._expect(scope.is_own == is_own, f"{self._pods[0].key} takes the scope {scope.is_own}")
         pods = [each for each in self._pods if self._is_own(each) == is_own]
@@ -217,7 +218,7 @@ class _World:
         return read_s is None or staleness_s is None or now_s - read_s > staleness_s
 
     def _account(self, scope, pods, now_s):
-        """Yields the needs that there should be, and the result; is sent the time after each."""
+        """Yield the expected needs, and the result; receive the time after each."""
         new = [each.uid for each in pods if each.uid not in self._paid]
         self._paid.update(new)
         batch = self._latency.batch
@@ -244,7 +245,7 @@ class _World:
         yield found
 
     def _read(self, scope, now_s):
-        """What is read is as old as the question."""
+        """The state that is read is as old as the request."""
         self._read_s[scope.is_own] = now_s
         return (yield CatchUp())
 
@@ -287,7 +288,7 @@ class _World:
         return nodes, place
 
     def _run(self, scope, pods):
-        """The nodes of those that the kernel decides at once, as long as they fit."""
+        """Return the nodes of the pods that the kernel decides in one run, as long as they fit."""
         nodes = []
         for each in pods if self._accelerator else ():
             if (found := self._found(scope, each)) is None:
@@ -305,7 +306,7 @@ class _World:
 
 
 def _leaves_others(each, placed):
-    """Whether others of a pod's gang wait, or were placed in this batch before it."""
+    """Whether other pods of its gang wait, or were placed earlier in this batch."""
     gang = each.pod_class.facts.pod_group
     is_there = any(one.pod_class.facts.pod_group == gang for one in placed)
     return gang is not None and (is_there or gang.name == WAITING)
@@ -320,7 +321,9 @@ def _is_like(need, wanted):
 
 
 def _may_end(pods, place):
-    """Whether a batch may end before a pod: only one of a further class or kind is one too many."""
+    """Whether a batch may end before a pod: only a pod of a further class or shape is one too
+    many.
+    """
     known = {(each.signature, each.pod_class.shape) for each in pods[:place]}
     if not known or place == len(pods):
         return bool(known)

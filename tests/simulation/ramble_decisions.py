@@ -1,9 +1,9 @@
-"""What runs do to a scheduler's cycle seldom or never: cycles of its own table, with a run's plan,
-nodes and pods, decide at random, and a judge decides again.
+"""Random decisions of a scheduler's cycle, for situations that runs seldom reach: cycles of its own
+table, with a run's plan, nodes and pods, decide at random, and a judge decides again.
 
-A small cluster that changes between any two batches; states that are stale; pods that were
-forgotten and are decided again before that is known; attempts that cache or binder refuse;
-nominations; users' plugins; samples of a few nodes; a partition that changes hands.
+A small cluster that changes between any two batches; stale states; pods that were forgotten and are
+decided again before the table has the change; attempts that cache or binder refuse; nominations;
+users' plugins; samples of a few nodes; a partition that another scheduler takes over.
 """
 
 import random
@@ -60,10 +60,10 @@ from tests.simulation.shadow_verifier import ShadowVerifier
 TIMES, STEPS = 8, 30
 NODES = 9
 FEW = 3
-"""Nodes of which a search is content, so that it ends early in a small cluster."""
+"""A search stops at this many feasible nodes, so that it ends early in a small cluster."""
 
 COMPILED = {Style.LISTS: 1, Style.KINDS: 0.9, Style.ALONE: 0.2, Style.ANY: 0.5}
-"""How often a kernel decides."""
+"""Share of rambles with a kernel."""
 
 OVER = ("new", "unschedulable", "failed", "conflict", "gone")
 KINDS = {
@@ -71,13 +71,13 @@ KINDS = {
     **{"update": 1, "mood": 4, "nominate": 4, "turn": 1, "score": 4, "verify": 5},
 }
 LISTING = KINDS | {"come": 6, "mood": 0, "nominate": 0, "score": 0, "verify": 1}
-"""Where workers list the best nodes: they do so for pods of which each says all itself."""
+"""Where workers list the best nodes: they do so for pods whose scores depend on the node alone."""
 
 
 def problems_of(plan, scenario, drawn):
-    """Where decisions at random differ from a judge's, the first few."""
+    """Return the first few differences between random decisions and a judge's."""
     if "extenders" in plan.config_text or "Raises" in plan.config_text:
-        # Who fails once per pod fails for who asks first.
+        # A plugin that fails once per pod fails for its first caller.
         return []
     with (
         patch.object(product_sampling, "MIN_FEASIBLE_NODES", FEW),
@@ -92,7 +92,7 @@ def problems_of(plan, scenario, drawn):
 
 
 def _ramble(ramble):
-    """Problems of the first step that has any."""
+    """Return the problems of the first step that has any."""
     for number in range(STEPS):
         ramble.step()
         if problems := ramble.problems():
@@ -101,9 +101,9 @@ def _ramble(ramble):
 
 
 class _Ramble:
-    """One scheduler without its actor. late: what is known of the cluster, and not here yet.
+    """One scheduler without its actor. late: cluster changes that the table does not have yet.
 
-    facts: of the pods that may be decided, by who they are.
+    facts: of the pods that may be decided, by identity.
     """
 
     def __init__(self, plan, scenario, draw):
@@ -182,7 +182,7 @@ class _Ramble:
         elif draw.random() < 0.6:
             pods += wide_pods(draw)
         if self._style is Style.ANY and draw.random() < 0.3:
-            # They take one another's volumes, of which each batch has to know.
+            # They use each other's volumes, which each batch has to know.
             pods += [with_claim(draw, number) for number in range(6)]
         if draw.random() < 0.5:
             ranks = draw.choices((0, 0, 10, 100), k=len(pods))
@@ -191,7 +191,7 @@ class _Ramble:
         for number in range(draw.choice((0, 4, 12)) if pods else 0):
             who, facts = pods[draw.randrange(min(3, len(pods)))]
             again = PodIdentity(f"{who.uid}-{number}", who.namespace, f"{who.name}-{number}")
-            # Some of one kind, which differ in what they ask for, and in which nodes have it.
+            # Some of one shape, which differ in their requests and in their feasible nodes.
             by = draw.choice((0, 0, 0, 50, 400))
             self._facts[again] = larger(facts, by) if by else facts
         self._attempts = dict.fromkeys(self._facts, 0)
@@ -201,13 +201,13 @@ class _Ramble:
         (kind,) = self._draw.choices([*kinds], [*kinds.values()])
         getattr(self, f"_{kind}")()
 
-    # The cluster, and what the scheduler knows of it.
+    # The cluster, and the scheduler's copy of it.
 
     def _tell(self, deltas):
         self._late += deltas
 
     def _catch_up(self):
-        """As when a scheduler reads: the changes so far, and nothing of what did not come to be."""
+        """Apply all changes, as a scheduler's read does, and drop attempts that failed."""
         held, judge, pod_classes = self._held, self._judge, self._classes.pod_class
         arrivals = {}
         for delta in self._late:
@@ -237,7 +237,7 @@ class _Ramble:
         self._compare_table()
 
     def _compare_table(self):
-        """The table counts what the cache does."""
+        """The table has the same counts as the cache."""
         table, known = self._held.table, self._cache.placements
         here = {
             resident.uid: name
@@ -277,7 +277,7 @@ class _Ramble:
             self._tell(self._cache.add_node(facts))
 
     def _run(self):
-        """A pod of another scheduler, perhaps of one that is decided here, too."""
+        """Add a pod of another scheduler, perhaps of one that is also decided here."""
         who, facts = self._draw.choice(list(self._facts.items()))
         if facts.volumes:
             return
@@ -308,8 +308,8 @@ class _Ramble:
             self._tell(self._cache.update_pod(uid, replace(facts, labels=labels), node))
 
     def _nominate(self):
-        """Pods are nominated, or are so no more: some of these, or another scheduler's."""
-        # Where none are nominated, a kernel decides.
+        """Add or remove nominations, of these pods or of another scheduler's."""
+        # A kernel decides only where no pod is nominated.
         most = self._draw.choice((1, 6)) if self._is_narrowed else 1
         for who in self._draw.sample([*self._facts], min(len(self._facts), most)):
             facts, uid = self._facts[who], who.uid
@@ -325,11 +325,11 @@ class _Ramble:
             self._bounds.own = self._draw.choice(((0,), (1, 2), (0, 1, 2)))
 
     def _mood(self):
-        """A plugin knows something else, or what it knew before."""
+        """Change a plugin's state, or change it back."""
         IsMoody.mood = self._draw.choice((0, 1, 2))
 
     def _score(self):
-        """Workers find out something of classes for the next batch."""
+        """Workers compute results of classes for the next batch."""
         who, facts = self._draw.choice([*self._facts.items()])
         profile = self._profiles[facts.scheduler_name]
         pod_class = self._classes.pod_class(facts)
@@ -338,7 +338,7 @@ class _Ramble:
             self._cycle.give(profile.class_of(pod_class, who.uid), given)
 
     def _verify(self):
-        """As the binder would, on what the scheduler knows."""
+        """Verify pods as the binder would, on the scheduler's state."""
         count = self._draw.choice((2, 3, 4, 20))
         pods = self._draw.choices([*self._facts.values()], k=count)
         if self._draw.random() < 0.5:
@@ -346,7 +346,7 @@ class _Ramble:
         pods = [unnominated(each) for each in pods]
         hosts = self._held.table.node_names()
         if self._draw.random() < 0.6:
-            # Where each may go by itself, so that they are in one another's way at most.
+            # Each pod fits its node by itself, so that they only conflict with each other.
             hosts = [name for name in hosts if self._takes_all(pods, name)] or hosts
         names = self._draw.choices(hosts, k=count)
         self._verifier.verify_first(pods, names)
@@ -354,10 +354,10 @@ class _Ramble:
             self._verifier.verify(each, name)
 
     def _takes_all(self, pods, name):
-        """Whether a node takes each of some pods by itself."""
+        """Whether a node accepts each of some pods by itself."""
         return all(self._verifier.verify(each, name).is_success for each in dict.fromkeys(pods))
 
-    # A batch, and what becomes of it.
+    # A batch and its results.
 
     def _lease(self):
         free = [who for who in self._facts if self._is_free(who) or self._is_to_be_moved(who)]
@@ -376,16 +376,16 @@ class _Ramble:
         return self._cache.node_of(who.uid) is None and self.core.state_of(who.uid) in OVER
 
     def _is_to_be_moved(self, who):
-        """Whether a pod is decided though it is on a node; its claims would be taken twice."""
+        """Whether a pod is decided though it is on a node; its claims would be assumed twice."""
         is_over = self.core.state_of(who.uid) in OVER
         return is_over and not self._facts[who].volumes and self._draw.random() < 0.2
 
     def _run_of(self, batch, pods):
-        """What is decided at once; of the first pod that is not, it is counted why."""
+        """The pods that are decided in one run; for the first other pod the reason is counted."""
         coverage, cycle = self._coverage, self._cycle
         kernel, others = coverage.by_kernel, coverage.by_reference.total()
         others += coverage.stops.total()
-        # Where placements of the reference matter to a pod, nothing is counted of it.
+        # The counts exclude pods that depend on placements of the reference path.
         is_lone = isinstance(batch, NominatedBatch)
         is_changed = not is_lone and batch._changed_outside(pods[0])
         run = batch.decide_run(pods)
@@ -490,7 +490,7 @@ class _Ramble:
     def _forget(self, uid):
         self._volumes.forget(uid)
         self._judge.release(uid)
-        # The claims of others may be free, which is to be seen at once.
+        # The claims of others may be free, which must be visible at once.
         self._is_owed = True
 
     def _assume(self, attempts):

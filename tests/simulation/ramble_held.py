@@ -1,8 +1,8 @@
-"""What runs do seldom to the table that a scheduler holds: pods are placed on it at random,
-refused, forgotten and decided again, before the cache's changes say what became of them.
+"""Random changes of the table that a scheduler holds, for situations that runs seldom reach: pods
+are placed on it, refused, forgotten and decided again before the cache's changes confirm that.
 
-Nothing is judged of the places. After each batch, pods are where it and the table before say; once
-all changes have come, pods and nominations are those of the cache.
+The chosen nodes are not checked. After each batch, pods are where the batch and the earlier table
+have them; after all changes, pods and nominations equal those of the cache.
 """
 
 import random
@@ -29,7 +29,7 @@ KINDS = {
 
 
 def problems_of(plan, scenario, drawn):
-    """Where a table is not as it should be, the first few."""
+    """Return the first few differences between a table and its expected state."""
     ramble = _Ramble(plan, scenario, random.Random(f"ramble held {drawn}"))
     for number in range(STEPS):
         ramble.step()
@@ -39,7 +39,7 @@ def problems_of(plan, scenario, drawn):
 
 
 def hear(held, delta, pod_class, key, arrival):
-    """One change of the cache comes to a scheduler's table. arrival: of a node that comes."""
+    """Apply one change of the cache to a scheduler's table. arrival: of an added node."""
     _, kind, name, uid, _, node = delta
     if kind is DeltaKind.ADD_NODE:
         held._add_node(node, arrival)
@@ -58,7 +58,7 @@ def hear(held, delta, pod_class, key, arrival):
 
 
 def nominations_of(table, names):
-    """(node, class) → how many pods, of the nominations to some nodes."""
+    """(node, class) → number of pods, from the nominations to some nodes."""
     return Counter(
         {
             (name, pod_class): count
@@ -69,7 +69,7 @@ def nominations_of(table, names):
 
 
 def nominations_at(cache, classes):
-    """The same at the cache, of the nodes that there are."""
+    """The same at the cache, for existing nodes."""
     known = cache.placements
     return Counter(
         (name, classes.pod_class(unnominated(facts)))
@@ -79,10 +79,10 @@ def nominations_at(cache, classes):
 
 
 class _Ramble:
-    """late: changes that the table has not heard of. told, named: who is on which node and
-    nominated to which, by those that it has. given_up: uids of pods whose nominations placements
-    or leases ended. ahead: of those that preempted, of which the cache has not said so; leaving:
-    their victims, and where they were. decided: uids of pods that were placed since it caught up.
+    """late: changes that the table does not have. told, named: uid → node of the pods placed and
+    nominated by the changes that it has. given_up: uids of pods whose nominations placements or
+    leases ended. ahead: preemptors whose preemption the cache has not confirmed; leaving: their
+    victims with their nodes. decided: uids of the pods placed since the last full update.
     """
 
     def __init__(self, plan, scenario, draw):
@@ -119,10 +119,10 @@ class _Ramble:
     def _host(self):
         return self._draw.choice(self._hosts)
 
-    # The cluster, and what the table knows of it.
+    # The cluster, and the table's copy of it.
 
     def _hear(self):
-        """Some of the changes come, and nothing says that no others do."""
+        """Apply some of the changes; the table may lack others."""
         count = self._draw.randint(0, len(self._late))
         coming, self._late = self._late[:count], self._late[count:]
         while coming:
@@ -152,7 +152,7 @@ class _Ramble:
         self._held._add_pods_only(batch, [self._classes.pod_class(delta[4]) for delta in some], 0)
 
     def _note(self, kind, name, uid, pod):
-        """What the table has heard of now."""
+        """Record a change that the table now has."""
         if kind is DeltaKind.ADD_NODE:
             self._arrivals += 1
         elif kind is DeltaKind.REMOVE_NODE:
@@ -204,8 +204,9 @@ class _Ramble:
             self.problems.append(f"nominated are not those of the changes: {self._named}")
 
     def _see_nodes(self):
-        """Nodes on which the table differs from what it was told are said to be so; of nominations
-        those are left out that placed pods gave up, or of which leases do not know."""
+        """The table reports every node on which it differs from the applied changes; nominations
+        that placed pods gave up, or that leases do not contain, are excluded.
+        """
         table = self._held.table
         here = {each.uid: name for name in table.node_names() for each in table.residents.on(name)}
         differing = {uid for uid in {*here, *self._told} if here.get(uid) != self._told.get(uid)}
@@ -243,7 +244,7 @@ class _Ramble:
             self._late += self._cache.confirm([placed])
 
     def _end(self):
-        """An attempt is forgotten, or a pod deleted."""
+        """Forget an attempt, or delete a pod."""
         who = self._pick()
         if self._cache.node_of(who.uid) is None:
             return
@@ -260,7 +261,7 @@ class _Ramble:
             self._facts[who] = replace(self._facts[who], nominated_node_name=name)
             self._late += self._cache.nominate(who.uid, name, unnominated(self._facts[who]))
 
-    # A batch, and what becomes of it.
+    # A batch and its results.
 
     def _decide(self):
         draw, table, tentative = self._draw, self._held.table, self._held.tentative
@@ -271,7 +272,7 @@ class _Ramble:
         ours |= self._leaving.keys()
         tentative.set_aside(pods)
         self._ended_nominations.difference_update(pod.uid for pod in pods)
-        # Where a lease says otherwise than the cache, what the cache says holds no room.
+        # Where a lease differs from the cache, the cache's nomination does not reserve room.
         named = {pod.uid: pod.pod_class.facts.nominated_node_name for pod in pods}
         self._ended_nominations.update(
             uid for uid in named.keys() & self._named.keys() if self._named[uid][0] != named[uid]
@@ -295,7 +296,9 @@ class _Ramble:
                 self._assume(who, placed[who.uid])
 
     def _preempt(self):
-        """A pod that found no node preempts: the table shows it, and mostly it comes to be so."""
+        """A pod without a feasible node preempts: the table shows it, and mostly the cache confirms
+        it.
+        """
         who, table = self._pick(), self._held.table
         name = self._draw.choice(table.node_names())
         uids = [each.uid for each in table.residents.on(name) if each.uid != who.uid]
@@ -323,7 +326,7 @@ class _Ramble:
         return PodInCycle(who.uid, f"default/{who.uid}", pod_class, pod_class)
 
     def _decided(self, pod):
-        """Places a pod as a batch does, or does not."""
+        """Place a pod as a batch does, or leave it unplaced."""
         table, nominated = self._held.table, pod.pod_class.facts.nominated_node_name
         if self._draw.random() < 0.3:
             return Decision(pod, None)

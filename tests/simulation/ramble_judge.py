@@ -1,4 +1,4 @@
-"""A judge that learns what the cluster is by being shown it."""
+"""A judge that gets the state of the cluster from its caller."""
 
 from dataclasses import replace
 
@@ -6,7 +6,9 @@ from tests.simulation.judge import Judge
 
 
 class ShownJudge(Judge):
-    """Follows a scheduler whose state is stale, and is shown the cluster when that reads it."""
+    """Follows a scheduler whose state is stale, and gets the cluster's state when that scheduler
+    reads.
+    """
 
     asked_every = 3
 
@@ -15,7 +17,9 @@ class ShownJudge(Judge):
         self._aside, self._here = {}, {}
 
     def _is_same(self, said, wanted):
-        """Of equal pods those go that came to a table last, and tables differ in that here."""
+        """Of equal victims, those added to a table last are chosen, and here tables differ in that
+        order.
+        """
         if said is None or not wanted.victims:
             return said == wanted
         ranks = [
@@ -25,8 +29,9 @@ class ShownJudge(Judge):
         return ranks[0] == ranks[1] and replace(said, victims=()) == replace(wanted, victims=())
 
     def begin(self, pods):
-        """Pods are about to be decided: none of them stands on the table, and their leases say to
-        which nodes they are nominated."""
+        """Prepare to decide pods: remove them from the table, and take their nominations from their
+        leases.
+        """
         for uid in [pod.uid for pod in pods if pod.uid in self._placed]:
             pod_class, name, key = self._placed.pop(uid)
             if name in self._table.node_names():
@@ -34,7 +39,7 @@ class ShownJudge(Judge):
             if uid not in self._here:
                 self._aside[uid] = pod_class, name, key
             elif facts := self._here.pop(uid):
-                # It was decided here before, and came to nothing; what it gave up is its again.
+                # An earlier decision here failed; its nomination is restored.
                 self.nominate(uid, facts, facts.nominated_node_name, ())
         for pod in pods:
             if (
@@ -44,16 +49,18 @@ class ShownJudge(Judge):
                 self._withdraw(pod.uid)
 
     def passes_on(self, decision):
-        """A pod fits none of the nodes of its scheduler, and is decided on all of them by another
-        one."""
+        """Check a pod that fits none of its scheduler's nodes, and that another scheduler decides
+        on all nodes.
+        """
         said = decision.diagnosis.message("")
         wanted = self._decide(decision.pod, decision.pod.pod_class.facts)
         if wanted.node_name is not None or not wanted.message.startswith(said):
             self.problems.append(f"{decision.pod.key} is passed on: {said}, not {wanted}")
 
     def end(self, decisions):
-        """The pods of a batch that were not placed are where they were; of those that were, it is
-        kept until the cluster is seen again, for they may be decided once more."""
+        """Put unplaced pods of a batch back where they were; remember the placed ones until the
+        next view of the cluster, since they may be decided again.
+        """
         for uid in [uid for uid in self._aside if uid not in self._placed]:
             self._put(uid, *self._aside.pop(uid))
         for each in decisions:
@@ -67,7 +74,7 @@ class ShownJudge(Judge):
             self._table.add_pod(name, pod_class, uid=uid, key=key)
 
     def see(self, placed, nominated):
-        """All pods and nominations that there are. placed: uid → (facts, node, key)."""
+        """Replace all pods and nominations. placed: uid → (facts, node, key)."""
         self._here.clear()
         self._aside.clear()
         for uid, (pod_class, name, _) in list(self._placed.items()):
@@ -85,7 +92,7 @@ class ShownJudge(Judge):
             self._table.nominate(name, pod_class)
 
     def release(self, uid):
-        """The claims of a pod whose attempt ended."""
+        """Forget the claims of a pod whose attempt ended."""
         self._changes += self._volumes.forget(uid)
 
     def keep(self, uid):

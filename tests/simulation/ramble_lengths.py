@@ -1,5 +1,6 @@
-"""How many of the pods that wait a cycle decides at once, counted plainly, under small limits; and
-of which of their classes workers would be asked."""
+"""The number of waiting pods that a cycle decides in one batch, counted plainly, under small
+limits; and the classes for which workers would be called.
+"""
 
 from contextlib import ExitStack, contextmanager
 from itertools import takewhile
@@ -20,8 +21,9 @@ LIMITS = {
 
 @contextmanager
 def small_limits(draw):
-    """Small limits of `roadstead.cycle.class_cache` in half of the rambles, and of what is kept of
-    what workers find."""
+    """Set small limits of `roadstead.cycle.class_cache`, and of cached worker results, in half of
+    the rambles.
+    """
     with ExitStack() as limited:
         if draw.random() < 0.5:
             limits = {name: draw.choice(some) for name, some in LIMITS.items()}
@@ -32,7 +34,7 @@ def small_limits(draw):
 
 
 class Lengths:
-    """Follows one cycle, under the limits that there are when it begins."""
+    """Follows one cycle, under the limits at its start."""
 
     def __init__(self, cycle, profiles, sharers):
         self._cycle, self._profiles, self._sharers = cycle, profiles, sharers
@@ -40,7 +42,7 @@ class Lengths:
         self._reach, self._found = MAX_BATCH_PODS, {}
 
     def of(self, pods):
-        """How many of the pods are decided at once."""
+        """Return how many of the pods are decided in one batch."""
         pods = self._of_few_classes(pods[: self._reach])
         cycle = self._cycle
         if _is_nominated(pods[0]):
@@ -53,11 +55,13 @@ class Lengths:
         return sum(1 for _ in takewhile(lambda pod: not cycle.searches_nodes(pod), pods))
 
     def settled(self, asked, decided):
-        """A batch that ended early makes the next one as short; a whole one, twice as long."""
+        """Adapt the batch length: as short as a batch that ended early; twice a full one."""
         self._reach = min(MAX_BATCH_PODS, 2 * self._reach) if asked == decided else decided
 
     def missing_classes(self, pods):
-        """The classes that users' plugins have not looked at as things stand; None: unknown."""
+        """The classes that users' plugins have not evaluated in the present state; None:
+        unknown.
+        """
         if self._limits["MAX_CLASSES"] < MOST_CLASSES or self._limits["MAX_CELLS"] < MOST_CELLS:
             return None
         found, cycle = [], self._cycle
@@ -69,7 +73,7 @@ class Lengths:
         return found
 
     def begins(self, pods):
-        """A batch of these pods, as things stand."""
+        """Begin a batch of these pods in the present state."""
         for pod in pods:
             if not self._cycle.searches_nodes(pod) or self._cycle.samples(pod):
                 self._found[pod.signature] = self._inputs(pod)
@@ -101,7 +105,7 @@ def _is_nominated(pod):
 
 
 def _first(pods, most, key):
-    """The first pods, of so many keys at the most."""
+    """The first pods with at most so many different keys."""
     found = set()
     for number, pod in enumerate(pods):
         found.add(key(pod))

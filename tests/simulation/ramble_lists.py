@@ -1,5 +1,6 @@
-"""The best rows of classes, as workers find them and a scheduler puts them together, against the
-totals of all rows: which rows are listed, what bounds the others, and what is left to look at."""
+"""The best rows of classes, as workers find them and a scheduler merges them, compared with the
+totals of all rows: which rows are listed, the bound of the others, and the rows left to evaluate.
+"""
 
 import numpy as np
 
@@ -11,14 +12,15 @@ from tests.simulation.naive import score_lines
 
 
 class Lists:
-    """What should be listed of the rows of one table. profiles: by name, of the scheduler."""
+    """The expected lists for the rows of one table. profiles: by name, of the scheduler."""
 
     def __init__(self, table, rows, profiles, most):
         self._table, self._rows, self._profiles, self._most = table, rows, profiles, most
 
     def problems_of(self, best, pods, draws, answers, names):
-        """best: what was put together of the answers of workers. names: of the nodes that are left
-        to the scheduler, whoever holds them."""
+        """best: the merged answers of workers. names: nodes that are left to the scheduler,
+        whichever worker has them.
+        """
         left = {self._table.row_of(name) for name in names}
         for worker in self._rows.asked():
             if worker not in answers:
@@ -57,7 +59,7 @@ class Lists:
             yield f"rows {sorted(said)} are listed of {pod.key}, not {sorted(listed)}"
             return
         highest, many, count, bound = best.summary[place].tolist()
-        # What normalization adds to every total alike, the scheduler knows.
+        # The scheduler knows the amount that normalization adds to every total.
         beside = {total - said[row] for row, total in totals.items() if row in said}
         if len(beside) > 1:
             yield f"{pod.key}: totals {said} are listed, of {totals}"
@@ -76,8 +78,9 @@ class Lists:
             yield f"{pod.key}: what is not listed has {bound}, though nothing is left"
 
     def _totals(self, pod):
-        """row → its total, of the feasible ones; None where scoring fails, for whoever has all
-        rows, who makes no use of the list."""
+        """row → its total, of the feasible ones; None where scoring fails, since a caller with all
+        rows then ignores the list.
+        """
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
         evaluation = Evaluation(profile, pod.pod_class, self._table)
         evaluation.update(evaluation.run_pre_filter())

@@ -1,5 +1,7 @@
-"""What runs judge seldom: how long a scheduler thinks about a job, and which pods go to its own
-nodes. Each is called at random, with a run's pods, and held against a few plain lines."""
+"""Policies that runs seldom check: the simulated latency of a job, and the choice of pods for a
+scheduler's own nodes. Each is called at random, with a run's pods, and compared with a few plain
+lines.
+"""
 
 import random
 from dataclasses import replace
@@ -16,7 +18,7 @@ TIMES = 12
 
 
 def problems_of(plan, scenario, drawn):
-    """Where they differ, the first few."""
+    """Return the first few differences."""
     draw = random.Random(f"ramble policies {drawn}")
     pods = _pods(scenario, draw)
     found = [*_of_thinking(pods, draw), *_of_partition(plan, pods, draw)]
@@ -24,7 +26,7 @@ def problems_of(plan, scenario, drawn):
 
 
 def _pods(scenario, draw):
-    """Pods of the run, some of them of a job and of a kind."""
+    """Pods of the run, some of them of one job and one shape."""
     classes, pods = PodClasses(), []
     for who, facts in draw.sample(scenario.pods, min(10, len(scenario.pods))):
         owner = draw.choice((facts.owner, None, Owner("Job", f"j{draw.randrange(2)}", "")))
@@ -39,7 +41,7 @@ def _pods(scenario, draw):
 
 
 def _job(facts):
-    """Pods of one job have the same; None for a pod that is one by itself."""
+    """A key that pods of one job share; None for a single pod."""
     if facts.pod_group is not None:
         return facts.namespace, "gang", facts.pod_group.name
     owner = facts.owner

@@ -1,8 +1,8 @@
-"""What runs do to a queue seldom or never: a new core, with a run's pods, profiles and hints and
-with small limits, is called at random, and followed by its shadow.
+"""Random calls of a queue, for situations that runs seldom reach: a new core, with a run's pods,
+profiles and hints and with small limits, is called at random, and followed by its shadow.
 
-Late and contradictory reports, pods that come again as others, change, or are about to be deleted,
-nominations that come and go, owners that begin anew, profiles of their own, bounds of one or two.
+Late and contradictory reports, pods that are added again under other names, change or terminate,
+changing nominations, new epochs of owners, profiles of their own, bounds of one or two.
 """
 
 import random
@@ -22,18 +22,18 @@ from tests.simulation.shadow_queue import ShadowQueue, rules_for
 CALLS = 400
 PODS = 14
 LOOK_EVERY = 4
-"""Calls after which all there is is compared."""
+"""Calls after which the whole state is compared."""
 
 PLUGINS = (
     *("NodeResourcesFit", "PodTopologySpread", "TaintToleration", "NodePorts", "NodeAffinity"),
     *("Coscheduling", "SchedulingGates", "fails", *("InterPodAffinity",) * 4),
 )
-"""The last one often: it alone looks at what others were assigned."""
+"""The last one often: only it looks at pods leased to other owners."""
 OWNERS = ("s", "t")
 
 
 def problems_of(actor, scenario, drawn):
-    """Where a core that is called at random differs from its shadow, the first few."""
+    """Return the first few differences between a core that is called at random and its shadow."""
     ramble = _Ramble(actor, scenario, random.Random(f"ramble queue {drawn}"))
     for number in range(CALLS):
         ramble.step()
@@ -62,7 +62,7 @@ def _settings(draw):
 
 
 class _Ramble:
-    """One core and its shadow. now_s, epochs: as the caller has them. leases: (id, uids)."""
+    """One core and its shadow. now_s, epochs: of the caller. leases: (id, uids)."""
 
     def __init__(self, actor, scenario, draw):
         self._draw, settings = draw, _settings(draw)
@@ -90,7 +90,7 @@ class _Ramble:
         self._events = PodEvents()
 
     def _some_classes(self):
-        """Few, so that pods share them: some of the run's, and what may be special of a pod."""
+        """A few shared classes: some of the run's, with variations of special fields."""
         draw = self._draw
         facts = [facts for _, facts in self._pods]
         some = draw.sample(facts, min(4, len(facts)))
@@ -109,7 +109,7 @@ class _Ramble:
         ]
 
     def nominated_alike(self):
-        """Pods of one class that are nominated to one node are one class again."""
+        """Pods of one class that are nominated to one node have one class again."""
         name = self._nodes[0].name
         for facts in self._classes:
             told, again = (self.core._nominator.facts_for(facts, name) for _ in range(2))
@@ -142,7 +142,7 @@ class _Ramble:
         return self._some(who.uid for who, _ in self._pods)
 
     def _add(self):
-        # Who is done comes no more, and others take the place.
+        # Finished pods are not added again; others replace them.
         for place, (who, facts) in enumerate(self._pods):
             if self.core.state_of(who.uid) in (QueueState.DONE, QueueState.NEW):
                 number, self._came = self._came, self._came + 1
@@ -229,13 +229,13 @@ class _Ramble:
         self._do("activate", self._uids(), self._now_s)
 
     def _many_events(self):
-        """More than are kept of a pod in flight."""
+        """Send more events than are recorded for a pod in flight."""
         who, facts = self._draw.choice(self._pods)
         for _ in range(22):
             self._do("update", who, facts, self._now_s, [*self._some_events(), None, None])
 
     def _time(self):
-        # Backoffs end in whole windows, and so do these at times.
+        # Backoffs end in whole windows, and sometimes so do these steps.
         self._now_s += self._draw.choice((0.0, 0.25, 0.25, 0.5, 1.0, 3.0))
         name = self._draw.choice(("tick", "tick", "flush_backoff", "flush_unschedulable", "expire"))
         self._do(name, self._now_s)

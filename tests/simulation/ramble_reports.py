@@ -1,8 +1,8 @@
-"""What runs do to the queue seldom or never, around its core: a new `SchedulingQueue` with a run's
-plan and pods is called at random, and followed by its shadows.
+"""Random calls around the queue's core, for situations that runs seldom reach: a new
+`SchedulingQueue` with a run's plan and pods is called at random, and followed by its shadows.
 
-Reports that come late or twice, attempts that fail again and again, gangs that wake each other,
-schedulers that end, pods that go and come again.
+Reports that arrive late or twice, attempts that fail again and again, gangs that wake each other,
+schedulers that end, pods that are deleted and added again.
 """
 
 import random
@@ -22,11 +22,11 @@ PODS, GANGS, OF_GANG = 6, 3, 3
 OWNERS = ("s", "t")
 PLUGINS = ("NodeResourcesFit", "InterPodAffinity", "Coscheduling", "NodePorts")
 TIMES = 16
-"""How often all pods are tried in vain, one time after the other, at the most."""
+"""Maximum number of rounds in which every pod fails."""
 
 
 def problems_of(plan, scenario, drawn):
-    """Where a queue that is called at random differs from its shadows, the first few."""
+    """Return the first few differences between a queue that is called at random and its shadows."""
     draw = random.Random(f"ramble reports {drawn}")
     limits = scenario.limits.queue | {"max_in_flight_events": draw.choice((1, 2, 4, 1000))}
     with replace(scenario.limits, queue=limits).applied():
@@ -40,7 +40,7 @@ def problems_of(plan, scenario, drawn):
 
 
 class _Ramble:
-    """One queue. leases: (owner, id, uids). sent: reports of before."""
+    """One queue. leases: (owner, id, uids). sent: earlier reports."""
 
     def __init__(self, plan, scenario, limits, draw):
         self._draw, self.queue = draw, build_queue(plan)
@@ -52,7 +52,7 @@ class _Ramble:
         self._pods = self._some_pods(scenario.pods)
 
     def _some_pods(self, pods):
-        """Some of the run, and some gangs; one pod has a gate, and one goes."""
+        """Some of the run's pods, and some gangs; one pod has a gate, and one is deleted."""
         some = self._draw.sample(pods, min(PODS, len(pods)))
         plain = replace(some[0][1], pod_group=None, priority=0)
         facts = [
@@ -81,7 +81,7 @@ class _Ramble:
         kind()
 
     def _do(self, name, *what, **how):
-        """A call, with all the nominations that it sends; then more pods may be leased."""
+        """Make a call and deliver all nominations that it sends; then more pods may be leased."""
         try:
             answer = getattr(self.queue, name)(*what, **how)
             if hasattr(answer, "send"):
@@ -108,12 +108,12 @@ class _Ramble:
         self._revision += draw < 0.5
         return self._revision if draw < 0.7 else 0 if draw < 0.9 else max(0, self._revision - 2)
 
-    # Pods come and go.
+    # Pods are added and removed.
 
     def _submit(self):
         pods = self._some(self._pods, 1, 6)
         if self._draw.random() < 0.2:
-            # They changed: a gate is gone, or another label is there.
+            # They changed: a gate is removed, or a label changed.
             pods = [
                 (who, replace(facts, scheduling_gates=(), labels=(("a", "b"),)))
                 for who, facts in pods
@@ -161,7 +161,7 @@ class _Ramble:
         self._do("report", *report, self._now_s, revision=self._next_revision())
 
     def _again(self):
-        """A report that came before."""
+        """Send an earlier report again."""
         if self._sent:
             self._do("report", *self._draw.choice(self._sent[-4:]), self._now_s)
 
@@ -175,7 +175,7 @@ class _Ramble:
         return ReturnedPod(uid, str(reason), by, node, preempts, pending, draw.random() < 0.5)
 
     def _in_vain(self):
-        """All pods are tried and come to nothing, again and again, for one reason."""
+        """All pods fail, again and again, for one reason."""
         draw = self._draw
         reason = draw.choice((*RequeueReason, RequeueReason.UNSCHEDULABLE))
         by, is_freed = draw.choice(((), ("NodeResourcesFit",))), draw.random() < 0.8
@@ -215,5 +215,5 @@ class _Ramble:
             self._leases = [each for each in self._leases if each[0] != owner]
 
     def _time(self):
-        # At times longer than a lease lasts.
+        # Sometimes longer than a lease lasts.
         self._now_s += self._draw.choice((0.1, 0.5, 2.0, 6.0, 40.0))

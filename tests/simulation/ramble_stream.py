@@ -1,8 +1,9 @@
-"""What runs do seldom to the cache's stream: workers that miss changes, alone or together, get
-well again or do not, and are replaced while they are being filled; a scheduler that is silent.
+"""Random faults of the cache's stream, for situations that runs seldom reach: workers that miss
+changes, alone or together, recover or do not, and are replaced while they are being filled; a
+scheduler that does not answer.
 
-Each worker has a plain account of what it was sent. In the end, whoever answers has all changes,
-and whoever was left behind was filled as often as it may be, in vain.
+Each worker has a plain model of the messages sent to it. In the end, every worker that answers has
+all changes, and every worker that fell behind was filled as often as allowed.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ SLOW_S = (0.0, 0.0, 0.1, 0.3)
 
 
 async def problems_of(plan, scenario, drawn):
-    """What does not hold of a stream and its followers, the first few."""
+    """Return the first few violations by a stream and its followers."""
     draw = random.Random(f"ramble stream {drawn}")
     settings = Settings(workers=WORKERS, schedulers=1)
     small = replace(plan, settings=settings, first_epoch=1)
@@ -42,11 +43,11 @@ async def problems_of(plan, scenario, drawn):
 
 
 class _Follower:
-    """One follower. Of a worker: has, the last change that it has with all before; is_behind: it
-    is owed a fill; fills: of its present life, that began; tries: how often it was filled in vain
-    since it fell behind; not_before_s: of the next try. is_replaced: a new life of it is about to
-    be filled by the supervisor. is_loose: that began while the cache was about to fill it, too,
-    and either may come first.
+    """One follower. Of a worker: has, the last change up to which it has all; is_behind: it needs a
+    fill; fills: of its present life, that began; tries: number of failed fills since it fell
+    behind; not_before_s: earliest time of the next try. is_replaced: the supervisor is about to
+    fill a new life of it. is_loose: that life began while the cache was about to fill it, too, and
+    either fill may be first.
     """
 
     def __init__(self, name, ramble):
@@ -57,14 +58,14 @@ class _Follower:
         self._early, self._parts = {}, set()
 
     def begin_life(self):
-        """Another life begins, which the supervisor has filled."""
+        """Begin another life, which the supervisor has filled."""
         self.epoch += 1
         self.has, self._early = -1, {}
         self.is_replaced, self.is_behind, self.tries, self.fills = True, False, 0, 0
         self.is_loose = self._ramble.cache.stream.refill.is_under_way(self.name)
 
     def look(self):
-        """Between two steps: what was loose is so no more where nothing is under way."""
+        """Between two steps: the order of fills is certain again when no message is in transit."""
         is_under_way = self._ramble.cache.stream.refill.is_under_way(self.name)
         if self.is_loose and not (is_under_way or self.is_behind or self.is_replaced):
             self.is_loose, self.tries = False, 0
@@ -93,7 +94,7 @@ class _Follower:
         if message.epoch == self.epoch:
             self.fills += 1
         if self.fills > 1 and message.epoch == self.epoch > 1 and not self.is_behind:
-            # Whichever came first, the supervisor has had this life filled.
+            # Whichever was first, the supervisor has had this life filled.
             self._ramble.wrong(f"{self.name} is filled again, and missed nothing")
         if not (self.is_replaced or self.is_loose):
             if not self.is_behind:
@@ -106,7 +107,7 @@ class _Follower:
         self.is_behind, self.filled_to, self._parts = False, message.seq, set()
 
     def _fail(self, method, message):
-        """A worker that misses a message of a fill, or a change beyond the last one, is behind."""
+        """A worker that misses a message of a fill, or a change after the last one, is behind."""
         is_old = False
         if method is APPLY:
             changes = message.unpacked()
@@ -137,7 +138,7 @@ class _Follower:
 
 
 def message_epoch(message, default):
-    """The life that a message of a fill is for."""
+    """The life for which a message of a fill is sent."""
     return getattr(message, "epoch", default)
 
 
@@ -176,7 +177,7 @@ class _Ramble:
             await self.cache.remove_nodes(NodeNames((facts.name,)))
             self._compare_scheduler()
         else:
-            # One that is there comes with other labels: it is a change in any case.
+            # An existing node changes its labels: this is always a change.
             self._here.add(facts.name)
             self._changes += 1
             labels = (*facts.labels, ("change", str(self._changes)))
@@ -184,7 +185,9 @@ class _Ramble:
             self._compare_scheduler()
 
     def _compare_scheduler(self):
-        """Who changes the cluster goes on when all schedulers know of it, whatever workers do."""
+        """Callers that change the cluster continue when all schedulers have the change, whatever
+        workers do.
+        """
         has, seq = self._scheduler.has, self.cache.stream.seq
         if not self._scheduler.is_deaf and has != seq:
             self.wrong(f"a change is over, and the scheduler has {has} of {seq}")
@@ -206,7 +209,7 @@ class _Ramble:
             worker.is_behind = True
 
     async def end(self):
-        """All but one get well, and have all changes once all tries are over."""
+        """All workers but one recover, and have all changes once all tries are over."""
         silent = self.draw.choice(self._workers)
         for each in self._workers:
             each.is_deaf = each is silent

@@ -1,5 +1,6 @@
-"""Workers of a scheduler that is called at random: tables that are behind its own, asked about
-classes; what is put together of their answers is what the plugins say of the scheduler's table."""
+"""Workers of a scheduler that is called at random: their tables are behind the scheduler's, they
+evaluate classes, and their merged answers equal the plugins' results on the scheduler's table.
+"""
 
 from collections import Counter
 
@@ -23,7 +24,7 @@ from tests.simulation.ramble_lists import Lists
 
 
 class Workers:
-    """late: of each worker, changes that have not reached it. problems: wrong answers."""
+    """late: for each worker, the changes that it does not have. problems: wrong answers."""
 
     def __init__(self, plan, table, draw):
         self._table, self._draw, self.problems = table, draw, []
@@ -40,7 +41,7 @@ class Workers:
         self._seen, self._tie_break = set(), plan.settings.tie_break
 
     def tell(self, deltas, arrivals):
-        """Changes of the cluster. arrivals: of nodes that come."""
+        """Send changes of the cluster. arrivals: of added nodes."""
         for worker, late in enumerate(self._late):
             late += [(delta, arrivals.get(delta.node_name, 0)) for delta in deltas]
             if self._draw.random() < 0.6:
@@ -65,7 +66,7 @@ class Workers:
                 table.remove_pod(name, pod_class, uid=uid)
 
     def asked(self, profile, pod_class, held):
-        """What is found of a class; None where nothing is of use."""
+        """The results of a class; None where no answer is usable."""
         answers, touched, asked = {}, {}, self._parts.rows.asked()
         holders = {int(each) % len(self._tables) for each in self._table.arrivals}
         if set(asked) != holders:
@@ -78,7 +79,7 @@ class Workers:
             names = {delta.node_name for delta, _ in self._late[worker]} | held.tentative.nodes()
             here = {name for name in names if self._tables[worker].has_node(name)}
             ahead = bool(self._draw.randrange(2))
-            # Either side may say that a row changed.
+            # Either side may report that a row changed.
             arrivals = scorer.arrivals_of(here if ahead else set()).tobytes()
             rows = len(self._tables[worker])
             answers[worker] = ScoreAnswer(0, rows, scorer.digest, arrivals, (columns,))
@@ -91,7 +92,7 @@ class Workers:
         return found and found[0]
 
     def have_listed(self, batch, pods, held, accelerator, profiles):
-        """Lists of those workers that have all changes, for a batch to decide by."""
+        """Give a batch the lists of those workers that have all changes."""
         new, draw = batch.unlisted(pods), self._draw
         if missed := self._plain_among(batch, pods, profiles) - {pod.uid for pod in new}:
             self.problems.append(f"{missed} could be listed, and are not")
@@ -122,8 +123,9 @@ class Workers:
             batch.take_lists(best, len(pods))
 
     def _plain_among(self, batch, pods, profiles):
-        """Those of sizes of their own that a kernel has not met, where it ranks, nobody is
-        nominated, and no node is preferred for what it is."""
+        """UIDs of pods of sizes of their own that no kernel has evaluated, where a kernel ranks, no
+        pod is nominated, and no node has a preference of its own.
+        """
         hosts = [self._table.facts(row) for row in range(len(self._table))]
         differ = any(each.effect == "PreferNoSchedule" for host in hosts for each in host.taints)
         if differ or batch._name_best or self._table.nominations or self._tie_break != "random":
@@ -174,7 +176,7 @@ class Workers:
 
 
 def _silent(profile, pod_class, state, table):
-    """Plugins of users that are not asked: what they say to prepare is Skip, or fails."""
+    """Users' plugins that are not called: their preparation returns Skip, or fails."""
     found = set()
     for point, plugins in ((FILTER, profile.pre_filter), (SCORE, profile.pre_score)):
         for plugin in (each for each in plugins if each.is_guarded):

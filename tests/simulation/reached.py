@@ -1,8 +1,9 @@
-"""What simulated runs reach: arrows of the tables, refusals of the binder, faults on messages.
+"""Coverage of simulated runs: transitions of the tables, refusals of the binder, faults on
+messages.
 
-"Sometimes" assertions: a run that never takes an arrow proves nothing of it. `scripts/simulate.py
---reached` counts over many seeds and prints what is never reached: a gap of the scenarios, unless
-`UNREACHABLE` has the reason.
+"Sometimes" assertions: runs that never take a transition do not test it. `scripts/simulate.py
+--reached` counts over many seeds and prints transitions that are never reached: a gap of the
+scenarios, unless `UNREACHABLE` has the reason.
 """
 
 from collections import Counter
@@ -22,7 +23,7 @@ TABLES = (QUEUE, CACHE, BINDER, CYCLE)
 FATES = ("lost", "duplicated", "slow", "cut off")
 
 ENOUGH = 200
-"""Messages of a kind of which each fate must have met some."""
+"""Number of messages of a kind of which some must have met each fate."""
 
 UNREACHABLE = {
     "binder refuses halted": "the first failed flush ends the run",
@@ -35,7 +36,7 @@ UNREACHABLE = {
 
 @contextmanager
 def counting(counts):
-    """Counts what is reached meanwhile, by the names of `wanted` and of messages."""
+    """Count what is reached inside this context, by the names of `wanted` and of messages."""
     follow, note, rejected = TransitionTable.follow, Network.note, commits.Rejected
 
     def followed(self, name, state, event, history):
@@ -59,7 +60,7 @@ def counting(counts):
 
 
 def wanted(counts):
-    """All that should be reached, given the kinds of messages that were sent."""
+    """All expected names, given the kinds of messages that were sent."""
     for table in TABLES:
         yield from (f"{table.machine}: {state.value}, {event.value}" for state, event, _ in table)
     yield from (f"binder refuses {cause.value}" for cause in RejectCause)
@@ -68,7 +69,7 @@ def wanted(counts):
 
 
 def _kinds(counts):
-    """The kinds of messages that were sent often, and are not those of an observer."""
+    """The kinds of messages that were sent often and do not belong to an observer."""
     sent = Counter()
     for name, count in counts.items():
         kind, _, fate = name.removeprefix("message ").rpartition(" ")
@@ -79,7 +80,7 @@ def _kinds(counts):
 
 
 def told(counts):
-    """Lines for a person: how much of each group is reached, and all that is not."""
+    """Lines for a person: how much of each group is reached, and everything that is not."""
     names = list(wanted(counts))
     missed = [name for name in names if not counts.get(name)]
     lines = [f"reached {len(names) - len(missed)} of {len(names)}"]
@@ -90,5 +91,5 @@ def told(counts):
 
 
 def gaps(counts):
-    """What is not reached and has no reason not to be."""
+    """The names that are not reached and have no reason."""
     return [each for each in wanted(counts) if not counts.get(each) and each not in UNREACHABLE]

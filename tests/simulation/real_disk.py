@@ -1,7 +1,8 @@
-"""A journal in a folder of the operating system, beside the same one on a simulated disk.
+"""A journal in a folder of the operating system, compared with the same journal on a simulated
+disk.
 
-The end of a run is written to a folder; the same calls then go to both. Names and bytes must be the
-same, the system must be asked to keep as much, and the folder must be one process's.
+The end of a run is written to a folder; the same calls then go to both. Names and bytes must be
+equal, both must sync the same data, and the folder must belong to one process.
 """
 
 import os
@@ -22,7 +23,7 @@ TORN = b"torn"
 
 
 def differences(contents):
-    """What two disks with these files do otherwise, one line each."""
+    """Return one line for each difference between the two disks with these files."""
     simulated, asked = SimulatedDisk(short_writes=0.0), Counter()
     simulated.contents = dict(contents)
     for name in [each for each in simulated.names() if each.endswith(".segment")][-1:]:
@@ -62,7 +63,7 @@ def differences(contents):
 
 
 def _driven(disk, path):
-    """A journal is opened, gone on with in small segments, replaced by a snapshot, ended."""
+    """Open a journal, continue it in small segments, replace it by a snapshot, end it."""
     journal = FileJournal(disk, segment_bytes=1)
     yield len(list(journal.recovered()))
     yield str(journal.tail)
@@ -85,7 +86,7 @@ def _driven(disk, path):
 
 
 def _refused(disk, path):
-    """Whether another process is refused, with the pid of the one that has the folder."""
+    """Whether another process is refused, with the pid of the process that has the folder."""
     if path is not None:
         disk = RealDisk(path)
     try:
@@ -97,7 +98,7 @@ def _refused(disk, path):
 
 
 def _refuses_a_gap(journal):
-    """Whether records that leave a number out are refused, and nothing is kept of them."""
+    """Whether records that skip a number are refused, and none of them is kept."""
     try:
         journal.append([_mark(journal.last_lsn + 2)])
     except JournalError as refused:

@@ -1,7 +1,7 @@
-"""Every run ends with a recovery or two: binders made of copies of what it left.
+"""Every run ends with a recovery or two: binders built from copies of its disk.
 
-One of the journal as it is, one of a snapshot of that. Each is compared with the replay of plain
-records, as every life is, and both with the binder that wrote them.
+One from the journal as it is, one from a snapshot of that. Each is compared with the replay of
+plain records, like every life, and both with the binder that wrote them.
 """
 
 import gc
@@ -28,9 +28,9 @@ def copy_of(disk):
 
 
 def problems_of(plan, disk, limits, core):
-    """What of a binder's core is otherwise in those that are recovered from its disk."""
+    """Return the differences between a binder's core and the cores recovered from its disk."""
     problems, beside, copy = [], [], copy_of(disk)
-    # A snapshot may be taken at once.
+    # A snapshot may be due at once.
     shadow = ShadowJournal.begun(copy, replace(limits, snapshot_bytes=-1), problems)
     for what in ("its journal", "a snapshot"):
         for records in (list(Reader(copy).records()), []):
@@ -54,7 +54,7 @@ def problems_of(plan, disk, limits, core):
 
 
 def _of_records(records, settings):
-    """A core made of the records alone: how many there were, and which was the last."""
+    """Yield differences of a core recovered from the records: their number, and the last one."""
     core = BinderCore(TableStore(), lambda request: SUCCESS, settings, journals_all=True)
     gc.enable()
     found = recover(core, runs_of([records]) if records else [])
@@ -67,7 +67,7 @@ def _of_records(records, settings):
 
 
 def _differing(core, before):
-    """What is to be the same: all but versions of the state, and what was refused."""
+    """Yield differences in all state but versions and refused requests."""
     for name, told in (
         ("nodes", lambda each: dict(each.placements.nodes)),
         ("void tokens", lambda each: list(each._voided)),
@@ -75,8 +75,8 @@ def _differing(core, before):
     ):
         if told(core) != told(before):
             yield name, told(core), told(before)
-    # An epoch under which nothing was bound or fenced is in no journal; those that are in it are
-    # held to the replay of its records.
+    # An epoch without binds or fences is in no journal; the others are compared with the replay of
+    # its records.
     beyond = {k: e for k, e in core._epochs.items() if e > before._epochs.get(k, -1)}
     if beyond:
         yield "epochs", beyond, before._epochs

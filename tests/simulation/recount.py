@@ -1,6 +1,7 @@
-"""An account of a journal: lives of pods, tokens, gangs, evictions, pods overtaken, kept plainly.
+"""A plain model of a journal: lives of pods, tokens, gangs, evictions, overtaken pods.
 
-What the checker says of lives and counts is held against this (`sabotage.py`). It judges no node.
+The checker's results on lives and counts are compared with it (`sabotage.py`). It does not check
+nodes.
 """
 
 from collections import Counter
@@ -13,11 +14,11 @@ from roadstead.journal import RecordKind
 
 
 class Recount:
-    """Takes records in order.
+    """Applies records in order.
 
-    places: uid → node, "" for one that waits, None for one that is gone. facts: as last told;
-    facts_there: as counted on its node. known: key → uid → facts. unasked: records of claims for
-    which no pod waited.
+    places: uid → node, "" for a waiting pod, None for a removed one. facts: the newest;
+    facts_there: as counted on its node. known: key → uid → facts. unasked: claim records that no
+    waiting pod requested.
     """
 
     def __init__(self):
@@ -43,21 +44,21 @@ class Recount:
         return [(uid, self.facts_there[uid]) for uid, at in self.places.items() if at == name]
 
     def wrong_life(self, uid):
-        """What a bind of a pod breaks, whatever the node and the token."""
+        """The invariants that a pod's bind breaks, whatever the node and the token."""
         if uid in self.ever_bound:
             return {"I3"}
         is_unknown = self.knows_accepted and uid not in self.places
         return {"I4"} if is_unknown or self.state(uid) == "gone" else set()
 
     def wrong_attempt(self, uid, token, owner, epoch):
-        """What a bind breaks by its token and its epoch."""
+        """The invariants that a bind breaks by its token or epoch."""
         is_late = epoch < self.epochs.get(owner, epoch)
         is_of_another = self.tokens.get(token, uid) != uid
         broken = {"I8"} if is_late or is_of_another else set()
         return broken | ({"I6"} if token in self.voided else set())
 
     def may_evict(self, preemptor, victim):
-        """Whether a pod may drive another one out; where it is not known, who could say."""
+        """Whether a pod may evict another one; an unknown priority cannot be checked."""
         known = self.known.get(preemptor)
         if not known:
             return True
@@ -72,7 +73,7 @@ class Recount:
         _TAKE[record.kind](self, record)
 
     def counts(self):
-        """As the checker counts; what never happened is left out."""
+        """The counts as the checker reports them, without zeros."""
         waiting = {uid for uid, place in self.places.items() if place == ""}
         helpless = [key for key in self._preemptors if waiting & self.known[key].keys()]
         found = self._counts | Counter(preemptors_waiting=len(helpless))
@@ -80,7 +81,7 @@ class Recount:
         return dict(+found)
 
     def cut_gangs(self):
-        """Names of gangs of which some, and not enough, were bound."""
+        """Names of gangs of which some pods were bound, but too few."""
         found = set()
         for key, bound in self._members.items():
             unknown = self._gone_before if key in self._kept else 0
@@ -104,7 +105,7 @@ class Recount:
     def _add(self, record):
         uid, facts = record.uid, record.facts
         if record.node_name:
-            # Updated where it runs, or said to be.
+            # Updated on its node, or reported as such.
             self._know(record)
             if self.places.get(uid) == record.node_name:
                 self.facts_there[uid] = facts
@@ -179,7 +180,7 @@ class Recount:
                 self._preemptors.add(record.owner)
 
     def _charge(self, record):
-        """Each budget that the pod counts for loses one; beyond it is what had none left."""
+        """Charge each budget that covers the pod; exceeded budgets are those with nothing left."""
         victim, is_beyond = self.facts_there[record.uid], False
         labels = dict(victim.labels)
         for entry in self._budgets:

@@ -1,6 +1,6 @@
-"""A file of a journal written again with something else in it, and with checksums that are right.
+"""A file of a journal rewritten with other contents and correct checksums.
 
-So it is whole by itself, and only what is before and behind it can show that it is not this one.
+The file is valid by itself; only the data before and after it can show that it was replaced.
 """
 
 import struct
@@ -10,10 +10,10 @@ from tests.simulation.plain_journal import CONTINUED, FRAME_BYTES, PlainFile, ch
 
 
 def rewritten(data, header=None, frame=None):
-    """header: what its header says instead, of first_lsn, number and before. frame: (which one,
-    what that says instead, of first_lsn and count).
+    """header: new values of first_lsn, number and before. frame: (index, new values of first_lsn
+    and count).
 
-    What follows its last frame stays as it is.
+    The data after its last frame stays unchanged.
     """
     file, data = PlainFile("").read(data), bytes(data)
     place, other = frame or (-1, {})

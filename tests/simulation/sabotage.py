@@ -1,8 +1,8 @@
-"""Sabotage: a journal that has ended goes on with records that are wrong, and some that are not.
+"""Sabotage: a finished journal continues with wrong records, and with some correct ones.
 
-The checker must report what is wrong, under the invariant that it breaks, and nothing else. What it
-should say comes from elsewhere: whether a node may take a pod is asked of the plugins' own filters,
-what a pod may do after what of a plain account of lives, and what is counted is counted again.
+The checker must report each wrong record, under the invariant that it breaks, and nothing else. The
+expected reports have other sources: the plugins' own filters decide whether a node may accept a
+pod, a plain model of lives decides which event may follow which, and counts are computed again.
 """
 
 import random
@@ -34,7 +34,9 @@ SOME = ("NodeResourcesFit", "TaintToleration", "PodTopologySpread", "NodeVolumeL
 
 
 class Sabotage:
-    """Goes on with a journal. problems: what the checker says otherwise than it should."""
+    """Appends to a journal. problems: differences between the checker's reports and the expected
+    ones.
+    """
 
     def __init__(self, records, seed):
         self._draw = random.Random(f"sabotage {seed}")
@@ -48,7 +50,7 @@ class Sabotage:
         self._seen = len(self._checker.result.violations)
 
     def _begin(self):
-        """Another cluster in place of that of the run, with few of its nodes and all their pods."""
+        """Replace the run's cluster by another one, with few of its nodes and all their pods."""
         draw, lives = self._draw, self._recount
         kept = draw.sample(sorted(lives.nodes), min(KEPT_NODES, len(lives.nodes)))
         names = (*HOSTS, *kept)
@@ -67,7 +69,7 @@ class Sabotage:
             self._node(strangers.host(draw, name))
 
     def run(self):
-        """All events; then what is counted at the end."""
+        """Append all events, then compare the final counts."""
         events = (
             (self._bind_rightly, 8),
             (self._bind_wrongly, 3),
@@ -113,7 +115,7 @@ class Sabotage:
         self.problems.append(f"sabotage: {text}")
 
     def _compare(self, what, wanted):
-        """What the checker found since the last time, as (record, invariant)."""
+        """Compare the checker's new problems, as (record, invariant), with the expected ones."""
         found = self._checker.result.violations[self._seen :]
         self._seen += len(found)
         told = {(each.lsn, each.invariant) for each in found}
@@ -139,7 +141,7 @@ class Sabotage:
         return f"{facts.namespace}/s{self._serial}", facts
 
     def _some(self, *places):
-        """A UID of a pod that is pending, bound or gone, as the account has it; None for none."""
+        """A UID of a pod that is pending, bound or removed in the model; None if there is none."""
         found = sorted(uid for uid in self._recount.places if self._recount.state(uid) in places)
         return self._draw.choice(found) if found else None
 
@@ -154,7 +156,7 @@ class Sabotage:
         key = self._recount.key(uid)
         alike = [each for each in self._recount.known if each.startswith(f"{facts.namespace}/")]
         if key == uid and alike and self._draw.random() < 0.2:
-            # Another pod of that name was there, or is.
+            # Another pod of that name existed, or exists.
             key = self._draw.choice(sorted(alike))
         record = self._take(RecordKind.ADD, uid, facts=facts, key=key)
         self._compare(f"accept {uid}", {(record.lsn, each) for each in wanted})
@@ -173,7 +175,9 @@ class Sabotage:
         self._compare(f"load {uid}", {(record.lsn, each) for each in wanted})
 
     def _update(self):
-        """A bound pod has other facts, there or, as is told, elsewhere; or a pod that is not."""
+        """Change the facts of a bound pod, with its own node or a wrong one in the record, or of a
+        pod that is not bound.
+        """
         uid = self._some("bound") or self._some("pending", "gone")
         if self._draw.random() < 0.2:
             uid = self._some("pending", "gone")
@@ -200,7 +204,7 @@ class Sabotage:
         return self._draw.choice(sorted(self._recount.nodes))
 
     def _bind_rightly(self):
-        """A pod that waits, under a new token; on a node that takes it, or on any."""
+        """Bind a waiting pod under a new token, to a node that accepts it or to any node."""
         if self._draw.random() < 0.7:
             uid, facts = self._stranger()
             self._take(RecordKind.ADD, uid, facts=facts)
@@ -217,7 +221,9 @@ class Sabotage:
         self._bind(uid, facts, name, names)
 
     def _bind_wrongly(self):
-        """A pod that is bound, gone or not accepted; a token, an owner or a node that is over."""
+        """Bind a pod that is bound, removed or not accepted; or with an obsolete token, owner or
+        node.
+        """
         how = self._draw.choice(("life", "token", "void", "epoch", "node"))
         uid, facts = self._stranger()
         facts = replace(facts, volumes=())
@@ -242,7 +248,7 @@ class Sabotage:
         self._bind(uid, facts, name, names, **more)
 
     def _bind(self, uid, facts, name, names, *, is_last=False, **more):
-        """One bind, and what is said of it. names: plugin → nodes that it refuses."""
+        """Append one bind and its expected problems. names: plugin → nodes that it refuses."""
         lives = self._recount
         epoch = lives.epochs.get("saboteur", 1)
         more = {"token": f"sabotage/{self._lsn}", "owner": "saboteur", "epoch": epoch} | more
@@ -262,13 +268,13 @@ class Sabotage:
         if waits:
             found |= self._bind_claims(record, waits, own)
         if facts.volumes:
-            # Volumes are judged when the commit is over.
+            # Volumes are judged at the end of the commit.
             self._node(lives.nodes[self._any_node()])
         self._compare(f"bind {facts} to {name}, {sorted(refused)}", found)
         return found
 
     def _own_bindings(self, uid, facts, name):
-        """Key → how a pod's claims would be bound on a node, where they can be."""
+        """Key → binding of each of a pod's claims on a node, where they can be bound."""
         reserved = self._filters.ledger.assume(uid, facts, self._recount.nodes[name])
         self._filters.ledger.forget(uid)
         changes = () if reserved is None else (each.change for each in reserved.bindings)
@@ -278,7 +284,7 @@ class Sabotage:
         }
 
     def _bind_claims(self, record, waits, own):
-        """The claims that waited are bound in the same commit; some are not, some wrongly."""
+        """Bind the waiting claims in the same commit; omit some, bind some wrongly."""
         account, node = self._account, self._recount.nodes[record.node_name]
         found, seen = set(), len(self._checker.result.violations)
         kinds = set()
@@ -315,12 +321,12 @@ class Sabotage:
         )
 
     def _refused_by(self, facts, refusals):
-        """Plugin → nodes, of the plugins that the pod's profile has."""
+        """Plugin → refused nodes, of the plugins in the pod's profile."""
         has = SOME if facts.scheduler_name == "some" else self._filters.names
         return {plugin: nodes for plugin, nodes in refusals.items() if plugin in has}
 
     def _ask_rules(self, facts):
-        """What filters refuse; each rule of the checker must refuse the same, node by node."""
+        """Return the filters' refusals; each rule of the checker must refuse the same nodes."""
         refusals = self._filters.refusals(facts)
         world, nodes = self._checker.world, self._recount.nodes
         told = {}
@@ -331,7 +337,7 @@ class Sabotage:
         for _, plugin, rule in STORAGE_RULES:
             told[plugin] = {name for name, node in nodes.items() if any(rule(storage, facts, node))}
         if self._account.waiting(facts):
-            # A claim that waits is held against the volume that it gets, not all there are.
+            # A waiting claim is compared with its own volume, not with all volumes.
             refusals["VolumeBinding"] = frozenset(told["VolumeBinding"])
         for plugin, unsure in self._filters.fails_on.items():
             refusals[plugin] = (refusals[plugin] - unsure) | (told[plugin] & unsure)
@@ -362,7 +368,7 @@ class Sabotage:
         self._compare(f"{kind} {uid} {more}", {(record.lsn, each) for each in wanted})
 
     def _evict(self):
-        """A pod goes for another one, of whatever priority; or it was not where it goes from."""
+        """Evict a pod for another one of any priority, or from a node where it was not."""
         uid = self._some("bound") if self._draw.random() < 0.85 else self._some("pending", "gone")
         if uid is None:
             return
@@ -392,7 +398,7 @@ class Sabotage:
         self._compare("a mark", set())
 
     def _change_node(self):
-        """A node goes and comes, or comes as another one."""
+        """Remove and add a node, or replace it by another one."""
         name = self._draw.choice(HOSTS)
         if len(self._recount.nodes) > KEPT_NODES and self._draw.random() < 0.5:
             self._filters.node_removed(name)
@@ -410,7 +416,9 @@ class Sabotage:
         self._compare("a number again", {(record.lsn, "I7")})
 
     def _as_in_a_snapshot(self):
-        """Records without a number of their own: who is gone, who runs, which claims are bound."""
+        """Append records without a number of their own: removed pods, running pods, bound
+        claims.
+        """
         how = self._draw.choice(("gone", "runs", "gang", "claims"))
         if how == "gone":
             self._was_gone()
@@ -432,14 +440,14 @@ class Sabotage:
         self._take(RecordKind.DELETE, uid, self._any_node(), lsn=0, key=self._recount.key(uid))
 
     def _ran(self, uid, facts, *, is_kept=False):
-        """is_kept: its bind was one of this run, whose token the snapshot has."""
+        """is_kept: its bind belongs to this run, and the snapshot has its token."""
         name = self._any_node()
         token = f"before/{self._serial}" if is_kept or self._draw.random() < 0.5 else ""
         self._take(RecordKind.LOAD, uid, name, lsn=0, facts=facts, token=token, owner="earlier")
         self._filters.put(uid, name, facts)
 
     def _gang_before(self):
-        """Pods of a gang run, others that are gone may have been of it."""
+        """Pods of a gang run; removed pods may have belonged to it."""
         draw, name = self._draw, f"kept{self._draw.randrange(3)}"
         least = draw.choice((None, 2, 3, 3))
         for _ in range(draw.choice((1, 1, 2))):
@@ -453,9 +461,9 @@ class Sabotage:
 
 
 def unreported(records, seed):
-    """One line for each thing that the checker says otherwise than it should, the first few.
+    """Return the first few differences between the checker's reports and the expected ones.
 
-    Behind the whole journal, and several times behind its first records alone, which costs little.
+    Sabotage follows the whole journal, and several times only its first records, which is cheap.
     """
     if not records:
         return []

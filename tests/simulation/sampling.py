@@ -1,4 +1,5 @@
-"""Upstream's sampling, naively: which feasible nodes a search meets, and where the next one starts.
+"""Upstream's sampling, naively: the feasible nodes that a search finds, and the start of the next
+search.
 
 Upstream: pkg/scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind) with one
 goroutine, and pkg/scheduler/backend/cache (node_tree.go, list; cache.go, UpdateSnapshot).
@@ -13,8 +14,8 @@ LEAST_SHARE = 5
 class Sampling:
     """shares: percentageOfNodesToScore by scheduler name, of the profiles that sample.
 
-    start: where in the order of all nodes the next search begins. is_content: scheduler names of
-    which a search ends with the first feasible node, as nobody scores it.
+    start: where in the order of all nodes the next search begins. is_content: scheduler names whose
+    searches end with the first feasible node, since no plugin scores it.
     """
 
     def __init__(self, plan):
@@ -35,27 +36,28 @@ class Sampling:
                     del self._zones[zone]
 
     def look(self):
-        """A cycle begins: nodes that went and came again meanwhile stay where they were."""
+        """Begin a cycle: nodes that were removed and added again meanwhile keep their position."""
         names = self._by_turns()
         if set(names) != set(self._order):
             self._order = names
 
     def names(self):
-        """All nodes in their order; None where new ones would be in another one."""
+        """All nodes in their order; None where new nodes would have another order."""
         self.look()
         return self._order if self._order == self._by_turns() else None
 
     def _by_turns(self):
-        """All nodes, of each zone one by turns."""
+        """All nodes, one of each zone by turns."""
         turns = zip_longest(*self._zones.values())
         return [name for turn in turns for name in turn if name is not None]
 
     def search(self, scheduler_name, feasible, failing=(), named=None, told=()):
-        """The names that one search meets among the feasible ones, in order; all that it comes to;
-        and a failing one that ends it, or None. The next starts behind it, and in front of that.
+        """Return the feasible names that one search finds, in order; all names that it reaches; and
+        the failing name that ends it, or None. The next search starts after the last name, or at
+        the failing one.
 
-        named: nodes that PreFilter leaves over; no other one is come to. told: what was refused
-        before, which counts as if it had been come to.
+        named: nodes that PreFilter leaves; the search reaches no others. told: nodes refused
+        earlier, which count as reached.
         """
         every = self._order
         order = [name for name in every if named is None or name in named]

@@ -1,7 +1,7 @@
-"""Small clusters under pressure, made from a seed: little room, much that forbids, things change.
+"""Small clusters under pressure, made from a seed: little room, many constraints, many changes.
 
-A scenario is a plan, and waves: at a time (virtual seconds after the start) nodes come and pods are
-submitted. Everything is drawn from one generator, in one order.
+A scenario is a plan, and waves: at a time (virtual seconds after the start) nodes are added and
+pods are submitted. Everything is drawn from one generator, in one order.
 """
 
 import json
@@ -62,10 +62,10 @@ QUICK = ActorDeadlines(
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """What comes at one time: nodes first, then pods.
+    """Events at one time: nodes first, then pods.
 
-    Then what changes: removed, nodes by name; changed, (as it was, as it is); gone, uids; opened,
-    pods with the facts that they have from then on, if they are not gone by then.
+    Then changes: removed, nodes by name; changed, (old, new); gone, uids of pods to delete; opened,
+    pods with their new facts, if they still exist by then.
     """
 
     at_s: float
@@ -79,13 +79,12 @@ class Wave:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """kinds: what of the pods is special, for figures. running: (identity, facts, node name).
+    """kinds: special features of the pods, for statistics. running: (identity, facts, node name).
 
-    kills_s: when the process ends with all actors, and another one goes on. is_quiet: there are no
-    faults, and a wave comes only when nothing moves any more. has_kernel: schedulers have compiled
-    code from their beginning. limits: of the cores and the journal.
-    outside: what goes wrong with the extender, if there is one. is_strained: attempts may fail that
-    say nothing of a pod.
+    kills_s: when the process ends with all actors, and another one continues. is_quiet: there are
+    no faults, and a wave begins only when nothing moves any more. has_kernel: schedulers have
+    compiled code from the start. limits: of the cores and the journal. outside: faults of the
+    extender, if there is one. is_strained: attempts may fail for reasons unrelated to the pod.
     """
 
     plan: RunPlan
@@ -106,7 +105,7 @@ class Scenario:
 
     @property
     def facts_said(self):
-        """uid → facts that the client sent, one after another; one with all its inputs changes
+        """uid → facts that the client sent, in order; a client with all inputs at the start changes
         none.
         """
         said = {who.uid: [facts] for who, facts in self.pods}
@@ -140,7 +139,7 @@ def _apart(draw, number):
 
 
 def _crossed(draw, number):
-    """One of two that exclude each other, but for the other one to say so."""
+    """One of two pods that exclude each other; only the other one declares it."""
     if draw.random() < 0.5:
         return pod(cpu=50, labels={"app": "shy"})
     return pod(cpu=50, labels={"app": "loud"}, pod_anti_affinity=(_term("shy", ZONE),))
@@ -252,7 +251,7 @@ def _storage(draw, hosts):
 
 
 def _gangs(draw, count):
-    """Members of a few gangs, and the groups they are in."""
+    """Members of a few gangs, and their pod groups."""
     pods, groups = [], []
     for number in range(count):
         size = draw.randint(2, 4)
@@ -266,7 +265,7 @@ def _gangs(draw, count):
 
 
 def make(seed, journal=None, *, changes=False):
-    """The scenario of a seed. changes: the cluster changes in its course, too."""
+    """The scenario of a seed. changes: the cluster also changes during the run."""
     draw = random.Random(f"scenario {seed}")
     hosts = [_host(draw, number) for number in range(draw.randint(2, 12))]
     late = [_host(draw, len(hosts) + number) for number in range(draw.choice((0, 0, 1, 2)))]
@@ -277,7 +276,7 @@ def make(seed, journal=None, *, changes=False):
         for number, kind in enumerate(draw.choices(kinds, k=count))
     ]
     members, groups = _gangs(draw, draw.choice((0, 0, 0, 1, 3)))
-    # Gangs stay together in the order of arrival, among the others.
+    # The members of a gang arrive together, among the other pods.
     place = draw.randint(0, len(named))
     named[place:place] = members
     pods = [(PodIdentity(f"uid-{name}", "default", name), facts) for name, facts in named]
@@ -308,7 +307,7 @@ def make(seed, journal=None, *, changes=False):
 
 
 def _changes(seed, hosts, pods):
-    """Nodes go, come back and change, pods are deleted: each kind at a few times."""
+    """Nodes are removed, added again and changed, pods are deleted: each at a few times."""
     draw = random.Random(f"changes {seed}")
     waves, now = [], {host.name: host for host in hosts}
     for at_s in sorted(round(draw.uniform(0.1, 7.0), 3) for _ in range(draw.randint(2, 8))):
@@ -333,7 +332,7 @@ def _changes(seed, hosts, pods):
 
 
 def _changed(draw, host):
-    """A node that is tainted or not any more, or larger or smaller."""
+    """A node with a taint added or removed, or larger or smaller."""
     if draw.random() < 0.5:
         taints = () if host.taints else (Taint("k", "v", "NoSchedule"),)
         return replace(host, taints=taints)

@@ -1,6 +1,6 @@
-"""Frames whose checksums are right, and whose columns make no sense: none of them may be read.
+"""Frames with correct checksums whose columns are invalid: none of them may be read.
 
-A disk that does not lie has no such bytes; a writer that is wrong, or one that means harm, does.
+A disk that does not lie has no such bytes; a wrong or malicious writer produces them.
 """
 
 from roadstead.journal import JournalError
@@ -18,7 +18,7 @@ TIMES = 6
 
 
 def problems_of(records, draw):
-    """One line for each senseless frame that is read."""
+    """Return one line for each invalid frame that is read."""
     if not records:
         return
     kinds, (classes, _) = [each.value for each in RecordKind], classes_of(records)
@@ -41,7 +41,7 @@ def _shorter(draw, columns):
     place = draw.choice(PER_RECORD)
     columns[place] = columns[place][:-1]
     if place == NUMBERS and not columns[NUMBERS]:
-        # None at all says that they follow one another.
+        # None at all means that the numbers are consecutive.
         columns[NUMBERS] = [1, 2]
 
 
@@ -88,7 +88,7 @@ def _unknown_owner(draw, columns):
 
 def _unknown_facts(draw, columns):
     """facts that its file does not have"""
-    # The first frame of a file names all facts that it has.
+    # The first frame of a file declares all facts that it has.
     beyond = max(columns[ABOUT]) + 1
     columns[ABOUT] = [*columns[ABOUT][:-1], draw.choice((-2, beyond))]
 

@@ -1,8 +1,8 @@
 """A shadow of batches: some decisions are made again, naively.
 
-What a scheduler decides follows from its table alone, whatever
-faults have brought it there. So the shadow is asked on the same table at the same moment; in runs
-without faults the judge asks more (`judge.py`).
+A scheduler's decision depends on its table alone, whatever faults led to that state. So the shadow
+decides on the same table at the same moment; in runs without faults the judge checks more
+(`judge.py`).
 """
 
 from roadstead.cycle.batch import BatchRun
@@ -18,7 +18,7 @@ SHOWN = 3
 
 
 class ShadowBatches:
-    """Follows one life of a cycle that decides over its own table. problems: the first few."""
+    """Follows one life of a cycle that decides on its own table. problems: the first few."""
 
     def __init__(self, cycle):
         self._profiles = cycle._profiles
@@ -30,14 +30,14 @@ class ShadowBatches:
 
     def begin(self, pods):
         batch = self._begin(pods)
-        # Of sampled samples the shadow does not know where they begin.
+        # The shadow does not know where samples of sampled rows begin.
         if type(batch) in (BatchRun, ContinuingBatch):
             batch.decide = self._followed(batch, batch.decide)
             batch.decide_run = self._followed_run(batch, batch.decide_run)
         return batch
 
     def look(self):
-        """All was compared when it was asked."""
+        """Every decision was compared when it was made."""
 
     def _is_due(self):
         self._asked += 1
@@ -47,7 +47,7 @@ class ShadowBatches:
         def followed(pod):
             wanted = None
             if self._is_due():
-                # What the kernel placed may not be on the table yet.
+                # Pods that the kernel placed may be missing on the table.
                 batch.settle()
                 wanted = self._decide(pod)
             decision = decide(pod)
@@ -75,13 +75,14 @@ class ShadowBatches:
         except PluginFailure:
             return None
         if found.verdict is not None and self._failed_first(profile, found.verdict):
-            # The shadow asked first, and the batch meets no failure any more.
+            # The shadow called the plugin first, so the batch meets no failure any more.
             return None
         return found.verdict or Verdict(None), found.diagnosis
 
     def _failed_first(self, profile, verdict):
-        """Whether a plugin that fails once per pod failed the shadow; a lone node is taken all the
-        same, and has no total then."""
+        """Whether the shadow met the failure of a plugin that fails once per pod; a single node is
+        chosen all the same, and then has no total.
+        """
         may_fail = any(each.plugin.name == RaisesAtFirst.name for each in profile.score)
         return FAILS_ONCE in verdict.error or (may_fail and verdict.node_name and not verdict.total)
 
@@ -104,7 +105,7 @@ class ShadowBatches:
 
 
 def _said(diagnosis):
-    """All that a diagnosis says; the order in which nodes refused is of no account."""
+    """The contents of a diagnosis; the order in which nodes refused does not matter."""
     if diagnosis is None:
         return None
     return (

@@ -1,9 +1,9 @@
-"""A shadow of the binder: what it holds, answers and wants journaled, followed call by call.
+"""A shadow of the binder: its state, answers and journal records, followed call by call.
 
-It knows pods, nodes, tokens, fences and rows as plain tables (`plain_binder`), and nothing of
-batches that are accepted at once, trials, undo, columns or transition tables. Which node a pod fits
-is the one thing that it does not model: there the core's word is taken, and all that follows from
-it is not. A life begins with what its journal says, replayed by `plain_binder.replayed`.
+It has pods, nodes, tokens, fences and rows as plain tables (`plain_binder`), without quickly
+accepted batches, trials, undo, columns or transition tables. It does not model which node a pod
+fits: it accepts the core's answer and checks all consequences. A life begins with the journal's
+records, replayed by `plain_binder.replayed`.
 """
 
 import zlib
@@ -50,9 +50,9 @@ REVISED = (
     "update_node",
     "remove_node",
 )
-"""Calls of which the revision may be left out, where it is 0."""
+"""Calls whose revision may be omitted where it is 0."""
 HALTING = ("add_pods", "load", "update_pods", "delete", "evict", "void", "fence")
-"""What a binder whose journal has failed refuses, whatever it is asked for."""
+"""Calls that a binder refuses after its journal has failed."""
 STATES = {DELETED: RejectCause.DELETED, None: RejectCause.UNKNOWN_POD}
 SAY_WHY = (
     *(RejectCause.CONSTRAINT, RejectCause.VERSION),
@@ -62,17 +62,17 @@ PAST_EPOCHS = (None, RejectCause.UNKNOWN_NODE, RejectCause.VERSION, RejectCause.
 
 
 def asked_for(request):
-    """What must be the same under one token."""
+    """The fields that must be equal under one token."""
     who = request.uid, request.key, request.facts
     return *who, request.node_name, request.owner, request.epoch
 
 
 class FilterError(Exception):
-    """What a filter raises that breaks off a batch."""
+    """A filter's error that aborts a batch."""
 
 
 class ShadowBinder(PlainBinder):
-    """Follows one core. wrong: is told of differences. gangs: see `shadow_groups`."""
+    """Follows one core. wrong: called with each difference. gangs: see `shadow_groups`."""
 
     def __init__(self, core, gangs, wrong):
         super().__init__(core.settings)
@@ -88,7 +88,7 @@ class ShadowBinder(PlainBinder):
             if self._is_inside:
                 return original(*what, **how)
             if what and name not in ("flushed", "flush_failed", "describe", "fence"):
-                # Batches may be iterators, which are read once.
+                # Batches may be iterators, which can be read once.
                 what = what if isinstance(what[0], str) else (listed(what[0]), *what[1:])
             self._is_inside = True
             version, halted = self._core.version, self._core.halted
@@ -119,9 +119,9 @@ class ShadowBinder(PlainBinder):
         return {"answer": answer, "version": version} if name == "bind" else {}
 
     def _breaking(self, bind):
-        """Some batches break off first: a filter raises in their midst, and nothing may stay.
+        """Abort some batches first: a filter raises in the middle, and nothing may remain.
 
-        A batch in which no filter is asked so often is decided at once.
+        A batch with fewer filter calls is decided at once.
         """
         core = self._core
 
@@ -151,14 +151,14 @@ class ShadowBinder(PlainBinder):
         return decided
 
     def _compare_needs(self, requests):
-        """What gangs need, before anything is committed; and which tokens name other requests."""
+        """Compare the needs of gangs before any commit, and the tokens that name other requests."""
         needs = self._gangs.missing(self, requests)
         for facts in (each.facts for each in requests if each.facts.pod_group is not None):
             if self._core._missing(facts) != needs.get(gang_of(facts), 0):
                 self._wrong(f"{gang_of(facts)} lacks {self._core._missing(facts)}, not {needs}")
 
     def _contradicted(self, requests):
-        """Tokens that name other requests than before, or within a batch."""
+        """Tokens that name other requests than before, or twice within a batch."""
         known = {token: asked_for(request) for token, (request, _) in self.tokens.items()}
         found = set()
         for each in requests:
@@ -167,15 +167,15 @@ class ShadowBinder(PlainBinder):
         return found
 
     def _conflicts(self, requests):
-        """Whether tokens name others than before; of a token that is forgotten its pod may know."""
+        """Whether tokens name other requests than before; the pod may know a forgotten token."""
         pods = ((each, self.pods.get(each.uid)) for each in requests)
         elsewhere = (pod and pod.token == r.token and pod.node != r.node_name for r, pod in pods)
         return any(elsewhere) or self._contradicted(requests)
 
-    # What there is.
+    # State.
 
     def compare(self, name, version=None):
-        """All numbers and every pod of the core. version: the one that it must have."""
+        """Compare all counts and every pod of the core. version: the expected one."""
         core = self._core
         numbers = (core.last_lsn, core.flushed_lsn, len(core.placements), len(core._unflushed))
         counted = sum(each.state in COUNTED for each in self.pods.values())
@@ -220,7 +220,7 @@ class ShadowBinder(PlainBinder):
             if core.placements.node_of(uid) != node:
                 self._wrong(f"after {name}: {uid} is counted on {core.placements.node_of(uid)}")
 
-    # What is asked for.
+    # Calls.
 
     def _bind(self, requests, answer, version):
         if wrong := self._contradicted(requests):
@@ -232,7 +232,7 @@ class ShadowBinder(PlainBinder):
             else:
                 decisions[effect.token] = effect.decision
         batch = Batch(self, requests, taken, self._gangs.missing(self, requests))
-        # What is tried out first counts, too.
+        # Trials count, too.
         has_groups = any(each.transaction or each.facts.pod_group for each in requests)
         before = version if not has_groups else self._core.version - len(taken)
         effects, records = [], []
@@ -257,7 +257,7 @@ class ShadowBinder(PlainBinder):
         return [*effects, *journaled(records)]
 
     def forbids(self, request, pod, *, may_be_busy=True):
-        """What forbids a commit but for the filters, or None."""
+        """Why a commit must be refused, apart from the filters, or None."""
         if self.halted is not None:
             return RejectCause.HALTED
         if may_be_busy and len(self.unflushed) >= self.settings.max_unflushed:
@@ -297,13 +297,13 @@ class ShadowBinder(PlainBinder):
         return JournalRecord(pod.lsn, RecordKind.BIND, pod.uid, pod.key, pod.node, *by)
 
     def _refuse(self, request, pod, given, version, batch):
-        """The refusal that is due; its cause and text are the core's where filters decide."""
+        """Return the expected refusal; where filters decide, its cause and text are the core's."""
         cause = self.forbids(request, pod)
         if cause in PAST_EPOCHS:
             batch.reaches_epoch(request)
         allowed = {cause or RejectCause.CONSTRAINT} | batch.others(request)
         if cause is RejectCause.BUSY and (request.transaction or request.facts.pod_group):
-            # It was tried out before those of the batch that are accepted filled the binder.
+            # It was tried before the accepted requests of the batch filled the binder.
             allowed.add(self.forbids(request, pod, may_be_busy=False))
         if given is None or isinstance(given, Bound) or given.cause not in allowed:
             self._wrong(f"{request.uid} under {request.token} gets {given}, wants {allowed}")
@@ -315,7 +315,7 @@ class ShadowBinder(PlainBinder):
             self.remember(request.token, request, refused)
         return refused
 
-    # What follows.
+    # Consequences.
 
     def _flushed(self, lsn):
         effects = []
@@ -327,7 +327,7 @@ class ShadowBinder(PlainBinder):
                 pod.state = BOUND
             if isinstance(what, str):
                 request = self.tokens[what][0]
-                # A pod may have gone meanwhile; it was bound all the same.
+                # The pod may have been deleted meanwhile; it was bound all the same.
                 self.remember(what, request, pod.bound)
                 effects.append(Acknowledge(what, pod.owner, pod.bound))
                 if pod.state == BOUND:
@@ -398,7 +398,7 @@ class ShadowBinder(PlainBinder):
 
     def _release(self, uids, kind, by=None, **more):
         records = []
-        # Who goes first may be forgotten for those that go with it.
+        # A pod that is evicted first may be forgotten to remember the later ones.
         for uid, pod in {uid: self.find(uid) for uid in uids}.items():
             if pod.state == DELETED:
                 continue
@@ -435,7 +435,7 @@ class ShadowBinder(PlainBinder):
         self.fence(owner, epoch)
 
     def _tell(self, kind, name, subject, revision=0, *, is_due=False):
-        """is_due: a number of it is needed, also where there is no journal."""
+        """is_due: it needs a number, also where there is no journal."""
         if not (is_due or self._core._journals_all):
             return []
         self.last_lsn += 1

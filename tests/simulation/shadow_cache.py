@@ -1,10 +1,10 @@
-"""A shadow of the cache: what is counted where, kept plainly and compared after each call.
+"""A shadow of the cache: its counts, kept plainly and compared after each call.
 
-It knows uid → (is it confirmed, node, token, facts), until when each attempt has time, which are
-over and who is gone, within their bounds, who is nominated where and which nodes there are, and
-nothing of batches, groups of deadlines or transition tables. Of the deltas that are answered it
-makes a copy, as their readers do, which must hold the same. A difference is told in the run in
-which it arises, before something else repairs it.
+It has uid → (whether it is confirmed, node, token, facts), the deadline of each attempt, expired
+and removed pods within their bounds, nominations and nodes; it has no batches, groups of deadlines
+or transition tables. From the returned deltas it builds a copy, as their readers do, which must
+have the same contents. A difference is reported in the run in which it arises, before anything
+repairs it.
 """
 
 from dataclasses import asdict
@@ -21,26 +21,27 @@ CALLS = (
     *("add_node", "add_nodes", "update_node", "remove_node"),
 )
 SINGLE = ("update_pod", "expire", "nominate", "add_node", "add_nodes", "update_node", "remove_node")
-"""Calls that are not about a batch, which may be an iterator."""
+"""Calls without a batch, which may be an iterator."""
 
 REBUILT_EVERY = 25
-"""Calls after which the cache is made anew, and compared with itself."""
+"""Calls after which the cache is rebuilt, and compared with itself."""
 
 
 class ShadowCache:
-    """Follows one life of a cache core. problems: where they differ, the first few.
+    """Follows one life of a cache core. problems: the first few differences.
 
-    expired: attempts that ended by the binder's word, of whose room the queue is to be told. asks:
-    (uid, token) of those that were last asked about. words: (uid, token, node or "") of the
+    expired: attempts that the binder's answer ended, whose room must be reported to the queue.
+    asks: (uid, token) of the attempts asked about last. words: (uid, token, node or "") of the
     binder's answer, until the core has it. keys: uid → namespace/name. facts: of each pod that was
-    ever counted, as it was then. asked: pods about whose attempts the binder is asked. _came_from:
+    ever counted, at that time. asked: pods about whose attempts the binder is asked. _came_from:
     state of each pod, "" for none, when it was assumed.
     """
 
     def __init__(self, core):
         self._core = core
         self.pods, self._over, self._gone = {}, {}, {}
-        # All facts that each pod was counted with: what is on its way may be of an earlier attempt.
+        # All facts with which each pod was counted: a message in transit may belong to an earlier
+        # attempt.
         self.keys, self.facts = {}, {}
         self._until_s, self.asked, self.expired, self._came_from = {}, set(), set(), {}
         self.asks, self.words = [], None
@@ -53,11 +54,11 @@ class ShadowCache:
             setattr(core, name, self._followed(name, getattr(core, name)))
 
     def look(self):
-        """Compares with a cache made anew; all else is compared after each call."""
+        """Compare with a rebuilt cache; everything else is compared after each call."""
         self._compare_anew("all")
 
     def expect_settings(self, plan, limits):
-        """Those that a run has, but for limits that are smaller."""
+        """Check the settings of a run, except limits that are smaller."""
         usual = {"assume_s": 900.0, "ask_again_s": 5.0, "max_gone_remembered": 65_536}
         wanted = {**usual, "bind_s": plan.settings.deadlines.assume_s, **limits}
         if asdict(self._core.settings) != wanted:
@@ -71,7 +72,7 @@ class ShadowCache:
         def call(*what, **how):
             if self._is_inside:
                 return original(*what, **how)
-            # Batches may be iterators, which are read once.
+            # Batches may be iterators, which can be read once.
             what = what if name in SINGLE else (list(what[0]), *what[1:])
             self._is_inside, is_forbidden = True, self._forbids(name, *what)
             try:
@@ -93,7 +94,7 @@ class ShadowCache:
 
         return call
 
-    # What there is.
+    # State.
 
     def _compare(self, name):
         if self.problems:
@@ -124,7 +125,7 @@ class ShadowCache:
             self._compare_anew(name)
 
     def _forbids(self, name, *what):
-        """Whether a call contradicts what is known: it raises, and nothing changes."""
+        """Whether a call contradicts the state: it raises, and nothing changes."""
         if name == "confirm":
             told = {(item.uid, item.node_name) for item in what[0]}
             told |= {(u, self.pods[u][1]) for u, _ in told if u in self.pods and self.pods[u][0]}
@@ -180,7 +181,9 @@ class ShadowCache:
                 self.wrong(f"after {name}: {uid}, which is gone, is {told}, not {(state, token)}")
 
     def _compare_times(self, name):
-        """Until when attempts have time, which of them are asked about or over, and who is gone."""
+        """Compare the deadlines of attempts, the attempts that are queried or expired, and removed
+        pods.
+        """
         core = self._core
         trial = {uid for uid, (is_added, *_) in self.pods.items() if not is_added}
         self._until_s = {uid: at_s for uid, at_s in self._until_s.items() if uid in trial}
@@ -206,7 +209,7 @@ class ShadowCache:
                 self.wrong(f"after {name}: {what}: {here}, not {there}")
 
     def _compare_anew(self, name):
-        """A cache made anew says the same, and so does what a new copy of it begins with."""
+        """A rebuilt cache has the same contents, and so has the first part of a new copy."""
         if self.problems:
             return
         core = self._core
@@ -228,16 +231,18 @@ class ShadowCache:
                 self.wrong(f"after {name}: one made anew has {again.placement_of(uid)}")
         again.validate()
 
-    # What becomes of attempts.
+    # Results of attempts.
 
     def _end(self, uid, token):
-        """An attempt is over."""
+        """End an attempt."""
         self._over[uid, token] = None
         while len(self._over) > self._bound:
             del self._over[next(iter(self._over))]
 
     def _leave(self, uid, state, token):
-        """A pod is gone, or its attempt has expired: it is remembered, if not for ever."""
+        """Remove a pod that was deleted or whose attempt expired; remember it for a bounded
+        time.
+        """
         self._gone[uid] = state, token
         while len(self._gone) > self._bound:
             del self._gone[next(iter(self._gone))]
@@ -250,11 +255,11 @@ class ShadowCache:
         self.named.pop(uid, None)
 
     def _token_of(self, uid):
-        """The attempt by which a pod is here, or was."""
+        """The attempt with which a pod is counted, or was."""
         return self.pods[uid][2] if uid in self.pods else self._gone.get(uid, ("", ""))[1]
 
     def _take_time(self, uid, at_s):
-        # Behind all that have the same time.
+        # After all attempts with the same deadline.
         self._until_s.pop(uid, None)
         self._until_s[uid] = at_s
 
@@ -305,7 +310,7 @@ class ShadowCache:
         self.asked -= set(ours)
         return [uid for uid, token, known in pods if known and not known[0] and known[2] != token]
 
-    # What the cluster shows.
+    # Cluster events.
 
     def _confirm(self, batch):
         for item in batch:
@@ -375,7 +380,7 @@ class ShadowCache:
     _update_node = _add_node
 
     def _add_nodes(self, nodes):
-        """All of them, where nothing is known of any; whether they did."""
+        """Add all nodes where none is known; return whether they were added."""
         names = set(nodes.names)
         known = {node for _, node, _, _ in self.pods.values()} | self.nodes.keys()
         known |= {node for node, _ in self.named.values()}

@@ -1,8 +1,8 @@
-"""What claims and volumes are bound to, beside the plain list of all that changed of them.
+"""The bindings of claims and volumes, next to the plain list of all their changes.
 
-Cache and binder keep a log of changes; the state that they decide by must be what the cluster had
-at first with all these changes made, whatever was tried out and undone meanwhile. Whether a pod's
-claims can be bound on a node is asked of `AssumedClaims`, but of a new one each time.
+Cache and binder keep a log of changes; the state on which they decide must be the cluster's initial
+state with all these changes applied, whatever was tried and undone meanwhile. `AssumedClaims`
+decides whether a pod's claims can be bound on a node, but a new instance each time.
 """
 
 from roadstead.facts.storage import StorageFacts
@@ -10,7 +10,7 @@ from roadstead.storage import AssumedClaims, StorageState
 
 
 class PlainClaims:
-    """storage: of the product, before anything was changed."""
+    """storage: the product's initial one."""
 
     def __init__(self, storage):
         self._facts = StorageFacts(
@@ -24,7 +24,7 @@ class PlainClaims:
         )
 
     def differences(self, log, storage):
-        """Claims and volumes that are not what the log makes of them."""
+        """Return claims and volumes that differ from the result of the log."""
         claims = {each.key: each for each in self._facts.claims}
         volumes = {each.name: each for each in self._facts.volumes}
         for change in log:
@@ -45,8 +45,9 @@ class PlainClaims:
 
 
 class ShadowClaims:
-    """Follows the claims of a cache's actor. cache: the shadow of its core, which hears of what is
-    wrong."""
+    """Follows the claims of a cache's actor. cache: the shadow of its core; it gets the
+    differences.
+    """
 
     def __init__(self, actor, cache):
         self._actor, self._cache = actor, cache
@@ -71,7 +72,7 @@ class ShadowClaims:
             self._cache.wrong(f"after {name} a claim or a volume is {each}")
 
     async def _assumed(self, batch):
-        """It waits for nothing: no other call comes between."""
+        """It does not wait, so no other call can run in between."""
         ledger, log = self._volumes.assumed_claims, list(self._volumes.log)
         rows = list(zip(batch.pods.keyed(), batch.nodes, batch.tokens, strict=True))
         tokens, before = {uid: pod[2] for uid, pod in self._cache.pods.items()}, {}
@@ -90,7 +91,7 @@ class ShadowClaims:
             known = self._cache.pods.get(uid)
             if known is None or known[2] != tokens[uid]:
                 continue
-            # What another one's commit settled is nobody's any more.
+            # Claims that another pod's commit settled belong to no attempt any more.
             if {*ledger.keys_of(uid)} & ledger._open.keys() != held & ledger._open.keys():
                 self._cache.wrong(f"{uid} holds {ledger.keys_of(uid)} after assume, not {held}")
         return answer
@@ -99,7 +100,7 @@ class ShadowClaims:
         if uid not in self._cache.pods and (held := self._volumes.assumed_claims.keys_of(uid)):
             self._cache.wrong(f"{uid} is refused ({why}), and holds {held}")
         if "volumes" in why:
-            # Others of the batch take and give back before it and behind it.
+            # Other requests of the batch assume and release claims before and after it.
             host, now = self._cache.nodes[node], self._volumes.log
             logs = (now[:length] for length in range(len(log), len(now) + 1))
             if all(self._plain.can_bind(each, uid, facts, host) for each in logs):

@@ -1,8 +1,8 @@
-"""A shadow of a scheduler's core: each call is followed on a plain account (`cycle_account.py`).
+"""A shadow of a scheduler's core: each call is followed on a plain model (`cycle_account.py`).
 
-After each call its effects are compared with those of the core, in order and field by field. What
-plugins answer is noted when the core asks them; the account takes these answers, so that a call
-that the core leaves out, or makes twice, shows as well.
+After each call its effects are compared with those of the core, in order and field by field.
+Plugins' answers are recorded when the core calls them; the model uses these answers, so that a call
+that the core omits, or makes twice, is visible as well.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ LOGGED = (
 
 
 class _Room:
-    """In place of a mailbox for words: what the core takes out of it is noted."""
+    """Replaces the mailbox of plugins' decisions: records each one that the core removes."""
 
     def __init__(self, room, note):
         self._room, self._note = room, note
@@ -38,7 +38,7 @@ class _Room:
 
 
 class ShadowCycle(CycleAccount):
-    """Follows one life of a scheduler's core. problems: where they differ, the first few."""
+    """Follows one life of a scheduler's core. problems: the first few differences."""
 
     def __init__(self, core):
         self._core = core
@@ -117,7 +117,7 @@ class ShadowCycle(CycleAccount):
         return ask
 
     def look(self):
-        """All was compared when it was asked."""
+        """Every call was compared when it was made."""
 
     def _differs(self, name, text):
         if len(self.problems) < SHOWN:

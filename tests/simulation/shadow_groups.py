@@ -1,4 +1,4 @@
-"""What of a batch of binds stands or falls together: gangs and transactions, counted plainly."""
+"""All-or-nothing parts of a batch of binds: gangs and transactions, counted plainly."""
 
 from collections import Counter
 
@@ -8,7 +8,7 @@ BROKEN = "too few pods of its group can be bound with it"
 
 
 class Gangs:
-    """What gangs need, from the groups of a plan. heeding: profiles that have Coscheduling."""
+    """Needs of gangs, from the groups of a plan. heeding: profiles that have Coscheduling."""
 
     def __init__(self, plan):
         self._groups = {(each.namespace, each.name): each for each in plan.cluster.pod_groups}
@@ -19,7 +19,7 @@ class Gangs:
         }
 
     def missing(self, binder, requests):
-        """How many pods each gang of a batch must still get."""
+        """How many pods each gang of a batch still needs."""
         found = {}
         for facts in (each.facts for each in requests if each.facts.pod_group is not None):
             if facts.scheduler_name in self._heeding:
@@ -37,7 +37,7 @@ def gang_of(facts):
 
 
 class Batch:
-    """What stands or falls together in a batch. needs: by gang, as `Gangs.missing` says."""
+    """All-or-nothing parts of a batch. needs: by gang, from `Gangs.missing`."""
 
     def __init__(self, binder, requests, taken, needs):
         self.accepted = []
@@ -54,7 +54,7 @@ class Batch:
         self._epochs = dict(binder.epochs)
 
     def reaches_epoch(self, request):
-        """An epoch counts as seen once a request of it comes as far as that."""
+        """An epoch is recorded once a request of it reaches this check."""
         binder, owner = self._binder, request.owner
         is_single = not request.transaction and request.facts.pod_group is None
         seen = max(request.epoch, binder.epochs.get(owner, request.epoch))
@@ -72,14 +72,14 @@ class Batch:
         return causes | ({RejectCause.ALREADY_BOUND} if self._uids[request.uid] > 1 else set())
 
     def check(self, decisions):
-        """Transactions and gangs are bound whole or not at all, and refused with a reason."""
+        """Transactions and gangs are bound as a whole or not at all, and refused with a reason."""
         wrong = self._binder._wrong
         jobs = Counter(each.transaction for each in self._undecided if each.transaction)
         bound = Counter(each.transaction for each in self.accepted if each.transaction)
         for name, count in jobs.items():
             if bound[name] not in (0, count):
                 wrong(f"{bound[name]} of {count} of transaction {name} are accepted")
-        # A gang that is refused takes its transactions with it, which name nobody then.
+        # A refused gang also refuses its transactions, which then name no pod.
         of_gangs = {each.transaction for each in self._undecided if each.facts.pod_group}
         for each in self._undecided:
             refusal = getattr(decisions.get(each.token), "status", None)

@@ -1,7 +1,8 @@
-"""A shadow of the journal: what its disk must hold, through all lives of its writer.
+"""A shadow of the journal: the required contents of its disk, through all lives of its writer.
 
-After each call the new bytes are read by `plain_journal`, which knows the format and nothing of the
-product's reader. What a life finds when it begins is compared with what was appended before it.
+After each call `plain_journal`, which knows the format and shares nothing with the product's
+reader, reads the new bytes. The state at the start of a life is compared with the records appended
+before.
 """
 
 from itertools import zip_longest
@@ -25,13 +26,14 @@ from tests.simulation.plain_journal import (
 from tests.simulation.snapshots import TOKENS_KEPT, Kept
 
 ENOUGH = 5
-"""Problems of one run that are told."""
+"""Maximum number of reported problems of one run."""
 
 
 class ShadowJournal:
-    """Follows one disk. problems: get what differs. found: what the present life began with.
+    """Follows one disk. problems: receives differences. found: the records at the start of this
+    life.
 
-    should_stand: what a snapshot must say, by the account of who follows the binder.
+    should_stand: the required contents of a snapshot, from the model that follows the binder.
     """
 
     def __init__(self, disk, limits, problems):
@@ -47,7 +49,7 @@ class ShadowJournal:
 
     @classmethod
     def begun(cls, disk, limits, problems):
-        """A shadow that takes what is on a disk for what was appended."""
+        """A shadow that treats the contents of a disk as appended."""
         shadow, found = cls(disk, limits, problems), PlainJournal(disk.contents)
         covered = len(found.snapshot.records) if found.snapshot else 0
         shadow._bases = {found.snapshot_lsn: found.records[:covered]}
@@ -67,7 +69,7 @@ class ShadowJournal:
         return [plain(each, self._memo) for each in records]
 
     def raw(self, facts):
-        """Facts as they are in a file."""
+        """Facts as a file has them."""
         return raw(facts, self._memo)
 
     def kinds(self):
@@ -81,7 +83,7 @@ class ShadowJournal:
         self.found = PlainJournal(self._disk.contents)
 
     def opened(self, journal, records):
-        """records: what the product read."""
+        """records: the product's result of reading."""
         found, disk = self.found, self._disk
         for text in found.problems:
             self.wrong(text)
@@ -114,7 +116,7 @@ class ShadowJournal:
         return self._bases[snapshot_lsn] + since
 
     def _all_durable(self, files):
-        """All of them, with the fields of all that they hold."""
+        """All files are durable, with the fields of all their facts."""
         disk = self._disk
         for file in files:
             said, name = getattr(file, "fields", {}), file.name
@@ -125,13 +127,13 @@ class ShadowJournal:
 
     @property
     def has_failed(self):
-        """Whether the disk did not do what it was asked for."""
+        """Whether the disk failed to do a call."""
         return self._disk.met
 
-    # Records come.
+    # Records are appended.
 
     def append(self, journal, records, append):
-        # One that failed, as when a snapshot was taken, takes nothing more anyhow.
+        # A failed journal, for example after a snapshot, accepts no appends anyway.
         if self._is_due and not journal.has_failed:
             self.wrong("the journal has grown, and no snapshot is taken")
         number = self._file.number
@@ -168,7 +170,7 @@ class ShadowJournal:
         )
 
     def _follow(self):
-        """Reads what is new of the present segment, and of one that follows it."""
+        """Read the new part of the present segment, and of the next one."""
         newest = max(filter(SEGMENT.fullmatch, self._disk.contents))
         self._go_on(self._file)
         file = PlainFile(newest).read(self._disk.contents[newest])
@@ -194,7 +196,7 @@ class ShadowJournal:
             self.wrong(f"{file.name} holds other records than were appended")
 
     def _check_frame(self, frame, former):
-        """What it says of what is durable: no more than is, and all that is for a mark."""
+        """Compare its durable mark: at most the durable bytes, and for a mark all of them."""
         at_least = former.durable_bytes if former else 0
         if former and former.kind == FIELDS:
             at_least = former.end
@@ -215,7 +217,7 @@ class ShadowJournal:
                 self.wrong(f"a snapshot says {one}, not {other}")
         base = self.plain(standing)
         if not journal.has_failed:
-            # One that has failed writes nothing: what it wrote before may stand for this number.
+            # A failed journal writes nothing: an earlier file may have this number.
             self._bases[lsn] = base
         for number, kind, *_ in base:
             if not 0 <= number <= (lsn if kind == "load" else 0):
@@ -240,7 +242,9 @@ class ShadowJournal:
             self.problems += before.lost(Kept.of(Reader(self._disk).records()), tokens)
 
     def _named(self, name):
-        """What a snapshot or segment bears the digest of must be durable before it has its name."""
+        """Files whose digest a snapshot or segment contains must be durable before it gets its
+        name.
+        """
         disk = self._disk
         segments = sorted(each for each in disk.contents if SEGMENT.fullmatch(each))
         for last in segments[-1:]:
@@ -248,7 +252,7 @@ class ShadowJournal:
                 self.wrong(f"{name} follows {last}, of which something may be lost")
 
     def _removed(self, name):
-        """What is left must say all that was durable, also if the machine stops now."""
+        """The remaining files must contain all durable state, also if the machine stops now."""
         if not (SEGMENT.fullmatch(name) or SNAPSHOT.fullmatch(name)):
             return
         disk = self._disk
@@ -259,7 +263,7 @@ class ShadowJournal:
         }
         left = {each: data for each, data in here.items() if each != name}
         for contents in (here, left):
-            # What is left of one file is often what is there when the next one goes.
+            # The remains of one file often still exist when the next file is removed.
             if contents != self._alike and read(contents, self._memo) != judged(contents):
                 self.wrong(f"before and after {name} goes, other records are read")
             self._alike = contents
@@ -268,7 +272,7 @@ class ShadowJournal:
             self.wrong(f"{name} is removed, and with it what was durable: {found.problems}")
 
     def ended(self):
-        """A writer has ended in order."""
+        """The writer closed the journal properly."""
         found = PlainJournal(self._disk.contents)
         last = found.segments[-1]
         self.same("the end", found.closed, (self.last_lsn, last.digest))
@@ -278,7 +282,7 @@ class ShadowJournal:
             self.wrong("a journal that ended holds other records than were appended")
 
     def not_open(self, *calls):
-        """A journal that was not read yet, or that was closed, takes nothing."""
+        """A journal that was not read yet, or that was closed, accepts no calls."""
         for call in calls:
             try:
                 call()
@@ -293,7 +297,7 @@ class ShadowJournal:
 
 
 class WatchedJournal(FileJournal):
-    """A journal with a shadow, which may not go on after its first failure."""
+    """A journal with a shadow, which may not continue after its first failure."""
 
     def __init__(self, disk, shadow, **how):
         super().__init__(disk, **how)

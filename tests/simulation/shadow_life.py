@@ -1,4 +1,4 @@
-"""One life of a binder beside its shadow: what it recovered, and what it answers to whoever asks.
+"""One life of a binder compared with its shadow: its recovered state, and its answers.
 
 journal ─► plain_journal ─► plain_binder.replayed ─┐ the same?
 journal ─► the product's reader and recovery ──────┘ then followed by ShadowBinder
@@ -25,10 +25,10 @@ DURABLE = (
     *("add_nodes", "add_running", "add_pending", "remove_nodes", "update_pods", "delete_pods"),
     *("evict", "resolve", "fence_owner", "end_run"),
 )
-"""Whoever is answered takes what was asked for as durable."""
+"""Calls whose answer promises that the request is durable."""
 
 USUAL = {"max_unflushed": 100_000, "max_tokens": 65_536, "max_gone_remembered": 65_536}
-"""Settings of a run, but for limits that are smaller."""
+"""The settings of a run, except limits that are smaller."""
 
 STEPS = {"bind": "flush→bound", "load": "load→bound"}
 
@@ -68,14 +68,14 @@ class ShadowLife:
         if here != there:
             self._wrong(f"{what}: {short(here, there)}")
 
-    # What it begins with.
+    # Initial state.
 
     def _begin(self, records):
         core, binder = self._actor.core, self._binder
         if self._has_begun:
             binder.last_lsn, binder.flushed_lsn = core.last_lsn, core.flushed_lsn
             if self._journal.has_failed:
-                # It could not even write how it began.
+                # It could not even write its first record.
                 binder.halted = core.halted
             binder.told = list(self._product.journal.subjects)
             self._same("kinds told first", self._journal.kinds(), ["cluster", "cluster"])
@@ -103,7 +103,7 @@ class ShadowLife:
             if len(history) < HISTORY_MAX_STEPS and step not in history:
                 self._wrong(f"{uid} is bound, by {history}")
         self._same_versions(records, found)
-        # A snapshot may stand for more records than it has.
+        # A snapshot may replace more records than it has.
         found.last_lsn = found.flushed_lsn = last_lsn
         self._adopt(found)
         binder.compare("recovery")
@@ -131,9 +131,9 @@ class ShadowLife:
         self._same("revisions of pods", dict(self._product.pods_known.all()), pods)
 
     def _same_versions(self, records, found):
-        """Each bind to a node that is there counts as a change, one after another.
+        """Each bind to an existing node counts as a change, one after another.
 
-        A snapshot does not say which nodes were away meanwhile.
+        A snapshot does not show which nodes were away meanwhile.
         """
         if self._journal.found.snapshot or any(kind == "node_gone" for _, kind, *_ in records):
             return
@@ -145,7 +145,7 @@ class ShadowLife:
             self._wrong(f"pods that were recovered have the versions {versions}")
 
     def _adopt(self, found):
-        """The shadow goes on from the replay, with the core's own facts, requests and versions."""
+        """Continue from the replay, with the core's own facts, requests and versions."""
         core, binder = self._actor.core, self._binder
         for name in ("epochs", "voided", "rows", "listed", "last_lsn", "flushed_lsn", "gone"):
             setattr(binder, name, getattr(found, name))
@@ -154,7 +154,7 @@ class ShadowLife:
         for uid, pod in (*binder.pods.items(), *binder.gone.items()):
             record = core.pods.find(uid)
             if record is not None:
-                # Of who went before a snapshot it says no more.
+                # A snapshot has no more about pods removed before it.
                 pod.facts, pod.version = record.facts, record.version
         for token, (request, decision) in binder._tokens_there().items():
             pod = binder.find(request.uid)
@@ -164,7 +164,7 @@ class ShadowLife:
             self._same(f"the answer of {token}", decision, pod.bound)
             binder.remember(token, request, pod.bound)
 
-    # What it answers.
+    # Answers.
 
     def _checked(self, name, original):
         async def handler(message):
@@ -213,7 +213,7 @@ class ShadowLife:
 
     def _resolve(self, ask):
         binder = self._binder
-        # So many are remembered; whose turn it is to be forgotten, the binder's shadow knows.
+        # So many are remembered; the binder's shadow checks which one is forgotten next.
         is_full = len(binder.voided) >= binder.settings.max_tokens
         for uid, token in zip(ask.uids, ask.tokens, strict=True):
             if not (self._word(uid) or token in binder.voided or is_full):
@@ -239,7 +239,7 @@ class ShadowLife:
         return page, len(self._binder.nodes), self._product.nodes_known.latest
 
     def _evicted_pods(self, _):
-        """Of those that went too long ago the name is left."""
+        """Of pods evicted too long ago only the name is left."""
         pods = [(note.uid, note.key) for note in self._product.outcomes.preempted]
         known = {uid: self._binder.find(uid) for uid, _ in pods}
         nothing = {uid: PodFacts(key.partition("/")[0]) for uid, key in pods}
@@ -262,10 +262,10 @@ class ShadowLife:
         notes = self._product.outcomes.preempted
         return tuple(notes[ask.start : ask.start + ask.count]), len(notes)
 
-    # What a snapshot says.
+    # Contents of a snapshot.
 
     def _should_stand(self):
-        """Each thing once, in the order in which it is to be recovered."""
+        """Each item once, in the order of recovery."""
         binder = self._binder
         product = self._product
         revisions, pods_known = dict(product.nodes_known.all()), dict(product.pods_known.all())

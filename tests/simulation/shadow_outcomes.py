@@ -1,5 +1,5 @@
-"""A shadow of what the binder keeps beside its core: what claims are bound to, for whom pods were
-evicted, when binds were acknowledged, and that what is not counted stays so.
+"""A shadow of the binder's state outside its core: bindings of claims, reasons of evictions, times
+of acknowledgements, and changes without a revision.
 """
 
 from roadstead.storage import StorageState
@@ -8,13 +8,14 @@ from tests.simulation.shadow_claims import PlainClaims
 REVISED = (
     *("add_nodes", "remove_nodes", "add_running", "add_pending", "update_pods", "delete_pods"),
 )
-"""Calls whose last argument is a revision, which may be left out where it is 0."""
+"""Calls whose last argument is a revision, which may be omitted where it is 0."""
 
 
 class ShadowOutcomes:
-    """Follows one life of a binder actor. binder: the shadow of its core. wrong: is told of
-    differences. _batches: the pods that each batch bound, in order; _unanswered: those of calls
-    that raised. _evicted_pods: UIDs, also of lives before."""
+    """Follows one life of a binder actor. binder: the shadow of its core. wrong: called with each
+    difference. _batches: the pods that each batch bound, in order; _unanswered: pods of calls that
+    raised. _evicted_pods: UIDs, also of earlier lives.
+    """
 
     def __init__(self, actor, plan, binder, wrong):
         self._product, self._binder, self._wrong = actor.binder, binder, wrong
@@ -33,7 +34,7 @@ class ShadowOutcomes:
         return {(place, *each) for place, one in enumerate(known) for each in one.all()}
 
     def _revised(self, name, original):
-        """A change without a revision is none of those that are counted."""
+        """A change without a revision is not counted."""
 
         def call(*what):
             if what[-1] != 0:
@@ -43,7 +44,7 @@ class ShadowOutcomes:
             if new := self._revisions() - before:
                 self._wrong(f"{name} without a revision has one: {sorted(new)}")
             if name == "delete_pods":
-                # Whoever does not count may send it again at once.
+                # A caller without revisions may repeat a call at once.
                 self._evicted_pods.difference_update(what[0])
             if again := self._evicted_pods & self._binder.pods.keys() - here:
                 self._wrong(f"by {name}, without a revision, {sorted(again)} come after eviction")
@@ -63,14 +64,14 @@ class ShadowOutcomes:
         finally:
             self._compare_claims("bind")
             self._unanswered += [uid for uid in self._binder.listed if uid not in before]
-        # A snapshot that fails behind the binds leaves them without an answer.
+        # A snapshot that fails after the binds leaves them without an answer.
         if self._unanswered:
             self._batches.append(self._unanswered)
             self._unanswered = []
         return answer
 
     async def _evicted(self, ask):
-        """Who was here went for the one that the room is for."""
+        """Pods that were present are evicted for the pod that gets the room."""
         gone, known = self._product.outcomes.preempted, self._binder.pods
         here = [(uid, known[uid].key, known[uid].node) for uid in {*ask.uids} & known.keys()]
         before, for_whom = len(gone), dict(zip(ask.uids, ask.preemptors, strict=True))
@@ -82,7 +83,7 @@ class ShadowOutcomes:
         return answer
 
     async def _paged(self, ask):
-        """Binds with the times of their batches, of which none is without a bind."""
+        """Binds with the times of their batches, each with at least one bind."""
         answer = await self._commits(ask)
         batch_of = [number for number, uids in enumerate(self._batches) for _ in uids]
         all_uids = [uid for uids in self._batches for uid in uids]

@@ -1,7 +1,7 @@
-"""A shadow of a scheduler around its core: what it counts of binds and decisions, which leases it
-renews, and that a state is read anew where something was refused that was decided on it.
+"""A shadow of a scheduler around its core: counts of binds and decisions, renewed leases, and a new
+read of the state after an attempt based on the present one was refused.
 
-What queue, binder and extenders answer is seen where it comes in; the core has a shadow of its own.
+Answers of queue, binder and extenders are recorded on arrival; the core has a shadow of its own.
 """
 
 from collections import Counter
@@ -13,14 +13,14 @@ from roadstead.extenders.caller import ExtenderError
 from roadstead.scheduler.needs import AssumePods, RenewLeases, RequestLease
 
 BREAKS = 3
-"""The reading of a life that is broken off, as if the cache's changes had not come in time."""
+"""Number of the read that is aborted in a life, as if the cache's changes were late."""
 
 
 class ShadowPerformer:
-    """Follows one life of a scheduler's actor. problems: where it differs, the first few.
+    """Follows one life of a scheduler's actor. problems: the first few differences.
 
-    breaks_off: whether one of its readings is. _is_refused: something that was decided on the
-    state as it was read came to nothing since.
+    breaks_off: whether one of its reads is aborted. _is_refused: an attempt based on the present
+    state has failed.
     """
 
     def __init__(self, actor, *, breaks_off):
@@ -54,7 +54,7 @@ class ShadowPerformer:
             self.problems.append(f"shadow of {self._actor.core.owner}: {text}")
 
     def look(self):
-        """Compares what it counts, which goes into its status and the summary of a run."""
+        """Compare the counts that go into its status and the summary of a run."""
         figures = self._actor.figures
         told = {name: getattr(figures, name) for name in COUNTED}
         wanted = {name: self._counts[name] for name in COUNTED}
@@ -64,10 +64,10 @@ class ShadowPerformer:
             told, wanted = (told, dict(figures.refused)), (wanted, dict(self._refused))
             self._wrong(f"it counts {told}, not {wanted}")
 
-    # The effects of the core.
+    # Effects of the core.
 
     def _performs(self, effects, *finished):
-        """What ends at the cache before it is bound, and of which attempts nothing is kept."""
+        """Record attempts that must finish at the cache; ended ones keep no volumes."""
         over = []
         for each in effects:
             if isinstance(each, FinishBinding):
@@ -79,7 +79,7 @@ class ShadowPerformer:
         if kept := self._actor._scheduler.performer._volumes.of(over):
             self._wrong(f"what {kept} take is kept, though they have ended")
 
-    # The queue's answers.
+    # Answers of the queue.
 
     async def _met(self, need):
         members = self._actor._scheduler.leasing._members
@@ -104,7 +104,7 @@ class ShadowPerformer:
         return answer
 
     def _see_next(self, attempts):
-        """The cache hears with the assumption that these are about to be bound."""
+        """The cache learns with the assumption that these pods are about to be bound."""
         binds = self._actor._scheduler.performer._extenders.binder_of
         profiles = self._actor.core._profiles
         for each in attempts:
@@ -113,7 +113,7 @@ class ShadowPerformer:
                 self._wrong(f"{each.token} is said to be bound next, and others have a say")
         self._finished.update(each.token for each in attempts)
 
-    # The extenders' and the binder's answers.
+    # Answers of extenders and binder.
 
     def _bound_outside(self, pod, *target):
         self._not_bound.discard(pod.uid)
@@ -142,7 +142,7 @@ class ShadowPerformer:
         return answer
 
     def _check_jobs(self, need):
-        """Where jobs are bound whole, each attempt says of which one it is."""
+        """Where jobs are bound as a whole, each attempt names its job."""
         jobs = [_job(each) for each in need.attempts] if self._is_whole else []
         told = zip(need.transactions, (each.uid for each in need.attempts), strict=False)
         pairs = {*zip((name or uid for name, uid in told), jobs, strict=False)}
@@ -151,7 +151,9 @@ class ShadowPerformer:
             self._wrong(f"{need.transactions} are to be bound whole, of {jobs}")
 
     def _see_rows(self, attempts, answer):
-        """The versions of nodes' rows, which the cache is to hear of: each is a record's number."""
+        """The versions of nodes' rows, which must be sent to the cache: each is a record's
+        number.
+        """
         of = dict(zip(answer.tokens, answer.lsns, strict=True))
         of |= {answer.tokens[place]: version for place, _, _, version in answer.refused}
         for each in attempts if self._checks_versions else ():
@@ -171,7 +173,7 @@ class ShadowPerformer:
             conflicted=len({jobs[token] for token in refused}),
         )
 
-    # What was refused since the state was read.
+    # Refusals since the state was read.
 
     def _settles(self, *, forget=(), finish=(), **how):
         self._is_refused |= bool(forget)
@@ -211,7 +213,7 @@ COUNTED = ("asked", "bound", "transactions", "conflicted", "decided", "retries")
 
 
 def _job(attempt):
-    """What is decided together: a gang, or the pods of one owner; else the pod."""
+    """The pods that are decided together: a gang, or the pods of one owner; else the pod."""
     facts = attempt.facts
     if facts.pod_group is not None:
         return facts.namespace, "gang", facts.pod_group.name

@@ -1,8 +1,9 @@
-"""A shadow of the queue: each life of a queue's core is held against `queue_model`, call by call.
+"""A shadow of the queue: each life of a queue's core is compared with `queue_model`, call by call.
 
-Compared are the answer, each pod that the call may have changed, and how many pods are where; at
-times all there is. A core and its model do the same with floats in the same order, so nothing is
-rounded. A difference is told in the run in which it arises: most queue bugs only delay pods.
+Compared are the answer, each pod that the call may have changed, and the number of pods in each
+state; at times the whole state. A core and its model compute with floats in the same order, so
+nothing is rounded. A difference is reported in the run in which it arises: most queue bugs only
+delay pods.
 """
 
 from dataclasses import asdict
@@ -20,7 +21,7 @@ from tests.simulation.queue_moves import ContradictedError, Rules
 FOR_OTHERS_THAN_GANGS = OccurredEvent(
     ClusterEvent(EventResource.WILDCARD, ActionType.ALL), ObjectChange(), spares_gangs=True
 )
-"""Any event that may help only pods of no gang."""
+"""Any event, which can only help pods without a gang."""
 
 ALL_EVERY = 40
 """Calls after which everything is compared."""
@@ -66,7 +67,7 @@ def _all_ended(leases):
 
 
 def _totals(pods):
-    """How many pods came, were done, and were deleted, by the store of pods."""
+    """Number of added, finished and deleted pods, by the store of pods."""
     deleted = pods.ended_as(QueueState.DELETED) + pods.ends[QueueState.DONE, QueueState.DELETED]
     return pods.begun, pods.ended_as(QueueState.DONE), deleted
 
@@ -106,15 +107,15 @@ ANSWERS = {
     "gate": _is_success,
     "next_wakeup_s": _same,
 }
-"""What counts of an answer, by method."""
+"""The compared part of an answer, by method."""
 
 ASKS = ("state_of", "facts_of", "known_uids", "rejected_by", "leased_to", "gate")
-"""Calls that change nothing, and after which nothing is compared but their answer."""
+"""Calls that change nothing; only their answers are compared."""
 
 
 class ShadowQueue:
-    """Follows one life of a queue's core from its beginning. problems: where they differ, the first
-    few; after them nothing is compared any more.
+    """Follows one life of a queue's core from its start. problems: the first few differences; after
+    them nothing is compared any more.
     """
 
     def __init__(self, core, settings, rules):
@@ -137,7 +138,7 @@ class ShadowQueue:
             if self.problems:
                 return original(*what, **how)
             self._within.clear()
-            # Some may be iterators, which are read once.
+            # Some may be iterators, which can be read once.
             what = [[*each] if hasattr(each, "__next__") else each for each in what]
             refusal = answer = None
             self._is_inside = True
@@ -203,7 +204,7 @@ class ShadowQueue:
                 if one != other
             }
             self._differ(name, f"{uid} has", f"as it should {wrong}")
-        # The same object is compared at once from here on.
+        # From here on the same object is compared by identity.
         pod.facts = entry.facts
         if pod.state is QueueState.IN_FLIGHT:
             here = entry.lease_id, [*entry.own_events]
@@ -211,7 +212,7 @@ class ShadowQueue:
                 self._differ(name, f"{uid} in flight has {here}", (pod.lease_id, pod.own_events))
 
     def look(self, when="in the end"):
-        """Compares all there is."""
+        """Compare the whole state."""
         if self.problems or self._is_inside:
             return
         core, model = self._core, self._model
@@ -241,7 +242,7 @@ class ShadowQueue:
         self._compare_turns(when)
 
     def _compare_turns(self, when):
-        """Whose turn it is in activeQ, and how often each was passed (I11)."""
+        """Compare the order of turns in activeQ, and how often each pod was bypassed (I11)."""
         active = self._core._store.active
         for turn, pods in self._model.turns().items():
             entries = {pod.uid: self._core._store.pods.present[pod.uid] for pod in pods}
@@ -260,7 +261,7 @@ def _lease(lease):
 
 
 def shadow_of(actor, limits):
-    """The shadow of a new queue actor. limits: settings of the core that are smaller than usual."""
+    """The shadow of a new queue actor. limits: reduced settings of the core."""
     plan, config = actor._plan, actor._plan.config()
     known = {
         "max_pods": plan.settings.bounds.queue_max_pods,
@@ -282,7 +283,7 @@ def shadow_of(actor, limits):
 
 
 def rules_for(actor):
-    """What a queue's core asks of others, with the part of the queue's own rules written again."""
+    """The rules that a queue's core calls, with the queue's own part written again."""
     hints, profiles = actor.queue.hints, actor.queue._profiles.values()
     there = {plugin for each in profiles for plugin in each.registered_events()}
     return Rules(
@@ -300,15 +301,15 @@ def _wakes_gangs(event):
 
 
 def concerns(cluster, there, seen, facts, rejected_by):
-    """getUnschedulablePodsWithCrossTopologyTerm: who is looked at when a pod came to a node, or
-    changed there; ours besides: those of its gang that gave up. there: plugins that are in a
-    profile (a report may name another).
+    """getUnschedulablePodsWithCrossTopologyTerm: pods to check when a pod was added to a node, or
+    changed there; in addition, pods of its gang that gave up. there: plugins in some profile (a
+    report may name others).
     """
     frees = seen.event.action & (ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
     if seen.event.resource is not EventResource.ASSIGNED_POD or frees:
         return True
     if seen.change.thorough and seen.change.old:
-        # Ours: whom a pod kept away by labels that it has no more.
+        # In addition: pods that it kept away by labels that it no longer has.
         return True
     other, rejected_by = seen.change.new.facts, there.intersection(rejected_by)
     if "PodTopologySpread" in rejected_by and other.namespace == facts.namespace:

@@ -1,10 +1,10 @@
-"""A shadow of the cache's part in recoveries: what new lives get, what ends with a scheduler, what
-the binder is asked.
+"""A shadow of the cache's part in recoveries: the contents sent to new lives, the attempts that end
+with a scheduler, and the queries to the binder.
 
-It stands between the cache's actor and its core, its stream and whomever it calls, and holds each
-of these against the plain account of `shadow_cache`: all that the core changed is sent on, in
-order; a new follower gets all there is; and of each attempt whose scheduler or time is over it
-comes to what the binder says.
+It sits between the cache's actor and its core, its stream and the actors it calls, and compares
+each of these with the plain model of `shadow_cache`: all changes of the core are sent on, in order;
+a new follower gets the whole state; and each attempt whose scheduler or time has ended gets the
+result in the binder's answer.
 """
 
 from collections import deque
@@ -25,10 +25,10 @@ from roadstead.placements import DeltaKind
 from tests.simulation.overheard import Overheard, OverheardRef, change_row, rows_of
 
 LOOKS_EVERY_S = 1.0
-"""How often the cache looks for attempts whose time is over."""
+"""How often the cache looks for expired attempts."""
 
 LAST = 64
-"""Messages to the queue that are looked through for one that must have been among them."""
+"""Number of messages to the queue that are searched for an expected one."""
 
 HANDLERS = (
     *(
@@ -47,17 +47,17 @@ HANDLERS = (
 
 @dataclass(eq=False)
 class _Filling:
-    """What one new life gets. parts: all there was. sent: (follower, message)."""
+    """The contents sent to one new life. parts: the whole state. sent: (follower, message)."""
 
     parts: list = field(default_factory=list)
     sent: list = field(default_factory=list)
 
 
 class ShadowRefill:
-    """Follows the actor of a cache. cache: the shadow of its core. late_s: how late timers may be.
+    """Follows the actor of a cache. cache: the shadow of its core. late_s: maximum delay of timers.
 
-    streamed: the version up to which changes are sent. filling: the last new life. ends:
-    what a scheduler's end must come to, until it has.
+    streamed: the version up to which changes are sent. filling: the last new life. ends: the
+    expected result of a scheduler's end, until it is reached.
     """
 
     def __init__(self, actor, cache, late_s):
@@ -110,7 +110,7 @@ class ShadowRefill:
 
         return followed
 
-    # What is sent on.
+    # Forwarded changes.
 
     def _send(self, deltas):
         for delta in () if self._actor.stream.lost else deltas:
@@ -161,8 +161,8 @@ class ShadowRefill:
         self._cache.words = list(zip(ask.uids, ask.tokens, nodes, strict=True))
 
     def _note_claims(self, words):
-        """What must become of claims by the binder's words: who is bound keeps them, and of others
-        those are free that nobody else holds.
+        """Record the expected claims after the binder's answer: bound pods keep theirs, and of the
+        others those are free that no other attempt holds.
         """
         pods, ledger = self._cache.pods, self._actor.state.volumes.assumed_claims
         heeded = [
@@ -210,7 +210,7 @@ class ShadowRefill:
         return finish
 
     async def _filled(self, ask):
-        """A new life, or a worker that missed a change. All is sent before anything is awaited."""
+        """Fill a new life, or a worker that missed a change. All is sent before any wait."""
         self._filling = filling = _Filling()
         stream, seq = self._actor.stream, self._actor.stream.seq
         await self._fill(ask)
@@ -224,7 +224,9 @@ class ShadowRefill:
             self._wrong(f"{ask.follower} has all, and gets no changes")
 
     def _everything(self, seq):
-        """All there is follows one another, up to the last change that others got."""
+        """The parts of the whole state are consecutive, up to the last change that other followers
+        got.
+        """
         found = self._filling.parts = self._everything_of(seq)
         begins = [each.first_seq for each in found]
         ends = [each.first_seq + each.count for each in found]
@@ -284,13 +286,13 @@ class ShadowRefill:
         ):
             self._same(f"{what} that a new life gets", told, wanted)
 
-    # What ends.
+    # Ends of lives.
 
     def _remove_pods(self, message):
         cache = self._cache
         over = {uid for uid in message.uids if self._is_over(uid, message.revision)}
         before = cache.pods.keys() - over, cache.named.keys() - over
-        # It waits for nothing: no other call comes between.
+        # It does not wait, so no other call can run in between.
         return lambda _: self._same(
             f"{sorted(over)} are gone; left", (cache.pods.keys(), cache.named.keys()), before
         )
@@ -308,7 +310,7 @@ class ShadowRefill:
         return finish
 
     def _nominate(self, message):
-        """It waits for nothing: no other call comes between."""
+        """It does not wait, so no other call can run in between."""
         named, is_gone = dict(self._cache.named), self._actor.state.pods_known.is_gone
         counted = self._cache.pods.keys() - {*message.gone}
         rows = zip(message.pods.pods(), message.nodes, message.preempts, strict=True)
@@ -340,7 +342,7 @@ class ShadowRefill:
         return finish
 
     def _orphans(self, owner):
-        """uid → token of what earlier lives of a scheduler assume."""
+        """uid → token of the attempts that earlier lives of a scheduler assumed."""
         pods = self._cache.pods.items()
         trial = {uid: token for uid, (is_added, _, token, _) in pods if not is_added}
         return {uid: token for uid, token in trial.items() if _is_earlier(token, owner)}
@@ -350,7 +352,7 @@ class ShadowRefill:
         return lambda answer: self._same("assumed by earlier lives", answer.uids, wanted)
 
     def _end_owner(self, end):
-        """When the queue is told of the room, all else has come to an end."""
+        """When the queue gets the message about the room, everything else has ended."""
         word, pods = dict(zip(end.uids, end.nodes, strict=True)), dict(self._cache.pods)
         bound, over = {}, []
         for uid in self._orphans(end.owner):
@@ -374,10 +376,10 @@ class ShadowRefill:
         return finish
 
     async def _told(self, pods):
-        """The queue hears of the room of attempts that no scheduler gives back."""
+        """The queue gets the room of attempts that no scheduler returns."""
         cache, uids = self._cache, sorted(who.uid for who, _ in pods)
         if uids:
-            # An answer may be late, and by then the queue has heard of nobody many times.
+            # An answer may be late, after many messages to the queue without pods.
             self._freed.append(uids)
         for who, facts in pods:
             namespace, _, name = cache.keys[who.uid].partition("/")
@@ -401,7 +403,7 @@ class ShadowRefill:
             self._wrong(f"the queue heard nothing of {pods}")
 
     async def _claims_end(self, owner):
-        """What commits bound of claims stays, what nobody else holds is free."""
+        """Claims that commits bound stay bound, claims without a holder are free."""
         self._owner = owner
         await self._end_claims(owner)
         ledger, self._owner = self._actor.state.volumes.assumed_claims, None
@@ -411,7 +413,7 @@ class ShadowRefill:
                 self._wrong(f"{key} is on {claim.volume_name!r}; it stays bound: {stays}")
 
     def _note_settled(self, answer):
-        """What must become of the claims that attempts of lives that are over hold alone."""
+        """Record the expected claims of attempts that only ended lives hold."""
         ledger, orphans = self._actor.state.volumes.assumed_claims, self._orphaned()
         settled = {claim.key for change in answer.changes for claim in change.claims}
         self._should_stay = {
@@ -421,7 +423,7 @@ class ShadowRefill:
         }
 
     def _orphaned(self):
-        """Pods that hold claims, and went while a life that is over assumed them."""
+        """Pods that hold claims, and were removed while an ended life assumed them."""
         return {
             uid
             for uid in self._actor.state.volumes.assumed_claims.holders()
@@ -441,7 +443,7 @@ class ShadowRefill:
             self._wrong(f"nobody looked for {waited_s:g} s whose time is over")
 
     async def _looked(self):
-        """The cache looks for attempts whose time is over, and compares itself now and then."""
+        """The cache looks for expired attempts, and compares itself now and then."""
         if self._looked_s is None:
             await self._look_once()
             return
@@ -460,7 +462,7 @@ class ShadowRefill:
             self._compared_s = now_s if self._is_due else self._compared_s
 
     async def _compared(self, message):
-        """Whoever asks is answered; when the cache compares itself does not hang on it."""
+        """Every caller gets an answer; when the cache compares itself does not depend on it."""
         before = self._is_reported
         answer = await self._compare(message)
         self._is_reported = before

@@ -1,8 +1,8 @@
-"""A shadow of what stands around the queue's core: what reports are turned into, why pods are
-pending, whose pods a scheduler's end concerns, which gang's turn it is, and who is nominated.
+"""A shadow of the code around the queue's core: the translation of reports, the reasons of pending
+pods, the pods that a scheduler's end concerns, turns of gangs, and nominations.
 
-The core has a shadow of its own (`shadow_queue.py`): its answers are taken as they are, and the
-calls that it gets are compared with those that follow from the rules below.
+The core has a shadow of its own (`shadow_queue.py`): its answers are accepted, and the calls that
+it gets are compared with those that follow from the rules below.
 """
 
 from collections import Counter, deque
@@ -16,9 +16,9 @@ from roadstead.queue.reports import PendingNote
 from roadstead.queue.retries import FAILS_AGAIN
 
 RACES = 10
-"""Races that a pod may lose before the next one counts as a failure."""
+"""Lost races after which the next one counts as a failure."""
 FAILURES = 3
-"""A pod whose attempts failed so often is parked."""
+"""A pod is parked after this many failed attempts."""
 WAKES = 10
 """How often pods that give up wake others while none is bound; after that gangs take turns."""
 
@@ -27,7 +27,7 @@ STATES = (
     QueueState.IN_FLIGHT,
 )
 HEARD = ("add", "update", "done", "requeue", "delete", "assigned", "activate", "tick")
-"""Calls that the core gets, of which something is compared or noted."""
+"""Calls of the core that are compared or recorded."""
 FOLLOWED = (
     *(
         "submit",
@@ -46,9 +46,9 @@ FOLLOWED = (
 class ShadowReports:
     """Follows one `SchedulingQueue`, whose core has its own shadow. problems: the first few.
 
-    _notes: why pods are pending. _attempts: (what went wrong, uid) → the leases in which it did.
-    _overdue: (owner, uid) → the life whose lease ended. _due: call → arguments that the core must
-    get.
+    _notes: why pods are pending. _attempts: (kind of failure, uid) → the leases in which it
+    happened. _overdue: (owner, uid) → the life whose lease ended. _due: call → arguments that the
+    core must get.
     """
 
     def __init__(self, queue):
@@ -69,7 +69,7 @@ class ShadowReports:
         queue.nominations.note_stale = self._note_stale(queue.nominations.note_stale)
 
     def look(self):
-        """Compares what is known of pods that wait."""
+        """Compare the state of waiting pods."""
         self._queue.pending()
         self._queue.nominations.nominated([each.uid for each in self._known()])
 
@@ -97,11 +97,11 @@ class ShadowReports:
         return call
 
     def _expect(self, **due):
-        """The core gets these calls before anybody else is waited for."""
+        """The core gets these calls before any other actor is awaited."""
         self._same("calls that the core did not get", self._due, {})
         self._due = due
 
-    # Pods come and go.
+    # Pods are added and removed.
 
     def _submit(self, original):
         def submit(pods, now_s, revision=0):
@@ -114,7 +114,7 @@ class ShadowReports:
         return submit
 
     def _core_add(self, _, pods, now_s):
-        """The gates are asked when all that come are there."""
+        """The gates are checked after all new pods are added."""
         known = self._queue.pods_known
         here = {who.uid: known.of(who.uid) for who, _ in self._coming}
         self._same("revisions", here, self._revisions)
@@ -127,7 +127,7 @@ class ShadowReports:
         self._coming = ()
 
     def _core_update(self, _, identity, facts, now_s, events):
-        """Pods that wait change for themselves alone."""
+        """A change of a waiting pod affects this pod alone."""
         told = {(each.event.resource, each.change.own) for each in events}
         self._same("an update", told, {(EventResource.UNSCHEDULABLE_POD, True)})
 
@@ -194,7 +194,7 @@ class ShadowReports:
         return report
 
     def _losing_of(self, back):
-        """Those that were nominated to a node and are not any more, or to another one."""
+        """Pods whose nomination was removed or moved to another node."""
         facts_of, named = self._core.facts_of, {}
         for each in back:
             facts = None if each.nominated_node is None else facts_of(each.uid)
@@ -203,7 +203,7 @@ class ShadowReports:
         return named
 
     def _note_stale(self, original):
-        """What does not count is wrong at the cache, which has heard of it."""
+        """A stale report's nomination is recorded as wrong at the cache, which has it already."""
 
         def note_stale(back, stale):
             original(back, stale)
@@ -224,7 +224,7 @@ class ShadowReports:
             self._forget(uid)
 
     def _core_requeue(self, answer, *_):
-        """What was kept for nominated pods is free, and what pods gave back: others may fit."""
+        """The room of nominated pods and of returned pods is free: other pods may fit."""
         self._same("asks for pods that nobody gives back", not self._back, False)
         is_worn = self._gangs.freed(self._back)
         gone = self._queue._events.gone
@@ -235,7 +235,7 @@ class ShadowReports:
             self._events.append(gone(self._facts(freed), spares_gangs=is_worn))
 
     def _nth(self, what, uid, lease_id):
-        """How often this went wrong with a pod, up to this lease; a lease counts once."""
+        """How often this failure happened to a pod, up to this lease; a lease counts once."""
         leases = self._attempts.setdefault((what, uid), [])
         if lease_id not in leases:
             leases.append(lease_id)
@@ -310,10 +310,10 @@ class ShadowReports:
         return owner_ends
 
     def _facts(self, uids):
-        """Of those that the core has."""
+        """The facts of those pods that the core has."""
         return [facts for uid in uids if (facts := self._core.facts_of(uid)) is not None]
 
-    # What is asked.
+    # Queries.
 
     def _pending(self, original):
         def pending():
@@ -348,14 +348,14 @@ class ShadowReports:
 
 
 def _given(revision):
-    """A revision of 0 may be left out."""
+    """A revision of 0 may be omitted."""
     return (revision,) if revision else ()
 
 
 class _Gangs:
-    """Who is of which gang, and whose turn it is once gangs have woken each other too often.
+    """Members of gangs, and the next gang once gangs have woken each other too often.
 
-    plugins: those that have a pod wait for its gang. wakes: how often pods gave up since one was
+    plugins: those that make a pod wait for its gang. wakes: how often pods gave up since one was
     bound. _freed: gangs that gave room up, for which no other one was woken.
     """
 
@@ -383,16 +383,16 @@ class _Gangs:
         return next((key for key, uids in self._members.items() if uid in uids), None)
 
     def _parked(self, key):
-        """Those that were tried in vain, by uid."""
+        """Pods that were tried in vain, by uid."""
         return [uid for uid in sorted(self._members.get(key, ())) if self._core.rejected_by(uid)]
 
     def gave_up(self, key):
-        """Those that gave up waiting for others of their gang, by uid."""
+        """Pods that gave up waiting for others of their gang, by uid."""
         rejected_by = self._core.rejected_by
         return [uid for uid in self._parked(key) if self._plugins.intersection(rejected_by(uid))]
 
     def freed(self, given_back):
-        """Pods give back what they had been assumed to hold; whether gangs take turns by now."""
+        """Record the returned room of attempts; return whether gangs take turns by now."""
         freed = [each for each in given_back if each.freed]
         if all(each.reason == RequeueReason.CONFLICT for each in freed):
             return False
@@ -408,9 +408,10 @@ class _Gangs:
             self._turn = None
 
     def turns(self):
-        """The gangs to be tried next, each with its pods, by their turns; None where none may be.
+        """The gangs to be tried next, each with its pods, in turn order; None where none may be
+        tried.
 
-        None: some gang is being tried, or nothing was freed.
+        None: some gang is being tried, or no room was freed.
         """
         counts = self._core.counts()
         leased = (group_key(pod.facts) for pod in self._core.pods(QueueState.IN_FLIGHT))
@@ -422,7 +423,9 @@ class _Gangs:
         return [(key, self._parked(key)) for key in line]
 
     def _round(self):
-        """All that wait, by priority, then as they came; one that alone gave room up waits on."""
+        """All waiting gangs, by priority, then by arrival; a gang that alone gave room up keeps
+        waiting.
+        """
         priority = Counter()
         for key in self._members if self._freed else ():
             parked = self._parked(key)
@@ -431,7 +434,9 @@ class _Gangs:
         return sorted(priority, key=lambda key: -priority[key])
 
     def begin_turn(self, turns, moved):
-        """The pods of each gang that is tried, until one of them moves. moved: which did."""
+        """The pods of each gang that is tried, until one of them moves. moved: the pods that
+        did.
+        """
         if turns is None:
             return []
         if not self._next:

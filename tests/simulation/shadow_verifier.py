@@ -1,8 +1,7 @@
-"""A shadow of the binder's verifier: every answer is found again, with nothing kept from before.
+"""A shadow of the binder's verifier: every answer is computed again, without cached state.
 
-For each pod and node PreFilter is run, and every filter is asked about
-the one row. Where pods are let through together, each is asked about on a copy of the table that
-has those before it.
+For each pod and node PreFilter is run, and every filter is called for the one row. Where pods are
+accepted as a group, each is checked on a copy of the table that contains those before it.
 """
 
 import numpy as np
@@ -16,7 +15,7 @@ SHOWN = 3
 
 
 def status_on(profile, pod_class, table, node_name):
-    """What filters say of one node: Success or the first refusal."""
+    """The filters' result for one node: Success or the first refusal."""
     outcome = run_pre_filter(profile, pod_class, table)
     state = outcome.state
     if not outcome.status.is_success:
@@ -37,10 +36,10 @@ def status_on(profile, pod_class, table, node_name):
 
 
 class ShadowCommits:
-    """Follows what one life of a binder takes the word of its verifier for, and of its claims.
+    """Follows the verifier's answers that one life of a binder uses, and its claims.
 
-    A commit is refused where the verifier refuses it, and takes no claims then; else the claims of
-    its pod decide. Pods that go together have none. wrong: is told of differences.
+    A commit is refused where the verifier refuses it, and then assumes no claims; else the claims
+    of its pod decide. Pods of a group have none. wrong: called with each difference.
     """
 
     def __init__(self, binder, wrong):
@@ -71,7 +70,7 @@ class ShadowCommits:
             asked = ["verify"]
             if self._said and self._said[0][1].is_success and request.facts.volumes:
                 asked.append(take)
-            # A commit tries its claims out first.
+            # A commit tries its claims first.
             if [
                 n for n, _ in self._said if n in ("verify", take)
             ] != asked or told is not self._said[-1][1]:
@@ -94,7 +93,7 @@ class ShadowCommits:
 
 
 class ShadowVerifier:
-    """Follows one life of a verifier. problems: where they differ, the first few."""
+    """Follows one life of a verifier. problems: the first few differences."""
 
     def __init__(self, verifier):
         self._table, self._profiles = verifier._table, verifier._profiles
@@ -127,7 +126,7 @@ class ShadowVerifier:
         return told
 
     def look(self):
-        """All was compared when it was asked."""
+        """Every answer was compared when it was given."""
 
     def _status(self, table, facts, node_name):
         profile = self._profiles[facts.scheduler_name]

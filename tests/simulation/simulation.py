@@ -1,4 +1,4 @@
-"""One simulated run: a scenario and faults from a seed, driven to its end, then checked."""
+"""One simulated run: a scenario and faults from a seed, run to its end, then checked."""
 
 import asyncio
 import random
@@ -48,31 +48,32 @@ from tests.simulation.watch import Watch
 
 FAULTS = ("lost", "duplicated", "slow", "partition", "pause", "crash", "late")
 KINDS = (*FAULTS, "changes", "disk")
-"""The kinds of faults; whether nodes change and go, and pods are deleted, in the course; and
-whether a disk may fail."""
+"""The kinds of faults; whether nodes change and are removed, and pods are deleted, during the run;
+and whether a disk may fail.
+"""
 
 LOOK_S = 0.25
 RECOVERY_S = 30.0
-"""How long after the last fault every feasible pod must be bound (I12)."""
+"""Time after the last fault within which every feasible pod must be bound (I12)."""
 
 OUTSIDE_S = 0.25
-"""Longer for each pod, where an extender may be late with its answers."""
+"""Additional time for each pod, where an extender may answer late."""
 
 CLIENT_CUT = 0.2
-"""How often it is the client that an actor does not hear."""
+"""How often the partitioned caller of an actor is the client."""
 
 AGAIN_S = 0.1
-"""Until a client asks again where an actor was gone."""
+"""Time until a client repeats a call to an actor that was down."""
 
 ALL_S = 60.0
 SETTLE_S = 0.5
 ARRIVAL_S = 5.0
-"""Until what was under way when the queue was empty has arrived."""
+"""Time for messages in transit to arrive after the queue is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a run. problems: empty if all is well. trace: the same for the same seed."""
+    """The result of a run. problems: empty if there are none. trace: the same for the same seed."""
 
     seed: int
     trace: str
@@ -86,7 +87,7 @@ class Outcome:
 
 
 def faults_of(seed, kinds):
-    """The faults of a seed, of the kinds that are wanted; some seeds have none of a kind."""
+    """The faults of a seed, of the enabled kinds; some seeds have none of a kind."""
     draw = random.Random(f"faults {seed}")
     chosen = {
         "lost": {"lost": draw.choice((0.0, 0.01, 0.05, 0.15))},
@@ -95,7 +96,7 @@ def faults_of(seed, kinds):
         "partition": {"partition_every_s": draw.choice((0.0, 2.0, 5.0))},
         "pause": {
             "pause_every_s": draw.choice((0.0, 2.0, 5.0)),
-            # A longer one is taken for an end, and the actor is replaced.
+            # A longer pause is treated as a crash, and the actor is replaced.
             "pause_max_s": draw.choice((0.9, 0.9, 3.0)) if "crash" in kinds else 0.9,
         },
         "crash": {"crash_every_s": draw.choice((0.0, 3.0, 6.0))},
@@ -112,7 +113,7 @@ def faults_of(seed, kinds):
 
 
 def simulate_counted(seed, kinds=(), among="plain"):
-    """As `simulate`, and counts what is reached."""
+    """Like `simulate`, and count what is reached."""
     counts = Counter()
     with counting(counts):
         outcome = simulate(seed, kinds, among=among)
@@ -120,11 +121,11 @@ def simulate_counted(seed, kinds=(), among="plain"):
 
 
 def simulate(seed, kinds=(), room_bytes=None, among="plain"):
-    """Runs a seed to its end on a loop of its own. room_bytes: of the disk, where it is small.
+    """Run a seed to its end on a loop of its own. room_bytes: size of a small disk.
 
     among: the variant of the scenarios, see `modes`.
 
-    A disk that is full is no problem of a run that says so and ends.
+    A full disk is no problem if the run reports it and ends.
     """
     found = []
     try:
@@ -144,7 +145,7 @@ async def _run(seed, kinds, found, room_bytes=None, among="plain"):
 
 
 def _note_unheard(problems, loop, context):
-    """A task or a callback failed, and nobody waited for it: in a run it would only be logged."""
+    """Record the failure of a task or callback without a waiter: production only logs it."""
     failure = context.get("exception")
     if failure is not None:
         problems.append(f"nobody hears that {type(failure).__name__}: {failure}")
@@ -177,10 +178,11 @@ async def _carry_out(scenario, seed, kinds, found, room_bytes):
 
 
 class _Run:
-    """The processes of a run, of which there is one at a time.
+    """The processes of a run, one at a time.
 
-    heard: what the binder told. histories: what its callers, and those of the queue, saw.
-    kept: uid → pod that the queue had no room for, and that is sent again.
+    heard: uid → node of the binds that the binder acknowledged. histories: the calls of the
+    binder's and the queue's callers. kept: uid → pod that the full queue refused, and that is sent
+    again.
     """
 
     def __init__(self, scenario, network, disk, code):
@@ -194,7 +196,7 @@ class _Run:
         self.process = self._begin(scenario.plan)
 
     def shadow_problems(self):
-        """Where some life of a core differs from its shadow."""
+        """Differences between some life of a core and its shadow."""
         found = []
         for shadow in (*self._shadows, *self.process.runtime.shadows):
             shadow.look()
@@ -207,19 +209,20 @@ class _Run:
         return Process(plan, self.network, self.disk, self.heard, self.histories, *how)
 
     async def driven(self):
-        """One process, to which things happen as the scenario says."""
+        """Run one process with the events of the scenario."""
         scenario, watch, kept = self.scenario, self.watch, self.kept
         return await self.process.work(lambda process: _drive(scenario, process, watch, kept))
 
     async def killed(self, chaos):
-        """Processes that are killed, one after the other, but for the last one."""
+        """Run processes that are killed, one after another, and the last one to its end."""
         network, inputs = self.network, inputs_of(self.scenario)
         until_s = network.faults.until_s + _recovery_s(self.scenario)
 
         async def drive(process):
             problems = await run_by_client(process, inputs, until_s)
             chaos.cancel()
-            # Who was taken for gone at the end may yet be replaced, and what waits tried again.
+            # An actor that seemed crashed at the end may yet be replaced, and waiting calls
+            # repeated.
             await asyncio.sleep(ARRIVAL_S)
             return problems + await _at_rest(self.scenario, process)
 
@@ -237,7 +240,7 @@ class _Run:
         return await self.process.work(drive)
 
     def _may_go_on(self, ended):
-        """Whether a process ended since its disk failed, which is then mended."""
+        """Whether a process ended because its disk failed, which is then repaired."""
         failure, disk = ended.exception(), self.disk
         if not disk.met or disk.lied or "nothing more is acknowledged" not in str(failure):
             return False
@@ -270,7 +273,7 @@ def _outcome(seed, scenario, run, problems):
 
 
 async def _chaos(run, network):
-    """Partitions, pauses and crashes, as long as there are faults."""
+    """Cause partitions, pauses and crashes, as long as there are faults."""
     faults, draw = network.faults, network.random
     aside = random.Random(f"cut off {run.scenario.plan.settings.seed}")
     rates = {
@@ -300,10 +303,10 @@ async def _chaos(run, network):
 
 
 class _World:
-    """What happens in the cluster, told to all concerned; removals and changes are counted.
+    """Events of the cluster, sent to all actors concerned; removals and changes are counted.
 
-    watch: sees it first, and has nobody act on it before all have heard. kept: uid → pod that the
-    queue refused. said: uid → the facts that were sent last.
+    watch: gets each event first, and lets no actor use it before all have it. kept: uid → pod that
+    the queue refused. said: uid → the facts that were sent last.
     """
 
     def __init__(self, tell, process, watch, kept):
@@ -315,13 +318,13 @@ class _World:
             self._watch.world(what, each)
 
     async def _settle(self):
-        # Whoever holds nodes has the change before the queue wakes a pod.
+        # Actors that hold nodes have the change before the queue wakes a pod.
         if self._watch:
             await asyncio.sleep(SETTLE_S)
 
     async def take(self, wave):
         if wave.nodes:
-            # One that was changed while it was away comes as it was: that is a change, too.
+            # A node that changed while it was away is added unchanged: that is a change, too.
             self.revision += 1
             await self.appear(wave.nodes)
         if wave.pods:
@@ -337,7 +340,7 @@ class _World:
             await self.update(wave.opened)
 
     async def submit(self, pods):
-        """Sends pods; those that the queue refuses are kept."""
+        """Send pods; keep those that the queue refuses."""
         batch = pod_batch(pods, self.revision)
         await self.tell(BINDER, ADD_PENDING, batch)
         self._said |= {who.uid: facts for who, facts in pods}
@@ -350,7 +353,7 @@ class _World:
             self._process.network.record_fault("full queue")
 
     async def update(self, pods):
-        """Pods change, wherever they are; those that are gone stay so."""
+        """Change pods, wherever they are; removed pods stay removed."""
         batch = pod_batch(pods, self.revision)
         here = await self.tell(BINDER, UPDATE_PODS, batch)
         at = dict(zip(here.pods.uids, here.nodes, strict=True))
@@ -364,7 +367,7 @@ class _World:
             await self.tell(CACHE, UPDATE_RUNNING, RunningPods(*running))
             await self._settle()
         changes = tuple(PodChange(self._said[who.uid], facts) for who, facts in bound)
-        # Before others wake them with what they were.
+        # Before other pods wake them with their old facts.
         if waiting:
             self._process.network.record_fault("update")
             await self.submit(waiting)
@@ -373,13 +376,13 @@ class _World:
         self._said |= {who.uid: facts for who, facts in pods}
 
     async def submit_again(self):
-        """Sends those that were refused before, in their order."""
+        """Send the refused pods again, in their order."""
         if self._kept:
             await self.submit([*self._kept.values()])
 
     async def appear(self, nodes, changed=()):
         self._show("node_comes", nodes)
-        # The binder first: what it does not know, a new cache would not hear of.
+        # The binder first: a new cache would never get changes that the binder does not have.
         batch = node_batch(tuple(nodes), self.revision)
         await self.tell(BINDER, ADD_NODES, batch)
         await self.tell(CACHE, ADD_NODES, batch)
@@ -407,7 +410,7 @@ class _World:
 
 
 def _teller(scenario, process):
-    """Tells an actor, however often it takes."""
+    """A caller that repeats a call until the actor answers."""
     call_s = scenario.plan.settings.deadlines.call_s
 
     async def tell(name, method, message):
@@ -426,7 +429,7 @@ def _recovery_s(scenario):
 
 
 async def _at_rest(scenario, process, world=None):
-    """Waits until nothing moves; what is wrong with that. world: sends what was refused."""
+    """Wait until nothing moves; return the problems of that. world: sends refused pods again."""
     network, tell = process.runtime.network, _teller(scenario, process)
     recovery_s = _recovery_s(scenario)
     deadline_s = network.spent_s + recovery_s
@@ -448,12 +451,12 @@ async def _at_rest(scenario, process, world=None):
 
 
 async def _drive(scenario, process, watch, kept):
-    """Submits waves and waits until nothing moves; what is wrong with that."""
+    """Submit waves and wait until nothing moves; return the problems of that."""
     supervisor, network = process.supervisor, process.runtime.network
     world = _World(_teller(scenario, process), process, watch, kept)
     await world.appear(scenario.nodes)
     for index in range(scenario.plan.settings.scheduler_count):
-        # Through the supervisor, which makes those run that take the place of these.
+        # Through the supervisor, which starts the actors that replace these.
         await supervisor.refs[scheduler_name(index)].call(RUN, NOTHING, timeout_s=ALL_S)
     for wave in scenario.waves:
         await asyncio.sleep(max(0.0, wave.at_s - network.spent_s))
@@ -464,7 +467,7 @@ async def _drive(scenario, process, watch, kept):
     problems = await _at_rest(scenario, process, world)
     if problems or not network.faults.crash_every_s:
         return problems
-    # Who begins anew must come to all that is known now, and not to what changes come by.
+    # A new actor must reach the present state, instead of receiving every change.
     last = network.random.choice((CACHE, CACHE, BINDER, *sorted(process.runtime.lives)))
     await process.runtime.crash(last)
     return await _at_rest(scenario, process, world)

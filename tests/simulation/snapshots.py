@@ -1,4 +1,6 @@
-"""A snapshot keeps all that the records before it say: pods, nodes, claims, epochs, void tokens."""
+"""A snapshot contains all the state of the records before it: pods, nodes, claims, epochs, void
+tokens.
+"""
 
 from dataclasses import dataclass, field
 
@@ -6,13 +8,13 @@ from roadstead.facts.run_mark import EPOCH, VOID, RunMark
 from roadstead.journal import RecordKind
 
 TOKENS_KEPT = 64
-"""Void tokens that a binder remembers at least (`tests/simulation/limits.py`)."""
+"""Number of void tokens that a binder remembers at least (`tests/simulation/limits.py`)."""
 
 
 @dataclass
 class Kept:
-    """What records say. pods: uid → (node, token, owner, epoch, facts), or None for one that is
-    gone. void: tokens in order. told: subjects beside nodes, in order.
+    """The state in records. pods: uid → (node, token, owner, epoch, facts), or None for a removed
+    one. void: tokens in order. told: subjects other than nodes, in order.
     """
 
     pods: dict = field(default_factory=dict)
@@ -31,7 +33,7 @@ class Kept:
     def _take(self, record):
         kind, subject = record.kind, record.subject
         if kind is RecordKind.ADD and record.node_name:
-            # Updated where it is bound.
+            # Updated on its node.
             self.pods[record.uid] = (*self.pods[record.uid][:-1], record.facts)
         elif kind in (RecordKind.ADD, RecordKind.LOAD, RecordKind.BIND):
             by = record.token, record.owner, record.epoch if record.token else 0
@@ -47,7 +49,7 @@ class Kept:
         elif isinstance(subject, RunMark) and subject.what == EPOCH:
             self._fence(record)
         elif isinstance(subject, RunMark) and subject.what == VOID:
-            # One that was forgotten and is void again counts from now on.
+            # A token that was forgotten and is voided again counts from now on.
             self.void.pop(record.token, None)
             self.void[record.token] = None
         else:
@@ -57,7 +59,7 @@ class Kept:
         self.epochs[record.owner] = max(record.epoch, self.epochs.get(record.owner, 0))
 
     def lost(self, after, tokens=TOKENS_KEPT):
-        """What a snapshot, of which `after` is made, does not keep of this.
+        """Return the state that a snapshot, from which `after` is built, does not contain.
 
         tokens: how many void ones must be kept.
         """

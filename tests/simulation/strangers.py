@@ -1,7 +1,7 @@
-"""Strangers: random nodes, pods and storage with much of what manifests may say, for the checker.
+"""Random nodes, pods and storage with many manifest fields, for the checker.
 
-Nobody decides about them. They are written to a journal that has ended, and the plugins' own
-filters say what the checker must find of them.
+No scheduler decides about them. They are written to a finished journal, and the plugins' own
+filters define the problems that the checker must report.
 """
 
 from dataclasses import replace
@@ -180,7 +180,7 @@ def _disk(draw):
 
 
 def claimed(name):
-    """A volume of a pod that stands for a claim."""
+    """A volume of a pod that refers to a claim."""
     return Volume(f"v-{name}", "persistentVolumeClaim", (("claimName", name),))
 
 
@@ -192,7 +192,7 @@ def _volumes(draw, names):
 
 
 class Strangers:
-    """Pods of which most have what two themes are about, so that they meet."""
+    """Pods of which most use the features of two themes, so that they interact."""
 
     def __init__(self, draw, hosts, claims):
         self._draw, self._hosts, self._claims = draw, hosts, claims
@@ -228,11 +228,11 @@ class Strangers:
         return {"pod_group": group, "namespace": "default"}
 
     def make(self):
-        """A pod, or one that is as another one was but for its priority."""
+        """A pod, or a copy of an earlier one with another priority."""
         draw = self._draw
         priority = draw.choice((0, 1, 10))
         if self._made and draw.random() < 0.35:
-            # Rather one that may still wait.
+            # Preferably one that may still wait.
             return replace(draw.choice(self._made[-4:]), priority=priority)
         labels = {key: draw.choice(values) for key, values in (("app", "xyz"), ("rev", "12"))}
         facts = pod(
@@ -312,7 +312,7 @@ def _claim(draw, name, **more):
 
 
 def _near(zone):
-    """Selectors of the nodes that a capacity is near to."""
+    """Selectors of the nodes for which a capacity is valid."""
     there = require(ZONE, "In", zone)
     return LabelSelector((there,)), LabelSelector((there, require("disk", "In", "ssd")))
 
@@ -320,7 +320,7 @@ def _near(zone):
 def storage(draw, hosts):
     """Volumes and claims, bound, half bound and waiting; classes, drivers and limits.
 
-    At times most claims that wait are of one class, whose volumes are made.
+    At times most waiting claims are of one class, whose volumes are provisioned.
     """
     volumes, claims = [], []
     favourite = draw.choice((None, "roomy", "roomy", "roomy", "made", "zoned"))
@@ -386,7 +386,7 @@ def storage(draw, hosts):
 
 
 def cluster(draw, hosts, groups=()):
-    """Namespaces, storage, groups, and budgets."""
+    """Namespaces, storage, groups and budgets."""
     budgets = tuple(
         DisruptionBudget(
             namespace,

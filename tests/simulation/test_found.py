@@ -1,4 +1,4 @@
-"""What simulated runs found, each as the smallest history that shows it."""
+"""Bugs that simulated runs found, each as the smallest history that shows it."""
 
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.interface import NOTHING
@@ -12,7 +12,7 @@ from tests.builders import node
 
 
 class Cluster:
-    """A cache that feeds one scheduler's table and tells a queue."""
+    """A cache that feeds one scheduler's table and sends messages to a queue."""
 
     def __init__(self, **settings):
         plan = plan_of(**settings)
@@ -47,7 +47,7 @@ async def test_a_version_told_while_its_node_was_away_is_news_when_it_is_there_a
 
 
 async def deleted_and_then_assumed():
-    """A pod that was deleted before the cache heard that a scheduler assumed it."""
+    """A pod that was deleted before the cache got the scheduler's assumption."""
     cluster = await Cluster().with_nodes("n1")
     await cluster.cache.remove_pods(PodRemoval(("uid-a",), revision=1))
     await cluster.assume("a", "scheduler-0/1/1")

@@ -1,4 +1,6 @@
-"""A disk that fills up: the binder stops acknowledging and says so; what it told is there."""
+"""A disk that fills up: the binder stops acknowledging and reports it; acknowledged binds are on
+the disk.
+"""
 
 import pytest
 
@@ -8,14 +10,14 @@ NETWORK = tuple(kind for kind in FAULTS if kind != "crash")
 
 
 @pytest.mark.parametrize("room_bytes", [6_000, 8_000, 10_000])
-def test_what_was_acknowledged_is_on_the_disk_that_is_full(room_bytes):
+def test_acknowledged_binds_are_on_a_full_disk(room_bytes):
     outcomes = [simulate(seed, NETWORK, room_bytes) for seed in range(8)]
 
     assert {each.seed: each.problems for each in outcomes if each.problems} == {}
     assert sum(each.happened["full disk"] for each in outcomes) >= 3
 
 
-def test_crashes_on_a_disk_that_fills_up_lose_nothing_acknowledged():
+def test_crashes_on_a_disk_that_fills_up_lose_no_acknowledged_bind():
     outcomes = [simulate(seed, FAULTS, 12_000) for seed in range(8)]
 
     assert {each.seed: each.problems for each in outcomes if each.problems} == {}

@@ -1,4 +1,4 @@
-"""The checker of histories lets pass what one at a time could be, and refuses what could not."""
+"""The checker of histories accepts results of one-at-a-time execution, and reports all others."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def only(history):
     return problem.partition(": ")[2]
 
 
-def test_a_pod_that_is_accepted_bound_read_and_deleted_is_well():
+def test_accepting_binding_reading_and_deleting_a_pod_is_no_problem():
     history = Recorded().done("accept", ("a",)).bind("t0", "a", cause="constraint")
     history.bind("t1", "a", "n1").bind("t1", "a", "n1").done("word", [("a", "")], ("n1",))
     history.done("delete", ("a",), ("a",)).done("word", [("a", "")], (None,))
@@ -45,7 +45,7 @@ def test_a_token_has_one_answer(again):
     assert "token t: answered" in history.problems()[0]
 
 
-def test_a_refusal_by_a_binder_that_has_stopped_is_no_answer():
+def test_a_refusal_by_a_stopped_binder_is_no_answer():
     assert Recorded().bind("t", "a", cause="halted").bind("t", "a", "n1").problems() == []
 
 
@@ -56,23 +56,23 @@ def test_a_pod_is_bound_under_one_token():
     assert Recorded().bind("t1", "a", "n1").bind("t2", "a", cause="already_bound").problems() == []
 
 
-def test_a_bind_that_is_asked_after_the_pod_is_gone_does_not_succeed():
+def test_a_bind_requested_after_the_pod_was_deleted_does_not_succeed():
     history = Recorded().done("delete", ("a",), ("a",)).bind("t", "a", "n1")
 
     assert only(history) == "a: bound under t, which was asked after it was gone"
 
 
-def test_a_bind_that_was_asked_before_the_pod_was_gone_may_be_answered_later():
+def test_a_bind_requested_before_the_pod_was_deleted_may_be_answered_later():
     history = Recorded()
     call = history.begin("bind", {"t": ("a", "s", 1)})
     history.done("delete", ("a",), ("a",))
     history.end(call, {"t": ("n1", "")})
 
-    # Nor is the same token, sent again, another attempt.
+    # The same token, sent again, is not another attempt either.
     assert history.bind("t", "a", "n1").problems() == []
 
 
-def test_a_pod_that_came_again_may_be_bound():
+def test_a_pod_that_was_added_again_may_be_bound():
     history = Recorded().done("delete", ("a",), ("a",)).done("accept", ("a",))
 
     assert history.bind("t", "a", "n1").problems() == []
@@ -91,13 +91,13 @@ def test_an_accepted_pod_is_known():
 
 
 @pytest.mark.parametrize("word", ["", "n2", None])
-def test_what_is_read_after_a_bind_is_that_bind(word):
+def test_a_read_after_a_bind_returns_that_bind(word):
     history = Recorded().bind("t", "a", "n1").done("word", [("a", "")], (word,))
 
     assert only(history) == f"a: it was bound on n1, and is said to be on {word!r}"
 
 
-def test_what_is_read_meanwhile_may_be_as_before():
+def test_a_read_during_a_bind_may_return_the_previous_state():
     history = Recorded()
     call = history.begin("word", [("a", "")])
     history.bind("t", "a", "n1").end(call, ("",))
@@ -105,7 +105,7 @@ def test_what_is_read_meanwhile_may_be_as_before():
     assert history.problems() == []
 
 
-def test_what_is_read_of_a_pod_that_is_gone_is_that_it_is_gone():
+def test_a_read_of_a_deleted_pod_returns_that_it_is_deleted():
     history = Recorded().bind("t", "a", "n1").done("delete", ("a",), ("a",))
 
     assert only(history.done("word", [("a", "")], ("n1",))) == (
@@ -113,7 +113,7 @@ def test_what_is_read_of_a_pod_that_is_gone_is_that_it_is_gone():
     )
 
 
-def test_nothing_is_bound_under_a_token_that_was_resolved_as_void():
+def test_no_pod_is_bound_under_a_token_that_was_resolved_as_void():
     history = Recorded().done("word", [("a", "t")], ("",))
 
     assert history.bind("u", "a", "n1").problems() == []
@@ -122,7 +122,7 @@ def test_nothing_is_bound_under_a_token_that_was_resolved_as_void():
     )
 
 
-def test_a_life_that_was_fenced_binds_nothing_that_it_asks_for_later():
+def test_a_fenced_life_binds_nothing_that_it_requests_later():
     history = Recorded()
     call = history.begin("bind", {"t1": ("a", "s", 1)})
     history.done("fence", ("s", 2)).end(call, {"t1": ("n1", "")})
@@ -133,12 +133,12 @@ def test_a_life_that_was_fenced_binds_nothing_that_it_asks_for_later():
     )
 
 
-def test_a_process_that_goes_on_may_begin_with_an_epoch_that_bound_nothing():
+def test_a_resumed_process_may_start_with_an_epoch_that_bound_nothing():
     history = Recorded().bind("t", "a", cause="constraint").done("fence", ("s", 2))
     history.resumed()
 
     assert history.bind("t", "b", "n1", epoch=2).problems() == []
-    # What is bound stays bound, and who was fenced stays fenced.
+    # Bound pods stay bound, and fenced owners stay fenced.
     assert len(history.bind("u", "b", "n2", epoch=2).problems()) == 1
     assert len(history.bind("v", "c", "n2", epoch=1).problems()) == 2
 
@@ -187,7 +187,7 @@ def test_another_life_of_an_owner_takes_over_its_pods():
     assert len(history.lease("s0", 3, "a", epoch=2).problems()) == 1
 
 
-def test_calls_that_are_never_answered_break_nothing():
+def test_calls_that_are_never_answered_cause_no_problem():
     history = Recorded()
     history.begin("bind", {"t": ("a", "s", 1)})
     history.begin("delete", ("a",))

@@ -1,4 +1,4 @@
-"""What schedulers of this kind got wrong before, each as the shortest story that shows it."""
+"""Bugs that schedulers of this kind had before, each as the shortest history that shows it."""
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.cache.actor import CacheActor
@@ -62,7 +62,7 @@ def test_double_assume_counts_a_pod_once():
     sound(core)
 
 
-def test_forget_after_confirm_leaves_the_pod_where_it_is():
+def test_forget_after_confirm_leaves_the_pod_on_its_node():
     core = cache_core()
     assume(core, "a", "n1", "one")
     core.confirm([core.placement_of("a")])
@@ -74,7 +74,7 @@ def test_forget_after_confirm_leaves_the_pod_where_it_is():
     sound(core)
 
 
-def test_update_while_assumed_counts_what_the_pod_is_now():
+def test_update_while_assumed_counts_the_new_facts_of_the_pod():
     core = cache_core()
     assume(core, "a", "n1", "one")
 
@@ -84,7 +84,7 @@ def test_update_while_assumed_counts_what_the_pod_is_now():
     sound(core)
 
 
-def test_node_deleted_and_added_again_with_pods_assumed_counts_them_once():
+def test_node_deleted_and_added_again_counts_its_assumed_pods_once():
     core = cache_core()
     assume(core, "a", "n1", "one")
     core.remove_node("n1")
@@ -98,7 +98,7 @@ def test_node_deleted_and_added_again_with_pods_assumed_counts_them_once():
     sound(core)
 
 
-def test_forget_while_the_node_is_away_does_not_bring_the_pod_back_with_it():
+def test_a_pod_forgotten_while_its_node_is_away_does_not_return_with_the_node():
     core = cache_core()
     assume(core, "a", "n1", "one")
     core.remove_node("n1")
@@ -110,7 +110,7 @@ def test_forget_while_the_node_is_away_does_not_bring_the_pod_back_with_it():
     sound(core)
 
 
-def test_an_assumption_that_comes_again_after_the_pod_was_deleted_is_refused():
+def test_an_assumption_repeated_after_the_pod_was_deleted_is_refused():
     core = cache_core()
     assume(core, "a", "n1", "one")
     core.confirm([core.placement_of("a")])
@@ -159,7 +159,7 @@ async def test_anti_affinity_holds_when_a_scheduler_takes_the_place_of_another()
     binder = await binder_of("a", "b", facts=ALONE_IN_ZONE)
     await binder.fence_owner(OwnerEpoch("one", 2))
 
-    # The new life decides without what the old one had on its way.
+    # The new life decides without the old one's messages in transit.
     assert await bind(binder, "b", "n2", ALONE_IN_ZONE, epoch=2) == ""
     assert await bind(binder, "a", "n1", ALONE_IN_ZONE, epoch=1) == "stale_epoch"
 

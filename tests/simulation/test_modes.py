@@ -1,4 +1,4 @@
-"""Many schedulers in every mode, under the same faults: every promise holds in commit order."""
+"""Many schedulers in every mode, under the same faults: every invariant holds in commit order."""
 
 import logging
 from collections import Counter
@@ -26,16 +26,16 @@ def problems(seeds, kinds):
 
 
 @pytest.mark.parametrize("start", range(2000, 2000 + 2 * CHUNK, CHUNK))
-def test_in_every_mode_no_promise_is_broken(start):
+def test_no_mode_breaks_an_invariant(start):
     assert problems(range(start, start + CHUNK), ()) == {}
 
 
 @pytest.mark.parametrize("start", range(3000, 3000 + 2 * CHUNK, CHUNK))
-def test_in_every_mode_a_faulty_network_breaks_no_promise(start):
+def test_no_mode_breaks_an_invariant_on_a_faulty_network(start):
     assert problems(range(start, start + CHUNK), NETWORK) == {}
 
 
-def test_seeds_turn_every_knob():
+def test_seeds_vary_every_setting():
     turned = Counter()
     for seed in range(2000, 2024):
         settings = in_some_mode(make(seed), seed).plan.settings

@@ -1,4 +1,4 @@
-"""What calls at random are for: what hardly any run reaches is noticed."""
+"""Random calls of cores find bugs that hardly any run reaches."""
 
 from unittest.mock import patch
 
@@ -51,7 +51,7 @@ def _for_no_one(self, effect):
         (SimulatedLatency, "wait_s", _no_time, "are thought about"),
     ],
 )
-def test_what_is_hardly_ever_reached_is_noticed(owner, name, wrong, text):
+def test_random_calls_detect_bugs_that_runs_hardly_ever_reach(owner, name, wrong, text):
     with patch.object(owner, name, wrong):
         found = (simulate(seed, KINDS, among="quiet").problems for seed in range(24))
         assert any("at random" in each and text in each for some in found for each in some)

@@ -1,4 +1,4 @@
-"""Seeds, each with a cluster and faults of its own: nothing lost, nothing broken."""
+"""Seeds, each with a cluster and faults of its own: no pod is lost, no invariant broken."""
 
 import logging
 import os
@@ -29,22 +29,22 @@ def _quiet():
 
 
 def problems(seeds, kinds):
-    """Seed → what does not hold after it, of those after which something does not."""
+    """Seed → violations after it, for the seeds that have any."""
     outcomes = [simulate(seed, kinds) for seed in seeds]
     return {each.seed: each.problems for each in outcomes if each.problems}
 
 
 @pytest.mark.parametrize("start", range(0, 3 * CHUNK, CHUNK))
-def test_a_faulty_network_breaks_no_promise(start):
+def test_a_faulty_network_breaks_no_invariant(start):
     assert problems(range(start, start + CHUNK), NETWORK) == {}
 
 
 @pytest.mark.parametrize("start", range(0, 2 * CHUNK, CHUNK))
-def test_actors_that_crash_break_no_promise(start):
+def test_crashing_actors_break_no_invariant(start):
     assert problems(range(start, start + CHUNK), CRASHES) == {}
 
 
-def test_schedulers_beside_each_other_break_no_promise():
+def test_colocated_schedulers_break_no_invariant():
     assert problems(range(1000, 1000 + CHUNK), ()) == {}
 
 
@@ -55,7 +55,7 @@ def test_faults_of_every_kind_happen():
     assert {"lost", "duplicated", "slow", "partition", "pause", "crash"} <= happened.keys()
 
 
-def test_a_task_that_fails_unheard_is_a_problem():
+def test_a_failed_task_without_a_waiter_is_a_problem():
     async def send(self, *changes):
         raise ZeroDivisionError("nobody awaits this")
 
@@ -89,5 +89,5 @@ def test_a_planted_bug_is_found(bug):
     assert find(bug, simulate) is not None
 
 
-def test_every_planted_bug_has_a_name_of_its_own():
+def test_every_planted_bug_has_a_unique_name():
     assert len({each.name for each in BUGS}) == len(BUGS) >= 30

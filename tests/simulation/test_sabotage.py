@@ -1,4 +1,6 @@
-"""Sabotaged journals: a checker that has lost a rule is noticed; and shadows, which notice more."""
+"""Sabotaged journals show that a checker without one of its rules is detected; shadows detect
+more.
+"""
 
 import pytest
 
@@ -15,7 +17,7 @@ from tests.simulation.simulation import FAULTS, simulate
 
 SEEDS = range(6)
 MORE_SEEDS = range(40)
-"""Until something is noticed: pods that share a disk are rare."""
+"""Number of seeds until a difference is found: pods that share a disk are rare."""
 
 
 def journal():
@@ -29,12 +31,12 @@ def noticed():
     return any(unreported(journal(), seed) for seed in MORE_SEEDS)
 
 
-def test_a_checker_that_knows_all_rules_says_what_it_should():
+def test_a_checker_with_all_rules_reports_what_it_should():
     assert [unreported(journal(), seed) for seed in SEEDS] == [[]] * len(SEEDS)
 
 
 @pytest.mark.parametrize("lost", range(len(checker.RULES)))
-def test_a_rule_that_the_checker_has_lost_is_noticed(lost, monkeypatch):
+def test_a_checker_without_a_rule_is_detected(lost, monkeypatch):
     invariant, plugin, _ = checker.RULES[lost]
     rules = list(checker.RULES)
     rules[lost] = invariant, plugin, lambda world, facts, host: iter(())
@@ -44,7 +46,7 @@ def test_a_rule_that_the_checker_has_lost_is_noticed(lost, monkeypatch):
 
 
 @pytest.mark.parametrize("lost", range(len(claim_binding.STORAGE_RULES)))
-def test_a_rule_of_volumes_that_the_checker_has_lost_is_noticed(lost, monkeypatch):
+def test_a_checker_without_a_volume_rule_is_detected(lost, monkeypatch):
     rules = claim_binding.STORAGE_RULES
     monkeypatch.setattr(claim_binding, "STORAGE_RULES", (*rules[:lost], *rules[lost + 1 :]))
 
@@ -60,13 +62,13 @@ def test_a_rule_of_volumes_that_the_checker_has_lost_is_noticed(lost, monkeypatc
         (Evictions, "evict"),
     ],
 )
-def test_an_account_that_the_checker_does_not_keep_is_noticed(owner, method, monkeypatch):
+def test_a_checker_without_an_account_is_detected(owner, method, monkeypatch):
     monkeypatch.setattr(owner, method, lambda self, *about: iter(()))
 
     assert noticed()
 
 
-def test_a_refused_attempt_that_a_core_forgets_to_forget_is_noticed(monkeypatch):
+def test_a_core_that_does_not_forget_a_refused_attempt_is_detected(monkeypatch):
     original = AttemptTransitions._end
 
     def end(self, record, event, out, verdict):
@@ -79,7 +81,7 @@ def test_a_refused_attempt_that_a_core_forgets_to_forget_is_noticed(monkeypatch)
     assert any("shadow of scheduler" in each for each in problems("modes"))
 
 
-def test_a_node_that_the_verifier_takes_for_good_is_noticed(monkeypatch):
+def test_a_verifier_that_accepts_a_node_permanently_is_detected(monkeypatch):
     monkeypatch.setattr(Verifier, "verify", lambda self, facts, name: SUCCESS)
 
     assert any("shadow of the verifier" in each for each in problems("modes"))

@@ -1,4 +1,4 @@
-"""What the shadows of binder and journal are for: what heals, or shows nowhere, is noticed."""
+"""The shadows of binder and journal detect bugs that heal, or that no result shows."""
 
 import random
 from unittest.mock import patch
@@ -69,14 +69,16 @@ def problems(among, seed):
         (FileJournal, "_remove_old", _nothing, "wide", range(8), "files is"),
     ],
 )
-def test_a_shadow_notices_what_heals_or_shows_nowhere(owner, name, wrong, among, seeds, text):
+def test_a_shadow_detects_a_bug_that_heals_or_has_no_visible_result(
+    owner, name, wrong, among, seeds, text
+):
     with patch.object(owner, name, wrong):
         assert any(text in problems(among, seed) for seed in seeds)
 
 
 @pytest.fixture(scope="module")
 def disk():
-    """What a run has left."""
+    """The disk that a run has left."""
     disks = []
 
     class Kept(SimulatedDisk):
@@ -89,7 +91,7 @@ def disk():
     return disks[0]
 
 
-def test_a_plain_reader_and_the_products_read_the_same(disk):
+def test_a_plain_reader_and_the_products_reader_return_the_same(disk):
     memo = {}
     records = [plain(each, memo) for each in Reader(disk).records()]
 
@@ -102,7 +104,7 @@ def test_a_plain_reader_and_the_products_read_the_same(disk):
     assert judged(disk.contents) == read(disk.contents, memo) == wanted
 
 
-def test_a_plain_reader_refuses_a_frame_that_is_missing(disk):
+def test_a_plain_reader_refuses_a_missing_frame(disk):
     contents = dict(disk.contents)
     name = max(name for name in contents if name.endswith(".segment"))
     frame = PlainJournal(contents).segments[-1].frames[3]
@@ -111,7 +113,7 @@ def test_a_plain_reader_refuses_a_frame_that_is_missing(disk):
     assert judged(contents) is None
 
 
-def test_records_are_the_same_on_real_disks_and_in_the_files_of_other_releases(disk):
+def test_records_are_the_same_on_real_disks_and_in_files_of_other_releases(disk):
     assert list(differences(disk.contents)) == []
     records = list(Reader(disk).records())
     assert list(older.problems_of(records, 0)) == []

@@ -20,7 +20,7 @@ LONG_S = 3600.0
 
 
 class Echo:
-    """Counts what it is asked; may take long, or ask another one."""
+    """Counts its calls; may take long, or call another actor."""
 
     def __init__(self, directory, takes_s=0.0, other=None):
         self.directory, self.takes_s, self.other = directory, takes_s, other
@@ -40,7 +40,7 @@ class Echo:
 
 
 def in_world(work, *, seed=0, faults=NO_FAULTS, takes_s=0.0, asks_other=False):
-    """What `work(runtime)` answers; "a" and "b" share a process, "a" may ask "b"."""
+    """Return the result of `work(runtime)`; "a" and "b" share a process, "a" may call "b"."""
 
     async def run():
         runtime = SimulatedRuntime(Network(seed, faults), DecodeLimits())
@@ -66,7 +66,7 @@ def test_time_jumps_to_the_next_timer():
     assert run_virtual(work) == pytest.approx(START_S + LONG_S)
 
 
-def test_a_run_that_waits_for_nothing_is_told_so():
+def test_a_run_without_anything_to_wait_for_raises_an_error():
     with pytest.raises(StalledError, match="stands still"):
         run_virtual(lambda: asyncio.Event().wait())
 
@@ -89,7 +89,7 @@ def test_a_lost_message_ends_the_call_at_its_deadline():
     assert in_world(work, faults=Faults(lost=1.0)) == pytest.approx(5.0)
 
 
-def test_a_patient_caller_asks_until_the_network_is_well():
+def test_a_patient_caller_repeats_a_call_until_the_network_recovers():
     async def work(runtime):
         ref = PatientRef(runtime.find_from("a", "client"))
         return (await ref.call(STATUS, NOTHING, timeout_s=1.0)).text, ref.name
@@ -106,7 +106,7 @@ def test_a_duplicated_request_is_handled_twice():
     assert in_world(work, faults=Faults(duplicated=1.0)) == 2
 
 
-def test_a_seldom_message_meets_a_fate_that_the_run_has():
+def test_a_rare_message_meets_a_fate_that_the_run_has():
     async def work(runtime):
         with pytest.raises(DeadlineError):
             await ask(runtime)
@@ -116,7 +116,7 @@ def test_a_seldom_message_meets_a_fate_that_the_run_has():
         return runtime.network.happened
 
     seldom = in_world(work, faults=Faults(seldom=1.0, lost=1e-9))
-    assert seldom == {"lost": 2 * SELDOM}, "of requests and of replies"
+    assert seldom == {"lost": 2 * SELDOM}, "requests and replies are lost"
     cut = in_world(work, faults=Faults(seldom=1.0, partition_every_s=1e9))
     assert cut["partition"] >= 1
     assert cut["cut off"] >= cut["partition"]
@@ -142,7 +142,7 @@ def test_a_partition_cuts_two_actors_for_a_while_and_no_others():
     assert in_world(work) == ("asked 1 times", 1)
 
 
-def test_a_paused_actor_answers_afterwards():
+def test_a_paused_actor_answers_later():
     async def work(runtime):
         runtime.network.pause("a", 4.0)
         runtime.network.pause("a", 400.0)
@@ -152,7 +152,7 @@ def test_a_paused_actor_answers_afterwards():
     assert in_world(work) == pytest.approx(4.0, abs=0.1)
 
 
-def test_what_an_actor_owes_when_it_crashes_is_never_answered():
+def test_calls_pending_at_a_crash_are_never_answered():
     async def work(runtime):
         asking = asyncio.create_task(ask(runtime, timeout_s=LONG_S))
         await asyncio.sleep(1.0)
@@ -167,7 +167,7 @@ def test_what_an_actor_owes_when_it_crashes_is_never_answered():
     assert in_world(work, takes_s=10.0) == [1]
 
 
-def test_a_crash_takes_all_actors_of_its_process():
+def test_a_crash_ends_all_actors_of_its_process():
     async def work(runtime):
         await runtime.crash("a")
         alive = [name for name, life in runtime.lives.items() if life.is_alive]
@@ -177,7 +177,7 @@ def test_a_crash_takes_all_actors_of_its_process():
     assert in_world(work) == (["c"], "asked 1 times", 1)
 
 
-def test_actors_ask_each_other_under_their_own_names():
+def test_actors_call_each_other_under_their_own_names():
     async def work(runtime):
         runtime.network.cut("a", "c", LONG_S)
         with pytest.raises((ActorError, DeadlineError)):
@@ -187,7 +187,7 @@ def test_actors_ask_each_other_under_their_own_names():
     assert in_world(work, asks_other=True) == "asked 1 times"
 
 
-def test_the_seed_alone_decides_what_happens():
+def test_only_the_seed_decides_what_happens():
     async def work(runtime):
         for _ in range(20):
             await asyncio.gather(*(ask(runtime, name) for name in "abc"), return_exceptions=True)
@@ -198,7 +198,7 @@ def test_the_seed_alone_decides_what_happens():
     assert in_world(work, seed=1, faults=faults) != in_world(work, seed=2, faults=faults)
 
 
-def test_a_timer_of_an_actor_may_be_late_and_one_of_nobody_is_not():
+def test_timers_of_actors_may_be_late_and_other_timers_are_not():
     """The sleep in the handler lasts longer; the client's sleep does not."""
 
     async def work(runtime):

@@ -1,4 +1,4 @@
-"""What a snapshot leaves out is noticed."""
+"""State that a snapshot omits is detected."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def lost(records):
     return list(Kept.of(BEFORE).lost(Kept.of(records)))
 
 
-def test_a_snapshot_of_all_that_stands_loses_nothing():
+def test_a_complete_snapshot_loses_nothing():
     assert lost(AFTER) == []
 
 
@@ -42,11 +42,11 @@ def test_a_snapshot_of_all_that_stands_loses_nothing():
         (5, "I4: a snapshot changes pods ['c']"),
     ],
 )
-def test_what_is_left_out_is_named(left_out, text):
+def test_omitted_state_is_named(left_out, text):
     assert lost([each for each in AFTER if each is not AFTER[left_out]]) == [text]
 
 
-def test_an_epoch_that_is_left_out_is_named():
+def test_an_omitted_epoch_is_named():
     fenced = JournalRecord(
         7, RecordKind.RUN, "", "", "", owner="s", epoch=3, subject=RunMark(EPOCH)
     )
@@ -55,7 +55,7 @@ def test_an_epoch_that_is_left_out_is_named():
     assert list(before.lost(Kept.of(AFTER))) == ["I8: a snapshot forgets epochs of ['s']"]
 
 
-def test_a_bind_that_is_kept_without_its_token_is_named():
+def test_a_bind_kept_without_its_token_is_named():
     changed = [
         each._replace(token="", owner="", epoch=0) if each.token == "t" else each for each in AFTER
     ]

@@ -1,4 +1,4 @@
-"""The filters of a plan's users, as I12 asks them."""
+"""The filters of a plan's users, as I12 calls them."""
 
 from types import SimpleNamespace
 
@@ -32,7 +32,7 @@ BOTH = ("FailsOnSomeNodes", "NamesSomeNodes", "LikesDigits", "RefusesToReserve")
         (("SeesCrowds",), pod(cpu=900), set()),
     ],
 )
-def test_a_node_passes_where_none_of_the_plan_refuses_it(names, facts, passed):
+def test_a_node_passes_if_no_filter_of_the_plan_refuses_it(names, facts, passed):
     plan = RunPlan(Settings(), config_with(*names), "a.yaml", plugins=peculiar(*names))
 
     assert UsersFilters(plan, WORLD).passed(facts) == passed

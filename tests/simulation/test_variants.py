@@ -1,4 +1,4 @@
-"""The compiled kernel under faults, and runs whose process is killed and that are gone on with."""
+"""The compiled kernel under faults, and runs whose process is killed and that are resumed."""
 
 import asyncio
 import logging
@@ -19,13 +19,13 @@ def _quiet():
 
 
 def run(seeds, kinds, among):
-    """(seed → what does not hold after it, how often what happened)."""
+    """(seed → violations after it, number of each event)."""
     outcomes = [simulate(seed, kinds, among=among) for seed in seeds]
     problems = {each.seed: each.problems for each in outcomes if each.problems}
     return problems, sum((each.happened for each in outcomes), Counter())
 
 
-def test_without_faults_every_decision_is_the_judges_and_nothing_is_repaired():
+def test_without_faults_every_decision_equals_the_judges_and_nothing_is_repaired():
     problems, happened = run(range(4100, 4108), FAULTS, "quiet")
 
     assert problems == {}
@@ -33,7 +33,7 @@ def test_without_faults_every_decision_is_the_judges_and_nothing_is_repaired():
     assert happened["by kernel"] > 50
 
 
-def test_sampled_searches_without_faults_meet_the_nodes_that_the_judge_meets():
+def test_sampled_searches_without_faults_find_the_same_nodes_as_the_judge():
     problems, happened = run((1, 2, 5, 7, 146), FAULTS, "sampled")
 
     assert problems == {}
@@ -41,7 +41,7 @@ def test_sampled_searches_without_faults_meet_the_nodes_that_the_judge_meets():
     assert happened["by kernel"] > 50
 
 
-def test_wider_scenarios_with_small_limits_break_no_promise_in_any_variant():
+def test_wider_scenarios_with_small_limits_break_no_invariant_in_any_variant():
     problems, _ = run(range(4200, 4206), FAULTS, "wide")
 
     assert problems == {}
@@ -54,20 +54,20 @@ def test_pods_change_while_they_wait_and_a_full_queue_gets_them_later():
     assert {"update", "full queue"} <= happened.keys()
 
 
-def test_plugins_and_extenders_that_fail_cost_no_pod_its_place():
+def test_failing_plugins_and_extenders_leave_no_pod_without_its_node():
     problems, _ = run(range(4300, 4304), FAULTS, "strained")
 
     assert problems == {}
 
 
 @pytest.mark.parametrize("seed", [147, 187])
-def test_a_class_that_a_kernel_keeps_is_filtered_anew_when_its_inputs_change(seed):
+def test_a_kernels_cached_class_is_filtered_again_after_its_inputs_change(seed):
     problems, _ = run([seed], FAULTS, "quiet")
 
     assert problems == {}
 
 
-def test_preemption_where_no_extender_is_asked_starts_no_thread(monkeypatch):
+def test_preemption_without_an_extender_call_starts_no_thread(monkeypatch):
     def to_thread(*work):
         raise AssertionError("a thread is started")
 
@@ -77,14 +77,14 @@ def test_preemption_where_no_extender_is_asked_starts_no_thread(monkeypatch):
     assert problems == {}
 
 
-def test_plugins_that_do_unusual_things_are_judged_as_well():
+def test_plugins_with_unusual_behaviour_are_judged_as_well():
     problems, happened = run(range(6), (*FAULTS, "changes"), "peculiar")
 
     assert problems == {}
     assert happened["judged"] > 100
 
 
-def test_members_of_a_gang_that_were_deleted_hold_no_place_for_later_ones():
+def test_deleted_members_of_a_gang_reserve_no_room_for_later_ones():
     problems, _ = run([500022], (*FAULTS, "changes"), "quiet")
 
     assert problems == {}
@@ -96,7 +96,7 @@ def test_a_nomination_ends_once_for_a_scheduler_that_holds_the_nodes():
     assert problems == {}
 
 
-def test_what_the_kernel_decides_under_faults_breaks_no_promise():
+def test_decisions_of_the_kernel_under_faults_break_no_invariant():
     problems, happened = run((*range(4000, 4010), 880048), FAULTS, "kernel")
 
     assert problems == {}
@@ -104,14 +104,14 @@ def test_what_the_kernel_decides_under_faults_breaks_no_promise():
     assert {"crash", "lost", "slow"} <= happened.keys()
 
 
-def test_a_process_that_is_killed_at_any_time_is_gone_on_with():
+def test_a_process_killed_at_any_time_is_resumed():
     problems, happened = run(range(4500, 4510), NETWORK, "resume")
 
     assert problems == {}
     assert happened["kill"] > 10
 
 
-def test_a_process_that_is_killed_after_its_actors_crashed_is_gone_on_with():
+def test_a_process_killed_after_its_actors_crashed_is_resumed():
     problems, happened = run(range(4600, 4606), FAULTS, "resume")
 
     assert problems == {}

@@ -1,8 +1,8 @@
-"""A watch over the cores of a run: what may not happen where there are no faults.
+"""A watch over the cores of a run: events that may not happen without faults.
 
-Most bugs in queue, cache, binder and cycle heal: a lost pod comes back when its lease ends, a wrong
+Most bugs in queue, cache, binder and cycle heal: a lost pod returns when its lease ends, a wrong
 view of a node is refused by the binder. So a run without faults must need none of these repairs,
-and each of its decisions must be the one that a naive judge finds.
+and each of its decisions must equal a naive judge's.
 """
 
 from functools import partial
@@ -19,13 +19,13 @@ LEANS = (
     "node(s) didn't match pod topology spread constraints",
     "full",
 )
-"""Of a pod that leans on one that is assumed, and waits for Permit: the binder has not seen it. Or
-the pod waited for Permit itself, and others of its size, decided later, were bound first (the
-reason of `SeesCrowds`).
+"""Refusals without a fault: the pod depends on an assumed pod that waits for Permit, which the
+binder does not have. Or the pod waited for Permit itself, and other pods of its size, decided
+later, were bound first (the reason of `SeesCrowds`).
 """
 
 LATE_S = 1.0
-"""How late a queue may be with a timer: it looks four times a second."""
+"""How late a queue may be with a timer: it checks four times a second."""
 
 CORE_CALLS = (
     "lease",
@@ -41,7 +41,7 @@ CORE_CALLS = (
 
 
 class Watch:
-    """Follows every life of every actor that it is shown. problems: what needed a repair."""
+    """Follows every life of every actor that it is given. problems: events that needed a repair."""
 
     def __init__(self, plan):
         self._plan = plan
@@ -55,7 +55,7 @@ class Watch:
         return [*judged, *(f"a repair without a fault: {each}" for each in self._repairs)]
 
     def show(self, name, actor):
-        """A new life of an actor."""
+        """Add a new life of an actor."""
         core = getattr(actor, "core", None)
         if name.startswith("scheduler"):
             self._watch_cycle(actor)
@@ -65,14 +65,14 @@ class Watch:
         elif name == CACHE:
             self._expect_nothing(core, "expire", lambda asks: asks and f"assumptions: {asks}")
         elif name == BINDER:
-            # Who waits, or fails, in plugins of a user leaves others at the binder.
+            # Pods that wait, or fail, in a user's plugins leave other pods at the binder.
             no_faults = (TOO_FEW, *LEANS) if self._plan.plugins else ()
             evicted = self._evicted_of(core)
             refused = partial(_refused, no_faults=no_faults, evicted=evicted)
             self._expect_nothing(core, "bind", refused)
 
     def world(self, what, *about):
-        """Something that happens in the cluster: `node_comes`, `node_removed` or `pod_goes`."""
+        """Apply a cluster event: `node_comes`, `node_removed` or `pod_goes`."""
         if self.judge is None:
             self._early.append((what, about))
         else:
@@ -90,7 +90,7 @@ class Watch:
         setattr(core, method, watched)
 
     def _evicted_of(self, core):
-        """UIDs of pods that a binder evicts, or deletes where their bind is still on its way."""
+        """UIDs of pods that a binder evicts, or deletes where their bind is still in transit."""
         evicted = set()
 
         def noted(original):
@@ -105,7 +105,7 @@ class Watch:
         return evicted
 
     def _watch_timers(self, core):
-        """Nobody backs off for long after the time for it is over, while schedulers ask for pods.
+        """No pod stays in backoff long after its time, while schedulers request pods.
 
         Pods of gangs, which are woken together, may wait for each other.
         """
@@ -166,7 +166,7 @@ def _refused(effects, *, no_faults, evicted):
         for each in effects
         if isinstance(each, Acknowledge)
         and isinstance(each.decision, Rejected)
-        # That a bound is reached is no fault.
+        # Reaching a bound is no fault.
         and each.decision.cause is not RejectCause.BUSY
         and not (each.decision.cause is RejectCause.DELETED and each.decision.uid in evicted)
         and not set(each.decision.status.reasons).intersection(no_faults)

@@ -1,7 +1,7 @@
-"""Wider scenarios: more of what manifests may say, on top of the small clusters under pressure.
+"""Wider scenarios: more manifest fields, in addition to the small clusters under pressure.
 
-Drawn from a generator of their own, so that the scenarios of `scenarios.py` stay what they are for
-each seed. Namespaces and their selectors, memory and extended resources that are scarce, ports by
+Drawn from a generator of their own, so that the scenarios of `scenarios.py` stay the same for each
+seed. Namespaces and their selectors, memory and extended resources that are scarce, ports by
 address and protocol, selectors, node affinity, taints and tolerations of every effect, cordoned
 nodes, minDomains, budgets, gates that open later, several profiles with weights of their own.
 """
@@ -50,7 +50,7 @@ def _where(draw):
 
 
 def _across(draw, app):
-    """Pods of any namespaces that keep apart, or together, or would like to."""
+    """Pods of any namespaces with anti-affinity or affinity, required or preferred."""
     namespaces, selector = _where(draw)
     wanted = PodAffinityTerm(draw.choice((ZONE, HOSTNAME)), _selector(app), namespaces, selector)
     kind = draw.choice(
@@ -183,7 +183,7 @@ def _budgets(draw, apps):
 
 
 def _config(draw, text):
-    """The configuration with a profile that packs, and other weights; settings stay alone."""
+    """The configuration with a profile that packs, and other weights; settings stay unchanged."""
     config = (
         json.loads(text)
         if text
@@ -270,7 +270,7 @@ def widened(scenario, seed):
 
 
 def _waves(draw, pods, hosts):
-    """Pods in up to three waves; gates open, pods change, taints come and go."""
+    """Pods in up to three waves; gates open, pods change, taints are added and removed."""
     cut = draw.randint(0, len(pods))
     waves = [Wave(0.0, (), tuple(pods[:cut])), Wave(draw.uniform(0.1, 4.0), (), tuple(pods[cut:]))]
     gated = [(who, facts) for who, facts in pods if facts.scheduling_gates]
@@ -298,7 +298,8 @@ def by_profile(scenario, seed):
 
 def with_updates(scenario, seed):
     """The scenario with pods that change while they wait, as Kubernetes lets them: other labels,
-    one more toleration, smaller requests; gated ones get a selector, some are being deleted."""
+    one more toleration, smaller requests; gated ones get a selector, some terminate.
+    """
     draw = random.Random(f"updates {seed}")
     came_s, facts_of, found = {}, {}, []
     for wave in scenario.waves:

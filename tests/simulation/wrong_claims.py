@@ -1,4 +1,4 @@
-"""Claims that are bound with a pod, some wrongly; and what is wrong with a binding."""
+"""Claims that are bound with a pod, some wrongly; and the problems of a binding."""
 
 import re
 from dataclasses import replace
@@ -41,14 +41,14 @@ PHASE = re.compile(r"volume \S+ is (Released|not available)$")
 
 
 def kind_of(text):
-    """What a text of the checker is about."""
+    """The subject of a checker's text."""
     if PHASE.search(text):
         return "phase"
     return next((kind for words, kind in WORDS if words in text), None)
 
 
 class Account:
-    """Claims and volumes as records of a journal say."""
+    """Claims and volumes after the records of a journal."""
 
     def __init__(self, facts):
         self.facts = facts
@@ -69,7 +69,7 @@ class Account:
         return found and found.provisioner
 
     def waiting(self, facts):
-        """Keys of a pod's claims that are to be bound with it, in its order."""
+        """Keys of a pod's claims that must be bound with it, in its order."""
         found = {}
         for volume in facts.volumes:
             if volume.kind in ("persistentVolumeClaim", "ephemeral"):
@@ -81,7 +81,7 @@ class Account:
         return tuple(found)
 
     def wrong_with(self, claim, change, node):
-        """What forbids a binding of a claim that waits."""
+        """Why a waiting claim may not be bound this way."""
         if (len(change.claims), len(change.volumes), change.removed) != (1, 1, ()):
             return {"shape"}
         (after,), (volume,) = change.claims, change.volumes
@@ -174,7 +174,7 @@ def _bound(claim, volume):
 
 
 def binding(draw, account, key, own):
-    """A binding of a claim: its own, one with another volume, or one changed; None for none."""
+    """A binding of a claim: its own, one with another volume, or a changed one; None for none."""
     claim = account.claims[key]
     how = draw.random()
     if how < 0.08:
@@ -192,14 +192,14 @@ def binding(draw, account, key, own):
 
 
 def _some_volume(draw, account, claim):
-    """A volume that is there; rather one that names a claim of this name already."""
+    """An existing volume; preferably one that already names a claim of this name."""
     named = {name for name, v in account.volumes.items() if v.claim and v.claim.name == claim.name}
     chosen = named if named and draw.random() < 0.5 else account.volumes
     return account.volumes[draw.choice(sorted(chosen))]
 
 
 def _made(draw, account, claim):
-    """A volume that is not there, made for a claim, mostly by whom its class says."""
+    """A volume provisioned for a claim, mostly by the provisioner of its class."""
     driver = draw.choice(("disk.csi.example.com", "roomy.csi.example.com", "ebs.csi.aws.com"))
     made_by = account.maker(claim)
     if made_by and draw.random() < 0.7:
@@ -216,7 +216,7 @@ def _made(draw, account, claim):
 
 
 def _changed(draw, change):
-    """A binding of which one thing is other than it should be."""
+    """A binding with one wrong field."""
     (claim,), (volume,) = change.claims, change.volumes
     other = ClaimReference("default", "other", claim.uid)
     return draw.choice(

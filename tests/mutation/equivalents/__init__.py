@@ -1,7 +1,7 @@
-"""Mutants that change no outcome, judged by hand: no run and no test could find them.
+"""Mutants that change no result, judged by hand: no run and no test could detect them.
 
-What is kept to save time or memory, texts that only a person reads, bounds that nothing can reach,
-and values that are overwritten before they are read. One module per package, one `Same` per reason.
+Caches that save time or memory, texts that only a person reads, bounds that nothing can reach, and
+values that are overwritten before they are read. One module per package, one `Same` per reason.
 """
 
 from tests.mutation.equivalents import (
@@ -27,9 +27,9 @@ EQUIVALENTS: dict[tuple[str, str, str, str], str] = {
     for same in room.SAME
     for change in same.changes
 }
-"""(path, function, before, after) → why nothing can differ."""
+"""(path, function, before, after) → why the result cannot differ."""
 
 
 def why_equivalent(mutant: Mutant) -> str | None:
-    """Why a mutant changes nothing; None where it is not known to."""
+    """Why a mutant changes nothing; None where no reason is recorded."""
     return EQUIVALENTS.get((mutant.path, mutant.function, mutant.before, mutant.after))

@@ -1,4 +1,4 @@
-"""Of the attempts: `Same` as in this package's docstring."""
+"""Mutants of the attempts that change no result, see this package's docstring."""
 
 from tests.mutation.equivalents.same import Same
 

@@ -1,4 +1,4 @@
-"""Of the cache: `Same` as in this package's docstring."""
+"""Mutants of the cache that change no result, see this package's docstring."""
 
 from tests.mutation.equivalents.same import Same
 

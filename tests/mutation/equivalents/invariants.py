@@ -1,4 +1,4 @@
-"""Of the invariants: `Same` as in this package's docstring."""
+"""Mutants of the invariants that change no result, see this package's docstring."""
 
 from tests.mutation.equivalents.same import Same
 

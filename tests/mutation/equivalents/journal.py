@@ -1,4 +1,4 @@
-"""Of the journal: `Same` as in this package's docstring."""
+"""Mutants of the journal that change no result, see this package's docstring."""
 
 from tests.mutation.equivalents.same import Same
 

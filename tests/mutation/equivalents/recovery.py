@@ -1,4 +1,4 @@
-"""Of the actors' rooms of recovery: `Same` as in this package's docstring."""
+"""Mutants of the actors' recovery packages that change no result, see this package's docstring."""
 
 from tests.mutation.equivalents.same import Same
 

@@ -1,11 +1,11 @@
-"""One reason why some mutants of a module change no outcome."""
+"""One reason why some mutants of a module change no result."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """changes: (function, before, after) of each of them."""
+    """changes: (function, before, after) of each mutant."""
 
     path: str
     why: str

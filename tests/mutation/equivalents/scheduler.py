@@ -1,4 +1,4 @@
-"""Of a scheduler around its core: `Same` as in this package's docstring."""
+"""Mutants of a scheduler around its core that change no result, see this package's docstring."""
 
 from tests.mutation.equivalents.same import Same
 
