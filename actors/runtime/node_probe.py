@@ -32,11 +32,12 @@ def probe(nonce_path: str) -> dict[str, str]:
         importlib.import_module("roadstead.actors.supervisor.supervisor")
         package = importlib.import_module("roadstead")
         kernel = importlib.import_module("roadstead.kernel.start")
+        folder = Path(str(package.__file__)).parent
+        found |= {"version": package.__version__, "folder": str(folder)}
     except Exception as failure:
         found["error"] = f"{type(failure).__name__}: {failure}"
         return found
-    folder = Path(str(package.__file__)).parent
-    found |= {"version": package.__version__, "folder": str(folder), "digest": digest_of(folder)}
+    found["digest"] = digest_of(folder)
     try:
         found["kernel"] = "compiled" if kernel.is_compiled() else "not compiled yet"
     except Exception as failure:

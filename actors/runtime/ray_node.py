@@ -64,27 +64,31 @@ class OwnPaths(JobConfig):  # type: ignore[misc]
 
 @contextmanager
 def quiet_driver() -> Iterator[None]:
-    """Keep Ray from printing a native stack on SIGTERM, if it is initialized inside the block."""
-    before = ray_constants.RAY_DISABLE_FAILURE_SIGNAL_HANDLER
-    ray_constants.RAY_DISABLE_FAILURE_SIGNAL_HANDLER = True
-    try:
+    """Keep a Ray that is initialized inside the block from printing on this process's output.
+
+    It would print a native stack on SIGTERM, and, among the results on standard output, the logs of
+    a node that ended: the supervisor reports it.
+    """
+    with ExitStack() as stack:
+        for module, name, value in (
+            (ray_constants, "RAY_DISABLE_FAILURE_SIGNAL_HANDLER", True),
+            (worker, "listen_error_messages", _listen_to_nothing),
+        ):
+            stack.callback(setattr, module, name, getattr(module, name))
+            setattr(module, name, value)
         yield
-    finally:
-        ray_constants.RAY_DISABLE_FAILURE_SIGNAL_HANDLER = before
 
 
 @contextmanager
 def lean_node(folder: str) -> Iterator[None]:
     """Apply the patches to a Ray that is started inside the block.
 
-    folder: working directory of its processes. Ray also prints no message about a dead process on
-    standard output, among the results: the supervisor reports it.
+    folder: working directory of its processes.
     """
     begin = partial(_begin, services.ConsolePopen, folder)
     with quiet_driver(), ExitStack() as stack:
         for module, name, value in (
             (ray._private.node, "Node", LeanNode),
-            (worker, "listen_error_messages", _listen_to_nothing),
             (services, "ConsolePopen", begin),
             (services, "_build_python_executable_command_memory_profileable", _agent_command),
             # Unless this is off, Ray replaces 127.0.0.1 by an address that other machines reach.

@@ -59,11 +59,8 @@ except RunFailedError as failure:
 
 LOSES_A_NODE = """
 import json, subprocess, sys
-from itertools import cycle
 from pathlib import Path
-from ray.actor import ActorClass
 from ray.cluster_utils import Cluster
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from roadstead.actors.runs import launch
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime.ray_runtime import RayRuntime
@@ -86,16 +83,6 @@ other = cluster.add_node(**like)
 cluster.wait_for_nodes()
 opened, lost = [], []
 joined = RayOptions(address=cluster.address, cpus_per_process=0)
-
-# Left to itself, Ray may put all that asks for no processor on one node.
-turns = cycle((cluster.head_node.node_id, other.node_id))
-options = ActorClass.options
-
-def in_turn(self, **how):
-    node = NodeAffinitySchedulingStrategy(next(turns), soft=True)
-    return options(self, **how, scheduling_strategy=node)
-
-ActorClass.options = in_turn
 
 def opening(plan):
     opened.append(RayRuntime(processes=7, limits=plan.limits, options=joined))

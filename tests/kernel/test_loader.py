@@ -44,7 +44,7 @@ def test_a_large_batch_sends_for_the_kernel():
     loader = KernelLoader("scheduler-0", enabled=True)
 
     assert loader.accelerator(WORTHWHILE_PODS - 1).code is None
-    assert loaded(loader).code is start.load(loader._tell)
+    assert loaded(loader).code is start.load(loader._log)
 
 
 def test_a_kernel_that_is_switched_off_is_not_loaded():

@@ -16,7 +16,7 @@ def _kernel_is_near(monkeypatch):
     load()
     monkeypatch.setattr(kernel_loader, "WORTHWHILE_PODS", 1)
     monkeypatch.setattr(kernel_loader, "load", lambda tell: load())
-    monkeypatch.setattr(client, "LOOK_S", 0.002)
+    monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
 def test_a_run_with_the_kernel_places_pods_as_one_without():

@@ -384,7 +384,7 @@ SAME: tuple[Same, ...] = (
                 "Verifier._pre_filtered",
                 (
                     "if known is not None and (not has_failed) and self._is_valid(known, profile, "
-                    "info, quick=False): ..."
+                    "pod_class, quick=False): ..."
                 ),
                 "if False: ...",
             ),
