@@ -1,4 +1,4 @@
-"""Batches of one scheduler reach the binder's core in their order, and none waits for long."""
+"""The binder's core receives the batches of a scheduler in order, and no batch waits long."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ LATE_S = HOLD_S / 2
 
 
 def arriving(*arrivals, owner="s", order=None):
-    """Batches (after so many seconds, epoch, number) in the order in which they are taken."""
+    """Return the order in which batches (arrival in seconds, epoch, number) are bound."""
     order = order or BindOrder()
     taken = []
 
@@ -62,7 +62,7 @@ def test_so_many_wait_and_no_more():
     found = arriving(*late)
 
     assert found[0] == (MAX_HELD + 2, 0)
-    # What comes later than that is due, or was passed.
+    # Batches that arrive later are due, or were overtaken.
     assert {at_s for _, at_s in found[1:]} == {0}
 
 
@@ -82,7 +82,7 @@ def test_schedulers_do_not_wait_for_each_other():
     ],
 )
 def test_a_scheduler_numbers_its_batches_as_they_were_decided(late_s, wanted):
-    """late_s: what keeps the first batch; None where nothing of it is left to be sent."""
+    """late_s: delay of the first batch; None if it has nothing left to send."""
 
     async def both():
         order, sent = SendOrder(), []

@@ -28,7 +28,7 @@ ALL = PageRequest(0, 100)
 
 
 class Broken(MemoryJournal):
-    """Fails from one point on."""
+    """A journal that fails from one point on."""
 
     def __init__(self):
         super().__init__()
@@ -41,7 +41,7 @@ class Broken(MemoryJournal):
 
 
 async def binder_of(*pending, facts=HALF, journal=None):
-    """A binder with nodes n1, n2 of four CPUs, and pods that may be bound."""
+    """Return a binder with nodes n1, n2 of four CPUs, and pods that may be bound."""
     binder = BinderActor(plan_of(), NOBODY, journal)
     await binder.add_nodes(node_batch((node("n1"), node("n2"))))
     await binder.add_pending(batch_of(*pending, facts=facts))
@@ -393,7 +393,7 @@ async def test_status_says_what_is_committed():
 
 
 class Unwritable(MemoryJournal):
-    """Raises something that no journal is to raise."""
+    """A journal that raises an error of an undeclared type."""
 
     def append(self, records):
         if any(each.kind == "bind" for each in records):

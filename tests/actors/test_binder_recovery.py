@@ -1,4 +1,4 @@
-"""What a new life of the binder knows: by the records of its journal, or by a snapshot of them."""
+"""The state that a new binder restores from its journal's records, or from a snapshot of them."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -28,7 +28,7 @@ BY_JOURNAL, BY_SNAPSHOT = 1 << 40, -1
 
 
 class World:
-    """Lives of a binder, one after another, on one disk."""
+    """Successive binders on one disk."""
 
     def __init__(self, plan=None):
         self.plan, self.disk = plan or plan_of(), SimulatedDisk()
@@ -46,7 +46,7 @@ class World:
         return await self.binder.bind(batch)
 
     def next_life(self):
-        """The next life begins with what the last one wrote; the last one's binder."""
+        """Start the next binder on the records of the last one; return the last one."""
         self.binder.crashed()
         before = self.binder
         self.binder = BinderActor(self.plan, NOBODY, FileJournal(self.disk))
@@ -55,7 +55,7 @@ class World:
 
 
 class _DyingJournal(FileJournal):
-    """Nothing is written after the first group."""
+    """A journal that writes nothing after the first group."""
 
     def append(self, records):
         if self.last_lsn:
@@ -125,7 +125,7 @@ async def test_the_cluster_and_the_rules_of_the_profiles_stand_in_every_life():
     for _ in range(2):
         world.next_life()
         assert world.binder.binder.journal.subjects == told
-        # What is written makes a snapshot, where each group makes one.
+        # This write makes a snapshot if each group makes one.
         await world.bind("a")
 
 
@@ -188,7 +188,7 @@ async def test_the_next_life_knows_the_last_change_of_nodes_and_pods_that_change
 
 
 def claiming(name, number, plan):
-    """A bind of a pod whose claim is bound with it."""
+    """Return a pod with a claim, and the bind that binds both."""
     facts = using(f"c{number}")
     bindings = CacheVolumes(plan.cluster.storage, plan.binding_profiles()).assume(
         f"uid-{name}", facts, node("n1")
@@ -213,13 +213,13 @@ async def test_the_next_life_knows_which_claims_are_bound_to_which_volumes():
     for _ in range(2):
         last = world.next_life()
         assert await world.binder.storage_log(NOTHING) == log
-        # Records of claims come behind the bind, and have no number in a snapshot.
+        # Records of claims follow the bind, and have no number in a snapshot.
         assert world.binder.core.last_lsn == world.binder.core.flushed_lsn == last.core.last_lsn
         await world.bind("plain")
 
 
 class Groups(FileJournal):
-    """Keeps the kinds of records of each group."""
+    """A journal that keeps the record kinds of each group."""
 
     def __init__(self):
         super().__init__(SimulatedDisk())
@@ -231,7 +231,7 @@ class Groups(FileJournal):
 
 
 async def test_a_bind_and_the_claims_that_it_bound_are_one_group_of_records():
-    """After a crash both are there, or neither."""
+    """After a crash the journal has both records or neither."""
     facts = storage(waiting("local"), claim("c1"), volume("v1"))
     plan, journal = replace(plan_of(), cluster=ClusterFacts(storage=facts)), Groups()
     binder = BinderActor(plan, NOBODY, journal)

@@ -1,4 +1,4 @@
-"""A binder whose run keeps no journal: its records are numbered all the same."""
+"""A binder without a journal numbers its records all the same."""
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import BindBatch, node_batch

@@ -30,7 +30,7 @@ ASKED = ChangesApplied(receives_requests=True)
 
 
 class World:
-    """A cache over a fake scheduler and a fake worker."""
+    """A cache with a fake scheduler and a fake worker."""
 
     def __init__(self, answer=ASKED, **settings):
         self.followers = [Fake("scheduler-0", apply=answer), Fake("worker-0", apply=answer)]
@@ -42,7 +42,7 @@ class World:
         return self
 
     def streamed(self, follower=0):
-        """(number, kind, node) of every delta that a follower was sent."""
+        """Return (number, kind, node) of every delta that was sent to a follower."""
         return [
             (seq, kind, name)
             for batch in self.followers[follower].told("apply")

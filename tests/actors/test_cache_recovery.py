@@ -1,4 +1,4 @@
-"""The cache's part in a recovery: expiry by the binder, new followers, orphans, comparing."""
+"""The cache's part in a recovery: expiry by the binder, new followers, orphans, comparisons."""
 
 import itertools
 from dataclasses import replace
@@ -33,7 +33,7 @@ OWNER = OwnerEpoch("scheduler-0", 2)
 
 
 class World:
-    """A cache over one scheduler, and a binder that says what a test wants."""
+    """A cache with one scheduler, and a binder whose answers a test sets."""
 
     def __init__(self, nodes_of=(), facts=None):
         self.plan = replace(plan_of(), cluster=ClusterFacts(storage=facts or storage()))
@@ -58,7 +58,7 @@ class World:
 
 
 def follower(world, epoch=1):
-    """The table of a new life of the scheduler."""
+    """Return the table of a restarted scheduler."""
     return SchedulerNodes("scheduler-0", world.plan, PodClasses(), is_new=True, epoch=epoch)
 
 
@@ -151,7 +151,7 @@ async def test_of_pods_that_are_gone_those_not_bound_leave_room_when_their_sched
 
 
 async def claim_of_a_pod_deleted_while_assumed():
-    """A cache that assumed a pod with a claim, which was deleted before its scheduler said more."""
+    """Return a cache that assumed a pod with a claim; the pod was deleted before its bind."""
     facts = storage(waiting("local"), claim("c"), volume("a"))
     world = await World(facts=facts).assuming("p", facts=using("c"))
     ledger = world.cache.state.volumes.assumed_claims

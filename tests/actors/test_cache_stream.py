@@ -1,4 +1,4 @@
-"""What the cache's messages to its followers hold, and what is left of an attempt that ends."""
+"""The contents of the cache's messages to its followers, and the remains of an ended attempt."""
 
 import asyncio
 import itertools
@@ -34,7 +34,7 @@ SILENCE = DeadlineError("no answer")
 
 
 class World:
-    """A cache over a scheduler and a worker that take everything, with nodes n1 and n2."""
+    """A cache with nodes n1 and n2; its scheduler and worker accept every message."""
 
     def __init__(self, facts=CLAIMS):
         plan = replace(plan_of(workers=1), cluster=ClusterFacts(storage=facts))
@@ -66,7 +66,7 @@ class World:
         return self.scheduler.told("apply")[-1]
 
     def is_bound(self):
-        """Whether the claim is bound here, and to its followers."""
+        """Whether the claim is bound in the cache and in its followers."""
         held = self.assumed_claims.storage.claims["default/c"].is_bound
         told = [each for batch in self.scheduler.told("apply") for each in batch.changes]
         assert told[-1].claims[0].is_bound == held
@@ -112,7 +112,7 @@ async def test_changes_of_nodes_have_no_pod_and_no_partition_where_there_is_one_
 
 
 async def filled(world):
-    """The batches that a new life of the scheduler is sent."""
+    """Return the batches that are sent to a restarted scheduler."""
     before = len(world.scheduler.told("restore"))
     await world.cache.restream(Restream("scheduler-0", 1))
     return [part.batch for part in world.scheduler.told("restore")[before:]]

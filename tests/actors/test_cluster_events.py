@@ -1,4 +1,4 @@
-"""What the queue makes of the changes it is told."""
+"""How the queue handles reported changes of the cluster."""
 
 from roadstead.framework.events import EventPod, ObjectChange
 from roadstead.queue import events as cluster_events

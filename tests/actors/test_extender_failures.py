@@ -1,4 +1,4 @@
-"""An extender that fails leaves pods pending with upstream's words, and ends no run."""
+"""A failing extender leaves pods pending with upstream's message, and ends no run."""
 
 import pytest
 

@@ -34,7 +34,7 @@ def fleet(nodes=20, pods=300):
 
 
 class Run:
-    """A run by the launcher on a runtime that a test can reach."""
+    """A run of the launcher on a runtime that a test can access."""
 
     def __init__(self, monkeypatch, **settings):
         self.plan = plan_of(**({"workers": 2} | settings))
@@ -47,7 +47,7 @@ class Run:
         return self.runtime
 
     def fails(self, on_progress=lambda progress: None, inputs=None):
-        """Why the run failed."""
+        """Run, and return the error with which the run failed."""
 
         def tell(progress):
             self.told.append(progress)
@@ -58,7 +58,7 @@ class Run:
         return str(failure.value)
 
     def kill_in_the_middle(self, name):
-        """Ends an actor once some pods are placed, and not all."""
+        """End an actor once some pods are placed, and not all."""
         killed = []
 
         def on_progress(progress):

@@ -1,4 +1,4 @@
-"""Gangs through whole runs: those that fit land whole, the others leave nothing behind."""
+"""Gangs in whole runs: each gang is placed completely, or none of its pods is."""
 
 import json
 from collections import Counter
@@ -45,7 +45,7 @@ def plan(runtime="inline", groups=(), **settings):
 
 
 def gang(name, count, least, cpu=1000, **facts):
-    """(identity, facts) of so many pods of a gang."""
+    """Return (identity, facts) of `count` pods of a gang."""
     wanted = pod(cpu=cpu, pod_group=GroupMembership(name, least), **facts)
     return [
         (PodIdentity(f"{name}-{number}", "default", f"{name}-{number}"), wanted)
@@ -54,7 +54,7 @@ def gang(name, count, least, cpu=1000, **facts):
 
 
 def run(run_plan, *gangs, nodes=4, running=()):
-    """(members placed by gang, messages of the pending pods by name)."""
+    """Return (placed members by gang, messages of the pending pods by name)."""
     inputs = RunInputs(
         tuple(node(f"n{number}", cpu=4000) for number in range(nodes)),
         running,
@@ -114,7 +114,7 @@ def test_a_gate_opens_when_the_last_member_comes(monkeypatch):
 
 
 def test_a_late_member_joins_those_bound_before_the_run_was_resumed(tmp_path, monkeypatch):
-    # The late member is not among the inputs that the journal begins with.
+    # The late member is not among the inputs with which the journal begins.
     monkeypatch.setattr("roadstead.actors.runs.journals.digest_of", lambda plan, inputs: "any")
     members = gang("a", 4, 3)
     first = plan(groups=(PodGroup("default", "a", 3),), journal=tmp_path)

@@ -1,4 +1,4 @@
-"""Gangs that gave up too often to wake each other are tried one at a time."""
+"""Gangs that failed too often to wake each other are tried one at a time."""
 
 import json
 
@@ -14,14 +14,14 @@ from tests.simulation.scenarios import GANGS as CONFIG
 
 
 class Queue:
-    """A queue at which no gang wakes another one any more."""
+    """A queue in which no gang wakes another one any more."""
 
     def __init__(self):
         self.actor = QueueActor(plan_of(config=json.dumps(CONFIG)), NOBODY)
         self.actor.queue._wakes = MAX_WAKES
 
     async def submit(self, gang, **facts):
-        """Two pods that must be placed together: ga and gb of gang g."""
+        """Submit two pods that need all-or-nothing placement: ga and gb of gang g."""
         facts = pod(cpu=100, pod_group=GroupMembership(gang, 2), **facts)
         await self.actor.submit(batch_of(f"{gang}a", f"{gang}b", facts=facts))
 
@@ -32,7 +32,7 @@ class Queue:
         return (await self.lease()).pods.names
 
     async def gives_up(self, lease, *gangs):
-        """Of each gang one pod had a node, and the other one found none."""
+        """Report for each gang one pod with a node and one pod without."""
         back = [each for gang in gangs for each in given_up(gang)]
         await self.actor.report(LeaseReport(lease.lease_id, (), tuple(back), ()))
 

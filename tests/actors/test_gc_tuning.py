@@ -1,4 +1,4 @@
-"""Python's collector of cycles while actors run."""
+"""Python's cyclic garbage collector while actors run."""
 
 import gc
 

@@ -18,11 +18,11 @@ from tests.actors.world import GENEROUS_S, turns, until
 from tests.builders import node
 
 SOON_S = 0.02
-"""A deadline that is meant to pass."""
+"""A deadline that is expected to pass."""
 
 
 class Waiter:
-    """Answers `status` when it is let go; logs the pages it is asked for, in order."""
+    """An actor that answers `status` after a release, and logs the requested pages in order."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -64,7 +64,7 @@ class World:
         return self.actor
 
     def status(self, timeout_s=GENEROUS_S):
-        """A call that waits until the actor is let go."""
+        """Call `status`, which is answered after a release."""
         return asyncio.create_task(self.ref.call(STATUS, NOTHING, timeout_s=timeout_s))
 
     async def bound(self, start=0):

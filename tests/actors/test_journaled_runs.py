@@ -1,4 +1,4 @@
-"""A run with a journal: what was placed stands there, flushed, and the checker finds nothing."""
+"""A run with a journal: every placement is flushed to it, and the checker finds no error."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ def _quick_looks(monkeypatch):
 
 
 def run(inputs, **how):
-    """A run whose output is written."""
+    """Run and write the output."""
     launcher, plan = ActorLauncher(), plan_of(**how)
     outcome = launcher.run(inputs, plan, lambda progress: None)
     launcher.finish(plan)
@@ -89,11 +89,11 @@ def fleet():
 
 
 class EndedError(Exception):
-    """The process of a run ends."""
+    """Stands for the end of a run's process."""
 
 
 def stopped_in_the_middle(folder, inputs):
-    """uid → node of what is bound when a run ends with only some of its pods placed."""
+    """End a run when only some of its pods are placed; return uid → node of the binds."""
 
     def end(progress):
         if progress.placed > 50:
@@ -170,7 +170,7 @@ def test_a_journal_is_free_again_when_the_run_is_over(tmp_path):
 
 
 def crowded():
-    """More than fits, and pods that others make room for: an outcome of many parts."""
+    """Return more pods than fit, some of which preempt others."""
     trace = generate_fleet(6, 120, 3)
     runs = [(who, replace(facts, priority=-5), "n-extra") for who, facts in pods_of("old", "older")]
     urgent = pods_of("urgent", facts=replace(pod(cpu=3900), priority=9))
@@ -178,7 +178,7 @@ def crowded():
 
 
 def ended(folder, **how):
-    """What came of a run that was killed before its output was written."""
+    """Return the remains of a run that was killed before it wrote its output."""
     return ActorLauncher().run(crowded(), plan_of(journal=folder, **how), lambda progress: None)
 
 
@@ -291,7 +291,7 @@ def test_a_journal_whose_binder_could_not_end_it_is_ended_by_the_run(
     tmp_path, monkeypatch, after_s
 ):
     async def gone(self, _):
-        # Where Ray was lost, the binder's process ends a moment later.
+        # If Ray is lost, the binder's process ends a moment later.
         asyncio.get_running_loop().call_later(after_s, self._journal.close)
         return NOTHING
 
@@ -321,7 +321,7 @@ main()
 
 
 def test_a_run_that_is_killed_before_its_output_is_written_writes_it_when_it_is_resumed(tmp_path):
-    """With real manifests, processes and a real signal."""
+    """This uses real manifests, processes and a real signal."""
     out = tmp_path / "out"
     inputs = ("--cluster", FORMAT_1 / "cluster.yaml", "--pods", FORMAT_1 / "pods.yaml")
     asked = ("schedule", *inputs, "--runtime", "inline", "--schedulers", "2", "--output", out)

@@ -1,4 +1,4 @@
-"""Leases for one profile, leases that go on, and whose turn it is to own which nodes."""
+"""Leases for one profile, leases that are renewed, and the current owner of each partition."""
 
 from roadstead.actors.messages import LeaseRequest, Renew, Renewed
 from roadstead.actors.queue import actor as queue_actor

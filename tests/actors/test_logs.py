@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object per line, where the plan says so and nowhere else."""
+"""Structured logs: one JSON object per line, only where the plan names a log."""
 
 from __future__ import annotations
 

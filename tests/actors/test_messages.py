@@ -1,4 +1,4 @@
-"""What every message is: declared once, frozen, and handled by an actor."""
+"""Every message is declared once, is frozen, and has an actor that handles it."""
 
 import importlib
 import pkgutil
@@ -29,13 +29,13 @@ METHODS = {
     if isinstance(each, Method)
 }
 OF_THE_PROCESS = {*PROCESS_CALLS, FENCE.name}
-"""Answered before an actor is asked."""
+"""Answered by the dispatcher, without the actor."""
 
 MUTABLE = (list, dict, set, bytearray)
 
 
 def types_in(hint):
-    """A type with those that stand in its brackets."""
+    """Return a type and the types in its brackets."""
     yield get_origin(hint) or hint
     for each in get_args(hint):
         yield from types_in(each)

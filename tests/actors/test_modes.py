@@ -1,4 +1,4 @@
-"""Several schedulers side by side, in every mode: nothing is lost, doubled or overfilled."""
+"""Concurrent schedulers, in every mode: no pod is lost or doubled, and no node is overfilled."""
 
 from itertools import product
 
@@ -128,7 +128,7 @@ def test_a_partition_asks_its_own_workers_and_the_others_only_for_what_does_not_
 
     outcome, actors = run_inline(inputs_of(nodes, here), plan)
 
-    # One scheduler owns all shards: nothing is passed on.
+    # One scheduler owns all shards, so it passes no pod on.
     assert len(outcome.placements) == 4
     assert actors["scheduler-0"].figures.passed_on == 0
 
@@ -147,7 +147,7 @@ def test_pods_that_find_nothing_on_own_nodes_overflow_to_those_of_others():
 
 @pytest.mark.parametrize("kernel", [False, True])
 def test_what_a_running_pod_elsewhere_forbids_is_heeded_by_every_partition(kernel):
-    """Its anti-affinity is for a zone of which two schedulers own a node each."""
+    """Its anti-affinity covers a zone in which two schedulers own a node each."""
     nodes = [host(number, "aabb"[number], cpu=4000) for number in range(4)]
     guard = pod(labels={"app": "guard"}, pod_anti_affinity=(near(apps("web"), ZONE),))
     running = [(identity("guard"), guard, "n1")]
@@ -184,7 +184,7 @@ async def test_what_is_stale_and_fits_no_more_is_read_anew_before_a_pod_is_given
         assumed.append(batch.pods.uids)
         answer = await world.counts.assume(batch)
         if len(assumed) == 2:
-            # Room that the state which was read knows nothing of.
+            # Room that is missing in the stale state.
             await world.counts.add_nodes(node_batch((node("n2"),)))
         return answer
 

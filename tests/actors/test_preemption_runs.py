@@ -1,4 +1,4 @@
-"""Whole runs in which pods of high priority make others go."""
+"""Whole runs in which pods of high priority preempt others."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def running(*names, facts=FULL, on="n1"):
 
 
 def gone(outcome):
-    """Who was preempted: (pod, node, for whom), in order."""
+    """Return the preempted pods as (pod, node, preemptor), in order."""
     return [(each.pod, each.node, each.preemptor) for each in outcome.preempted]
 
 
@@ -54,7 +54,7 @@ def run(inputs, **how):
 
 
 def assert_all_agree(inputs, outcome, actors):
-    """Every pod ends in exactly one place, and all actors know which."""
+    """Assert that every pod is in exactly one place, and that all actors agree on it."""
     queue, cache, binder = (actors[name].core for name in (QUEUE, CACHE, BINDER))
     for core in (queue, cache, binder):
         core.validate()
@@ -89,7 +89,7 @@ def test_a_pod_that_was_bound_in_the_same_run_is_preempted_and_reported_in_one_p
     low, urgent = pods_of("low", facts=FULL), pods_of("urgent", facts=URGENT)
     inputs = inputs_of([node("n1")], [*low, *urgent])
 
-    # One pod at a time, the low one first: no queue sort says otherwise here.
+    # One pod at a time, the low one first: otherwise the queue sort would put it last.
     outcome, actors = run(inputs_of([node("n1")], low))
     assert placed(outcome) == {"default/low": "n1"}
 

@@ -1,4 +1,4 @@
-"""Several profiles in one configuration: chosen by scheduler name, one queue for all."""
+"""Several profiles in one configuration: chosen by scheduler name, with one queue for all."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def wanted(name, scheduler, **facts):
 
 
 def fleet():
-    """A node that is half full, an empty one, and one that is cordoned."""
+    """Return a half full node, an empty one, and a cordoned one."""
     nodes = [node("empty", cpu=4000), node("half", cpu=4000), node("shut", cpu=4000)]
     nodes[2] = node("shut", cpu=64000, memory=nodes[2].allocatable[1][1] * 16, unschedulable=True)
     running = [(identity("old"), pod(cpu=2000), "half")]

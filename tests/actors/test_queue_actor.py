@@ -33,7 +33,7 @@ ALL = PageRequest(0, 100)
 
 
 class Clock:
-    """The time that queues of this module see; it stands still between two steps."""
+    """The clock of this module's queues; it stands still between two steps."""
 
     now_s = 0.0
 
@@ -74,7 +74,7 @@ def note_on(name, message="0/1 nodes are available: 1 Insufficient cpu."):
 
 
 async def told(queue):
-    """Name → why it is pending."""
+    """Return name → reason of the pending pods."""
     page = await queue.pending(ALL)
     queue.core.validate()
     return {note.key.removeprefix("default/"): note.message for note in page.notes}
@@ -246,7 +246,7 @@ async def test_pods_that_lost_a_race_are_leased_again_at_once():
 
 
 async def parked(queue, facts, plugin="NodeResourcesFit"):
-    """Pod "a", which a plugin rejected."""
+    """Park pod "a" as rejected by a plugin."""
     await queue.submit(batch_of("a", facts=facts))
     lease = await leased(queue, max_pods=1)
     await queue.report(report_of(lease.lease_id, back=[back("a", "unschedulable", plugin)]))
@@ -332,7 +332,7 @@ def freed(name, reason="unschedulable", *rejected_by):
 
 
 async def gives_up(queue, facts=None, *, name="b", reason="unschedulable"):
-    """A pod comes, is assumed, and then refused all the same."""
+    """Submit a pod that is assumed and then refused after all."""
     await queue.submit(batch_of(name, facts=facts or pod(cpu=50)))
     lease = await leased(queue, max_pods=1)
     assert lease.pods.names == (name,)
@@ -438,7 +438,7 @@ async def test_a_resumed_run_counts_the_pods_bound_before():
 
 async def test_a_new_queue_is_busy_until_the_supervisor_says_that_all_pods_are_there():
     queue = QueueActor(plan_of(), NOBODY, is_new=True)
-    # The client has sent all its pods, to the queue before.
+    # The client has sent all its pods to the previous queue.
     await queue.bound_before(BoundBefore(8))
     busy = await queue.queue_state(NOTHING)
 
@@ -512,7 +512,7 @@ def nominated_back(name, node_name):
 
 
 async def lent_twice():
-    """A cache, a queue, the lease of its pod that is over, and the one under which it is now."""
+    """Return a cache, a queue, the ended lease of its pod, and the current one."""
     cache = Fake("cache", nominate=Assumed((), ()))
     queue = QueueActor(plan_of(deadlines=ActorDeadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("a", facts=pod(cpu=100)))
@@ -841,7 +841,7 @@ async def test_a_bind_of_a_scheduler_that_ended_is_found_though_its_lease_had_en
 async def test_what_the_present_life_leased_is_asked_about_when_it_ends_though_others_ended(clock):
     queue = queue_of()
     await queue.submit(batch_of("a"))
-    # The second life leases before it is known of the first one that it is over.
+    # The second epoch leases before the end of the first one is reported.
     await leased(queue, epoch=2)
     clock.now_s = LONG_S
     await leased(queue, owner="scheduler-1")

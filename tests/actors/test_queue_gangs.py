@@ -1,4 +1,4 @@
-"""Gangs at the queue: it brings their pods together, and tells who of them is bound."""
+"""Gangs in the queue: it leases their pods in one batch, and reports their bound members."""
 
 import json
 
@@ -91,7 +91,7 @@ async def test_a_gate_opens_for_members_that_were_bound_before_the_queue_began()
 
 
 async def with_two_that_gave_up(queue):
-    """Two of a gang have given up, one fitted nowhere; the lease of the last one goes on."""
+    """Two of a gang failed at Permit, one fitted nowhere; the lease of the last one is open."""
     await queue.submit(batch_of("a", "b", "large", "last", facts=GANG))
     lease = await leased(queue)
     back = [gave_up("a"), gave_up("b"), gave_up("large", "NodeResourcesFit")]

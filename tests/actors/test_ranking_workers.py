@@ -1,4 +1,4 @@
-"""Workers that list the best nodes: decisions are the same, whatever becomes of them."""
+"""Workers that list the best nodes: decisions are the same, whatever happens to the workers."""
 
 import asyncio
 from dataclasses import replace
@@ -27,7 +27,7 @@ def _small_fleets_are_worth_it(monkeypatch):
 
 
 def fleet(nodes=40, pods=300):
-    """Pods of which hardly two are alike."""
+    """Return pods that are almost all different."""
     trace = generate_fleet(nodes, pods, 1)
     pods = [
         (identity, replace(facts, labels=(("n", str(number)),)))

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Run:
-    """A run on Ray, whose processes a test may reach."""
+    """A run on Ray, with processes that a test can access."""
 
     def __init__(self, monkeypatch, **settings):
         self.settings = Settings(batch=2, workers=2, control="apart", **settings)
@@ -53,7 +53,7 @@ def test_a_worker_that_is_stopped_for_a_while_is_left_out_and_stays(monkeypatch,
             stopped.append(run.pid("worker-1"))
             os.kill(stopped[0], signal.SIGSTOP)
             since.append(progress.placed)
-        # Others are placed meanwhile; then it goes on.
+        # Other pods are placed meanwhile; then the process continues.
         elif len(since) == 1 and progress.placed > since[0]:
             since.append(progress.placed)
             os.kill(stopped[0], signal.SIGCONT)

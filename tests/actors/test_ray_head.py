@@ -1,4 +1,4 @@
-"""Ray, a node of it, or the process of the run is lost in the middle: what a user is left with."""
+"""Output and exit of a run whose Ray, Ray node or own process is lost in the middle."""
 
 import json
 import subprocess
@@ -127,7 +127,7 @@ cluster.shutdown()
 
 
 def run(script, *arguments, ends_with=0):
-    """What a process of its own prints, line by line."""
+    """Run a script in a new process; return the lines of its output."""
     ended = subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
         cwd=ROOT,
@@ -141,7 +141,7 @@ def run(script, *arguments, ends_with=0):
 
 
 def left_of(pids):
-    """Those of the processes that are still there after a while, and Ray's."""
+    """Return Ray's processes among these pids that are still alive after a while."""
     command = ["/bin/ps", "-o", "args=", "-p", ",".join(map(str, pids))]
     until_s = time.monotonic() + GONE_S
     while True:
@@ -158,8 +158,8 @@ def binds_in(folder):
 
 
 def gone_on_with(folder, placed, pids, runtime):
-    """What a run that goes on says in the end; nothing of Ray is left before, and what was
-    acknowledged is in the journal."""
+    """Resume a run; return its last line. Before that, assert that no process of Ray is left, and
+    that the journal has every acknowledged bind."""
     assert left_of(pids) == []
     assert 30 <= placed <= binds_in(folder) < PODS
     return run(RUN, folder, "", runtime)[-1]

@@ -1,4 +1,4 @@
-"""Lost nodes are those that refuse several connections in a row."""
+"""A node is lost if it refuses several connections in a row."""
 
 import socket
 

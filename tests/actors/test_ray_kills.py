@@ -1,4 +1,4 @@
-"""kill -9 of processes on a real Ray: the run goes on, and its journal holds."""
+"""kill -9 of processes on a real Ray: the run continues, and its journal is correct."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Ray is left while others let go of what they had of it, or because its servers are gone."""
+"""Ray is left while other threads release its objects, or because its servers ended."""
 
 import asyncio
 import subprocess

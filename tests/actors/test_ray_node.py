@@ -23,7 +23,7 @@ def test_what_ray_would_print_among_results_is_not_listened_to():
 
 
 class Process:
-    """Stands for a Ray process and what Ray notes of it."""
+    """Stands for a Ray process and Ray's record of it."""
 
     def __init__(self, pid):
         self.pid = pid
@@ -31,7 +31,7 @@ class Process:
 
 
 class Started:
-    """Stands for the node of a Ray that was started here."""
+    """Stands for the local node of a Ray that this process started."""
 
     def __init__(self, **kinds):
         self.all_processes = {kind: [Process(pid)] for kind, pid in kinds.items()}

@@ -1,4 +1,4 @@
-"""Which node of a Ray cluster each process of a run gets, and why there is none."""
+"""The Ray node of each process of a run, and the errors where no node fits."""
 
 from hypothesis import given
 from hypothesis import strategies as st

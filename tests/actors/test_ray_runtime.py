@@ -45,7 +45,7 @@ def ray_plan(**settings):
 
 
 def left():
-    """Waits until what a runtime began to leave is left."""
+    """Wait until the runtimes that began to leave Ray have left it."""
     if RaySession._last is not None:
         RaySession._last.join(GENEROUS_S)
         assert not RaySession._last.is_alive()
@@ -76,7 +76,7 @@ def runtime():
 
 
 class Speaker:
-    """Says what it was made with; a page of a negative start never comes."""
+    """An actor that answers with its constructor's argument, and never answers a negative page."""
 
     def __init__(self, text, directory):
         self.text = text
@@ -104,7 +104,7 @@ def slow_to_build(directory):
 
 
 async def loss_of(ref):
-    """The error of an actor that is about to end: for a moment it may still answer."""
+    """Return the error of an ending actor, which may still answer for a moment."""
     async with asyncio.timeout(GENEROUS_S):
         while True:
             try:
@@ -114,7 +114,7 @@ async def loss_of(ref):
 
 
 async def started(runtime, **builds):
-    """Actors in processes of their own."""
+    """Start actors in processes of their own."""
     groups = {name: {name: build} for name, build in builds.items()}
     return await runtime.start(groups, timeout_s=GENEROUS_S)
 
@@ -176,7 +176,7 @@ async def test_a_late_actor_is_reported(runtime):
 
 
 def killed_in_the_middle(monkeypatch, name, **settings):
-    """A run in which one process is killed once some pods are placed, and not all."""
+    """Run, and kill one process once some pods are placed, and not all."""
     runtimes = []
 
     def open_runtime(plan):
@@ -253,5 +253,5 @@ def test_sessions_that_failed_are_not_kept_till_the_process_ends(monkeypatch):
             RaySession(OWN, GENEROUS_S)
         left()
 
-    # The frames of the last failure may still be somebody's.
+    # The frames of the last failure may still be referenced.
     assert kept() <= before + 1

@@ -1,4 +1,4 @@
-"""Which Ray a run uses, and the environment of a Ray of its own."""
+"""The choice of the Ray of a run, and the environment of a Ray of its own."""
 
 import pytest
 

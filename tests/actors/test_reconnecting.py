@@ -1,4 +1,4 @@
-"""Messages of earlier lives are refused; ways lead to the present life."""
+"""Messages of earlier epochs are refused; references lead to the current actor."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.actors.world import GENEROUS_S
 
 
 class Told:
-    """Says how often it was asked, and in which life."""
+    """An actor that returns its number of calls and its epoch."""
 
     def __init__(self, directory, life=1):
         self.directory, self.life, self.is_free = directory, life, False

@@ -1,4 +1,4 @@
-"""What new lives are told, by themselves: nominations on which queue and cache must agree."""
+"""The state sent to restarted actors: nominations on which queue and cache must agree."""
 
 import pytest
 
@@ -25,7 +25,7 @@ SCHEDULERS = {"scheduler-0"}
 
 
 def refill(held, said, **answers):
-    """A Refill after the end of a scheduler, with what cache and queue say of nominations."""
+    """Return a Refill after the end of a scheduler, for these nominations of cache and queue."""
     answers = {"fence_owner": NOTHING, "nominate": NOTHING, "observe": NOTHING, **answers}
     told = {"assumed_by": Uids(()), "end_owner": NOTHING}
     refs = {
@@ -107,7 +107,7 @@ async def test_what_earlier_lives_did_to_new_actors_before_their_fence_is_ended(
     new = {"pods_page": page, "submit": Submitted(1, ()), "restored": NOTHING}
     new |= {"bound": BoundPage((), (), 1), "pod_nodes": PodNodes((None,))}
     again, refs = refill(nobody, nobody, **new)
-    # Late messages of an earlier life came between the start of queue and cache and their fences.
+    # Late messages of an earlier epoch arrived before queue and cache fenced them.
     refs["cache"].answers["assumed_by"] = refs["queue"].answers["leased_to"] = Uids(("uid-a",))
 
     await again.fill({"queue", *SCHEDULERS})

@@ -1,4 +1,4 @@
-"""A user's plugin that is about gangs, claims or preemption is treated as the in-tree one is."""
+"""A user's plugin for gangs, claims or preemption is treated like the in-tree one."""
 
 from collections import Counter
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""An actor is killed in the middle of a run: it is replaced, and the run ends as it should."""
+"""An actor that is killed in the middle of a run is replaced, and the run ends normally."""
 
 import asyncio
 import os
@@ -47,7 +47,7 @@ class Run:
         return self.runtime
 
     def kill(self, *names, every=40):
-        """Runs, and kills one actor after another whenever so many more pods are placed."""
+        """Run, and kill one actor after another, one each time `every` more pods are placed."""
         waiting = list(names)
 
         def on_progress(progress):
@@ -59,7 +59,7 @@ class Run:
 
 
 def prove(outcome, folder):
-    """Nothing lost, nothing doubled, nothing overfilled, and the journal says what was told."""
+    """Assert that no pod is lost or doubled, no node overfilled, and that the journal agrees."""
     records = list(Reader(RealDisk(folder)).records())
     assert check(records).violations == []
     binds = [(each.uid, each.node_name) for each in records if each.kind is RecordKind.BIND]

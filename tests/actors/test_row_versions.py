@@ -1,4 +1,4 @@
-"""Versions of rows on their way, from the binder's answers to the next bind."""
+"""Row versions in messages, from the binder's answers to the next bind."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A run of a notebook has a thread of its own, and ends when the notebook's is interrupted."""
+"""A run in a notebook has a thread of its own, and ends when the notebook is interrupted."""
 
 import asyncio
 import os

@@ -47,30 +47,30 @@ CUTS = list(product((0, 2), (1, 7, 64)))
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    """The client looks often, so that small runs end soon."""
+    """Let the client poll often, so that small runs end soon."""
     monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
 @pytest.fixture
 def _nobody_is_woken(monkeypatch):
-    """Every pod is tried once: what a retry finds depends on when its backoff ends."""
+    """Try every pod once: the outcome of a retry depends on the end of its backoff."""
     monkeypatch.setattr(scheduling_queue.SchedulingQueue, "_handle_events", lambda *_, **__: None)
 
 
 def run(inputs, **how):
-    """The outcome of a run whose actors agree at its end."""
+    """Return the outcome of a run, after asserting that its actors agree at its end."""
     outcome, actors = run_inline(inputs, plan_of(**how))
     assert_all_agree(inputs, outcome, actors)
     return outcome
 
 
 def told(outcome):
-    """(pod → node, pod → why not)."""
+    """Return (pod → node, pod → reason that it is pending)."""
     return placed(outcome), {each.pod: each.message for each in outcome.pending}
 
 
 def assert_all_agree(inputs, outcome, actors):
-    """Every pod is in one place, and queue, cache, binder, workers and schedulers know it alike."""
+    """Assert that every pod is in one place in queue, cache, binder, workers and schedulers."""
     queue, cache, binder = (actors[name].core for name in (QUEUE, CACHE, BINDER))
     schedulers = [actor for name, actor in actors.items() if name.startswith("scheduler")]
     for core in (queue, cache, binder, *(each.core for each in schedulers)):
@@ -119,7 +119,7 @@ def test_a_fleet_is_placed_alike_however_it_is_cut(workers, batch):
 
 
 def overfull(seed=1):
-    """More pods than fit, of many sizes."""
+    """Return more pods than fit, of many sizes."""
     trace = generate_fleet(8, 150, seed)
     return inputs_of(trace.nodes(), trace.pods())
 
@@ -257,7 +257,7 @@ def test_a_pod_that_waits_for_another_ones_company_comes_after_it():
 
 @pytest.fixture
 def _no_second_try(monkeypatch):
-    """A pod that fails is not tried again: nobody waits for its backoff."""
+    """Try no failed pod again, so that the run does not wait for backoff."""
     monkeypatch.setattr(retries, "MAX_FAILURES", 1)
 
 
@@ -304,7 +304,7 @@ def test_inputs_longer_than_a_message_go_in_parts(monkeypatch):
 
 
 def launch(inputs, **how):
-    """A run through the launcher, with what it told of its progress."""
+    """Run through the launcher; return the outcome and the reported progress."""
     seen = []
     outcome = ActorLauncher().run(inputs, plan_of(**how), seen.append)
     return outcome, seen

@@ -1,4 +1,4 @@
-"""Sampling and extenders in whole runs, on both runtimes, against real servers."""
+"""Sampling and extenders in whole runs, on both runtimes, with real servers."""
 
 import base64
 
@@ -24,13 +24,13 @@ ZONES = ["a", "b", "a", "c", "b", "a", "a", "c", "b", "c", "a", "b"]
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    """The client looks often, so that small runs end soon."""
+    """Let the client poll often, so that small runs end soon."""
     monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
 @pytest.fixture
 def few_are_enough(monkeypatch):
-    """Samples of three nodes, so that small fleets are sampled."""
+    """Set samples of three nodes, so that small fleets are sampled."""
     monkeypatch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 3)
 
 
@@ -44,7 +44,7 @@ def plan(config, **settings):
 
 
 def plainly(inputs, plan):
-    """Pod → node, one pod after another on one table."""
+    """Return pod → node, one pod after another on one table."""
     table = NodeTable()
     for facts in inputs.nodes:
         table.add_node(facts)
@@ -80,7 +80,7 @@ def test_where_the_configuration_is_silent_or_overruled_nothing_is_sampled(few_a
 
 
 class Odd:
-    """An extender that likes nodes of odd number best and refuses every third."""
+    """An extender that scores nodes of odd number highest and refuses every third."""
 
     def __init__(self):
         self.bound = {}

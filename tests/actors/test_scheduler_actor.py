@@ -28,7 +28,7 @@ async def never(_):
 
 
 def bound_all(batch):
-    """The binder's answer that commits everything."""
+    """Return the binder's answer that commits the whole batch."""
     return answers_to(batch, "")
 
 
@@ -43,7 +43,7 @@ def answers_to(batch, cause, *reasons):
 
 
 class World:
-    """One scheduler and a real cache; queue and binder say what a test wants."""
+    """One scheduler with a real cache; a test sets the answers of queue and binder."""
 
     def __init__(self, *leases, facts=None, nodes=ONE_NODE, **settings):
         self.leases = [
@@ -83,18 +83,18 @@ class World:
         return self.leases.pop(0) if self.leases else never(ask)
 
     async def reports(self, count=1):
-        """The first reports to the queue, once they are there."""
+        """Wait for the first reports to the queue and return them."""
         await until(lambda: len(self.queue.told("report")) >= count)
         return self.queue.told("report")
 
     async def error(self):
-        """What the scheduler says of why it cannot go on, once it does."""
+        """Wait until the scheduler fails; return its status with the error."""
         await until(lambda: self.scheduler.failure is not None)
         return await self.scheduler.status(NOTHING)
 
 
 class _Logged(list):
-    """A fake's calls, also in the log of all."""
+    """The calls of a fake, which are also added to the common log."""
 
     def __init__(self, log, name):
         super().__init__()

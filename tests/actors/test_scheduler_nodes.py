@@ -39,7 +39,7 @@ def _quick_looks(monkeypatch):
 
 @pytest.fixture
 def _nobody_is_woken(monkeypatch):
-    """Every pod is tried once: what a retry finds depends on when its backoff ends."""
+    """Try every pod once: the outcome of a retry depends on the end of its backoff."""
     monkeypatch.setattr(SchedulingQueue, "_handle_events", lambda *_, **__: None)
 
 

@@ -1,4 +1,4 @@
-"""What a scheduler read, and how long it may use it."""
+"""The state that a scheduler read, and the time for which it may use it."""
 
 import pytest
 

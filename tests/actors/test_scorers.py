@@ -1,4 +1,4 @@
-"""Workers that score beside a scheduler: decisions are the same, whatever becomes of them."""
+"""Workers that score for a scheduler: decisions are the same, whatever happens to the workers."""
 
 import asyncio
 from dataclasses import replace
@@ -46,7 +46,7 @@ def run(workers, nodes=30, **settings):
 
 
 def said(outcome):
-    """Where every pod went, and why the others did not."""
+    """Return the nodes of the placed pods and the reasons of the pending ones."""
     return placed(outcome), {each.pod: each.message for each in outcome.pending}
 
 

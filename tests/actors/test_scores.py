@@ -14,7 +14,7 @@ PLACED = (PlacedPod("d/a", "u-a", "n1"), PlacedPod("d/b", "u-b", "n2"))
 
 
 class Knows:
-    """A scheduler that answers page by page, or is gone."""
+    """A scheduler that answers page by page, or is lost."""
 
     def __init__(self, *rows, is_gone=False):
         self._rows, self._is_gone, self.asked = rows, is_gone, 0

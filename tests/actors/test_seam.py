@@ -42,7 +42,7 @@ LIMITS = DecodeLimits(max_bytes=10_000)
 
 
 class Actor:
-    """Answers `status` with what it was made with, or raises it."""
+    """An actor that answers `status` with its constructor's argument, or raises it."""
 
     def __init__(self, says):
         self.says = says
@@ -61,20 +61,20 @@ def told(declared, message, *, kind=None):
 
 
 async def asked(says, declared=STATUS, message=NOTHING, **also):
-    """What a caller gets from an actor that says this."""
+    """Return the reply that a caller receives from an actor with this answer."""
     data = await Dispatcher("actor-1", Actor(says), LIMITS).receive(told(declared, message, **also))
     return open_reply("actor-1", declared, data, LIMITS)
 
 
 async def asked_raw(body):
-    """What a caller gets that sends this body to `bound`."""
+    """Return the reply to a caller that sends this body to `bound`."""
     data = Envelope(BOUND.name, 0, 0, "", body).encode()
     reply = await Dispatcher("actor-1", Actor(None), LIMITS).receive(data)
     return open_reply("actor-1", BOUND, reply, LIMITS)
 
 
 def crossed(failure):
-    """An exception as it arrives on the other side."""
+    """Return an exception as the receiver decodes it."""
     data = unpack(pack(to_wire(failure_out(failure))))
     return failure_in("actor-1", from_wire(Failure, data))
 

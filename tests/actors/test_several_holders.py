@@ -1,4 +1,4 @@
-"""Schedulers side by side hold all nodes each: one stream of changes, and states of any age."""
+"""Concurrent schedulers each hold all nodes: one stream of changes, and states of any age."""
 
 import pytest
 
@@ -25,7 +25,7 @@ STALE = {"schedulers": 2, "staleness_s": 5.0}
 
 
 class World:
-    """A cache over two schedulers, the first of which holds nodes as it does in a run."""
+    """A cache with two schedulers, of which the first one stores nodes as in a run."""
 
     def __init__(self, *, is_new=False, **settings):
         self.plan = plan_of(**({"schedulers": 2} | settings))
@@ -48,7 +48,7 @@ class World:
         await turns()
 
     async def pass_on(self):
-        """The changes that the first scheduler was told of reach its table, or wait there."""
+        """Deliver the first scheduler's changes to its table, or queue them there."""
         told = self.fakes[0].told("apply")
         for batch in told[self._passed_on :]:
             await self.nodes.receive(batch)
@@ -60,7 +60,7 @@ class World:
         return PodInCycle(who.uid, who.key, pod_class, signature)
 
     async def decide(self, mine):
-        """A batch of one pod on the first scheduler's table."""
+        """Decide a batch of one pod on the first scheduler's table."""
 
         def decide(batch):
             yield YieldToMessages()

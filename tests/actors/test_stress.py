@@ -1,4 +1,4 @@
-"""Proves the lab's trials: what their binder counts, and what it does when told to check less."""
+"""Proves the lab's trials: the counts of their binder, and its behaviour with fewer checks."""
 
 from dataclasses import replace
 

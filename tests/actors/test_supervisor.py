@@ -20,7 +20,7 @@ WELL = ActorStatus("held 3 nodes")
 
 
 class Runtime:
-    """Starts fakes that are well, or fails as a test says."""
+    """A runtime that starts healthy fakes, or fails as a test sets."""
 
     def __init__(self, failure=None):
         self.failure = failure
@@ -66,7 +66,7 @@ def _quick_looks(monkeypatch):
 
 
 async def watched(supervisor):
-    """How the watch ends."""
+    """Return the error that ends the watch."""
     with pytest.raises(Exception) as ended:  # noqa: PT011
         await asyncio.wait_for(supervisor.watch(), GENEROUS_S)
     return ended.value
@@ -345,7 +345,7 @@ async def test_a_run_that_does_not_start_for_want_of_its_ground_says_so():
 
 async def test_a_run_that_loses_its_ground_while_it_starts_does_not_wait_for_its_deadline():
     class Waiting(Runtime):
-        """Loses its ground, and waits for actors that will not come."""
+        """A runtime that loses its Ray and waits for actors that never start."""
 
         async def start(self, groups, *, timeout_s):
             self.gone = LOST

@@ -20,7 +20,7 @@ def follower(call_s=30.0):
 
 
 async def stream():
-    """What a cache sends to its only follower: (batches of deltas, the table it ends with)."""
+    """Return what a cache sends to its only follower: (batches of deltas, the final table)."""
     sink = Fake("scheduler-0", apply=CHANGES_APPLIED)
     cache = CacheActor(plan_of(), Fakes(sink))
     await cache.add_nodes(node_batch((node("n1"), node("n2", others={GPU: 2}))))

@@ -1,4 +1,4 @@
-"""Decision time on a virtual clock: how long schedulers think, and how busy that makes them."""
+"""Simulated latency on a virtual clock: the decision time of schedulers, and their utilization."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ SERVICE = {"roadstead.io/kind": "service"}
 
 @pytest.fixture(autouse=True)
 def _long_looks(monkeypatch):
-    """Virtual time jumps: there is no need to look often."""
+    """Poll rarely: virtual time jumps."""
     monkeypatch.setattr(client, "POLL_S", 0.5)
 
 
@@ -31,7 +31,7 @@ def latency(batch=(0.0, 0.0), service=(0.0, 0.0)):
 
 
 def run(inputs, **how):
-    """(outcome, virtual seconds it took)."""
+    """Return (outcome, virtual duration in seconds)."""
 
     async def work():
         plan = plan_of(**how)
@@ -103,7 +103,7 @@ def test_a_lease_does_not_end_while_its_scheduler_thinks():
 
 
 def slots(count):
-    """Nodes with room for one pod each: whoever thinks long finds them taken."""
+    """Nodes with room for one pod each: a slow scheduler finds them occupied."""
     return [node(f"n{number:03}", cpu=1000, pods=1) for number in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""Transcripts: what an actor handled before an error that only a bug explains."""
+"""Transcripts: the messages that an actor handled before an error that only a bug explains."""
 
 import logging
 import stat
@@ -44,7 +44,7 @@ ILLEGAL = IllegalTransitionError("queue: u1: lease is not allowed in state done"
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch):
-    """The clock of transcripts: half a second later each time that it is read."""
+    """Set the clock of transcripts: each reading is half a second later."""
     readings = iter(range(1_000_000))
     monkeypatch.setattr(transcript, "clock_s", lambda: next(readings) / 2)
 
@@ -61,7 +61,7 @@ def log_dir(tmp_path):
 
 
 class Actor:
-    """Answers pages until it is told to fail, and says in its status how a task of its failed."""
+    """An actor that answers pages until a test makes it fail; its status names a failed task."""
 
     def __init__(self):
         self.fails = None
@@ -95,7 +95,7 @@ class World:
         return await self.tell(BOUND, PageRequest(0, 1), **sender)
 
     async def error(self, failure, **sender):
-        """The text with which a caller is answered whose message makes the handler raise."""
+        """Return the error sent to the caller whose message makes the handler raise."""
         self.actor.fails = failure
         with pytest.raises(ActorError) as raised:
             await self.page(**sender)
@@ -103,7 +103,7 @@ class World:
         return str(raised.value)
 
     async def status(self, failure):
-        """What the status says of a task that failed."""
+        """Return the status' text about a failed task."""
         self.actor.failed = failure
         return (await self.tell(STATUS, NOTHING)).error
 

@@ -1,4 +1,4 @@
-"""A plugin of a user in every process of a run: imported there, or refused by name."""
+"""A user's plugin is imported in every process of a run, or refused by name."""
 
 import os
 import re
@@ -51,7 +51,7 @@ CONFIG = """
 
 @pytest.fixture
 def plan(tmp_path, monkeypatch):
-    """Makes the plan of a run whose plugin lies in a folder; what its module does elsewhere."""
+    """Return a maker of plans with a plugin in a folder. elsewhere: its code in other processes."""
     monkeypatch.setattr(sys, "path", list(sys.path))
 
     def make(runtime, module, elsewhere="pass"):

@@ -1,4 +1,4 @@
-"""Whole runs of pods with claims: alike on any number of workers, any batch and either runtime."""
+"""Whole runs of pods with claims: equal for any number of workers, any batch and both runtimes."""
 
 from collections import Counter
 from dataclasses import replace
@@ -21,7 +21,7 @@ N1 = node("n1")
 
 
 def run(seed, **settings):
-    """A run over a random fleet, and what it was given."""
+    """Run over a random fleet; return the outcome and the inputs."""
     nodes, facts, pods = random_fleet(seed)
     inputs = inputs_of(nodes, [(identity(name), each) for name, each in pods])
     plan = replace(plan_of(**settings), cluster=ClusterFacts(storage=facts))

@@ -1,4 +1,4 @@
-"""Changes on their way to a worker: at once where it is asked, several in one message otherwise."""
+"""Changes sent to a worker: immediately before a request to it, otherwise several per message."""
 
 import asyncio
 from dataclasses import replace
@@ -32,9 +32,9 @@ from tests.storage.world import claim
 
 
 async def changes_of(steps):
-    """What a cache sends to a scheduler, batch by batch, and the table that it ends with.
+    """Return the batches that a cache sends to a scheduler, and the final table.
 
-    steps: pairs of numbers, of which the first says what changes and the second where.
+    steps: pairs of numbers: which change, and of which node.
     """
     sink = Fake("scheduler-0", apply=CHANGES_APPLIED)
     cache = CacheActor(plan_of(), Fakes(sink, Fake("queue", observe=CHANGES_APPLIED)))
@@ -66,7 +66,7 @@ async def changes_of(steps):
 def test_changes_that_come_together_leave_a_table_as_one_by_one(steps, cuts):
     async def follow():
         (nodes, *batches), table = await changes_of(steps)
-        # New nodes come by themselves.
+        # New nodes are sent in a message of their own.
         cuts.update(n for place, b in enumerate(batches) if b.new_nodes for n in (place, place + 1))
         bounds = [0, *sorted(cut for cut in cuts if 0 < cut < len(batches)), len(batches)]
         held = TableFollower("worker-0", NodeTable(), 30.0)
@@ -101,7 +101,7 @@ def versions(*numbers):
 
 
 def sent_by(work):
-    """What a feed sends while some work is done with it, as (time, numbers of changes)."""
+    """Return the messages of a feed during some work, as (time, numbers of changes)."""
     sent = []
 
     async def run():

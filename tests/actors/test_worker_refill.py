@@ -1,4 +1,4 @@
-"""Workers that missed a change of the cache's stream are filled again, a few times."""
+"""Workers that missed a change of the cache's stream are refilled, a limited number of times."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ SILENCE = DeadlineError("worker-0 did not answer")
 
 
 class World:
-    """A cache that streams to a scheduler, which takes everything, and to a worker."""
+    """A cache that streams to a scheduler, which accepts everything, and to a worker."""
 
     def __init__(self):
         plan = plan_of(workers=1)
@@ -32,7 +32,7 @@ class World:
         await self.cache.add_nodes(node_batch([node(name) for name in names]))
 
     async def missing(self, *names):
-        """Nodes come, of which the worker hears nothing."""
+        """Add nodes in messages that the worker does not receive."""
         self.way.answers["apply"] = SILENCE
         await self.with_nodes(*names)
         await until(lambda: "worker-0" in self.stream.unfilled)
@@ -51,7 +51,7 @@ def _soon(monkeypatch):
 
 
 async def test_a_worker_that_missed_a_change_gets_all_and_the_later_changes():
-    """Without it the worker is sent nothing for the rest of the run."""
+    """Without a refill the worker receives nothing for the rest of the run."""
     world = World()
     await world.with_nodes("n1", "n2")
     await world.missing("n3")
@@ -68,7 +68,7 @@ async def test_a_worker_that_missed_a_change_gets_all_and_the_later_changes():
 
 
 async def test_a_worker_that_is_still_silent_is_left_behind_after_a_few_tries(monkeypatch):
-    """No cache fills a dead worker for ever; the log says each try, and that it was the last."""
+    """No cache refills a dead worker forever; the log has each try, and marks the last one."""
     said = []
     monkeypatch.setattr(refill, "log", lambda who, what, **_: said.append(what))
     world = World()
@@ -107,7 +107,7 @@ async def test_who_is_about_to_be_filled_is_not_filled_a_second_time():
 
 
 async def test_a_worker_whose_new_life_was_filled_meanwhile_is_not_filled_again(monkeypatch):
-    """The supervisor fills new lives: the cache sends them nothing a second time."""
+    """The supervisor fills restarted workers: the cache does not send their contents again."""
     monkeypatch.setattr(refill, "PAUSE_S", 0.05)
     world = World()
     await world.missing("n1")
@@ -121,7 +121,7 @@ async def test_a_worker_whose_new_life_was_filled_meanwhile_is_not_filled_again(
 
 
 async def test_a_change_that_a_fill_held_is_not_missed():
-    """The call of a change may fail long after another life, or the same one, was filled."""
+    """The call of a change may fail long after the same or another epoch was filled."""
     world = World()
     await world.with_nodes("n1")
     answered = asyncio.Event()
@@ -141,7 +141,7 @@ async def test_a_change_that_a_fill_held_is_not_missed():
 
 
 async def test_changes_sent_while_the_last_try_failed_begin_no_more_tries(monkeypatch):
-    """Under a steady stream of changes a dead worker was filled for ever."""
+    """Under a steady stream of changes a dead worker was refilled forever."""
     said, changes = [], iter(["last"])
     monkeypatch.setattr(refill, "log", lambda who, what, **_: said.append(what))
     world, over = World(), asyncio.Event()
@@ -167,7 +167,7 @@ async def test_changes_sent_while_the_last_try_failed_begin_no_more_tries(monkey
 
 
 async def test_a_fill_that_fails_once_another_life_is_filled_is_of_no_consequence():
-    """The old life's answers never come; the new one has all, and is sent what follows."""
+    """The old epoch's answers never arrive; the new one is complete, and receives later changes."""
     world, over = World(), asyncio.Event()
 
     async def hangs_for_the_old_life(part):
@@ -188,7 +188,7 @@ async def test_a_fill_that_fails_once_another_life_is_filled_is_of_no_consequenc
 
 
 async def test_parts_of_two_fills_that_cross_leave_nothing_out(monkeypatch):
-    """A restream that is asked for twice: the second fill holds the changes behind the first."""
+    """Two requests for a restream: the second fill has the changes that follow the first one."""
     monkeypatch.setattr(encoding, "PAGE", 2)
     world = World()
     world.way.answers["restore"] = NOTHING
