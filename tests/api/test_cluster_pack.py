@@ -1,4 +1,4 @@
-"""The runtime environment that brings this Roadstead to the nodes of a Ray cluster."""
+"""The runtime environment that installs this Roadstead on the nodes of a Ray cluster."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The Python API holds what the commands print and write, and prints nothing itself."""
+"""The Python API returns what the commands print and write, and prints nothing itself."""
 
 import asyncio
 import json
@@ -235,7 +235,7 @@ def test_without_pandas_the_error_says_what_to_install(cluster, monkeypatch):
 
 @pytest.fixture
 def _pandas(monkeypatch):
-    """In place of pandas, which is not installed: frames are dicts of (values, dtype)."""
+    """Replace pandas, which is not installed: frames are dicts of (values, dtype)."""
     fake = SimpleNamespace(DataFrame=dict, Series=lambda values, dtype: (list(values), dtype))
     monkeypatch.setitem(sys.modules, "pandas", fake)
 

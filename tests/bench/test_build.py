@@ -56,7 +56,7 @@ def refusal(folder, *ops, **more):
 
 
 def altered(document, *path, value):
-    """A copy of a document with another value at a path."""
+    """Return a copy of a document with another value at a path."""
     changed = copy.deepcopy(document)
     place = changed
     for part in path[:-1]:

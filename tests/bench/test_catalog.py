@@ -8,7 +8,7 @@ from tests.bench.cases import NODES, PODS, case, measured_pods, node_count, writ
 ENTRIES = built_in()
 
 SIZES = {
-    # What is measured, by name: nodes and measured pods, as scheduler_perf 1.34 has them.
+    # Name → numbers of nodes and of measured pods, as in scheduler_perf 1.34.
     "SchedulingBasic/5000Nodes_10000Pods": (5_000, 10_000),
     "SchedulingBasic/5000Nodes_50000Pods": (5_000, 50_000),
     "SchedulingPodAntiAffinity/5000Nodes_2000Pods": (5_000, 2_000),

@@ -23,7 +23,7 @@ def _quick_looks(monkeypatch):
 
 
 class Spy(ActorLauncher):
-    """A launcher that keeps what it was asked for."""
+    """A launcher that keeps its arguments."""
 
     def __init__(self):
         super().__init__()

@@ -48,7 +48,7 @@ def test_stacks_are_bounded_in_number_and_depth(monkeypatch):
 
 
 def test_a_thread_that_is_gone_is_not_sampled():
-    # The number of one that ended may be given again, even to the sampler's own.
+    # The system may reuse the number of an ended thread, even for the sampler's own.
     number_of_none = -1
     sampler = Sampler(number_of_none, 1e-4)
 

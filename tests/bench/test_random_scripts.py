@@ -1,4 +1,4 @@
-"""Scripts of random steps: whatever comes and goes, the actors agree and no rule is broken."""
+"""Scripts of random steps: the actors always agree and every invariant holds."""
 
 import tempfile
 from pathlib import Path
@@ -76,7 +76,7 @@ def _quick_looks():
 
 
 def _steps(parts):
-    """The steps, without waiting for what churn may keep from coming to rest."""
+    """Return the steps, without waits that churn may keep from ending."""
     churned = False
     for number, part in enumerate(parts):
         churned = churned or isinstance(part, ChurnObjects)

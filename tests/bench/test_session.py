@@ -65,7 +65,7 @@ def test_a_node_that_comes_wakes_pods_that_wait():
 
 
 def changes(old, new, *names):
-    """Pods of the default namespace that were `old` and are `new`."""
+    """Return updates of pods of the default namespace from `old` to `new`."""
     return [(PodIdentity(f"uid-{name}", "default", name), old, new) for name in names]
 
 

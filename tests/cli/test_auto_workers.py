@@ -1,4 +1,4 @@
-"""`--workers auto` has as many workers as make a run faster, and says why."""
+"""`--workers auto` chooses the number of workers that makes a run faster, and states the reason."""
 
 import itertools
 import json
@@ -30,7 +30,7 @@ def plan_with(*names, module="tests.peculiar_plugins"):
 
 
 class Many:
-    """As many nodes, of which nobody looks at one."""
+    """A number of nodes without contents."""
 
     def __init__(self, count):
         self._count = count

@@ -22,7 +22,7 @@ FORMAT_1 = Path(__file__).parents[1] / "journal" / "format_1"
 
 @pytest.fixture
 def journal(tmp_path):
-    """Writes records into the journal of an output folder, which it returns."""
+    """Write records into the journal of an output folder; return the folder."""
 
     def write(*records):
         files = FileJournal(RealDisk(tmp_path / "out" / "journal"))
@@ -130,7 +130,7 @@ def test_what_is_damaged_from_the_beginning_is_left_out_with_its_place(run, jour
 
 
 def schedule(folder, *more):
-    """The output of a run of ten pods."""
+    """Return the output of a run of ten pods."""
     write(folder / "nodes.json", *(manifests.node(f"n-{n}", cpu="2") for n in range(3)))
     write(folder / "pods.json", *(manifests.pod(f"p-{n}", "500m") for n in range(10)))
     inputs = ("--cluster", folder / "nodes.json", "--pods", folder / "pods.json")
@@ -142,7 +142,7 @@ def schedule(folder, *more):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """The output of a run, with its journal."""
+    """Return the output of a run, with its journal."""
     return schedule(tmp_path_factory.mktemp("finished"))
 
 

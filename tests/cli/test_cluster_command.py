@@ -20,7 +20,7 @@ LATE = replace(WELL, name="h3", address="10.0.0.3", sees_journal=False, clock_s=
 
 
 class ClusterLauncher(PlainLauncher):
-    """Answers the check with given nodes; keeps the settings."""
+    """A launcher that answers the check with given nodes, and keeps the settings."""
 
     def __init__(self, *nodes):
         self.nodes = nodes

@@ -1,11 +1,11 @@
-"""Flags of several schedulers at once, and what they come to."""
+"""Flags of several concurrent schedulers, and the resulting settings."""
 
 import pytest
 
 
 @pytest.fixture
 def settings(run, launcher, cluster, pods):
-    """The settings of a run with these flags."""
+    """Return the settings of a run with these flags."""
 
     def call(*flags):
         result = run("schedule", "--cluster", cluster, "--pods", pods, *flags)
@@ -17,7 +17,7 @@ def settings(run, launcher, cluster, pods):
 
 @pytest.fixture
 def refused(run, cluster, pods):
-    """What is said of flags that are wrong."""
+    """Return the error for wrong flags."""
 
     def call(*flags):
         result = run("schedule", "--cluster", cluster, "--pods", pods, *flags)

@@ -1,4 +1,4 @@
-"""`roadstead demo`: a fleet from a seed, scheduled and summed up."""
+"""`roadstead demo`: a fleet from a seed is scheduled and summarized."""
 
 from __future__ import annotations
 

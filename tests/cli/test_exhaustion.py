@@ -1,4 +1,4 @@
-"""Where memory or files run out a command says so in a line, with status 1."""
+"""If memory or file handles run out, a command reports it in one line, with status 1."""
 
 import errno
 import resource

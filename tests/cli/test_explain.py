@@ -157,7 +157,7 @@ def test_a_name_that_is_not_one_pods_exits_2(
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> str:
-    """Two nodes and pods that are pending for four reasons; two of them could be scheduled."""
+    """Write two nodes and pods that are pending for four reasons; two could be scheduled."""
     gated = pod("gated", schedulingGates=[{"name": "example.com/quota"}])
     claim = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
     large = [owned_by(pod(f"db-{i}", "9"), "StatefulSet", "db") for i in range(5)]

@@ -1,4 +1,4 @@
-"""Which pod a name stands for: a pod's own, its workload's, or the beginning of either."""
+"""Finding a pod by a name: its own, its workload's, or the beginning of either."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a newcomer sees first, on a cluster with the long names that clouds give."""
+"""The first commands of a new user, on a cluster with the long names of clouds."""
 
 import io
 
@@ -24,7 +24,7 @@ WORKLOAD = "storefront-frontend-production"
 
 @pytest.fixture
 def cloud(tmp_path):
-    """Nodes of three zones, with resources that none of them has."""
+    """Write nodes of three zones with long names, a GPU each, and a resource of amount 0."""
     nodes = [node(name, zone=f"europe-west4-{'abc'[n % 3]}") for n, name in enumerate(NODES)]
     for each in nodes:
         each["status"]["allocatable"] |= {
@@ -37,7 +37,7 @@ def cloud(tmp_path):
 
 @pytest.fixture
 def app(tmp_path):
-    """A workload that fits, one that does not, and a pod that waits."""
+    """Write a workload that fits, one that does not, and a pending pod."""
     return write(
         tmp_path / "app.json",
         deployment(WORKLOAD, 6),
@@ -66,7 +66,7 @@ def test_schedule_cuts_no_line_no_name_and_no_figure(run, cloud, app, monkeypatc
     assert set(NODES) <= set(words)
     assert f"default/{WORKLOAD}" in words
     assert "hugepages-2Mi" not in words
-    # Each zone has a figure before and one after of five resources.
+    # Each zone has figures before and after for five resources.
     assert words.count("→") == 1 + 3 * 5
 
 
@@ -165,7 +165,7 @@ def test_notes_are_one_line_where_there_is_no_terminal(run, cloud, app, monkeypa
 
 
 def commands(group, *names):
-    """Every command with its names."""
+    """Yield every command with its names."""
     yield names
     if isinstance(group, click.Group):
         context = click.Context(group)

@@ -1,4 +1,4 @@
-"""Where a run keeps its journal, as the command line says."""
+"""The location of a run's journal by command line options."""
 
 import json
 

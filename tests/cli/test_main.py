@@ -1,4 +1,4 @@
-"""The group: help that teaches, a version, and no weight before it is needed."""
+"""The command group: useful help, a version, and no heavy imports before they are needed."""
 
 from __future__ import annotations
 

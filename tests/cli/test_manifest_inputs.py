@@ -1,4 +1,4 @@
-"""Manifests as inputs of a run: what runs, what waits, what workloads make, what selects pods."""
+"""Manifests as inputs of a run: running, pending and workloads' pods, and selectors of pods."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pending_names(loaded: Loaded) -> list[str]:
 
 
 def other_notes(loaded: Loaded) -> tuple[str, ...]:
-    """The notes, but for that on default tolerations, which almost every pod gets."""
+    """Return the notes, except the one on default tolerations, which almost every pod has."""
     return tuple(each for each in loaded.notes if "tolerations of nodes" not in each)
 
 

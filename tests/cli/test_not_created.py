@@ -1,4 +1,4 @@
-"""What admission refuses is not placed, not pending, and named in every form of output."""
+"""Pods that admission refuses are neither placed nor pending, and named in every output format."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def in_shop(manifest: Manifest) -> Manifest:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, ...]:
-    """A namespace with a limit range and a quota, which one pod uses in part.
+    """Write a namespace with a limit range, and a quota that one pod uses in part.
 
-    Of a deployment's five replicas three fit the quota. A bare pod is larger than the range allows.
+    Three of a deployment's five replicas fit the quota. A bare pod exceeds the limit range.
     """
     limits = {
         "type": "Container",

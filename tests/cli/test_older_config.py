@@ -1,4 +1,4 @@
-"""Older configurations on the command line: what is printed, and that runs decide by them."""
+"""Older configurations on the command line: the printed notes, and the decisions of runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def policy(tmp_path: Path) -> str:
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> str:
-    """Two nodes that differ in how full they are, and one that retires."""
+    """Write two nodes with different utilization, and one that is being retired."""
     retiring = node("old")
     retiring["metadata"]["labels"]["retiring"] = "2020"
     return write(

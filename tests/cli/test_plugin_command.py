@@ -432,7 +432,7 @@ def test_wrong_arguments_are_reported(run, here, args, told):
 
 
 def listed(run, *options):
-    """Name → what is listed of a plugin."""
+    """Return name → listed fields of a plugin."""
     done = run("plugin", "list", *options, "--format", "json")
     assert done.exit_code == 0
     return {each["name"]: each for each in json.loads(done.stdout)["plugins"]}

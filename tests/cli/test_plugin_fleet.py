@@ -1,4 +1,4 @@
-"""`roadstead plugin test` on a fleet of the author's own, and warnings of checks without work."""
+"""`roadstead plugin test` on an author's own fleet, and warnings of checks that had no work."""
 
 import pytest
 
@@ -159,7 +159,7 @@ HOOKS = """
 
 @pytest.fixture
 def small(tmp_path):
-    """Two pods that fit on one node."""
+    """Write two pods that fit on one node."""
     nodes = write(tmp_path / "nodes.json", node("n1"))
     return "--cluster", nodes, "--pods", write(tmp_path / "two.json", pod("a"), pod("b"))
 

@@ -1,4 +1,4 @@
-"""Paths and addresses are checked before anything is carried out: status 2, with where it is."""
+"""Paths and addresses are checked before a run: status 2, with the option at fault."""
 
 import os
 
@@ -11,7 +11,7 @@ HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 
 @pytest.fixture
 def refused(run, cluster, pods, launcher, tmp_path, monkeypatch):
-    """The text with which `schedule` with these options is refused, before any run."""
+    """Return the error with which `schedule` refuses these options before any run."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
 
@@ -57,7 +57,7 @@ def test_a_path_that_cannot_serve_is_refused_by_its_name(refused, options, told,
 )
 def test_a_folder_without_permission_is_refused(refused, options, told, tmp_path, monkeypatch):
     (tmp_path / "out").mkdir()
-    # To root everything is permitted.
+    # Root may do everything.
     monkeypatch.setattr(os, "access", lambda path, mode: mode == os.R_OK)
 
     assert refused(*options) == told.format(here=tmp_path)

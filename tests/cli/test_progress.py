@@ -1,4 +1,4 @@
-"""Progress: lines where nobody watches, a bar on a terminal."""
+"""Progress: lines without a terminal, a bar on a terminal."""
 
 from __future__ import annotations
 

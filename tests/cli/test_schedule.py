@@ -1,4 +1,4 @@
-"""`roadstead schedule`: manifests or a trace in, placements and reasons out."""
+"""`roadstead schedule`: from manifests or a trace to placements and reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proves `roadstead stress`: what can be asked for, what is run, what is told."""
+"""Proves `roadstead stress`: its options, its runs and its output."""
 
 import json
 
@@ -24,7 +24,7 @@ HEAVY = (
 
 @pytest.fixture
 def stress():
-    """Calls the command over real actors; an error that is not an exit fails the test."""
+    """Call the command over real actors; an error that is not an exit fails the test."""
 
     def call(*args):
         arguments = ["stress", *map(str, args)]

@@ -1,4 +1,4 @@
-"""`roadstead trace`: importing openb, and what a trace holds."""
+"""`roadstead trace`: the import of openb, and the contents of a trace."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_import_writes_the_trace_and_prints_its_facts(
     assert same(read_trace(path), import_openb(openb))
     assert result.stdout == run("trace", "show", path).stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
-    # What is too long for the line stands below its name.
+    # A value that is too long for the line is printed below its name.
     lines = result.stdout.replace("\n  ", "  ").splitlines()
     facts = dict(line.split("  ", 1) for line in lines)
     assert {name: text.strip() for name, text in facts.items()} == {

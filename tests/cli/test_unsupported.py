@@ -1,4 +1,4 @@
-"""Pods that need a plugin which is not there yet are refused before a run, or left out."""
+"""Pods that need a missing plugin are refused before a run, or left out."""
 
 from __future__ import annotations
 

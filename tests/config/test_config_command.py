@@ -1,4 +1,4 @@
-"""`roadstead config` as a person types it."""
+"""`roadstead config` as a user types it."""
 
 from __future__ import annotations
 

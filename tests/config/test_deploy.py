@@ -1,4 +1,4 @@
-"""The manifests of config/deploy/: valid for KubeRay, for Ray's launcher and for Roadstead.
+"""The manifests of config/deploy/ are valid for KubeRay, for Ray's launcher and for Roadstead.
 
 Neither Ray nor KubeRay runs here: fields are compared with their schemas.
 """
@@ -43,7 +43,7 @@ def locked_ray():
 
 
 def problems(type_, value, at):
-    """Yield what is wrong with a value by the list of KubeRay's fields."""
+    """Yield the errors of a value against the list of KubeRay's fields."""
     type_ = type_.removesuffix("!")
     if type_ == "any":
         return
@@ -81,7 +81,7 @@ def templates(name):
 
 
 def pods(name):
-    """Return the pods that KubeRay makes of a manifest, without what it adds to them."""
+    """Return the pods that KubeRay creates for a manifest, without its own additions."""
     return [
         {
             "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""From text to the types that the core reads, and the refusals on the way."""
+"""Configurations from text to the types of the core, and the errors on the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""multiPoint: who runs where and in which order."""
+"""multiPoint: the plugins of each extension point, and their order."""
 
 from __future__ import annotations
 

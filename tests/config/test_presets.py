@@ -1,4 +1,4 @@
-"""Every preset loads and does what its name says."""
+"""Every preset loads and does what its name promises."""
 
 from __future__ import annotations
 

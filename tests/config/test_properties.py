@@ -1,4 +1,4 @@
-"""What holds for any configuration: its output reads back as itself, and no text breaks us."""
+"""Properties of any configuration: its output reads back as itself, and no text causes a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our own settings: defaults, the file, flags over it, and refusals."""
+"""Roadstead's own settings: defaults, the file, flags that override it, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which profiles sample: those for which the document itself says how much."""
+"""The profiles that sample nodes: those whose document sets a percentage."""
 
 import pytest
 

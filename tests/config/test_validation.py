@@ -1,4 +1,4 @@
-"""Rules of validation that the recorded cases do not reach."""
+"""Validation rules that the recorded cases do not cover."""
 
 from __future__ import annotations
 

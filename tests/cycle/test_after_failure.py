@@ -1,4 +1,4 @@
-"""What follows where no node takes a pod: whether preemption is tried, and who chooses."""
+"""A pod that fits on no node: whether preemption is tried, and who chooses the node."""
 
 import pytest
 
@@ -19,7 +19,7 @@ TIES = [TieBreak("random", seed) for seed in range(8)]
 
 
 class Picks(PostFilterPlugin):
-    """Wants two candidates, and nominates whichever of four nodes is chosen."""
+    """A plugin that wants two candidates, and nominates a chosen one of four nodes."""
 
     name = "Picks"
 

@@ -1,4 +1,4 @@
-"""Which classes of a batch workers are to be asked about."""
+"""The classes of a batch for which workers are asked."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ POINTS = {**ROW_PLUGINS, "score": [*ROW_PLUGINS["score"], ("LikesDigits", 2)]}
 
 
 class World:
-    """A cycle over two nodes, whose pods a user's plugin scores."""
+    """A cycle over two nodes, with a user's plugin that scores the pods."""
 
     def __init__(self, points=POINTS, node_search=None):
         self.table = table_of(node("n1"), node("n2"))
@@ -26,7 +26,7 @@ class World:
         self.cycle = TableCycle(self.table, profiles, TieBreak("first"), node_search=node_search)
 
     def pods(self, *cpus, **facts):
-        """Pods that are of one class where they want the same."""
+        """Return pods, of one class if their requests are equal."""
         pod_classes = [self.table.classes.pod_class(pod(cpu=cpu, **facts)) for cpu in cpus]
         return [
             PodInCycle(f"u{n}", f"d/p{n}", pod_class, self.profile.class_of(pod_class, ""))

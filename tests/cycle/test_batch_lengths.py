@@ -1,4 +1,4 @@
-"""How many pods a batch begins with, after those before it, and what one alone leaves behind."""
+"""The initial size of a batch after earlier ones, and the effects of a batch of one pod."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from tests.extenders.servers import config_of
 
 
 class Refuses(PreFilterPlugin):
-    """Refuses all nodes to pods with a label."""
+    """A plugin that refuses all nodes to pods with a label."""
 
     name = "Refuses"
 
@@ -32,7 +32,7 @@ class LeavesAll:
 
 
 class World:
-    """A cycle over four nodes, each pod of which an extender looks at where there is one."""
+    """A cycle over four nodes, with an extender for every pod if one is given."""
 
     def __init__(self, *, is_extended=False):
         self.table = table_of(*(node(f"n{number}") for number in range(4)))

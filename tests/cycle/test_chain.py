@@ -1,4 +1,4 @@
-"""Which pods are decided on the same table behind one that preempts, or that was nominated."""
+"""The pods that are decided on the same table after a preempting or a nominated pod."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ URGENT = {"cpu": 600, "priority": 10}
 
 
 def nominated(world, *nodes):
-    """Pods that are nominated to nodes, of which each takes one."""
+    """Return pods that are each nominated to one of the nodes."""
     found = world.pods(len(nodes), **URGENT)
     pod_class = world.nodes.table.classes.pod_class
     return [
@@ -26,7 +26,7 @@ def nominated(world, *nodes):
 
 
 def outcome(world):
-    """(node, nominated node) of each decision."""
+    """Return (node, nominated node) of each decision."""
     return [
         (each.node_name, each.post_filter and each.post_filter.nominated_node)
         for each in world.decisions

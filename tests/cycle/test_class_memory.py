@@ -1,4 +1,4 @@
-"""Of a large table few classes are kept, and few go into one batch."""
+"""Few classes of a large table are cached, and few are decided in one batch."""
 
 import pytest
 from hypothesis import given

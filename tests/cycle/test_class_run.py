@@ -1,4 +1,4 @@
-"""What is found of a class, by itself."""
+"""The results of a single class of pods."""
 
 import numpy as np
 

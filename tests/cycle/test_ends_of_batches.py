@@ -1,4 +1,4 @@
-"""Where a scheduling cycle ends a batch, and what it asks others for on the way."""
+"""The points where a scheduling cycle ends a batch, and the requests that it sends before."""
 
 import pytest
 
@@ -18,7 +18,7 @@ OWN = {"own": {"n1": 0, "n2": 1}, "mode": "partitioned", "schedulers": 2, "parti
 
 
 def full(world):
-    """Pods of low priority take most of both nodes."""
+    """Fill most of both nodes with pods of low priority."""
     low = world.nodes.table.classes.pod_class(pod(cpu=900, priority=-1))
     for name in ("n1", "n2"):
         world.nodes.table.add_pod(name, low, uid=f"low-{name}", key=f"d/{name}")
@@ -26,7 +26,7 @@ def full(world):
 
 
 def is_read_again(world):
-    """Whether the next batch is decided on what is read anew, though a stale state would do."""
+    """Whether the next batch reads the state again although a stale state is allowed."""
     world.decide(world.pods(1, cpu=1))
     return "CatchUp" in world.kinds()
 
@@ -165,7 +165,7 @@ def test_schedulers_and_their_lanes_share_the_memory_for_classes(settings, most,
 
 
 class Answers:
-    """An extender that leaves n2 alone, and has no victims taken there."""
+    """An extender that lets only n2 pass, and preempts only there."""
 
     def call(self, verb, payload):
         if verb == "preempt":

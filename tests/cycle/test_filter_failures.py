@@ -1,4 +1,4 @@
-"""A Filter that fails, instead of refusing, ends the cycle in upstream's words."""
+"""A Filter that fails, instead of refusing, ends the cycle with upstream's message."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ TEXT = 'running "Asks" filter plugin: the oracle is silent'
 
 
 class Asks(FilterPlugin):
-    """Refuses n1 and fails for what is in `fails_on`."""
+    """A plugin that refuses n1 and fails on the nodes in `fails_on`."""
 
     name = "Asks"
     reads = Reads.NODE
@@ -51,7 +51,7 @@ def profiles_of(kind):
 
 
 def paths(kind, names):
-    """(decision, explanation) of a pod: one by one, in a batch, and with 1 and 3 workers."""
+    """Yield (decision, explanation) of a pod: alone, in a batch, and with 1 and 3 workers."""
     for name in ("plain", "beside", "1", "3"):
         path = open_path(name, profiles_of(kind))
         path.add_nodes(map(node, names))
@@ -69,7 +69,7 @@ def test_a_filter_that_fails_on_any_node_fails_the_cycle_though_others_could_tak
 
 
 class Raises(PreFilterPlugin):
-    """Fails before any node is looked at."""
+    """A plugin that fails before any node is evaluated."""
 
     name = "Raises"
 
@@ -121,7 +121,7 @@ def test_where_no_node_fails_the_others_take_the_pod(kind):
 def test_a_filter_fails_only_those_whose_search_comes_to_the_node_on_which_it_does(
     cycle_of, start, node_name, why, next_start, monkeypatch
 ):
-    """Upstream goes on behind what was found and refused before, without the node that failed."""
+    """Upstream searches on after the found and refused nodes, without the node that failed."""
     monkeypatch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 1)
     table = table_of(*map(node, ("n0", "n1", "n2", "n3")))
     profiles = profiles_of(Asks)(table.classes)
@@ -144,7 +144,7 @@ def test_a_filter_fails_only_those_whose_search_comes_to_the_node_on_which_it_do
 
 
 class AsksOthers(Asks):
-    """Fails on a node that comes before those on which `Asks` does."""
+    """A plugin that fails on an earlier node than those on which `Asks` fails."""
 
     name = "AsksOthers"
 

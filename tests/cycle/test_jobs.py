@@ -1,4 +1,4 @@
-"""Jobs, their kinds, and how long is thought about them."""
+"""Jobs, their kinds, and their decision time."""
 
 import pytest
 

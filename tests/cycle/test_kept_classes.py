@@ -1,4 +1,4 @@
-"""What is kept of a class says what would be found anew, whatever happens to rows meanwhile."""
+"""The cached results of a class equal new results, whatever happened to rows meanwhile."""
 
 import pytest
 from hypothesis import example, given
@@ -43,8 +43,8 @@ def facts_of(name, taints=()):
 
 
 class Kept:
-    """A plain cycle over four nodes: the same for all pods, or a new one for each. What is decided
-    is what is explained before."""
+    """A plain cycle over four nodes: the same for all pods, or a new one for each. Each pod is
+    explained before it is decided, with the same result."""
 
     def __init__(self, is_kept):
         self.table = table_of(*map(facts_of, NODES))
@@ -96,7 +96,7 @@ def test_a_class_that_is_kept_is_decided_as_one_that_is_found_anew(program):
 
 
 class Rates:
-    """An extender that refuses a node, and one that there is not, and rates another."""
+    """An extender that refuses one node, names an unknown one, and scores another."""
 
     def call(self, verb, payload):
         names = payload["NodeNames"]

@@ -1,4 +1,4 @@
-"""Lists of workers: a batch with them is decided as one that looks at all rows."""
+"""Node lists of workers: a batch with them is decided like one that evaluates all rows."""
 
 import random
 
@@ -35,7 +35,7 @@ CPUS = 500, 1000, 2000, 4000
 
 
 class Side:
-    """A table with a profile of its own: a scheduler's, or a worker's."""
+    """A table with a profile of its own: a scheduler's or a worker's."""
 
     def __init__(self, tie_break=None):
         self.table = NodeTable(PodClasses())
@@ -66,7 +66,7 @@ class Side:
 
 
 class Fleet:
-    """Nodes at a scheduler and at some workers, and a second scheduler that asks nobody."""
+    """Nodes at a scheduler and at some workers, and a second scheduler without workers."""
 
     def __init__(self, nodes, workers, tie_break=None):
         self.ours, self.alone = Side(tie_break), Side(tie_break)
@@ -80,7 +80,7 @@ class Fleet:
         return self.workers[int(name[1:]) % len(self.workers)]
 
     def ask(self, batch, pods, most, apart=(), touched=()):
-        """What the workers list for the new classes of a batch. apart, touched: names of nodes."""
+        """Return the workers' lists for a batch's new classes. apart, touched: names of nodes."""
         new = batch.unlisted(pods)
         draws = batch.draws(new)
         rows = self.ours.table.rows_of(apart)
@@ -102,7 +102,7 @@ class Fleet:
 
 
 def decided(side, pods, best=None, batch=None):
-    """What comes of each pod, as far as the kernel decides it."""
+    """Return the decision of each pod, as far as the kernel decides it."""
     batch = batch or side.cycle.begin(pods)
     if best is not None:
         batch.take_lists(best, len(pods))
@@ -292,7 +292,7 @@ def test_lists_hold_until_the_table_changes_otherwise():
     batch.take_lists(fleet.lists(batch, pods, 8), len(pods))
     twin = fleet.alone.cycle.begin(same := fleet.alone.pods(facts))
     first = batch.decide_run(pods[:6]), twin.decide_run(same[:6])
-    # One by the reference, which places it on the table itself.
+    # One pod is decided by the reference path, which places it on the table itself.
     second = batch.decide(pods[6]), twin.decide(same[6])
     third = batch.decide_run(pods[7:]), twin.decide_run(same[7:])
 

@@ -1,4 +1,4 @@
-"""SearchResult by itself: what is looked at, what extenders leave, where the next search starts."""
+"""SearchResult alone: the evaluated nodes, those that extenders leave, the next search's start."""
 
 import numpy as np
 import pytest
@@ -81,7 +81,7 @@ def stays(result, offset=10):
 
 
 def searched_as_upstream(fits, to_find, start):
-    """One node after another, as one goroutine does; (found, failed) in order."""
+    """Search one node after another, as one goroutine does; return (found, failed) in order."""
     found, failed = [], []
     for step in range(len(fits)):
         place = (start + step) % len(fits)

@@ -1,4 +1,4 @@
-"""A node that is the only one, or nominated and fitting, is taken whatever scoring says."""
+"""The only node, or a fitting nominated node, is chosen whatever scoring returns."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ PATHS = ("plain", "beside", "1", "3")
 
 
 class Unprepared(PreScorePlugin, ScorePlugin):
-    """Its PreScore fails."""
+    """A plugin whose PreScore fails."""
 
     name = "Unprepared"
     reads = Reads.NODE
@@ -37,7 +37,7 @@ class Unprepared(PreScorePlugin, ScorePlugin):
 
 
 class TooHigh(Unprepared):
-    """Its scores are out of range."""
+    """A plugin whose scores are out of range."""
 
     def pre_score(self, state, pod, table, feasible):
         return Status()
@@ -168,7 +168,7 @@ def test_what_is_explained_has_no_refusals_where_no_node_refuses(path_name):
 
 
 class NamesOne(PreFilterPlugin):
-    """Names n1, and no other."""
+    """A plugin whose PreFilter names only n1."""
 
     name = "NamesOne"
     reads = Reads.NODE

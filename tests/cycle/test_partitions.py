@@ -1,4 +1,4 @@
-"""Who owns which partitions, and which pods are decided on them alone."""
+"""The owners of partitions, and the pods that are decided on own partitions alone."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The plain cycle keeps its classes evaluated from pod to pod."""
+"""The plain cycle reuses the evaluations of its classes from pod to pod."""
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.plain_cycle import PlainCycle

@@ -1,4 +1,4 @@
-"""Preemption and nominated pods: batches decide as one pod after another on any fleet."""
+"""Preemption and nominated pods: batches decide like single pods in turn on any fleet."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Pods whose nodes are sampled, decided on a table that holds all nodes: as one after another."""
+"""Pods with sampled nodes, on a table of all nodes, are decided as one after another."""
 
 import random
 
@@ -38,7 +38,7 @@ SHARES = st.sampled_from([{}, {"default-scheduler": 0}, {"default-scheduler": 40
 
 
 class Sampling(Cycle):
-    """A Cycle that samples; the order is that of its table."""
+    """A Cycle that samples in the order of its table."""
 
     def __init__(self, world, config, tie_break, accelerator, shares):
         self.node_search, self.order = NodeSearch(shares), OrderedNodesCache()
@@ -50,7 +50,7 @@ class Sampling(Cycle):
 
 
 class SamplingAlone(Plain):
-    """One pod after another on one table."""
+    """A plain cycle that samples, one pod after another on one table."""
 
     def __init__(self, world, config, tie_break, shares):
         super().__init__(world, config, tie_break, None)
@@ -66,7 +66,7 @@ def few_are_enough(monkeypatch):
 
 
 def both(world, config, tie_break, with_kernel, shares):
-    """What is decided by both, and where their next samples start."""
+    """Return the decisions of both, and where their next samples start."""
     ours = Sampling(world, config, tie_break, accelerator() if with_kernel else None, shares)
     theirs = SamplingAlone(world, config, tie_break, shares)
     with pytest.MonkeyPatch.context() as patch:
@@ -121,7 +121,7 @@ def test_the_kernel_takes_part_where_nodes_are_sampled(few_are_enough):
 
 @pytest.mark.parametrize("start", [6, 7, 1_000_003])
 def test_a_search_begins_among_the_nodes_that_are_left(few_are_enough, start):
-    """Nodes went since the last one; upstream takes the remainder at each node."""
+    """Nodes were removed since the last search; upstream takes the remainder at each node."""
     nodes = [(node(f"n{index}", cpu=4000, pods=10), []) for index in range(6)]
     world = World(nodes, [[(pod(cpu=100), False)] * 4])
     shares = {"default-scheduler": 1}

@@ -1,4 +1,4 @@
-"""A scheduling cycle without actors: which needs it names, in which order, and what it makes of the
+"""A scheduling cycle without actors: the needs that it yields, their order, and its use of the
 answers."""
 
 import pytest
@@ -51,7 +51,7 @@ class World:
         return [PodInCycle(f"u{n}", f"d/p{n}", pod_class, signature) for n in range(count)]
 
     def decide(self, pods):
-        """(nodes of the decisions, how many pods are settled)."""
+        """Return (nodes of the decisions, number of pods that are finished)."""
         self.needs.clear()
         undecided = pods
         scope, pods = self.cycle.next(undecided)

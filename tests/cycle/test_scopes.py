@@ -1,4 +1,4 @@
-"""How long what a scope read serves later batches, too."""
+"""The time for which the state that a scope read is used for later batches, too."""
 
 import pytest
 

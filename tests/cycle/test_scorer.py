@@ -1,4 +1,4 @@
-"""What workers find for their rows is what one table says of all, however far apart they are."""
+"""Workers' results for their rows equal those of one table of all, however old their states are."""
 
 from dataclasses import dataclass, field
 
@@ -44,7 +44,7 @@ CPUS = [100, 250, 300, 500, 600, 800, 900]
 class Holder:
     """A table that follows a stream of changes, all of it or every nth node.
 
-    changes: ("add", name), ("update", name, cpu), ("gone", name), ("pod", name, whether it comes).
+    changes: ("add", name), ("update", name, cpu), ("gone", name), ("pod", name, is_added).
     """
 
     part: int = 0
@@ -95,7 +95,7 @@ def _names(table):
 
 @st.composite
 def streams(draw):
-    """Changes that make sense in their order."""
+    """Draw changes in a possible order."""
     here, pods, changes = [], {}, []
     for number in range(draw(st.integers(1, 8))):
         here.append(f"n{number}")
@@ -124,7 +124,7 @@ def streams(draw):
 
 
 def said(evaluation):
-    """All that an evaluation found, statuses by what they say."""
+    """Return all results of an evaluation, statuses by their text."""
     texts = [None, *evaluation.statuses]
     codes = [code if code < 1 else texts[code] for code in evaluation.codes.tolist()]
     raw = [None if each is None else each.tolist() for each in evaluation.raw]
@@ -238,7 +238,7 @@ SAID = {"yes": SUCCESS, "skip": SKIP, "fail": error("the oracle is silent")}
 
 
 class Prepares(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """Says before Filter and before Score what a pod's labels tell it to say."""
+    """A plugin whose PreFilter and PreScore return the status that a pod's labels name."""
 
     name = "Prepares"
     reads = Reads.NODE

@@ -1,4 +1,4 @@
-"""Sampling and extenders in whole cycles: batches decide as one pod after another."""
+"""Sampling and extenders in whole cycles: batches decide like single pods in turn."""
 
 import hashlib
 
@@ -72,14 +72,14 @@ class World:
         return list(map(told, decide(self.beside, facts, batch)))
 
     def explained(self, facts):
-        """What both say of a pod, which stays where it is."""
+        """Yield both explanations of a pod that is not placed."""
         for path in (self.plain, self.beside):
             yield path.explain(prepared(path, [facts])[0])
 
 
 @pytest.fixture
 def few_are_enough(monkeypatch):
-    """Samples of two nodes, so that small fleets are sampled."""
+    """Set samples of two nodes, so that small fleets are sampled."""
     monkeypatch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 2)
 
 
@@ -221,7 +221,7 @@ def test_where_nothing_scores_each_node_has_a_total_of_one():
 
 
 def test_extenders_scores_alone_decide_and_are_explained():
-    """Where no plugin scores, totals begin at nothing (upstream: prioritizeNodes)."""
+    """Without scoring plugins, totals begin at zero (upstream: prioritizeNodes)."""
 
     class Prefers:
         def call(self, verb, payload):
@@ -253,7 +253,7 @@ def test_scores_below_nothing_choose_too():
 
 
 def test_what_spreads_over_nodes_is_weighed_by_those_that_are_left(few_are_enough):
-    """Of two nodes, zones weigh as much as hosts; of ten they would weigh less."""
+    """Zones weigh as much as hosts among two nodes; among ten they would weigh less."""
     web = fleets.apps("web")
     soft = [
         fleets.spread(key, when="ScheduleAnyway", selector=web) for key in (ZONE, fleets.HOSTNAME)
@@ -289,7 +289,7 @@ def test_nodes_that_come_and_go_are_sampled_in_their_order(few_are_enough):
 
 
 class Chooses:
-    """An extender of preemptions that answers with what a test says of the candidates."""
+    """An extender of preemptions whose answer a test computes from the candidates."""
 
     def __init__(self, answer):
         self.answer, self.asked = answer, []
@@ -301,7 +301,7 @@ class Chooses:
 
 
 def preempting(answer, **fields):
-    """One important pod on a full fleet, alone and together; what PostFilter said of it."""
+    """Decide an important pod on a full fleet, alone and in a batch; return PostFilter's result."""
     config = config_of(node_cache_capable=True, preempt_verb="preempt", **fields)
     chain = Extenders([Extender(config, Chooses(answer))])
     world = World(fleet(3), lambda: NodeSearch({}, chain))
@@ -350,7 +350,7 @@ def test_an_extender_without_the_verb_is_not_asked_about_a_preemption():
 
 
 class NamesN1(PreFilterPlugin):
-    """Names n1, and no other."""
+    """A plugin whose PreFilter names only n1."""
 
     name = "NamesN1"
     reads = Reads.NODE

@@ -1,4 +1,4 @@
-"""Batches on one node table decide what pods one by one decide."""
+"""Batches on one node table decide like single pods in turn."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ from tests.kernel.test_equality import (
 
 
 class Cycle:
-    """A TableCycle, and the cache's part: what was placed is confirmed."""
+    """A TableCycle, and the cache's part: confirming placed pods."""
 
     def __init__(self, world, config, tie_break, accelerator, node_search=None):
         self.table = NodeTable()
@@ -162,14 +162,14 @@ RIVAL = pod(
 
 
 def shunned(*, full=False):
-    """Two nodes of a zone; on the first runs a pod that would rather have no web pods beside it."""
+    """Two nodes of a zone; a pod on the first one has anti-affinity, preferred, to web pods."""
     filler = [pod(cpu=3000)] if full else []
     rows = [(fleets.host(n, "a", cpu=4000), filler + [RIVAL] * (not n)) for n in range(2)]
     return lambda *batches: World(rows, [[(facts, False) for facts in each] for each in batches])
 
 
 def decided_alike(world, with_kernel=True):
-    """What both paths decide of a world: (node, total) per pod."""
+    """Return the decisions of both paths, which are equal: (node, total) per pod."""
     config, tie_break = default_config().profiles[0], TieBreak("first")
     ours = Cycle(world, config, tie_break, accelerator() if with_kernel else None)
     found = play(ours, world)

@@ -1,4 +1,4 @@
-"""What is decided stands on a scheduler's own table until the cache says so, or it is dropped."""
+"""A decision stays on a scheduler's own table until the cache confirms it, or it is undone."""
 
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.tentative import Tentative
@@ -6,12 +6,12 @@ from tests.builders import node, pod, table_of
 
 
 def stands_on(tentative, uid, node_name, pod_class):
-    """Whether a pod that comes stood there already."""
+    """Whether a confirmed pod was on its node already."""
     return not tentative.confirm([uid], [node_name], [pod_class])
 
 
 class Stand:
-    """A table on which a pod was decided to come to n1, where it was nominated to, or not."""
+    """A table with a pod that was decided for n1, and may be nominated to n1."""
 
     def __init__(self, facts=None, *, is_nominated=False):
         self.table = table_of(node("n1"), node("n2"))
@@ -117,7 +117,7 @@ def test_so_is_one_whose_node_went_before_it_was_decided_once_more():
 
 
 def test_no_room_is_kept_for_a_pod_that_names_a_node_and_is_nominated_no_more():
-    """As after an attempt that the binder refused: the cache had ended the nomination for it."""
+    """This is the state after the binder refused the pod: the cache has ended the nomination."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
 
     stand.tentative.undo_unconfirmed()
@@ -126,7 +126,7 @@ def test_no_room_is_kept_for_a_pod_that_names_a_node_and_is_nominated_no_more():
 
 
 def test_a_nomination_that_was_given_up_for_a_place_ends_once():
-    """The cache ends it, too; another pod's of the same class stays."""
+    """The cache ends it, too; the nomination of another pod of the same class stays."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"), is_nominated=True)
     stand.tentative.nominate("other", "n1", stand.pod_class)
 
@@ -150,7 +150,7 @@ def test_a_pod_that_is_placed_again_before_its_nomination_ends_gives_it_up_once(
 
 
 def test_a_pod_that_names_a_node_in_vain_leaves_others_their_nominations():
-    """Of its class, to that node: neither while it is placed, nor once it was not assumed."""
+    """The other pod has the same class and node; its nomination stays throughout."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
     stand.tentative.nominate("other", "n1", stand.pod_class)
 
@@ -162,7 +162,7 @@ def test_a_pod_that_names_a_node_in_vain_leaves_others_their_nominations():
 
 
 def test_a_placed_pod_gives_up_its_nomination_to_another_node_than_it_names():
-    """The queue may have told of the new nomination before the cache's changes do."""
+    """The queue may report the new nomination before the cache's changes do."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
     stand.tentative.undo_unconfirmed()
     stand.tentative.nominate("u1", "n2", stand.pod_class)
@@ -174,7 +174,7 @@ def test_a_placed_pod_gives_up_its_nomination_to_another_node_than_it_names():
 
 
 def test_where_a_lease_knows_of_no_nomination_none_holds_room_while_others_are_decided():
-    """The cache's change that ends it is on its way, or the cache is corrected by the queue."""
+    """The cache's change that ends it is under way, or the queue corrects the cache."""
     stand = Stand()
     stand.tentative.undo_unconfirmed()
     stand.tentative.nominate("u1", "n2", stand.pod_class)
@@ -199,7 +199,7 @@ def decided(name, pod_class, on):
 
 
 class Standing(Stand):
-    """A table on which the cache says that a pod is on n1, which is decided again."""
+    """A table on which the cache reports a pod on n1 that is decided again."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Batches over a table that holds all nodes: they go on where placements matter elsewhere."""
+"""Batches over a table of all nodes continue after placements that matter on other nodes."""
 
 import pytest
 
@@ -18,7 +18,7 @@ SPREAD = {"labels": {"app": "web"}, "spread_constraints": (spread(selector=WEB),
 
 
 class World:
-    """Three nodes in three zones, and pods to be decided together."""
+    """Three nodes in three zones, and pods of one batch."""
 
     def __init__(self, *facts, cpu=4000):
         hosts = (
@@ -36,7 +36,7 @@ class World:
         return PodInCycle(f"u{number}", f"default/p{number}", pod_class, signature)
 
     def decided(self):
-        """The nodes of the first pods; None for no node, and an end where the batch ends."""
+        """Return the nodes of the first pods; None for no node, and an end where the batch ends."""
         batch = self.cycle.begin(self.pods)
         nodes = []
         for each in self.pods:

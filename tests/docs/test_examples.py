@@ -1,4 +1,4 @@
-"""The examples of the documentation run, and pass what `roadstead plugin test` checks."""
+"""The examples of the documentation run, and pass the checks of `roadstead plugin test`."""
 
 import sys
 from pathlib import Path

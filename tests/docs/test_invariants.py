@@ -1,4 +1,4 @@
-"""What `docs/invariants.md` names exists."""
+"""Every name in `docs/invariants.md` exists."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ REFERENCE = re.compile(r"`([\w/]+\.py)(?:::([\w.]+))?`")
 
 
 def names_in(path):
-    """Functions, classes, their members and assigned names of a module."""
+    """Return functions, classes, their members and assigned names of a module."""
     found = set()
     for node in ast.parse(path.read_text()).body:
         found |= _names_of(node)

@@ -1,4 +1,4 @@
-"""The files and folders that pages name exist. Decision records are historical, and left out."""
+"""Files and folders that pages name exist. Decision records are historical, and left out."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PATH = re.compile(r"`([\w./-]+(?:\.py|\.md|\.toml|/))`")
 PACKAGES = ("", "roadstead")
-"""Where a path may begin: at the checkout, or, as in most sentences, at the package."""
+"""Possible roots of a path: the checkout, or, in most sentences, the package."""
 
 
 def is_there(path):

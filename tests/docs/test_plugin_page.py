@@ -1,4 +1,4 @@
-"""The plugins of `docs/plugins.md` are run as the page has them."""
+"""The plugins of `docs/plugins.md` run as printed on the page."""
 
 import importlib
 import re
@@ -18,7 +18,7 @@ PLUGINS = [name for name in FILES if not name.startswith("test_")]
 
 @pytest.fixture
 def pasted(tmp_path, monkeypatch):
-    """A working directory with the page's files, whose modules are forgotten afterwards."""
+    """Write the page's files to a working directory; forget its modules afterwards."""
     known = set(sys.modules)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)

@@ -1,4 +1,4 @@
-"""Idioms that stop a reader stay rare in docstrings, comments and pages; the glossary is short."""
+"""Difficult idioms stay rare in docstrings, comments and pages; the glossary is short."""
 
 import ast
 import io

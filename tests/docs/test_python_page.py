@@ -1,4 +1,4 @@
-"""The blocks of `docs/python.md` run in order, in one process, and say what the page says."""
+"""The blocks of `docs/python.md` run in order, in one process, with the output on the page."""
 
 import re
 from pathlib import Path

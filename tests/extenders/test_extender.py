@@ -1,4 +1,4 @@
-"""What extenders are asked, and what their answers mean, over a caller that replays answers."""
+"""Requests to extenders and the meaning of their answers, with a caller that replays answers."""
 
 import contextlib
 
@@ -26,7 +26,7 @@ POD = ExtenderPod(
 
 
 class Replay:
-    """Answers each verb with one reply, or raises it."""
+    """A caller that answers each verb with one reply, or raises it."""
 
     def __init__(self, **replies):
         self.replies = replies

@@ -1,4 +1,4 @@
-"""Files that an extender's configuration names lie where the command was given."""
+"""Paths in an extender's configuration are relative to the folder of the command."""
 
 from roadstead.config.model import ExtenderConfig, ExtenderTLS
 from roadstead.extenders.files import in_directory

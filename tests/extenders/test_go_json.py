@@ -1,4 +1,4 @@
-"""The first JSON value of a reply, and Go's words where there is none."""
+"""The first JSON value of a reply, and Go's error where there is none."""
 
 import json
 import re
@@ -21,7 +21,7 @@ VALUES = st.recursive(
 
 @given(VALUES, st.sampled_from(["", " ", "\n {", " x"]))
 def test_the_first_value_is_read_whatever_follows(value, rest):
-    # A number goes on where digits follow, so that something else stands between.
+    # Digits would continue a number, so a separator follows it.
     assert decode_first(f" {json.dumps(value)}\n{rest}".encode()) == value
 
 

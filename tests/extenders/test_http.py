@@ -1,4 +1,4 @@
-"""HttpCaller against real servers, honest and hostile."""
+"""HttpCaller with real servers, correct and hostile."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""TLS with real certificates: trusted, not trusted, of the client, broken."""
+"""TLS with real certificates: trusted, untrusted, of the client, broken."""
 
 import base64
 import ssl

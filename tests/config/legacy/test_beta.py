@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration v1beta2 and v1beta3: what of them is another today."""
+"""KubeSchedulerConfiguration v1beta2 and v1beta3: their differences from v1."""
 
 from __future__ import annotations
 

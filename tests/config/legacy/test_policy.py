@@ -1,4 +1,4 @@
-"""Policy v1 files: what each predicate and priority becomes, and what is told of it."""
+"""Policy v1 files: the conversion of each predicate and priority, and its notes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def refused(**fields: Any) -> list[str]:
 
 
 def plugins(loaded: LoadedConfig) -> dict[str, list[str]]:
-    """Extension point → names, empty points left out."""
+    """Return extension point → names, without empty points."""
     (profile,) = loaded.config.profiles
     assert profile.scheduler_name == "default-scheduler"
     listed = {point: [ref.name for ref in refs] for point, refs in profile.plugins.items()}
@@ -62,7 +62,7 @@ def told(loaded: LoadedConfig, field: str) -> list[str]:
 
 
 def one(name: str) -> dict[str, list[str]]:
-    """The plugins of a Policy with one predicate, the mandatory ones left out of its filters."""
+    """Return the plugins of a Policy with one predicate, its filters without the mandatory ones."""
     found = plugins(load(predicates=[{"name": name}], priorities=[]))
     found["filter"] = [each for each in found["filter"] if each not in MANDATORY]
     return {point: names for point, names in found.items() if point not in ALWAYS_ON and names}
