@@ -1,4 +1,4 @@
-"""Each pod is kept once, where its state says; of those that ended only the last are known."""
+"""Each pod is stored once, by its state; of the ended pods only the last ones are known."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -49,7 +49,7 @@ class Pod:
 
 
 def store_of(*uids: str, max_ended: int = 9) -> PodStore[Pod, S, E]:
-    """A store in which these pods wait."""
+    """Return a store in which these pods wait."""
     store: PodStore[Pod, S, E] = PodStore(
         TABLE, S.UNKNOWN, (S.WAITS, S.RUNS), (S.ENDED, S.FAILED), max_ended
     )

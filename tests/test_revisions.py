@@ -1,4 +1,4 @@
-"""What is older than what is known of a name is no news, in whatever order it comes."""
+"""A revision that is older than the known one of a name is ignored, in any order of arrival."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Facts are what upstream 1.34 reads of a manifest; equal facts become one object."""
+"""Facts are the values that upstream 1.34 reads from a manifest; equal facts become one object."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def facts(*, status: object = None, metadata: object = None, **spec: Any) -> Pod
 
 
 def box(name: str = "c", restart: str = "", **amounts: object) -> dict[str, Any]:
-    """A container by its requests; `gpu` stands for an extended resource."""
+    """Return a container by its requests; `gpu` stands for an extended resource."""
     requests = {("x.io/gpu" if key == "gpu" else key): value for key, value in amounts.items()}
     return {"name": name, "restartPolicy": restart, "resources": {"requests": requests}}
 
@@ -144,12 +144,12 @@ EVERYTHING: dict[str, Any] = {
         ],
     },
 }
-"""A manifest that says something of every fact."""
+"""A manifest that sets every fact."""
 
 
 @pytest.mark.parametrize("name", sorted(field.name for field in fields(PodFacts)))
 def test_every_fact_of_a_pod_comes_from_its_manifest(name: str) -> None:
-    """A field that is new in PodFacts is compiled: `EVERYTHING` has a value for it."""
+    """A new field of PodFacts must be compiled: `EVERYTHING` needs a value for it."""
     assert getattr(compiled(EVERYTHING)[1], name) != getattr(PodFacts(), name)
 
 

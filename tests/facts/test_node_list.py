@@ -1,4 +1,4 @@
-"""Many nodes as classes and names are the nodes they were made of."""
+"""A list of node classes and names equals the nodes from which it was made."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Selectors match as upstream's do, print themselves, and refuse hostile ones with its words."""
+"""Selectors match and print like upstream's; hostile ones are refused with upstream's message."""
 
 from __future__ import annotations
 

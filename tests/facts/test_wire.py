@@ -1,4 +1,4 @@
-"""Facts of pods as bytes."""
+"""Facts of pods encoded as bytes."""
 
 from dataclasses import replace
 

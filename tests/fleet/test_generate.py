@@ -1,4 +1,4 @@
-"""Generated fleets: the same from the same seed, in the statistics of openb, and full of work."""
+"""Generated fleets: equal for equal seeds, with openb's statistics and work for all plugins."""
 
 import hashlib
 from collections import Counter

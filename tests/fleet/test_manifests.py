@@ -1,4 +1,4 @@
-"""Traces printed as manifests: what the facts say, in the fields where Kubernetes has it."""
+"""Traces printed as manifests: each fact in the field that Kubernetes has for it."""
 
 import json
 from dataclasses import fields, replace
@@ -178,7 +178,7 @@ FOLLOWS_FROM_REQUESTS = {"nonzero_cpu_milli", "nonzero_memory_bytes"}
 
 
 def printed_and_read(facts):
-    """The facts that a print of facts has; None where they are refused."""
+    """Print facts and read the result; None if they are refused."""
     builder = TraceBuilder("test")
     builder.add_pod("p", "u", facts)
     try:
@@ -190,7 +190,7 @@ def printed_and_read(facts):
 
 @pytest.mark.parametrize("name", sorted(each.name for each in fields(PodFacts)))
 def test_no_fact_of_a_pod_is_left_out_of_its_print(name):
-    """A field that is new in PodFacts is printed, or refused: `VALUES` has each of them."""
+    """A new field of PodFacts must be printed or refused: `VALUES` has each of them."""
     for value in VALUES.get(name, ("another",)):
         again = printed_and_read(replace(PLAIN, **{name: value}))
         assert again is None or name in FOLLOWS_FROM_REQUESTS or getattr(again, name) == value

@@ -1,4 +1,4 @@
-"""The importer of the openb CSV files: the mapping of the golden cases, and errors by the cell."""
+"""The importer of the openb CSV files: the mapping of the golden cases, and errors by cell."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Traces: classes and names give back every node and pod; what is not consistent is refused."""
+"""Traces: classes and names reproduce every node and pod; inconsistent traces are refused."""
 
 from dataclasses import replace
 

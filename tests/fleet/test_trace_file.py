@@ -1,4 +1,4 @@
-"""Trace files: what was written is read back, and nothing but a whole, sound trace is read."""
+"""Trace files: a written trace is read back, and only complete, valid traces are read."""
 
 import hashlib
 import random
@@ -33,12 +33,12 @@ def small_trace():
 
 
 def content_of(body):
-    """A file around any body, its digest in order."""
+    """Return a file with any body and its correct digest."""
     return HEADER + hashlib.sha256(body).digest() + zlib.compress(body)
 
 
 def body_of(trace):
-    """The trace's body as plain lists, to be tampered with."""
+    """Return the trace's body as plain lists, for tests to change."""
     return unpack(trace_file._pack_body(trace))
 
 

@@ -1,4 +1,4 @@
-"""What facts tell of updates."""
+"""Comparing facts to find the changes of updates."""
 
 import pytest
 

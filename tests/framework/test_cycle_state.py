@@ -92,7 +92,7 @@ def test_states_are_the_same_by_their_values_and_by_who_was_skipped(differs):
 
 @pytest.mark.parametrize("value", [{"a": 1}, [1], {1}, np.zeros(2), object(), ({},), Held({})])
 def test_what_may_have_changed_where_it_stands_is_taken_for_changed(value):
-    """A plugin that writes what it goes on counting in: nobody knows what it was."""
+    """A plugin may write a mutable value and change it later, so its earlier value is unknown."""
     one, other = CycleState(3), CycleState(3)
     one.write("Fit", value)
     other.write("Fit", value)

@@ -28,7 +28,7 @@ from tests.builders import GIB, MIB, advance, evaluated, named, node, pod, profi
 
 
 class Spy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """Answers as told, and remembers how many rows it was asked about."""
+    """A plugin that answers as a test sets, and records the number of rows of each call."""
 
     reads = Reads.ROW
 
@@ -64,7 +64,7 @@ class Spy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
 
 def profile_with(*spies):
-    """A profile in which each spy stands at every point, in the order given."""
+    """Return a profile with each spy at every point, in the given order."""
     profile = profile_of({})
     profile.pre_filter = profile.filter = profile.preparing_score = spies
     profile.score = tuple(WeightedScore(spy, 1) for spy in spies)
@@ -78,7 +78,7 @@ def spied(*spies, table=None):
 
 
 def told(evaluation):
-    """Per row None, "excluded", or the status."""
+    """Return per row None, "excluded", or the status."""
     names = {PASSED: None, EXCLUDED: "excluded"}
     return [
         names[code] if code <= 0 else evaluation.statuses[code - 1]
@@ -310,7 +310,7 @@ def test_other_nodes_or_another_finding_of_pre_filter_start_over(change):
 
 
 class Fickle:
-    """A value of which nobody can say whether it is what another one is."""
+    """A value that cannot be compared with another one."""
 
     def __eq__(self, other):
         raise ValueError("ambiguous")
@@ -382,7 +382,7 @@ def test_rows_are_filtered_again_after_a_restart_with_what_an_earlier_batch_foun
     spy.says["found"] = 2
     evaluation.update(evaluation.run_pre_filter())
 
-    # A kernel that keeps the class of an earlier batch.
+    # Stands for a kernel that keeps the class of an earlier batch.
     evaluation.restart(earlier)
 
     assert evaluation.update(earlier) is None
@@ -535,7 +535,7 @@ def test_in_tree_plugins_refuse_in_upstreams_order():
 
 
 def test_what_failed_for_one_pod_is_asked_again_for_each_of_its_class():
-    """A batch hands its class's outcome to every pod; a plugin that failed once fails no other."""
+    """A batch gives its class's outcome to every pod; a plugin that failed once fails no other."""
     spy = Spy("A", pre_filter=PreFilterResult(error("not now")), pre_score=error("nor now"))
     evaluation = spied(spy)
     pre_filter = evaluation.run_pre_filter()

@@ -1,4 +1,4 @@
-"""An outside verdict on the rows of an evaluation, and how Filter's answers come back after it."""
+"""Restricting the rows of an evaluation from outside, and restoring Filter's results afterwards."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ NO_GPU = Status(unschedulable().code, ("no gpu",), "Extender")
 
 
 def evaluated(facts, nodes=4):
-    """An evaluation over nodes of 4 CPUs, the last of which has one."""
+    """Return an evaluation over nodes of 4 CPUs, the last of which has one."""
     table = NodeTable()
     for index in range(nodes):
         table.add_node(node(f"n{index}", cpu=4000 if index < nodes - 1 else 1000))
@@ -34,7 +34,7 @@ def found_nodes(*stays, scores=None, seen=None, refused=()):
 
 
 def said(evaluation):
-    """Per row: True where it is feasible, else its status (None where it is excluded)."""
+    """Return per row: True if it is feasible, else its status (None if it is excluded)."""
     words = {PASSED: True, EXCLUDED: None}
     return [
         words[code] if code in words else evaluation.statuses[code - 1]

@@ -1,4 +1,4 @@
-"""What a guard makes of the answers of a user's plugin, method by method."""
+"""The guard's handling of the answers of a user's plugin, method by method."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ ADDED = ClusterEvent(EventResource.NODE, ActionType.ADD)
 
 
 class Says(PreFilterPlugin, FilterPlugin, ScorePlugin, QueueSortPlugin, EnqueueExtensions):
-    """Answers what it is given, or raises it."""
+    """A plugin that returns a given answer, or raises it."""
 
     name = "Says"
     reads = Reads.ROW
@@ -68,12 +68,12 @@ def says(answer, **how):
 
 
 def line_of(method):
-    """Where `Says` defines a method, as failures name it."""
+    """Return the line on which `Says` defines a method, as failures name it."""
     return f"{__name__.replace('.', '/')}.py:{method.__code__.co_firstlineno}"
 
 
 def asked():
-    """(state, pod, table of two nodes)."""
+    """Return (state, pod, table of two nodes)."""
     table = table_of(node("n1"), node("n2"))
     return CycleState(2), table.classes.pod_class(pod(cpu=100)), table
 

@@ -1,4 +1,4 @@
-"""What profiles registered, and what their hints answer to the queue."""
+"""The events that profiles registered, and the answers of their hints to the queue."""
 
 import pytest
 
@@ -23,7 +23,7 @@ NODE = EventResource.NODE
 
 
 class Asked(FilterPlugin, EnqueueExtensions):
-    """Registers two events of nodes; its hint answers, or raises, what the test says."""
+    """Registers two events of nodes; its hint returns or raises the answer that the test sets."""
 
     name = "Asked"
 
@@ -53,7 +53,7 @@ class Silent(FilterPlugin):
 
 
 class Built:
-    """Stands for the class of a plugin that is built already."""
+    """Stands for the class of a plugin whose instance exists already."""
 
     def __init__(self, plugin):
         self.name, self.plugin = plugin.name, plugin
@@ -156,7 +156,7 @@ def test_every_event_is_the_same_as_itself_only():
 
 
 class Concerned(FilterPlugin, EnqueueExtensions):
-    """Is concerned by pods of the waiting pod's priority; raises HintError for priority 9."""
+    """Reacts to pods of the waiting pod's priority; raises HintError for priority 9."""
 
     name = "Concerned"
     whoever_rejected = False

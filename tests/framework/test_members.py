@@ -1,4 +1,4 @@
-"""The count of a gang's pods: who exists, and who is bound."""
+"""The counts of a gang's existing and bound pods."""
 
 from roadstead.facts.pod import GroupMembership
 from roadstead.framework.members import GroupMembers

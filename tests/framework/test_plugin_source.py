@@ -31,7 +31,7 @@ ALONE = """
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder to import from, whose modules are forgotten afterwards."""
+    """Return a folder to import from; its modules are forgotten afterwards."""
     known = set(sys.modules)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     yield tmp_path

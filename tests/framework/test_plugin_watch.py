@@ -33,7 +33,7 @@ def _no_strikes():
 
 
 class Asked(ScorePlugin):
-    """Does what it is given when it is asked for a score."""
+    """Runs a given function when a score is requested."""
 
     name = "Asked"
     reads = Reads.ROW
@@ -47,7 +47,7 @@ class Asked(ScorePlugin):
 
 
 def ask(does):
-    """One score, of a plugin that does something before."""
+    """Call a plugin's score once; the plugin runs a function before."""
     table = table_of(node("n1"))
     pod_class = table.classes.pod_class(pod(cpu=100))
     return guard(Asked(does)).score(CycleState(1), pod_class, table)
@@ -67,7 +67,7 @@ def swallowing():
 
 @pytest.fixture
 def stuck():
-    """Calls that were found to be stuck, while a watch looks at this process."""
+    """Return the calls that were reported as stuck, while a watch observes this process."""
     found = []
     watch = PluginWatch(SOON_S, found.append, grace_s=SOON_S)
     watch.start()
@@ -82,7 +82,7 @@ def test_a_call_that_never_returns_is_interrupted_and_fails_by_name(stuck, does)
 
     told = f'plugin "Asked" failed at Score: did not return within {SOON_S:g} s'
     line = str(failed.value).removeprefix(f"{told} (tests/framework/test_plugin_watch.py:")
-    # The line at which it was interrupted.
+    # The line on which the call was interrupted.
     assert line.removesuffix(")").isdecimal()
     assert stuck == []
 
@@ -160,7 +160,7 @@ def entered(calls, pod_class, plugin="Mine"):
 
 
 def lives(path, ends):
-    """The calls of lives of one process that each ended in a call, and of the one that follows."""
+    """Return the calls of a process after restarts that each ended during a call."""
     for plugin, pod_class in ends:
         calls = PluginCalls()
         Mark(path).take_over(calls, "worker-0")

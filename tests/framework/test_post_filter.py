@@ -10,7 +10,7 @@ from tests.builders import pod, profile_of
 
 
 def saying(result, name):
-    """A plugin class that always answers the same and remembers what it saw."""
+    """Return a plugin class with a constant answer that records its calls."""
 
     class Says(PostFilterPlugin):
         def post_filter(self, pod, failed):

@@ -196,7 +196,7 @@ def test_the_first_gate_that_holds_a_pod_speaks_with_its_name():
 
 
 def keys_of(profile):
-    """A function (facts, UID) that gives the key of a pod's class."""
+    """Return a function (facts, UID) → key of the pod's class."""
     classes = PodClasses()
     return lambda facts, uid: profile.class_of(classes.pod_class(facts), uid)
 
@@ -334,7 +334,7 @@ def test_nominated_pods_share_a_class_only_with_their_like():
 
 
 def signs_of(profile, facts):
-    """What answers hang on, as each plugin says for itself."""
+    """Return the inputs of a profile's answers, as signed by each plugin."""
     scoring = (each.plugin for each in profile.score)
     filtering = *profile.pre_filter, *profile.filter
     plugins = dict.fromkeys((*filtering, *profile.pre_score, *scoring, *profile.post_filter))

@@ -1,4 +1,4 @@
-"""What every state machine stands on: arrows, histories, and subjects that go alike."""
+"""The base of every state machine: arrows, histories, and subjects with equal histories."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -64,7 +64,7 @@ def test_histories_that_are_shared_do_not_pile_up(monkeypatch):
 
 
 def told(call, *args):
-    """What it answers, or how it refuses."""
+    """Return the answer of a call, or its error."""
     try:
         return call(*args)
     except IllegalTransitionError as refused:

@@ -1,4 +1,4 @@
-"""Filter and Score of plugins whose PreFilter or PreScore is not enabled: in upstream's words."""
+"""Filter and Score of plugins whose PreFilter or PreScore is not enabled: upstream's messages."""
 
 import json
 
@@ -28,7 +28,7 @@ SCORE_ERRORS = {
 
 
 def found_with(points, facts=None):
-    """A class of pods over two nodes, the second of which has no CPU."""
+    """Evaluate a class of pods over two nodes, the second of which has no CPU."""
     classes = PodClasses()
     table = table_of(node("n1"), node("n2", cpu=0), classes=classes)
     return evaluated(profile_of(points, classes=classes), facts or pod(), table)
@@ -87,7 +87,7 @@ def test_scores_that_do_without_pre_score_are_what_they_are_with_it():
 
 
 def run_without(point, plugin, **settings):
-    """What is said of the one pod of a run in which a plugin is not enabled at a point."""
+    """Return the message of the only pod of a run in which a plugin is not enabled at a point."""
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

@@ -103,7 +103,7 @@ MINE = """
 
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
-    """A folder with the module `my_plugins`; its prefix for paths."""
+    """Write a folder with the module `my_plugins`; return its prefix for paths."""
     (tmp_path / "my_plugins.py").write_text(textwrap.dedent(MINE))
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     yield "my_plugins:"

@@ -1,4 +1,4 @@
-"""What was found of a class holds until its inputs change, or a pod moves that concerns it."""
+"""Results of a class are valid until its inputs change, or a pod that affects it moves."""
 
 from roadstead.framework.plugin import Effect, FilterPlugin, FilterResult, Reads
 from roadstead.framework.validity import Validity, inputs_of
@@ -8,7 +8,7 @@ WEB, DB = pod(labels={"app": "web"}), pod(labels={"app": "db"})
 
 
 class Watches(FilterPlugin):
-    """Pods of one app concern each other."""
+    """A plugin for which pods of one app affect each other."""
 
     name = "Watches"
     reads = Reads.CLUSTER

@@ -1,4 +1,4 @@
-"""Rows that are all the same to a relation: looked at as cells, they are decided as one by one."""
+"""Rows that are equal for a relation form one cell, and are decided as if looked at one by one."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ PODS = st.builds(
 
 @st.composite
 def worlds(draw):
-    """A fleet of some zones and racks, some nodes of which lack a key or prefer no pods."""
+    """Draw a fleet of some zones and racks; some nodes lack a key or prefer to have no pods."""
     sizes = st.sampled_from([1000, 1000, 3999])
     shapes = draw(st.lists(sizes, min_size=4, max_size=120))
     zones_of = draw(st.sampled_from([("a",), ("a", "b", "c"), ("a", "b", None)]))
@@ -96,7 +96,7 @@ def test_pods_are_decided_as_row_by_row(world, tie_break, name_best, limit):
 
 @pytest.fixture
 def layouts(monkeypatch):
-    """The cells of each kernel, whenever some are found."""
+    """Collect the cells of each kernel that has any."""
     found = []
 
     class Noted(cell_layout.CellPlan):
@@ -116,12 +116,12 @@ def _few_pods_are_worthwhile(monkeypatch):
 
 
 def in_zones(count):
-    """Nodes of three zones, without pods."""
+    """Return nodes of three zones, without pods."""
     return [(fleets.host(number, "abc"[number % 3]), []) for number in range(count)]
 
 
 def spread_apart(app):
-    """A pod of an app that is spread over zones."""
+    """Return a pod of an app that is spread over zones."""
     constraint = fleets.spread(selector=fleets.apps(app))
     return pod(cpu=100, labels={"app": app}, spread_constraints=(constraint,))
 

@@ -1,4 +1,4 @@
-"""The recorded decisions of kube-scheduler 1.34.1, with the kernel wherever it takes part."""
+"""The recorded decisions of kube-scheduler 1.34.1, with the kernel for all pods it supports."""
 
 import pytest
 

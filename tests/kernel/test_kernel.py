@@ -1,4 +1,4 @@
-"""What the kernel covers, when it gives a pod back, and what it keeps apart from the table."""
+"""The kernel's coverage, the pods it returns to the reference, and its state beside the table."""
 
 from dataclasses import replace
 
@@ -214,7 +214,7 @@ def test_pods_of_others_that_come_in_the_run_keep_a_class_away():
 
 
 class SilentOracle(ScorePlugin):
-    """Scores, and fails when its scores are normalized."""
+    """A plugin that scores, and fails when its scores are normalized."""
 
     name, reads, normalizes = "SilentOracle", Reads.NODE, True
 
@@ -299,7 +299,7 @@ def test_a_kept_kernel_carries_on_only_classes_that_came_again(monkeypatch):
 
 
 class Remembers:
-    """A kernel that covers every class, each as it was."""
+    """A kernel that covers every class, all unchanged."""
 
     def covers(self, signature):
         return True

@@ -1,4 +1,4 @@
-"""The kernel is brought in beside a scheduler's work, and only where that pays."""
+"""The kernel is loaded concurrently with a scheduler's work, and only if this is worthwhile."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from roadstead.kernel import start
 
 @pytest.fixture
 def _not_here(monkeypatch):
-    """Nobody in this process has loaded it yet, as far as is known."""
+    """Pretend that the kernel is not loaded in this process."""
     monkeypatch.setattr(kernel_loader, "loaded", lambda: None)
 
 

@@ -1,4 +1,4 @@
-"""Totals that are found piece by piece are those that the reference finds for all rows at once."""
+"""Totals that are computed in pieces equal those that the reference computes for all rows."""
 
 import random
 
@@ -17,7 +17,7 @@ MEMORY = [0, 8 * GIB, 3 * GIB + 1, 1 << 45, 1 << 52]
 
 
 def many(draw, rows):
-    """Nodes of all sizes, some beyond what is divided as floating point numbers."""
+    """Draw nodes of all sizes, some too large for division in floating point."""
     huge = draw.random() < 0.3
     return [
         node(

@@ -12,7 +12,7 @@ from tests.builders import pod
 
 @pytest.fixture(autouse=True)
 def _kernel_is_near(monkeypatch):
-    """The kernel is loaded already, and any batch is worth it."""
+    """Load the kernel in advance, and use it for any batch."""
     load()
     monkeypatch.setattr(kernel_loader, "WORTHWHILE_PODS", 1)
     monkeypatch.setattr(kernel_loader, "load", lambda tell: load())

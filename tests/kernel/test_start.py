@@ -1,4 +1,4 @@
-"""How compiled code is loaded, and that it is what its source says."""
+"""Loading compiled code, and the equality of the code and its source."""
 
 import importlib
 import os
@@ -27,7 +27,7 @@ _LOWERED = [f"lowering.{path.stem}" for path in _HOME.glob("lowering/compiled*.p
 
 @pytest.fixture(scope="module")
 def interpreted():
-    """The compiled functions as Python runs them."""
+    """Return the compiled functions as Python functions."""
     names = [f"roadstead.kernel.{name}" for name in (*_COMPILED, *_LOWERED)]
     kept = {name: sys.modules.pop(name) for name in names}
     numba.config.DISABLE_JIT = True
@@ -70,7 +70,7 @@ def test_compiled_code_across_nodes_does_what_its_source_says(interpreted, input
 
 @pytest.fixture
 def anew(monkeypatch):
-    """Loads as if nothing was loaded yet; what was told, and what was run apart."""
+    """Load as if nothing were loaded yet; return the code, the messages, and the children."""
     told, ran = [], []
     monkeypatch.setattr(start, "compile_in_child", lambda: ran.append("apart"))
 

@@ -106,13 +106,13 @@ def test_the_model_commits_what_the_binder_commits(detection, transaction, free,
 
 
 def fitting(tasks, cell, wanted):
-    """Those of the tasks that a scheduler would place on the state that it sees."""
+    """Return the tasks that a scheduler would place on the state that it reads."""
     tasks = np.array(tasks, dtype=np.int64)
     return tasks[rank_among_equals(tasks) < room(cell.free[tasks], wanted)]
 
 
 class Binder:
-    """The binder's core over nodes with so much free, and pods of one size."""
+    """The binder's core over nodes with given free amounts, and pods of one size."""
 
     def __init__(self, free, request, detection):
         store = TableStore()
@@ -129,7 +129,7 @@ class Binder:
         self.facts = pod(cpu=request[0], memory=request[1] * MIB)
 
     def commit(self, owner, tasks, transaction):
-        """Asks for all tasks at once, decided on the state with which it began."""
+        """Request all tasks in one transaction, decided on the initial state."""
         uids = [f"{owner}-{index}" for index in range(len(tasks))]
         self.core.add_pods((uid, f"default/{uid}", self.facts) for uid in uids)
         self.core.advance_epoch(owner, 1)

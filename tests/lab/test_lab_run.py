@@ -1,4 +1,4 @@
-"""Proves what is measured of the product's runs, and the scenarios they run on."""
+"""Proves the measurements of the product's runs, and their scenarios."""
 
 import pytest
 

@@ -42,7 +42,7 @@ def test_even_picks_conflict_as_often_as_the_closed_form_says(schedulers, share)
         ]
         conflicts += int(assign_slots(room, seen, picks, random).lost.sum())
 
-    # Of even, independent picks: N·p − 1 + (1 − p)^N.
+    # For uniform, independent choices: N·p − 1 + (1 − p)^N.
     expected = schedulers * share - 1.0 + (1.0 - share) ** schedulers
     assert conflicts / (rounds * slots) == pytest.approx(expected, rel=0.05, abs=1e-9)
 

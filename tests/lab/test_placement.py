@@ -1,4 +1,4 @@
-"""Proves where the model's schedulers put tasks."""
+"""Proves the placement of tasks by the model's schedulers."""
 
 import numpy as np
 import pytest
@@ -116,7 +116,7 @@ def test_every_task_is_placed_on_one_of_the_best_machines_of_its_moment(
 
 
 def best_of(left, wanted, score):
-    """The highest score that a task can have now; None where it fits nowhere."""
+    """Return the highest possible score of a task; None if it fits nowhere."""
     fits = left[(left >= wanted).all(axis=1)]
     return int(score(fits - wanted, CAPACITY).max()) if len(fits) else None
 

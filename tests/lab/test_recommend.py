@@ -1,4 +1,4 @@
-"""Proves what is recommended, and that the numbers that led to it are told."""
+"""Proves the recommendations, and that their output has the numbers behind them."""
 
 import pytest
 

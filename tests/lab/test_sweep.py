@@ -1,4 +1,4 @@
-"""Proves sweeps: what may be swept, what runs, and the bands over repeats."""
+"""Proves sweeps: their parameters, their runs, and the bands over repeats."""
 
 from dataclasses import replace
 

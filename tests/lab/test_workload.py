@@ -1,4 +1,4 @@
-"""Proves the jobs that come in the model, and what is counted of them."""
+"""Proves the arrival of jobs in the model, and their statistics."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Batches on one table, with workers or without, decide as one pod after another does."""
+"""Batches on one table, with workers or without, decide like single pods in turn."""
 
 import pytest
 from hypothesis import given
@@ -32,12 +32,12 @@ def filled(path, inputs):
 
 
 def plain(inputs, tie_break=FIRST):
-    """One pod after another."""
+    """Return a path that decides one pod after another."""
     return filled(PlainPath(profiles_of, PathOptions(tie_break=tie_break)), inputs)
 
 
 def beside(inputs, tie_break=FIRST):
-    """The same, a batch at a time."""
+    """Return a path that decides a batch at a time."""
     return filled(BatchPath(profiles_of, PathOptions(tie_break=tie_break)), inputs)
 
 
@@ -49,7 +49,7 @@ def prepared(path, facts):
 
 
 def decide(path, facts, batch=10):
-    """Decisions for all pods, up to so many begun at once."""
+    """Decide all pods, in batches of up to `batch`."""
     waiting = prepared(path, facts)
     decisions = []
     while waiting:
@@ -61,7 +61,7 @@ def decide(path, facts, batch=10):
 
 
 def told(decision):
-    """All that a decision says, free of codes and classes."""
+    """Return the contents of a decision, without codes and classes."""
     diagnosis = decision.diagnosis
     why = (diagnosis.message(""), diagnosis.plugins) if diagnosis else None
     return (

@@ -1,4 +1,4 @@
-"""LocalRun decides what a run of actors with one scheduler decides, on time that is handed in."""
+"""LocalRun decides like a run of actors with one scheduler, with the time as an argument."""
 
 import json
 from dataclasses import replace
@@ -26,7 +26,7 @@ BIG, SMALL = pod(cpu=3000), pod(cpu=900)
 
 
 def local(plan, inputs, **more):
-    """A local run in which all that was given was tried."""
+    """Return a local run in which all inputs were tried."""
     run = LocalRun(plan, **more)
     run.add_nodes(inputs.nodes)
     run.add_running(

@@ -1,4 +1,4 @@
-"""What the API server refuses is refused when it is read: source, object, field, value, rule."""
+"""Objects that the API server refuses fail at reading: source, object, field, value, rule."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ DOCUMENTS = st.recursive(
 
 
 def check_reading(data: bytes) -> None:
-    """Objects come of it, or an error with its place."""
+    """Reading returns objects, or raises an error with its position."""
     error = None
     try:
         manifests = read_manifests(["-"], stdin=io.BytesIO(data))

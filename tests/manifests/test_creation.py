@@ -1,4 +1,4 @@
-"""Limit ranges and runtime classes change pods that are created, and no others."""
+"""Limit ranges and runtime classes change pods at their creation, and no other pods."""
 
 import io
 import json
@@ -31,7 +31,7 @@ def runtime_class(name="kata", **fields):
 
 
 def created(*documents):
-    """The pods as they are stored, and the notes, but for that on tolerations."""
+    """Return the stored pods, and the notes except the one on tolerations."""
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": documents}).encode()
     manifests = read_manifests(["-"], stdin=io.BytesIO(text))
     found = create(manifests, manifests.pods, ())
@@ -40,7 +40,7 @@ def created(*documents):
 
 
 def refusal(*documents):
-    """Why the only pod or claim among the documents is not created."""
+    """Return the reason why the only pod or claim among the documents is not created."""
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": documents}).encode()
     manifests = read_manifests(["-"], stdin=io.BytesIO(text))
     found = create(manifests, manifests.pods, ())

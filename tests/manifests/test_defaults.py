@@ -1,4 +1,4 @@
-"""Raw manifests get what the API server fills in, and filling it in twice changes nothing."""
+"""Raw manifests get the API server's defaults, and a second defaulting changes nothing."""
 
 from __future__ import annotations
 
@@ -186,8 +186,8 @@ def resources_of(requests: Any, limits: Any) -> st.SearchStrategy[dict[str, Any]
     return st.fixed_dictionaries({}, optional={"requests": requests, "limits": limits})
 
 
-# No request is above its limit, which would be refused; nor is what a pod's containers ask for
-# together above the pod's own.
+# No request exceeds its limit, which would be refused; nor does the sum of a pod's containers
+# exceed the pod's own requests.
 RESOURCES = resources_of(amounts("1", "500m", "2"), amounts("2", "2500m", "3"))
 WHOLE = resources_of(amounts("19", "20"), amounts("20", "30"))
 CONTAINERS = st.lists(st.fixed_dictionaries({"resources": RESOURCES}), min_size=1, max_size=3)

@@ -1,4 +1,4 @@
-"""What a deployment makes where some of it is there already: a change of a running cluster."""
+"""The pods of a deployment of which some exist already: a change of a running cluster."""
 
 import copy
 import io
@@ -24,7 +24,7 @@ def template(cpu="1", labels=None, scheduler=None):
 
 
 def replica_set(replicas, name="web-7f9c", **how):
-    # As the API server stores it: with the hash, and what it fills in.
+    # The API server stores the hash and its defaults, too.
     stored = template(labels={"pod-template-hash": HASH}, scheduler="default-scheduler", **how)
     spec = {"replicas": replicas, "template": stored}
     return owned("ReplicaSet", name, ("Deployment", "web"), spec=spec)

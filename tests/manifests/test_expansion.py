@@ -1,4 +1,4 @@
-"""Workloads become the pods that their controllers would make, no more than are missing."""
+"""Workloads become the pods that their controllers would create, minus the existing ones."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ def test_a_template_without_containers_is_refused() -> None:
 
 
 def test_names_stay_within_what_a_name_may_be() -> None:
-    # Pods of stateful sets and jobs carry the name in a label, too.
+    # Pods of stateful sets and jobs have the name in a label, too.
     labelled = {"StatefulSet": 52, "Job": 63}
     for kind in ("Deployment", "StatefulSet", "DaemonSet", "Job", "ReplicaSet"):
         made = expand(workload(kind, "x" * labelled.get(kind, 253), replicas=1), a_node("a1"))

@@ -1,4 +1,4 @@
-"""Bounds of limit ranges: who is not created, in upstream's words."""
+"""Bounds of limit ranges: the objects that are not created, with upstream's messages."""
 
 from __future__ import annotations
 

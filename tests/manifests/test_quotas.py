@@ -1,4 +1,4 @@
-"""Quotas: what counts as used, who is admitted, and the words of refusals."""
+"""Quotas: the counted usage, the admitted objects, and the messages of refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files, folders, globs and standard input become objects; what is wrong is named and refused."""
+"""Files, folders, globs and standard input become objects; errors are named and refused."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_names_to_generate_are_generated_and_always_the_same() -> None:
 
 
 class Watched(io.BytesIO):
-    """Standard input that notes whether the collector runs while it is read."""
+    """Standard input that records whether the garbage collector runs while it is read."""
 
     collected: bool | None = None
 

@@ -1,4 +1,4 @@
-"""Fields that Kubernetes does not have are told of, or refused, and never pass in silence."""
+"""Fields that Kubernetes does not have are noted or refused, and never ignored silently."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The nodes of a table by name, in the order in which they came."""
+"""The nodes of a table by name, in the order of their arrival."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The order of nodes: zones in turn, renewed only where nodes came or went."""
+"""The order of nodes: zones in turn, renewed only if nodes were added or removed."""
 
 import pytest
 from hypothesis import given

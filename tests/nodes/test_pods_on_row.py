@@ -1,4 +1,4 @@
-"""What is on rows: right whatever comes and goes, shared where rows are alike, never by mistake."""
+"""The pods on rows: right after any change, shared by equal rows, never by different ones."""
 
 from collections import Counter
 

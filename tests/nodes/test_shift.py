@@ -1,4 +1,4 @@
-"""Pods that come to many rows of an overlay at once, or leave them, are counted as one by one."""
+"""Pods that are added to many rows of an overlay, or removed, in one call, count as one by one."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Rows know of other nodes what was known when they were last snapshotted."""
+"""Rows use the facts of other nodes from the time of their last snapshot."""
 
 from __future__ import annotations
 

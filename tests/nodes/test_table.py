@@ -324,7 +324,7 @@ def full_table():
 
 
 def readings(table):
-    """All that a plugin can read of a table, line by line."""
+    """Return all that a plugin can read of a table, row by row."""
     lines = [
         table.names,
         table.allocatable(0).tolist(),

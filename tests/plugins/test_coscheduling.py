@@ -1,4 +1,4 @@
-"""Coscheduling by itself, and in the core of a scheduler: gangs land whole or not at all."""
+"""Coscheduling alone, and in the core of a scheduler: a gang is placed completely or not at all."""
 
 import pytest
 
@@ -185,7 +185,7 @@ def test_a_pod_without_a_group_passes_untouched():
 
 
 class Gangs:
-    """A core whose profile has Coscheduling, and the pods it was given."""
+    """A core whose profile has Coscheduling, and the pods that were leased to it."""
 
     def __init__(self, *groups):
         classes = PodClasses()
@@ -205,7 +205,7 @@ class Gangs:
         self.core.lease(lease_id, [self.in_cycle(uid) for uid in pods])
 
     def decide(self, *uids, nowhere=()):
-        """Pods get nodes, some get none; tokens of the former, effects of both."""
+        """Decide pods, those in `nowhere` without a node; return other pods' tokens, all commands."""
         diagnosis = Diagnosis(1)
         diagnosis.add(TOO_SMALL, 1)
         decisions = [Decision(self.in_cycle(uid), "n1") for uid in uids]

@@ -1,4 +1,4 @@
-"""Placed pods of one effect affect the same others: for in-tree plugins, over random pods."""
+"""Placed pods with equal effects affect the same pods: for in-tree plugins, over random pods."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

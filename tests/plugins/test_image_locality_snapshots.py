@@ -1,4 +1,4 @@
-"""ImageLocality after nodes came: each row counts the nodes it knew of at its last snapshot."""
+"""ImageLocality after new nodes: each row counts the nodes that its last snapshot included."""
 
 import pytest
 
@@ -23,7 +23,7 @@ PLUGIN = ImageLocality()
 
 
 def grown_table():
-    """Two nodes, one of them with the image; then, after a snapshot, two more that have it."""
+    """Return two nodes, one with the image, and two more with it that joined after a snapshot."""
     table = table_of(node("n1", images=IMAGE), node("n2"))
     take_snapshot(table, 2)
     table.add_node(node("n3", images=IMAGE))

@@ -101,7 +101,7 @@ LOOKED_AT = (
 
 @st.composite
 def pods_with_equal_signatures(draw, plugin):
-    """Two pods that a plugin signs alike: one changed wherever that leaves the signature."""
+    """Draw two pods with equal signatures: one is changed wherever the signature stays equal."""
     one, other = draw(pods), draw(pods)
     mixed = one
     for field in LOOKED_AT:

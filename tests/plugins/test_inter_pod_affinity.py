@@ -65,7 +65,7 @@ def web(**facts):
 
 
 def place(name, *pods, zone=None, **labels):
-    """A node that has its own name as host, and the pods on it."""
+    """Return a node with its own name as host, and the pods on it."""
     return node(name, labels={HOST: name} | labels | ({ZONE: zone} if zone else {})), pods
 
 
@@ -81,7 +81,7 @@ class Asked:
         self.plugin = InterPodAffinity(args or InterPodAffinityArgs(), handle)
 
     def ask(self, facts):
-        """(PreFilter's status, {node: refusal}, PreScore's status, {node: raw}, normalized)."""
+        """Return PreFilter's status, {node: refusal}, PreScore's status, {node: raw}, normalized."""
         plugin, table = self.plugin, self.table
         pod_class, state = table.classes.pod_class(facts), CycleState(len(table))
         filtered = self._phase(
@@ -118,13 +118,13 @@ def raw_scores(plugin, state, pod_class, table):
 
 
 def refused(world, facts, **options):
-    """{node: reason} of the nodes that are refused."""
+    """Return {node: reason} of the refused nodes."""
     _, told, *_ = Asked(world, **options).ask(facts)
     return {name: reason for name, reason in told.items() if reason}
 
 
 def scored(world, facts, **options):
-    """{node: raw score}, or None where PreScore skipped."""
+    """Return {node: raw score}, or None if PreScore skipped."""
     *_, status, raw, _ = Asked(world, **options).ask(facts)
     return None if status.is_skip else raw
 
@@ -257,7 +257,7 @@ def test_pods_of_other_namespaces_are_not_meant():
         (EVERYTHING, {"default", "prod", "bare", "unknown"}),
         (None, set()),
         (select(require("team", "Exists")), {"default", "prod"}),
-        # Upstream 1.34 asks a new pod's selector once more, with no labels at all.
+        # Upstream 1.34 evaluates a new pod's selector once more, with no labels at all.
         (select(require("tier", "DoesNotExist")), {"default", "prod", "bare", "unknown"}),
         (select(require("team", "NotIn", "b")), {"default", "prod", "bare", "unknown"}),
     ],
@@ -583,7 +583,7 @@ arguments = st.builds(InterPodAffinityArgs, st.sampled_from([0, 1, 7]), st.boole
 
 
 def expected(world, facts, args):
-    """What `Asked.ask` must say, by upstream's rules."""
+    """Return the result of `Asked.ask` by upstream's rules."""
     plugin = Affinity(
         NAMESPACES, args.hard_pod_affinity_weight, args.ignore_preferred_terms_of_existing_pods
     )
@@ -604,7 +604,7 @@ def expected(world, facts, args):
 
 
 def worded(answer):
-    """An answer of `Asked.ask` with its statuses as `expected` gives them."""
+    """Return a result of `Asked.ask` with its statuses in the form of `expected`."""
     filtering, refusals, scoring, raw, normalized = answer
     said = [
         "" if each.is_success else upstream.SKIP if each.is_skip else each.message
@@ -689,7 +689,7 @@ def test_counts_kept_up_to_date_are_counts_made_anew(world, asking, history):
 
     for turn, step in enumerate(history):
         change(table, *step)
-        # Not all are asked each time: some counts fall behind, some start late.
+        # Not all classes are evaluated each time: some counts fall behind, some start late.
         facts = asking[turn % len(asking)]
         assert asked.ask(facts) == Asked(world_of(table)).ask(facts)
 

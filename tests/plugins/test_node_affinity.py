@@ -45,7 +45,7 @@ def expression(key, operator, *values):
 
 
 def enforcing(*expressions, preferred=()):
-    """The plugin with an added affinity: one required term, and (weight, expression) terms."""
+    """Return the plugin with an added affinity: a required term, and (weight, expression) terms."""
     added = {}
     if expressions:
         required = {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}

@@ -1,4 +1,4 @@
-"""Hints of the plugins that look at one node: what lets a rejected pod try again."""
+"""Hints of the plugins that read one node: the events that let a rejected pod try again."""
 
 import pytest
 

@@ -59,7 +59,7 @@ class World:
         self.table.remove_pod(on, self.table.classes.pod_class(facts))
 
     def answers(self, facts, table=None):
-        """Reason per node, None where it passes."""
+        """Return the reason per node, None if it passes."""
         pod_class = self.table.classes.pod_class(facts)
         table = table or self.table
         result = self.plugin.filter(CycleState(len(table)), pod_class, table)
@@ -69,7 +69,7 @@ class World:
 
 
 def volumes(count, first=0):
-    """Bound claims c0, c1 … of volumes v0, v1 …"""
+    """Return bound claims c0, c1 … of volumes v0, v1 …"""
     numbers = range(first, first + count)
     return [volume(f"v{n}") for n in numbers] + [bound(f"c{n}", f"v{n}") for n in numbers]
 
@@ -260,7 +260,7 @@ def test_counts_that_are_kept_up_equal_those_that_are_made_anew(seed):
 
 
 def _change(draw, step, table, handle, pods, running):
-    """A pod comes or goes, a claim is bound, or a node leaves."""
+    """Add or remove a pod, bind a claim, or remove a node."""
     kind = draw.choice(["come", "come", "go", "bind", "leave" if step % 10 == 9 else "come"])
     names = list(table.node_names())
     if kind == "come":

@@ -1,4 +1,4 @@
-"""Random worlds: dropped plugins say what upstream's rules say node by node."""
+"""Random clusters: dropped plugins agree with upstream's rules node by node."""
 
 from random import Random
 
@@ -50,7 +50,7 @@ POINTS = {
 
 
 class Asked:
-    """A table and one plugin. Nodes keep their arrivals in any order."""
+    """A table and one plugin. Rows are in any order, arrival numbers in that of the nodes."""
 
     def __init__(self, build, nodes, random):
         arrivals = {each.facts.name: number for number, each in enumerate(nodes)}
@@ -61,7 +61,7 @@ class Asked:
         self.plugin, self.state = build(self.table.classes), CycleState(len(nodes))
 
     def passing(self, facts):
-        """{node name: whether it passes}."""
+        """Return {node name: whether it passes}."""
         plugin, table = self.plugin, self.table
         pod_class = table.classes.pod_class(facts)
         passes = np.ones(len(table), dtype=np.bool_)
@@ -71,7 +71,7 @@ class Asked:
         return dict(zip(table.names, passes.tolist(), strict=True))
 
     def scores(self, facts, feasible):
-        """{node name: score} of feasible nodes; None after Skip."""
+        """Return {node name: score} of feasible nodes; None after Skip."""
         plugin, table = self.plugin, self.table
         pod_class = table.classes.pod_class(facts)
         state = CycleState(len(table), self.state)
@@ -93,7 +93,7 @@ def affine(owning, affinity=(), spread=()):
 
 
 def some(nodes, random):
-    """(names, nodes) of those that are feasible."""
+    """Return (names, nodes) of a random choice of feasible nodes."""
     chosen = [each for each in nodes if random.random() < 0.7]
     return {each.facts.name for each in chosen}, chosen
 
@@ -183,7 +183,7 @@ def told(decision):
 
 
 def decided(path, nodes, wanted):
-    """What a path decides of some pods, one batch after another."""
+    """Return the decisions of a path for some pods, one batch after another."""
     path.add_nodes(each.facts for each in nodes)
     for each in nodes:
         for facts in each.pods:

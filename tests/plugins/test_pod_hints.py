@@ -1,4 +1,4 @@
-"""Hints of the plugins that look at other pods: InterPodAffinity and PodTopologySpread."""
+"""Hints of the plugins that read other pods: InterPodAffinity and PodTopologySpread."""
 
 import pytest
 

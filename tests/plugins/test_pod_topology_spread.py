@@ -1,5 +1,7 @@
-"""The rules of PodTopologySpread one by one; all of them together over random worlds stand in
-test_pod_topology_spread_properties.py."""
+"""The rules of PodTopologySpread one by one.
+
+test_pod_topology_spread_properties.py tests all of them together over random clusters.
+"""
 
 import math
 from dataclasses import replace
@@ -85,7 +87,7 @@ def three_zones(web_pods=(2, 1, 0)):
 
 
 def filtered(facts, table, plugin=None):
-    """Per row None or (code, reasons), after PreFilter over this one table."""
+    """Return per row None or (code, reasons), after PreFilter over this table."""
     plugin = plugin or plugin_for(table)
     state = CycleState(len(table))
     pod_class = table.classes.pod_class(facts)
@@ -99,7 +101,7 @@ def filtered(facts, table, plugin=None):
 
 
 def scored(facts, table, plugin=None, feasible=None):
-    """(raw, normalized) per row, IGNORED rows left out of the extremes; None after Skip."""
+    """Return (raw, normalized) per row, the extremes without IGNORED rows; None after Skip."""
     plugin = plugin or plugin_for(table)
     state = CycleState(len(table))
     pod_class = table.classes.pod_class(facts)

@@ -1,4 +1,4 @@
-"""Random worlds: the plugin says what upstream's rules say node by node."""
+"""Random clusters: the plugin agrees with upstream's rules node by node."""
 
 import numpy as np
 from hypothesis import given
@@ -98,7 +98,7 @@ TAINTS = [taint("gpu"), taint("gpu", effect="NoExecute"), taint("gpu", effect="P
 
 @st.composite
 def clusters(draw):
-    """Nodes with any of the topology labels, and pods on them."""
+    """Draw nodes with any of the topology labels, and pods on them."""
     nodes = []
     for number in range(draw(st.integers(0, 7))):
         labels = draw(
@@ -158,7 +158,7 @@ SYSTEM = tuple(
 
 @st.composite
 def settings_of_plugin(draw):
-    """(arguments, what selects pods, the same as upstream's plugin)."""
+    """Draw (arguments, the objects that select pods, upstream's plugin with both)."""
     owning = draw(selecting)
     if draw(st.booleans()):
         return PodTopologySpreadArgs(), owning, Spreader(SYSTEM, True, owning)
@@ -178,7 +178,7 @@ class Asked:
         self.state = CycleState(len(nodes))
 
     def filter(self, facts):
-        """{node name: refusal or None}, or None where PreFilter skips."""
+        """Return {node name: refusal or None}, or None if PreFilter skips."""
         plugin, table = self.plugin, self.table
         pod_class = table.classes.pod_class(facts)
         if plugin.pre_filter(self.state, pod_class, table).status.is_skip:
@@ -187,7 +187,7 @@ class Asked:
         return dict(zip(table.names, answers, strict=True))
 
     def score(self, facts, feasible):
-        """({node name: raw}, {node name: normalized}) of feasible nodes; None after Skip."""
+        """Return ({node name: raw}, {node name: normalized}) of feasible nodes; None after Skip."""
         plugin, table = self.plugin, self.table
         pod_class = table.classes.pod_class(facts)
         state = CycleState(len(table), self.state)
@@ -218,7 +218,7 @@ def refusals(result, table):
 
 
 def shuffled(nodes, random):
-    """The nodes in any order."""
+    """Return the nodes in any order."""
     return random.sample(nodes, len(nodes))
 
 
@@ -330,7 +330,7 @@ spread_pods = st.builds(
 
 
 def decided(path, nodes, wanted):
-    """What a path decides of some pods, one batch after another."""
+    """Return the decisions of a path for some pods, one batch after another."""
     path.add_nodes(nodes)
     left = [
         path.prepare(PodIdentity(f"u{number}", "default", f"p{number}"), facts)

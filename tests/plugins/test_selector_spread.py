@@ -28,7 +28,7 @@ def web(**facts):
 
 
 def spread_over(*counts, zones=()):
-    """A table whose nodes n1, n2 … hold so many pods of the service."""
+    """Return a table whose nodes n1, n2 … have these numbers of the service's pods."""
     zones = zones or (None,) * len(counts)
     names = [f"n{number + 1}" for number in range(len(counts))]
     table = table_of(

@@ -33,7 +33,7 @@ def web(**facts):
 
 
 def machines():
-    """Five nodes: two of region r1, three of r2 in two zones."""
+    """Return five nodes: two of region r1, three of r2 in two zones."""
     return table_of(
         node("m1", labels={"region": "r1", "zone": "z11"}),
         node("m2", labels={"region": "r1", "zone": "z12"}),
@@ -49,7 +49,7 @@ def plugin(*labels, spread=(), selecting=(SERVICE,)):
 
 
 def fitting(facts, table, told):
-    """Names of the nodes that pass; the others are refused with the one reason."""
+    """Return names of the nodes that pass; the others are refused with the one reason."""
     state = CycleState(len(table))
     pod_class = table.classes.pod_class(facts)
     if told.pre_filter(state, pod_class, table).status.is_skip:
@@ -125,7 +125,7 @@ def test_of_several_pods_the_one_on_the_node_that_came_first_counts():
 
 
 def after(table, told, facts, name, **moves):
-    """Where a pod fits once pods of these kinds come to a node or leave it."""
+    """Return the nodes that fit a pod after pods of these kinds are added to a node or removed."""
     pod_class = table.classes.pod_class(facts)
     kinds = {"web": web(), "db": pod(labels={"app": "db"}), "far": web(namespace="far")}
     changes = {table.classes.pod_class(kinds[kind]): count for kind, count in moves.items()}

@@ -1,6 +1,6 @@
-"""Equal signatures get equal answers from every in-tree plugin, on any table.
+"""Pods with equal signatures get equal answers from every in-tree plugin, on any table.
 
-Each fact of a pod is changed where the signature leaves it out, alone and together with others.
+Each fact of a pod is changed if the signature leaves it out, alone and together with others.
 """
 
 from dataclasses import fields, replace
@@ -44,7 +44,7 @@ OTHER_VALUES = {
 }
 VALUES = OTHER_VALUES | dict(POD_VALUES)
 ONE_FOR_ALL = {"scheduler_name"}
-"""Another scheduler name is another profile, and never the same class."""
+"""Another scheduler name means another profile, and never the same class."""
 
 SHAPE = RequestedToCapacityRatio((ShapePoint(0, 10), ShapePoint(60, 3), ShapePoint(100, 0)))
 RATIO = ScoringStrategy("RequestedToCapacityRatio", requested_to_capacity_ratio=SHAPE)
@@ -70,7 +70,7 @@ def subject(name, args=None):
 
 
 def told(asked, facts, table):
-    """The plugin's answers, or what it would need to give any."""
+    """Return the plugin's answers, or the missing input that it reports."""
     try:
         return answers(asked, facts, table)
     except UnsupportedError as missing:
@@ -78,7 +78,7 @@ def told(asked, facts, table):
 
 
 def signed_alike(plugin, facts):
-    """Pods that differ in one fact, then one that differs in all of these, all of one signature."""
+    """Yield pods of one signature: each with one changed fact, then one with all the changes."""
     signature, mixed = plugin.sign(facts), facts
     assert signature is not None
     for name, values in VALUES.items():

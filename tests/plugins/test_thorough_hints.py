@@ -1,4 +1,4 @@
-"""Hints of InterPodAffinity where a run cannot wait for upstream's retry after five minutes."""
+"""Hints of InterPodAffinity for a run that cannot wait for upstream's retry after five minutes."""
 
 from dataclasses import replace
 

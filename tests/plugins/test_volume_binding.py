@@ -45,7 +45,7 @@ class World:
         ).status, state
 
     def reasons(self, facts):
-        """Reasons per node; none where it passes."""
+        """Return reasons per node; none if it passes."""
         status, state = self.pre_filter(facts)
         assert status == SUCCESS
         result = self.plugin.filter(state, self.table.classes.pod_class(facts), self.table)

@@ -28,7 +28,7 @@ def plugin_over(*objects, table=None):
 
 
 def refused(volume_labels, node_labels, *, prepared=True):
-    """Whether a node with these labels is refused to a volume with those."""
+    """Whether a node with these labels is refused for a volume with those labels."""
     table = table_of(node("n1", labels=node_labels))
     labels = tuple(sorted(volume_labels.items()))
     plugin = plugin_over(bound("c", "a"), volume("a", labels=labels), table=table)

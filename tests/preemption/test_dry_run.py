@@ -23,7 +23,7 @@ DB = LabelSelector((require("app", "In", "db"),))
 
 
 class World:
-    """Nodes with pods on them; `tried` is what a dry run for a pod says."""
+    """Nodes with pods on them; `tried` is the result of a dry run for a pod."""
 
     def __init__(self, *nodes, budgets=()):
         self.classes = PodClasses()
@@ -51,7 +51,7 @@ class World:
         return dry_run(self.evaluated(facts), ask, self.profile.budgets)
 
     def victims(self, facts, ask=ALL):
-        """node → names of victims."""
+        """Return node → names of victims."""
         return {
             each.node_name: [victim.key.removeprefix("default/") for victim in each.victims]
             for each in self.tried(facts, ask).candidates
@@ -239,7 +239,7 @@ def test_all_nodes_are_tried_where_one_plugin_names_some_and_another_refuses_the
 
 
 def tries(evaluation, budgets=()):
-    """The names of the nodes that a dry run copies to try them, and what comes of it."""
+    """Return the names of the nodes that a dry run copies, and its result."""
     copied = []
 
     def overlay(table, rows):

@@ -1,4 +1,4 @@
-"""A command that is interrupted ends with the status that shells expect, and says what is kept."""
+"""An interrupted command ends with the status that shells expect, and reports what is kept."""
 
 import json
 import os
@@ -19,7 +19,7 @@ STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 @pytest.fixture(autouse=True)
 def signals_are_heeded():
-    """As in a terminal: a shell that starts the tests in the background has SIGINT ignored."""
+    """Handle SIGINT as in a terminal: a shell that starts tests in the background ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -61,7 +61,7 @@ entry.main()
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    """Runs `roadstead schedule`, interrupted in a phase; its status and what it says."""
+    """Run `roadstead schedule`, interrupted in a phase; return its status and its output."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "nodes.json", *(node(f"n-{number}") for number in range(20)))
     write(tmp_path / "pods.json", *(pod(f"p-{number}", "10m") for number in range(PODS)))

@@ -1,4 +1,4 @@
-"""The folder of a local Ray is its owner's, and goes when its process is gone."""
+"""The folder of a local Ray is private to its owner, and removed after its process has ended."""
 
 import os
 import stat

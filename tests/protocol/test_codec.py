@@ -1,4 +1,4 @@
-"""What crosses the wire comes back the same, and nothing else gets in."""
+"""A decoded message equals the encoded one, and anything else is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML and JSON become what kubectl makes of them, and hostile text becomes an error."""
+"""YAML and JSON are read as kubectl reads them, and hostile text is an error."""
 
 from __future__ import annotations
 

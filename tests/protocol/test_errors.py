@@ -1,4 +1,4 @@
-"""Errors say where, what and why, and never carry a hostile value whole."""
+"""Errors name place, object and reason, and never contain a whole hostile value."""
 
 from __future__ import annotations
 

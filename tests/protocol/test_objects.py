@@ -1,4 +1,4 @@
-"""API objects are read strictly, and what is wrong is named by its path."""
+"""API objects are read strictly, and errors name the path of the field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantities are exact, keep the laws of arithmetic, and survive hostile text."""
+"""Quantities are exact, obey the laws of arithmetic, and refuse hostile text."""
 
 from __future__ import annotations
 

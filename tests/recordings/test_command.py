@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "parity.py"
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory):
-    """A folder of one case of single decisions and one sequence."""
+    """Write a folder with one case of single decisions and one sequence."""
     folder, scratch = tmp_path_factory.mktemp("cases"), tmp_path_factory.mktemp("scratch")
     single = answered(scratch, static(pod("fits"), pod("large", cpu="9")), "expected")
     single["pending"].append(claiming("claims"))
@@ -31,7 +31,7 @@ def cases(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def planted(cases, tmp_path_factory):
-    """The same case of single decisions with one wrong total."""
+    """Write the same case of single decisions with one wrong total."""
 
     def change(document):
         document["expected"][0]["total"][1] += 1

@@ -1,4 +1,4 @@
-"""Recorded attempts in which extenders have a say, on every path."""
+"""Recorded attempts with extenders, on every path."""
 
 import gzip
 import json
@@ -24,7 +24,7 @@ def test_calls_and_what_comes_of_them_are_upstreams(file, path_name):
 
 
 def found_in(tmp_path, change):
-    """What differs from a recording with its first placed pod's entry changed."""
+    """Return the differences from a recording whose first placed pod's entry is changed."""
     document = read_document(FILES[0])
     entry = next(each for each in document["expected"] if "bestTotal" in each)
     change(entry)

@@ -1,4 +1,4 @@
-"""Recorded hints, registered events and classification: replayed, and differences found."""
+"""Recorded hints, registered events and classification: replay, and detected differences."""
 
 import gzip
 import json

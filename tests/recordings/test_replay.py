@@ -1,4 +1,4 @@
-"""The comparison itself: whatever differs from a recording is found."""
+"""The comparison itself: every difference from a recording is found."""
 
 from types import SimpleNamespace
 
@@ -23,7 +23,7 @@ PATHS = ("plain", "beside", "beside+kernel", "beside+runs", "1", "2", "2+runs")
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
-    """A pod that fits, one that does not, one that fails and one that is held back."""
+    """Record a pod that fits, one that does not, one that fails and one that is gated."""
     folder = tmp_path_factory.mktemp("recording")
     pending = (
         pod("fits"),
@@ -217,7 +217,7 @@ def test_of_a_choice_that_was_random_only_the_status_is_compared(tmp_path, recor
 
 
 class WithoutPostFilter:
-    """A path on which preemption is always needed and never there."""
+    """A path on which preemption is always needed and never available."""
 
     names_best = True
 
@@ -305,7 +305,7 @@ def test_a_decision_that_raises_is_a_mismatch_and_the_others_are_compared(tmp_pa
 
 
 def of_path(monkeypatch, **changes):
-    """Every path decides something else than it explains."""
+    """Change every path so that its decisions differ from its explanations."""
     real = replay.open_path
 
     def opened(*arguments):

@@ -1,4 +1,4 @@
-"""Sequences of sampled samples: whatever differs in a search is found, and found once."""
+"""Sequences of samples: every difference in a search is found, and found once."""
 
 import pytest
 
@@ -10,7 +10,7 @@ PATHS = ("plain", "beside", "1", "3")
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
-    """Three samples over more nodes than are wanted, one without a node, a node that comes."""
+    """Record three samples over more nodes than wanted, one without a node, and a new node."""
     pending = [pod(f"p{i}", cpu="2") for i in range(3)]
     pending.append(pod("large", cpu="100"))
     pending.append(pod("last"))

@@ -1,4 +1,4 @@
-"""Sequences: one mistake is one mismatch, and every step after it is compared on its own."""
+"""Sequences: one mistake is one mismatch, and every later step is compared on its own."""
 
 import pytest
 
@@ -20,7 +20,7 @@ PATHS = ("plain", "beside", "1", "3")
 
 
 def recording(folder):
-    """Pods that fill two nodes, a deletion that makes room, nodes that come, a failure."""
+    """Record pods that fill two nodes, a deletion that frees space, new nodes, and a failure."""
     pending = [pod(f"p{i}", cpu="2") for i in range(7)]
     pending.append(pod("fails", affinity=UNREADABLE_PREFERENCE))
     document = sequence(
@@ -86,7 +86,7 @@ def test_a_planted_difference_in_a_step_is_found_once(tmp_path, path_name, field
 
 @pytest.mark.parametrize("path_name", PATHS)
 def test_after_another_choice_the_recorded_one_is_gone_on_with(tmp_path, path_name):
-    # Recorded by a scheduler that put the second pod onto the first's node.
+    # The recording is of a scheduler that put the second pod onto the first pod's node.
     document = recording(tmp_path)
     document["steps"][1]["chosen"] = "n1"
 
@@ -149,7 +149,7 @@ def test_other_messages_and_errors_are_found(tmp_path):
 
 @pytest.mark.parametrize("path_name", PATHS)
 def test_a_recorded_failure_to_score_one_node_is_expected_to_be_taken(tmp_path, path_name):
-    # The recording scores what upstream takes without scoring, and binds nothing after a failure.
+    # The recording scores nodes that upstream takes unscored, and binds nothing after a failure.
     pending = [pod("fills", cpu="3"), pod("fails", cpu="2", affinity=UNREADABLE_PREFERENCE)]
     document = answered(tmp_path, sequence(0, 1, pending=[pending[0], pod("fails", "2")]), "steps")
     document["pending"] = pending

@@ -1,4 +1,4 @@
-"""Every suite of recordings: what is compared, what is counted as missing, what fails."""
+"""Every suite of recordings: the comparisons, the cases counted as missing, the failures."""
 
 import gzip
 import json

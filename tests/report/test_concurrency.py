@@ -1,4 +1,4 @@
-"""What a run tells of its schedulers."""
+"""A run's report about its schedulers."""
 
 import io
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Amounts that a node may have add up exactly, however many nodes there are."""
+"""Amounts of nodes add up exactly, for any number of nodes."""
 
 from __future__ import annotations
 

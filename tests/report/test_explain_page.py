@@ -21,7 +21,7 @@ VOID = {"meta", "br"}
 
 
 class Page(HTMLParser):
-    """What a browser would meet. cells: texts of the rows of each table."""
+    """The contents of a page as a browser sees them. cells: texts of the rows of each table."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Page(HTMLParser):
 
 
 def checked(text: str) -> Page:
-    """The page, once it is known to be well formed and to need neither scripts nor a network."""
+    """Return the page, after checking that it is well formed and uses no scripts and no network."""
     page = Page(text)
     assert (page.open, page.wrong) == ([], [])
     assert not page.tags & {"script", "img", "link", "iframe", "object"}

@@ -52,14 +52,14 @@ def cells(lines: list[str], start: str) -> list[list[str]]:
 
 
 def under(lines: list[str], title: str) -> list[str]:
-    """The lines below a title, up to the next empty line."""
+    """Return the lines below a title, up to the next empty line."""
     (start,) = [at for at, line in enumerate(lines) if line.startswith(title)]
     rest = lines[start + 1 :]
     return rest[: rest.index("")] if "" in rest else rest
 
 
 def scored(nodes: int, plugins: int, name: str = "ip-10-0-{}.eu-central-1.internal") -> Explanation:
-    """Every plugin gives every node a score that no other node or plugin has."""
+    """Return an explanation in which every plugin gives every node a different score."""
     base = explained(*[4000] * nodes)
     names = tuple(sorted(name.format(number) for number in range(nodes)))
     lines = []
@@ -125,7 +125,7 @@ def test_no_width_cuts_a_line_a_digit_or_a_name(width: int, nodes: int, plugins:
         assert line.normalized is not None
         assert {f"{each:,}" for each in line.normalized.tolist()} <= numbers
     assert {f"{each:,}" for each in explanation.total.tolist()} <= numbers
-    # Plugins' names are broken between words only, and node names not at all where they fit.
+    # Names of plugins are broken between words only, and node names not at all if they fit.
     assert all(f"{chr(65 + at)}With" in text.replace("\n", "") for at in range(plugins))
     if width >= 80:
         assert all(any(line.startswith(name) for line in lines) for name in explanation.names)

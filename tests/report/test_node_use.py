@@ -1,4 +1,4 @@
-"""Utilization adds up what pods ask of their nodes."""
+"""Utilization is the sum of pods' requests on their nodes."""
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts

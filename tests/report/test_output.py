@@ -1,4 +1,4 @@
-"""The output directory: complete, the same bytes for the same run, never over another's files."""
+"""The output directory: complete, equal bytes for equal runs, never replacing foreign files."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Parquet files: they hold the table, and no damage of one ends the process that reads it."""
+"""Parquet files: they contain the table, and a damaged file never ends the reading process."""
 
 import random
 from io import BytesIO
@@ -53,7 +53,7 @@ def test_what_is_no_parquet_file_is_refused(tmp_path, data):
 def test_damage_that_aborts_the_reader_is_an_error_here(tmp_path, table):
     file = BytesIO()
     io.write_parquet(table, file)
-    # A page of indices into a dictionary begins with their width in bits, 1; at most 32 is legal.
+    # A page of dictionary indices begins with their width in bits, 1; at most 32 is legal.
     indices, damaged = b"\x06\x01\x01\x03\x02", b"\x06\x01\x6e\x03\x02"
     assert indices in file.getvalue()
     (tmp_path / "bad").write_bytes(file.getvalue().replace(indices, damaged, 1))

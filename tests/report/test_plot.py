@@ -40,7 +40,7 @@ def place(path):
 
 
 def boxes(root):
-    """(left, top, right, bottom) of each text that is not empty, by its estimated width."""
+    """Return (left, top, right, bottom) of each text that is not empty, by its estimated width."""
     found = []
     for each in root.iter(f"{SVG}text"):
         if not (each.text or "").strip():
@@ -60,7 +60,7 @@ def do_overlap(one, other):
 
 
 def assert_legible(root):
-    """Texts are inside of the picture and apart from each other and from the points."""
+    """Assert that texts are in the picture and overlap neither each other nor the points."""
     width, height = float(root.get("width")), float(root.get("height"))
     found = boxes(root)
     # Pixels are written to a tenth.

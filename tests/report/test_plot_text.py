@@ -1,4 +1,4 @@
-"""Proves how plots write numbers, and where they break lines."""
+"""Proves the number formats and the line breaks of plots."""
 
 from math import isclose
 

@@ -1,4 +1,4 @@
-"""Where pods went, pod by pod and by workload, and in the forms that other programs read."""
+"""The placements of pods, pod by pod and by workload, and in formats for other programs."""
 
 import csv
 import io
@@ -32,7 +32,7 @@ def owned(kind="", name="", **labels):
 
 
 def of_result(*facts):
-    """Pods p-0, p-1, … as the run of the fixture knows them: 0 to 2 are placed, 3 and 4 wait."""
+    """Return pods p-0, p-1, … as the fixture's run has them: 0 to 2 placed, 3 and 4 pending."""
     return [(identity_of(f"u-{n}", f"default/p-{n}"), each) for n, each in enumerate(facts)]
 
 
@@ -152,7 +152,7 @@ def test_the_terminal_shows_scores_of_pods_that_have_one(result):
 
 
 def test_scores_are_not_in_the_file_of_placements(result):
-    """It is the same for a seed, whichever schedulers end in the run."""
+    """The file is equal for a seed, whichever schedulers are left at the end of the run."""
     scored = [replace(each, score=7) for each in result.placements]
 
     rows = table_rows(replace(result, placements=tuple(scored)), "placements")

@@ -1,4 +1,4 @@
-"""Results of runs: their rate, the versions beside them, and digests of what went in."""
+"""Results of runs: their rate, the versions that made them, and digests of their inputs."""
 
 import hashlib
 from importlib import metadata

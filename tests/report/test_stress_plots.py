@@ -1,4 +1,4 @@
-"""Proves the plots of a sweep: what is on their axes, in words, and what their intervals are."""
+"""Proves the plots of a sweep: the labels of their axes, and their intervals."""
 
 import re
 from dataclasses import replace
@@ -18,7 +18,7 @@ def plot_of(axes, seeds=(0, 1), study=STUDY):
 
 
 def study_of(figure, amount):
-    """A study of one figure, whose runs give amount(seed)."""
+    """Return a study of one figure, whose runs give amount(seed)."""
     return replace(STUDY, run=lambda values, seed: {figure: amount(seed)}, figures=(figure,))
 
 

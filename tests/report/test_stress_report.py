@@ -31,7 +31,7 @@ def test_a_page_needs_nothing_beside_itself():
 
 
 class Strict(HTMLParser):
-    """Knows what is open; holds what a reader would meet."""
+    """Parses a page strictly; collects its open elements and its text."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Amounts as people read them."""
+"""Amounts in human-readable form."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which scores a scheduler keeps of the pods that it placed."""
+"""The scores that a scheduler keeps of the pods that it placed."""
 
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.nodes.pod_class import PodClasses

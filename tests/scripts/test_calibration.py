@@ -1,4 +1,4 @@
-"""The loop that says what seconds of a machine are worth."""
+"""The loop that measures the speed of a machine."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The tests' command: every check runs, the wheel holds the sources, pytest speaks last."""
+"""The tests' command: every check runs, the wheel holds the sources, pytest's output is last."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ def check(scripts):
 
 @pytest.fixture
 def sources(tmp_path):
-    """A checkout in small: a package with a link to a folder beside it."""
+    """Write a small checkout: a package with a link to a folder beside it."""
     for name, text in {
         "roadstead/__init__.py": "",
         "roadstead/py.typed": "",
@@ -162,7 +162,7 @@ def test_no_suitable_python_is_a_clear_refusal(tmp_path):
 
 @pytest.fixture
 def places(check, monkeypatch, tmp_path):
-    """The script's folders, moved away from the checkout."""
+    """Move the script's folders away from the checkout."""
     monkeypatch.setattr(check, "ROOT", tmp_path)
     monkeypatch.setattr(check, "WHEEL_DIR", tmp_path / "build" / "wheel")
     monkeypatch.setattr(check, "WHEEL_VENV", tmp_path / "build" / "wheel-venv")

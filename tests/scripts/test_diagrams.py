@@ -44,7 +44,7 @@ def diagrams(scripts):
 
 @pytest.fixture
 def checkout(diagrams, tmp_path):
-    """A folder with the files that hold diagrams."""
+    """Return a folder with the files that contain diagrams."""
     for name in [machine.file for machine in diagrams.MACHINES] + [diagrams.PAGE]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
@@ -61,7 +61,7 @@ def arrows_in(table):
 
 
 def read_text(text):
-    """The arrows that a docstring's diagram shows."""
+    """Return the arrows of a docstring's diagram."""
     arrows, state = set(), ""
     for line in text.splitlines():
         state = line[4:].split(" ", 1)[0] or state
@@ -73,7 +73,7 @@ def read_text(text):
 
 
 def read_mermaid(text):
-    """The arrows that a diagram of the page shows."""
+    """Return the arrows of a diagram on the page."""
     found = re.findall(r"^    (\w+) --> (\w+): (.+)$", text, re.MULTILINE)
     return {
         (state, event, target) for state, target, events in found for event in events.split(", ")

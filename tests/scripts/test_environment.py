@@ -1,4 +1,4 @@
-"""Setting up `.venv`: everything once, nothing the second time, all over when something changed."""
+"""Setting up `.venv`: complete the first time, nothing the second time, again after a change."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 
 class Recorder:
-    """Stands in for running commands: remembers them, and makes the environment appear."""
+    """Stands for running commands: records them, and creates the environment."""
 
     def __init__(self, environment):
         self.commands = []
@@ -158,7 +158,7 @@ def test_wrong_arguments_are_reported_with_the_usage(environment, capsys, argume
 
 @pytest.fixture
 def pretend(environment, monkeypatch, tmp_path):
-    """Lets `main` believe in another checkout and another `setup`."""
+    """Give `main` another checkout and another `setup`."""
 
     def apply(setup):
         monkeypatch.setattr(environment, "ROOT", tmp_path)

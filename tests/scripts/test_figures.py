@@ -33,7 +33,7 @@ def tables(scripts):
 
 @pytest.fixture
 def root(tmp_path):
-    """A checkout with one page, whose commands print what `prints` says."""
+    """Return a checkout with one page whose commands print the output in `prints`."""
     (tmp_path / "docs" / "examples").mkdir(parents=True)
     (tmp_path / "docs" / "examples" / "fgd.yaml").write_text("profiles: []\n")
     (tmp_path / "README.md").write_text(PAGE)
@@ -387,7 +387,7 @@ def test_the_blocks_of_a_page_whose_tables_are_slow_show_what_their_commands_pri
     pages_of = figures.pages_of
 
     def blocks(root, asked):
-        """Without the tables: sweeps that take a minute."""
+        """Return the blocks without the tables: these are sweeps that take a minute."""
         pages = pages_of(root, asked)
         return {
             page: [each for each in found if each.kind is not figures.Kind.TABLE]

@@ -1,4 +1,4 @@
-"""The script that shows how speed grows."""
+"""The script that measures how speed grows."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ def growth(scripts):
 
 @pytest.fixture
 def ran(monkeypatch):
-    """Commands that were run, all of which succeed."""
+    """Return the list of run commands, all of which succeed."""
     commands = []
 
     def run(command, **_):

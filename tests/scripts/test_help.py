@@ -1,4 +1,4 @@
-"""`--help` of each script says what it does, and what each option is; nothing is run."""
+"""`--help` of each script describes it and each of its options, and runs nothing."""
 
 import re
 import runpy

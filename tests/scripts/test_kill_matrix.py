@@ -1,4 +1,4 @@
-"""The kill matrix: its cells are what happened, and what is wrong with one is found."""
+"""The kill matrix: its cells are observations, and each kind of error in a run is found."""
 
 import json
 import sys
@@ -29,7 +29,7 @@ def test_a_cell_kills_in_its_phase_and_continues_the_run(matrix, tmp_path, phase
 
 @pytest.fixture
 def ended(matrix, tmp_path):
-    """The folder of a run that ended well, without its kill."""
+    """Return the folder of a run that ended normally, without its kill."""
     write_fleet(matrix, tmp_path)
     status, said = matrix._command(
         matrix._roadstead("schedule", *matrix._schedule(resume=False)), tmp_path

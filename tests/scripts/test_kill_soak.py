@@ -1,4 +1,4 @@
-"""The kill soak: its figures are of what happened, and it kills nobody else's processes."""
+"""The kill soak: its figures are observations, and it kills no processes of others."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def test_a_run_with_kills_counts_them_and_ends_clean(soak, tmp_path):
 
 
 class Journal:
-    """Stands for what a run left."""
+    """Stands for the journal of a run."""
 
     def __init__(self, *records):
         self._records = records
@@ -94,7 +94,7 @@ def test_only_children_of_our_own_raylet_are_taken_for_actors(soak, monkeypatch)
 
     try:
         for each in (ours, plain):
-            # Before it speaks, its command line may still be that of this process.
+            # Before the first output, its command line may still be that of this process.
             assert each.stdout.readline()
         monkeypatch.setattr(soak, "servers", lambda: {"raylet": Raylet})
         assert soak.actors_among([ours.pid, plain.pid, os.getpid()]) == {ours.pid}

@@ -1,4 +1,4 @@
-"""The locks: every package with hashes, no index named, and the two of one mind."""
+"""The locks: every package with hashes, no index named, and equal versions in both files."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ def normal(name):
 
 
 def packages(name):
-    """(package, marker) → version."""
+    """Return (package, marker) → version."""
     found = (PACKAGE.match(line) for line in (ROOT / name).read_text().splitlines())
     return {(match[1], (match[3] or "").strip()): match[2] for match in found if match}
 
@@ -69,7 +69,7 @@ def test_the_extra_for_clusters_asks_for_the_same_ray():
 
 @pytest.fixture
 def resolver(scripts, monkeypatch, tmp_path):
-    """The script in a checkout of its own, with a resolver that answers by echo."""
+    """Return the script in a checkout of its own, with a resolver that echoes its input."""
     lock = scripts("lock")
     calls = []
 

@@ -1,4 +1,4 @@
-"""What a mutation run asks."""
+"""The questions of a mutation run."""
 
 from tests.mutation.killers import suites_of
 

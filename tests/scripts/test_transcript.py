@@ -25,7 +25,7 @@ def queue():
 
 
 def messages():
-    """Two pods come, one is leased, and its scheduler reports the other one, which it never had."""
+    """Return messages in which two pods are submitted, one leased, and the other one reported."""
     scheduler = Stamp("scheduler-0", 1)
     return [
         Stamp().envelope(SUBMIT.name, batch_of("a", "b")),
@@ -42,7 +42,7 @@ def error_in(reply):
 
 @pytest.fixture
 def path(tmp_path):
-    """The transcript of a queue that was told what cannot be."""
+    """Write the transcript of a queue that received an impossible report; return its path."""
     root = logging.getLogger("roadstead")
     before = (root.level, root.propagate)
     open_log(str(tmp_path), "driver")

@@ -17,7 +17,7 @@ def ledger(*objects):
 
 
 def copied(found):
-    """The storage of another process that was told every change."""
+    """Return the storage of another process that applied every change."""
     return AssumedClaims(
         StorageState(
             storage(

@@ -1,4 +1,4 @@
-"""Pods with claims one after another: every path places them alike, no volume is two claims'."""
+"""Pods with claims in turn: every path places them alike, and no volume has two claims."""
 
 import pytest
 
