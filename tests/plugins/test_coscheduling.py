@@ -205,7 +205,7 @@ class Gangs:
         self.core.lease(lease_id, [self.in_cycle(uid) for uid in pods])
 
     def decide(self, *uids, nowhere=()):
-        """Decide pods, those in `nowhere` without a node; return other pods' tokens, all commands."""
+        """Decide pods, those in `nowhere` without a node; return the tokens and all commands."""
         diagnosis = Diagnosis(1)
         diagnosis.add(TOO_SMALL, 1)
         decisions = [Decision(self.in_cycle(uid), "n1") for uid in uids]

@@ -81,7 +81,7 @@ class Asked:
         self.plugin = InterPodAffinity(args or InterPodAffinityArgs(), handle)
 
     def ask(self, facts):
-        """Return PreFilter's status, {node: refusal}, PreScore's status, {node: raw}, normalized."""
+        """Return PreFilter's status, {node: refusal}, PreScore's status, {node: raw}, scores."""
         plugin, table = self.plugin, self.table
         pod_class, state = table.classes.pod_class(facts), CycleState(len(table))
         filtered = self._phase(
