@@ -64,7 +64,7 @@ class _DyingJournal(FileJournal):
 
 
 @pytest.mark.parametrize("digest", ["", "abc"])
-def test_a_life_that_ends_while_it_begins_leaves_all_of_what_a_run_is_or_nothing(digest):
+def test_a_binder_that_ends_at_its_start_leaves_a_complete_journal_or_none(digest):
     plan, disk = replace(plan_of(), digest=digest), SimulatedDisk()
     with suppress(BinderHaltedError):
         BinderActor(plan, NOBODY, _DyingJournal(disk)).crashed()
@@ -80,7 +80,7 @@ def _kept(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("_kept")
-async def test_the_next_life_lists_the_pods_that_were_bound_and_none_that_ran_before():
+async def test_the_next_binder_lists_the_bound_pods_and_none_that_ran_before():
     world = await World().with_pods("a", "b", "waits")
     await world.binder.add_running(RunningPods(batch_of("ran", facts=SMALL), ("n2",)))
     await world.bind("b", "a")
@@ -102,7 +102,7 @@ async def test_the_next_life_lists_the_pods_that_were_bound_and_none_that_ran_be
 
 
 @pytest.mark.usefixtures("_kept")
-async def test_the_next_life_commits_behind_the_records_of_the_last_one():
+async def test_the_next_binder_commits_after_the_records_of_the_last_one():
     world = await World().with_pods("a", "b", "c")
     for number, name in enumerate("abc", 1):
         answers = await world.bind(name, epoch=number)
@@ -116,7 +116,7 @@ async def test_the_next_life_commits_behind_the_records_of_the_last_one():
 
 
 @pytest.mark.usefixtures("_kept")
-async def test_the_cluster_and_the_rules_of_the_profiles_stand_in_every_life():
+async def test_every_binder_restores_the_cluster_and_the_rules_of_the_profiles():
     world = await World().with_pods("a")
     told = world.binder.binder.journal.subjects
     assert [type(each) for each in told] == [ClusterFacts, Rules]
@@ -130,7 +130,7 @@ async def test_the_cluster_and_the_rules_of_the_profiles_stand_in_every_life():
 
 
 @pytest.mark.usefixtures("_kept")
-async def test_the_next_life_knows_who_went_and_for_whom():
+async def test_the_next_binder_knows_evicted_pods_and_their_preemptors():
     world = await World().with_pods("victim", "deleted", "stays", "last")
     await world.bind("victim", "deleted", "stays")
     await world.binder.evict(Evict(("uid-victim",), ("default/urgent",)))
@@ -163,7 +163,7 @@ async def test_an_evicted_pod_is_returned_with_its_facts_at_the_eviction():
 
 
 @pytest.mark.usefixtures("_kept")
-async def test_the_next_life_knows_the_last_change_of_nodes_and_pods_that_changed():
+async def test_the_next_binder_knows_the_last_revision_of_changed_nodes_and_pods():
     world = await World().with_pods("a", "b", "c", "victim", "plain")
     binder = world.binder
     await binder.add_nodes(node_batch((node("n3"),), revision=3))
@@ -200,7 +200,7 @@ def claiming(name, number, plan):
 
 
 @pytest.mark.usefixtures("_kept")
-async def test_the_next_life_knows_which_claims_are_bound_to_which_volumes():
+async def test_the_next_binder_knows_which_claims_are_bound_to_which_volumes():
     facts = storage(waiting("local"), claim("c1"), volume("v1"))
     plan = replace(plan_of(), cluster=ClusterFacts(storage=facts))
     world = await World(plan).with_pods("plain")
@@ -230,7 +230,7 @@ class Groups(FileJournal):
         return super().append(records)
 
 
-async def test_a_bind_and_the_claims_that_it_bound_are_one_group_of_records():
+async def test_a_bind_and_its_bound_claims_are_one_group_of_records():
     """After a crash the journal has both records or neither."""
     facts = storage(waiting("local"), claim("c1"), volume("v1"))
     plan, journal = replace(plan_of(), cluster=ClusterFacts(storage=facts)), Groups()

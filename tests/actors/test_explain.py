@@ -64,7 +64,7 @@ def a_fleet():
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_explaining_after_a_run_says_what_one_table_says(name):
+def test_explaining_after_a_run_agrees_with_one_table(name):
     inputs, facts = a_fleet(), QUESTIONS[name]
     expected = plainly_explained(inputs, facts)
 
@@ -120,7 +120,7 @@ def explained_pending(inputs, pods, **how):
     return ActorLauncher().explain_pending(inputs, plan_of(**how), pods, lambda progress: None)
 
 
-def test_pending_pods_are_explained_as_each_is_alone():
+def test_pending_pods_are_explained_as_if_each_were_alone():
     inputs = a_fleet()
     pods = [(identity(name), facts) for name, facts in QUESTIONS.items()]
     inputs = replace(inputs, pending=())

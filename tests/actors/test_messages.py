@@ -50,7 +50,7 @@ def test_each_message_has_a_handler_of_its_name(name):
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))
-def test_each_message_and_its_answer_are_frozen_and_hold_nothing_that_changes(name):
+def test_each_message_and_its_answer_are_frozen_and_contain_no_mutable_values(name):
     for each in (METHODS[name].message, METHODS[name].reply):
         assert is_dataclass(each), f"{each.__name__} must be a frozen dataclass"
         assert each.__dataclass_params__.frozen, f"{each.__name__} must be frozen"

@@ -80,9 +80,7 @@ def placed(outcome):
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("plugin", FOR_SOME)
-def test_pods_for_which_a_plugin_fails_are_pending_with_its_name_and_the_others_are_placed(
-    plugin, path
-):
+def test_pods_for_which_a_plugin_fails_are_pending_with_its_name_and_others_placed(plugin, path):
     outcome = run(path, plugin)
 
     assert placed(outcome) == [*SOUND]
@@ -103,9 +101,7 @@ def test_pods_for_which_a_plugin_fails_are_pending_with_its_name_and_the_others_
         "RaisesAtFirst",
     ],
 )
-def test_all_pods_are_placed_where_nothing_follows_from_a_failure_or_another_attempt_succeeds(
-    plugin, path
-):
+def test_all_pods_are_placed_if_failures_are_ignored_or_a_retry_succeeds(plugin, path):
     assert placed(run(path, plugin)) == sorted([*SOUND, *FAILING])
 
 

@@ -6,7 +6,7 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 NAMESPACES = ("red", "red", "red", "blue", "blue", "red")
 
 
-def test_facts_that_live_for_a_moment_are_those_of_their_pods():
+def test_each_pod_keeps_its_facts_when_temporary_objects_reuse_an_id():
     """A new object may have the memory address, and so the id, of a freed one."""
     pods = [PodIdentity(f"u{n}", namespace, f"p{n}") for n, namespace in enumerate(NAMESPACES)]
 

@@ -75,7 +75,7 @@ def assert_all_agree(inputs, outcome, actors):
 
 
 @pytest.mark.parametrize("how", [{"workers": 1}, {"workers": 2}, {}])
-def test_a_pod_of_higher_priority_preempts_one_that_runs_and_takes_its_node(how):
+def test_a_pod_of_higher_priority_preempts_a_running_one_and_gets_its_node(how):
     inputs = inputs_of([node("n1")], pods_of("urgent", facts=URGENT), running("r"))
 
     outcome, actors = run(inputs, **how)
@@ -112,7 +112,7 @@ def test_an_evicted_pod_not_yet_reported_to_the_queue_is_not_pending(monkeypatch
     assert outcome.pending == ()
 
 
-def test_the_node_with_the_least_loss_is_taken():
+def test_the_node_with_the_least_loss_is_chosen():
     low, middle = pod(cpu=4000, priority=1), pod(cpu=4000, priority=5)
     there = [*running("a", facts=middle, on="n1"), *running("b", facts=low, on="n2")]
     inputs = inputs_of([node("n1"), node("n2")], pods_of("urgent", facts=URGENT), there)
@@ -123,7 +123,7 @@ def test_the_node_with_the_least_loss_is_taken():
     assert gone(outcome) == [("default/b", "n2", "default/urgent")]
 
 
-def test_of_equal_pods_the_one_that_started_last_goes():
+def test_of_equal_pods_the_last_started_one_is_preempted():
     half = pod(cpu=2000)
     there = [
         (PodIdentity("uid-new", "default", "new", 200.0), half, "n1"),
@@ -172,7 +172,7 @@ def test_two_schedulers_never_preempt_more_than_once_for_a_pod():
     assert len(gone(outcome)) >= len(placed(outcome))
 
 
-def test_a_nomination_in_the_input_is_kept_free_from_pods_of_no_higher_priority():
+def test_a_nomination_in_the_input_reserves_resources_from_pods_of_lower_priority():
     nominated = pods_of("nominated", facts=pod(cpu=4000, priority=10, nominated_node_name="n1"))
     first = pods_of("first", facts=pod(cpu=4000, priority=10))
     inputs = inputs_of([node("n1")], [*first, *nominated])
@@ -182,7 +182,7 @@ def test_a_nomination_in_the_input_is_kept_free_from_pods_of_no_higher_priority(
     assert placed(outcome) == {"default/nominated": "n1"}
 
 
-def test_a_nomination_of_a_gated_pod_keeps_nothing_free():
+def test_a_nomination_of_a_gated_pod_reserves_nothing():
     nominated = pod(cpu=4000, priority=10, nominated_node_name="n1", scheduling_gates=("wait",))
     low = pods_of("low", facts=pod(cpu=4000, priority=1))
     inputs = inputs_of([node("n1")], [*pods_of("nominated", facts=nominated), *low])

@@ -83,7 +83,7 @@ def test_each_pod_is_decided_by_the_profile_it_names(workers, batch):
 
 
 @pytest.mark.ray
-def test_on_ray_too():
+def test_on_ray_each_pod_is_decided_by_the_profile_it_names():
     plan = RunPlan(Settings(runtime="ray", workers=2), PROFILES, "scheduler.yaml")
 
     outcome = ActorLauncher().run(three_kinds(), plan, lambda progress: None)
@@ -109,7 +109,7 @@ def test_one_queue_orders_pods_of_all_profiles_by_priority(batch):
     assert {each.pod for each in outcome.pending} == {"default/low", "default/middle"}
 
 
-def test_profiles_that_sort_the_queue_otherwise_are_refused_before_a_run():
+def test_profiles_with_different_queue_sorts_are_refused_before_a_run():
     with pytest.raises(ConfigError) as refused:
         plan_of(config=TWO_SORTS).config()
 

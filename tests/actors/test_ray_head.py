@@ -166,7 +166,7 @@ def gone_on_with(folder, placed, pids, runtime):
 
 
 @pytest.mark.parametrize(("victim", "then"), [("gcs_server", "ray"), ("raylet", "inline")])
-def test_a_run_whose_ray_is_lost_ends_in_our_words_and_is_gone_on_with(tmp_path, victim, then):
+def test_a_run_that_loses_ray_ends_with_a_clear_message_and_can_be_resumed(tmp_path, victim, then):
     first, *told = run(RUN, tmp_path, victim, "ray")
 
     assert told[-1].startswith(f"Ray's {victim} (process ")
@@ -177,13 +177,13 @@ def test_a_run_whose_ray_is_lost_ends_in_our_words_and_is_gone_on_with(tmp_path,
     assert gone_on_with(tmp_path, *json.loads(first), then) == "proved"
 
 
-def test_a_run_whose_own_process_is_killed_takes_ray_with_it_and_is_gone_on_with(tmp_path):
+def test_a_killed_run_ends_its_ray_and_can_be_resumed(tmp_path):
     (first,) = run(RUN, tmp_path, "driver", "ray", ends_with=-9)
 
     assert gone_on_with(tmp_path, *json.loads(first), "inline") == "proved"
 
 
-def test_actors_on_a_node_of_ray_that_is_lost_are_replaced_on_another(tmp_path):
+def test_actors_on_a_lost_ray_node_are_replaced_on_another(tmp_path):
     lost, replaced = json.loads(run(LOSES_A_NODE, tmp_path)[-1])
 
     assert {*replaced[0].removeprefix("replace ").split(", ")} >= {*lost} != set()

@@ -34,7 +34,7 @@ def descendants():
     return found
 
 
-def test_a_run_on_ray_places_as_the_inline_one_and_leaves_no_process_behind(tmp_path):
+def test_a_run_on_ray_places_like_an_inline_run_and_leaves_no_process_behind(tmp_path):
     left()
     before = descendants()
     trace = generate_fleet(20, 200, 1)

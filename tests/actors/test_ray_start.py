@@ -41,7 +41,7 @@ def _ray_is_left():
 
 @pytest.mark.usefixtures("_ray_is_left")
 @pytest.mark.parametrize("fault", ["os._exit(1)", "time.sleep(600)"])
-async def test_an_actor_whose_process_fails_as_it_starts_gets_another(monkeypatch, tmp_path, fault):
+async def test_an_actor_whose_process_fails_at_its_start_gets_another(monkeypatch, tmp_path, fault):
     program, mark = tmp_path / "child.py", tmp_path / "failed"
     child = os.path.abspath(ray_child.__file__)
     program.write_text(CHILD.format(mark=str(mark), child=child, fault=fault))

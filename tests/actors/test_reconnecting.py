@@ -44,7 +44,7 @@ async def ask(ref):
     return (await ref.call(STATUS, NOTHING, timeout_s=GENEROUS_S)).text
 
 
-async def test_what_an_earlier_life_sends_is_refused(runtime):
+async def test_messages_of_an_earlier_epoch_are_refused(runtime):
     await begin(runtime, "target")
     fences = Fences((("sender", 2),))
     await runtime.find("target").call(FENCE, fences, timeout_s=GENEROUS_S)
@@ -55,7 +55,7 @@ async def test_what_an_earlier_life_sends_is_refused(runtime):
         assert await ask(runtime.find("target", stamp)) == "life 1"
 
 
-async def test_a_way_leads_to_whoever_takes_the_place(runtime):
+async def test_a_reference_leads_to_the_replacement_of_an_actor(runtime):
     sender = await begin(runtime, "sender")
     first = await begin(runtime, "target")
     way = sender.directory.find("target")
@@ -68,7 +68,7 @@ async def test_a_way_leads_to_whoever_takes_the_place(runtime):
     assert await ask(way) == "life 2"
 
 
-async def test_a_way_to_nobody_ends_at_the_deadline(runtime):
+async def test_a_reference_without_an_actor_fails_at_the_deadline(runtime):
     sender = await begin(runtime, "sender")
 
     with pytest.raises(ActorLostError):

@@ -9,14 +9,14 @@ import pytest
 from roadstead.actors.runs.launch import _run_in_thread
 
 
-def test_the_result_comes_back_from_the_thread():
+def test_the_thread_returns_its_result():
     async def work():
         return 7
 
     assert _run_in_thread(work()) == 7
 
 
-def test_a_failure_comes_back_from_the_thread():
+def test_the_thread_returns_its_failure():
     async def work():
         raise ValueError("seven")
 
