@@ -121,7 +121,7 @@ def test_a_profile_without_a_scheduler_is_refused_at_the_start():
         ActorLauncher().run(tight(), plan, lambda _: None)
 
 
-def test_a_partition_uses_other_workers_only_for_pods_that_do_not_fit():
+def test_a_scheduler_that_owns_all_partitions_passes_no_pod_on():
     nodes = [host(0, "a", cpu=1000), host(1, "b", cpu=1000)]
     here = pods_of(*(f"p{number}" for number in range(4)), facts=pod(cpu=500))
     plan = plan_of(schedulers=1, mode="partitioned", partitions=2, batch=1)

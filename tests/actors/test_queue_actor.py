@@ -838,7 +838,7 @@ async def test_a_bind_of_an_ended_scheduler_is_found_after_its_lease_ended(clock
     assert (await queue.leased_to(owner)).uids == ()
 
 
-async def test_pods_leased_to_the_last_epoch_are_checked_when_it_ends_after_others(clock):
+async def test_pods_of_the_last_epoch_are_reported_at_its_end_after_earlier_ends(clock):
     queue = queue_of()
     await queue.submit(batch_of("a"))
     # The second epoch leases before the end of the first one is reported.

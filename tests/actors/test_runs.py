@@ -109,7 +109,7 @@ def test_any_workers_and_batches_decide_like_single_pods_in_turn(inputs, cut, ti
 
 
 @pytest.mark.parametrize(("workers", "batch"), CUTS)
-def test_a_fleet_is_placed_alike_for_any_partition_of_its_nodes(workers, batch):
+def test_a_fleet_is_placed_alike_for_any_workers_and_batches(workers, batch):
     trace = ten_shapes(40, 120, seed=3)
     inputs = inputs_of(trace.nodes(), trace.pods())
 

@@ -70,7 +70,7 @@ def test_schedule_cuts_no_line_no_name_and_no_figure(run, cloud, app, monkeypatc
     assert words.count("→") == 1 + 3 * 5
 
 
-def test_schedule_says_why_and_which_pod_before_how_full_the_nodes_are(run, cloud, app):
+def test_schedule_prints_reasons_and_pods_before_utilization(run, cloud, app):
     shown = run("schedule", "--cluster", cloud, "--pods", app).stdout
 
     assert shown.index("Why pods are pending") < shown.index("Utilization")
@@ -99,7 +99,7 @@ def test_bench_keeps_every_figure_on_a_terminal(width):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_stress_keeps_the_swept_values_beside_every_figure(run, monkeypatch, width):
+def test_stress_repeats_the_swept_values_beside_every_figure(run, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", width)
     sweep = ("--decision-time", "0.1,10", "--conflicts", "fit,version")
 
@@ -116,7 +116,7 @@ EXPLAINED = (
 )
 
 
-def test_explain_says_that_other_pending_pods_take_no_room(run, cloud, app):
+def test_explain_reports_that_other_pending_pods_use_no_resources(run, cloud, app):
     given = ("--cluster", cloud, "--pods", app)
 
     assert EXPLAINED in run("explain", WORKLOAD, *given).stderr
@@ -125,7 +125,7 @@ def test_explain_says_that_other_pending_pods_take_no_room(run, cloud, app):
     assert "Explained as the last pod: the 8 other pending pods are scheduled first." in last
 
 
-def test_a_pod_alone_needs_no_word_on_others(run, cloud, tmp_path):
+def test_a_single_pod_is_explained_without_a_note_on_others(run, cloud, tmp_path):
     alone = write(tmp_path / "alone.json", pod("web-0"))
     assert "Explained on" not in run("explain", "web-0", "--cluster", cloud, "--pods", alone).stderr
 
@@ -140,7 +140,7 @@ def test_explain_after_a_run_leaves_out_others_that_need_a_missing_plugin(run, c
     assert result.stdout.startswith("default/web-0: 6 of 6 nodes are feasible")
 
 
-def test_a_folder_that_check_does_not_find_is_said_not_to_exist(run, tmp_path):
+def test_check_reports_a_missing_folder(run, tmp_path):
     result = run("check", tmp_path / "none")
     assert (result.exit_code, result.stderr) == (2, f"{tmp_path}/none: does not exist\n")
 
@@ -159,7 +159,7 @@ def test_notes_are_wrapped_between_words_and_names_stay_whole(monkeypatch):
     ]
 
 
-def test_notes_are_one_line_where_there_is_no_terminal(run, cloud, app, monkeypatch):
+def test_notes_are_one_line_without_a_terminal(run, cloud, app, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     assert EXPLAINED in run("explain", WORKLOAD, "--cluster", cloud, "--pods", app).stderr
 

@@ -41,7 +41,7 @@ def refused(run, cluster, pods, launcher, tmp_path, monkeypatch):
         (["--config", "missing"], "missing: cannot be read: No such file or directory"),
     ],
 )
-def test_a_path_that_cannot_serve_is_refused_by_its_name(refused, options, told, tmp_path):
+def test_an_unusable_path_is_refused_by_its_option(refused, options, told, tmp_path):
     said = refused(*options)
 
     assert told is None or said == told.format(here=tmp_path)
@@ -78,9 +78,7 @@ def test_a_folder_without_permission_is_refused(refused, options, told, tmp_path
         ),
     ],
 )
-def test_an_extender_that_cannot_be_reached_as_written_is_refused(
-    refused, extender, told, tmp_path
-):
+def test_an_extender_with_an_unusable_address_is_refused(refused, extender, told, tmp_path):
     verbs = "filterVerb: f"
     extender = extender.replace("{urlPrefix", f"{{{verbs}, urlPrefix", 1)
     first = f"{{urlPrefix: 'http://ok.example', {verbs}}}"
@@ -100,7 +98,7 @@ def test_an_extender_that_cannot_be_reached_as_written_is_refused(
         ("no/profile.json", "no/profile.json: cannot be written: there is no such directory"),
     ],
 )
-def test_a_profile_that_cannot_be_written_is_refused_before_the_benchmark(
+def test_a_profile_that_can_not_be_written_is_refused_before_the_benchmark(
     run, tmp_path, monkeypatch, path, told
 ):
     monkeypatch.chdir(tmp_path)

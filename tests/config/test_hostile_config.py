@@ -189,7 +189,7 @@ def test_hostile_configuration_is_refused_with_field_and_rule_and_a_short_text(n
     assert len(message) <= LONGEST_MESSAGE
 
 
-def test_an_alias_bomb_is_refused_before_it_unfolds() -> None:
+def test_an_alias_bomb_is_refused_before_its_expansion() -> None:
     tracemalloc.start()
     with pytest.raises(ConfigError):
         load_config(HEAD + bomb(30), source="hostile.yaml")
