@@ -78,7 +78,7 @@ def test_phases_of_equal_actors_are_merged_and_the_largest_is_first():
     assert list(found.shares) == ["scheduler: lease", "worker: evaluate", "binder: bind"]
 
 
-def test_the_kernels_share_counts_only_pods_that_kernel_or_reference_decided():
+def test_the_kernels_share_counts_pods_decided_by_kernel_or_reference():
     counts = {
         "scheduler-0: kernel: pods": 60,
         "scheduler-1: kernel: pods": 15,

@@ -44,7 +44,7 @@ def test_flags_name_mode_conflicts_transaction_and_staleness(settings):
     assert (found.transaction, found.staleness_s) == ("all-or-nothing", 0.5)
 
 
-def test_one_flag_sets_partitions_and_by_default_there_is_one_per_scheduler(settings):
+def test_flags_set_the_partition_policy_and_there_is_one_partition_per_scheduler(settings):
     found = settings(
         *("--schedulers", "3", "--mode", "partitioned"),
         *("--partition-policy", "adaptive", "--partition-refresh", "2"),
@@ -111,7 +111,7 @@ def test_invalid_flags_are_refused_with_an_explanation(refused, flags, words):
     assert words in refused(*flags)
 
 
-def test_the_help_marks_the_old_flag_as_old(run, cluster, pods):
+def test_the_use_of_an_old_flag_is_reported_with_its_current_name(run, cluster, pods):
     told = run("schedule", "--cluster", cluster, "--pods", pods, "--shards", "3").stderr
 
     assert "--shards is the former name of --workers: use --workers 3" in told

@@ -118,7 +118,7 @@ def test_an_interrupted_sweep_prints_and_counts_the_finished_runs(stress, monkey
         (True, "shared", 2, True),
     ],
 )
-def test_exact_mode_runs_with_one_scheduler_and_shared_mode_with_several(
+def test_exact_mode_has_one_scheduler_and_shared_mode_beside_it_has_several(
     has_exact, mode, schedulers, runs
 ):
     assert is_possible(has_exact, {"mode": mode, "schedulers": schedulers}) == runs

@@ -121,7 +121,7 @@ class Simulation:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_gangs_are_bound_whole_or_not_at_all(seed):
+def test_gangs_are_bound_completely_or_not_at_all(seed):
     world = Simulation(seed)
     for _ in range(ROUNDS):
         world.step()
@@ -137,7 +137,7 @@ def test_gangs_are_bound_whole_or_not_at_all(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_after_deletions_nothing_is_held_that_is_not_there(seed):
+def test_after_deletions_no_deleted_pod_holds_resources(seed):
     world = Simulation(seed)
     for _ in range(ROUNDS):
         world.step()
@@ -145,7 +145,7 @@ def test_after_deletions_nothing_is_held_that_is_not_there(seed):
         world.check()
 
 
-def test_some_gang_is_bound_in_every_world():
+def test_some_gang_is_bound_in_every_simulation():
     for seed in range(10):
         world = Simulation(seed)
         for _ in range(ROUNDS):

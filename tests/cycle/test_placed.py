@@ -55,7 +55,7 @@ def world(kind):
 
 
 @pytest.mark.parametrize(("kind", "times"), [(Watching, 20), (Telling, 1)])
-def test_of_one_effect_one_is_asked_about(kind, times):
+def test_a_plugin_is_asked_once_per_effect(kind, times):
     profile, classes, plugin = world(kind)
     placed = PlacedClasses()
     placed.add(classes.pod_class(pod(cpu=amount)) for amount in range(1, 21))
@@ -66,7 +66,7 @@ def test_of_one_effect_one_is_asked_about(kind, times):
     assert len(plugin.asked) == times
 
 
-def test_news_are_asked_about_and_what_mattered_still_does():
+def test_only_new_placed_classes_are_checked_and_earlier_results_hold():
     profile, classes, _ = world(Telling)
     placed, asked = PlacedClasses(), classes.pod_class(pod(cpu=500))
     assert not placed

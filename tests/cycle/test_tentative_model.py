@@ -125,7 +125,7 @@ class World:
 @example({"a": "n1", "b": "n1"}, [("decide", {"a": "n2"}), ("rest",), ("decide", {"b": "n2"})])
 @example({"a": "n2", "b": "n2"}, [("decide", {"a": "n1"}), ("withdraw", "b"), ("rest",)])
 @example({"a": "n2", "c": "n1"}, [("decide", {"a": None, "c": None}), ("decide", {"c": "n2"})])
-def test_a_pod_stands_where_it_was_decided_to_or_else_where_the_cache_says(nominated, program):
+def test_a_pod_is_on_its_decided_node_or_where_the_cache_reports(nominated, program):
     world = World()
     for uid, name in nominated.items():
         world.nominate(uid, name)

@@ -27,7 +27,7 @@ def _names_of(node):
     return {each.id for each in targets if isinstance(each, ast.Name)}
 
 
-def test_every_file_and_name_that_the_page_of_invariants_names_exists():
+def test_every_file_and_name_on_the_page_of_invariants_exists():
     references = REFERENCE.findall(PAGE)
     missing = [
         (path, name)

@@ -36,7 +36,7 @@ def test_the_page_has_a_filter_a_score_and_a_plugin_across_nodes_each_with_a_tes
 
 
 @pytest.mark.parametrize("name", PLUGINS)
-def test_a_plugin_of_the_page_passes_every_check_with_something_to_decide(pasted, name):
+def test_a_plugin_of_the_page_passes_every_check_and_has_work(pasted, name):
     checks = on_sample_fleets(name, None, seeds=2, nodes=30).checks
 
     assert {
@@ -54,7 +54,7 @@ def test_a_test_of_the_page_passes(pasted, name):
         each()
 
 
-def test_the_first_plugin_of_the_page_is_what_plugin_new_writes():
+def test_the_first_plugin_of_the_page_equals_the_output_of_plugin_new():
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     texts = plugin_texts("FewPods", per_node=False)
     _, _, test = texts["test_few_pods.py"].partition('"""\n\n')

@@ -4,7 +4,7 @@ from roadstead.config.model import ExtenderConfig, ExtenderTLS
 from roadstead.extenders.files import in_directory
 
 
-def test_relative_files_are_of_the_directory_and_others_stay_as_they_are():
+def test_relative_paths_are_resolved_and_others_kept():
     tls = ExtenderTLS(cert_file="own/tls.crt", key_file="/etc/tls.key")
     config = ExtenderConfig("https://example.org", tls=tls)
 
