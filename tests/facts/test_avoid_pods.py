@@ -58,7 +58,7 @@ def test_keys_may_have_any_case_like_in_go():
     assert annotated({"PreferAvoidPods": [entry()]}) == (("ReplicaSet", "u-1"),)
 
 
-def test_an_entry_without_a_controller_is_ignored():
+def test_an_entry_without_a_controller_names_an_empty_one():
     assert annotated({"preferAvoidPods": [{}]}) == (("", ""),)
 
 

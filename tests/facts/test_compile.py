@@ -467,7 +467,7 @@ AMOUNTS = st.dictionaries(
 
 
 @given(st.lists(AMOUNTS, max_size=3), st.lists(st.tuples(AMOUNTS, st.booleans()), max_size=3))
-def test_a_pod_never_needs_more_than_its_requests(
+def test_requests_are_the_largest_needs_in_a_pods_life(
     running: list[dict[str, str]], starting: list[tuple[dict[str, str], bool]]
 ) -> None:
     init = [box(restart="Always" * is_sidecar, **each) for each, is_sidecar in starting]

@@ -41,7 +41,7 @@ class Scheduler:
 
 
 @pytest.mark.parametrize("other", [SMALL, LARGE])
-def test_own_nodes_that_change_and_change_back_are_those_that_are_looked_at(other):
+def test_own_nodes_that_change_and_change_back_are_the_nodes_used(other):
     scheduler = Scheduler()
     assert scheduler.node_for(SMALL) == "n1"
     assert scheduler.node_for(LARGE) == "n2"

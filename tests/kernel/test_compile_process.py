@@ -37,7 +37,7 @@ def watching(tmp_path):
     child.stdout.close()
 
 
-def test_it_ends_at_once_when_its_parent_is_gone(watching):
+def test_a_compile_process_ends_immediately_after_its_parent(watching):
     child, _ = watching
 
     # The system does the same when the parent is killed.
@@ -46,7 +46,7 @@ def test_it_ends_at_once_when_its_parent_is_gone(watching):
     assert child.wait(60) == compile_process.ORPHANED
 
 
-def test_what_was_let_finish_outlives_its_parent(watching, monkeypatch):
+def test_a_compile_process_that_may_finish_outlives_its_parent(watching, monkeypatch):
     child, pipe = watching
     monkeypatch.setattr(compile_process, "_compiling", [child])
 

@@ -254,7 +254,7 @@ TIE_BREAKS = st.builds(TieBreak, st.sampled_from(["random", "first"]), st.intege
 
 @DECIDING
 @given(worlds(), PROFILES, TIE_BREAKS, st.booleans())
-def test_one_pod_at_a_time_is_decided_as_by_the_reference(world, config, tie_break, name_best):
+def test_single_pods_are_decided_like_by_the_reference(world, config, tie_break, name_best):
     with_kernel = play(Plain(world, config, tie_break, accelerator(), name_best), world)
 
     assert with_kernel == play(Plain(world, config, tie_break, None, name_best), world)
@@ -262,7 +262,7 @@ def test_one_pod_at_a_time_is_decided_as_by_the_reference(world, config, tie_bre
 
 @DECIDING
 @given(worlds(), PROFILES, TIE_BREAKS, st.booleans())
-def test_batches_are_decided_as_by_one_reference(world, config, tie_break, name_best):
+def test_batches_are_decided_like_by_one_reference(world, config, tie_break, name_best):
     with_kernel = play(Batches(world, config, tie_break, accelerator(), name_best), world)
 
     assert with_kernel == play(Plain(world, config, tie_break, None, name_best), world)
@@ -281,7 +281,7 @@ def fleet_world(inputs):
 
 @DECIDING
 @given(fleets.inputs(), TIE_BREAKS)
-def test_pods_with_constraints_across_nodes_are_decided_as_by_the_reference(inputs, tie_break):
+def test_pods_with_constraints_across_nodes_are_decided_like_by_the_reference(inputs, tie_break):
     world, config = fleet_world(inputs), default_config().profiles[0]
 
     with_kernel = play(Batches(world, config, tie_break, accelerator()), world)
@@ -298,7 +298,7 @@ def outcome(make, world):
 
 
 @pytest.mark.parametrize("name", sorted(VALUES))
-def test_each_fact_of_a_pod_is_decided_as_by_the_reference(name):
+def test_pods_with_each_fact_are_decided_like_by_the_reference(name):
     """The kernel must support a new field of PodFacts, or refuse pods that have it."""
     disks = [
         (("disk", kind), ("topology.kubernetes.io/zone", zone))
@@ -321,7 +321,7 @@ def test_each_fact_of_a_pod_is_decided_as_by_the_reference(name):
 
 @DECIDING
 @given(worlds(), PROFILES, TIE_BREAKS, st.integers(0, 12))
-def test_code_that_comes_in_during_a_batch_changes_no_decision(world, config, tie_break, after):
+def test_code_loaded_during_a_batch_changes_no_decision(world, config, tie_break, after):
     late = LateAccelerator(after)
 
     with_kernel = play(Batches(world, config, tie_break, late), world)

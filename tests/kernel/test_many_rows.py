@@ -47,13 +47,15 @@ def demand(draw):
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 2**32), st.integers(PIECE - 2, 2 * PIECE + 100), PROFILES)
-def test_pods_onto_more_rows_than_a_piece_has_are_decided_as_by_the_reference(seed, rows, config):
+def test_pods_on_more_rows_than_one_piece_are_decided_like_by_the_reference(seed, rows, config):
     are_equal(seed, rows, config, 12)
 
 
 @settings(deadline=None, max_examples=2)
 @given(st.integers(0, 2**32), PROFILES)
-def test_so_are_pods_onto_so_many_rows_that_buckets_are_gone_through_one_by_one(seed, config):
+def test_pods_on_so_many_rows_that_buckets_are_searched_are_decided_like_by_the_reference(
+    seed, config
+):
     are_equal(seed, MANY * BUCKETS + 100, config, 4)
 
 

@@ -19,7 +19,7 @@ def _kernel_is_near(monkeypatch):
     monkeypatch.setattr(client, "LOOK_S", 0.002)
 
 
-def test_a_run_with_the_kernel_places_pods_as_one_without():
+def test_a_run_with_the_kernel_places_pods_like_one_without():
     nodes = [fleets.host(number, "abc"[number % 3]) for number in range(9)]
     apart = pod(labels={"app": "web"}, pod_anti_affinity=(fleets.near(fleets.apps("web")),))
     kinds = [pod(cpu=500), pod(cpu=700), pod(cpu=5000), apart]
