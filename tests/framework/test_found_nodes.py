@@ -98,7 +98,7 @@ def test_the_next_update_restores_the_results_of_filter():
     assert evaluation.wide is None
 
 
-def test_scores_are_recomputed_before_and_after():
+def test_scores_are_equal_before_and_after_a_restriction():
     evaluation = evaluated(pod(cpu=100))
     evaluation.update_scores(evaluation.run_pre_score())
     before = [None if raw is None else raw.tolist() for raw in evaluation.raw]

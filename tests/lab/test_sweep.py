@@ -208,7 +208,7 @@ def test_every_model_gives_the_plotted_figures(study, small):
     assert set(study.figures) <= set(figures)
 
 
-def test_phases_of_the_policies_can_have_equal_load():
+def test_the_policies_can_run_one_phase_of_one_load():
     values = POLICIES.complete({"slots": 400, "phase_s": 1.0, "phases": "80"})
 
     assert "phase2_wait_s" not in POLICIES.run(values, 0)

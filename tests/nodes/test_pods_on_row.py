@@ -17,7 +17,7 @@ INFO = st.sampled_from(CLASSES)
     st.lists(st.tuples(st.integers(0, 2), INFO, st.sampled_from((-1, 1, 1, 2)))),
     st.lists(st.tuples(st.integers(0, 2), INFO)),
 )
-def test_rows_count_what_came_and_left(changes, at_once):
+def test_rows_count_added_and_removed_pods(changes, at_once):
     rows, wanted = [NO_PODS] * 3, [Counter(), Counter(), Counter()]
     for row, pod_class, change in changes:
         if wanted[row][pod_class] + change < 0:
@@ -45,7 +45,7 @@ def test_rows_of_one_class_share_a_mapping_until_they_differ():
     assert rows == [{one: 1, other: 1}, {one: 1}]
 
 
-def test_a_copy_of_a_row_changes_by_itself():
+def test_a_copy_of_a_row_changes_independently():
     one, other, third = CLASSES
     row = changed(changed(NO_PODS, one, 1), other, 1)
     copy = changed(duplicate(row), third, 1)

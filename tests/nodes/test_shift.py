@@ -44,7 +44,7 @@ def told(table):
 
 
 @given(SHIFTS, st.booleans())
-def test_many_at_once_are_as_many_one_by_one(shifts, lists_ports):
+def test_shifting_many_pods_equals_shifting_them_one_by_one(shifts, lists_ports):
     ours, theirs = empty(), empty()
     ours.lists_ports = theirs.lists_ports = lists_ports
     for kind, changes, goes in shifts:

@@ -48,7 +48,7 @@ def test_core_code_names_no_in_tree_plugin(place):
     assert {str(each): found for each in modules if (found := named(each.read_text()))} == {}
 
 
-def test_a_name_counts_in_a_string_and_not_in_a_docstring():
+def test_names_in_strings_count_and_names_in_docstrings_do_not():
     assert named('"""Coscheduling."""\nx = "Coscheduling"') == [(2, "Coscheduling")]
     assert named('x = f"plugin {y} VolumeBinding"') == [(1, "VolumeBinding")]
     assert named('x = "NodeNames"') == []

@@ -99,7 +99,7 @@ def some(nodes, random):
 
 
 @given(selecting, clusters(), pending_pods, randoms)
-def test_selector_spread_scores_as_upstream_in_any_order_of_nodes(owning, nodes, pending, random):
+def test_selector_spread_scores_like_upstream_in_any_order_of_nodes(owning, nodes, pending, random):
     names, feasible = some(nodes, random)
     expected = selector_spread(pending, feasible, owning)
 
@@ -109,7 +109,7 @@ def test_selector_spread_scores_as_upstream_in_any_order_of_nodes(owning, nodes,
 
 
 @given(selecting, clusters(), pending_pods, label_lists, randoms)
-def test_service_affinity_filters_as_upstream_in_any_order_of_nodes(
+def test_service_affinity_filters_like_upstream_in_any_order_of_nodes(
     owning, nodes, pending, labels, random
 ):
     expected = service_affinity_filter(pending, nodes, owning, labels)
@@ -120,7 +120,7 @@ def test_service_affinity_filters_as_upstream_in_any_order_of_nodes(
 
 
 @given(selecting, clusters(), pending_pods, label_lists, randoms)
-def test_service_affinity_scores_as_upstream_in_any_order_of_nodes(
+def test_service_affinity_scores_like_upstream_in_any_order_of_nodes(
     owning, nodes, pending, labels, random
 ):
     names, feasible = some(nodes, random)
@@ -147,7 +147,7 @@ def test_pods_of_equal_signatures_get_equal_answers(owning, nodes, one, other, a
 
 
 @given(selecting, clusters(), pending_pods, pods_on_nodes, label_lists, label_lists, st.data())
-def test_a_pod_that_does_not_affect_another_changes_no_answer_elsewhere(
+def test_a_pod_that_does_not_affect_another_changes_no_answer_on_other_nodes(
     owning, nodes, pending, placed, affinity, spread, data
 ):
     if not nodes:
@@ -203,7 +203,7 @@ def decided(path, nodes, wanted):
 @given(
     owning=selecting, nodes=clusters(), wanted=st.lists(pending_pods, max_size=6), data=st.data()
 )
-def test_batches_decide_as_one_pod_after_another(owning, nodes, wanted, data):
+def test_batches_decide_like_single_pods_in_turn(owning, nodes, wanted, data):
     build = profiles_of(owning, data.draw(label_lists), data.draw(label_lists))
 
     together, alone = (

@@ -226,7 +226,7 @@ randoms = st.randoms(use_true_random=False)
 
 
 @given(settings_of_plugin(), clusters(), pending_pods, randoms)
-def test_hard_constraints_refuse_as_upstream_in_any_order_of_nodes(
+def test_hard_constraints_refuse_like_upstream_in_any_order_of_nodes(
     settings, nodes, pending, random
 ):
     args, owning, spreader = settings
@@ -241,7 +241,9 @@ def test_hard_constraints_refuse_as_upstream_in_any_order_of_nodes(
 
 
 @given(settings_of_plugin(), clusters(), pending_pods, randoms)
-def test_soft_constraints_score_as_upstream_in_any_order_of_nodes(settings, nodes, pending, random):
+def test_soft_constraints_score_like_upstream_in_any_order_of_nodes(
+    settings, nodes, pending, random
+):
     args, owning, spreader = settings
     feasible = {each.facts.name for each in nodes if random.random() < 0.7}
     expected = score_nodes(spreader, pending, nodes, feasible)
@@ -252,7 +254,7 @@ def test_soft_constraints_score_as_upstream_in_any_order_of_nodes(settings, node
 
 
 @given(settings_of_plugin(), clusters(), pending_pods, pending_pods)
-def test_equal_signatures_mean_equal_answers(settings, nodes, first, second):
+def test_pods_with_equal_signatures_get_equal_answers(settings, nodes, first, second):
     args, owning, _ = settings
     cluster = ClusterFacts((), owning)
     plugin = PodTopologySpread(args, Handle(PodClasses(), cluster))
@@ -287,7 +289,7 @@ def test_a_pod_that_does_not_affect_another_changes_no_answer(
 
 
 @given(clusters(), pending_pods, st.lists(st.tuples(pods_on_nodes, st.integers(0, 6)), max_size=8))
-def test_counts_kept_up_pod_by_pod_equal_counts_from_scratch(nodes, pending, moves):
+def test_updated_counts_equal_new_counts(nodes, pending, moves):
     if not nodes:
         return
     asked = Asked(PodTopologySpreadArgs(), ClusterFacts(), nodes)
@@ -345,7 +347,7 @@ def decided(path, nodes, wanted):
 
 
 @given(st.lists(spread_pods, min_size=1, max_size=12))
-def test_batches_decide_as_one_pod_after_another(pods):
+def test_batches_decide_like_single_pods_in_turn(pods):
     nodes = [everything_labelled(number) for number in range(6)]
     service = SelectsPods(
         "Service", "default", "web", LabelSelector((require("app", "In", "web"),))

@@ -107,7 +107,7 @@ places = st.integers(0, 29)
 
 @pytest.mark.parametrize("name", ASKED)
 @given(seeds)
-def test_what_a_plugin_says_holds_for_a_kind_where_it_says_so(name, seed):
+def test_answers_hold_for_a_shape_if_the_plugin_declares_it(name, seed):
     asked = subject(name)
     assert vars(asked.kind)["shares_by_shape"]
     fleet = sample_fleet(seed, nodes=9, pods=10)
@@ -159,7 +159,7 @@ def test_pods_of_one_class_of_the_default_profile_get_equal_answers_from_every_p
         assert told(asked, mixed, table) == told(asked, facts, table), (name, facts, mixed)
 
 
-def test_samples_tell_the_classes_of_plugins_apart():
+def test_sample_pods_have_several_signatures_for_each_plugin():
     pods = [facts for _, facts in sample_fleet(1, pods=200).pods]
 
     for name in ("NodeAffinity", "NodeResourcesFit", "TaintToleration", "InterPodAffinity"):
