@@ -239,7 +239,7 @@ def test_all_labelled_nodes_score_equally_for_a_pod_without_a_service():
     assert score_with(plugin("region"), web(), table) == [0] * 5
 
 
-def test_placements_affect_pods_of_the_same_service():
+def test_the_affected_pods_depend_on_labels_and_arguments():
     pod_class = PodClasses().pod_class
     binds, spreads = plugin("region"), plugin(spread=["region"])
     named = web(node_selector={"region": "r1"})

@@ -64,7 +64,7 @@ def test_the_process_that_compiles_imports_nothing_from_the_working_directory(ho
     compile_process.compile_in_child()
 
 
-def test_children_have_our_modules_and_not_the_working_directory(hostile, monkeypatch):
+def test_children_import_roadstead_and_nothing_from_the_working_directory(hostile, monkeypatch):
     monkeypatch.setattr(sys, "path", ["", str(hostile), "relative", *sys.path])
 
     path = isolation.import_path()
@@ -117,7 +117,7 @@ print(json.dumps(seen[0]))
 
 
 @pytest.mark.ray
-def test_a_run_on_ray_imports_nothing_from_there_and_is_its_owners_alone(hostile, tmp_path):
+def test_a_run_on_ray_imports_nothing_from_there_and_is_private_to_its_owner(hostile, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     environment = {"TMPDIR": "/tmp", "PYTHONPATH": isolation.HOME}

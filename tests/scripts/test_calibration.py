@@ -3,7 +3,7 @@
 import pytest
 
 
-def test_a_calibration_says_what_seconds_are_worth(scripts):
+def test_a_calibration_scales_seconds_to_the_speed_of_the_machine(scripts):
     calibration = scripts("calibration")
     found = calibration.calibrate(100_000)
 

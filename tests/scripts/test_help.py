@@ -29,7 +29,7 @@ def help_of(name, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_is_printed_and_says_what_each_option_is(name, monkeypatch, capsys):
+def test_help_is_printed_and_describes_each_option(name, monkeypatch, capsys):
     text = help_of(name, monkeypatch, capsys)
 
     _, _, options = text.partition("\noptions:\n")
