@@ -36,7 +36,7 @@ async def test_a_pods_score_is_that_of_its_bound_node(monkeypatch):
     found = await with_scores(PLACED, [first, second], 1.0)
 
     assert [each.score for each in found] == [20, 40]
-    assert (found, first.asked) == (PLACED, 2), "a score does not make another placement"
+    assert (found, first.asked) == (PLACED, 2), "scores do not change placements"
 
 
 async def test_pods_placed_by_an_ended_scheduler_have_no_scores():

@@ -68,7 +68,7 @@ def test_workers_results_are_kept_for_the_batch_and_requested_only_on_demand():
 
     world.cycle.begin(pods[:1])
     world.table.add_node(node("n3"))
-    assert world.cycle.missing_classes(pods) == [pods[0], pods[2]], "the batch took what was given"
+    assert world.cycle.missing_classes(pods) == [pods[0], pods[2]], "the batch used the results"
 
 
 def test_beyond_a_bound_the_oldest_results_of_workers_are_dropped(monkeypatch):

@@ -77,13 +77,13 @@ def test_the_next_search_starts_after_that_of_a_single_decided_pod(monkeypatch):
     assert world.node_search.start == 3
 
     world.cycle.settled(1, 1)
-    assert world.node_search.start == 1, "it looked at two of four"
+    assert world.node_search.start == 1, "two of four nodes are evaluated"
 
     world.node_search.start = 2
     (refused,) = world.pods(1, labels={"no": "yes"})
     world.cycle.begin([refused])
     world.cycle.settled(1, 1)
-    assert world.node_search.start == 2, "nothing was searched"
+    assert world.node_search.start == 2, "no search starts"
 
 
 @pytest.mark.parametrize("is_extended", [True, False])

@@ -38,7 +38,7 @@ def test_pods_after_a_preempting_one_are_decided_as_if_its_victims_were_removed(
 
     results = [each.post_filter for each in world.decisions]
     assert sorted(each.nominated_node for each in results[:2]) == ["n1", "n2"]
-    assert results[2:] == [None, None], "of lower priority there is nobody any more"
+    assert results[2:] == [None, None], "no pod of lower priority is left"
     assert "CallExtenders" not in world.kinds()
     assert is_read_again(world)
 
@@ -119,7 +119,7 @@ def test_pods_decided_by_the_kernel_and_by_the_reference_are_one_batch():
     assert (both[0][0][4], both[0][1]) == (None, 7)
     assert world.accelerator.coverage.by_kernel == 6
     counts = [world.nodes.table.row_facts(name)["pod_count"] for name in ("n1", "n2")]
-    assert sum(counts) == 6, "the table has all of them"
+    assert sum(counts) == 6, "the table has all placed pods"
 
 
 def test_a_pod_that_fits_nowhere_on_a_state_read_after_thinking_is_final():

@@ -126,7 +126,7 @@ def test_gangs_are_bound_completely_or_not_at_all(seed):
     for _ in range(ROUNDS):
         world.step()
         for gang, count in world.counts().items():
-            assert count >= world.least[gang], f"{count} of gang {gang} are bound alone"
+            assert count >= world.least[gang], f"only {count} pods of gang {gang} are bound"
 
     world.now_s += WAIT_S
     world.perform(world.core.tick(world.now_s))

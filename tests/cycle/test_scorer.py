@@ -180,7 +180,7 @@ def test_no_row_of_an_up_to_date_worker_is_evaluated_again():
     assert not found.redo.any()
     assert list(found.filters) == ["FailsOnSomeNodes"]
     assert found.scores["LikesFewPods"].tolist() == [0, 1, 0, 0, 0, 0]
-    assert list(found.scores) == ["LikesDigits", "LikesFewPods"], "FailsToScore says Skip"
+    assert list(found.scores) == ["LikesDigits", "LikesFewPods"], "FailsToScore returns Skip"
 
 
 def test_no_plugin_is_called_for_answers_of_an_up_to_date_worker():

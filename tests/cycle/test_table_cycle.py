@@ -66,13 +66,13 @@ class Cycle:
                 break
             decisions.append(decision)
         batch.settle()
-        assert decisions, "a batch decides one pod at least"
+        assert decisions, "a batch decides at least one pod"
         self.cycle.settled(len(pods), len(decisions))
         self.tentative.note(decisions)
         for each in decisions:
             if each.node_name is not None:
                 placed = [each.pod.uid], [each.node_name], [each.pod.pod_class]
-                assert self.tentative.confirm(*placed) == [], "it stood there already"
+                assert self.tentative.confirm(*placed) == [], "it is on its node already"
         self.table.validate()
         return decisions
 
@@ -238,8 +238,8 @@ def test_a_batch_over_a_large_table_has_few_classes(monkeypatch):
 
     cycle.accelerator = accelerator()
 
-    assert list(cycle.together(distinct)) == distinct, "of one kind: they share what is found"
+    assert list(cycle.together(distinct)) == distinct, "classes of one shape share results"
 
     monkeypatch.setattr(class_cache, "MAX_TOTALS", 3 * 20)
 
-    assert list(cycle.together(distinct)) == distinct[:20], "but not their totals"
+    assert list(cycle.together(distinct)) == distinct[:20], "totals are not shared"

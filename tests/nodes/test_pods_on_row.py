@@ -29,7 +29,7 @@ def test_rows_count_added_and_removed_pods(changes, at_once):
         wanted[row][pod_class] += 1
 
     assert rows == [{pod_class: n for pod_class, n in each.items() if n} for each in wanted]
-    assert all(len(here) > 1 or here is duplicate(here) for here in rows), "alike, and not shared"
+    assert all(len(here) > 1 or here is duplicate(here) for here in rows), "equal rows are shared"
     assert len({id(here) for here in rows if len(here) > 1}) == sum(len(r) > 1 for r in rows)
     assert NO_PODS == {}
 
