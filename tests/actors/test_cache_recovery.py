@@ -78,7 +78,7 @@ async def test_the_binders_answer_ends_expired_assumptions():
     world.cache.core.validate()
 
 
-async def test_the_queue_is_told_which_resources_expired_assumptions_free():
+async def test_the_queue_receives_the_resources_freed_by_expired_assumptions():
     world = await World({"uid-a": "n1", "uid-b": ""}).assuming("a", "b")
 
     await world.cache.recovery.expire()

@@ -225,7 +225,7 @@ async def test_claims_of_bound_pods_stay_bound_when_a_scheduler_ends_and_others_
     assert world.assumed_claims.holders() == ()
 
 
-async def test_the_queue_is_told_of_resources_of_a_pod_deleted_before_it_was_assumed():
+async def test_the_queue_receives_the_resources_of_a_pod_deleted_before_it_was_assumed():
     world = await World().with_nodes()
     await world.cache.remove_pods(PodRemoval(("uid-p",), revision=1))
     await world.assume("p", "q")

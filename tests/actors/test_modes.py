@@ -176,7 +176,7 @@ async def test_a_scheduler_asks_again_if_the_queue_grants_no_lease_in_time():
         assert [each.done for each in await world.reports()] == [("uid-a",)]
 
 
-async def test_a_stale_state_is_read_again_before_a_pod_is_given_up():
+async def test_a_stale_state_is_read_again_before_a_pod_fails():
     world = World(["a"], ["b"], ["c"], nodes=(node("n1", pods=2),), mode="shared", staleness_s=60.0)
     assumed = []
 

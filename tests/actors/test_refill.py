@@ -128,7 +128,7 @@ async def test_a_message_to_a_slow_new_actor_is_sent_again():
     assert len(refs["binder"].told("fence_owner")) == TRIES
 
 
-async def test_an_unresponsive_new_actor_is_given_up():
+async def test_an_unresponsive_new_actor_is_abandoned():
     same = Nominated(batch_of(), ())
     again, refs = refill(same, same, fence_owner=DeadlineError("late"))
 

@@ -48,7 +48,7 @@ def test_ten_classes_are_equally_frequent_in_a_seeded_order():
     assert kinds != [other.classes[place] for place in other.class_of]
 
 
-def test_nodes_of_the_ten_classes_repeat_only_where_they_are_alike():
+def test_only_equal_nodes_of_the_ten_classes_repeat():
     nodes, _ = nodes_and_pods(made("TenClasses", 320, 1))
 
     assert len({facts.name for facts in nodes}) == 320

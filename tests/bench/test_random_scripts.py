@@ -89,7 +89,7 @@ def _steps(parts):
 
 @settings(max_examples=25)
 @given(chosen, st.integers(0, 2), st.integers(1, 16))
-def test_whatever_comes_and_goes_the_actors_agree_and_no_rule_is_broken(parts, workers, batch):
+def test_after_any_random_steps_the_actors_agree_and_no_rule_is_broken(parts, workers, batch):
     nodes = AddNodes(NodeSeries((_node("x"), _node("y")), 4, "n-"))
     with tempfile.TemporaryDirectory() as folder:
         plan = plan_of(workers=workers, batch=batch, journal=Path(folder) / "journal")

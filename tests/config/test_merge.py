@@ -36,7 +36,7 @@ def names(plugins: PluginSet) -> list[str]:
     return [plugin.name for plugin in plugins.enabled or ()]
 
 
-def test_listed_plugins_of_multi_point_come_first_then_the_rest_then_other_listed_ones() -> None:
+def test_plugins_listed_in_multi_point_precede_the_rest_and_other_listed_ones_follow() -> None:
     plugins = Plugins(multi_point=chosen("A", "B", "F"), filter=chosen("C", "B"))
 
     order = expand(plugins, POINTS)

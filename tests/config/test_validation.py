@@ -71,7 +71,7 @@ def test_an_invalid_label_value_is_named_with_its_key(load_profile: Load) -> Non
     )
 
 
-def test_field_selector_takes_one_value(load_profile: Load) -> None:
+def test_a_field_selector_has_one_value(load_profile: Load) -> None:
     one = {"key": "metadata.name", "operator": "NotIn", "values": ["a"]}
     fields = [one, {"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]
     preferred = [{"weight": 1, "preference": {"matchFields": fields}}]
