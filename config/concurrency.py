@@ -19,7 +19,7 @@ Mode = Literal["exact", "shared", "partitioned"]
 Kind = Literal["batch", "service"]
 
 KIND_LABEL = "roadstead.io/kind"
-"""The label that says whether a pod's job is of kind `batch` or `service`."""
+"""The pod label for the kind of the pod's job, `batch` or `service`."""
 
 MAX_SCHEDULERS = 256
 
@@ -33,13 +33,13 @@ class KindTime(Part):
     """Simulated decision time for one job: `job_s` + `task_s` for each of its pods."""
 
     job_s: NonNegativeSeconds = 0.0
-    """For the job itself."""
+    """Seconds for the job itself."""
 
     task_s: NonNegativeSeconds = 0.0
-    """For each pod of the job."""
+    """Seconds for each pod of the job."""
 
     def of(self, pods: int) -> float:
-        """Return the seconds for a job of so many pods."""
+        """Return the seconds for a job of `pods` pods."""
         return self.job_s + self.task_s * pods
 
 
@@ -47,13 +47,14 @@ class DecisionTime(Part):
     """Simulated time between reading the state and deciding, by kind of job (Omega, section 3)."""
 
     batch: KindTime = KindTime()
-    """Of jobs that are not told to be services."""
+    """Decision time of batch jobs: all jobs that are not services."""
 
     service: KindTime = KindTime()
-    """Of jobs whose pods have the label `roadstead.io/kind: service`."""
+    """Decision time of services: jobs whose pods have the label `roadstead.io/kind: service`, or
+    jobs without the label whose profile has the kind `service`."""
 
     profiles: dict[str, Kind] = Field(default={})
-    """The kind of a profile's jobs whose pods have no such label."""
+    """Profile → kind of its jobs whose pods have no label `roadstead.io/kind`."""
 
     @property
     def is_given(self) -> bool:
@@ -113,7 +114,7 @@ def with_current_names(given: object) -> object:
     """Return settings under their current names.
 
     `shards` was the number of parts of the nodes, either of partitioned schedulers or of workers.
-    `nodes_at` was where nodes were kept: at workers or at schedulers. Now schedulers keep them.
+    `nodes_at` was the actor that stored the nodes: workers or schedulers. Now schedulers do.
     """
     if not isinstance(given, dict) or not given.keys() & {"shards", "nodes_at"}:
         return given

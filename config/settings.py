@@ -1,6 +1,6 @@
-"""Roadstead's own settings, apart from KubeSchedulerConfiguration: how a run is carried out.
+"""Roadstead's own settings, apart from KubeSchedulerConfiguration: how a run is executed.
 
-None of them makes a decision incorrect; `tie_break`, `seed`, `schedulers` and the settings of
+No setting makes a decision incorrect; `tie_break`, `seed`, `schedulers` and the settings of
 several schedulers choose among correct decisions. Flags override the values of `roadstead.yaml`.
 """
 
@@ -42,43 +42,48 @@ class ActorDeadlines(Part):
     """Timeouts, in seconds (above 0, at most a day)."""
 
     start_s: Seconds = 120.0
-    """Until every actor has answered once. A start that takes longer ends with an error. Ray itself
-    starts a process again that has not registered within 30 s."""
+    """Maximum time until every actor has answered once. A slower start ends with an error. Ray
+    itself restarts a process that has not registered within 30 s."""
 
     call_s: Seconds = 30.0
-    """Until an actor answers a call. What does not answer is reported as lost."""
+    """Maximum time until an actor answers a call. An actor that does not answer is reported as
+    lost."""
 
     evaluate_s: Seconds = 15.0
-    """Until a worker answers about a batch. A scheduler asks the plugins itself about the nodes of
-    a late one."""
+    """Maximum time until a worker answers for a batch. After that the scheduler runs the plugins
+    itself on the nodes of that worker."""
 
     plugin_s: Seconds = 10.0
-    """Until one call of a user's plugin returns. A longer one fails the attempts of its pods."""
+    """Maximum time until one call of a user's plugin returns. A longer call fails the attempts of
+    its pods."""
 
     lease_s: Seconds = 30.0
-    """How long a scheduler may hold the pods it took; after that the queue takes them back."""
+    """Maximum time that a scheduler leases pods. After that the queue ends the lease and queues the
+    pods again."""
 
     assume_s: Seconds = 60.0
-    """How long an assumed pod may wait for its confirmation before the binder is asked."""
+    """Maximum time that an assumed pod waits for its confirmation. After that the cache asks the
+    binder."""
 
     stop_s: Seconds = 10.0
-    """Until actors that were told to stop are stopped by force."""
+    """Maximum time until actors stop after a request. After that they are stopped by force."""
 
 
 class Bounds(Part):
-    """Maximum numbers of waiting items. A full place refuses more; it never grows without limit."""
+    """Maximum numbers and sizes of waiting items. A full queue or mailbox refuses more items."""
 
     queue_max_pods: int = Field(default=10_000_000, ge=1, le=100_000_000)
-    """Pods in the scheduling queue, all its parts together."""
+    """Maximum number of pods in the scheduling queue, over all its parts."""
 
     inflight_max_batches: int = Field(default=4, ge=1, le=1024)
-    """Batches that one scheduler has under way at the binder."""
+    """Maximum number of batches that one scheduler has sent to the binder and that are not answered
+    yet."""
 
     mailbox_max_messages: int = Field(default=1024, ge=1, le=1_000_000)
-    """Messages waiting for one actor."""
+    """Maximum number of messages that wait for one actor."""
 
     message_max_bytes: int = Field(default=64 << 20, ge=1 << 10, le=1 << 30)
-    """Size of one message on the wire, in bytes."""
+    """Maximum size of one encoded message, in bytes."""
 
 
 class Settings(Part):
@@ -88,75 +93,81 @@ class Settings(Part):
     """`ray`: actors in processes of a Ray cluster. `inline`: the same actors in this process."""
 
     ray: RayOptions = RayOptions()
-    """Which Ray is used, and where on it the processes run."""
+    """The Ray that a run uses, and the nodes of it on which the processes run."""
 
     workers: int = Field(default=0, ge=0, le=1024)
-    """Processes that score for the schedulers: each asks users' plugins about new kinds of pods on
-    its part of the nodes, where that takes long. Any number of them gives the same decisions."""
+    """Number of worker processes. Each runs users' plugins for new classes of pods on its part of
+    the nodes, where this takes long. Any number of workers gives the same decisions."""
 
     partitions: int = Field(default=2, ge=1, le=1024)
-    """In mode partitioned: parts of the nodes, by zone, that schedulers own."""
+    """Number of partitions of the nodes, by zone, that schedulers own in mode `partitioned`."""
 
     schedulers: Schedulers = 1
-    """Schedulers at work at once, or how many for each profile. With one, decisions are those of
-    kube-scheduler; with several, each is optimistic and the binder settles conflicts."""
+    """Number of concurrent schedulers, in total or for each profile. One scheduler decides as
+    kube-scheduler does; several decide optimistically, and the binder resolves conflicts."""
 
     mode: Mode | None = None
-    """`exact`: one logical scheduler. `shared`: several on all nodes. `partitioned`: several, each
-    on partitions of its own first. By default exact with one scheduler, shared with several."""
+    """`exact`: one logical scheduler. `shared`: several schedulers on all nodes. `partitioned`:
+    several schedulers, each first on partitions of its own. By default `exact` with one scheduler,
+    `shared` with several."""
 
     conflicts: Literal["fit", "version"] = "fit"
-    """What the binder refuses: `fit`: a pod that does not fit its node any more. `version`: also
-    one whose node changed at all since it was read, unless by the same scheduler."""
+    """Pods that the binder refuses. `fit`: pods that no longer fit their node. `version`: also pods
+    whose node changed after the scheduler read it, unless the same scheduler changed it."""
 
     transaction: Literal["incremental", "all-or-nothing"] = "incremental"
-    """Of a job's pods that are decided together, each is bound by itself, or all or none are."""
+    """How the pods of a job that are decided in one batch are bound. `incremental`: each pod by
+    itself. `all-or-nothing`: all of them or none."""
 
     staleness_s: NonNegativeSeconds | None = None
-    """How old the state may be on which is decided. What was read is used so long, for later
-    batches, too, and then read anew. None: read for each batch."""
+    """Maximum age of the cluster state used for a decision. A scheduler uses the state for several
+    batches until it reaches this age, and then reads it again. None: read for each batch."""
 
     decision_time: DecisionTime = DecisionTime()
-    """Simulated thinking between reading and deciding, for each job."""
+    """Simulated latency between reading the state and deciding, for each job."""
 
     partition_policy: Literal["latency-first", "quality-first", "adaptive"] = "latency-first"
-    """`latency-first`: a scheduler's own nodes, others where none of these is feasible.
-    `quality-first`: the best of all nodes. `adaptive`: latency-first while the queue is long."""
+    """`latency-first`: a scheduler's own nodes, and other nodes if none of its own is feasible.
+    `quality-first`: the best of all nodes. `adaptive`: latency-first while the queue is long, else
+    quality-first."""
 
     partition_refresh_s: NonNegativeSeconds = 0.0
-    """How often partitions change hands, each to the next scheduler; 0: never."""
+    """Interval after which each partition passes to the next scheduler; 0: never."""
 
     partition_long_queue_pods: int = Field(default=4096, ge=1, le=100_000_000)
-    """Pods in the queue that `adaptive` calls long."""
+    """Number of pods above which `adaptive` treats the queue as long."""
 
     control: Literal["together", "apart"] = "together"
-    """On Ray: queue, cache and binder share one process, which starts sooner, or have one each."""
+    """Processes of queue, cache and binder on Ray. `together`: one process, which starts sooner.
+    `apart`: one process each."""
 
     batch: int = Field(default=2048, ge=1, le=65_536)
-    """Pods that a scheduler leases at a time."""
+    """Maximum number of pods that a scheduler leases at a time."""
 
     seed: int = Field(default=0, ge=0, le=2**63 - 1)
-    """Start of every random choice. Same inputs, settings and seed: same placement, with one
-    scheduler; limits after deaths: docs/ARCHITECTURE.md, Determinism."""
+    """Seed of every random choice. With one scheduler, the same inputs, settings and seed give the
+    same placement; for the limits after an actor is lost, see docs/ARCHITECTURE.md, Determinism."""
 
     tie_break: Literal["random", "first"] = "random"
-    """Among equally good nodes: one at random, as kube-scheduler does, or the first by name."""
+    """The choice among nodes with equal scores. `random`: a random one, as kube-scheduler does.
+    `first`: the first by name."""
 
     score_nodes: Literal["all", "config"] = "config"
-    """Score all feasible nodes, or as many as the configuration's percentageOfNodesToScore says,
-    where it says one."""
+    """Number of feasible nodes to score. `all`: all of them. `config`: the share that
+    percentageOfNodesToScore sets in the configuration, or all if it is not set."""
 
     kernel: bool = True
-    """Large batches are decided by compiled code, where it covers their pods; same result."""
+    """Decide large batches in compiled code, where it supports their pods. The decisions are the
+    same."""
 
     journal: Annotated[Path | None, BeforeValidator(path_of)] = None
-    """Folder of the binder's journal. Without one, binds live as long as the run."""
+    """Folder of the binder's journal. Without a journal, binds are lost when the run ends."""
 
     deadlines: ActorDeadlines = ActorDeadlines()
-    """How long things may take."""
+    """Timeouts."""
 
     bounds: Bounds = Bounds()
-    """How much may wait."""
+    """Maximum numbers and sizes of waiting items."""
 
     @property
     def scheduler_profiles(self) -> tuple[str, ...]:
@@ -187,7 +198,7 @@ class Settings(Part):
 
 
 def _contradictions(settings: Settings) -> Iterator[Contradiction]:
-    """Yield the settings that are valid alone and wrong together."""
+    """Yield the settings that are valid alone and contradict each other."""
     mode = settings.concurrency
     if mode == "exact" and settings.scheduler_count > 1:
         yield "mode", mode, exact_error(settings.schedulers)

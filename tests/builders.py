@@ -1,4 +1,4 @@
-"""Makers of facts, tables and profiles: every test names only what it is about."""
+"""Builders of facts, tables and profiles: a test names only the values that it is about."""
 
 import numpy as np
 
@@ -50,7 +50,7 @@ ROW_PLUGINS = {
         "ImageLocality",
     ],
 }
-"""The default profile's plugins that look at a node and what is on it, in their order."""
+"""The default profile's plugins that read a node and its own pods, in their order."""
 
 
 def pairs(mapping):
@@ -58,7 +58,7 @@ def pairs(mapping):
 
 
 def node(name="n1", *, cpu=4000, memory=8 * GIB, pods=110, others=None, labels=None, **facts):
-    """A node; cpu in milli-CPU, memory in bytes, `others` further resources."""
+    """Return a node; cpu in milli-CPU, memory in bytes, `others` further resources."""
     allocatable = {"cpu": cpu, "memory": memory} | (others or {})
     images = pairs(facts.pop("images", None))
     return NodeFacts(
@@ -72,7 +72,7 @@ def node(name="n1", *, cpu=4000, memory=8 * GIB, pods=110, others=None, labels=N
 
 
 def pod(*, cpu=None, memory=None, others=None, labels=None, node_selector=None, **facts):
-    """A pod of one container; what it does not name weighs 100m and 200Mi in scoring."""
+    """Return a pod of one container; scoring counts missing requests as 100m and 200Mi."""
     named = {"cpu": cpu, "memory": memory} | (others or {})
     requests = {name: amount for name, amount in named.items() if amount is not None}
     weighs = {
@@ -105,7 +105,7 @@ def term(*expressions, fields=(), error=""):
 
 
 def named(*names):
-    """A term that allows the nodes of these names."""
+    """Return a term that allows the nodes with these names."""
     return term(fields=[require("metadata.name", "In", *names)])
 
 
@@ -126,7 +126,7 @@ def put(table, node_name, *pods):
 
 
 def config_of(points, args=None, scheduler_name="default-scheduler"):
-    """A profile's configuration: point → plugin names, or (name, weight) at score."""
+    """Return a profile's configuration: point → plugin names, or (name, weight) at score."""
     refs = {
         point: tuple(
             PluginRef(*each) if isinstance(each, tuple) else PluginRef(each)
@@ -139,21 +139,21 @@ def config_of(points, args=None, scheduler_name="default-scheduler"):
 
 
 def profile_of(points, *, args=None, plugins=None, classes=None):
-    """A profile of in-tree plugins and of a user's `plugins` (classes without arguments)."""
+    """Return a profile of in-tree plugins and of a user's `plugins` (classes without arguments)."""
     factories = {kind.name: lambda args, handle, kind=kind: guard(kind()) for kind in plugins or ()}
     registry = in_tree_registry().merged(factories)
     return Profile(config_of(points, args), registry, Handle(classes or PodClasses()))
 
 
 def evaluated(profile, facts, table):
-    """A class of pods evaluated over a whole table, to the raw scores."""
+    """Evaluate a class of pods over a whole table, up to the raw scores."""
     evaluation = Evaluation(profile, table.columns.classes.pod_class(facts), table)
     advance(evaluation)
     return evaluation
 
 
 def advance(evaluation):
-    """Brings an evaluation up to date with its table; PreScore's status."""
+    """Update an evaluation to the state of its table; return PreScore's status."""
     evaluation.update(evaluation.run_pre_filter())
     if not evaluation.pre_filter.status.is_success:
         return None
@@ -162,12 +162,12 @@ def advance(evaluation):
 
 
 def is_affected(plugin, pod, placed):
-    """Whether a pod that comes or goes may change what a plugin says of another one elsewhere."""
+    """Whether adding or removing a pod may change a plugin's result for a pod on another node."""
     return plugin.effect(placed).changes(pod)
 
 
 def state_for(plugin, table, facts):
-    """The state in which a plugin's Filter and Score find themselves; None after a Skip."""
+    """Return the state that a plugin's Filter and Score receive; None after a Skip."""
     state = CycleState(len(table))
     pod_class = table.columns.classes.pod_class(facts)
     if hasattr(plugin, "pre_score"):
@@ -178,14 +178,14 @@ def state_for(plugin, table, facts):
 
 
 def found_before_filter(plugin, pod_class, table):
-    """What PreFilter finds across nodes; None where it finds nothing."""
+    """Return PreFilter's result across nodes; None if there is none."""
     state = CycleState(len(table))
     plugin.pre_filter(state, pod_class, table)
     return state.get(plugin.name)
 
 
 def found_before_score(plugin, pod_class, table, feasible=None):
-    """What PreScore finds across nodes, of which these rows (or all) are feasible."""
+    """Return PreScore's result across nodes, if these rows (or all) are feasible."""
     state = CycleState(len(table))
     rows = np.ones(len(table), dtype=np.bool_) if feasible is None else feasible
     plugin.pre_score(state, pod_class, table, lambda: rows)
@@ -193,7 +193,7 @@ def found_before_score(plugin, pod_class, table, feasible=None):
 
 
 def filter_with(plugin, facts, table):
-    """What a plugin's Filter says of each row: None, or the refusal's (code name, reasons)."""
+    """Return a plugin's Filter result for each row: None, or the refusal's (code name, reasons)."""
     pod_class = table.columns.classes.pod_class(facts)
     result = plugin.filter(CycleState(len(table)), pod_class, table)
     if result.codes is None:
@@ -203,7 +203,7 @@ def filter_with(plugin, facts, table):
 
 
 def score_with(plugin, facts, table):
-    """Raw scores of a plugin; None if PreScore skipped."""
+    """Return raw scores of a plugin; None if PreScore skipped."""
     state = state_for(plugin, table, facts)
     if state is None:
         return None
@@ -211,7 +211,7 @@ def score_with(plugin, facts, table):
 
 
 def normalized_with(plugin, facts, table):
-    """Normalized scores over all rows; None if PreScore skipped."""
+    """Return normalized scores over all rows; None if PreScore skipped."""
     state = state_for(plugin, table, facts)
     if state is None:
         return None
@@ -221,7 +221,7 @@ def normalized_with(plugin, facts, table):
 
 
 def node_affinity(**added):
-    """NodeAffinity with the profile's added affinity, as a manifest."""
+    """Return NodeAffinity with the profile's added affinity, as a manifest."""
     return NodeAffinity(NodeAffinityArgs(added or None))
 
 

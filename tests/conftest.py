@@ -1,4 +1,4 @@
-"""Hypothesis for every test: no deadlines, and in CI the same examples each time."""
+"""Hypothesis settings of all tests: no deadlines, and in CI the same examples each time."""
 
 import os
 

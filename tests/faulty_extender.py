@@ -1,11 +1,11 @@
-"""An extender of this process that answers wrongly, for tests and for simulated runs.
+"""An extender in this process that answers wrongly, for tests and for simulated runs.
 
     faults = Faults(seed, drop=0.1, refuse=0.1, slow=0.2)
     plan = RunPlan(settings, config_of(extender()))
     Supervisor(runtime, plan, caller_of=faults.caller_of)
 
-The plan's configuration names it as any other extender; no socket is opened and no
-thread is started, and the time that answers take passes on the loop's clock.
+The plan's configuration names it like any other extender. It opens no socket and starts no
+thread; its delays pass on the loop's clock.
 """
 
 import json
@@ -27,27 +27,27 @@ HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerCo
 
 
 def extender(**fields):
-    """One extender of a configuration, with the verbs filter, prioritize, preempt and bind."""
+    """Return an extender's configuration, with the verbs filter, prioritize, preempt and bind."""
     verbs = {f"{verb}Verb": verb for verb in ("filter", "prioritize", "preempt", "bind")}
     return {"urlPrefix": URL, "weight": 1, "nodeCacheCapable": True, **verbs, **fields}
 
 
 def config_of(*extenders, config=""):
-    """A KubeSchedulerConfiguration with these extenders, besides what `config` has."""
+    """Return a KubeSchedulerConfiguration with these extenders, added to `config`."""
     document = yaml.safe_load(config) if config else HEAD
     return json.dumps(document | {"extenders": list(extenders)})
 
 
 @dataclass
 class Faults:
-    """How often each thing goes wrong: probabilities for each call, drawn from the seed.
+    """Probabilities of each fault per call, drawn from the seed.
 
-    refuse: nobody listens. drop: the connection closes without an answer. status: HTTP 500.
-    garbage: no JSON. error: the reply's error field. unknown: the reply names a node that was not
-    asked about. none_left: all nodes fail, half of them for good. late: no answer before the
-    deadline. slow: it takes up to `slow_max_s`. verbs: to which calls that happens. per_pod: how
-    often at the most a pod's calls fail; None for no limit. happened: how often each fault was
-    drawn.
+    refuse: the connection is refused. drop: the connection closes without an answer. status:
+    HTTP 500. garbage: no JSON. error: the reply's error field. unknown: the reply names a node that
+    was not in the request. none_left: all nodes fail, half of them for good. late: no answer before
+    the deadline. slow: an answer after up to `slow_max_s`. verbs: the calls that have faults.
+    per_pod: maximum number of a pod's calls that fail; None for no limit. happened: number of times
+    that each fault was drawn.
     """
 
     seed: object = 0
@@ -75,7 +75,7 @@ class Faults:
         return HttpCaller(config, _Transport(self, config, clock))
 
     def drawn(self, fault, verb, pod):
-        """Whether a fault happens to this call for a pod."""
+        """Draw whether this call for a pod has a fault."""
         found = verb in self.verbs and self._random.random() < getattr(self, fault)
         if found and fault != "slow":
             self._failed[pod] += 1
@@ -89,7 +89,7 @@ class Faults:
 
 @dataclass
 class _Transport:
-    """Carries requests to an extender that lets every node pass, but for its faults."""
+    """Carries requests to an extender that lets every node pass, apart from its faults."""
 
     faults: Faults
     config: object

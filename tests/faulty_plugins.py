@@ -2,8 +2,8 @@
 
     RunPlan(settings, config_with("RaisesAtScoreForSome"), plugins=faulty("RaisesAtScoreForSome"))
 
-Those of which the name says "ForSome" fail for pods of which CPU is an odd number of tenths of a
-core, and let all others pass. All of them sign pods by that, so that classes stay few.
+Plugins named "ForSome" fail for pods whose CPU is an odd number of tenths of a core, and let all
+other pods pass. All plugins sign pods by this parity, so that there are few classes.
 """
 
 import json
@@ -43,13 +43,13 @@ HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerCo
 
 
 def faulty(*names):
-    """What a plan's `plugins` names these plugins by."""
+    """Return the names of these plugins for a plan's `plugins`."""
     return tuple(f"{MODULE}:{name}" for name in names)
 
 
 def config_with(*names, config=""):
-    """A KubeSchedulerConfiguration that adds these plugins to those of each profile of `config`,
-    or to the default ones."""
+    """Return a KubeSchedulerConfiguration that adds these plugins to those of each profile of
+    `config`, or to the default ones."""
     sorting = [name for name in names if issubclass(globals()[name], QueueSortPlugin)]
     others = [{"name": name} for name in names if name not in sorting]
     document = yaml.safe_load(config) if config else HEAD
@@ -70,7 +70,7 @@ def is_odd(facts):
 
 
 class Faulty(Plugin):
-    """Signs pods by whether it fails for them; raises what `fail` says."""
+    """A plugin that signs pods by whether it fails for them, and raises the error of `fail`."""
 
     reads = Reads.ROW
 
@@ -173,7 +173,7 @@ class RaisesAtPostBind(Faulty, PostBindPlugin):
 
 
 class RaisesInHints(Faulty, FilterPlugin, EnqueueExtensions):
-    """Refuses every node; asked which events may help, it raises."""
+    """Refuses every node, and raises when its hints are called."""
 
     name = "RaisesInHints"
 
@@ -185,7 +185,7 @@ class RaisesInHints(Faulty, FilterPlugin, EnqueueExtensions):
 
 
 class RaisesAtFirst(Faulty, ScorePlugin):
-    """Fails at the first call of each of its instances."""
+    """Fails at the first call of each instance."""
 
     name = "RaisesAtFirst"
 
@@ -228,7 +228,7 @@ class ScoresTooHighForSome(Answers):
 
 
 class ScoresTooHighByLabelsForSome(ScoresTooHighForSome):
-    """The same of a plugin that says that it reads NODE facts only."""
+    """The same fault in a plugin that declares that it reads NODE facts only."""
 
     name = "ScoresTooHighByLabelsForSome"
     reads = Reads.NODE
@@ -306,7 +306,7 @@ class NodeFiltersNoneForSome(NodePlugin):
 
 
 class LoopsAtScoreForSome(Faulty, ScorePlugin):
-    """Never returns, in Python; only for runs whose plugins are watched."""
+    """Loops forever in Python at Score; only for runs whose plugins are watched."""
 
     name = "LoopsAtScoreForSome"
 
@@ -317,7 +317,7 @@ class LoopsAtScoreForSome(Faulty, ScorePlugin):
 
 
 class CrashesAtScoreForSome(Faulty, ScorePlugin):
-    """Ends its process as native code does that fails; only for processes that may end."""
+    """Ends its process like a crash of native code; only for processes that may end."""
 
     name = "CrashesAtScoreForSome"
 
@@ -329,13 +329,13 @@ class CrashesAtScoreForSome(Faulty, ScorePlugin):
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many nodes there are."""
+    """The number of nodes."""
 
     nodes: int
 
 
 class LooksAcross(Faulty, PreFilterPlugin, FilterPlugin):
-    """Lets every node pass, and counts how many there are."""
+    """Lets every node pass, and counts the nodes."""
 
     name = "LooksAcross"
     reads = Reads.CLUSTER
@@ -368,7 +368,7 @@ class FailsToWeighForSome(Faulty, PreScorePlugin, ScorePlugin):
 
 
 class RaisesInAdvice(LooksAcross):
-    """Answers every phase, and fails wherever it is asked what may be reused."""
+    """Answers every phase, and fails at every question about what may be reused."""
 
     name = "RaisesInAdvice"
 

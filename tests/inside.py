@@ -1,4 +1,4 @@
-"""What tests look at inside of the cores, and what nothing else asks them for."""
+"""Access to the inner state of the cores that only tests need."""
 
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ def counts_of(core: BinderCore) -> BinderCounts:
 
 
 def next_deadline_s(core: AttemptsCore | CacheCore) -> float | None:
-    """When `tick` or `expire` has something to do next; None while nothing waits for time."""
+    """Return the time of the next work of `tick` or `expire`; None if nothing waits for a time."""
     waiting = core._store.waiting if isinstance(core, AttemptsCore) else core._deadlines
     record = waiting.first()
     return None if record is None else record.deadline_s

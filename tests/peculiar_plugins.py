@@ -1,8 +1,8 @@
-"""Plugins of a user that do unusual things, each by what a pod or a node is alone.
+"""Plugins of a user that do unusual things, each a function of a pod or a node alone.
 
     RunPlan(settings, config_with("LikesDigits"), plugins=peculiar("LikesDigits"))
 
-So whoever asks them again gets the same answer, and a judge can ask them, too. Those of the second
+Their answers are repeatable, so an independent check can call them, too. The plugins of the second
 half refuse or fail a pod at its first attempt in their process, and let it pass after that.
 """
 
@@ -34,12 +34,12 @@ WAIT = Status(Code.WAIT)
 
 
 def peculiar(*names):
-    """What a plan's `plugins` names these plugins by."""
+    """Return the names of these plugins for a plan's `plugins`."""
     return tuple(f"{MODULE}:{name}" for name in names)
 
 
 def config_with(*names, config=""):
-    """A KubeSchedulerConfiguration that adds these plugins to those of each profile of `config`."""
+    """Return a KubeSchedulerConfiguration that adds these plugins to each profile of `config`."""
     document = json.loads(config) if config else {}
     document = {**HEAD, **document, "profiles": document.get("profiles") or [{}]}
     for profile in document["profiles"]:
@@ -53,13 +53,13 @@ def _cpu(facts):
 
 
 def _last_digits(table):
-    """int64[row]: the last digit of each node's name."""
+    """Return int64[row]: the last digit of each node's name."""
     names = [table.facts(row).name for row in range(len(table))]
     return np.array([int(name[-1]) if name[-1].isdecimal() else 0 for name in names], np.int64)
 
 
 class _Signed:
-    """Signs pods by what all these plugins look at."""
+    """Signs pods by the facts that all these plugins read."""
 
     reads = Reads.NODE
 
@@ -68,7 +68,7 @@ class _Signed:
 
 
 class FailsOnSomeNodes(_Signed, FilterPlugin):
-    """Fails for some pods on some nodes, and refuses others there."""
+    """Fails for some pods on some nodes, and refuses other nodes to other pods."""
 
     name = "FailsOnSomeNodes"
 
@@ -82,7 +82,7 @@ class FailsOnSomeNodes(_Signed, FilterPlugin):
 
 
 class NamesSomeNodes(_Signed, PreFilterPlugin):
-    """Leaves some pods the nodes of even numbers alone, and refuses a few altogether."""
+    """Allows some pods only nodes of even numbers, and refuses a few pods everywhere."""
 
     name = "NamesSomeNodes"
 
@@ -96,7 +96,7 @@ class NamesSomeNodes(_Signed, PreFilterPlugin):
 
 
 class NamesOtherNodes(_Signed, PreFilterPlugin):
-    """Leaves some pods, also of those, every third node alone."""
+    """Allows some pods, some of them the same, only every third node."""
 
     name = "NamesOtherNodes"
 
@@ -109,15 +109,15 @@ class NamesOtherNodes(_Signed, PreFilterPlugin):
 
 @dataclass(frozen=True)
 class Crowd:
-    """How many pods of one size there are."""
+    """The number of pods of one size."""
 
     pods: int
 
 
 class SeesCrowds(_Signed, PreFilterPlugin, FilterPlugin):
-    """Refuses nodes of odd numbers to pods of which two of the same size are on any nodes.
+    """Refuses nodes of odd numbers to pods if two of the same size are on any nodes.
 
-    It fails to count those of one size.
+    It fails to count pods of one size.
     """
 
     name = "SeesCrowds"
@@ -142,16 +142,16 @@ class SeesCrowds(_Signed, PreFilterPlugin, FilterPlugin):
 
 
 class IsMoody(FilterPlugin):
-    """Refuses some nodes, or fails on some, as it is in the mood for.
+    """Refuses some nodes, or fails on some, depending on its mood.
 
-    It says when its mood is another one.
+    Its known state is its mood.
     """
 
     name = "IsMoody"
     reads = Reads.NODE
     shares_by_shape = True
     mood = 0
-    """Of all of them; 0 for none."""
+    """The mood of all instances; 0 refuses no node."""
 
     def sign(self, pod):
         return ()
@@ -183,7 +183,7 @@ class FailsToScore(_Signed, PreScorePlugin, ScorePlugin):
 
 
 class LooksTwice(_Signed, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """Prepares for Filter and for Score, and says Skip to one of them, or fails."""
+    """Prepares for Filter and for Score, and returns Skip for one of them, or fails."""
 
     name = "LooksTwice"
 
@@ -203,7 +203,7 @@ class LooksTwice(_Signed, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePl
 
 
 class LikesDigits(_Signed, ScorePlugin):
-    """Normalizes by the lowest and the highest digit there is; all equal is neither."""
+    """Normalizes by the lowest and the highest digit; equal digits get a constant."""
 
     name = "LikesDigits"
     normalizes = True
@@ -219,7 +219,7 @@ class LikesDigits(_Signed, ScorePlugin):
 
 
 class LikesFewPods(_Signed, ScorePlugin):
-    """The same of what is on the nodes."""
+    """Normalizes by the lowest and the highest number of pods; equal numbers get a constant."""
 
     name = "LikesFewPods"
     reads = Reads.ROW
@@ -234,7 +234,7 @@ class LikesFewPods(_Signed, ScorePlugin):
 
 
 class Overshoots(_Signed, ScorePlugin):
-    """Normalizes to more than there may be, for pods of some sizes on some nodes."""
+    """Normalizes to scores above the maximum, for pods of some sizes on some nodes."""
 
     name = "Overshoots"
     normalizes = True
@@ -247,13 +247,13 @@ class Overshoots(_Signed, ScorePlugin):
 
 
 class _AtFirst(_Signed):
-    """Knows whom it has met."""
+    """A plugin that remembers the pods that it has met."""
 
     def __init__(self):
         self._met = set()
 
     def meets(self, pod, digit):
-        """Whether a pod whose name ends so comes for the first time."""
+        """Whether a pod with this last digit in its name is met for the first time."""
         is_new = pod.name.endswith(digit) and pod.uid not in self._met
         self._met.add(pod.uid)
         return is_new
@@ -283,7 +283,7 @@ class FailsToReserve(_AtFirst, ReservePlugin):
 
 
 class MakesWait(_AtFirst, PermitPlugin):
-    """Has some wait until their time is over."""
+    """Makes some pods wait at Permit until their time is over."""
 
     name = "MakesWait"
 
@@ -334,7 +334,7 @@ DECIDING = (
     LikesFewPods,
 )
 ACROSS = (SeesCrowds,)
-"""What they say hangs on other pods, too."""
+"""Their answers depend on other pods, too."""
 BINDING = (
     RefusesToReserve,
     FailsToReserve,

@@ -1,4 +1,4 @@
-"""A user's plugins that do what in-tree ones do, under names of their own.
+"""A user's plugins that behave like in-tree ones, under names of their own.
 
 RunPlan(settings, config_with(MyGangs), plugins=renamed(MyGangs))
 """
@@ -22,12 +22,12 @@ class MyVolumes(VolumeBinding):
 
 
 def renamed(*kinds):
-    """What a plan's `plugins` names these plugins by."""
+    """Return the names of these plugins for a plan's `plugins`."""
     return tuple(f"{__name__}:{kind.__name__}" for kind in kinds)
 
 
 def config_with(*kinds, without=()):
-    """A configuration in which these plugins are enabled, and some default ones are not."""
+    """Return a configuration that enables these plugins, and disables some default ones."""
     points = {
         "enabled": [{"name": kind.name} for kind in kinds],
         "disabled": [{"name": name} for name in without],

@@ -1,4 +1,4 @@
-"""Random nodes, pods and clusters: small worlds in which values meet often."""
+"""Random nodes, pods and clusters: with few values, so that equal ones are frequent."""
 
 from hypothesis import strategies as st
 
@@ -29,7 +29,7 @@ PORTS = [
 
 
 def mostly(usual, others):
-    """One value two times in three, so that not every node refuses every pod."""
+    """Draw the usual value two times in three, so that not every node refuses every pod."""
     return st.one_of(st.just(usual), st.just(usual), others)
 
 

@@ -1,4 +1,4 @@
-"""A trace of ten pod shapes that between them give every stateless plugin work."""
+"""A trace of ten pod shapes that together give every stateless plugin work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from roadstead.fleet.trace import Trace
 
 
 def ten_shapes(nodes: int, pods: int, seed: int) -> Trace:
-    """The shapes come equally often, in a seeded order."""
+    """Return pods of all shapes, equally often, in a seeded order."""
     order = np.argsort(raw_stream(seed, "order", pods), kind="stable")
     classes = [TEN_SHAPES[int(place) % len(TEN_SHAPES)] for place in order]
     fleet = map(ten_node, range(nodes))

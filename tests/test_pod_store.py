@@ -1,4 +1,4 @@
-"""Each pod is kept once, where its state says; of those that ended only the last are known."""
+"""Each pod is stored once, by its state; of the ended pods only the last ones are known."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -49,7 +49,7 @@ class Pod:
 
 
 def store_of(*uids: str, max_ended: int = 9) -> PodStore[Pod, S, E]:
-    """A store in which these pods wait."""
+    """Return a store in which these pods wait."""
     store: PodStore[Pod, S, E] = PodStore(
         TABLE, S.UNKNOWN, (S.WAITS, S.RUNS), (S.ENDED, S.FAILED), max_ended
     )
@@ -62,7 +62,7 @@ def end(store: PodStore[Pod, S, E], *uids: str) -> None:
     store.validate()
 
 
-def test_pods_are_here_in_the_order_in_which_they_came():
+def test_present_pods_are_in_order_of_arrival():
     store = store_of("b", "a", "c")
     store.apply(store.present["b"], E.RUN)
 
@@ -72,7 +72,7 @@ def test_pods_are_here_in_the_order_in_which_they_came():
     store.validate()
 
 
-def test_pods_that_stand_apart_are_told_of_by_where_they_went():
+def test_a_batch_returns_its_moves_grouped_by_earlier_state():
     store = store_of("a", "b")
     store.apply(store.present["a"], E.RUN)
     end(store, "b")
@@ -87,7 +87,7 @@ def test_pods_that_stand_apart_are_told_of_by_where_they_went():
     store.validate()
 
 
-def test_a_pod_that_ends_is_known_until_others_ended_after_it():
+def test_an_ended_pod_is_remembered_until_enough_others_ended():
     store = store_of("a", "b", "c", max_ended=2)
     end(store, "a", "b")
     assert (list(store.present), list(store.ended)) == (["c"], ["a", "b"])
@@ -104,14 +104,14 @@ def test_of_pods_that_end_together_the_first_are_forgotten():
     assert list(store.ended) == ["b", "c"]
 
 
-def test_without_a_memory_nobody_who_ended_is_known():
+def test_without_a_memory_no_ended_pod_is_remembered():
     store = store_of("a", max_ended=0)
     end(store, "a")
 
     assert store.find("a") is None
 
 
-def test_who_ended_keeps_the_place_in_the_memory_when_it_ends_otherwise():
+def test_an_ended_pod_keeps_its_place_in_the_memory_when_its_state_changes():
     store = store_of("a", "b")
     end(store, "a", "b")
     store.apply(store.ended["a"], E.FAIL)
@@ -123,7 +123,7 @@ def test_who_ended_keeps_the_place_in_the_memory_when_it_ends_otherwise():
     store.validate()
 
 
-def test_who_was_forgotten_meanwhile_is_remembered_as_the_last():
+def test_a_forgotten_pod_that_ends_again_is_remembered_as_the_last():
     store = store_of("a", "b", max_ended=1)
     pod = store.present["a"]
     end(store, "a", "b")
@@ -133,7 +133,7 @@ def test_who_was_forgotten_meanwhile_is_remembered_as_the_last():
 
 
 @pytest.mark.parametrize("has_ended", [False, True])
-def test_in_a_state_that_is_neither_a_pod_is_not_known(has_ended):
+def test_a_pod_in_an_unknown_state_is_not_stored(has_ended):
     store = store_of("a", "b")
     if has_ended:
         end(store, "a")
@@ -145,7 +145,7 @@ def test_in_a_state_that_is_neither_a_pod_is_not_known(has_ended):
     store.validate()
 
 
-def test_a_pod_that_comes_again_goes_on_with_its_story():
+def test_a_pod_that_returns_continues_its_history():
     store = store_of("a")
     end(store, "a")
     again, new = Pod("a"), Pod("b")
@@ -159,14 +159,14 @@ def test_a_pod_that_comes_again_goes_on_with_its_story():
     store.validate()
 
 
-def test_nothing_is_continued_where_nobody_ended():
+def test_no_history_is_continued_without_ended_pods():
     new = Pod("a")
     store_of("a").inherit_histories([new])
 
     assert (new.state, new.history) == (S.UNKNOWN, ())
 
 
-def test_where_one_may_not_go_nobody_goes():
+def test_a_batch_with_one_illegal_transition_moves_no_pod():
     store = store_of("a", "b")
     a, b = store.present.values()
     store.apply(b, E.RUN)
@@ -179,7 +179,7 @@ def test_where_one_may_not_go_nobody_goes():
     store.validate()
 
 
-def test_an_error_tells_what_is_known_of_the_pod():
+def test_an_error_contains_the_known_history_of_the_pod():
     store = store_of("a")
     assert store.known("a", E.END) is store.present["a"]
 
@@ -191,7 +191,7 @@ def test_an_error_tells_what_is_known_of_the_pod():
     assert str(store.illegal("a", E.END)) == text
 
 
-def test_counts_tell_how_many_came_and_how_they_ended():
+def test_counts_include_arrivals_and_ends_by_state():
     store = store_of("a", "b", "c", "d")
     end(store, "a", "b")
     store.apply_all([store.ended["a"]], E.FAIL)
@@ -204,7 +204,7 @@ def test_counts_tell_how_many_came_and_how_they_ended():
     store.validate()
 
 
-def test_records_of_another_store_are_here_as_they_were():
+def test_restored_records_of_another_store_are_unchanged():
     store = store_of("a")
     store.restore([Pod("b", S.RUNS), Pod("c", S.WAITS)])
 

@@ -1,4 +1,4 @@
-"""What is older than what is known of a name is no news, in whatever order it comes."""
+"""A revision that is older than the known one of a name is ignored, in any order of arrival."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from roadstead import revisions as revisions_module
 from roadstead.revisions import Revisions
 
 
-def test_a_late_copy_of_what_came_before_a_removal_is_no_news():
+def test_a_late_copy_from_before_a_removal_is_ignored():
     known = Revisions()
     assert known.apply_addition("n1")
     assert known.apply_removal("n1", 1)
@@ -16,7 +16,7 @@ def test_a_late_copy_of_what_came_before_a_removal_is_no_news():
     assert known.is_gone("n1")
 
 
-def test_a_name_comes_again_as_of_its_removal_and_a_late_copy_of_that_is_no_news():
+def test_a_name_is_added_again_with_its_removals_revision_and_late_copies_are_ignored():
     known = Revisions()
     known.apply_removal("n1", 1)
 
@@ -25,7 +25,7 @@ def test_a_name_comes_again_as_of_its_removal_and_a_late_copy_of_that_is_no_news
     assert not known.is_gone("n1")
 
 
-def test_senders_that_do_not_count_are_heeded():
+def test_messages_without_revisions_are_applied():
     known = Revisions()
     known.apply_addition("n1")
 
@@ -34,7 +34,7 @@ def test_senders_that_do_not_count_are_heeded():
     assert known.all() == ()
 
 
-def test_what_ended_by_our_own_doing_comes_no_more_by_what_came_before():
+def test_an_unsent_removal_refuses_earlier_additions():
     known = Revisions()
     known.apply_addition("p", 3)
 
@@ -46,7 +46,7 @@ def test_what_ended_by_our_own_doing_comes_no_more_by_what_came_before():
     assert known.apply_addition("p", 4)
 
 
-def test_removals_name_who_is_gone_also_when_told_twice():
+def test_removals_name_the_removed_objects_even_when_repeated():
     known = Revisions()
     known.apply_addition("back", 0)
     assert known.apply_removals(["a", "back"], 1) == ["a", "back"]
@@ -57,7 +57,7 @@ def test_removals_name_who_is_gone_also_when_told_twice():
     assert known.is_gone("b")
 
 
-def test_what_another_one_knew_is_known():
+def test_revisions_of_another_process_are_merged():
     known, other = Revisions(), Revisions()
     known.apply_removal("n1", 5)
     other.apply_addition("n1", 7)
@@ -69,7 +69,7 @@ def test_what_another_one_knew_is_known():
     assert other.of("n1") == 7
 
 
-def test_only_so_many_are_remembered(monkeypatch):
+def test_the_number_of_remembered_revisions_is_bounded(monkeypatch):
     monkeypatch.setattr(revisions_module, "MAX_REMEMBERED", 2)
     known = Revisions()
 
@@ -81,7 +81,7 @@ def test_only_so_many_are_remembered(monkeypatch):
 
 
 @given(st.permutations(range(6)), st.lists(st.integers(0, 5), max_size=6))
-def test_copies_in_any_order_end_as_the_last_of_a_counting_sender(order, again):
+def test_copies_in_any_order_end_in_the_last_state_of_a_sender_with_revisions(order, again):
     # Even steps add, odd ones remove; a removal counts one more.
     steps = [
         ("apply_addition", (step + 1) // 2) if step % 2 == 0 else ("apply_removal", (step + 1) // 2)
@@ -97,14 +97,14 @@ def test_copies_in_any_order_end_as_the_last_of_a_counting_sender(order, again):
     assert known.of("n") == 3
 
 
-def test_of_many_names_all_are_news_where_nothing_was_ever_counted():
+def test_without_any_known_revision_all_names_are_new():
     known = Revisions()
 
     assert known.apply_additions(["n1", "n2"]) is None
     assert known.apply_additions(["n1", "n2"], 3) is None
 
 
-def test_of_many_names_those_are_news_that_are_not_older():
+def test_names_with_newer_revisions_are_new():
     known = Revisions()
     known.apply_removal("n1", 5)
 

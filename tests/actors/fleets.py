@@ -1,4 +1,4 @@
-"""Random inputs of whole runs: small fleets on which pods meet."""
+"""Random inputs of whole runs: small fleets whose pods affect each other."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def apps(*names):
 
 
 def near(selector, key=ZONE, weight=0):
-    """An (anti-)affinity term on pods of the default namespace."""
+    """Return an (anti-)affinity term on pods of the default namespace."""
     return PodAffinityTerm(key, selector, ("default",), None, weight)
 
 
@@ -83,13 +83,13 @@ meeting_pods = st.builds(
     preferred_pod_anti_affinity=_seldom(weighted),
     spread_constraints=_seldom(constraints),
 )
-# Lower priority would make victims, for whom preemption is still to come.
+# A lower priority would make these pods victims of preemption.
 pods = st.one_of(any_pods.map(lambda facts: replace(facts, priority=0)), meeting_pods)
 
 
 @st.composite
 def inputs(draw):
-    """A fleet, some pods that run on it, and more that wait."""
+    """Draw a fleet, some running pods, and some pending pods."""
     fleet = draw(nodes)
     names = st.sampled_from([facts.name for facts in fleet])
     running = draw(st.lists(st.tuples(meeting_pods, names), max_size=4))

@@ -1,4 +1,4 @@
-"""Workers that do not do their part, for tests in which nothing may come of it."""
+"""Workers that answer late or never, for tests that they change no outcome."""
 
 import asyncio
 
@@ -9,16 +9,16 @@ SEVERAL = (
     {"schedulers": 2, "mode": "partitioned"},
     {"schedulers": 2, "conflicts": "version"},
 )
-"""Settings with which more than one scheduler asks workers."""
+"""Settings with which several schedulers send requests to workers."""
 
 
 async def never(self, message):
-    """A handler that does not answer."""
+    """Handle a message without ever answering it."""
     await asyncio.sleep(3600)
 
 
 class SlowToFollow(WorkerActor):
-    """A worker to which changes come late."""
+    """A worker that applies changes late."""
 
     async def apply(self, batch):
         await asyncio.sleep(0.002)
@@ -26,10 +26,10 @@ class SlowToFollow(WorkerActor):
 
 
 def decided(outcome):
-    """The pods that were placed or are pending, sorted."""
+    """Return the keys of the placed and pending pods, sorted."""
     return sorted(each.pod for each in (*outcome.placements, *outcome.pending))
 
 
 def given(inputs):
-    """The pods that a run was given, sorted."""
+    """Return the keys of the pods that a run was given, sorted."""
     return sorted(each.key for each, _ in inputs.pending)

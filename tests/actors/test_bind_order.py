@@ -1,4 +1,4 @@
-"""Batches of one scheduler reach the binder's core in their order, and none waits for long."""
+"""The binder's core receives the batches of a scheduler in order, and no batch waits long."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ LATE_S = HOLD_S / 2
 
 
 def arriving(*arrivals, owner="s", order=None):
-    """Batches (after so many seconds, epoch, number) in the order in which they are taken."""
+    """Return the order in which batches (arrival in seconds, epoch, number) are bound."""
     order = order or BindOrder()
     taken = []
 
@@ -28,7 +28,7 @@ def arriving(*arrivals, owner="s", order=None):
     return run_virtual(all_of_them)
 
 
-def test_batches_in_order_wait_for_nothing():
+def test_batches_in_order_do_not_wait():
     assert arriving((0.0, 1, 1), (0.001, 1, 2), (0.002, 1, 3)) == [(1, 0), (2, 0.001), (3, 0.002)]
 
 
@@ -38,31 +38,31 @@ def test_batches_that_overtook_others_wait_for_them():
     assert found == [(1, 0.002), (2, 0.002), (3, 0.002)]
 
 
-def test_a_batch_that_is_lost_holds_back_the_next_one_for_a_moment_and_only_that():
+def test_a_lost_batch_delays_only_the_next_one_for_a_moment():
     found = arriving((0.0, 1, 1), (0.001, 1, 3), (0.1, 1, 4), (0.2, 1, 2))
 
     assert found == [(1, 0), (3, round(0.001 + HOLD_S, 3)), (4, 0.1), (2, 0.2)]
 
 
-def test_a_copy_and_a_batch_of_an_ended_life_or_without_a_number_wait_for_nothing():
+def test_copies_and_batches_of_an_ended_epoch_or_without_number_do_not_wait():
     found = arriving((0.0, 2, 1), (0.001, 2, 1), (0.002, 1, 9), (0.003, 2, 0))
 
     assert found == [(1, 0), (1, 0.001), (9, 0.002), (0, 0.003)]
 
 
-def test_a_new_life_counts_from_one():
+def test_a_new_epoch_counts_from_one():
     found = arriving((0.0, 1, 1), (0.001, 1, 2), (0.002, 2, 2), (0.003, 2, 1))
 
     assert found == [(1, 0), (2, 0.001), (1, 0.003), (2, 0.003)]
 
 
-def test_so_many_wait_and_no_more():
+def test_the_number_of_waiting_batches_is_limited():
     late = [(0.0, 1, number) for number in range(2, MAX_HELD + 3)]
 
     found = arriving(*late)
 
     assert found[0] == (MAX_HELD + 2, 0)
-    # What comes later than that is due, or was passed.
+    # Batches that arrive later are due, or were overtaken.
     assert {at_s for _, at_s in found[1:]} == {0}
 
 
@@ -81,8 +81,8 @@ def test_schedulers_do_not_wait_for_each_other():
         (None, [("second", 1, LATE_S)]),
     ],
 )
-def test_a_scheduler_numbers_its_batches_as_they_were_decided(late_s, wanted):
-    """late_s: what keeps the first batch; None where nothing of it is left to be sent."""
+def test_a_scheduler_numbers_its_batches_in_the_order_of_decision(late_s, wanted):
+    """late_s: delay of the first batch; None if it has nothing left to send."""
 
     async def both():
         order, sent = SendOrder(), []

@@ -28,7 +28,7 @@ ALL = PageRequest(0, 100)
 
 
 class Broken(MemoryJournal):
-    """Fails from one point on."""
+    """A journal that fails from one point on."""
 
     def __init__(self):
         super().__init__()
@@ -41,7 +41,7 @@ class Broken(MemoryJournal):
 
 
 async def binder_of(*pending, facts=HALF, journal=None):
-    """A binder with nodes n1, n2 of four CPUs, and pods that may be bound."""
+    """Return a binder with nodes n1, n2 of four CPUs, and pods that may be bound."""
     binder = BinderActor(plan_of(), NOBODY, journal)
     await binder.add_nodes(node_batch((node("n1"), node("n2"))))
     await binder.add_pending(batch_of(*pending, facts=facts))
@@ -80,7 +80,7 @@ async def test_a_commit_is_answered_with_node_record_and_version():
     assert await bound(binder) == {"uid-a": "n1", "uid-b": "n1"}
 
 
-async def test_a_late_copy_of_a_bind_lists_no_pod_that_went_since_and_runs_elsewhere():
+async def test_a_late_copy_of_a_bind_does_not_list_a_pod_that_now_runs_elsewhere():
     binder = await binder_of("a")
     (before,) = await bind(binder, "a")
     await binder.delete_pods(PodRemoval(("uid-a",)))
@@ -90,7 +90,7 @@ async def test_a_late_copy_of_a_bind_lists_no_pod_that_went_since_and_runs_elsew
     assert await bound(binder) == {}
 
 
-async def test_the_same_token_gets_the_same_answer_and_has_one_effect():
+async def test_a_repeated_token_gets_the_same_answer_without_a_second_bind():
     journal = MemoryJournal()
     binder = await binder_of("a", journal=journal)
     first = await bind(binder, "a")
@@ -110,7 +110,7 @@ async def test_a_token_that_names_another_request_is_an_error_that_changes_nothi
     assert await bound(binder) == {"uid-a": "n1"}
 
 
-async def test_a_node_that_would_be_overfilled_is_refused_whatever_the_scheduler_saw():
+async def test_a_bind_that_overfills_a_node_is_refused_whatever_the_scheduler_read():
     binder = await binder_of("a", "b", "c")
 
     answers = await bind(binder, "a", "b", "c")
@@ -127,7 +127,7 @@ async def test_a_refusal_is_remembered_under_its_token():
     assert await bind(binder, "c") == (refused,)
 
 
-async def test_running_pods_take_their_room():
+async def test_running_pods_use_their_resources():
     binder = await binder_of("a", "b")
     await binder.add_running(RunningPods(batch_of("r", facts=HALF), ("n1",)))
 
@@ -135,7 +135,7 @@ async def test_running_pods_take_their_room():
     assert await bound(binder) == {"uid-a": "n1"}
 
 
-async def test_a_page_of_pods_says_which_ran_from_the_start():
+async def test_a_page_of_pods_marks_those_that_ran_from_the_start():
     binder = await binder_of("a", "b")
     await binder.add_running(RunningPods(batch_of("r", facts=HALF), ("n1",)))
     await bind(binder, "a")
@@ -146,7 +146,7 @@ async def test_a_page_of_pods_says_which_ran_from_the_start():
     assert page.ran == (2,)
 
 
-async def test_running_pods_that_come_twice_count_once():
+async def test_running_pods_sent_twice_count_once():
     binder = await binder_of("a")
     for _ in range(2):
         await binder.add_running(RunningPods(batch_of("r", facts=HALF), ("n1",)))
@@ -154,7 +154,7 @@ async def test_running_pods_that_come_twice_count_once():
     assert await causes(binder, "a") == [""]
 
 
-async def test_requests_that_have_nothing_to_do_with_room_are_refused_by_cause():
+async def test_requests_refused_for_other_reasons_than_resources_name_the_cause():
     binder = await binder_of("a", "b")
     await bind(binder, "a")
 
@@ -170,7 +170,7 @@ async def test_a_scheduler_of_an_older_epoch_is_refused():
     assert await causes(binder, "b", epoch=1) == ["stale_epoch"]
 
 
-async def test_a_scheduler_that_is_fenced_commits_nothing_of_its_earlier_lives():
+async def test_a_fenced_scheduler_commits_nothing_of_its_earlier_epochs():
     binder = await binder_of("a")
 
     await binder.fence_owner(OwnerEpoch("scheduler-0", 2))
@@ -195,7 +195,7 @@ async def test_each_scheduler_has_an_epoch_of_its_own():
     assert await causes(binder, "b", owner="scheduler-1", epoch=1) == [""]
 
 
-async def test_what_is_acknowledged_is_in_the_journal_in_commit_order():
+async def test_acknowledged_binds_are_in_the_journal_in_commit_order():
     journal = MemoryJournal()
     binder = await binder_of("a", "b", journal=journal)
 
@@ -221,7 +221,7 @@ async def test_a_journal_that_fails_halts_the_binder_before_it_answers():
     assert status.error == "journal: no space left on device; records 1 to 1 of 2 are durable"
 
 
-async def test_a_halted_binder_refuses_what_is_new_and_answers_what_it_knows():
+async def test_a_halted_binder_refuses_new_requests_and_repeats_known_answers():
     journal = Broken()
     binder = await binder_of("a", "b", "c", journal=journal)
     first = await bind(binder, "a")
@@ -234,7 +234,7 @@ async def test_a_halted_binder_refuses_what_is_new_and_answers_what_it_knows():
         await binder.add_pending(batch_of("d"))
 
 
-async def test_what_a_journal_that_fails_did_not_take_is_not_answered():
+async def test_binds_that_a_failing_journal_did_not_write_are_not_answered():
     journal = Broken()
     binder = await binder_of("a", journal=journal)
     journal.works = False
@@ -243,7 +243,7 @@ async def test_what_a_journal_that_fails_did_not_take_is_not_answered():
         await binder.delete_pods(PodRemoval(("uid-a",)))
 
 
-async def test_a_journal_that_has_grown_is_replaced_by_what_stands(monkeypatch):
+async def test_a_grown_journal_is_replaced_by_a_snapshot(monkeypatch):
     monkeypatch.setattr("roadstead.binder.binder_journal.SNAPSHOT_BYTES", 2000)
     names, disk = [f"p{number}" for number in range(20)], SimulatedDisk()
     binder = await binder_of(*names, facts=pod(cpu=100), journal=opened(disk)[0])
@@ -258,7 +258,7 @@ async def test_a_journal_that_has_grown_is_replaced_by_what_stands(monkeypatch):
     assert words == PodNodes(("n1",) * len(names))
 
 
-async def test_a_journal_that_has_not_grown_is_left_as_it_is():
+async def test_a_journal_that_has_not_grown_is_left_unchanged():
     disk = SimulatedDisk()
     binder = await binder_of("a", journal=opened(disk)[0])
 
@@ -267,7 +267,7 @@ async def test_a_journal_that_has_not_grown_is_left_as_it_is():
     assert not any(name.endswith(".snapshot") for name in disk.names())
 
 
-async def test_a_recovered_binder_lists_pods_that_are_gone():
+async def test_a_recovered_binder_lists_deleted_pods():
     disk = SimulatedDisk()
     binder = await binder_of("a", "b", journal=opened(disk)[0])
     await bind(binder, "a")
@@ -283,7 +283,7 @@ async def test_a_recovered_binder_lists_pods_that_are_gone():
     assert (await again.bound(ALL)).uids == ("uid-b",)
 
 
-async def test_what_is_not_durable_is_in_no_snapshot(monkeypatch):
+async def test_a_snapshot_contains_only_durable_records(monkeypatch):
     monkeypatch.setattr("roadstead.binder.binder_journal.SNAPSHOT_BYTES", 1 << 40)
     disk = SimulatedDisk(short_writes=0.0)
     journal = opened(disk)[0]
@@ -318,7 +318,7 @@ async def test_a_recovered_binder_knows_the_last_change_of_each_node_and_pod():
     assert await again.revisions(NOTHING) == known
 
 
-async def test_attempts_that_committed_nothing_by_the_binders_word_never_will():
+async def test_attempts_that_the_binder_reports_as_void_are_never_committed():
     binder = await binder_of("a", "b")
     await bind(binder, "a")
     tokens = ("scheduler-0/1/a/1", "scheduler-0/1/b/1", "scheduler-0/1/c/1")
@@ -330,7 +330,7 @@ async def test_attempts_that_committed_nothing_by_the_binders_word_never_will():
     assert await causes(binder, "b", attempt=2) == [""]
 
 
-async def test_a_binder_whose_journal_fails_gives_no_word_for_good():
+async def test_a_binder_whose_journal_fails_reports_no_final_outcome():
     journal = Broken()
     binder = await binder_of("a", journal=journal)
     journal.works = False
@@ -339,7 +339,7 @@ async def test_a_binder_whose_journal_fails_gives_no_word_for_good():
         await binder.resolve(ResolveAttempts(("uid-a",), ("t",)))
 
 
-async def test_binds_come_in_commit_order_a_page_at_a_time():
+async def test_binds_are_listed_in_commit_order_page_by_page():
     names = [f"p{number}" for number in range(5)]
     binder = await binder_of(*names, facts=pod(cpu=1))
     await bind(binder, *reversed(names), facts=pod(cpu=1))
@@ -356,7 +356,7 @@ async def test_binds_come_in_commit_order_a_page_at_a_time():
 
 
 @pytest.mark.parametrize("how", ["delete", "evict"])
-async def test_a_late_copy_of_a_bind_does_not_list_a_pod_that_is_gone(how):
+async def test_a_late_copy_of_a_bind_does_not_list_a_deleted_pod(how):
     binder = await binder_of("a", "b")
     first = await bind(binder, "a", "b")
     if how == "delete":
@@ -371,7 +371,7 @@ async def test_a_late_copy_of_a_bind_does_not_list_a_pod_that_is_gone(how):
     assert (await binder.commits(ALL)).total == 2
 
 
-async def test_nodes_and_pods_that_come_twice_change_nothing():
+async def test_nodes_and_pods_sent_twice_change_nothing():
     binder = await binder_of("a")
     await bind(binder, "a")
     before = counts_of(binder.core)
@@ -382,7 +382,7 @@ async def test_nodes_and_pods_that_come_twice_change_nothing():
     assert counts_of(binder.core) == before
 
 
-async def test_status_says_what_is_committed():
+async def test_status_reports_what_is_committed():
     binder = await binder_of("a", "b")
     await bind(binder, "a", "b")
 
@@ -393,7 +393,7 @@ async def test_status_says_what_is_committed():
 
 
 class Unwritable(MemoryJournal):
-    """Raises something that no journal is to raise."""
+    """A journal that raises an error of an undeclared type."""
 
     def append(self, records):
         if any(each.kind == "bind" for each in records):
@@ -401,7 +401,7 @@ class Unwritable(MemoryJournal):
         return super().append(records)
 
 
-async def test_a_journal_that_fails_in_an_unexpected_way_halts_the_binder_all_the_same():
+async def test_a_journal_that_fails_unexpectedly_halts_the_binder_too():
     binder = await binder_of("a", "b", journal=Unwritable())
 
     assert await bind(binder, "a", "b") == ()
@@ -411,7 +411,7 @@ async def test_a_journal_that_fails_in_an_unexpected_way_halts_the_binder_all_th
     assert await causes(binder, "a", attempt=2) == ["halted"]
 
 
-async def test_a_filter_that_raises_for_the_third_pod_leaves_the_binder_as_it_was(monkeypatch):
+async def test_a_filter_that_raises_for_the_third_pod_leaves_the_binder_unchanged(monkeypatch):
     journal = MemoryJournal()
     binder = await binder_of("a", "b", "c", facts=pod(cpu=100), journal=journal)
     verify, seen = Verifier.verify, []
@@ -435,7 +435,7 @@ async def test_a_filter_that_raises_for_the_third_pod_leaves_the_binder_as_it_wa
     assert [each.lsn for each in answers] == [each.lsn for each in journal.durable[-3:]]
 
 
-async def test_all_evicted_pods_are_returned_however_long_ago():
+async def test_all_evicted_pods_are_returned_after_any_time():
     binder = await binder_of("a", "b", "c")
     binder.core.pods.max_ended = 1
     await bind(binder, "a", "b")

@@ -1,4 +1,4 @@
-"""What a new life of the binder knows: by the records of its journal, or by a snapshot of them."""
+"""The state that a new binder restores from its journal's records, or from a snapshot of them."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -28,7 +28,7 @@ BY_JOURNAL, BY_SNAPSHOT = 1 << 40, -1
 
 
 class World:
-    """Lives of a binder, one after another, on one disk."""
+    """Successive binders on one disk."""
 
     def __init__(self, plan=None):
         self.plan, self.disk = plan or plan_of(), SimulatedDisk()
@@ -46,7 +46,7 @@ class World:
         return await self.binder.bind(batch)
 
     def next_life(self):
-        """The next life begins with what the last one wrote; the last one's binder."""
+        """Start the next binder on the records of the last one; return the last one."""
         self.binder.crashed()
         before = self.binder
         self.binder = BinderActor(self.plan, NOBODY, FileJournal(self.disk))
@@ -55,7 +55,7 @@ class World:
 
 
 class _DyingJournal(FileJournal):
-    """Nothing is written after the first group."""
+    """A journal that writes nothing after the first group."""
 
     def append(self, records):
         if self.last_lsn:
@@ -64,7 +64,7 @@ class _DyingJournal(FileJournal):
 
 
 @pytest.mark.parametrize("digest", ["", "abc"])
-def test_a_life_that_ends_while_it_begins_leaves_all_of_what_a_run_is_or_nothing(digest):
+def test_a_binder_that_ends_at_its_start_leaves_a_complete_journal_or_none(digest):
     plan, disk = replace(plan_of(), digest=digest), SimulatedDisk()
     with suppress(BinderHaltedError):
         BinderActor(plan, NOBODY, _DyingJournal(disk)).crashed()
@@ -80,7 +80,7 @@ def _kept(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("_kept")
-async def test_the_next_life_lists_the_pods_that_were_bound_and_none_that_ran_before():
+async def test_the_next_binder_lists_the_bound_pods_and_none_that_ran_before():
     world = await World().with_pods("a", "b", "waits")
     await world.binder.add_running(RunningPods(batch_of("ran", facts=SMALL), ("n2",)))
     await world.bind("b", "a")
@@ -102,7 +102,7 @@ async def test_the_next_life_lists_the_pods_that_were_bound_and_none_that_ran_be
 
 
 @pytest.mark.usefixtures("_kept")
-async def test_the_next_life_commits_behind_the_records_of_the_last_one():
+async def test_the_next_binder_commits_after_the_records_of_the_last_one():
     world = await World().with_pods("a", "b", "c")
     for number, name in enumerate("abc", 1):
         answers = await world.bind(name, epoch=number)
@@ -116,7 +116,7 @@ async def test_the_next_life_commits_behind_the_records_of_the_last_one():
 
 
 @pytest.mark.usefixtures("_kept")
-async def test_the_cluster_and_the_rules_of_the_profiles_stand_in_every_life():
+async def test_every_binder_restores_the_cluster_and_the_rules_of_the_profiles():
     world = await World().with_pods("a")
     told = world.binder.binder.journal.subjects
     assert [type(each) for each in told] == [ClusterFacts, Rules]
@@ -125,12 +125,12 @@ async def test_the_cluster_and_the_rules_of_the_profiles_stand_in_every_life():
     for _ in range(2):
         world.next_life()
         assert world.binder.binder.journal.subjects == told
-        # What is written makes a snapshot, where each group makes one.
+        # This write makes a snapshot if each group makes one.
         await world.bind("a")
 
 
 @pytest.mark.usefixtures("_kept")
-async def test_the_next_life_knows_who_went_and_for_whom():
+async def test_the_next_binder_knows_evicted_pods_and_their_preemptors():
     world = await World().with_pods("victim", "deleted", "stays", "last")
     await world.bind("victim", "deleted", "stays")
     await world.binder.evict(Evict(("uid-victim",), ("default/urgent",)))
@@ -163,7 +163,7 @@ async def test_an_evicted_pod_is_returned_with_its_facts_at_the_eviction():
 
 
 @pytest.mark.usefixtures("_kept")
-async def test_the_next_life_knows_the_last_change_of_nodes_and_pods_that_changed():
+async def test_the_next_binder_knows_the_last_revision_of_changed_nodes_and_pods():
     world = await World().with_pods("a", "b", "c", "victim", "plain")
     binder = world.binder
     await binder.add_nodes(node_batch((node("n3"),), revision=3))
@@ -188,7 +188,7 @@ async def test_the_next_life_knows_the_last_change_of_nodes_and_pods_that_change
 
 
 def claiming(name, number, plan):
-    """A bind of a pod whose claim is bound with it."""
+    """Return a pod with a claim, and the bind that binds both."""
     facts = using(f"c{number}")
     bindings = CacheVolumes(plan.cluster.storage, plan.binding_profiles()).assume(
         f"uid-{name}", facts, node("n1")
@@ -200,7 +200,7 @@ def claiming(name, number, plan):
 
 
 @pytest.mark.usefixtures("_kept")
-async def test_the_next_life_knows_which_claims_are_bound_to_which_volumes():
+async def test_the_next_binder_knows_which_claims_are_bound_to_which_volumes():
     facts = storage(waiting("local"), claim("c1"), volume("v1"))
     plan = replace(plan_of(), cluster=ClusterFacts(storage=facts))
     world = await World(plan).with_pods("plain")
@@ -213,13 +213,13 @@ async def test_the_next_life_knows_which_claims_are_bound_to_which_volumes():
     for _ in range(2):
         last = world.next_life()
         assert await world.binder.storage_log(NOTHING) == log
-        # Records of claims come behind the bind, and have no number in a snapshot.
+        # Records of claims follow the bind, and have no number in a snapshot.
         assert world.binder.core.last_lsn == world.binder.core.flushed_lsn == last.core.last_lsn
         await world.bind("plain")
 
 
 class Groups(FileJournal):
-    """Keeps the kinds of records of each group."""
+    """A journal that keeps the record kinds of each group."""
 
     def __init__(self):
         super().__init__(SimulatedDisk())
@@ -230,8 +230,8 @@ class Groups(FileJournal):
         return super().append(records)
 
 
-async def test_a_bind_and_the_claims_that_it_bound_are_one_group_of_records():
-    """After a crash both are there, or neither."""
+async def test_a_bind_and_its_bound_claims_are_one_group_of_records():
+    """After a crash the journal has both records or neither."""
     facts = storage(waiting("local"), claim("c1"), volume("v1"))
     plan, journal = replace(plan_of(), cluster=ClusterFacts(storage=facts)), Groups()
     binder = BinderActor(plan, NOBODY, journal)

@@ -1,4 +1,4 @@
-"""A binder whose run keeps no journal: its records are numbered all the same."""
+"""A binder without a journal numbers its records all the same."""
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.messages import BindBatch, node_batch
@@ -7,7 +7,7 @@ from tests.actors.world import batch_of, plan_of
 from tests.builders import node
 
 
-async def test_a_node_that_changes_leaves_no_gap_in_the_numbers_of_records():
+async def test_a_changed_node_leaves_no_gap_in_the_record_numbers():
     binder = BinderActor(plan_of(shards=1), None, NullJournal())
     await binder.add_nodes(node_batch((node("n1", cpu=100),)))
     await binder.add_nodes(node_batch((node("n1", cpu=2000),)))

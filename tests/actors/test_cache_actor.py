@@ -30,7 +30,7 @@ ASKED = ChangesApplied(receives_requests=True)
 
 
 class World:
-    """A cache over a fake scheduler and a fake worker."""
+    """A cache with a fake scheduler and a fake worker."""
 
     def __init__(self, answer=ASKED, **settings):
         self.followers = [Fake("scheduler-0", apply=answer), Fake("worker-0", apply=answer)]
@@ -42,7 +42,7 @@ class World:
         return self
 
     def streamed(self, follower=0):
-        """(number, kind, node) of every delta that a follower was sent."""
+        """Return (number, kind, node) of every delta that was sent to a follower."""
         return [
             (seq, kind, name)
             for batch in self.followers[follower].told("apply")
@@ -97,7 +97,7 @@ async def test_nodes_of_a_partition_are_sent_with_its_number():
     assert second.partitions == first.partitions[1:]
 
 
-async def test_adding_nodes_waits_until_the_schedulers_have_them():
+async def test_adding_nodes_waits_until_the_schedulers_have_applied_them():
     gate = asyncio.Event()
 
     async def apply(batch):
@@ -114,7 +114,7 @@ async def test_adding_nodes_waits_until_the_schedulers_have_them():
     await adding
 
 
-async def test_nodes_that_are_added_twice_are_streamed_once():
+async def test_nodes_added_twice_are_streamed_once():
     world = await (await World().with_nodes()).with_nodes()
 
     assert len(world.streamed()) == 2
@@ -129,7 +129,7 @@ async def test_running_pods_are_counted_where_they_run():
     assert world.streamed()[2:] == [(3, "add_pod", "a1"), (4, "add_pod", "b1")]
 
 
-async def test_assumed_pods_are_streamed_and_the_answer_says_with_which_number():
+async def test_assumed_pods_are_streamed_and_the_answer_has_the_change_number():
     world = await World().with_nodes()
 
     answer = await world.assume("p", "q")
@@ -172,7 +172,7 @@ async def test_an_assumption_of_another_attempt_is_refused_by_its_token():
     assert world.cache.core.node_of("uid-q") == "b1"
 
 
-async def test_a_forgotten_pod_leaves_the_tables_again():
+async def test_a_forgotten_pod_is_removed_from_the_tables():
     world = await World().with_nodes()
     await world.assume("p")
 
@@ -203,7 +203,7 @@ async def test_a_confirmed_pod_stays_and_changes_nothing_for_the_followers():
     assert answer.seq == 3
 
 
-async def test_a_confirmed_pod_is_not_forgotten_any_more():
+async def test_a_confirmed_pod_can_not_be_forgotten():
     world = await World().with_nodes()
     await world.assume("p")
     await world.settle(confirm=["p"])
@@ -213,13 +213,13 @@ async def test_a_confirmed_pod_is_not_forgotten_any_more():
     assert world.state_of("p") is CacheState.ADDED
 
 
-async def test_settling_nothing_says_the_number_of_the_last_change():
+async def test_confirming_nothing_returns_the_number_of_the_last_change():
     world = await World().with_nodes()
 
     assert (await world.settle()).seq == 2
 
 
-async def test_deltas_keep_classes_once_and_pods_by_their_place():
+async def test_deltas_encode_each_class_once_and_pods_by_its_index():
     world = await World().with_nodes()
     big = pod(cpu=2000)
     await world.cache.add_running(RunningPods(batch_of("x", facts=big), ("a1",)))
@@ -230,7 +230,7 @@ async def test_deltas_keep_classes_once_and_pods_by_their_place():
     assert (len(batch.classes), batch.pods, batch.nodes) == (1, (0, 0), ())
 
 
-async def test_a_removed_node_takes_its_pods_along_and_leaves_its_partition():
+async def test_a_removed_node_removes_its_pods_and_leaves_its_partition():
     world = World(mode="partitioned")
     await world.with_nodes()
     await world.assume("p")
@@ -242,7 +242,7 @@ async def test_a_removed_node_takes_its_pods_along_and_leaves_its_partition():
         world.cache.state.partitioning.partition_of("a1")
 
 
-async def test_every_kind_of_delta_brings_a_follower_to_the_state_of_the_cache():
+async def test_every_type_of_delta_updates_a_follower_to_the_state_of_the_cache():
     follower = TableFollower("scheduler-0", NodeTable(), 1.0)
     crossing = Fake("scheduler-0", apply=lambda batch: follower.apply(crossed(batch)))
     cache = CacheActor(plan_of(), Fakes(crossing))
@@ -285,7 +285,7 @@ async def test_a_scheduler_that_misses_changes_is_in_the_status_and_stops_the_ca
         await world.assume("q", on="b1")
 
 
-async def test_a_worker_that_takes_no_more_changes_is_sent_no_more_and_stops_nobody():
+async def test_a_worker_that_rejects_changes_gets_no_more_and_stops_nothing():
     world = await World().with_nodes()
     world.followers[1].answers["apply"] = ActorLostError("worker-0 is gone")
 
@@ -307,7 +307,7 @@ async def test_a_scheduler_that_never_started_is_in_the_status():
     assert error == "scheduler-0 no longer takes changes: there is no actor scheduler-0"
 
 
-async def test_status_says_what_the_cache_holds():
+async def test_status_reports_the_contents_of_the_cache():
     world = await World().with_nodes()
     await world.cache.add_running(RunningPods(batch_of("p"), ("a1",)))
     await world.assume("q")

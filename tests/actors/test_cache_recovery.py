@@ -1,4 +1,4 @@
-"""The cache's part in a recovery: expiry by the binder, new followers, orphans, comparing."""
+"""The cache's part in a recovery: expiry by the binder, new followers, orphans, comparisons."""
 
 import itertools
 from dataclasses import replace
@@ -33,7 +33,7 @@ OWNER = OwnerEpoch("scheduler-0", 2)
 
 
 class World:
-    """A cache over one scheduler, and a binder that says what a test wants."""
+    """A cache with one scheduler, and a binder whose answers a test sets."""
 
     def __init__(self, nodes_of=(), facts=None):
         self.plan = replace(plan_of(), cluster=ClusterFacts(storage=facts or storage()))
@@ -58,7 +58,7 @@ class World:
 
 
 def follower(world, epoch=1):
-    """The table of a new life of the scheduler."""
+    """Return the table of a restarted scheduler."""
     return SchedulerNodes("scheduler-0", world.plan, PodClasses(), is_new=True, epoch=epoch)
 
 
@@ -67,7 +67,7 @@ def _later(monkeypatch):
     monkeypatch.setattr(cache_recovery, "clock_s", lambda: 1e12)
 
 
-async def test_the_binders_word_ends_assumptions_whose_time_is_over():
+async def test_the_binders_answer_ends_expired_assumptions():
     world = await World({"uid-a": "n1", "uid-b": ""}).assuming("a", "b", "c")
 
     await world.cache.recovery.expire()
@@ -78,7 +78,7 @@ async def test_the_binders_word_ends_assumptions_whose_time_is_over():
     world.cache.core.validate()
 
 
-async def test_the_queue_learns_of_the_room_that_expired_assumptions_leave():
+async def test_the_queue_receives_the_resources_freed_by_expired_assumptions():
     world = await World({"uid-a": "n1", "uid-b": ""}).assuming("a", "b")
 
     await world.cache.recovery.expire()
@@ -86,7 +86,7 @@ async def test_the_queue_learns_of_the_room_that_expired_assumptions_leave():
     assert world.queue.told("observe") == [ClusterChanges(gone=batch_of("b"))]
 
 
-async def test_more_assumptions_expire_at_once_than_pods_that_are_gone_are_remembered(monkeypatch):
+async def test_more_assumptions_can_expire_than_deleted_pods_are_remembered(monkeypatch):
     few = CacheSettings(max_gone_remembered=1)
     monkeypatch.setattr(run_parts, "CacheSettings", lambda **_: few)
     world = await World().assuming("a", "b", "c")
@@ -104,7 +104,7 @@ async def test_nothing_is_reported_to_the_queue_if_all_pods_are_bound():
     assert world.queue.calls == []
 
 
-async def test_the_binder_is_not_asked_where_nothing_is_over():
+async def test_the_binder_is_asked_only_if_an_assumption_expired():
     world = await World().assuming()
 
     await world.cache.recovery.expire()
@@ -112,7 +112,7 @@ async def test_the_binder_is_not_asked_where_nothing_is_over():
     assert world.binder.calls == []
 
 
-async def test_the_cache_expires_assumptions_by_itself_and_continues_if_the_binder_is_silent(
+async def test_the_cache_expires_assumptions_by_itself_and_runs_on_without_the_binder(
     monkeypatch,
 ):
     monkeypatch.setattr(cache_recovery, "EXPIRY_S", 0.001)
@@ -128,7 +128,7 @@ async def test_the_cache_expires_assumptions_by_itself_and_continues_if_the_bind
     world.cache.crashed()
 
 
-async def test_attempts_of_earlier_lives_end_as_the_binder_says_and_others_stay():
+async def test_attempts_of_earlier_epochs_end_as_the_binder_reports_and_others_stay():
     world = await World().assuming("a", "b")
     await world.cache.assume(AssumeBatch(batch_of("c"), ("n1",), ("scheduler-0/2/7",)))
 
@@ -139,7 +139,7 @@ async def test_attempts_of_earlier_lives_end_as_the_binder_says_and_others_stay(
     assert world.states("a", "b", "c") == [CacheState.ADDED, CacheState.INITIAL, CacheState.ASSUMED]
 
 
-async def test_of_pods_that_are_gone_those_not_bound_leave_room_when_their_scheduler_ends():
+async def test_deleted_unbound_pods_free_their_resources_when_their_scheduler_ends():
     world = World()
     await world.cache.remove_pods(PodRemoval(("uid-a", "uid-b"), revision=1))
     await world.assuming("a", "b")
@@ -151,7 +151,7 @@ async def test_of_pods_that_are_gone_those_not_bound_leave_room_when_their_sched
 
 
 async def claim_of_a_pod_deleted_while_assumed():
-    """A cache that assumed a pod with a claim, which was deleted before its scheduler said more."""
+    """Return a cache that assumed a pod with a claim; the pod was deleted before its bind."""
     facts = storage(waiting("local"), claim("c"), volume("a"))
     world = await World(facts=facts).assuming("p", facts=using("c"))
     ledger = world.cache.state.volumes.assumed_claims
@@ -161,7 +161,7 @@ async def claim_of_a_pod_deleted_while_assumed():
     return world, ledger, committed
 
 
-async def test_what_commits_changed_of_claims_before_goes_to_the_followers_of_a_cache_that_begins():
+async def test_a_new_cache_sends_earlier_committed_changes_of_claims_to_followers():
     *_, committed = await claim_of_a_pod_deleted_while_assumed()
     world = World(facts=storage(waiting("local"), claim("c"), volume("a")))
 
@@ -203,7 +203,7 @@ async def test_claims_of_a_pod_deleted_when_bound_stay_bound_when_its_scheduler_
     assert ledger.storage.claims["default/c"].volume_name == "a"
 
 
-async def test_claims_held_by_a_present_life_are_left_to_it():
+async def test_claims_held_by_a_running_epoch_are_kept():
     facts = storage(waiting("local"), claim("c"), volume("a"))
     world = await World(facts=facts).assuming("p", epoch=2, facts=using("c"))
     await world.cache.remove_pods(PodRemoval(("uid-p",), revision=1))
@@ -214,7 +214,7 @@ async def test_claims_held_by_a_present_life_are_left_to_it():
     assert world.cache.state.volumes.assumed_claims.keys_of("uid-p") == ("default/c",)
 
 
-async def test_a_new_follower_gets_the_cluster_and_later_changes_come_behind_it(monkeypatch):
+async def test_a_new_follower_gets_the_cluster_and_then_later_changes(monkeypatch):
     monkeypatch.setattr(encoding, "PAGE", 2)
     world = await World().assuming("a", "b", "c")
     fresh = follower(world)
@@ -247,7 +247,7 @@ async def test_a_new_cache_sends_no_changes_before_it_is_restored():
     assert [batch.first_seq for batch in world.scheduler.told("apply")] == [4]
 
 
-async def test_a_follower_begins_with_nothing_that_was_meant_for_an_earlier_life():
+async def test_a_new_follower_gets_nothing_that_was_for_an_earlier_epoch():
     world = await World().assuming("a")
     fresh = follower(world, epoch=3)
     await world.cache.restream(Restream("scheduler-0", 2))
@@ -261,7 +261,7 @@ async def test_a_follower_begins_with_nothing_that_was_meant_for_an_earlier_life
     assert lines(fresh.table) == lines(world.cache.core.placements.store.table)
 
 
-async def test_parts_of_two_streams_do_not_make_a_whole(monkeypatch):
+async def test_parts_of_two_streams_do_not_make_a_complete_one(monkeypatch):
     monkeypatch.setattr(encoding, "PAGE", 2)
     world = await World().assuming("a", "b", "c")
     fresh = follower(world)
@@ -282,7 +282,7 @@ async def test_parts_of_two_streams_do_not_make_a_whole(monkeypatch):
     assert lines(fresh.table) == lines(world.cache.core.placements.store.table)
 
 
-async def test_evicted_pods_are_counted_no_more():
+async def test_evicted_pods_are_no_longer_counted():
     world = await World().assuming("a", "b")
 
     await world.cache.remove_pods(PodRemoval(("uid-a", "uid-unknown")))
@@ -290,7 +290,7 @@ async def test_evicted_pods_are_counted_no_more():
     assert world.states("a", "b") == [CacheState.DELETED, CacheState.ASSUMED]
 
 
-async def test_a_cache_that_counts_wrong_says_so():
+async def test_a_cache_with_wrong_counts_reports_them():
     world = await World().assuming("a")
     assert (await world.cache.compare(NOTHING)).lines == ()
     table = world.cache.core.placements.store.table

@@ -1,4 +1,4 @@
-"""What the cache's messages to its followers hold, and what is left of an attempt that ends."""
+"""The contents of the cache's messages to its followers, and the remains of an ended attempt."""
 
 import asyncio
 import itertools
@@ -34,7 +34,7 @@ SILENCE = DeadlineError("no answer")
 
 
 class World:
-    """A cache over a scheduler and a worker that take everything, with nodes n1 and n2."""
+    """A cache with nodes n1 and n2; its scheduler and worker accept every message."""
 
     def __init__(self, facts=CLAIMS):
         plan = replace(plan_of(workers=1), cluster=ClusterFacts(storage=facts))
@@ -66,14 +66,14 @@ class World:
         return self.scheduler.told("apply")[-1]
 
     def is_bound(self):
-        """Whether the claim is bound here, and to its followers."""
+        """Whether the claim is bound in the cache and in its followers."""
         held = self.assumed_claims.storage.claims["default/c"].is_bound
         told = [each for batch in self.scheduler.told("apply") for each in batch.changes]
         assert told[-1].claims[0].is_bound == held
         return held
 
 
-async def test_a_pod_is_sent_with_its_name_where_that_is_another_text_than_its_uid():
+async def test_a_pod_is_sent_with_its_name_if_it_differs_from_the_uid():
     world = await World().with_nodes()
     pods = pod_batch([(identity("p"), SMALL), (PodIdentity("default/q", "default", "q"), SMALL)])
     await world.cache.assume(AssumeBatch(pods, ("n1", "n1"), ("t-p", "t-q")))
@@ -86,7 +86,7 @@ async def test_a_pod_is_sent_with_its_name_where_that_is_another_text_than_its_u
     assert (world.last().kinds, world.last().keys) == (("remove_pod",), ("",))
 
 
-async def test_a_pod_that_ran_before_is_sent_with_its_start_time_when_it_comes():
+async def test_an_already_running_pod_is_sent_with_its_start_time():
     world = await World().with_nodes()
     old = PodIdentity("uid-old", "default", "old", started_s=70.0)
     pods = pod_batch([(identity("p"), SMALL), (old, SMALL)])
@@ -99,7 +99,7 @@ async def test_a_pod_that_ran_before_is_sent_with_its_start_time_when_it_comes()
     assert (world.last().kinds, world.last().started_s) == (("remove_pod",), ())
 
 
-async def test_changes_of_nodes_have_no_pod_and_no_partition_where_there_is_one_for_all():
+async def test_changes_of_nodes_have_no_pod_and_with_one_partition_no_partition():
     world = await World().with_nodes()
     assert world.last().partitions == ()
 
@@ -112,7 +112,7 @@ async def test_changes_of_nodes_have_no_pod_and_no_partition_where_there_is_one_
 
 
 async def filled(world):
-    """The batches that a new life of the scheduler is sent."""
+    """Return the batches that are sent to a restarted scheduler."""
     before = len(world.scheduler.told("restore"))
     await world.cache.restream(Restream("scheduler-0", 1))
     return [part.batch for part in world.scheduler.told("restore")[before:]]
@@ -137,7 +137,7 @@ async def test_a_fill_is_numbered_without_gaps_and_ends_with_the_last_change():
     assert (of_storage.pods, of_rows.versions) == ((-1,), (3, 4))
 
 
-async def test_a_node_that_comes_again_has_no_version_of_its_row_yet():
+async def test_a_node_added_again_has_no_row_version_yet():
     world = await World().with_nodes()
     await world.settle(rows=[("n1", 3), ("n2", 4)])
     await world.cache.remove_nodes(NodeNames(("n1",)))
@@ -148,7 +148,7 @@ async def test_a_node_that_comes_again_has_no_version_of_its_row_yet():
     assert [name for batch in batches if VERSION in batch.kinds for name in batch.names] == ["n2"]
 
 
-async def test_a_forgotten_attempt_frees_its_claims_for_all():
+async def test_a_forgotten_attempt_frees_its_claims_everywhere():
     world = await World().with_nodes()
     await world.assume("p", facts=using("c"))
     assert world.is_bound()
@@ -158,7 +158,7 @@ async def test_a_forgotten_attempt_frees_its_claims_for_all():
     assert not world.is_bound()
 
 
-async def test_a_forget_that_is_refused_frees_no_claims():
+async def test_a_refused_forget_frees_no_claims():
     world = await World().with_nodes()
     await world.assume("p", facts=using("c"))
 
@@ -168,7 +168,7 @@ async def test_a_forget_that_is_refused_frees_no_claims():
     assert world.assumed_claims.keys_of("uid-p") == ("default/c",)
 
 
-async def test_claims_are_free_when_of_two_attempts_that_are_forgotten_one_had_them():
+async def test_claims_of_one_of_two_forgotten_attempts_are_freed():
     world = await World().with_nodes()
     await world.assume("p", facts=using("c"))
 
@@ -178,9 +178,7 @@ async def test_claims_are_free_when_of_two_attempts_that_are_forgotten_one_had_t
 
 
 @pytest.mark.parametrize("node_name", ["", "n1"])
-async def test_the_binders_word_on_an_attempt_decides_what_becomes_of_its_claims(
-    monkeypatch, node_name
-):
+async def test_the_binders_answer_about_an_attempt_decides_on_its_claims(monkeypatch, node_name):
     monkeypatch.setattr(cache_recovery, "clock_s", lambda: 1e12)
     world = await World().with_nodes()
     await world.assume("p", facts=using("c"))
@@ -195,7 +193,7 @@ async def test_the_binders_word_on_an_attempt_decides_what_becomes_of_its_claims
     assert ("remove_pod" in kinds) == (not node_name)
 
 
-async def test_a_word_of_the_binder_on_an_attempt_that_ended_meanwhile_changes_nothing(monkeypatch):
+async def test_a_binder_answer_about_an_ended_attempt_changes_nothing(monkeypatch):
     monkeypatch.setattr(cache_recovery, "clock_s", lambda: 1e12)
     world = await World().with_nodes()
     await world.assume("forgotten", "again", "over")
@@ -213,7 +211,7 @@ async def test_a_word_of_the_binder_on_an_attempt_that_ended_meanwhile_changes_n
 
 
 @pytest.mark.parametrize("node_name", ["", "n1"])
-async def test_when_a_scheduler_ends_the_claims_of_its_bound_pods_stay_and_others_are_free(
+async def test_claims_of_bound_pods_stay_bound_when_a_scheduler_ends_and_others_are_free(
     node_name,
 ):
     world = await World().with_nodes()
@@ -227,7 +225,7 @@ async def test_when_a_scheduler_ends_the_claims_of_its_bound_pods_stay_and_other
     assert world.assumed_claims.holders() == ()
 
 
-async def test_the_queue_learns_of_the_room_of_an_attempt_whose_pod_was_deleted_before_it_came():
+async def test_the_queue_receives_the_resources_of_a_pod_deleted_before_it_was_assumed():
     world = await World().with_nodes()
     await world.cache.remove_pods(PodRemoval(("uid-p",), revision=1))
     await world.assume("p", "q")
@@ -242,7 +240,7 @@ async def test_the_queue_learns_of_the_room_of_an_attempt_whose_pod_was_deleted_
 @pytest.mark.parametrize(
     ("most", "step_s", "compares"), [(4, 1000.0, True), (3, 1000.0, False), (4, 6.0, False)]
 )
-async def test_the_cache_compares_itself_with_one_made_anew_unless_it_is_too_large_or_too_soon(
+async def test_the_cache_compares_itself_with_a_new_one_unless_too_large_or_too_soon(
     monkeypatch, most, step_s, compares
 ):
     said = []
@@ -261,7 +259,7 @@ async def test_the_cache_compares_itself_with_one_made_anew_unless_it_is_too_lar
     assert ("compared with one made anew" in said) == compares
 
 
-async def test_a_cache_that_crashed_sends_asks_and_fills_nothing_any_more(monkeypatch):
+async def test_a_crashed_cache_sends_nothing_any_more(monkeypatch):
     monkeypatch.setattr(refill, "PAUSE_S", 0.001)
     monkeypatch.setattr(cache_recovery, "EXPIRY_S", 0.001)
     ended = []

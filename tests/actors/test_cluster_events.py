@@ -1,4 +1,4 @@
-"""What the queue makes of the changes it is told."""
+"""How the queue handles reported changes of the cluster."""
 
 from roadstead.framework.events import EventPod, ObjectChange
 from roadstead.queue import events as cluster_events
@@ -9,7 +9,7 @@ from tests.builders import node, pod
 WEB, DB = pod(labels={"app": "web"}), pod(labels={"app": "db"})
 
 
-def test_pods_of_one_class_are_one_event_whenever_they_come():
+def test_pods_of_one_class_are_one_event_whatever_their_order():
     events = PodEvents()
 
     first = events.assigned([WEB, DB, WEB])
@@ -19,7 +19,7 @@ def test_pods_of_one_class_are_one_event_whenever_they_come():
     assert again == [first[1]]
 
 
-def test_pods_are_assigned_gone_or_waiting():
+def test_pods_are_reported_as_assigned_deleted_or_waiting():
     events = PodEvents()
     (assigned,), (gone,), (waiting,) = (
         events.assigned([WEB]),
@@ -41,7 +41,7 @@ def test_pods_are_assigned_gone_or_waiting():
     )
 
 
-def test_what_is_remembered_is_bounded(monkeypatch):
+def test_the_memory_of_events_is_bounded(monkeypatch):
     monkeypatch.setattr(cluster_events, "MAX_KNOWN", 1)
     events = PodEvents()
     (first,) = events.assigned([WEB])
@@ -53,7 +53,7 @@ def test_what_is_remembered_is_bounded(monkeypatch):
     assert second.change == first.change
 
 
-def test_a_node_gives_an_event_for_each_kind_of_change():
+def test_a_changed_node_gives_an_event_for_each_type_of_change():
     changes = [
         NodeChange(None, node("a")),
         NodeChange(node("b"), node("b", cpu=1, labels={"x": "y"})),

@@ -68,7 +68,7 @@ def test_explanations_are_those_of_the_launcher_of_actors(waiting):
     assert all_of[0][0].explanation.as_expected() == all_of[1][0].explanation.as_expected()
 
 
-def test_nothing_is_started_ahead_of_a_run_without_ray():
+def test_nothing_is_started_in_advance_for_a_run_without_ray():
     launcher = ActorLauncher()
 
     launcher.prepare(Settings(runtime="inline"), "")
@@ -76,7 +76,7 @@ def test_nothing_is_started_ahead_of_a_run_without_ray():
     assert launcher._warming is None
 
 
-def test_what_a_thread_does_arrives_with_its_result_or_its_failure():
+def test_the_result_or_failure_of_a_thread_is_returned():
     assert in_thread(lambda: 7).result() == 7
     with pytest.raises(ZeroDivisionError):
         in_thread(lambda: 1 // 0).result()

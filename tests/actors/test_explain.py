@@ -39,7 +39,7 @@ def explained(inputs, facts, **how):
 
 
 def plainly_explained(inputs, facts):
-    """What PlainCycle says of the pod once the pods that wait are placed."""
+    """Return PlainCycle's explanation of the pod after the pending pods are placed."""
     plan = plan_of()
     facts_of = {who.key: each for who, each in inputs.pending}
     table = NodeTable()
@@ -64,7 +64,7 @@ def a_fleet():
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_explaining_after_a_run_says_what_one_table_says(name):
+def test_explaining_after_a_run_agrees_with_one_table(name):
     inputs, facts = a_fleet(), QUESTIONS[name]
     expected = plainly_explained(inputs, facts)
 
@@ -120,7 +120,7 @@ def explained_pending(inputs, pods, **how):
     return ActorLauncher().explain_pending(inputs, plan_of(**how), pods, lambda progress: None)
 
 
-def test_pending_pods_are_explained_as_each_is_alone():
+def test_pending_pods_are_explained_as_if_each_were_alone():
     inputs = a_fleet()
     pods = [(identity(name), facts) for name, facts in QUESTIONS.items()]
     inputs = replace(inputs, pending=())
@@ -164,7 +164,7 @@ def test_a_pending_pod_of_no_profile_has_an_error_and_others_an_explanation():
 
 
 def test_a_pod_does_not_compete_with_its_own_nomination():
-    """It stays pending on its gate, and all that its node has is nominated to it."""
+    """The pod stays pending on its scheduling gate; its nomination fills the node."""
     facts = pod(cpu=1000, nominated_node_name="n1", scheduling_gates=("hold",))
     pending = pods_of("a", facts=facts)
     inputs = inputs_of([node("n1", cpu=1000)], pending)

@@ -1,4 +1,4 @@
-"""An extender that fails leaves pods pending with upstream's words, and ends no run."""
+"""A failing extender leaves pods pending with upstream's message, and ends no run."""
 
 import pytest
 
@@ -45,20 +45,20 @@ def messages(outcome):
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("fault", AT_FILTER)
-def test_a_filter_that_fails_is_the_reason_of_its_pods(fault, path):
+def test_a_failing_filter_is_the_reason_of_its_pods(fault, path):
     faults = Faults(verbs=("filter",), **{fault: 1.0})
 
     assert messages(run(faults, path)) == [AT_FILTER[fault]] * len(NAMES)
 
 
 @pytest.mark.parametrize("fault", AT_BIND)
-def test_a_bind_that_fails_is_the_reason_of_its_pods(fault):
+def test_a_failing_bind_is_the_reason_of_its_pods(fault):
     faults = Faults(verbs=("bind",), **{fault: 1.0})
 
     assert messages(run(faults)) == [AT_BIND[fault]] * len(NAMES)
 
 
-def test_nodes_that_an_extender_refuses_are_counted_by_its_reasons():
+def test_nodes_refused_by_an_extender_are_counted_by_its_reasons():
     outcome = run(Faults(none_left=1.0))
 
     for each in outcome.pending:
@@ -68,20 +68,20 @@ def test_nodes_that_an_extender_refuses_are_counted_by_its_reasons():
 
 
 @pytest.mark.parametrize("fault", ["refuse", "drop", "garbage", "late"])
-def test_a_prioritize_that_fails_gives_no_scores_and_the_pods_are_placed(fault):
+def test_a_failing_prioritize_gives_no_scores_and_the_pods_are_placed(fault):
     outcome = run(Faults(verbs=("prioritize",), **{fault: 1.0}))
 
     assert len(outcome.placements) == len(NAMES)
 
 
-def test_an_ignorable_extender_that_fails_is_left_out():
+def test_a_failing_ignorable_extender_is_left_out():
     faults = Faults(refuse=1.0)
 
     assert len(run(faults, ignorable=True).placements) == len(NAMES)
     assert faults.happened["refuse"] > 0
 
 
-def test_an_extender_that_fails_now_and_then_delays_its_pods():
+def test_an_extender_that_fails_sometimes_delays_its_pods():
     faults = Faults(seed=3, refuse=0.1, drop=0.1, slow=0.5, verbs=("filter", "prioritize"))
 
     assert len(run(faults).placements) == len(NAMES)

@@ -34,7 +34,7 @@ def fleet(nodes=20, pods=300):
 
 
 class Run:
-    """A run by the launcher on a runtime that a test can reach."""
+    """A run of the launcher on a runtime that a test can access."""
 
     def __init__(self, monkeypatch, **settings):
         self.plan = plan_of(**({"workers": 2} | settings))
@@ -47,7 +47,7 @@ class Run:
         return self.runtime
 
     def fails(self, on_progress=lambda progress: None, inputs=None):
-        """Why the run failed."""
+        """Run, and return the error with which the run failed."""
 
         def tell(progress):
             self.told.append(progress)
@@ -58,7 +58,7 @@ class Run:
         return str(failure.value)
 
     def kill_in_the_middle(self, name):
-        """Ends an actor once some pods are placed, and not all."""
+        """End an actor once some pods are placed, and not all."""
         killed = []
 
         def on_progress(progress):
@@ -69,7 +69,7 @@ class Run:
 
 
 @pytest.mark.parametrize("name", WITHOUT_A_JOURNAL)
-def test_what_is_killed_in_the_process_of_the_binder_ends_the_run_by_its_name(monkeypatch, name):
+def test_killing_an_actor_in_the_binders_process_ends_the_run_with_its_name(monkeypatch, name):
     run = Run(monkeypatch, batch=1, workers=2)
 
     why = run.fails(run.kill_in_the_middle(name))
@@ -81,7 +81,7 @@ def test_what_is_killed_in_the_process_of_the_binder_ends_the_run_by_its_name(mo
 
 
 @pytest.mark.parametrize("name", ["cache", "binder"])
-def test_an_actor_that_is_killed_while_the_cluster_is_loaded_ends_the_run(monkeypatch, name):
+def test_killing_an_actor_while_the_cluster_is_loaded_ends_the_run(monkeypatch, name):
     run = Run(monkeypatch, workers=2)
 
     def on_progress(progress):
@@ -91,7 +91,7 @@ def test_an_actor_that_is_killed_while_the_cluster_is_loaded_ends_the_run(monkey
     assert f"{name} is gone" in run.fails(on_progress)
 
 
-def test_a_scheduler_that_takes_no_changes_ends_the_run_with_the_place(monkeypatch):
+def test_a_scheduler_that_rejects_changes_ends_the_run_with_the_position(monkeypatch):
     apply = SchedulerActor.apply
 
     async def apply_nodes_only(self, batch):
@@ -115,7 +115,7 @@ def test_a_scheduler_that_takes_no_changes_ends_the_run_with_the_place(monkeypat
         (QueueCore, "lease", "queue", "lease"),
     ],
 )
-def test_a_core_with_a_bug_ends_the_run_with_the_last_messages_of_its_actor(
+def test_a_bug_in_a_core_ends_the_run_with_the_last_messages_of_its_actor(
     monkeypatch, core, method, actor, asks
 ):
     def broken(self, *args):
@@ -132,7 +132,7 @@ def test_a_core_with_a_bug_ends_the_run_with_the_last_messages_of_its_actor(
     assert "from scheduler-0 (epoch 1)" in lines[-1]
 
 
-def test_a_bug_in_a_scheduler_s_own_task_ends_the_run_with_its_last_messages(monkeypatch):
+def test_a_bug_in_a_schedulers_own_task_ends_the_run_with_its_last_messages(monkeypatch):
     def broken(self, *args):
         raise IllegalTransitionError("attempt: default/p: place is not allowed in state bound")
 
@@ -146,7 +146,7 @@ def test_a_bug_in_a_scheduler_s_own_task_ends_the_run_with_its_last_messages(mon
     assert any(line.startswith("  run from the driver, ") for line in lines)
 
 
-def test_a_journal_that_fails_ends_the_run(monkeypatch):
+def test_a_failing_journal_ends_the_run(monkeypatch):
     def flush(self):
         raise JournalError("journal: no space left on device")
 
@@ -159,7 +159,7 @@ def test_a_journal_that_fails_ends_the_run(monkeypatch):
     )
 
 
-def test_an_actor_that_cannot_be_reached_from_outside_is_named_even_if_no_watch_knows(monkeypatch):
+def test_an_unreachable_actor_is_named_even_if_no_watch_reports_it(monkeypatch):
     monkeypatch.setattr(launch, "WATCH_KNOWS_S", 0.01)
 
     async def watch(self):
@@ -176,7 +176,7 @@ def test_an_actor_that_cannot_be_reached_from_outside_is_named_even_if_no_watch_
     assert "binder: KeyError: 'page' at bound:" in why
 
 
-def test_a_run_that_failed_leaves_nothing_that_disturbs_the_next(monkeypatch):
+def test_a_failed_run_does_not_affect_the_next_one(monkeypatch):
     run = Run(monkeypatch, batch=1, workers=2)
     run.fails(run.kill_in_the_middle("binder"))
 
@@ -216,14 +216,14 @@ async def test_the_watch_ends_the_work():
 
 
 @pytest.mark.parametrize("symptom", [ActorLostError, DeadlineError, ActorError])
-async def test_work_that_lost_an_actor_waits_for_what_the_watch_knows(symptom):
+async def test_work_that_lost_an_actor_waits_for_the_report_of_the_watch(symptom):
     work = failing(symptom("queue is gone"))
 
     with pytest.raises(RunFailedError, match="it held 3 pods"):
         await first_of(work, failing(RunFailedError("queue is gone: it held 3 pods"), after=10))
 
 
-async def test_work_that_lost_an_actor_does_not_wait_for_ever(monkeypatch):
+async def test_work_that_lost_an_actor_does_not_wait_forever(monkeypatch):
     monkeypatch.setattr(launch, "WATCH_KNOWS_S", 0.01)
 
     with pytest.raises(ActorLostError, match="queue is gone"):

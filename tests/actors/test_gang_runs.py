@@ -1,4 +1,4 @@
-"""Gangs through whole runs: those that fit land whole, the others leave nothing behind."""
+"""Gangs in whole runs: each gang is placed completely, or none of its pods is."""
 
 import json
 from collections import Counter
@@ -45,7 +45,7 @@ def plan(runtime="inline", groups=(), **settings):
 
 
 def gang(name, count, least, cpu=1000, **facts):
-    """(identity, facts) of so many pods of a gang."""
+    """Return (identity, facts) of `count` pods of a gang."""
     wanted = pod(cpu=cpu, pod_group=GroupMembership(name, least), **facts)
     return [
         (PodIdentity(f"{name}-{number}", "default", f"{name}-{number}"), wanted)
@@ -54,7 +54,7 @@ def gang(name, count, least, cpu=1000, **facts):
 
 
 def run(run_plan, *gangs, nodes=4, running=()):
-    """(members placed by gang, messages of the pending pods by name)."""
+    """Return (placed members by gang, messages of the pending pods by name)."""
     inputs = RunInputs(
         tuple(node(f"n{number}", cpu=4000) for number in range(nodes)),
         running,
@@ -66,7 +66,7 @@ def run(run_plan, *gangs, nodes=4, running=()):
 
 
 @pytest.mark.parametrize("batch", [1, 2, 64])
-def test_a_gang_that_fits_lands_whole_and_one_that_does_not_leaves_its_room_to_others(batch):
+def test_a_fitting_gang_is_placed_completely_and_others_leave_their_resources(batch):
     placed, pending = run(
         plan(batch=batch, workers=2),
         gang("big", 5, 5, cpu=4000),
@@ -79,7 +79,7 @@ def test_a_gang_that_fits_lands_whole_and_one_that_does_not_leaves_its_room_to_o
     assert any("big" in message and "does not fit" in message for message in pending.values())
 
 
-def test_two_gangs_that_do_not_fit_wake_each_other_not_for_ever():
+def test_two_gangs_that_do_not_fit_stop_waking_each_other():
     placed, pending = run(
         plan(batch=64), gang("x", 5, 5, cpu=4000), gang("y", 6, 6, cpu=4000), gang("z", 1, 1)
     )
@@ -88,14 +88,14 @@ def test_two_gangs_that_do_not_fit_wake_each_other_not_for_ever():
     assert len(pending) == 11
 
 
-def test_all_gangs_land_where_there_is_room_for_all():
+def test_all_gangs_are_placed_if_the_cluster_is_large_enough():
     placed, pending = run(plan(batch=3), gang("a", 3, 3), gang("b", 4, 4), gang("c", 5, 2))
 
     assert placed == {"a": 3, "b": 4, "c": 5}
     assert pending == {}
 
 
-def test_a_gang_of_which_too_few_exist_does_not_take_part():
+def test_a_gang_with_too_few_pods_is_not_tried():
     placed, pending = run(plan(), gang("a", 2, 3), gang("b", 2, 2))
 
     assert placed == {"b": 2}
@@ -104,7 +104,7 @@ def test_a_gang_of_which_too_few_exist_does_not_take_part():
     }
 
 
-def test_a_gate_opens_when_the_last_member_comes(monkeypatch):
+def test_a_gate_opens_when_the_last_member_is_submitted(monkeypatch):
     monkeypatch.setattr(client, "CHUNK", 2)
 
     placed, pending = run(plan(), gang("a", 5, 5))
@@ -113,8 +113,8 @@ def test_a_gate_opens_when_the_last_member_comes(monkeypatch):
     assert pending == {}
 
 
-def test_a_late_member_joins_those_bound_before_the_run_was_resumed(tmp_path, monkeypatch):
-    # The late member is not among the inputs that the journal begins with.
+def test_a_late_member_joins_members_bound_before_the_run_was_resumed(tmp_path, monkeypatch):
+    # The late member is not among the inputs with which the journal begins.
     monkeypatch.setattr("roadstead.actors.runs.journals.digest_of", lambda plan, inputs: "any")
     members = gang("a", 4, 3)
     first = plan(groups=(PodGroup("default", "a", 3),), journal=tmp_path)
@@ -127,7 +127,7 @@ def test_a_late_member_joins_those_bound_before_the_run_was_resumed(tmp_path, mo
     assert pending == {}
 
 
-def test_members_that_run_already_complete_a_gang():
+def test_running_members_complete_a_gang():
     running = [(identity, facts, "n0") for identity, facts in gang("r", 2, 3)]
     group = PodGroup("default", "a", 3, running=2)
 
@@ -137,7 +137,7 @@ def test_members_that_run_already_complete_a_gang():
     assert pending == {}
 
 
-def test_a_gang_without_a_size_is_pending_with_what_is_missing():
+def test_a_gang_without_a_size_is_pending_with_the_missing_field():
     placed, pending = run(plan(), gang("a", 2, None))
 
     assert placed == {}
@@ -145,7 +145,7 @@ def test_a_gang_without_a_size_is_pending_with_what_is_missing():
 
 
 @pytest.mark.ray
-def test_on_ray_gangs_land_whole_or_not_at_all():
+def test_on_ray_gangs_are_placed_completely_or_not_at_all():
     if RaySession._last is not None:
         RaySession._last.join(GENEROUS_S)
 

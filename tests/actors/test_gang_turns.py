@@ -1,4 +1,4 @@
-"""Gangs that gave up too often to wake each other are tried one at a time."""
+"""Gangs that failed too often to wake each other are tried one at a time."""
 
 import json
 
@@ -14,14 +14,14 @@ from tests.simulation.scenarios import GANGS as CONFIG
 
 
 class Queue:
-    """A queue at which no gang wakes another one any more."""
+    """A queue in which no gang wakes another one any more."""
 
     def __init__(self):
         self.actor = QueueActor(plan_of(config=json.dumps(CONFIG)), NOBODY)
         self.actor.queue._wakes = MAX_WAKES
 
     async def submit(self, gang, **facts):
-        """Two pods that must be placed together: ga and gb of gang g."""
+        """Submit two pods that need all-or-nothing placement: ga and gb of gang g."""
         facts = pod(cpu=100, pod_group=GroupMembership(gang, 2), **facts)
         await self.actor.submit(batch_of(f"{gang}a", f"{gang}b", facts=facts))
 
@@ -32,7 +32,7 @@ class Queue:
         return (await self.lease()).pods.names
 
     async def gives_up(self, lease, *gangs):
-        """Of each gang one pod had a node, and the other one found none."""
+        """Report for each gang one pod with a node and one pod without."""
         back = [each for gang in gangs for each in given_up(gang)]
         await self.actor.report(LeaseReport(lease.lease_id, (), tuple(back), ()))
 
@@ -55,7 +55,7 @@ async def two_that_gave_up(**of_h):
     return queue
 
 
-async def test_each_has_one_turn_and_then_all_wait():
+async def test_each_gang_has_one_turn_and_then_all_wait():
     queue = await two_that_gave_up()
 
     await queue.fails_in_turn("g")
@@ -64,7 +64,7 @@ async def test_each_has_one_turn_and_then_all_wait():
     assert await queue.names() == ()
 
 
-async def test_the_gang_of_the_highest_priority_comes_first():
+async def test_the_gang_of_the_highest_priority_is_first():
     queue = await two_that_gave_up(priority=10)
 
     assert await queue.names() == ("ha", "hb")
@@ -83,7 +83,7 @@ async def test_no_turn_begins_while_another_gang_is_tried():
     assert await queue.names() == ("ga", "gb")
 
 
-async def test_whoever_gave_up_alone_needs_no_turn():
+async def test_a_gang_that_failed_alone_needs_no_turn():
     queue = Queue()
     await queue.submit("g")
 
@@ -92,7 +92,7 @@ async def test_whoever_gave_up_alone_needs_no_turn():
     assert await queue.names() == ()
 
 
-async def test_others_have_a_turn_when_one_is_bound():
+async def test_other_gangs_have_a_turn_after_one_is_bound():
     queue = await two_that_gave_up()
     lease = await queue.lease()
 
@@ -101,7 +101,7 @@ async def test_others_have_a_turn_when_one_is_bound():
     assert await queue.names() == ("ha", "hb")
 
 
-async def test_who_was_tried_beside_a_turn_has_a_turn_of_its_own():
+async def test_a_gang_tried_during_another_ones_turn_has_its_own_turn():
     queue = await two_that_gave_up()
     in_turn = await queue.lease()
     await queue.submit("i")
@@ -117,7 +117,7 @@ async def test_who_was_tried_beside_a_turn_has_a_turn_of_its_own():
     assert await queue.names() == ()
 
 
-async def test_when_a_node_came_and_all_gave_up_again_there_are_turns_again():
+async def test_a_new_node_gives_turns_again_after_all_gangs_failed():
     queue = await two_that_gave_up()
     await queue.fails_in_turn("g")
     await queue.fails_in_turn("h")

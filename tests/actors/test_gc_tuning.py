@@ -1,11 +1,11 @@
-"""Python's collector of cycles while actors run."""
+"""Python's cyclic garbage collector while actors run."""
 
 import gc
 
 from roadstead.actors.runtime.gc_tuning import THRESHOLDS, seldom_collected
 
 
-def test_thresholds_are_as_before_once_the_run_is_over() -> None:
+def test_thresholds_are_restored_after_a_run() -> None:
     before = gc.get_threshold()
 
     with seldom_collected():
@@ -15,7 +15,7 @@ def test_thresholds_are_as_before_once_the_run_is_over() -> None:
     assert gc.get_threshold() == before
 
 
-def test_thresholds_are_as_before_after_a_run_that_failed() -> None:
+def test_thresholds_are_restored_after_a_failed_run() -> None:
     before = gc.get_threshold()
 
     try:

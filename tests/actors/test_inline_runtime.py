@@ -18,11 +18,11 @@ from tests.actors.world import GENEROUS_S, turns, until
 from tests.builders import node
 
 SOON_S = 0.02
-"""A deadline that is meant to pass."""
+"""A deadline that is expected to pass."""
 
 
 class Waiter:
-    """Answers `status` when it is let go; logs the pages it is asked for, in order."""
+    """An actor that answers `status` after a release, and logs the requested pages in order."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -64,32 +64,32 @@ class World:
         return self.actor
 
     def status(self, timeout_s=GENEROUS_S):
-        """A call that waits until the actor is let go."""
+        """Call `status`, which is answered after a release."""
         return asyncio.create_task(self.ref.call(STATUS, NOTHING, timeout_s=timeout_s))
 
     async def bound(self, start=0):
         return await self.ref.call(BOUND, PageRequest(start, 1), timeout_s=GENEROUS_S)
 
 
-async def test_a_call_reaches_the_actor_and_comes_back():
+async def test_a_call_reaches_the_actor_and_returns():
     async with World() as world:
         assert (await world.bound(7)).total == 7
         assert world.ref.name == "w"
 
 
-async def test_actors_are_built_with_a_way_to_each_other():
+async def test_actors_are_built_with_references_to_each_other():
     async with World() as world:
         assert world.actor.directory.find("w") == world.ref
 
 
-async def test_messages_arrive_in_the_order_in_which_they_were_sent():
+async def test_messages_arrive_in_the_order_of_sending():
     async with World() as world:
         await asyncio.gather(*(world.bound(number) for number in range(30)))
 
         assert [ask.start for ask in world.actor.asked] == list(range(30))
 
 
-async def test_a_handler_that_waits_lets_the_next_message_through():
+async def test_the_next_message_is_handled_while_a_handler_waits():
     async with World() as world:
         waiting = world.status()
 
@@ -100,7 +100,7 @@ async def test_a_handler_that_waits_lets_the_next_message_through():
         assert (await waiting).text == "is well"
 
 
-async def test_messages_are_packed_so_that_nothing_is_shared():
+async def test_messages_are_packed_so_that_actors_share_no_objects():
     async with World() as world:
         batch = node_batch((node("n1", labels={"disk": "ssd"}),))
 
@@ -110,7 +110,7 @@ async def test_messages_are_packed_so_that_nothing_is_shared():
         assert world.actor.nodes[0] is not batch.nodes[0]
 
 
-async def test_a_message_longer_than_its_bound_is_refused():
+async def test_a_message_above_the_size_limit_is_refused():
     async with World(max_bytes=2_000) as world:
         batch = node_batch(node(f"a-node-{number}") for number in range(1000))
 
@@ -118,7 +118,7 @@ async def test_a_message_longer_than_its_bound_is_refused():
             await world.ref.call(ADD_NODES, batch, timeout_s=GENEROUS_S)
 
 
-async def test_a_message_that_cannot_be_packed_is_refused_before_it_is_sent():
+async def test_a_message_that_can_not_be_packed_is_refused_before_sending():
     async with World() as world:
         with pytest.raises(CodecError, match="cannot be packed"):
             await world.ref.call(BOUND, PageRequest(1 << 64, 1), timeout_s=GENEROUS_S)
@@ -132,7 +132,7 @@ async def test_a_missed_deadline_names_the_actor():
             await world.status(SOON_S)
 
 
-async def test_an_answer_after_the_deadline_disturbs_nobody():
+async def test_an_answer_after_the_deadline_is_ignored():
     async with World() as world:
         with pytest.raises(DeadlineError):
             await world.status(SOON_S)
@@ -155,7 +155,7 @@ async def test_a_sender_waits_at_a_full_mailbox_until_its_deadline():
         await asyncio.gather(first, second)
 
 
-async def test_a_sender_at_a_full_mailbox_gets_in_when_there_is_room():
+async def test_a_sender_at_a_full_mailbox_continues_when_a_slot_is_free():
     async with World(mailbox=1) as world:
         calls = [world.status() for _ in range(4)]
         await turns()
@@ -166,7 +166,7 @@ async def test_a_sender_at_a_full_mailbox_gets_in_when_there_is_room():
         assert len(await asyncio.gather(*calls)) == 4
 
 
-async def test_whom_nobody_waits_for_any_more_still_takes_room_until_it_is_done():
+async def test_a_call_after_its_deadline_keeps_its_slot_until_it_is_done():
     async with World(mailbox=1) as world:
         with pytest.raises(DeadlineError):
             await world.status(SOON_S)
@@ -178,7 +178,7 @@ async def test_whom_nobody_waits_for_any_more_still_takes_room_until_it_is_done(
         await world.bound()
 
 
-async def test_all_callers_of_a_killed_actor_get_an_error_at_once():
+async def test_all_callers_of_a_killed_actor_get_an_error_immediately():
     async with World(mailbox=2) as world:
         calls = [world.status() for _ in range(6)]
         await until(lambda: world.actor.begun == 2)
@@ -203,7 +203,7 @@ async def test_messages_that_an_actor_never_handled_fail_when_it_ends():
         assert world.actor.begun == 0
 
 
-async def test_an_actor_that_is_gone_takes_no_more_messages():
+async def test_an_ended_actor_refuses_messages():
     async with World() as world:
         await world.runtime.kill("w")
 
@@ -211,7 +211,7 @@ async def test_an_actor_that_is_gone_takes_no_more_messages():
             await world.bound()
 
 
-async def test_a_name_is_unique_while_its_actor_lives():
+async def test_a_name_is_unique_while_its_actor_runs():
     async with World() as world:
         with pytest.raises(AssertionError, match="w is running"):
             await world.runtime.start({"host": {"w": Waiter}}, timeout_s=1.0)

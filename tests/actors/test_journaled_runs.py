@@ -1,4 +1,4 @@
-"""A run with a journal: what was placed stands there, flushed, and the checker finds nothing."""
+"""A run with a journal: every placement is flushed to it, and the checker finds no error."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ def _quick_looks(monkeypatch):
 
 
 def run(inputs, **how):
-    """A run whose output is written."""
+    """Run and write the output."""
     launcher, plan = ActorLauncher(), plan_of(**how)
     outcome = launcher.run(inputs, plan, lambda progress: None)
     launcher.finish(plan)
@@ -61,7 +61,7 @@ def test_the_journal_has_the_cluster_and_every_bind_in_order(tmp_path):
     assert result.binds_checked == len(outcome.placements) > 100
 
 
-def test_the_profiles_filters_stand_in_the_journal(tmp_path):
+def test_the_filters_of_the_profiles_are_in_the_journal(tmp_path):
     run(inputs_of([node("n1")], pods_of("a")), journal=tmp_path)
 
     _, rules = [each.subject for each in records_in(tmp_path) if each.kind is RecordKind.CLUSTER]
@@ -71,7 +71,7 @@ def test_the_profiles_filters_stand_in_the_journal(tmp_path):
     assert {"NodeResourcesFit", "PodTopologySpread", "InterPodAffinity"} < set(filters)
 
 
-def test_the_journal_of_a_run_that_ended_is_moved_aside_and_kept(tmp_path):
+def test_the_journal_of_a_finished_run_is_moved_aside_and_kept(tmp_path):
     inputs, folder = inputs_of([node("n1")], pods_of("a")), tmp_path / "journal"
     run(inputs, journal=folder)
     before = records_in(folder)
@@ -89,11 +89,11 @@ def fleet():
 
 
 class EndedError(Exception):
-    """The process of a run ends."""
+    """Stands for the end of a run's process."""
 
 
 def stopped_in_the_middle(folder, inputs):
-    """uid → node of what is bound when a run ends with only some of its pods placed."""
+    """End a run when only some of its pods are placed; return uid → node of the binds."""
 
     def end(progress):
         if progress.placed > 50:
@@ -124,7 +124,7 @@ def test_an_unfinished_run_is_resumed_and_bound_pods_stay_bound(tmp_path):
     assert result.binds_checked == len(after)
 
 
-def test_a_run_that_did_not_end_is_not_written_over_unasked(tmp_path):
+def test_an_unfinished_run_is_overwritten_only_on_request(tmp_path):
     before = stopped_in_the_middle(tmp_path, fleet())
 
     with pytest.raises(
@@ -146,13 +146,13 @@ def test_a_run_is_resumed_only_with_the_same_inputs_and_seed(tmp_path):
             resume(inputs, tmp_path, **how)
 
 
-def test_where_there_is_nothing_to_go_on_with_a_run_begins(tmp_path):
+def test_a_run_without_a_journal_to_resume_begins_anew(tmp_path):
     outcome = resume(inputs_of([node("n1")], pods_of("a")), tmp_path / "new")
 
     assert placed(outcome) == {"default/a": "n1"}
 
 
-def test_a_damaged_journal_is_refused_with_its_place(tmp_path):
+def test_a_damaged_journal_is_refused_with_its_position(tmp_path):
     stopped_in_the_middle(tmp_path, fleet())
     (segment,) = tmp_path.glob("*.segment")
     data = bytearray(segment.read_bytes())
@@ -163,14 +163,14 @@ def test_a_damaged_journal_is_refused_with_its_place(tmp_path):
         resume(fleet(), tmp_path)
 
 
-def test_a_journal_is_free_again_when_the_run_is_over(tmp_path):
+def test_a_journal_is_unlocked_after_the_run(tmp_path):
     run(inputs_of([node("n1")], pods_of("a")), journal=tmp_path)
 
     RealDisk(tmp_path).lock()
 
 
 def crowded():
-    """More than fits, and pods that others make room for: an outcome of many parts."""
+    """Return more pods than fit, some of which preempt others."""
     trace = generate_fleet(6, 120, 3)
     runs = [(who, replace(facts, priority=-5), "n-extra") for who, facts in pods_of("old", "older")]
     urgent = pods_of("urgent", facts=replace(pod(cpu=3900), priority=9))
@@ -178,7 +178,7 @@ def crowded():
 
 
 def ended(folder, **how):
-    """What came of a run that was killed before its output was written."""
+    """Return the remains of a run that was killed before it wrote its output."""
     return ActorLauncher().run(crowded(), plan_of(journal=folder, **how), lambda progress: None)
 
 
@@ -187,9 +187,7 @@ def contents(folder):
 
 
 @pytest.mark.parametrize("schedulers", [1, 2])
-def test_of_a_run_that_ended_without_output_the_outcome_is_read_and_nothing_is_decided(
-    tmp_path, schedulers
-):
+def test_the_outcome_of_a_run_without_output_is_read_and_nothing_is_decided(tmp_path, schedulers):
     wanted = ended(tmp_path, schedulers=schedulers, batch=8)
     before, said = contents(tmp_path), []
     assert wanted.pending
@@ -205,7 +203,7 @@ def test_of_a_run_that_ended_without_output_the_outcome_is_read_and_nothing_is_d
     ]
 
 
-def test_a_run_that_ended_without_output_is_not_begun_anew_unasked(tmp_path):
+def test_a_finished_run_without_output_is_begun_anew_only_on_request(tmp_path):
     ended(tmp_path)
     before = contents(tmp_path)
 
@@ -215,7 +213,7 @@ def test_a_run_that_ended_without_output_is_not_begun_anew_unasked(tmp_path):
     assert contents(tmp_path) == before
 
 
-def test_a_finished_run_is_read_again_as_often_as_asked_for(tmp_path):
+def test_a_finished_run_can_be_read_any_number_of_times(tmp_path):
     wanted = run(crowded(), journal=tmp_path / "journal")
     before = contents(tmp_path / "journal")
 
@@ -226,7 +224,7 @@ def test_a_finished_run_is_read_again_as_often_as_asked_for(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["journal"]
 
 
-def test_an_outcome_of_other_inputs_is_not_read(tmp_path):
+def test_the_outcome_of_other_inputs_is_not_read(tmp_path):
     ended(tmp_path)
 
     with pytest.raises(InputError, match="holds a run with other inputs, configuration or seed"):
@@ -234,7 +232,7 @@ def test_an_outcome_of_other_inputs_is_not_read(tmp_path):
 
 
 @pytest.mark.parametrize("spoil", [lambda data: data[:-1], lambda data: b"x" + data[1:], None])
-def test_where_the_outcome_is_gone_or_damaged_what_is_bound_stays_bound(tmp_path, spoil):
+def test_bound_pods_stay_bound_if_the_outcome_is_missing_or_damaged(tmp_path, spoil):
     wanted, said, file = ended(tmp_path), [], tmp_path / "outcome"
     if spoil:
         file.write_bytes(spoil(file.read_bytes()))
@@ -250,7 +248,7 @@ def test_where_the_outcome_is_gone_or_damaged_what_is_bound_stays_bound(tmp_path
     assert check(records_in(tmp_path)).violations == []
 
 
-def test_a_finished_run_whose_outcome_is_gone_is_not_decided_anew_by_resuming(tmp_path):
+def test_resuming_a_finished_run_without_outcome_decides_nothing_anew(tmp_path):
     run(crowded(), journal=tmp_path)
     (tmp_path / "outcome").unlink()
 
@@ -287,11 +285,9 @@ def test_an_incomplete_tail_is_noted_when_a_run_is_resumed(tmp_path):
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.01])
-def test_a_journal_whose_binder_could_not_end_it_is_ended_by_the_run(
-    tmp_path, monkeypatch, after_s
-):
+def test_the_run_ends_a_journal_that_its_binder_could_not_end(tmp_path, monkeypatch, after_s):
     async def gone(self, _):
-        # Where Ray was lost, the binder's process ends a moment later.
+        # If Ray is lost, the binder's process ends a moment later.
         asyncio.get_running_loop().call_later(after_s, self._journal.close)
         return NOTHING
 
@@ -320,8 +316,8 @@ main()
 """
 
 
-def test_a_run_that_is_killed_before_its_output_is_written_writes_it_when_it_is_resumed(tmp_path):
-    """With real manifests, processes and a real signal."""
+def test_a_run_killed_before_it_wrote_its_output_writes_it_when_resumed(tmp_path):
+    """This uses real manifests, processes and a real signal."""
     out = tmp_path / "out"
     inputs = ("--cluster", FORMAT_1 / "cluster.yaml", "--pods", FORMAT_1 / "pods.yaml")
     asked = ("schedule", *inputs, "--runtime", "inline", "--schedulers", "2", "--output", out)

@@ -1,4 +1,4 @@
-"""Leases for one profile, leases that go on, and whose turn it is to own which nodes."""
+"""Leases for one profile, leases that are renewed, and the current owner of each partition."""
 
 from roadstead.actors.messages import LeaseRequest, Renew, Renewed
 from roadstead.actors.queue import actor as queue_actor
@@ -8,7 +8,7 @@ from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import pod
 
 
-async def test_a_lease_is_for_the_pods_of_a_profile_where_schedulers_have_one():
+async def test_a_lease_has_the_pods_of_the_schedulers_profile():
     queue = QueueActor(
         plan_of(config=TWO_PROFILES, schedulers={"default-scheduler": 1, "packs": 1}), NOBODY
     )
@@ -30,7 +30,7 @@ async def test_a_lease_lasts_while_its_scheduler_renews_it():
     assert await queue.renew(Renew((lease.lease_id, 99))) == Renewed((lease.lease_id,))
 
 
-async def test_partitions_change_hands_as_time_goes_by_and_never_where_they_need_not(monkeypatch):
+async def test_partitions_change_owners_over_time_but_only_if_needed(monkeypatch):
     turning = QueueActor(plan_of(mode="partitioned", partition_refresh_s=2.0), NOBODY)
     resting = QueueActor(plan_of(mode="partitioned"), NOBODY)
     turns = []

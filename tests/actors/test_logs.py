@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object per line, where the plan says so and nowhere else."""
+"""Structured logs: one JSON object per line, only where the plan names a log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lines_of(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_an_event_is_a_line_of_json_with_its_actor_and_figures(tmp_path):
+def test_an_event_is_a_line_of_json_with_its_actor_and_numbers(tmp_path):
     open_log(str(tmp_path), "driver")
 
     log("scheduler-0", "batch decided", pods=512, placed=510)
@@ -81,7 +81,7 @@ def test_an_unwritable_log_folder_is_reported_and_fails_nothing(tmp_path, caplog
     assert "cannot write logs" in caplog.text
 
 
-def test_closed_logs_take_nothing_more(tmp_path):
+def test_closed_logs_ignore_events(tmp_path):
     open_log(str(tmp_path), "driver")
     close_logs()
 

@@ -1,4 +1,4 @@
-"""What every message is: declared once, frozen, and handled by an actor."""
+"""Every message is declared once, is frozen, and has an actor that handles it."""
 
 import importlib
 import pkgutil
@@ -29,13 +29,13 @@ METHODS = {
     if isinstance(each, Method)
 }
 OF_THE_PROCESS = {*PROCESS_CALLS, FENCE.name}
-"""Answered before an actor is asked."""
+"""Answered by the dispatcher, without the actor."""
 
 MUTABLE = (list, dict, set, bytearray)
 
 
 def types_in(hint):
-    """A type with those that stand in its brackets."""
+    """Return a type and the types in its brackets."""
     yield get_origin(hint) or hint
     for each in get_args(hint):
         yield from types_in(each)
@@ -50,7 +50,7 @@ def test_each_message_has_a_handler_of_its_name(name):
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))
-def test_each_message_and_its_answer_are_frozen_and_hold_nothing_that_changes(name):
+def test_each_message_and_its_answer_are_frozen_and_contain_no_mutable_values(name):
     for each in (METHODS[name].message, METHODS[name].reply):
         assert is_dataclass(each), f"{each.__name__} must be a frozen dataclass"
         assert each.__dataclass_params__.frozen, f"{each.__name__} must be frozen"

@@ -1,4 +1,4 @@
-"""Several schedulers side by side, in every mode: nothing is lost, doubled or overfilled."""
+"""Concurrent schedulers, in every mode: no pod is lost or doubled, and no node is overfilled."""
 
 from itertools import product
 
@@ -72,7 +72,7 @@ def run(inputs, **how):
 
 
 @pytest.mark.parametrize(("mode", "knob"), list(product(MODES, KNOBS)))
-def test_whatever_the_mode_every_commit_keeps_every_hard_constraint(mode, knob):
+def test_in_every_mode_every_commit_keeps_every_hard_constraint(mode, knob):
     inputs = tight()
     facts_of = {who.uid: facts for who, facts in inputs.pending}
     zone_of = {each.name: dict(each.labels)[ZONE] for each in inputs.nodes}
@@ -91,7 +91,7 @@ def test_whatever_the_mode_every_commit_keeps_every_hard_constraint(mode, knob):
     assert len(outcome.placements) + len(outcome.pending) == len(inputs.pending)
 
 
-def test_one_scheduler_that_shares_with_nobody_places_as_an_exact_one():
+def test_a_single_shared_scheduler_decides_like_an_exact_one():
     inputs = tight()
 
     exact, _ = run(inputs, batch=8)
@@ -121,19 +121,19 @@ def test_a_profile_without_a_scheduler_is_refused_at_the_start():
         ActorLauncher().run(tight(), plan, lambda _: None)
 
 
-def test_a_partition_asks_its_own_workers_and_the_others_only_for_what_does_not_fit():
+def test_a_scheduler_that_owns_all_partitions_passes_no_pod_on():
     nodes = [host(0, "a", cpu=1000), host(1, "b", cpu=1000)]
     here = pods_of(*(f"p{number}" for number in range(4)), facts=pod(cpu=500))
     plan = plan_of(schedulers=1, mode="partitioned", partitions=2, batch=1)
 
     outcome, actors = run_inline(inputs_of(nodes, here), plan)
 
-    # One scheduler owns all shards: nothing is passed on.
+    # One scheduler owns all shards, so it passes no pod on.
     assert len(outcome.placements) == 4
     assert actors["scheduler-0"].figures.passed_on == 0
 
 
-def test_pods_that_find_nothing_on_own_nodes_overflow_to_those_of_others():
+def test_pods_that_fit_on_no_own_node_are_placed_on_nodes_of_others():
     nodes = [host(0, "a", cpu=1000), host(1, "b", cpu=8000)]
     inputs = inputs_of(nodes, pods_of(*(f"p{n}" for n in range(12)), facts=pod(cpu=500)))
 
@@ -146,8 +146,8 @@ def test_pods_that_find_nothing_on_own_nodes_overflow_to_those_of_others():
 
 
 @pytest.mark.parametrize("kernel", [False, True])
-def test_what_a_running_pod_elsewhere_forbids_is_heeded_by_every_partition(kernel):
-    """Its anti-affinity is for a zone of which two schedulers own a node each."""
+def test_every_partition_respects_anti_affinity_of_pods_on_other_partitions(kernel):
+    """Its anti-affinity covers a zone in which two schedulers own a node each."""
     nodes = [host(number, "aabb"[number], cpu=4000) for number in range(4)]
     guard = pod(labels={"app": "guard"}, pod_anti_affinity=(near(apps("web"), ZONE),))
     running = [(identity("guard"), guard, "n1")]
@@ -168,7 +168,7 @@ def test_what_a_running_pod_elsewhere_forbids_is_heeded_by_every_partition(kerne
     assert {where[f"default/w{n}"] for n in range(6)} <= {"n2", "n3"}
 
 
-async def test_where_the_queue_lends_to_nobody_in_time_the_scheduler_asks_again():
+async def test_a_scheduler_asks_again_if_the_queue_grants_no_lease_in_time():
     world = World(["a"])
     late, lease = [DeadlineError("late")], world.lease
     world.queue.answers["lease"] = lambda ask: late.pop() if late else lease(ask)
@@ -176,7 +176,7 @@ async def test_where_the_queue_lends_to_nobody_in_time_the_scheduler_asks_again(
         assert [each.done for each in await world.reports()] == [("uid-a",)]
 
 
-async def test_what_is_stale_and_fits_no_more_is_read_anew_before_a_pod_is_given_up():
+async def test_a_stale_state_is_read_again_before_a_pod_fails():
     world = World(["a"], ["b"], ["c"], nodes=(node("n1", pods=2),), mode="shared", staleness_s=60.0)
     assumed = []
 
@@ -184,7 +184,7 @@ async def test_what_is_stale_and_fits_no_more_is_read_anew_before_a_pod_is_given
         assumed.append(batch.pods.uids)
         answer = await world.counts.assume(batch)
         if len(assumed) == 2:
-            # Room that the state which was read knows nothing of.
+            # Room that is missing in the stale state.
             await world.counts.add_nodes(node_batch((node("n2"),)))
         return answer
 
@@ -196,7 +196,7 @@ async def test_what_is_stale_and_fits_no_more_is_read_anew_before_a_pod_is_given
     assert world.scheduler.figures.reads == 2
 
 
-def test_a_job_that_does_not_fit_whole_is_not_bound_in_part_by_a_race():
+def test_a_race_does_not_bind_a_job_in_part():
     outcome, actors = run(tight(), schedulers=4, batch=4, transaction="all-or-nothing", workers=1)
 
     figures = [actors[f"scheduler-{number}"].figures for number in range(4)]
@@ -207,7 +207,7 @@ def test_a_job_that_does_not_fit_whole_is_not_bound_in_part_by_a_race():
         assert each.conflicted <= each.transactions <= each.asked
 
 
-def test_state_that_may_be_stale_is_read_less_often():
+def test_a_state_that_may_be_stale_is_read_less_often():
     inputs = inputs_of(
         [node(f"n{number}", cpu=16000) for number in range(4)],
         pods_of(*(f"p{number}" for number in range(60)), facts=pod(cpu=100)),

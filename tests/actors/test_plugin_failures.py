@@ -1,4 +1,4 @@
-"""A user's plugin that fails, fails the attempts of its pods, and neither others nor the run."""
+"""A failing user plugin fails the attempts of its own pods; other pods and the run continue."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +50,7 @@ FOR_SOME = {
     "NodeScoresNoneForSome": SCORE + "returned None for node n",
     "NodeFiltersNoneForSome": FILTER + "returned None for node n",
 }
-"""Plugin → how the message of a pod begins for which it fails."""
+"""Plugin → start of the message of a pod for which it fails."""
 
 PATHS = {"holds the nodes": {}, "workers": {"workers": 3}}
 ROOT = str(Path(__file__).parents[2])
@@ -58,7 +58,7 @@ SOUND, FAILING = ("a0", "a1", "a2"), ("b0", "b1")
 
 
 def fleet():
-    """Six nodes in three zones; pods of 200m, and pods of 100m for which plugins may fail."""
+    """Return six nodes in three zones; pods of 200m, and pods of 100m with failing plugins."""
     labels = [{"topology.kubernetes.io/zone": f"z{i % 3}"} for i in range(6)]
     nodes = tuple(node(f"n{i}", labels=labels[i]) for i in range(6))
     pods = pods_of(*SOUND, facts=pod(cpu=200)) + pods_of(*FAILING, facts=pod(cpu=100))
@@ -80,9 +80,7 @@ def placed(outcome):
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("plugin", FOR_SOME)
-def test_pods_for_which_a_plugin_fails_are_pending_with_its_name_and_the_others_are_placed(
-    plugin, path
-):
+def test_pods_for_which_a_plugin_fails_are_pending_with_its_name_and_others_placed(plugin, path):
     outcome = run(path, plugin)
 
     assert placed(outcome) == [*SOUND]
@@ -103,9 +101,7 @@ def test_pods_for_which_a_plugin_fails_are_pending_with_its_name_and_the_others_
         "RaisesAtFirst",
     ],
 )
-def test_all_pods_are_placed_where_nothing_follows_from_a_failure_or_another_attempt_succeeds(
-    plugin, path
-):
+def test_all_pods_are_placed_if_failures_are_ignored_or_a_retry_succeeds(plugin, path):
     assert placed(run(path, plugin)) == sorted([*SOUND, *FAILING])
 
 

@@ -1,4 +1,4 @@
-"""Pods as they travel: which facts each of a batch has, whoever made them."""
+"""Batches of pods in messages: the facts of each pod, whatever created them."""
 
 from roadstead.actors.messages import pod_batch
 from roadstead.facts.pod import PodFacts, PodIdentity
@@ -6,8 +6,8 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 NAMESPACES = ("red", "red", "red", "blue", "blue", "red")
 
 
-def test_facts_that_live_for_a_moment_are_those_of_their_pods():
-    """An object that is freed leaves its place in memory, and so its id, to the next one."""
+def test_each_pod_keeps_its_facts_when_temporary_objects_reuse_an_id():
+    """A new object may have the memory address, and so the id, of a freed one."""
     pods = [PodIdentity(f"u{n}", namespace, f"p{n}") for n, namespace in enumerate(NAMESPACES)]
 
     batch = pod_batch((who, PodFacts(who.namespace)) for who in pods)

@@ -1,4 +1,4 @@
-"""Whole runs in which pods of high priority make others go."""
+"""Whole runs in which pods of high priority preempt others."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def running(*names, facts=FULL, on="n1"):
 
 
 def gone(outcome):
-    """Who was preempted: (pod, node, for whom), in order."""
+    """Return the preempted pods as (pod, node, preemptor), in order."""
     return [(each.pod, each.node, each.preemptor) for each in outcome.preempted]
 
 
@@ -54,7 +54,7 @@ def run(inputs, **how):
 
 
 def assert_all_agree(inputs, outcome, actors):
-    """Every pod ends in exactly one place, and all actors know which."""
+    """Assert that every pod is in exactly one place, and that all actors agree on it."""
     queue, cache, binder = (actors[name].core for name in (QUEUE, CACHE, BINDER))
     for core in (queue, cache, binder):
         core.validate()
@@ -75,7 +75,7 @@ def assert_all_agree(inputs, outcome, actors):
 
 
 @pytest.mark.parametrize("how", [{"workers": 1}, {"workers": 2}, {}])
-def test_a_pod_of_higher_priority_preempts_one_that_runs_and_takes_its_node(how):
+def test_a_pod_of_higher_priority_preempts_a_running_one_and_gets_its_node(how):
     inputs = inputs_of([node("n1")], pods_of("urgent", facts=URGENT), running("r"))
 
     outcome, actors = run(inputs, **how)
@@ -89,7 +89,7 @@ def test_a_pod_that_was_bound_in_the_same_run_is_preempted_and_reported_in_one_p
     low, urgent = pods_of("low", facts=FULL), pods_of("urgent", facts=URGENT)
     inputs = inputs_of([node("n1")], [*low, *urgent])
 
-    # One pod at a time, the low one first: no queue sort says otherwise here.
+    # One pod at a time, the low one first: otherwise the queue sort would put it last.
     outcome, actors = run(inputs_of([node("n1")], low))
     assert placed(outcome) == {"default/low": "n1"}
 
@@ -112,7 +112,7 @@ def test_an_evicted_pod_not_yet_reported_to_the_queue_is_not_pending(monkeypatch
     assert outcome.pending == ()
 
 
-def test_the_node_with_the_least_loss_is_taken():
+def test_the_node_with_the_least_loss_is_chosen():
     low, middle = pod(cpu=4000, priority=1), pod(cpu=4000, priority=5)
     there = [*running("a", facts=middle, on="n1"), *running("b", facts=low, on="n2")]
     inputs = inputs_of([node("n1"), node("n2")], pods_of("urgent", facts=URGENT), there)
@@ -123,7 +123,7 @@ def test_the_node_with_the_least_loss_is_taken():
     assert gone(outcome) == [("default/b", "n2", "default/urgent")]
 
 
-def test_of_equal_pods_the_one_that_started_last_goes():
+def test_of_equal_pods_the_last_started_one_is_preempted():
     half = pod(cpu=2000)
     there = [
         (PodIdentity("uid-new", "default", "new", 200.0), half, "n1"),
@@ -172,7 +172,7 @@ def test_two_schedulers_never_preempt_more_than_once_for_a_pod():
     assert len(gone(outcome)) >= len(placed(outcome))
 
 
-def test_a_nomination_in_the_input_is_kept_free_from_pods_of_no_higher_priority():
+def test_a_nomination_in_the_input_reserves_resources_from_pods_of_lower_priority():
     nominated = pods_of("nominated", facts=pod(cpu=4000, priority=10, nominated_node_name="n1"))
     first = pods_of("first", facts=pod(cpu=4000, priority=10))
     inputs = inputs_of([node("n1")], [*first, *nominated])
@@ -182,7 +182,7 @@ def test_a_nomination_in_the_input_is_kept_free_from_pods_of_no_higher_priority(
     assert placed(outcome) == {"default/nominated": "n1"}
 
 
-def test_a_nomination_of_a_gated_pod_keeps_nothing_free():
+def test_a_nomination_of_a_gated_pod_reserves_nothing():
     nominated = pod(cpu=4000, priority=10, nominated_node_name="n1", scheduling_gates=("wait",))
     low = pods_of("low", facts=pod(cpu=4000, priority=1))
     inputs = inputs_of([node("n1")], [*pods_of("nominated", facts=nominated), *low])

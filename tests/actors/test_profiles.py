@@ -1,4 +1,4 @@
-"""Several profiles in one configuration: chosen by scheduler name, one queue for all."""
+"""Several profiles in one configuration: chosen by scheduler name, with one queue for all."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def wanted(name, scheduler, **facts):
 
 
 def fleet():
-    """A node that is half full, an empty one, and one that is cordoned."""
+    """Return a half full node, an empty one, and a cordoned one."""
     nodes = [node("empty", cpu=4000), node("half", cpu=4000), node("shut", cpu=4000)]
     nodes[2] = node("shut", cpu=64000, memory=nodes[2].allocatable[1][1] * 16, unschedulable=True)
     running = [(identity("old"), pod(cpu=2000), "half")]
@@ -83,7 +83,7 @@ def test_each_pod_is_decided_by_the_profile_it_names(workers, batch):
 
 
 @pytest.mark.ray
-def test_on_ray_too():
+def test_on_ray_each_pod_is_decided_by_the_profile_it_names():
     plan = RunPlan(Settings(runtime="ray", workers=2), PROFILES, "scheduler.yaml")
 
     outcome = ActorLauncher().run(three_kinds(), plan, lambda progress: None)
@@ -109,7 +109,7 @@ def test_one_queue_orders_pods_of_all_profiles_by_priority(batch):
     assert {each.pod for each in outcome.pending} == {"default/low", "default/middle"}
 
 
-def test_profiles_that_sort_the_queue_otherwise_are_refused_before_a_run():
+def test_profiles_with_different_queue_sorts_are_refused_before_a_run():
     with pytest.raises(ConfigError) as refused:
         plan_of(config=TWO_SORTS).config()
 

@@ -33,7 +33,7 @@ ALL = PageRequest(0, 100)
 
 
 class Clock:
-    """The time that queues of this module see; it stands still between two steps."""
+    """The clock of this module's queues; it stands still between two steps."""
 
     now_s = 0.0
 
@@ -74,13 +74,13 @@ def note_on(name, message="0/1 nodes are available: 1 Insufficient cpu."):
 
 
 async def told(queue):
-    """Name → why it is pending."""
+    """Return name → reason of the pending pods."""
     page = await queue.pending(ALL)
     queue.core.validate()
     return {note.key.removeprefix("default/"): note.message for note in page.notes}
 
 
-async def test_submitted_pods_are_leased_in_their_order():
+async def test_submitted_pods_are_leased_in_order():
     queue = queue_of()
 
     assert (await queue.submit(batch_of("a", "b", "c"))).accepted == 3
@@ -97,7 +97,7 @@ async def test_pods_of_higher_priority_are_leased_first():
     assert await names(queue) == ("high", "low")
 
 
-async def test_pods_submitted_twice_are_there_once():
+async def test_pods_submitted_twice_are_queued_once():
     queue = queue_of()
     await queue.submit(batch_of("a"))
 
@@ -115,7 +115,7 @@ async def test_pods_beyond_the_bound_are_refused_by_name():
     assert (answer.accepted, answer.refused) == (2, ("uid-c", "uid-d"))
 
 
-async def test_an_empty_queue_answers_without_a_lease_once_the_wait_is_over():
+async def test_an_empty_queue_answers_without_a_lease_after_the_wait():
     answer = await leased(queue_of(), wait_s=0.0)
 
     assert (answer.lease_id, answer.pods.uids, answer.attempts) == (0, (), ())
@@ -132,7 +132,7 @@ async def test_a_lease_waits_for_the_first_pod():
     assert (await waiting).pods.names == ("a",)
 
 
-async def test_a_lease_waits_for_pods_whose_backoff_passes(clock):
+async def test_a_lease_waits_for_pods_whose_backoff_ends(clock):
     queue = queue_of()
     await queue.submit(batch_of("a"))
     first = await leased(queue)
@@ -149,7 +149,7 @@ async def test_a_lease_waits_for_pods_whose_backoff_passes(clock):
     assert second.attempts == (2,)
 
 
-async def test_a_newer_epoch_of_a_scheduler_takes_over_what_the_older_one_held():
+async def test_a_newer_epoch_of_a_scheduler_takes_over_the_pods_of_the_older_one():
     queue = queue_of()
     await queue.submit(batch_of("a"))
     await leased(queue, epoch=1)
@@ -158,7 +158,7 @@ async def test_a_newer_epoch_of_a_scheduler_takes_over_what_the_older_one_held()
     assert (await leased(queue, epoch=1)).lease_id == 0
 
 
-async def test_pods_of_a_lease_whose_time_is_over_come_back(clock):
+async def test_pods_of_an_expired_lease_are_queued_again(clock):
     queue = queue_of(deadlines=ActorDeadlines(lease_s=30.0))
     await queue.submit(batch_of("a"))
     assert await names(queue) == ("a",)
@@ -170,7 +170,7 @@ async def test_pods_of_a_lease_whose_time_is_over_come_back(clock):
     assert (again.pods.names, again.attempts) == (("a",), (2,))
 
 
-async def test_bound_pods_leave_and_are_no_longer_pending():
+async def test_bound_pods_leave_the_queue_and_are_no_longer_pending():
     queue = queue_of()
     await queue.submit(batch_of("a", "b"))
     lease = await leased(queue)
@@ -201,7 +201,7 @@ async def test_the_same_report_twice_changes_nothing():
     assert (await queue.queue_state(NOTHING), await told(queue)) == before
 
 
-async def test_a_report_on_a_lease_that_is_over_changes_nothing():
+async def test_a_report_on_an_ended_lease_changes_nothing():
     queue = queue_of()
     await queue.submit(batch_of("a"))
     lease = await leased(queue)
@@ -223,7 +223,7 @@ async def test_a_report_on_a_pod_of_another_lease_is_illegal():
         await queue.report(report_of(first.lease_id, done=["b"]))
 
 
-async def test_rejected_pods_are_pending_with_what_their_scheduler_noted():
+async def test_rejected_pods_are_pending_with_the_reasons_of_their_scheduler():
     queue = queue_of()
     await queue.submit(batch_of("a"))
     lease = await leased(queue)
@@ -235,7 +235,7 @@ async def test_rejected_pods_are_pending_with_what_their_scheduler_noted():
     assert (await queue.queue_state(NOTHING)).unschedulable == 1
 
 
-async def test_pods_that_lost_a_race_are_leased_again_at_once():
+async def test_pods_that_lost_a_race_are_leased_again_immediately():
     queue = queue_of()
     await queue.submit(batch_of("a", "b"))
     lease = await leased(queue, max_pods=1)
@@ -246,7 +246,7 @@ async def test_pods_that_lost_a_race_are_leased_again_at_once():
 
 
 async def parked(queue, facts, plugin="NodeResourcesFit"):
-    """Pod "a", which a plugin rejected."""
+    """Park pod "a" as rejected by a plugin."""
     await queue.submit(batch_of("a", facts=facts))
     lease = await leased(queue, max_pods=1)
     await queue.report(report_of(lease.lease_id, back=[back("a", "unschedulable", plugin)]))
@@ -262,7 +262,7 @@ NEAR_WEB = PodAffinityTerm("zone", IS_WEB, ("default",), None)
 
 
 @pytest.mark.parametrize(("app", "woken"), [("web", True), ("db", False)])
-async def test_a_bound_pod_wakes_those_that_want_to_be_near_it(app, woken):
+async def test_a_bound_pod_wakes_pods_with_affinity_to_it(app, woken):
     queue = queue_of()
     await parked(queue, pod(pod_affinity=(NEAR_WEB,)), "InterPodAffinity")
     await queue.submit(batch_of("b", facts=pod(labels={"app": app})))
@@ -273,7 +273,7 @@ async def test_a_bound_pod_wakes_those_that_want_to_be_near_it(app, woken):
     assert is_parked(queue) is not woken
 
 
-async def test_a_bound_pod_wakes_nobody_who_lacks_room():
+async def test_a_bound_pod_wakes_no_pod_that_lacks_resources():
     queue = queue_of()
     await parked(queue, pod(cpu=100))
     await queue.submit(batch_of("b"))
@@ -284,7 +284,7 @@ async def test_a_bound_pod_wakes_nobody_who_lacks_room():
     assert is_parked(queue)
 
 
-async def test_a_pod_that_left_its_node_wakes_those_who_lack_room():
+async def test_a_pod_removed_from_its_node_wakes_pods_that_lack_resources():
     queue = queue_of()
     await parked(queue, pod(cpu=100))
 
@@ -293,7 +293,7 @@ async def test_a_pod_that_left_its_node_wakes_those_who_lack_room():
     assert not is_parked(queue)
 
 
-async def test_an_evicted_pod_leaves_the_queue_and_wakes_those_who_lack_room():
+async def test_an_evicted_pod_leaves_the_queue_and_wakes_pods_that_lack_resources():
     queue = queue_of()
     await parked(queue, pod(cpu=100))
     victim = batch_of("victim", facts=pod(cpu=50))
@@ -308,7 +308,7 @@ async def test_an_evicted_pod_leaves_the_queue_and_wakes_those_who_lack_room():
 
 
 @pytest.mark.parametrize(("cpu", "woken"), [(4000, True), (50, False)])
-async def test_a_node_that_came_wakes_those_it_has_room_for(cpu, woken):
+async def test_a_new_node_wakes_the_pods_that_fit_on_it(cpu, woken):
     queue = queue_of()
     await parked(queue, pod(cpu=100))
 
@@ -317,7 +317,7 @@ async def test_a_node_that_came_wakes_those_it_has_room_for(cpu, woken):
     assert is_parked(queue) is not woken
 
 
-async def test_a_node_that_changed_in_what_does_not_matter_wakes_nobody():
+async def test_an_irrelevant_change_of_a_node_wakes_no_pod():
     queue = queue_of()
     await parked(queue, pod(cpu=100))
     before, after = node(), node(labels={"disk": "ssd"})
@@ -332,7 +332,7 @@ def freed(name, reason="unschedulable", *rejected_by):
 
 
 async def gives_up(queue, facts=None, *, name="b", reason="unschedulable"):
-    """A pod comes, is assumed, and then refused all the same."""
+    """Submit a pod that is assumed and then refused after all."""
     await queue.submit(batch_of(name, facts=facts or pod(cpu=50)))
     lease = await leased(queue, max_pods=1)
     assert lease.pods.names == (name,)
@@ -340,7 +340,7 @@ async def gives_up(queue, facts=None, *, name="b", reason="unschedulable"):
     await queue.report(report_of(lease.lease_id, back=[given_back]))
 
 
-async def test_a_pod_that_is_given_up_after_it_was_assumed_wakes_those_who_lack_room():
+async def test_an_assumed_pod_that_fails_wakes_pods_that_lack_resources():
     queue = queue_of()
     await parked(queue, pod(cpu=100))
 
@@ -353,7 +353,7 @@ async def test_a_pod_that_is_given_up_after_it_was_assumed_wakes_those_who_lack_
 @pytest.mark.parametrize(
     ("named", "woken"), [("", True), ("n2", True), ("n1", False), (None, False)]
 )
-async def test_room_that_is_kept_for_a_pod_no_more_wakes_those_who_lack_room(named, woken):
+async def test_resources_no_longer_reserved_for_a_pod_wake_pods_that_lack_them(named, woken):
     queue = queue_of()
     await parked(queue, pod(cpu=100))
     nominated = pod(cpu=100, priority=10, nominated_node_name="n1")
@@ -366,7 +366,7 @@ async def test_room_that_is_kept_for_a_pod_no_more_wakes_those_who_lack_room(nam
     assert is_parked(queue) is not woken
 
 
-async def test_pods_that_are_given_up_wake_others_not_for_ever():
+async def test_failed_pods_stop_waking_others_after_a_while():
     queue = queue_of()
     for number in range(MAX_WAKES):
         await gives_up(queue, name=f"b{number}")
@@ -381,7 +381,7 @@ GANG = pod(cpu=50, pod_group=GroupMembership("g", 1))
 
 
 @pytest.mark.parametrize(("facts", "woken"), [(pod(cpu=100), True), (GANG, False)])
-async def test_gangs_that_are_given_up_go_on_to_wake_pods_of_no_gang_alone(facts, woken):
+async def test_failed_gangs_continue_to_wake_pods_without_a_gang(facts, woken):
     queue = queue_of()
     for number in range(MAX_WAKES):
         await gives_up(queue, GANG, name=f"b{number}")
@@ -393,7 +393,7 @@ async def test_gangs_that_are_given_up_go_on_to_wake_pods_of_no_gang_alone(facts
 
 
 @pytest.mark.parametrize(("facts", "woken"), [(pod(cpu=100), True), (GANG, False)])
-async def test_in_flight_pods_of_no_gang_alone_see_that_gangs_are_given_up(facts, woken):
+async def test_in_flight_pods_without_a_gang_see_the_failure_of_gangs(facts, woken):
     queue = queue_of()
     for number in range(MAX_WAKES):
         await gives_up(queue, GANG, name=f"b{number}")
@@ -407,7 +407,7 @@ async def test_in_flight_pods_of_no_gang_alone_see_that_gangs_are_given_up(facts
     assert is_parked(queue) is not woken
 
 
-async def test_a_pod_that_is_gone_is_no_longer_a_member_of_its_gang():
+async def test_a_deleted_pod_is_no_longer_a_member_of_its_gang():
     queue = queue_of()
     await queue.submit(batch_of("a", facts=GANG))
 
@@ -416,7 +416,7 @@ async def test_a_pod_that_is_gone_is_no_longer_a_member_of_its_gang():
     assert queue.queue._members.count(("default", "g")) == 0
 
 
-async def test_a_new_queue_takes_no_pods_that_are_bound_or_gone():
+async def test_a_new_queue_refuses_bound_and_deleted_pods():
     words = {"uid-bound": "n1", "uid-waits": "", "uid-gone": None}
     binder = Fake("binder", pod_nodes=lambda ask: PodNodes(tuple(words[uid] for uid in ask.uids)))
     queue = QueueActor(plan_of(), Fakes(binder), is_new=True)
@@ -436,9 +436,9 @@ async def test_a_resumed_run_counts_the_pods_bound_before():
     assert (state.in_flight, state.done) == (0, 8)
 
 
-async def test_a_new_queue_is_busy_until_the_supervisor_says_that_all_pods_are_there():
+async def test_a_new_queue_is_busy_until_the_supervisor_reports_all_pods_restored():
     queue = QueueActor(plan_of(), NOBODY, is_new=True)
-    # The client has sent all its pods, to the queue before.
+    # The client has sent all its pods to the previous queue.
     await queue.bound_before(BoundBefore(8))
     busy = await queue.queue_state(NOTHING)
 
@@ -450,7 +450,7 @@ async def test_a_new_queue_is_busy_until_the_supervisor_says_that_all_pods_are_t
     assert (whole.in_flight, whole.done) == (0, 9)
 
 
-async def test_the_queue_says_who_is_nominated_and_who_is_not_unless_it_is_lent():
+async def test_the_queue_reports_nominations_except_those_of_leased_pods():
     queue = queue_of()
     await parked(queue, pod(cpu=100))
     lease_id = (await leased_again(queue, "a")).lease_id
@@ -477,7 +477,7 @@ async def test_the_cache_counts_a_nomination_while_its_pod_is_not_gated():
     assert [each.nodes for each in cache.told("nominate")] == [("",), ("n1",)]
 
 
-async def test_a_pod_that_is_being_deleted_is_pending_in_upstreams_words():
+async def test_a_pod_under_deletion_is_pending_with_upstreams_message():
     queue = queue_of()
 
     await queue.submit(batch_of("a", facts=pod(is_terminating=True)))
@@ -486,7 +486,7 @@ async def test_a_pod_that_is_being_deleted_is_pending_in_upstreams_words():
     assert await names(queue) == ()
 
 
-async def test_who_loses_a_nomination_is_withdrawn_at_the_cache_and_others_are_woken():
+async def test_a_lost_nomination_is_withdrawn_at_the_cache_and_wakes_pods():
     cache = Fake("cache", nominate=Assumed((), ()))
     queue = QueueActor(plan_of(), Fakes(cache))
     await parked(queue, pod(cpu=100))
@@ -512,7 +512,7 @@ def nominated_back(name, node_name):
 
 
 async def lent_twice():
-    """A cache, a queue, the lease of its pod that is over, and the one under which it is now."""
+    """Return a cache, a queue, the ended lease of its pod, and the current one."""
     cache = Fake("cache", nominate=Assumed((), ()))
     queue = QueueActor(plan_of(deadlines=ActorDeadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("a", facts=pod(cpu=100)))
@@ -522,7 +522,7 @@ async def lent_twice():
     return cache, queue, over, again
 
 
-async def test_a_nomination_under_a_lease_that_is_over_is_withdrawn_when_the_pod_is_there_again():
+async def test_a_nomination_under_an_expired_lease_is_withdrawn_when_the_pod_returns():
     cache, queue, over, again = await lent_twice()
 
     await queue.report(report_of(over, back=[nominated_back("a", "n1")]))
@@ -544,7 +544,7 @@ async def test_a_valid_nomination_is_sent_again_after_one_under_an_expired_lease
     assert (told.pods.uids, told.nodes) == (("uid-a",), ("n2",))
 
 
-async def test_a_report_that_comes_again_when_its_lease_is_over_is_no_news_and_wakes_nobody():
+async def test_a_repeated_report_of_an_ended_lease_wakes_no_pod():
     queue = QueueActor(plan_of(), Fakes(Fake("cache")))
     await queue.submit(batch_of("a", "named", facts=pod(cpu=100)))
     lease = await leased(queue)
@@ -558,7 +558,7 @@ async def test_a_report_that_comes_again_when_its_lease_is_over_is_no_news_and_w
     assert not queue.queue.nominations._wrong_at_cache
 
 
-async def test_a_nomination_that_was_removed_in_vain_is_sent_again_and_requeues_no_pod():
+async def test_a_nomination_removed_in_vain_is_sent_again_and_requeues_no_pod():
     cache = Fake("cache", nominate=Assumed((), ()))
     queue = QueueActor(plan_of(deadlines=ActorDeadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("named", facts=pod(cpu=100)))
@@ -577,7 +577,7 @@ async def test_a_nomination_that_was_removed_in_vain_is_sent_again_and_requeues_
     assert is_parked(queue)
 
 
-async def test_room_that_was_reserved_in_vain_requeues_others_and_bound_pods_are_not_sent():
+async def test_resources_reserved_in_vain_requeue_others_and_bound_pods_are_not_sent():
     cache = Fake("cache", nominate=Assumed((), ()))
     queue = QueueActor(plan_of(deadlines=ActorDeadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("a", "bound", facts=pod(cpu=100)))
@@ -612,7 +612,7 @@ async def leased_again(queue, name):
     return await leased(queue, max_pods=1)
 
 
-async def test_a_pod_that_is_bound_lets_those_given_up_wake_others_anew():
+async def test_a_bound_pod_lets_failed_pods_wake_others_again():
     queue = queue_of()
     for number in range(MAX_WAKES + 1):
         await gives_up(queue, name=f"b{number}")
@@ -626,7 +626,7 @@ async def test_a_pod_that_is_bound_lets_those_given_up_wake_others_anew():
     assert not is_parked(queue)
 
 
-async def test_a_lost_race_wakes_others_however_often():
+async def test_a_lost_race_wakes_others_any_number_of_times():
     queue = queue_of()
     for number in range(MAX_WAKES + 1):
         await gives_up(queue, name=f"b{number}")
@@ -637,7 +637,7 @@ async def test_a_lost_race_wakes_others_however_often():
     assert not is_parked(queue)
 
 
-async def test_the_plugin_that_said_pending_lets_its_pod_back_without_backoff():
+async def test_the_plugin_that_answered_pending_requeues_its_pod_without_backoff():
     queue = queue_of()
     await queue.submit(batch_of("a"))
     lease = await leased(queue)
@@ -649,7 +649,7 @@ async def test_the_plugin_that_said_pending_lets_its_pod_back_without_backoff():
     assert queue.core.state_of("uid-a") is QueueState.ACTIVE
 
 
-async def test_an_event_while_a_pod_is_in_flight_is_heeded_when_it_comes_back():
+async def test_an_event_during_an_attempt_counts_when_the_pod_returns():
     queue = queue_of()
     await queue.submit(batch_of("a"))
     lease = await leased(queue)
@@ -662,7 +662,7 @@ async def test_an_event_while_a_pod_is_in_flight_is_heeded_when_it_comes_back():
     assert await names(queue) == ("a",)
 
 
-async def test_a_lease_ends_its_wait_when_an_event_brings_a_pod_back():
+async def test_a_waiting_lease_is_granted_when_an_event_requeues_a_pod():
     queue = queue_of()
     await parked(queue, pod(cpu=100))
     waiting = asyncio.create_task(leased(queue, wait_s=GENEROUS_S))
@@ -684,7 +684,7 @@ async def test_a_gated_pod_submitted_again_without_gates_is_leased():
     assert await names(queue) == ("a",)
 
 
-async def test_a_rejected_pod_submitted_again_moves_if_the_change_may_help():
+async def test_a_rejected_pod_submitted_again_is_requeued_if_the_change_may_help():
     queue = queue_of()
     await parked(queue, pod(cpu=100))
 
@@ -729,7 +729,7 @@ async def test_the_name_of_an_unknown_scheduler_is_escaped_and_cut_short():
 
 
 @pytest.mark.parametrize("given_back", [back("a", "error", "P"), back("a", "unschedulable")])
-async def test_a_pod_that_fails_again_and_again_is_left_pending(given_back, clock):
+async def test_a_pod_that_fails_repeatedly_stays_pending(given_back, clock):
     queue = queue_of(deadlines=ActorDeadlines(lease_s=10 * LONG_S))
     await queue.submit(batch_of("a", "b"))
     lease = await leased(queue)
@@ -748,7 +748,7 @@ async def test_a_pod_that_fails_again_and_again_is_left_pending(given_back, cloc
 
 
 @pytest.mark.parametrize("comes_in_flight", [False, True])
-async def test_a_pod_that_met_no_nodes_again_and_again_is_woken_by_one(comes_in_flight, clock):
+async def test_a_new_node_wakes_a_pod_that_repeatedly_found_no_nodes(comes_in_flight, clock):
     queue = queue_of(deadlines=ActorDeadlines(lease_s=10 * LONG_S))
     await queue.submit(batch_of("a"))
     comes = ClusterChanges(nodes=(NodeChange(None, node()),))
@@ -765,7 +765,7 @@ async def test_a_pod_that_met_no_nodes_again_and_again_is_woken_by_one(comes_in_
     assert (await leased(queue)).pods.uids == ("uid-a",)
 
 
-async def test_failures_of_a_pod_that_is_bound_after_all_are_forgotten(clock):
+async def test_failures_of_a_pod_are_forgotten_when_it_is_bound(clock):
     queue = queue_of()
     await queue.submit(batch_of("a"))
     first = await leased(queue)
@@ -779,7 +779,7 @@ async def test_failures_of_a_pod_that_is_bound_after_all_are_forgotten(clock):
     assert queue.queue._retries._failures == {}
 
 
-async def test_pending_pods_come_in_pages():
+async def test_pending_pods_are_returned_in_pages():
     queue = queue_of()
     await queue.submit(batch_of(*"abcde"))
 
@@ -794,7 +794,7 @@ async def test_pending_pods_come_in_pages():
     assert {page.total for page in pages} == {5}
 
 
-async def test_status_says_how_many_pods_are_where():
+async def test_status_counts_the_pods_by_state():
     queue = queue_of()
     await queue.submit(batch_of("a", "b", "c"))
     await queue.submit(batch_of("gated", facts=pod(scheduling_gates=("hold",))))
@@ -809,7 +809,7 @@ async def test_status_says_how_many_pods_are_where():
     assert (status.error, dict(status.counts)) == ("", {"leases": 1})
 
 
-async def test_a_bind_that_is_reported_after_its_lease_ended_takes_the_pod_from_the_queue():
+async def test_a_bind_reported_after_its_lease_ended_removes_the_pod_from_the_queue():
     queue = queue_of()
     await queue.submit(batch_of("a"))
     first = await leased(queue)
@@ -821,7 +821,7 @@ async def test_a_bind_that_is_reported_after_its_lease_ended_takes_the_pod_from_
     assert not (await leased(queue)).lease_id
 
 
-async def test_a_bind_of_a_scheduler_that_ended_is_found_though_its_lease_had_ended_before(clock):
+async def test_a_bind_of_an_ended_scheduler_is_found_after_its_lease_ended(clock):
     queue = queue_of()
     await queue.submit(batch_of("a", "b"))
     await leased(queue)
@@ -838,10 +838,10 @@ async def test_a_bind_of_a_scheduler_that_ended_is_found_though_its_lease_had_en
     assert (await queue.leased_to(owner)).uids == ()
 
 
-async def test_what_the_present_life_leased_is_asked_about_when_it_ends_though_others_ended(clock):
+async def test_pods_of_the_last_epoch_are_reported_at_its_end_after_earlier_ends(clock):
     queue = queue_of()
     await queue.submit(batch_of("a"))
-    # The second life leases before it is known of the first one that it is over.
+    # The second epoch leases before the end of the first one is reported.
     await leased(queue, epoch=2)
     clock.now_s = LONG_S
     await leased(queue, owner="scheduler-1")
@@ -853,7 +853,7 @@ async def test_what_the_present_life_leased_is_asked_about_when_it_ends_though_o
     assert (await queue.leased_to(OwnerEpoch("scheduler-0", 3))).uids == ("uid-a",)
 
 
-async def test_a_pod_that_loses_races_without_end_backs_off():
+async def test_a_pod_that_keeps_losing_races_backs_off():
     queue = queue_of()
     await queue.submit(batch_of("a"))
     states = []

@@ -1,4 +1,4 @@
-"""Gangs at the queue: it brings their pods together, and tells who of them is bound."""
+"""Gangs in the queue: it leases their pods in one batch, and reports their bound members."""
 
 import json
 
@@ -33,7 +33,7 @@ def gave_up(name, plugin="Coscheduling"):
     return ReturnedPod(f"uid-{name}", "unschedulable", (plugin,))
 
 
-async def test_with_a_lease_comes_how_many_of_its_gangs_are_bound():
+async def test_a_lease_reports_the_number_of_bound_pods_of_its_gangs():
     queue = queue_of()
     await queue.submit(batch_of("a", "b", "c", facts=GANG))
     first = await leased(queue)
@@ -47,14 +47,14 @@ async def test_with_a_lease_comes_how_many_of_its_gangs_are_bound():
     assert late.gangs == ((*KEY, 3),)
 
 
-async def test_without_gangs_a_lease_names_none():
+async def test_a_lease_without_gangs_names_none():
     queue = queue_of()
     await queue.submit(batch_of("a"))
 
     assert (await leased(queue)).gangs == ()
 
 
-async def test_members_that_a_scheduler_had_bound_when_it_ended_count_as_bound():
+async def test_members_bound_by_an_ended_scheduler_count_as_bound():
     queue = queue_of()
     await queue.submit(batch_of("a", "b", "c", facts=GANG))
     await leased(queue)
@@ -67,7 +67,7 @@ async def test_members_that_a_scheduler_had_bound_when_it_ended_count_as_bound()
     assert lease.gangs == ((*KEY, 2),)
 
 
-async def test_members_that_are_gone_count_no_more():
+async def test_deleted_members_are_no_longer_counted():
     queue = queue_of()
     await queue.submit(batch_of("a", "b", "c", facts=GANG))
     await report(queue, await leased(queue), done=("a", "b", "c"))
@@ -78,7 +78,7 @@ async def test_members_that_are_gone_count_no_more():
     assert (await leased(queue)).gangs == ((*KEY, 2),)
 
 
-async def test_a_gate_opens_for_members_that_were_bound_before_the_queue_began():
+async def test_a_gate_counts_members_that_were_bound_before_the_queue_began():
     queue = queue_of()
     await queue.submit(batch_of("late", facts=GANG))
     assert queue.core.state_of("uid-late") is QueueState.GATED
@@ -91,14 +91,14 @@ async def test_a_gate_opens_for_members_that_were_bound_before_the_queue_began()
 
 
 async def with_two_that_gave_up(queue):
-    """Two of a gang have given up, one fitted nowhere; the lease of the last one goes on."""
+    """Two of a gang failed at Permit, one fitted nowhere; the lease of the last one is open."""
     await queue.submit(batch_of("a", "b", "large", "last", facts=GANG))
     lease = await leased(queue)
     back = [gave_up("a"), gave_up("b"), gave_up("large", "NodeResourcesFit")]
     await report(queue, lease, back=back)
 
 
-async def test_who_gave_up_is_tried_again_when_another_one_of_the_gang_waits():
+async def test_a_failed_member_is_tried_again_when_another_one_waits_at_permit():
     queue = queue_of()
     await with_two_that_gave_up(queue)
     assert (await leased(queue)).pods.names == ()
@@ -108,14 +108,14 @@ async def test_who_gave_up_is_tried_again_when_another_one_of_the_gang_waits():
     assert queue.core.state_of("uid-large") is QueueState.UNSCHEDULABLE
 
 
-async def test_who_waits_for_another_gang_brings_back_nobody():
+async def test_a_waiting_pod_of_another_gang_requeues_no_member():
     queue = queue_of()
     await with_two_that_gave_up(queue)
 
     assert (await leased(queue, gangs=(("default", "other"),))).pods.names == ()
 
 
-async def test_where_nobody_has_given_up_there_is_nobody_to_bring_back():
+async def test_without_failed_members_no_member_is_requeued():
     queue = queue_of()
     await queue.submit(batch_of("a", "b", "c", facts=GANG))
 

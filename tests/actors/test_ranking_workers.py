@@ -1,4 +1,4 @@
-"""Workers that list the best nodes: decisions are the same, whatever becomes of them."""
+"""Workers that list the best nodes: decisions are the same, whatever happens to the workers."""
 
 import asyncio
 from dataclasses import replace
@@ -27,7 +27,7 @@ def _small_fleets_are_worth_it(monkeypatch):
 
 
 def fleet(nodes=40, pods=300):
-    """Pods of which hardly two are alike."""
+    """Return pods that are almost all different."""
     trace = generate_fleet(nodes, pods, 1)
     pods = [
         (identity, replace(facts, labels=(("n", str(number)),)))
@@ -50,7 +50,7 @@ def said(outcome):
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_any_number_of_workers_gives_the_decisions_of_none(workers):
+def test_ranking_workers_change_no_decision(workers):
     alone, _ = run(0)
     outcome, actors = run(workers)
 
@@ -59,7 +59,7 @@ def test_any_number_of_workers_gives_the_decisions_of_none(workers):
 
 
 @pytest.mark.parametrize("settings", SEVERAL)
-def test_several_schedulers_ask_them_and_lose_no_pod(settings):
+def test_several_schedulers_use_ranking_workers_and_lose_no_pod(settings):
     outcome, actors = run(2, **settings)
 
     assert decided(outcome) == given(fleet())
@@ -67,7 +67,7 @@ def test_several_schedulers_ask_them_and_lose_no_pod(settings):
         assert listed_to(actors)
 
 
-def test_a_worker_that_does_not_answer_costs_time_and_nothing_else(monkeypatch):
+def test_an_unresponsive_worker_costs_only_time(monkeypatch):
     alone, _ = run(0)
     monkeypatch.setattr(WorkerActor, "rank", never)
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
@@ -77,7 +77,7 @@ def test_a_worker_that_does_not_answer_costs_time_and_nothing_else(monkeypatch):
     assert not listed_to(actors)
 
 
-def test_a_worker_that_takes_no_changes_costs_time_and_nothing_else(monkeypatch):
+def test_a_worker_that_rejects_changes_costs_only_time(monkeypatch):
     alone, _ = run(0)
     monkeypatch.setattr(WorkerActor, "apply", never)
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
@@ -86,7 +86,7 @@ def test_a_worker_that_takes_no_changes_costs_time_and_nothing_else(monkeypatch)
     assert not listed_to(actors)
 
 
-def test_a_worker_that_is_behind_is_waited_for_within_the_deadline(monkeypatch):
+def test_a_scheduler_waits_for_a_worker_that_lags_within_the_deadline(monkeypatch):
     alone, _ = run(0)
     monkeypatch.setattr(supervisor, "WorkerActor", SlowToFollow)
     outcome, actors = run(2)
@@ -95,14 +95,14 @@ def test_a_worker_that_is_behind_is_waited_for_within_the_deadline(monkeypatch):
     assert listed_to(actors)
 
 
-def test_without_the_kernel_nobody_is_asked():
+def test_without_the_kernel_no_worker_is_asked():
     outcome, actors = run(2, kernel=False)
 
     assert said(outcome) == said(run(0, kernel=False)[0])
     assert not listed_to(actors)
 
 
-def test_for_few_nodes_or_few_classes_nobody_waits_for_workers(monkeypatch):
+def test_for_few_nodes_or_few_classes_no_worker_is_asked(monkeypatch):
     monkeypatch.setattr(scorers, "LISTED_ROWS", 41)
     assert not listed_to(run(1)[1])
 
@@ -127,7 +127,7 @@ def test_a_batch_with_lists_is_short(monkeypatch):
     assert max(asked) <= 8
 
 
-def test_what_a_worker_ranked_stands_in_what_it_says_of_itself():
+def test_the_status_of_a_worker_counts_its_rankings():
     _, actors = run(1)
 
     status = asyncio.run(actors["worker-0"].status(NOTHING))

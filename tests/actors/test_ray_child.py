@@ -1,4 +1,4 @@
-"""Ray's programs run as they are, and end with the process that started them."""
+"""Ray's programs run unchanged, and end with the process that started them."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ def test_a_program_runs_with_its_arguments_and_ends_with_its_parent(program):
 
     parent.kill()
 
-    # The end of its output, which both have open, is the end of both.
+    # Both processes have the output open, so its end is the end of both.
     assert parent.stdout.read() == ""
     parent.communicate()
 

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Run:
-    """A run on Ray, whose processes a test may reach."""
+    """A run on Ray, with processes that a test can access."""
 
     def __init__(self, monkeypatch, **settings):
         self.settings = Settings(batch=2, workers=2, control="apart", **settings)
@@ -44,7 +44,7 @@ class Run:
         return ActorLauncher().run(inputs or fleet(), RunPlan(self.settings), on_progress)
 
 
-def test_a_worker_that_is_stopped_for_a_while_is_left_out_and_stays(monkeypatch, tmp_path):
+def test_a_worker_that_is_stopped_for_a_while_is_skipped_and_kept(monkeypatch, tmp_path):
     run = Run(monkeypatch, journal=tmp_path, deadlines=ActorDeadlines(evaluate_s=0.5))
     stopped, since = [], []
 
@@ -53,7 +53,7 @@ def test_a_worker_that_is_stopped_for_a_while_is_left_out_and_stays(monkeypatch,
             stopped.append(run.pid("worker-1"))
             os.kill(stopped[0], signal.SIGSTOP)
             since.append(progress.placed)
-        # Others are placed meanwhile; then it goes on.
+        # Other pods are placed meanwhile; then the process continues.
         elif len(since) == 1 and progress.placed > since[0]:
             since.append(progress.placed)
             os.kill(stopped[0], signal.SIGCONT)
@@ -65,9 +65,7 @@ def test_a_worker_that_is_stopped_for_a_while_is_left_out_and_stays(monkeypatch,
     prove(outcome, tmp_path)
 
 
-def test_a_journal_on_a_full_disk_ends_the_run_and_loses_nothing_acknowledged(
-    monkeypatch, tmp_path
-):
+def test_a_full_disk_ends_the_run_and_loses_no_acknowledged_bind(monkeypatch, tmp_path):
     run = Run(monkeypatch, journal=tmp_path)
     placed = []
 
@@ -105,7 +103,7 @@ print("proved")
 """
 
 
-def test_calls_that_ray_loses_lose_no_pod(tmp_path):
+def test_calls_lost_by_ray_lose_no_pod(tmp_path):
     push = {"num_failures": 6, "req_failure_prob": 10, "resp_failure_prob": 10}
     environment = {
         **os.environ,

@@ -1,4 +1,4 @@
-"""Ray, a node of it, or the process of the run is lost in the middle: what a user is left with."""
+"""Output and exit of a run whose Ray, Ray node or own process is lost in the middle."""
 
 import json
 import subprocess
@@ -114,7 +114,7 @@ cluster.shutdown()
 
 
 def run(script, *arguments, ends_with=0):
-    """What a process of its own prints, line by line."""
+    """Run a script in a new process; return the lines of its output."""
     ended = subprocess.run(
         [sys.executable, "-c", script, *map(str, arguments)],
         cwd=ROOT,
@@ -128,7 +128,7 @@ def run(script, *arguments, ends_with=0):
 
 
 def left_of(pids):
-    """Those of the processes that are still there after a while, and Ray's."""
+    """Return Ray's processes among these pids that are still alive after a while."""
     command = ["/bin/ps", "-o", "args=", "-p", ",".join(map(str, pids))]
     until_s = time.monotonic() + GONE_S
     while True:
@@ -145,15 +145,15 @@ def binds_in(folder):
 
 
 def gone_on_with(folder, placed, pids, runtime):
-    """What a run that goes on says in the end; nothing of Ray is left before, and what was
-    acknowledged is in the journal."""
+    """Resume a run; return its last line. Before that, assert that no process of Ray is left, and
+    that the journal has every acknowledged bind."""
     assert left_of(pids) == []
     assert 30 <= placed <= binds_in(folder) < PODS
     return run(RUN, folder, "", runtime)[-1]
 
 
 @pytest.mark.parametrize(("victim", "then"), [("gcs_server", "ray"), ("raylet", "inline")])
-def test_a_run_whose_ray_is_lost_ends_in_our_words_and_is_gone_on_with(tmp_path, victim, then):
+def test_a_run_that_loses_ray_ends_with_a_clear_message_and_can_be_resumed(tmp_path, victim, then):
     first, *told = run(RUN, tmp_path, victim, "ray")
 
     assert told[-1].startswith(f"Ray's {victim} (process ")
@@ -164,13 +164,13 @@ def test_a_run_whose_ray_is_lost_ends_in_our_words_and_is_gone_on_with(tmp_path,
     assert gone_on_with(tmp_path, *json.loads(first), then) == "proved"
 
 
-def test_a_run_whose_own_process_is_killed_takes_ray_with_it_and_is_gone_on_with(tmp_path):
+def test_a_killed_run_ends_its_ray_and_can_be_resumed(tmp_path):
     (first,) = run(RUN, tmp_path, "driver", "ray", ends_with=-9)
 
     assert gone_on_with(tmp_path, *json.loads(first), "inline") == "proved"
 
 
-def test_actors_on_a_node_of_ray_that_is_lost_are_replaced_on_another(tmp_path):
+def test_actors_on_a_lost_ray_node_are_replaced_on_another(tmp_path):
     lost, replaced = json.loads(run(LOSES_A_NODE, tmp_path)[-1])
 
     assert {*replaced[0].removeprefix("replace ").split(", ")} >= {*lost} != set()

@@ -1,4 +1,4 @@
-"""Lost nodes are those that refuse several connections in a row."""
+"""A node is lost if it refuses several connections in a row."""
 
 import socket
 
@@ -41,7 +41,7 @@ def beat(heartbeats, times):
         heartbeats.beat()
 
 
-def test_a_node_is_lost_after_several_connections_that_failed(heartbeats, network):
+def test_a_node_is_lost_after_several_failed_connections(heartbeats, network):
     beat(heartbeats, 10)
     network.keys.discard("b")
 

@@ -1,4 +1,4 @@
-"""kill -9 of processes on a real Ray: the run goes on, and its journal holds."""
+"""kill -9 of processes on a real Ray: the run continues, and its journal is correct."""
 
 import os
 import signal
@@ -16,9 +16,7 @@ from tests.actors.world import inputs_of
 pytestmark = pytest.mark.ray
 
 
-def test_each_process_is_killed_once_and_nothing_is_lost_doubled_or_overfilled(
-    monkeypatch, tmp_path
-):
+def test_killing_each_process_once_loses_doubles_and_overfills_nothing(monkeypatch, tmp_path):
     opened, killed = [], []
     waiting = ["scheduler-0", "worker-1", "binder", "queue", "cache"]
 

@@ -1,4 +1,4 @@
-"""Ray is left while others let go of what they had of it, or because its servers are gone."""
+"""Ray is left while other threads release its objects, or because its servers ended."""
 
 import asyncio
 import subprocess
@@ -33,7 +33,7 @@ print("alive")
 
 
 @pytest.mark.ray
-def test_letting_go_of_objects_while_ray_is_left_does_not_end_the_process():
+def test_releasing_objects_while_ray_is_left_does_not_end_the_process():
     ended = subprocess.run(
         [sys.executable, "-c", LETS_GO],
         cwd=ROOT,
@@ -72,7 +72,7 @@ def test_after_leaving_ray_object_refs_are_not_released_but_other_calls_pass(mon
     assert leaving.shutdown_driver() == "ended"
 
 
-def test_without_a_ray_there_is_nobody_to_let_go_of(monkeypatch):
+def test_without_ray_no_object_needs_a_release(monkeypatch):
     monkeypatch.delattr(worker.global_worker, "core_worker", raising=False)
 
     let_go()

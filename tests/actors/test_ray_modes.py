@@ -1,4 +1,4 @@
-"""Several schedulers in processes of their own: nothing is lost, doubled or overfilled on Ray."""
+"""Schedulers in processes of their own on Ray: no pod is lost or doubled, no node overfilled."""
 
 from collections import Counter
 

@@ -5,14 +5,14 @@ from ray._private.node import Node
 from roadstead.actors.runtime.ray_node import LeanNode, end_by_force, lean_node, servers
 
 
-def test_ray_starts_lean_nodes_only_while_it_is_asked_to():
+def test_ray_starts_lean_nodes_only_on_request():
     with lean_node("/"):
         assert ray._private.node.Node is LeanNode
 
     assert ray._private.node.Node is Node
 
 
-def test_what_ray_would_print_among_results_is_not_listened_to():
+def test_rays_output_is_not_printed_among_results():
     listen = worker.listen_error_messages
 
     with lean_node("/"):
@@ -23,7 +23,7 @@ def test_what_ray_would_print_among_results_is_not_listened_to():
 
 
 class Process:
-    """Stands for a Ray process and what Ray notes of it."""
+    """Stands for a Ray process and Ray's record of it."""
 
     def __init__(self, pid):
         self.pid = pid
@@ -31,7 +31,7 @@ class Process:
 
 
 class Started:
-    """Stands for the node of a Ray that was started here."""
+    """Stands for the local node of a Ray that this process started."""
 
     def __init__(self, **kinds):
         self.all_processes = {kind: [Process(pid)] for kind, pid in kinds.items()}
@@ -41,7 +41,7 @@ class Started:
         self.ended.append(how)
 
 
-def test_the_servers_of_a_ray_are_those_without_which_it_can_do_nothing(monkeypatch):
+def test_the_servers_of_ray_are_those_that_it_can_not_run_without(monkeypatch):
     node = Started(gcs_server=1, raylet=2, reaper=3)
     monkeypatch.setattr(worker, "_global_node", node)
 
@@ -51,7 +51,7 @@ def test_the_servers_of_a_ray_are_those_without_which_it_can_do_nothing(monkeypa
     assert node.ended == [{"check_alive": False, "allow_graceful": False}]
 
 
-def test_a_ray_that_was_joined_or_is_not_there_has_no_servers_here(monkeypatch):
+def test_a_joined_or_absent_ray_has_no_local_servers(monkeypatch):
     monkeypatch.setattr(worker, "_global_node", Started())
     assert servers() == {}
 
@@ -61,7 +61,7 @@ def test_a_ray_that_was_joined_or_is_not_there_has_no_servers_here(monkeypatch):
     assert servers() == {}
 
 
-def test_what_is_left_out_are_starts_that_this_release_of_ray_has():
+def test_the_omitted_starts_exist_in_this_release_of_ray():
     left_out = {"start_monitor", "start_log_monitor", "start_api_server"}
 
     assert left_out <= vars(Node).keys()

@@ -1,4 +1,4 @@
-"""Which node of a Ray cluster each process of a run gets, and why there is none."""
+"""The Ray node of each process of a run, and the errors where no node fits."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ def names(placed):
     return {process: each.name for process, each in placed.items()}
 
 
-def test_control_is_near_the_driver_and_the_others_are_spread():
+def test_control_runs_on_the_drivers_node_and_the_other_processes_are_spread():
     nodes = [node("h1"), node("h2"), node("h3")]
 
     placed = place(NAMES, nodes, Rules(near="id-h2"), {})
@@ -32,7 +32,7 @@ def test_control_in_three_processes_stays_on_one_node():
     assert set(names(placed).values()) == {"h2"}
 
 
-def test_control_goes_where_the_rest_of_control_runs():
+def test_control_runs_on_the_node_of_the_rest_of_control():
     nodes = [node("h1"), node("h2", free=1.0)]
 
     placed = place(["binder"], nodes, Rules(near="id-h1"), {"queue": "id-h2", "cache": "id-h2"})
@@ -62,7 +62,7 @@ def test_a_label_that_no_node_has_is_named():
     assert placed == Shortage("no node has the labels that the worker needs (zone=a)", 1.0)
 
 
-def test_too_few_cpus_are_counted_for_the_reader():
+def test_an_error_about_too_few_cpus_has_the_numbers():
     placed = place(NAMES, [node("h1", free=1.0), node("h2", free=0.5)], Rules(), {})
 
     assert placed == Shortage(
@@ -87,7 +87,9 @@ def test_the_binder_needs_a_node_with_the_journal():
     st.integers(0, 6),
     st.sampled_from([0.0, 0.5, 1.0, 2.0]),
 )
-def test_no_node_gets_more_than_is_free_and_no_process_is_left_out(free, schedulers, workers, cpus):
+def test_no_node_gets_more_than_is_free_and_every_process_is_placed(
+    free, schedulers, workers, cpus
+):
     nodes = [node(f"h{i}", free=float(many), cpus=16.0) for i, many in enumerate(free)]
     processes = [
         "control",

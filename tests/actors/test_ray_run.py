@@ -16,14 +16,14 @@ pytestmark = pytest.mark.ray
 
 
 def left():
-    """Waits until what a runtime began to leave is left."""
+    """Wait until the runtimes that began to leave Ray have left it."""
     if RaySession._last is not None:
         RaySession._last.join(GENEROUS_S)
         assert not RaySession._last.is_alive()
 
 
 def descendants():
-    """The processes that this one has started, directly or not."""
+    """Return the direct and indirect child processes of this process."""
     with subprocess.Popen(["ps", "-axo", "pid=,ppid="], stdout=subprocess.PIPE) as ps:
         parent_of = dict(map(bytes.split, ps.stdout.read().splitlines()))
     parent_of.pop(b"%d" % ps.pid, None)
@@ -34,7 +34,7 @@ def descendants():
     return found
 
 
-def test_a_run_on_ray_places_as_the_inline_one_and_leaves_no_process_behind(tmp_path):
+def test_a_run_on_ray_places_like_an_inline_run_and_leaves_no_process_behind(tmp_path):
     left()
     before = descendants()
     trace = generate_fleet(20, 200, 1)

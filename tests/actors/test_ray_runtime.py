@@ -45,7 +45,7 @@ def ray_plan(**settings):
 
 
 def left():
-    """Waits until what a runtime began to leave is left."""
+    """Wait until the runtimes that began to leave Ray have left it."""
     if RaySession._last is not None:
         RaySession._last.join(GENEROUS_S)
         assert not RaySession._last.is_alive()
@@ -76,7 +76,7 @@ def runtime():
 
 
 class Speaker:
-    """Says what it was made with; a page of a negative start never comes."""
+    """An actor that answers with its constructor's argument, and never answers a negative page."""
 
     def __init__(self, text, directory):
         self.text = text
@@ -104,7 +104,7 @@ def slow_to_build(directory):
 
 
 async def loss_of(ref):
-    """The error of an actor that is about to end: for a moment it may still answer."""
+    """Return the error of an ending actor, which may still answer for a moment."""
     async with asyncio.timeout(GENEROUS_S):
         while True:
             try:
@@ -114,7 +114,7 @@ async def loss_of(ref):
 
 
 async def started(runtime, **builds):
-    """Actors in processes of their own."""
+    """Start actors in processes of their own."""
     groups = {name: {name: build} for name, build in builds.items()}
     return await runtime.start(groups, timeout_s=GENEROUS_S)
 
@@ -141,7 +141,7 @@ async def test_a_group_shares_a_process_and_ends_with_it(runtime):
         assert f"{name} is gone" in await loss_of(refs[name])
 
 
-async def test_failures_and_deadlines_arrive_as_on_the_inline_runtime(runtime):
+async def test_failures_and_deadlines_are_as_on_the_inline_runtime(runtime):
     refs = await started(runtime, one=partial(Speaker, "broken"))
 
     with pytest.raises(ActorError, match=r"one: KeyError: 'n1' at status:\d+"):
@@ -165,7 +165,7 @@ async def test_all_callers_of_an_actor_whose_process_ends_get_an_error(runtime):
     assert all(str(each).startswith("one is gone: ") for each in outcomes)
 
 
-async def test_an_actor_that_cannot_be_built_is_reported(runtime):
+async def test_an_actor_whose_constructor_fails_is_reported(runtime):
     with pytest.raises(ActorLostError, match="one did not start"):
         await started(runtime, one=unbuildable)
 
@@ -176,7 +176,7 @@ async def test_a_late_actor_is_reported(runtime):
 
 
 def killed_in_the_middle(monkeypatch, name, **settings):
-    """A run in which one process is killed once some pods are placed, and not all."""
+    """Run, and kill one process once some pods are placed, and not all."""
     runtimes = []
 
     def open_runtime(plan):
@@ -194,7 +194,7 @@ def killed_in_the_middle(monkeypatch, name, **settings):
         assert name not in runtimes[0].pids, f"{name} was killed"
 
 
-def test_a_binder_without_a_journal_that_is_killed_ends_the_run_by_its_name(monkeypatch):
+def test_killing_a_binder_without_a_journal_ends_the_run_with_its_name(monkeypatch):
     with pytest.raises(RunFailedError) as failure:
         killed_in_the_middle(monkeypatch, "binder", control="apart")
 
@@ -202,7 +202,7 @@ def test_a_binder_without_a_journal_that_is_killed_ends_the_run_by_its_name(monk
     assert " It h" in str(failure.value)
 
 
-def test_a_worker_that_is_killed_costs_no_pod(monkeypatch):
+def test_a_killed_worker_loses_no_pod(monkeypatch):
     outcome = killed_in_the_middle(monkeypatch, "worker-1", workers=2)
 
     decided = [each.pod for each in (*outcome.placements, *outcome.pending)]
@@ -215,7 +215,7 @@ def _no_session_yet(monkeypatch):
 
 
 @pytest.mark.usefixtures("_no_session_yet")
-def test_a_ray_that_does_not_come_up_in_time_is_an_error(monkeypatch):
+def test_a_ray_that_does_not_start_in_time_is_an_error(monkeypatch):
     enough = threading.Event()
     monkeypatch.setattr(ray_session.ray, "init", lambda **options: enough.wait(GENEROUS_S))
     monkeypatch.setattr(ray_session.ray, "shutdown", lambda: None)
@@ -226,7 +226,7 @@ def test_a_ray_that_does_not_come_up_in_time_is_an_error(monkeypatch):
 
 
 @pytest.mark.usefixtures("_no_session_yet")
-def test_a_ray_that_cannot_start_says_why_in_a_line(monkeypatch):
+def test_a_ray_that_can_not_start_reports_the_reason_in_one_line(monkeypatch):
     def refuse(**options):
         raise ValueError("no such address\nand much more")
 
@@ -237,7 +237,7 @@ def test_a_ray_that_cannot_start_says_why_in_a_line(monkeypatch):
 
 
 @pytest.mark.usefixtures("_no_session_yet")
-def test_sessions_that_failed_are_not_kept_till_the_process_ends(monkeypatch):
+def test_failed_sessions_are_not_kept_until_the_process_ends(monkeypatch):
     def refuse(**options):
         raise ValueError("no such address")
 
@@ -253,5 +253,5 @@ def test_sessions_that_failed_are_not_kept_till_the_process_ends(monkeypatch):
             RaySession(OWN, GENEROUS_S)
         left()
 
-    # The frames of the last failure may still be somebody's.
+    # The frames of the last failure may still be referenced.
     assert kept() <= before + 1

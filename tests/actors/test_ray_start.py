@@ -1,4 +1,4 @@
-"""A process of Ray that fails as it starts is started again, and nothing waits for it for ever."""
+"""A Ray process that fails at its start is restarted, and no caller waits for it forever."""
 
 import os
 from functools import partial
@@ -28,7 +28,7 @@ if not sys.argv[1].endswith(".py"):
 sys.argv[0] = {child!r}
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-"""What Ray starts Python with: its first process for an actor does not come up."""
+"""The command with which Ray starts Python: the first process of an actor fails."""
 
 
 @pytest.fixture
@@ -41,12 +41,12 @@ def _ray_is_left():
 
 @pytest.mark.usefixtures("_ray_is_left")
 @pytest.mark.parametrize("fault", ["os._exit(1)", "time.sleep(600)"])
-async def test_an_actor_whose_process_fails_as_it_starts_gets_another(monkeypatch, tmp_path, fault):
+async def test_an_actor_whose_process_fails_at_its_start_gets_another(monkeypatch, tmp_path, fault):
     program, mark = tmp_path / "child.py", tmp_path / "failed"
     child = os.path.abspath(ray_child.__file__)
     program.write_text(CHILD.format(mark=str(mark), child=child, fault=fault))
     monkeypatch.setattr(ray_node, "CHILD", str(program))
-    # Shorter, so that the test is.
+    # A shorter timeout shortens the test.
     assert ray_session.SYSTEM["worker_register_timeout_seconds"] * 2 < ray_runtime.START_S
     monkeypatch.setitem(ray_session.SYSTEM, "worker_register_timeout_seconds", 5)
     runtime = RayRuntime(processes=1, limits=DecodeLimits())

@@ -1,4 +1,4 @@
-"""Which Ray a run uses, and the environment of a Ray of its own."""
+"""The choice of the Ray of a run, and the environment of a Ray of its own."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from roadstead.protocol.errors import InputError
         ("h:1", True, {}, "h:1"),
     ],
 )
-def test_an_option_precedes_an_initialized_ray_and_that_the_environment(
+def test_an_option_overrides_an_initialized_ray_which_overrides_the_environment(
     address, is_initialized, environ, expected
 ):
     options = RayOptions(address=address)
@@ -43,7 +43,7 @@ def test_an_address_in_the_environment_that_cannot_be_joined_is_refused(address,
         target_of(RayOptions(), is_initialized=False, environ={"RAY_ADDRESS": address})
 
 
-def test_a_ray_of_the_runs_own_sees_no_job_and_leaves_no_token():
+def test_a_ray_of_the_runs_own_joins_no_job_and_leaves_no_token():
     environ = {"RAY_ADDRESS": "h:1", "RAY_JOB_CONFIG_JSON_ENV_VAR": "{}", "HOME": "/root"}
     before = dict(environ)
 
@@ -55,7 +55,7 @@ def test_a_ray_of_the_runs_own_sees_no_job_and_leaves_no_token():
     assert environ == before
 
 
-def test_a_target_says_where_its_address_is_from():
+def test_a_target_names_the_source_of_its_address():
     target = target_of(RayOptions(), is_initialized=False, environ={"RAY_ADDRESS": "h:1"})
 
     assert target == RayTarget("h:1", "RAY_ADDRESS")

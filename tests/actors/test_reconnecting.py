@@ -1,4 +1,4 @@
-"""Messages of earlier lives are refused; ways lead to the present life."""
+"""Messages of earlier epochs are refused; references lead to the current actor."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.actors.world import GENEROUS_S
 
 
 class Told:
-    """Says how often it was asked, and in which life."""
+    """An actor that returns its number of calls and its epoch."""
 
     def __init__(self, directory, life=1):
         self.directory, self.life, self.is_free = directory, life, False
@@ -44,7 +44,7 @@ async def ask(ref):
     return (await ref.call(STATUS, NOTHING, timeout_s=GENEROUS_S)).text
 
 
-async def test_what_an_earlier_life_sends_is_refused(runtime):
+async def test_messages_of_an_earlier_epoch_are_refused(runtime):
     await begin(runtime, "target")
     fences = Fences((("sender", 2),))
     await runtime.find("target").call(FENCE, fences, timeout_s=GENEROUS_S)
@@ -55,7 +55,7 @@ async def test_what_an_earlier_life_sends_is_refused(runtime):
         assert await ask(runtime.find("target", stamp)) == "life 1"
 
 
-async def test_a_way_leads_to_whoever_takes_the_place(runtime):
+async def test_a_reference_leads_to_the_replacement_of_an_actor(runtime):
     sender = await begin(runtime, "sender")
     first = await begin(runtime, "target")
     way = sender.directory.find("target")
@@ -68,7 +68,7 @@ async def test_a_way_leads_to_whoever_takes_the_place(runtime):
     assert await ask(way) == "life 2"
 
 
-async def test_a_way_to_nobody_ends_at_the_deadline(runtime):
+async def test_a_reference_without_an_actor_fails_at_the_deadline(runtime):
     sender = await begin(runtime, "sender")
 
     with pytest.raises(ActorLostError):

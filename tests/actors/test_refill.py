@@ -1,4 +1,4 @@
-"""What new lives are told, by themselves: nominations on which queue and cache must agree."""
+"""The state sent to restarted actors: nominations on which queue and cache must agree."""
 
 import pytest
 
@@ -25,7 +25,7 @@ SCHEDULERS = {"scheduler-0"}
 
 
 def refill(held, said, **answers):
-    """A Refill after the end of a scheduler, with what cache and queue say of nominations."""
+    """Return a Refill after the end of a scheduler, for these nominations of cache and queue."""
     answers = {"fence_owner": NOTHING, "nominate": NOTHING, "observe": NOTHING, **answers}
     told = {"assumed_by": Uids(()), "end_owner": NOTHING}
     refs = {
@@ -37,7 +37,7 @@ def refill(held, said, **answers):
     return Refill(refs, epochs, Settings()), refs
 
 
-async def test_the_cache_learns_who_is_nominated_no_more_and_the_queue_of_the_room():
+async def test_the_cache_gets_withdrawn_nominations_and_the_queue_the_freed_resources():
     held = Nominated(batch_of("a", "b"), ("n1", "n2"))
     said = Nominated(batch_of("b"), ("n2",), ("uid-a",))
     again, refs = refill(held, said)
@@ -49,7 +49,7 @@ async def test_the_cache_learns_who_is_nominated_no_more_and_the_queue_of_the_ro
     assert refs["queue"].told("observe") == [ClusterChanges(gone=batch_of("a"))]
 
 
-async def test_the_cache_learns_of_nominations_that_the_queue_alone_knows():
+async def test_the_cache_gets_nominations_that_only_the_queue_knows():
     again, refs = refill(Nominated(batch_of(), ()), Nominated(batch_of("a"), ("n1",)))
 
     await again.fill(SCHEDULERS)
@@ -67,7 +67,7 @@ async def test_equal_nominations_cause_no_message():
     assert refs["cache"].told("nominate") == []
 
 
-async def test_a_new_queue_first_gets_bound_gang_members_but_not_those_that_ran_before():
+async def test_a_new_queue_first_gets_bound_gang_members_but_not_initial_ones():
     gang = pod(pod_group=GroupMembership("g", 2))
     everyone = batch_of("bound", "ran", "waits", facts=gang)
     page = PodsPage(everyone, ("n1", "n1", ""), 3, (1,))
@@ -93,7 +93,7 @@ async def test_a_new_queue_without_gangs_gets_pending_pods_only():
     assert [name for name, _ in refs["queue"].calls] == ["submit", "restored"]
 
 
-async def test_a_run_ends_with_an_error_if_a_new_queue_has_no_room_for_accepted_pods():
+async def test_a_run_ends_with_an_error_if_a_new_queue_is_too_small_for_accepted_pods():
     page = PodsPage(batch_of("a", "b"), ("", ""), 2)
     nobody = Nominated(batch_of(), ())
     again, _ = refill(nobody, nobody, pods_page=page, submit=Submitted(1, ("uid-b",)))
@@ -102,12 +102,12 @@ async def test_a_run_ends_with_an_error_if_a_new_queue_has_no_room_for_accepted_
         await again.fill({"queue"})
 
 
-async def test_what_earlier_lives_did_to_new_actors_before_their_fence_is_ended():
+async def test_changes_that_earlier_epochs_made_before_their_fence_are_reverted():
     nobody, page = Nominated(batch_of(), ()), PodsPage(batch_of("a"), ("",), 1)
     new = {"pods_page": page, "submit": Submitted(1, ()), "restored": NOTHING}
     new |= {"bound": BoundPage((), (), 1), "pod_nodes": PodNodes((None,))}
     again, refs = refill(nobody, nobody, **new)
-    # Late messages of an earlier life came between the start of queue and cache and their fences.
+    # Late messages of an earlier epoch arrived before queue and cache fenced them.
     refs["cache"].answers["assumed_by"] = refs["queue"].answers["leased_to"] = Uids(("uid-a",))
 
     await again.fill({"queue", *SCHEDULERS})
@@ -118,7 +118,7 @@ async def test_what_earlier_lives_did_to_new_actors_before_their_fence_is_ended(
     assert names.index("submit") < names.index("end_owner")
 
 
-async def test_a_message_to_a_slow_new_incarnation_is_sent_again():
+async def test_a_message_to_a_slow_new_actor_is_sent_again():
     late = iter([DeadlineError("late")] * (TRIES - 1))
     same = Nominated(batch_of(), ())
     again, refs = refill(same, same, fence_owner=lambda _: next(late, NOTHING))
@@ -128,7 +128,7 @@ async def test_a_message_to_a_slow_new_incarnation_is_sent_again():
     assert len(refs["binder"].told("fence_owner")) == TRIES
 
 
-async def test_a_new_life_that_stays_silent_is_given_up():
+async def test_an_unresponsive_new_actor_is_abandoned():
     same = Nominated(batch_of(), ())
     again, refs = refill(same, same, fence_owner=DeadlineError("late"))
 
@@ -138,7 +138,7 @@ async def test_a_new_life_that_stays_silent_is_given_up():
     assert len(refs["binder"].told("fence_owner")) == TRIES
 
 
-async def test_the_cache_says_who_is_nominated_until_they_are_gone():
+async def test_the_cache_reports_nominated_pods_until_they_are_deleted():
     world = await World().assuming()
     told = NominateBatch(batch_of("a", "b"), ("n1", "n2"), (False, False))
     await world.cache.nominate(told)

@@ -1,4 +1,4 @@
-"""A user's plugin that is about gangs, claims or preemption is treated as the in-tree one is."""
+"""A user's plugin for gangs, claims or preemption is treated like the in-tree one."""
 
 from collections import Counter
 from dataclasses import replace
@@ -43,7 +43,7 @@ def gang(name, count, cpu):
     return [(identity(f"{name}-{number}"), facts) for number in range(count)]
 
 
-def test_gangs_of_a_renamed_plugin_land_whole_and_leave_their_room_to_others():
+def test_gangs_of_a_renamed_plugin_are_placed_completely_or_leave_their_resources():
     pods = [*gang("big", 5, 4000), *gang("a", 6, 1000), *gang("b", 4, 2000)]
     nodes = [node(f"n{number}", cpu=4000) for number in range(4)]
 
@@ -52,7 +52,7 @@ def test_gangs_of_a_renamed_plugin_land_whole_and_leave_their_room_to_others():
     assert Counter(key.partition("/")[2][0] for key in found) == {"a": 6, "b": 4}
 
 
-async def test_who_gave_up_by_a_renamed_plugin_is_tried_again_when_another_of_the_gang_waits():
+async def test_a_failed_member_under_a_renamed_plugin_is_tried_again_with_its_gang():
     queue = QueueActor(plan_with(MyGangs, GANGS), NOBODY)
     facts = pod(cpu=100, pod_group=GroupMembership("g", 3))
     await queue.submit(batch_of("a", "b", "last", facts=facts))
@@ -65,7 +65,7 @@ async def test_who_gave_up_by_a_renamed_plugin_is_tried_again_when_another_of_th
     assert again.pods.names == ("a", "b")
 
 
-def test_claims_of_a_renamed_plugin_are_bound_where_the_pod_is_assumed():
+def test_claims_of_a_renamed_plugin_are_bound_when_the_pod_is_assumed():
     facts = storage(waiting("local"), claim("c"), volume("a"))
     plan = replace(plan_with(MyVolumes, VOLUMES), cluster=ClusterFacts(storage=facts))
     without = replace(
@@ -78,7 +78,7 @@ def test_claims_of_a_renamed_plugin_are_bound_where_the_pod_is_assumed():
     assert volumes_of(without).assume("p", using("c"), node("n1")) == ()
 
 
-def test_pods_with_claims_go_where_they_go_with_the_in_tree_plugin():
+def test_pods_with_claims_are_placed_as_with_the_in_tree_plugin():
     nodes, facts, pods = random_fleet(1)
     inputs = inputs_of(nodes, [(identity(name), each) for name, each in pods])
     plan = replace(plan_with(MyVolumes, VOLUMES, batch=8), cluster=ClusterFacts(storage=facts))
@@ -88,7 +88,7 @@ def test_pods_with_claims_go_where_they_go_with_the_in_tree_plugin():
     assert placements(inputs, plan) == wanted
 
 
-def test_a_victim_that_waits_for_permit_is_refused_by_the_plugin_that_preempts():
+def test_a_preempting_plugin_refuses_a_victim_that_waits_at_permit():
     world = World(says={"A": {"permit": (WAIT, 9.0)}})
     world.lease()
     world.accept(*world.place())

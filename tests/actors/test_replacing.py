@@ -1,4 +1,4 @@
-"""An actor is killed in the middle of a run: it is replaced, and the run ends as it should."""
+"""An actor that is killed in the middle of a run is replaced, and the run ends normally."""
 
 import asyncio
 import os
@@ -47,7 +47,7 @@ class Run:
         return self.runtime
 
     def kill(self, *names, every=40):
-        """Runs, and kills one actor after another whenever so many more pods are placed."""
+        """Run, and kill one actor after another, one each time `every` more pods are placed."""
         waiting = list(names)
 
         def on_progress(progress):
@@ -59,7 +59,7 @@ class Run:
 
 
 def prove(outcome, folder):
-    """Nothing lost, nothing doubled, nothing overfilled, and the journal says what was told."""
+    """Assert that no pod is lost or doubled, no node overfilled, and that the journal agrees."""
     records = list(Reader(RealDisk(folder)).records())
     assert check(records).violations == []
     binds = [(each.uid, each.node_name) for each in records if each.kind is RecordKind.BIND]
@@ -80,9 +80,7 @@ def test_a_killed_actor_is_replaced_and_the_run_continues(monkeypatch, tmp_path,
 
 
 @pytest.mark.parametrize("name", ACTORS)
-def test_an_actor_that_is_killed_while_results_are_collected_loses_no_pod(
-    monkeypatch, tmp_path, name
-):
+def test_an_actor_killed_while_results_are_collected_loses_no_pod(monkeypatch, tmp_path, name):
     run = Run(monkeypatch, control="apart", journal=tmp_path)
     whole = Run(monkeypatch, control="apart", journal=None).kill()
     monkeypatch.setattr(launch, "open_runtime", run.open)
@@ -108,7 +106,9 @@ def test_an_actor_that_is_killed_while_results_are_collected_loses_no_pod(
         ("scheduler", ("scheduler-0", "cache")),
     ],
 )
-def test_one_seed_is_one_placement_whoever_is_killed(monkeypatch, tmp_path, nodes_at, names):
+def test_one_seed_gives_one_placement_whichever_actor_is_killed(
+    monkeypatch, tmp_path, nodes_at, names
+):
     how = {"schedulers": 1, "nodes_at": nodes_at, "batch": 16, "control": "apart"}
     whole = Run(monkeypatch, **how).kill()
     run = Run(monkeypatch, journal=tmp_path, **how)
@@ -120,7 +120,7 @@ def test_one_seed_is_one_placement_whoever_is_killed(monkeypatch, tmp_path, node
     assert {each.uid for each in outcome.pending} == {each.uid for each in whole.pending}
 
 
-def test_each_kind_is_killed_once_in_one_run(monkeypatch, tmp_path):
+def test_a_run_survives_the_loss_of_each_actor_once(monkeypatch, tmp_path):
     run = Run(monkeypatch, control="apart", journal=tmp_path)
     kinds = ("scheduler-0", "worker-1", "binder", "queue", "cache")
 
@@ -130,7 +130,7 @@ def test_each_kind_is_killed_once_in_one_run(monkeypatch, tmp_path):
     prove(outcome, tmp_path)
 
 
-def test_where_one_process_holds_three_actors_all_three_are_replaced(monkeypatch, tmp_path):
+def test_a_process_of_three_actors_is_replaced_with_all_three(monkeypatch, tmp_path):
     run = Run(monkeypatch, journal=tmp_path)
 
     outcome = run.kill("binder")
@@ -138,7 +138,7 @@ def test_where_one_process_holds_three_actors_all_three_are_replaced(monkeypatch
     prove(outcome, tmp_path)
 
 
-def test_an_actor_that_is_killed_again_and_again_ends_the_run_by_its_name(monkeypatch, tmp_path):
+def test_an_actor_that_is_killed_repeatedly_ends_the_run_with_its_name(monkeypatch, tmp_path):
     monkeypatch.setattr(Budget, "TIMES", 1)
     run = Run(monkeypatch, control="apart", journal=tmp_path)
 
@@ -146,7 +146,7 @@ def test_an_actor_that_is_killed_again_and_again_ends_the_run_by_its_name(monkey
         run.kill("worker-0", "worker-0")
 
 
-def test_what_is_replaced_together():
+def test_actors_of_one_process_are_replaced_together():
     hosts = {name: {name} for name in ("queue", "cache", "binder", "worker-0", "scheduler-0")}
 
     assert actors_to_replace({"binder"}, hosts) == {"binder"}
@@ -157,7 +157,7 @@ def test_what_is_replaced_together():
     assert actors_to_replace({"binder"}, together) == {"queue", "cache", "binder", "worker-0"}
 
 
-def test_a_budget_is_there_again_after_a_minute():
+def test_the_restart_budget_is_full_again_after_a_minute():
     budget = Budget()
 
     taken = [budget.acquire("queue", now_s) for now_s in (0, 1, 2, 3, 4, 5)]
@@ -167,7 +167,7 @@ def test_a_budget_is_there_again_after_a_minute():
     assert budget.acquire("queue", 60)
 
 
-def test_a_signal_has_the_cache_compare_itself_with_one_made_anew(monkeypatch, tmp_path, caplog):
+def test_a_signal_makes_the_cache_compare_itself_with_a_new_one(monkeypatch, tmp_path, caplog):
     asked = []
 
     def on_progress(progress):

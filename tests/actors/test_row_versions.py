@@ -1,4 +1,4 @@
-"""Versions of rows on their way, from the binder's answers to the next bind."""
+"""Row versions in messages, from the binder's answers to the next bind."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from tests.actors.world import Fake, Fakes, bind_answers, plan_of, until
 from tests.builders import node
 
 
-async def test_versions_of_rows_are_streamed_as_numbered_changes():
+async def test_row_versions_are_streamed_as_numbered_changes():
     scheduler = Fake("scheduler-0", apply=CHANGES_APPLIED)
     cache = CacheActor(plan_of(conflicts="version"), Fakes(scheduler))
     await cache.add_nodes(node_batch((node("n1"), node("n2"))))
@@ -25,7 +25,7 @@ async def test_versions_of_rows_are_streamed_as_numbered_changes():
     assert answer.seq == 3
 
 
-async def test_a_new_scheduler_gets_the_versions_behind_its_rows():
+async def test_a_new_scheduler_gets_the_versions_after_its_rows():
     cache = CacheActor(
         plan_of(conflicts="version"), Fakes(Fake("scheduler-0", apply=CHANGES_APPLIED))
     )
@@ -39,7 +39,7 @@ async def test_a_new_scheduler_gets_the_versions_behind_its_rows():
     assert parts[0].first_seq == 1
 
 
-async def test_a_bind_names_the_version_that_was_read_and_the_next_one_what_it_learned():
+async def test_a_bind_names_the_read_version_and_the_next_one_the_updated_version():
     world = World(["a"], ["b"], conflicts="version")
     told = []
 

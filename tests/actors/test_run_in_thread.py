@@ -1,4 +1,4 @@
-"""A run of a notebook has a thread of its own, and ends when the notebook's is interrupted."""
+"""A run in a notebook has a thread of its own, and ends when the notebook is interrupted."""
 
 import asyncio
 import os
@@ -9,14 +9,14 @@ import pytest
 from roadstead.actors.runs.launch import _run_in_thread
 
 
-def test_the_result_comes_back_from_the_thread():
+def test_the_thread_returns_its_result():
     async def work():
         return 7
 
     assert _run_in_thread(work()) == 7
 
 
-def test_a_failure_comes_back_from_the_thread():
+def test_the_thread_returns_its_failure():
     async def work():
         raise ValueError("seven")
 

@@ -47,30 +47,30 @@ CUTS = list(product((0, 2), (1, 7, 64)))
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    """The client looks often, so that small runs end soon."""
+    """Let the client poll often, so that small runs end soon."""
     monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
 @pytest.fixture
 def _nobody_is_woken(monkeypatch):
-    """Every pod is tried once: what a retry finds depends on when its backoff ends."""
+    """Try every pod once: the outcome of a retry depends on the end of its backoff."""
     monkeypatch.setattr(scheduling_queue.SchedulingQueue, "_handle_events", lambda *_, **__: None)
 
 
 def run(inputs, **how):
-    """The outcome of a run whose actors agree at its end."""
+    """Return the outcome of a run, after asserting that its actors agree at its end."""
     outcome, actors = run_inline(inputs, plan_of(**how))
     assert_all_agree(inputs, outcome, actors)
     return outcome
 
 
 def told(outcome):
-    """(pod → node, pod → why not)."""
+    """Return (pod → node, pod → reason that it is pending)."""
     return placed(outcome), {each.pod: each.message for each in outcome.pending}
 
 
 def assert_all_agree(inputs, outcome, actors):
-    """Every pod is in one place, and queue, cache, binder, workers and schedulers know it alike."""
+    """Assert that every pod is in one place in queue, cache, binder, workers and schedulers."""
     queue, cache, binder = (actors[name].core for name in (QUEUE, CACHE, BINDER))
     schedulers = [actor for name, actor in actors.items() if name.startswith("scheduler")]
     for core in (queue, cache, binder, *(each.core for each in schedulers)):
@@ -99,7 +99,7 @@ def assert_all_agree(inputs, outcome, actors):
 @pytest.mark.usefixtures("_nobody_is_woken")
 @settings(max_examples=40)
 @given(fleets.inputs(), st.sampled_from(CUTS), st.sampled_from(["random", "first"]))
-def test_any_workers_and_batches_decide_as_one_pod_after_another(inputs, cut, tie_break):
+def test_any_workers_and_batches_decide_like_single_pods_in_turn(inputs, cut, tie_break):
     workers, batch = cut
     how = {"tie_break": tie_break, "seed": 7}
 
@@ -109,7 +109,7 @@ def test_any_workers_and_batches_decide_as_one_pod_after_another(inputs, cut, ti
 
 
 @pytest.mark.parametrize(("workers", "batch"), CUTS)
-def test_a_fleet_is_placed_alike_however_it_is_cut(workers, batch):
+def test_a_fleet_is_placed_alike_for_any_workers_and_batches(workers, batch):
     trace = ten_shapes(40, 120, seed=3)
     inputs = inputs_of(trace.nodes(), trace.pods())
 
@@ -119,12 +119,12 @@ def test_a_fleet_is_placed_alike_however_it_is_cut(workers, batch):
 
 
 def overfull(seed=1):
-    """More pods than fit, of many sizes."""
+    """Return more pods than fit, of many sizes."""
     trace = generate_fleet(8, 150, seed)
     return inputs_of(trace.nodes(), trace.pods())
 
 
-def test_a_fleet_that_is_too_small_is_filled_and_the_other_pods_have_reasons():
+def test_a_fleet_that_is_too_small_is_filled_and_other_pods_have_reasons():
     inputs = overfull()
 
     outcome = run(inputs, workers=3, batch=32)
@@ -135,7 +135,7 @@ def test_a_fleet_that_is_too_small_is_filled_and_the_other_pods_have_reasons():
     assert told(outcome) == plainly(inputs, plan_of())
 
 
-def test_one_seed_is_one_placement_and_another_seed_another_one():
+def test_one_seed_gives_one_placement_and_another_seed_another():
     inputs = overfull()
 
     first, again, other = (run(inputs, seed=seed) for seed in (5, 5, 6))
@@ -164,7 +164,7 @@ def test_each_pod_is_placed_by_the_profile_it_names():
     assert where == plainly(inputs, plan_of(config=TWO_PROFILES))[0]
 
 
-def test_running_pods_keep_their_room():
+def test_running_pods_keep_their_resources():
     full = pod(cpu=4000)
     running = [(who, facts, "n1") for who, facts in pods_of("r", facts=full)]
     inputs = inputs_of([node("n1"), node("n2")], pods_of("p", "q", facts=full), running)
@@ -177,7 +177,7 @@ def test_running_pods_keep_their_room():
     ]
 
 
-def test_pods_that_nobody_may_try_are_pending_with_the_reason():
+def test_pods_that_can_not_be_tried_are_pending_with_the_reason():
     gated = pods_of("gated", facts=pod(scheduling_gates=("hold",)))
     foreign = pods_of("foreign", facts=pod(scheduler_name="theirs"))
     going = pods_of("going", facts=pod(is_terminating=True))
@@ -194,7 +194,7 @@ def test_pods_that_nobody_may_try_are_pending_with_the_reason():
     }
 
 
-def test_pods_of_higher_priority_get_the_room():
+def test_pods_of_higher_priority_get_the_resources():
     low = pods_of("low1", "low2", facts=pod(cpu=4000, preemption_policy="Never"))
     high = pods_of("high", facts=pod(cpu=4000, priority=10))
     inputs = inputs_of([node("n1")], [*low, *high])
@@ -204,7 +204,7 @@ def test_pods_of_higher_priority_get_the_room():
     assert placed(outcome) == {"default/high": "n1"}
 
 
-def test_pods_that_keep_apart_and_spread_find_their_places():
+def test_pods_with_anti_affinity_and_spread_constraints_are_placed():
     selector = fleets.apps("web")
     alone = pod(labels={"app": "web"}, pod_anti_affinity=(fleets.near(selector, fleets.HOSTNAME),))
     evenly = pod(labels={"app": "db"}, spread_constraints=(fleets.spread(fleets.ZONE),))
@@ -240,7 +240,7 @@ def test_an_image_has_the_size_that_the_first_node_of_the_cluster_reports():
     assert locality.raw.tolist() == [whole] * 4 + [0]
 
 
-def test_a_pod_that_waits_for_another_ones_company_comes_after_it():
+def test_a_pod_with_affinity_to_another_is_placed_after_it():
     follower = pod(pod_affinity=(fleets.near(fleets.apps("leader")),))
     leader = pod(labels={"app": "leader"}, node_selector={"disk": "ssd"})
     nodes = [fleets.host(0, "a"), fleets.host(1, "b", labels={"disk": "ssd"}), fleets.host(2, "b")]
@@ -257,7 +257,7 @@ def test_a_pod_that_waits_for_another_ones_company_comes_after_it():
 
 @pytest.fixture
 def _no_second_try(monkeypatch):
-    """A pod that fails is not tried again: nobody waits for its backoff."""
+    """Try no failed pod again, so that the run does not wait for backoff."""
     monkeypatch.setattr(retries, "MAX_FAILURES", 1)
 
 
@@ -281,13 +281,13 @@ def test_a_pod_whose_cycle_always_fails_is_pending_and_the_run_ends():
     ]
 
 
-def test_a_run_without_pods_ends_at_once():
+def test_a_run_without_pods_ends_immediately():
     outcome = run(inputs_of([node("n1")], []))
 
     assert (outcome.placements, outcome.pending) == ((), ())
 
 
-def test_inputs_longer_than_a_message_go_in_parts(monkeypatch):
+def test_inputs_longer_than_a_message_are_sent_in_parts(monkeypatch):
     monkeypatch.setattr(client, "CHUNK", 3)
     running = [(who, facts, "n0") for who, facts in pods_of(*(f"r{n}" for n in range(4)))]
     full = pods_of(*(f"full{n}" for n in range(5)), facts=pod(cpu=9000))
@@ -304,7 +304,7 @@ def test_inputs_longer_than_a_message_go_in_parts(monkeypatch):
 
 
 def launch(inputs, **how):
-    """A run through the launcher, with what it told of its progress."""
+    """Run through the launcher; return the outcome and the reported progress."""
     seen = []
     outcome = ActorLauncher().run(inputs, plan_of(**how), seen.append)
     return outcome, seen
@@ -335,7 +335,7 @@ def test_the_launcher_reports_the_progress_of_a_run():
     assert spent <= outcome.timings_s.keys()
 
 
-def test_more_pods_than_the_queue_may_hold_are_an_error():
+def test_more_pods_than_the_queue_allows_are_an_error():
     with pytest.raises(RunFailedError, match=r"it refused 2 pods \(bounds.queue_max_pods is 3\)"):
         launch(
             inputs_of([node("n1")], pods_of(*(f"p{n}" for n in range(5)))),
@@ -343,7 +343,7 @@ def test_more_pods_than_the_queue_may_hold_are_an_error():
         )
 
 
-def test_a_plugin_that_is_missing_ends_the_run_with_plugin_object_and_field():
+def test_a_missing_plugin_ends_the_run_with_plugin_object_and_field():
     wants = pod(resource_claims=("gpu",))
     inputs = inputs_of([node("n1")], [*pods_of("p"), *pods_of("q", facts=wants)])
 
@@ -354,7 +354,7 @@ def test_a_plugin_that_is_missing_ends_the_run_with_plugin_object_and_field():
     assert refusal.value.field == "spec.resourceClaims"
 
 
-def test_a_pod_that_runs_and_waits_at_once_is_refused_by_name():
+def test_a_pod_that_is_running_and_pending_is_refused_by_name():
     (waiting,) = pods_of("twice")
     identity, facts = waiting
     inputs = RunInputs((node("n1"),), ((identity, facts, "n1"),), (waiting,))

@@ -1,4 +1,4 @@
-"""Sampling and extenders in whole runs, on both runtimes, against real servers."""
+"""Sampling and extenders in whole runs, on both runtimes, with real servers."""
 
 import base64
 
@@ -24,13 +24,13 @@ ZONES = ["a", "b", "a", "c", "b", "a", "a", "c", "b", "c", "a", "b"]
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    """The client looks often, so that small runs end soon."""
+    """Let the client poll often, so that small runs end soon."""
     monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
 @pytest.fixture
 def few_are_enough(monkeypatch):
-    """Samples of three nodes, so that small fleets are sampled."""
+    """Set samples of three nodes, so that small fleets are sampled."""
     monkeypatch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 3)
 
 
@@ -44,7 +44,7 @@ def plan(config, **settings):
 
 
 def plainly(inputs, plan):
-    """Pod → node, one pod after another on one table."""
+    """Return pod → node, one pod after another on one table."""
     table = NodeTable()
     for facts in inputs.nodes:
         table.add_node(facts)
@@ -59,7 +59,7 @@ def plainly(inputs, plan):
 
 
 @pytest.mark.parametrize("batch", [1, 4, 2048])
-def test_a_sampled_run_decides_as_one_table_does(few_are_enough, batch):
+def test_a_sampled_run_decides_like_one_table(few_are_enough, batch):
     how = plan(SAMPLED, batch=batch)
 
     outcome, actors = run_inline(fleet(), how)
@@ -68,7 +68,7 @@ def test_a_sampled_run_decides_as_one_table_does(few_are_enough, batch):
     assert actors["scheduler-0"]._node_search.start > 0
 
 
-def test_where_the_configuration_is_silent_or_overruled_nothing_is_sampled(few_are_enough):
+def test_without_a_configured_percentage_nothing_is_sampled(few_are_enough):
     silent = plan(HEAD)
     overruled = plan(SAMPLED, score_nodes="all")
 
@@ -80,7 +80,7 @@ def test_where_the_configuration_is_silent_or_overruled_nothing_is_sampled(few_a
 
 
 class Odd:
-    """An extender that likes nodes of odd number best and refuses every third."""
+    """An extender that scores nodes of odd number highest and refuses every third."""
 
     def __init__(self):
         self.bound = {}
@@ -117,7 +117,7 @@ def extender_config(port, *, scheme="http", **fields):
 
 
 @pytest.mark.parametrize("cache", ["true", "false"])
-def test_a_run_with_an_extender_decides_as_one_table_does(cache):
+def test_a_run_with_an_extender_decides_like_one_table(cache):
     with Server(Odd().answer) as server:
         how = plan(extender_config(server.port, nodeCacheCapable=cache), workers=3)
 
@@ -129,7 +129,7 @@ def test_a_run_with_an_extender_decides_as_one_table_does(cache):
 
 
 @pytest.mark.ray
-def test_a_run_with_an_extender_on_ray_decides_as_the_inline_one(tmp_path):
+def test_a_run_with_an_extender_on_ray_decides_like_an_inline_run(tmp_path):
     with Server(Odd().answer) as server:
         config = extender_config(server.port, nodeCacheCapable="true")
         settings = Settings(runtime="ray", workers=2, tie_break="first")
@@ -141,7 +141,7 @@ def test_a_run_with_an_extender_on_ray_decides_as_the_inline_one(tmp_path):
     assert placed(outcome) == placed(inline)
 
 
-def test_an_extender_over_tls_binds_what_is_placed():
+def test_an_extender_over_tls_binds_the_placed_pods():
     authority = trustme.CA()
     roots = base64.b64encode(authority.cert_pem.bytes()).decode()
     context = tls_server_context(authority.issue_cert("127.0.0.1"))
@@ -179,7 +179,7 @@ def test_a_pod_that_an_extender_did_not_bind_is_tried_again():
     actors["scheduler-0"].core.validate()
 
 
-def test_an_extender_is_explained():
+def test_an_explanation_includes_the_extender():
     with Server(Odd().answer) as server:
         how = plan(extender_config(server.port, nodeCacheCapable="true"), workers=2)
         asked = (identity("asked"), pod(cpu=100))
@@ -194,7 +194,7 @@ def test_an_extender_is_explained():
     assert all(int(name[1:]) % 3 for name in entry["feasible"])
 
 
-def test_an_extender_chooses_where_a_pod_of_a_run_preempts():
+def test_an_extender_chooses_the_node_of_a_preempting_pod():
     asked = []
 
     def answer(verb, payload):

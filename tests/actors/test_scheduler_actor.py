@@ -28,7 +28,7 @@ async def never(_):
 
 
 def bound_all(batch):
-    """The binder's answer that commits everything."""
+    """Return the binder's answer that commits the whole batch."""
     return answers_to(batch, "")
 
 
@@ -43,7 +43,7 @@ def answers_to(batch, cause, *reasons):
 
 
 class World:
-    """One scheduler and a real cache; queue and binder say what a test wants."""
+    """One scheduler with a real cache; a test sets the answers of queue and binder."""
 
     def __init__(self, *leases, facts=None, nodes=ONE_NODE, **settings):
         self.leases = [
@@ -83,18 +83,18 @@ class World:
         return self.leases.pop(0) if self.leases else never(ask)
 
     async def reports(self, count=1):
-        """The first reports to the queue, once they are there."""
+        """Wait for the first reports to the queue and return them."""
         await until(lambda: len(self.queue.told("report")) >= count)
         return self.queue.told("report")
 
     async def error(self):
-        """What the scheduler says of why it cannot go on, once it does."""
+        """Wait until the scheduler fails; return its status with the error."""
         await until(lambda: self.scheduler.failure is not None)
         return await self.scheduler.status(NOTHING)
 
 
 class _Logged(list):
-    """A fake's calls, also in the log of all."""
+    """The calls of a fake, which are also added to the common log."""
 
     def __init__(self, log, name):
         super().__init__()
@@ -150,7 +150,7 @@ async def test_cache_binder_and_queue_get_the_same_attempt_on_the_same_node():
     assert (bind.owner, bind.epoch) == ("scheduler-0", 1)
 
 
-async def test_the_next_batch_counts_what_was_assumed():
+async def test_the_next_batch_counts_assumed_pods():
     async with World(["a"], ["b"], facts=pod(cpu=3000)) as world:
         reports = await world.reports(2)
 
@@ -158,7 +158,7 @@ async def test_the_next_batch_counts_what_was_assumed():
     assert [report.done for report in reports if report.done] == [("uid-a",)]
 
 
-async def test_a_pod_without_a_node_goes_back_with_its_reasons():
+async def test_a_pod_without_a_node_is_returned_with_its_reasons():
     async with World(["a"], facts=pod(cpu=9000)) as world:
         (report,) = await world.reports()
 
@@ -175,7 +175,7 @@ async def test_a_pod_without_a_node_goes_back_with_its_reasons():
     assert world.cache.told("assume") == world.binder.calls == []
 
 
-async def test_an_assumption_that_the_cache_refuses_goes_back_as_a_conflict():
+async def test_an_assumption_refused_by_the_cache_is_returned_as_a_conflict():
     world = World(["a", "b"])
     world.cache.answers["assume"] = lambda batch: Assumed(((batch.tokens[0], "was faster"),), 0)
     async with world:
@@ -187,7 +187,7 @@ async def test_an_assumption_that_the_cache_refuses_goes_back_as_a_conflict():
 
 
 @pytest.mark.parametrize("cause", ["constraint", "unknown_node", "busy"])
-async def test_what_the_binder_refuses_is_forgotten_and_then_tried_again(cause):
+async def test_pods_refused_by_the_binder_are_forgotten_and_tried_again(cause):
     world = World(["a"])
     world.binder.answers["bind"] = lambda batch: answers_to(batch, cause, "Insufficient cpu")
     async with world:
@@ -202,7 +202,7 @@ async def test_what_the_binder_refuses_is_forgotten_and_then_tried_again(cause):
     assert world.log[world.log.index("queue report") - 1] == "cache update_assumptions"
 
 
-async def test_a_pod_that_another_one_bound_is_done():
+async def test_a_pod_bound_by_another_scheduler_is_done():
     world = World(["a"])
     world.binder.answers["bind"] = lambda batch: answers_to(batch, "already_bound")
     async with world:
@@ -212,7 +212,7 @@ async def test_a_pod_that_another_one_bound_is_done():
     assert world.cache.told("update_assumptions")[-1].forget
 
 
-async def test_a_pod_that_is_deleted_is_forgotten_and_not_spoken_of():
+async def test_a_deleted_pod_is_forgotten_and_not_reported():
     world = World(["a"], ["b"])
     world.binder.answers["bind"] = lambda batch: answers_to(
         batch, "deleted" if batch.pods.uids == ("uid-a",) else ""
@@ -234,7 +234,7 @@ async def test_any_other_refusal_of_the_binder_fails_the_attempt_with_its_cause(
     assert [note.message for note in report.notes] == ["stale_epoch, come later"]
 
 
-async def test_a_binder_that_is_late_is_asked_again_with_the_same_tokens():
+async def test_a_late_binder_gets_the_same_tokens_again():
     outcomes = [DeadlineError("binder did not answer"), DeadlineError("nor this time"), None]
     world = World(["a", "b"])
     world.binder.answers["bind"] = lambda batch: outcomes.pop(0) or bound_all(batch)
@@ -249,7 +249,7 @@ async def test_a_binder_that_is_late_is_asked_again_with_the_same_tokens():
     assert not any(told.forget for told in world.cache.told("update_assumptions"))
 
 
-async def test_pods_that_one_evaluation_cannot_decide_are_evaluated_again():
+async def test_pods_that_one_evaluation_can_not_decide_are_evaluated_again():
     alone = pod(cpu=3000)
     async with World(["a", "b", "c"], facts=alone, nodes=(node("n1"), node("n2"))) as world:
         reports = await world.reports(2)
@@ -260,7 +260,7 @@ async def test_pods_that_one_evaluation_cannot_decide_are_evaluated_again():
     assert back == ["uid-c"]
 
 
-async def test_many_decisions_leave_room_for_answers_in_between():
+async def test_answers_are_handled_between_many_decisions():
     names = [f"p{number}" for number in range(150)]
     async with World(names, facts=pod(cpu=1), nodes=(node("n1", pods=200),)) as world:
         await until(lambda: sum(len(each.done) for each in world.queue.told("report")) == 150)
@@ -268,7 +268,7 @@ async def test_many_decisions_leave_room_for_answers_in_between():
     assert len(world.cache.told("assume")) == 1
 
 
-async def test_the_lease_asks_for_a_batch_and_waits_a_little():
+async def test_a_lease_request_has_the_batch_size_and_waits_briefly():
     async with World(batch=7) as world:
         await until(lambda: world.queue.told("lease"))
 
@@ -277,14 +277,14 @@ async def test_the_lease_asks_for_a_batch_and_waits_a_little():
     assert ask.wait_s > 0
 
 
-async def test_a_lease_without_pods_is_asked_for_again():
+async def test_a_lease_without_pods_is_requested_again():
     world = World([])
     world.leases = [Leased(0, batch_of(), (), ()), *World(["a"]).leases]
     async with world:
         assert [report.done for report in await world.reports()] == [("uid-a",)]
 
 
-async def test_no_more_batches_are_at_the_binder_than_the_bound_allows():
+async def test_the_number_of_batches_at_the_binder_is_bounded():
     world = World(["a"], ["b"], ["c"], bounds=Bounds(inflight_max_batches=1))
     gate = asyncio.Event()
     at_binder = []
@@ -315,7 +315,7 @@ async def test_decisions_continue_while_binds_are_in_progress():
         assert status.text == "had decided 2 batches and bound 0 pods; 2 pods were under way"
 
 
-async def test_a_plugin_that_is_missing_stops_the_scheduler_with_plugin_object_and_field():
+async def test_a_missing_plugin_stops_the_scheduler_with_plugin_object_and_field():
     async with World(["a"], facts=pod(resource_claims=("gpu",))) as world:
         status = await world.error()
 
@@ -329,7 +329,7 @@ async def test_a_plugin_that_is_missing_stops_the_scheduler_with_plugin_object_a
     ("actor", "method"),
     [("queue", "lease"), ("cache", "assume"), ("cache", "update_assumptions")],
 )
-async def test_an_actor_that_is_lost_stops_the_scheduler(actor, method):
+async def test_a_lost_actor_stops_the_scheduler(actor, method):
     world = World(["a"])
     getattr(world, actor).answers[method] = ActorLostError("it is gone")
     async with world:
@@ -339,7 +339,7 @@ async def test_an_actor_that_is_lost_stops_the_scheduler(actor, method):
 
 
 @pytest.mark.parametrize(("actor", "method"), [("binder", "bind"), ("queue", "report")])
-async def test_an_actor_that_is_lost_while_binding_stops_the_run_as_well(actor, method):
+async def test_an_actor_lost_during_binding_stops_the_run_as_well(actor, method):
     world = World(["a"])
     getattr(world, actor).answers[method] = ActorLostError("it is gone")
     async with world:
@@ -348,7 +348,7 @@ async def test_an_actor_that_is_lost_while_binding_stops_the_run_as_well(actor, 
     assert (status.error_kind, status.error) == ("ActorLostError", "it is gone")
 
 
-async def test_the_first_failure_is_the_one_that_is_reported():
+async def test_the_first_failure_is_reported():
     outcomes = [ActorError("first"), ActorError("second")]
     world = World(["a"], ["b"])
     world.binder.answers["bind"] = lambda _: outcomes.pop(0)
@@ -360,7 +360,7 @@ async def test_the_first_failure_is_the_one_that_is_reported():
     assert status.error == "first"
 
 
-async def test_a_batch_whose_changes_do_not_come_in_time_begins_anew():
+async def test_a_batch_whose_changes_do_not_arrive_in_time_begins_again():
     world = World(["a"], deadlines={"call_s": 0.02})
     there = asyncio.Event()
     settled = []
@@ -390,7 +390,7 @@ async def test_a_batch_whose_changes_do_not_come_in_time_begins_anew():
     assert not (await world.scheduler.status(NOTHING)).error
 
 
-async def test_told_to_run_twice_it_runs_once():
+async def test_a_second_call_of_run_has_no_effect():
     async with World(["a"]) as world:
         await world.scheduler.run(NOTHING)
         reports = await world.reports()
@@ -398,7 +398,7 @@ async def test_told_to_run_twice_it_runs_once():
     assert [report.done for report in reports] == [("uid-a",)]
 
 
-async def test_stop_takes_no_more_pods_and_leaves_no_task_behind():
+async def test_a_stopped_scheduler_leases_no_more_pods_and_leaves_no_task_behind():
     before = asyncio.all_tasks()
     world = World(["a"])
     world.binder.answers["bind"] = never
@@ -429,7 +429,7 @@ async def test_pending_reasons_reach_the_queue_without_a_lease():
     assert told.notes == (PendingNote("uid-a", "default/a", report.message, (), ()),)
 
 
-async def test_status_says_what_was_decided_and_where_the_time_went():
+async def test_status_reports_the_decisions_and_the_time_of_each_phase():
     async with World(["a"], ["b"], kernel=False) as world:
         await world.reports(2)
         status = await world.scheduler.status(NOTHING)

@@ -39,14 +39,14 @@ def _quick_looks(monkeypatch):
 
 @pytest.fixture
 def _nobody_is_woken(monkeypatch):
-    """Every pod is tried once: what a retry finds depends on when its backoff ends."""
+    """Try every pod once: the outcome of a retry depends on the end of its backoff."""
     monkeypatch.setattr(SchedulingQueue, "_handle_events", lambda *_, **__: None)
 
 
 @pytest.mark.usefixtures("_nobody_is_woken")
 @settings(max_examples=40)
 @given(fleets.inputs(), st.sampled_from([1, 7, 64]), st.sampled_from(["random", "first"]))
-def test_any_batches_are_decided_as_one_pod_after_another(inputs, batch, tie_break):
+def test_batches_of_any_size_decide_like_single_pods_in_turn(inputs, batch, tie_break):
     how = {"tie_break": tie_break, "seed": 7}
 
     nodes, reasons = told(run(inputs, batch=batch, **how))
@@ -54,7 +54,7 @@ def test_any_batches_are_decided_as_one_pod_after_another(inputs, batch, tie_bre
     assert (nodes, reasons) == plainly(inputs, plan_of(**how))
 
 
-def test_there_are_no_workers():
+def test_the_run_has_no_workers():
     _, actors = run_inline(overfull(), plan_of())
 
     assert sorted(actors) == ["binder", "cache", "queue", "scheduler-0"]
@@ -62,7 +62,7 @@ def test_there_are_no_workers():
 
 
 @pytest.mark.parametrize("batch", [16, 512])
-def test_with_the_kernel_pods_are_placed_as_without_it(monkeypatch, batch):
+def test_the_kernel_places_the_same_pods(monkeypatch, batch):
     load()
     monkeypatch.setattr(kernel_loader, "WORTHWHILE_PODS", 1)
     monkeypatch.setattr(kernel_loader, "load", lambda tell: load())
@@ -74,7 +74,7 @@ def test_with_the_kernel_pods_are_placed_as_without_it(monkeypatch, batch):
     assert dict(actors["scheduler-0"]._kernel.coverage.counts())["kernel: pods"] > 0
 
 
-def test_preemption_is_tried_on_the_nodes_it_holds():
+def test_preemption_is_tried_on_the_schedulers_own_table():
     inputs = inputs_of([node("n1")], pods_of("urgent", "other", facts=URGENT), running("r"))
 
     outcome, _ = preempting_run(inputs)
@@ -83,7 +83,7 @@ def test_preemption_is_tried_on_the_nodes_it_holds():
     assert [name for name, _, _ in gone(outcome)] == ["default/r"]
 
 
-def test_preemption_does_not_wait_for_changes_that_wait_for_its_batch(monkeypatch):
+def test_preemption_does_not_wait_for_changes_that_follow_its_batch(monkeypatch):
     original, after_failure = Driver.handle, scheduling_cycle.after_failure
 
     async def handle(self, need):
@@ -117,7 +117,7 @@ def test_a_pod_is_explained():
     assert sorted(explained.names) == ["n1", "n2"]
 
 
-def test_pods_that_fit_nowhere_wait_though_their_table_is_at_hand():
+def test_pods_that_fit_nowhere_wait_although_the_table_is_local():
     inputs = inputs_of([node(f"n{n}") for n in range(3)], pods_of(*"abcdef", facts=pod(cpu=3000)))
 
     outcome = run(inputs, batch=2)
@@ -127,7 +127,7 @@ def test_pods_that_fit_nowhere_wait_though_their_table_is_at_hand():
 
 
 @pytest.mark.ray
-def test_on_ray_pods_are_placed_as_inline():
+def test_on_ray_pods_are_placed_as_in_an_inline_run():
     inputs = overfull()
 
     outcome = ActorLauncher().run(inputs, RunPlan(Settings(runtime="ray")), lambda _: None)

@@ -1,4 +1,4 @@
-"""What a scheduler read, and how long it may use it."""
+"""The state that a scheduler read, and the time for which it may use it."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def scope(read_s=10.0):
     return each
 
 
-def test_what_was_read_serves_later_pods_while_it_is_young():
+def test_a_state_is_used_for_later_pods_while_it_is_fresh():
     assert not Scope(None).serves(10.0, 2.0)
 
     each = scope()
@@ -27,17 +27,17 @@ def test_what_was_read_serves_later_pods_while_it_is_young():
     assert not each.serves(12.1, 2.0)
 
 
-def test_without_a_bound_nothing_is_kept_and_nothing_is_too_old():
+def test_without_a_staleness_bound_no_state_is_kept_or_too_old():
     assert not scope().serves(10.0, None)
     assert not scope().is_older(1e9, None)
 
 
-def test_with_a_bound_of_nought_anything_is_too_old_a_moment_later():
+def test_with_a_bound_of_zero_any_state_is_too_old_a_moment_later():
     assert not scope().is_older(10.0, 0.0)
     assert scope().is_older(10.001, 0.0)
 
 
-def test_what_is_dropped_serves_nobody():
+def test_a_dropped_state_is_not_used():
     each = scope()
     each.drop()
 
@@ -49,7 +49,7 @@ def attempt(name, job=""):
     return Attempt(name, f"uid-{name}", f"default/{name}", "n1", pod(owner=owner))
 
 
-def test_figures_count_binds_by_cause_and_jobs_by_whether_one_was_refused():
+def test_metrics_count_binds_by_cause_and_jobs_by_refusals():
     figures = SchedulerMetrics()
     tried = [attempt("a", "j"), attempt("b", "j"), attempt("c"), attempt("d"), attempt("late")]
 
@@ -73,11 +73,11 @@ def test_metrics_arrive_unchanged():
 
 
 @pytest.mark.parametrize(("busy_s", "over_s", "share"), [(9.0, 3.0, 1.0), (1.0, 0.0, 0.0)])
-def test_nobody_is_busier_than_all_the_time(busy_s, over_s, share):
+def test_utilization_is_at_most_one(busy_s, over_s, share):
     assert work_of("s", "", {"busy_s": busy_s}, over_s).busyness == share
 
 
-def test_a_run_reports_each_of_its_schedulers():
+def test_a_run_reports_metrics_of_each_of_its_schedulers():
     settings = Settings(schedulers={"web": 1, "batch": 1}, conflicts="version")
     statuses = {f"scheduler-{n}": ActorStatus("", figures=(("asked", n),)) for n in range(2)}
 

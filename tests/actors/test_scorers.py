@@ -1,4 +1,4 @@
-"""Workers that score beside a scheduler: decisions are the same, whatever becomes of them."""
+"""Workers that score for a scheduler: decisions are the same, whatever happens to the workers."""
 
 import asyncio
 from dataclasses import replace
@@ -46,7 +46,7 @@ def run(workers, nodes=30, **settings):
 
 
 def said(outcome):
-    """Where every pod went, and why the others did not."""
+    """Return the nodes of the placed pods and the reasons of the pending ones."""
     return placed(outcome), {each.pod: each.message for each in outcome.pending}
 
 
@@ -55,7 +55,7 @@ def given_to(actors):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_any_number_of_workers_gives_the_decisions_of_none(workers):
+def test_scoring_workers_change_no_decision(workers):
     alone, _ = run(0)
     outcome, actors = run(workers)
 
@@ -67,7 +67,7 @@ def test_any_number_of_workers_gives_the_decisions_of_none(workers):
     assert max(rows) - min(rows) <= 1
 
 
-def test_what_comes_while_a_batch_is_decided_does_not_hold_for_the_rows_it_took(monkeypatch):
+def test_changes_during_a_batch_do_not_apply_to_the_rows_that_it_uses(monkeypatch):
     monkeypatch.setattr(scheduling_cycle, "DECISIONS_PER_PAUSE", 1)
     monkeypatch.setattr(driver, "NEAR", 30)
     monkeypatch.setattr(scorers, "NEAR", 30)
@@ -79,14 +79,14 @@ def test_what_comes_while_a_batch_is_decided_does_not_hold_for_the_rows_it_took(
 
 
 @pytest.mark.parametrize("settings", SEVERAL)
-def test_several_schedulers_ask_them_and_lose_no_pod(settings):
+def test_several_schedulers_use_scoring_workers_and_lose_no_pod(settings):
     outcome, actors = run(2, **settings)
 
     assert decided(outcome) == given(fleet())
     assert given_to(actors)
 
 
-def test_a_worker_that_does_not_answer_costs_time_and_nothing_else(monkeypatch):
+def test_an_unresponsive_worker_costs_only_time(monkeypatch):
     alone, _ = run(0)
     monkeypatch.setattr(WorkerActor, "score", never)
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
@@ -96,7 +96,7 @@ def test_a_worker_that_does_not_answer_costs_time_and_nothing_else(monkeypatch):
     assert not given_to(actors)
 
 
-def test_a_worker_that_takes_no_changes_costs_nothing_else(monkeypatch):
+def test_a_worker_that_rejects_changes_costs_only_time(monkeypatch):
     alone, _ = run(0)
     monkeypatch.setattr(WorkerActor, "apply", never)
     outcome, actors = run(2)
@@ -105,7 +105,7 @@ def test_a_worker_that_takes_no_changes_costs_nothing_else(monkeypatch):
     assert not given_to(actors)
 
 
-def test_answers_of_a_worker_that_is_behind_count_for_unchanged_rows(monkeypatch):
+def test_answers_of_a_worker_that_lags_count_for_unchanged_rows(monkeypatch):
     alone, _ = run(0)
     monkeypatch.setattr(supervisor, "WorkerActor", SlowToFollow)
     outcome, actors = run(2)
@@ -115,7 +115,7 @@ def test_answers_of_a_worker_that_is_behind_count_for_unchanged_rows(monkeypatch
 
 
 @pytest.mark.parametrize("names", [("worker-1",), ("worker-0", "cache"), ("scheduler-0",)])
-def test_killed_in_the_middle_they_are_replaced_and_answer_again(monkeypatch, names):
+def test_killed_workers_are_replaced_and_answer_again(monkeypatch, names):
     monkeypatch.setattr(client, "POLL_S", 0.002)
     monkeypatch.setattr(supervisor, "WATCH_S", 0.01)
     made, waiting, kills = [], list(names), []
@@ -137,7 +137,7 @@ def test_killed_in_the_middle_they_are_replaced_and_answer_again(monkeypatch, na
         assert said(outcome) == said(run(0, batch=4)[0])
 
 
-def test_plugins_that_answer_fast_are_asked_about_once(monkeypatch):
+def test_fast_plugins_are_sent_to_workers_once(monkeypatch):
     monkeypatch.setattr(scorers, "MIN_PLUGINS_S", 3600.0)
     outcome, actors = run(2)
 
@@ -145,14 +145,14 @@ def test_plugins_that_answer_fast_are_asked_about_once(monkeypatch):
     assert 0 < given_to(actors) <= 16
 
 
-def test_without_plugins_of_a_user_nobody_is_asked():
+def test_without_user_plugins_no_worker_is_asked():
     outcome, actors = run_inline(fleet(), plan_of(2, plugins=()))
 
     assert placed(outcome) == placed(run_inline(fleet(), plan_of(0, plugins=()))[0])
     assert not given_to(actors)
 
 
-def test_what_a_worker_scored_stands_in_what_it_says_of_itself():
+def test_the_status_of_a_worker_counts_its_scores():
     _, actors = run(1)
 
     status = asyncio.run(actors["worker-0"].status(NOTHING))

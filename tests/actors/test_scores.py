@@ -14,7 +14,7 @@ PLACED = (PlacedPod("d/a", "u-a", "n1"), PlacedPod("d/b", "u-b", "n2"))
 
 
 class Knows:
-    """A scheduler that answers page by page, or is gone."""
+    """A scheduler that answers page by page, or is lost."""
 
     def __init__(self, *rows, is_gone=False):
         self._rows, self._is_gone, self.asked = rows, is_gone, 0
@@ -28,7 +28,7 @@ class Knows:
         return ScorePage(*map(tuple, columns), len(self._rows))
 
 
-async def test_a_score_is_that_of_the_node_on_which_a_pod_was_bound(monkeypatch):
+async def test_a_pods_score_is_that_of_its_bound_node(monkeypatch):
     monkeypatch.setattr(scores, "CHUNK", 2)
     first = Knows(("u-a", "n2", 10), ("u-a", "n1", 20), ("u-c", "n1", 30))
     second = Knows(("u-b", "n2", 40))
@@ -36,10 +36,10 @@ async def test_a_score_is_that_of_the_node_on_which_a_pod_was_bound(monkeypatch)
     found = await with_scores(PLACED, [first, second], 1.0)
 
     assert [each.score for each in found] == [20, 40]
-    assert (found, first.asked) == (PLACED, 2), "a score does not make another placement"
+    assert (found, first.asked) == (PLACED, 2), "scores do not change placements"
 
 
-async def test_what_a_scheduler_placed_that_has_ended_is_without_scores():
+async def test_pods_placed_by_an_ended_scheduler_have_no_scores():
     gone = Knows(is_gone=True)
 
     found = await with_scores(PLACED, [gone, Knows(("u-b", "n2", 40))], 1.0)
@@ -48,7 +48,7 @@ async def test_what_a_scheduler_placed_that_has_ended_is_without_scores():
 
 
 @pytest.mark.parametrize("settings", [{}, {"schedulers": 2}])
-def test_a_run_has_the_scores_of_its_pods(settings):
+def test_a_run_returns_the_scores_of_its_pods(settings):
     nodes = [node("n1", cpu=1000), node("n2", cpu=4000)]
     facts = pod(cpu=1000)
     outcome, _ = run_inline(inputs_of(nodes, pods_of("a", "b", facts=facts)), plan_of(**settings))

@@ -42,7 +42,7 @@ LIMITS = DecodeLimits(max_bytes=10_000)
 
 
 class Actor:
-    """Answers `status` with what it was made with, or raises it."""
+    """An actor that answers `status` with its constructor's argument, or raises it."""
 
     def __init__(self, says):
         self.says = says
@@ -61,29 +61,29 @@ def told(declared, message, *, kind=None):
 
 
 async def asked(says, declared=STATUS, message=NOTHING, **also):
-    """What a caller gets from an actor that says this."""
+    """Return the reply that a caller receives from an actor with this answer."""
     data = await Dispatcher("actor-1", Actor(says), LIMITS).receive(told(declared, message, **also))
     return open_reply("actor-1", declared, data, LIMITS)
 
 
 async def asked_raw(body):
-    """What a caller gets that sends this body to `bound`."""
+    """Return the reply to a caller that sends this body to `bound`."""
     data = Envelope(BOUND.name, 0, 0, "", body).encode()
     reply = await Dispatcher("actor-1", Actor(None), LIMITS).receive(data)
     return open_reply("actor-1", BOUND, reply, LIMITS)
 
 
 def crossed(failure):
-    """An exception as it arrives on the other side."""
+    """Return an exception as the receiver decodes it."""
     data = unpack(pack(to_wire(failure_out(failure))))
     return failure_in("actor-1", from_wire(Failure, data))
 
 
-async def test_a_handler_gets_its_message_and_the_caller_its_reply():
+async def test_a_handler_gets_its_message_and_the_caller_the_reply():
     assert await asked(None, BOUND, PageRequest(3, 5)) == BoundPage((), (), 5)
 
 
-async def test_a_reply_goes_under_the_envelope_of_its_message():
+async def test_a_reply_has_the_envelope_of_its_message():
     data = await Dispatcher("actor-1", Actor(ActorStatus("is well")), LIMITS).receive(
         told(STATUS, NOTHING)
     )
@@ -93,7 +93,7 @@ async def test_a_reply_goes_under_the_envelope_of_its_message():
     assert (reply.kind, reply.seq, reply.epoch, reply.token) == (REPLY, 7, 3, "token")
 
 
-def test_bad_input_arrives_with_all_its_parts():
+def test_bad_input_is_decoded_with_all_its_parts():
     sent = InputError(
         "is no quantity", source="a.yaml", obj='Node "n"', field="status", value='"x"'
     )
@@ -105,7 +105,7 @@ def test_bad_input_arrives_with_all_its_parts():
     assert (arrived.source, arrived.obj, arrived.field) == ("a.yaml", 'Node "n"', "status")
 
 
-def test_a_wrong_configuration_arrives_as_bad_input():
+def test_a_wrong_configuration_is_decoded_as_bad_input():
     sent = ConfigError("decode", [Problem("profiles[0]", "is not known")], source="c.yaml")
 
     arrived = crossed(sent)
@@ -114,7 +114,7 @@ def test_a_wrong_configuration_arrives_as_bad_input():
     assert str(arrived) == str(sent)
 
 
-def test_a_missing_plugin_arrives_with_plugin_object_and_field():
+def test_a_missing_plugin_is_decoded_with_plugin_object_and_field():
     arrived = crossed(UnsupportedError("VolumeBinding", 'Pod "default/p"', "spec.volumes"))
 
     assert type(arrived) is UnsupportedError
@@ -126,7 +126,7 @@ def test_a_missing_plugin_arrives_with_plugin_object_and_field():
 
 
 @pytest.mark.parametrize("kind", [ActorLostError, DeadlineError])
-def test_what_became_of_a_third_actor_arrives_as_it_is(kind):
+def test_an_error_about_a_third_actor_is_forwarded_unchanged(kind):
     arrived = crossed(kind("worker-1 is gone"))
 
     assert type(arrived) is kind
@@ -134,14 +134,14 @@ def test_what_became_of_a_third_actor_arrives_as_it_is(kind):
 
 
 @pytest.mark.parametrize("kind", [RoadsteadError, IllegalTransitionError, CodecError, ActorError])
-def test_other_failures_of_ours_arrive_as_the_actors_with_their_text(kind):
+def test_other_roadstead_errors_are_decoded_with_actor_and_text(kind):
     arrived = crossed(kind("pod u1: done is not allowed"))
 
     assert type(arrived) is ActorError
     assert str(arrived) == "actor-1: pod u1: done is not allowed"
 
 
-async def test_any_other_exception_arrives_with_its_kind_and_place():
+async def test_any_other_exception_is_decoded_with_its_type_and_place():
     with pytest.raises(ActorError, match=r"actor-1: KeyError: 'n1' at status:\d+"):
         await asked(KeyError("n1"))
 
@@ -150,7 +150,7 @@ def test_an_exception_that_was_never_raised_has_no_place():
     assert failure_out(ValueError("odd")) == Failure("UnexpectedError", "ValueError: odd")
 
 
-def test_a_failure_of_known_kind_with_missing_parts_is_still_an_error():
+def test_a_failure_of_a_known_type_with_missing_parts_is_still_an_error():
     for kind in ("InputError", "UnsupportedError"):
         arrived = failure_in("actor-1", Failure(kind, "half of it", ("only",)))
 
@@ -162,18 +162,18 @@ def test_a_failure_of_known_kind_with_missing_parts_is_still_an_error():
     st.sampled_from([RoadsteadError, InputError, ActorLostError, ValueError]),
     st.text(alphabet=st.characters(codec=None)),
 )
-def test_any_text_of_a_failure_crosses(kind, text):
+def test_any_text_of_a_failure_is_encoded_and_decoded(kind, text):
     arrived = crossed(kind(text))
 
     assert text.encode(errors="backslashreplace").decode() in str(arrived)
 
 
-async def test_a_method_that_nobody_declared_is_an_error():
+async def test_an_undeclared_method_is_an_error():
     with pytest.raises(ActorError, match="actor-1 has no handler 'format_disk'"):
         await asked(None, kind="format_disk")
 
 
-async def test_what_an_actor_has_beside_its_declared_methods_cannot_be_called():
+async def test_attributes_of_an_actor_that_are_not_declared_can_not_be_called():
     with pytest.raises(ActorError, match="no handler 'says'"):
         await asked("secret", kind="says")
     with pytest.raises(ActorError, match="no handler '__init__'"):
@@ -198,7 +198,7 @@ async def test_a_message_of_another_type_is_refused_by_field():
         await asked_raw([3, "many"])
 
 
-async def test_a_message_that_is_too_long_is_refused():
+async def test_a_too_long_message_is_refused():
     with pytest.raises(ActorError, match="are more than 10000"):
         await asked_raw([3, "x" * 20_000])
 
@@ -208,7 +208,7 @@ async def test_a_reply_of_another_type_is_refused():
         await asked("not a status")
 
 
-async def test_a_reply_that_cannot_be_packed_is_an_error_and_not_silence():
+async def test_a_reply_that_can_not_be_packed_is_an_error():
     with pytest.raises(ActorError, match="cannot be packed"):
         await asked(ActorStatus("lone \ud800 surrogate"))
 
@@ -225,7 +225,7 @@ def test_an_answer_that_is_neither_reply_nor_error_is_refused():
         open_reply("actor-1", STATUS, data, LIMITS)
 
 
-async def test_a_handler_that_is_cancelled_answers_nothing():
+async def test_a_cancelled_handler_sends_no_answer():
     with pytest.raises(asyncio.CancelledError):
         await asked(asyncio.CancelledError())
 
@@ -246,6 +246,6 @@ class Unsendable:
     value: complex
 
 
-async def test_a_reply_of_a_type_that_does_not_cross_is_an_error():
+async def test_a_reply_of_a_type_that_can_not_be_encoded_is_an_error():
     with pytest.raises(ActorError, match="cannot be packed"):
         await asked(Unsendable(1j))

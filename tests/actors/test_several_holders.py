@@ -1,4 +1,4 @@
-"""Schedulers side by side hold all nodes each: one stream of changes, and states of any age."""
+"""Concurrent schedulers each hold all nodes: one stream of changes, and states of any age."""
 
 import pytest
 
@@ -25,7 +25,7 @@ STALE = {"schedulers": 2, "staleness_s": 5.0}
 
 
 class World:
-    """A cache over two schedulers, the first of which holds nodes as it does in a run."""
+    """A cache with two schedulers, of which the first one stores nodes as in a run."""
 
     def __init__(self, *, is_new=False, **settings):
         self.plan = plan_of(**({"schedulers": 2} | settings))
@@ -48,7 +48,7 @@ class World:
         await turns()
 
     async def pass_on(self):
-        """The changes that the first scheduler was told of reach its table, or wait there."""
+        """Deliver the first scheduler's changes to its table, or queue them there."""
         told = self.fakes[0].told("apply")
         for batch in told[self._passed_on :]:
             await self.nodes.receive(batch)
@@ -60,7 +60,7 @@ class World:
         return PodInCycle(who.uid, who.key, pod_class, signature)
 
     async def decide(self, mine):
-        """A batch of one pod on the first scheduler's table."""
+        """Decide a batch of one pod on the first scheduler's table."""
 
         def decide(batch):
             yield YieldToMessages()
@@ -93,7 +93,7 @@ async def test_every_scheduler_is_sent_every_change_under_the_same_numbers():
     assert world.cache.stream.seq == 3
 
 
-async def test_a_scheduler_that_is_new_gets_all_and_the_others_nothing():
+async def test_a_new_scheduler_gets_the_whole_state_and_the_others_nothing():
     world = await World(is_new=True).with_nodes()
     await world.assume("p")
 
@@ -117,7 +117,7 @@ async def test_the_partition_of_a_node_is_sent_with_the_node():
     assert of["a1"] != of["b1"]
 
 
-async def test_shards_of_nodes_that_are_gone_are_forgotten(monkeypatch):
+async def test_shards_of_removed_nodes_are_forgotten(monkeypatch):
     monkeypatch.setattr(scheduler_nodes, "SPARE_NAMES", 0)
     world = await World(mode="partitioned").with_nodes()
     await world.pass_on()
@@ -128,7 +128,7 @@ async def test_shards_of_nodes_that_are_gone_are_forgotten(monkeypatch):
     assert sorted(world.nodes.partition_of) == ["a1", "b1"]
 
 
-async def test_where_no_stale_state_is_allowed_changes_are_made_as_they_come():
+async def test_without_staleness_changes_are_applied_on_arrival():
     world = await World().with_nodes()
     await world.pass_on()
     await world.nodes.catch_up(2)
@@ -139,7 +139,7 @@ async def test_where_no_stale_state_is_allowed_changes_are_made_as_they_come():
     assert world.counted() == 1
 
 
-async def test_a_state_that_may_be_stale_stays_as_it_was_read_until_it_is_read_anew():
+async def test_a_stale_state_stays_as_read_until_it_is_read_again():
     world = await World(**STALE).with_nodes()
     await world.pass_on()
     await world.nodes.catch_up(2)
@@ -152,7 +152,7 @@ async def test_a_state_that_may_be_stale_stays_as_it_was_read_until_it_is_read_a
     assert world.counted() == 1
 
 
-async def test_what_is_decided_on_a_stale_state_stands_on_it_beside_what_waits():
+async def test_decisions_on_a_stale_state_stay_on_it_beside_waiting_changes():
     world = await World(**STALE).with_nodes()
     await world.pass_on()
     await world.nodes.catch_up(2)
@@ -183,14 +183,14 @@ async def test_a_stale_state_is_updated_if_too_many_changes_wait(monkeypatch):
     assert world.counted() == 3
 
 
-async def test_a_table_that_does_not_come_as_far_as_it_should_is_unsettled():
+async def test_a_table_that_misses_its_required_change_is_not_ready():
     world = await World(deadlines={"call_s": 0.01}).with_nodes()
 
     with pytest.raises(CatchUpTimeoutError, match="scheduler-0 waited"):
         await world.nodes.catch_up(2)
 
 
-async def test_the_version_of_a_row_is_that_of_the_state_that_was_decided_on():
+async def test_a_row_version_is_that_of_the_state_used_for_the_decision():
     world = await World(**STALE, conflicts="version").with_nodes()
     await world.pass_on()
     world.nodes._versions.record([("a1", 7), ("b1", 8)])

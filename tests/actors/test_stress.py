@@ -1,4 +1,4 @@
-"""Proves the lab's trials: what their binder counts, and what it does when told to check less."""
+"""Proves the lab's trials: the counts of their binder, and its behaviour with fewer checks."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def checked(folder):
 
 
 @pytest.mark.parametrize("is_virtual", [True, False])
-def test_eight_schedulers_on_hard_constraints_commit_nothing_that_violates(tmp_path, is_virtual):
+def test_eight_schedulers_violate_no_hard_constraint(tmp_path, is_virtual):
     trial = tried(tmp_path, is_virtual=is_virtual)
 
     result = checked(tmp_path)
@@ -47,7 +47,7 @@ def test_eight_schedulers_on_hard_constraints_commit_nothing_that_violates(tmp_p
     assert result.binds_checked == len(trial.placements) > 50
 
 
-def test_the_binder_counts_what_it_refuses_and_how_long_pods_wait(tmp_path):
+def test_the_binder_counts_refusals_and_waiting_times_of_pods(tmp_path):
     trial = tried(tmp_path)
 
     assert sum(trial.refused.values()) > 0
@@ -58,7 +58,7 @@ def test_the_binder_counts_what_it_refuses_and_how_long_pods_wait(tmp_path):
 
 
 @pytest.mark.parametrize("recheck", ["node", "none"])
-def test_with_less_of_a_recheck_commits_violate_and_the_checker_sees_it(tmp_path, recheck):
+def test_with_fewer_checks_commits_violate_rules_and_the_checker_finds_it(tmp_path, recheck):
     tried(tmp_path, recheck, seed=1)
 
     kinds = {each.invariant for each in checked(tmp_path).violations}
@@ -73,7 +73,7 @@ def test_virtual_time_gives_the_same_trial_for_the_same_seed(tmp_path):
     assert first == again
 
 
-def test_one_scheduler_alone_meets_no_conflict(tmp_path):
+def test_a_single_scheduler_has_no_conflict(tmp_path):
     trial = tried(tmp_path, schedulers=1)
 
     assert trial.refused == {}
@@ -95,7 +95,7 @@ def test_simulated_decisions_take_virtual_time_and_keep_schedulers_busy(tmp_path
     assert trial.busy_s >= len(trial.placements)
 
 
-def test_a_trial_of_nothing_is_empty(tmp_path):
+def test_a_trial_without_pods_is_empty(tmp_path):
     nothing = replace(heavy(), pending=())
 
     trial = tried(tmp_path, inputs=nothing)
@@ -103,7 +103,7 @@ def test_a_trial_of_nothing_is_empty(tmp_path):
     assert (trial.placements, trial.spent_s, trial.asked, trial.ran_s) == ((), 0.0, 0, 0.0)
 
 
-def test_profiles_of_one_node_leave_out_what_looks_across_nodes(tmp_path):
+def test_profiles_of_single_node_plugins_omit_cross_node_plugins(tmp_path):
     profiles = node_profiles(plan_of(tmp_path), PodClasses())
 
     names = {plugin.name for plugin in profiles["default-scheduler"].filter}
@@ -112,7 +112,7 @@ def test_profiles_of_one_node_leave_out_what_looks_across_nodes(tmp_path):
 
 
 @pytest.mark.ray
-def test_schedulers_in_processes_commit_nothing_that_violates(tmp_path):
+def test_schedulers_in_processes_violate_no_constraint(tmp_path):
     trial = tried(tmp_path, is_virtual=False, runtime="ray", schedulers=3, workers=1)
 
     assert checked(tmp_path).violations == []

@@ -20,7 +20,7 @@ WELL = ActorStatus("held 3 nodes")
 
 
 class Runtime:
-    """Starts fakes that are well, or fails as a test says."""
+    """A runtime that starts healthy fakes, or fails as a test sets."""
 
     def __init__(self, failure=None):
         self.failure = failure
@@ -66,7 +66,7 @@ def _quick_looks(monkeypatch):
 
 
 async def watched(supervisor):
-    """How the watch ends."""
+    """Return the error that ends the watch."""
     with pytest.raises(Exception) as ended:  # noqa: PT011
         await asyncio.wait_for(supervisor.watch(), GENEROUS_S)
     return ended.value
@@ -99,7 +99,7 @@ async def test_an_actor_that_does_not_start_fails_the_run(kind):
         await supervisor.start()
 
 
-async def test_a_look_remembers_what_an_actor_says_of_itself():
+async def test_a_poll_records_the_status_of_an_actor():
     supervisor, _ = await started()
 
     assert await supervisor.status_of("worker-0") == WELL
@@ -109,7 +109,7 @@ async def test_a_look_remembers_what_an_actor_says_of_itself():
 @pytest.mark.parametrize(
     "failure", [ActorLostError("binder is gone"), DeadlineError("binder did not answer")]
 )
-async def test_a_lost_or_silent_binder_without_a_journal_is_reported_with_what_it_did(failure):
+async def test_a_lost_or_silent_binder_without_a_journal_is_reported_with_its_last_status(failure):
     supervisor, runtime = await started()
     await supervisor.status_of("binder")
     runtime.refs["binder"].answers["status"] = failure
@@ -131,7 +131,7 @@ async def test_an_actor_that_never_answered_is_reported_without_a_last_status():
         await supervisor.status_of("queue")
 
 
-async def test_of_an_actor_that_is_gone_when_results_are_collected_the_last_word_counts():
+async def test_the_last_status_of_an_actor_lost_during_collection_counts():
     supervisor, runtime = await started()
     await supervisor.last_status("worker-0")
     for name in ("worker-0", "queue"):
@@ -141,7 +141,7 @@ async def test_of_an_actor_that_is_gone_when_results_are_collected_the_last_word
     assert (await supervisor.last_status("queue")).text == "has not answered yet"
 
 
-async def test_an_actor_that_cannot_go_on_ends_the_run_with_its_reason():
+async def test_an_actor_that_can_not_continue_ends_the_run_with_its_reason():
     supervisor, runtime = await started()
     runtime.refs["binder"].answers["status"] = ActorStatus("had committed 7 binds", "disk full")
 
@@ -164,7 +164,7 @@ async def test_input_errors_are_raised_unchanged():
     assert type(await watched(supervisor)) is InputError
 
 
-async def test_of_several_failures_the_actor_that_is_gone_is_named():
+async def test_of_several_failures_the_lost_actor_is_named():
     supervisor, runtime = await started(workers=2)
     binder = runtime.refs["binder"]
 
@@ -192,7 +192,7 @@ async def test_a_silent_actor_does_not_hide_the_failure_of_another(monkeypatch):
     assert str(failure).startswith("scheduler-0 cannot go on: it broke. ")
 
 
-async def test_the_watch_looks_at_everyone_again_and_again():
+async def test_the_watch_polls_all_actors_repeatedly():
     supervisor, runtime = await started()
     looks = []
 
@@ -206,7 +206,7 @@ async def test_the_watch_looks_at_everyone_again_and_again():
     assert len(runtime.refs["binder"].told("status")) >= 2
 
 
-async def test_a_worker_that_is_silent_is_given_time_before_it_is_taken_for_gone():
+async def test_a_silent_worker_has_extra_time_before_it_counts_as_lost():
     supervisor, runtime = await started(workers=1)
     await supervisor.status_of("worker-0")
     runtime.refs["worker-0"].answers["status"] = DeadlineError("worker-0 did not answer")
@@ -218,7 +218,7 @@ async def test_a_worker_that_is_silent_is_given_time_before_it_is_taken_for_gone
     assert given == [WELL] * (SILENT_POLLS - 1)
 
 
-async def test_a_worker_that_answers_again_was_only_slow():
+async def test_a_worker_that_answers_again_is_kept():
     supervisor, runtime = await started(workers=1)
     answers = runtime.refs["worker-0"].answers
     for _ in range(2 * SILENT_POLLS):
@@ -228,7 +228,7 @@ async def test_a_worker_that_answers_again_was_only_slow():
         await supervisor.status_of("worker-0")
 
 
-async def test_a_slow_worker_does_not_keep_others_from_being_replaced():
+async def test_a_slow_worker_does_not_delay_the_replacement_of_others():
     supervisor, runtime = await started(workers=1, control="apart")
     for ref in runtime.refs.values():
         ref.answers["fence"] = NOTHING
@@ -241,7 +241,7 @@ async def test_a_slow_worker_does_not_keep_others_from_being_replaced():
         await supervisor._fence(["scheduler-0"])
 
 
-async def test_a_new_life_that_ends_while_it_is_filled_is_replaced_at_once():
+async def test_a_new_actor_that_ends_while_it_is_filled_is_replaced_immediately():
     supervisor, runtime = await started(workers=1)
     lives = []
 
@@ -282,7 +282,7 @@ async def test_stop_stops_the_schedulers_first_and_then_all_actors():
     ]
 
 
-async def test_a_scheduler_that_is_gone_does_not_keep_the_rest_from_being_stopped():
+async def test_a_lost_scheduler_does_not_keep_other_actors_from_being_stopped():
     supervisor, runtime = await started()
     runtime.refs["scheduler-0"].answers["stop"] = ActorLostError("scheduler-0 is gone")
 
@@ -291,7 +291,7 @@ async def test_a_scheduler_that_is_gone_does_not_keep_the_rest_from_being_stoppe
     assert runtime.stopped
 
 
-async def test_a_runtime_that_does_not_end_is_left_at_the_deadline():
+async def test_a_runtime_that_does_not_end_is_abandoned_at_the_deadline():
     runtime = Runtime(DeadlineError("late"))
     supervisor = Supervisor(runtime, plan_of(deadlines=ActorDeadlines(stop_s=0.01)))
 
@@ -302,7 +302,7 @@ async def test_a_runtime_that_does_not_end_is_left_at_the_deadline():
 LOST = "Ray's gcs_server (process 7) ended: killed by signal 9"
 
 
-async def test_a_run_whose_ground_is_gone_ends_with_that_whatever_its_actors_say():
+async def test_a_run_that_loses_ray_ends_with_that_error_whatever_its_actors_report():
     supervisor, runtime = await started(journal=Path("j"))
     runtime.refs["queue"].answers["status"] = ActorLostError("queue is gone")
     runtime.gone = LOST
@@ -325,7 +325,7 @@ async def test_without_a_journal_no_run_is_continued():
     assert str(failure).endswith("there is no journal of what was bound.")
 
 
-async def test_nobody_is_replaced_where_the_ground_is_gone():
+async def test_no_actor_is_replaced_after_ray_is_lost():
     supervisor, runtime = await started(journal=Path("j"))
     runtime.gone = LOST
 
@@ -335,7 +335,7 @@ async def test_nobody_is_replaced_where_the_ground_is_gone():
     assert runtime.killed == []
 
 
-async def test_a_run_that_does_not_start_for_want_of_its_ground_says_so():
+async def test_a_run_that_can_not_start_without_ray_reports_it():
     runtime = Runtime(ActorLostError("worker-0 did not start"))
     runtime.gone = LOST
 
@@ -343,9 +343,9 @@ async def test_a_run_that_does_not_start_for_want_of_its_ground_says_so():
         await Supervisor(runtime, plan_of()).start()
 
 
-async def test_a_run_that_loses_its_ground_while_it_starts_does_not_wait_for_its_deadline():
+async def test_a_run_that_loses_ray_at_its_start_does_not_wait_for_its_deadline():
     class Waiting(Runtime):
-        """Loses its ground, and waits for actors that will not come."""
+        """A runtime that loses its Ray and waits for actors that never start."""
 
         async def start(self, groups, *, timeout_s):
             self.gone = LOST
@@ -355,7 +355,7 @@ async def test_a_run_that_loses_its_ground_while_it_starts_does_not_wait_for_its
         await asyncio.wait_for(Supervisor(Waiting(), plan_of()).start(), GENEROUS_S)
 
 
-async def test_where_the_ground_is_gone_nobody_is_asked_to_stop():
+async def test_no_actor_is_asked_to_stop_after_ray_is_lost():
     supervisor, runtime = await started()
     runtime.gone = LOST
 

@@ -20,7 +20,7 @@ def follower(call_s=30.0):
 
 
 async def stream():
-    """What a cache sends to its only follower: (batches of deltas, the table it ends with)."""
+    """Return what a cache sends to its only follower: (batches of deltas, the final table)."""
     sink = Fake("scheduler-0", apply=CHANGES_APPLIED)
     cache = CacheActor(plan_of(), Fakes(sink))
     await cache.add_nodes(node_batch((node("n1"), node("n2", others={GPU: 2}))))
@@ -42,7 +42,7 @@ async def with_nodes(held):
     return batches
 
 
-async def test_deltas_in_order_bring_the_table_to_that_of_the_cache():
+async def test_deltas_in_order_reproduce_the_table_of_the_cache():
     held, (batches, table) = follower(), await stream()
 
     for batch in batches:
@@ -52,7 +52,7 @@ async def test_deltas_in_order_bring_the_table_to_that_of_the_cache():
     assert held.applied == batches[-1].first_seq + batches[-1].count - 1
 
 
-async def test_deltas_that_come_early_wait_for_those_before_them():
+async def test_early_deltas_wait_for_earlier_ones():
     held, (batches, _) = follower(), await stream()
 
     await held.receive(batches[1])
@@ -62,7 +62,7 @@ async def test_deltas_that_come_early_wait_for_those_before_them():
     assert held.applied == 4
 
 
-async def test_deltas_for_an_earlier_life_do_not_wait_for_those_before_them():
+async def test_deltas_for_an_earlier_epoch_do_not_wait_for_earlier_ones():
     held = TableFollower("scheduler-0", NodeTable(), 30.0, epoch=2)
     batches, _ = await stream()
 
@@ -74,7 +74,7 @@ async def test_deltas_for_an_earlier_life_do_not_wait_for_those_before_them():
     assert held.applied == 4
 
 
-async def test_deltas_that_come_twice_count_once():
+async def test_repeated_deltas_count_once():
     held, (batches, _) = follower(), await stream()
     for batch in (*batches[:2], *batches[:2]):
         await held.receive(batch)
@@ -84,7 +84,7 @@ async def test_deltas_that_come_twice_count_once():
     assert lines(held.table)["n1"]["pod_count"] == 1
 
 
-async def test_a_late_copy_hides_nothing_of_what_changed_behind_it():
+async def test_a_late_copy_does_not_hide_later_changes():
     held, (batches, _) = follower(), await stream()
     for batch in batches:
         await held.receive(batch)
@@ -97,7 +97,7 @@ async def test_a_late_copy_hides_nothing_of_what_changed_behind_it():
         assert [held.touched.since(number) for number in numbers] == before
 
 
-async def test_of_deltas_that_are_known_in_part_only_the_news_counts():
+async def test_only_the_new_part_of_a_partly_known_batch_is_applied():
     held, (batches, _) = follower(), await stream()
     first, second = batches[:2]
     both = replace(
@@ -120,7 +120,7 @@ async def test_of_deltas_that_are_known_in_part_only_the_news_counts():
 
 
 @given(st.data())
-async def test_any_order_and_any_copies_of_the_deltas_give_one_table(data):
+async def test_any_order_and_repetition_of_the_deltas_gives_one_table(data):
     held, (batches, table) = follower(), await stream()
     copies = data.draw(st.lists(st.sampled_from(range(len(batches))), max_size=5))
     order = data.draw(st.permutations([*range(len(batches)), *copies]))
@@ -142,7 +142,7 @@ async def test_a_gap_that_never_closes_is_an_error_before_memory_runs_out(monkey
         await held.receive(batches[3])
 
 
-async def test_who_needs_a_change_waits_until_it_is_there():
+async def test_a_caller_that_needs_a_change_waits_until_it_is_applied():
     held = follower()
     batches = await with_nodes(held)
     waiting = asyncio.create_task(held._wait_for(4))
@@ -154,7 +154,7 @@ async def test_who_needs_a_change_waits_until_it_is_there():
     await waiting
 
 
-async def test_a_change_that_never_comes_is_waited_for_until_the_deadline():
+async def test_a_caller_waits_for_a_missing_change_until_the_deadline():
     held = follower(call_s=0.02)
     await with_nodes(held)
 
@@ -162,7 +162,7 @@ async def test_a_change_that_never_comes_is_waited_for_until_the_deadline():
         await held._wait_for(9)
 
 
-async def test_a_delta_that_does_not_fit_the_table_is_an_error():
+async def test_a_delta_that_contradicts_the_table_is_an_error():
     held, (batches, _) = follower(), await stream()
     for batch in batches[:2]:
         await held.receive(batch)

@@ -1,4 +1,4 @@
-"""Decision time on a virtual clock: how long schedulers think, and how busy that makes them."""
+"""Simulated latency on a virtual clock: the decision time of schedulers, and their utilization."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ SERVICE = {"roadstead.io/kind": "service"}
 
 @pytest.fixture(autouse=True)
 def _long_looks(monkeypatch):
-    """Virtual time jumps: there is no need to look often."""
+    """Poll rarely: virtual time jumps."""
     monkeypatch.setattr(client, "POLL_S", 0.5)
 
 
@@ -31,7 +31,7 @@ def latency(batch=(0.0, 0.0), service=(0.0, 0.0)):
 
 
 def run(inputs, **how):
-    """(outcome, virtual seconds it took)."""
+    """Return (outcome, virtual duration in seconds)."""
 
     async def work():
         plan = plan_of(**how)
@@ -59,7 +59,7 @@ def jobs(count, size, name="j", **facts):
     ]
 
 
-def test_each_job_takes_its_time_and_the_scheduler_is_busy_meanwhile():
+def test_each_job_has_its_decision_time_and_keeps_the_scheduler_busy():
     inputs = inputs_of([node("n1", cpu=64_000)], jobs(5, 4))
 
     outcome, took_s = run(inputs, decision_time=latency(batch=(2.0, 0.25)))
@@ -71,7 +71,7 @@ def test_each_job_takes_its_time_and_the_scheduler_is_busy_meanwhile():
     assert work.transactions == 5
 
 
-def test_service_jobs_take_their_own_time():
+def test_service_jobs_have_a_decision_time_of_their_own():
     services = jobs(2, 1, "web", labels=SERVICE)
     inputs = inputs_of([node("n1", cpu=64_000)], [*services, *jobs(3, 1)])
 
@@ -80,7 +80,7 @@ def test_service_jobs_take_their_own_time():
     assert took_s == pytest.approx(2 * 10.0 + 3 * 0.5, abs=1.5)
 
 
-def test_two_schedulers_think_at_the_same_time():
+def test_two_schedulers_decide_at_the_same_time():
     inputs = inputs_of([node("n1", cpu=64_000)], jobs(8, 1))
 
     _, took_s = run(inputs, decision_time=latency(batch=(5.0, 0.0)), schedulers=2, batch=1)
@@ -88,7 +88,7 @@ def test_two_schedulers_think_at_the_same_time():
     assert took_s == pytest.approx(4 * 5.0, abs=1.5)
 
 
-def test_a_lease_does_not_end_while_its_scheduler_thinks():
+def test_a_lease_lasts_during_the_decision_time_of_its_scheduler():
     inputs = inputs_of([node("n1", cpu=64_000)], jobs(6, 1))
     quick = ActorDeadlines(lease_s=3.0)
 
@@ -103,11 +103,11 @@ def test_a_lease_does_not_end_while_its_scheduler_thinks():
 
 
 def slots(count):
-    """Nodes with room for one pod each: whoever thinks long finds them taken."""
+    """Nodes with room for one pod each: a slow scheduler finds them occupied."""
     return [node(f"n{number:03}", cpu=1000, pods=1) for number in range(count)]
 
 
-def test_who_thinks_long_loses_races_that_a_fresh_reading_would_have_won():
+def test_a_slow_scheduler_loses_races_that_a_fresh_state_would_have_won():
     slow = jobs(3, 1, "slow", cpu=900, scheduler_name="packs")
     inputs = inputs_of(slots(40), [*slow, *jobs(36, 1, cpu=900)])
     time = latency(batch=(1.0, 0.0), service=(7.3, 0.0))
@@ -130,7 +130,7 @@ def test_who_thinks_long_loses_races_that_a_fresh_reading_would_have_won():
 
 
 @pytest.mark.parametrize("conflicts", ["fit", "version"])
-def test_coarse_detection_refuses_what_fine_detection_lets_pass(conflicts):
+def test_coarse_detection_refuses_binds_that_fine_detection_accepts(conflicts):
     inputs = inputs_of([node("n1", cpu=64_000)], jobs(12, 1))
 
     outcome, _ = run(

@@ -1,4 +1,4 @@
-"""Transcripts: what an actor handled before an error that only a bug explains."""
+"""Transcripts: the messages that an actor handled before an error that only a bug explains."""
 
 import logging
 import stat
@@ -44,7 +44,7 @@ ILLEGAL = IllegalTransitionError("queue: u1: lease is not allowed in state done"
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch):
-    """The clock of transcripts: half a second later each time that it is read."""
+    """Set the clock of transcripts: each reading is half a second later."""
     readings = iter(range(1_000_000))
     monkeypatch.setattr(transcript, "clock_s", lambda: next(readings) / 2)
 
@@ -61,7 +61,7 @@ def log_dir(tmp_path):
 
 
 class Actor:
-    """Answers pages until it is told to fail, and says in its status how a task of its failed."""
+    """An actor that answers pages until a test makes it fail; its status names a failed task."""
 
     def __init__(self):
         self.fails = None
@@ -95,7 +95,7 @@ class World:
         return await self.tell(BOUND, PageRequest(0, 1), **sender)
 
     async def error(self, failure, **sender):
-        """The text with which a caller is answered whose message makes the handler raise."""
+        """Return the error sent to the caller whose message makes the handler raise."""
         self.actor.fails = failure
         with pytest.raises(ActorError) as raised:
             await self.page(**sender)
@@ -103,13 +103,13 @@ class World:
         return str(raised.value)
 
     async def status(self, failure):
-        """What the status says of a task that failed."""
+        """Return the status' text about a failed task."""
         self.actor.failed = failure
         return (await self.tell(STATUS, NOTHING)).error
 
 
 @pytest.mark.parametrize("failure", [ILLEGAL, AssertionError("in two places"), KeyError("n1")])
-async def test_an_error_of_a_bug_has_the_messages_of_its_actor_behind_it_oldest_first(failure):
+async def test_an_error_from_a_bug_lists_the_messages_of_its_actor_oldest_first(failure):
     world = World()
     await world.page()
     for _ in range(3):
@@ -127,7 +127,7 @@ async def test_an_error_of_a_bug_has_the_messages_of_its_actor_behind_it_oldest_
     ]
 
 
-async def test_an_error_of_operation_is_its_text_alone():
+async def test_an_operational_error_is_its_text_alone():
     world = World()
     await world.page()
 
@@ -136,7 +136,7 @@ async def test_an_error_of_operation_is_its_text_alone():
     assert text == "actor-1: journal: no space left on device"
 
 
-async def test_the_status_of_an_actor_whose_own_task_met_a_bug_has_its_messages_behind_it():
+async def test_the_status_of_an_actor_whose_task_met_a_bug_lists_its_messages():
     world = World()
     await world.page(sender="scheduler-0", epoch=1)
 
@@ -146,7 +146,7 @@ async def test_the_status_of_an_actor_whose_own_task_met_a_bug_has_its_messages_
     assert await world.status(JournalError("no space")) == "no space"
 
 
-async def test_an_error_that_another_actor_answered_keeps_the_messages_of_that_one_alone():
+async def test_an_error_answered_by_another_actor_lists_only_that_actors_messages():
     other, world = World(), World()
     await world.page()
     await other.page()
@@ -157,11 +157,11 @@ async def test_an_error_that_another_actor_answered_keeps_the_messages_of_that_o
     assert await world.error(ActorError(theirs)) == f"actor-1: {theirs}"
 
 
-async def test_an_error_before_any_message_has_no_messages_behind_it():
+async def test_an_error_before_any_message_lists_none():
     assert await World().status(ILLEGAL) == str(ILLEGAL)
 
 
-async def test_questions_that_are_asked_all_the_time_take_no_message_s_place():
+async def test_frequent_status_questions_take_no_slot_of_a_message():
     world = World()
     await world.page()
     for _ in range(MAX_NOTED):
@@ -184,7 +184,7 @@ async def test_an_error_lists_a_few_messages_however_many_there_were():
     ]
 
 
-async def test_names_of_a_broken_sender_are_cut_and_move_no_cursor():
+async def test_names_of_a_broken_sender_are_cut_and_escaped():
     world = World()
     await world.dispatcher.receive(Stamp("a\nb" * 1000, 1).envelope("x\x1b[2J" * 1000, NOTHING))
 
@@ -194,7 +194,7 @@ async def test_names_of_a_broken_sender_are_cut_and_move_no_cursor():
     assert len(line) < 300
 
 
-async def test_a_fenced_message_is_not_among_those_that_were_handled():
+async def test_a_fenced_message_is_not_listed_as_handled():
     world = World()
     world.dispatcher._fences = {"scheduler-0": 2}
     await world.dispatcher.receive(Stamp("scheduler-0", 1).envelope(BOUND.name, PageRequest(0, 1)))
@@ -202,7 +202,7 @@ async def test_a_fenced_message_is_not_among_those_that_were_handled():
     assert await world.status(ILLEGAL) == str(ILLEGAL)
 
 
-async def test_where_there_are_logs_the_messages_are_beside_them_for_the_owner_alone(log_dir):
+async def test_the_messages_are_written_beside_the_logs_readable_for_the_owner_only(log_dir):
     world = World()
     asked = [Stamp("scheduler-0", epoch) for epoch in (1, 2)]
     for stamp in asked:
@@ -221,7 +221,7 @@ async def test_where_there_are_logs_the_messages_are_beside_them_for_the_owner_a
     assert [message.at_s for message in saved.messages] == [0.0, 0.5]
 
 
-async def test_the_log_has_the_place_where_a_handler_met_a_bug(log_dir):
+async def test_the_log_names_the_line_where_a_handler_met_a_bug(log_dir):
     await World().error(KeyError("n1"))
 
     assert "in bound" in (log_dir / "driver.jsonl").read_text()
@@ -238,7 +238,7 @@ async def test_only_the_first_error_of_an_actor_is_kept_and_later_ones_name_its_
     assert last == f"  All that is kept of them: {log_dir / f'actor-1{SUFFIX}'}"
 
 
-async def test_what_an_earlier_run_left_in_a_file_s_place_is_replaced_and_not_followed(log_dir):
+async def test_a_file_or_link_of_an_earlier_run_is_replaced_and_not_followed(log_dir):
     elsewhere, path = log_dir / "elsewhere", log_dir / f"actor-1{SUFFIX}"
     elsewhere.write_text("precious")
     path.symlink_to(elsewhere)
@@ -250,7 +250,7 @@ async def test_what_an_earlier_run_left_in_a_file_s_place_is_replaced_and_not_fo
     assert read_transcript(path).actor == "actor-1"
 
 
-async def test_a_file_that_cannot_be_written_leaves_the_error_as_it_is(log_dir):
+async def test_a_file_that_can_not_be_written_does_not_change_the_error(log_dir):
     (log_dir / f"actor-1{SUFFIX}").mkdir()
 
     lines = (await World().error(ILLEGAL)).splitlines()
@@ -267,7 +267,7 @@ async def test_without_logs_nothing_is_written(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("size", [MAX_BYTES // 3, MAX_BYTES * 2])
-async def test_the_bytes_that_are_kept_are_bounded_and_have_no_gaps(log_dir, size):
+async def test_the_kept_bytes_are_bounded_and_have_no_gaps(log_dir, size):
     world = World()
     for number in range(5):
         await world.dispatcher.receive(Envelope("x", 0, number, "", b"x" * size).encode())
@@ -282,7 +282,7 @@ async def test_the_bytes_that_are_kept_are_bounded_and_have_no_gaps(log_dir, siz
     assert (saved.handled, saved.is_whole) == (6, False)
 
 
-async def test_of_small_messages_a_bounded_number_is_kept(log_dir):
+async def test_the_number_of_kept_small_messages_is_bounded(log_dir):
     world = World()
     for _ in range(MAX_KEPT + 10):
         await world.page()
@@ -292,7 +292,7 @@ async def test_of_small_messages_a_bounded_number_is_kept(log_dir):
 
 
 @given(data=st.one_of(st.binary(max_size=100), st.binary(max_size=100).map(b"RSTRANS1".__add__)))
-def test_a_file_that_is_no_transcript_is_refused(tmp_path_factory, data):
+def test_a_file_that_is_not_a_transcript_is_refused(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("files") / "any"
     path.write_bytes(data)
 
@@ -300,7 +300,7 @@ def test_a_file_that_is_no_transcript_is_refused(tmp_path_factory, data):
         read_transcript(path)
 
 
-def test_a_file_that_is_too_long_is_refused_before_all_of_it_is_read(tmp_path):
+def test_a_too_long_file_is_refused_before_it_is_read_completely(tmp_path):
     path = tmp_path / "long"
     path.write_bytes(b"RSTRANS1" + pack(["actor-1", "", 1, [[0.0, b"x" * MAX_BYTES * 4]]]))
 

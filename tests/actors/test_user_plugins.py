@@ -1,4 +1,4 @@
-"""A plugin of a user in every process of a run: imported there, or refused by name."""
+"""A user's plugin is imported in every process of a run, or refused by name."""
 
 import os
 import re
@@ -51,7 +51,7 @@ CONFIG = """
 
 @pytest.fixture
 def plan(tmp_path, monkeypatch):
-    """Makes the plan of a run whose plugin lies in a folder; what its module does elsewhere."""
+    """Return a maker of plans with a plugin in a folder. elsewhere: its code in other processes."""
     monkeypatch.setattr(sys, "path", list(sys.path))
 
     def make(runtime, module, elsewhere="pass"):
@@ -84,7 +84,7 @@ def left():
 
 
 @pytest.mark.ray
-def test_on_ray_a_plugin_decides_as_inline(plan):
+def test_on_ray_a_plugin_decides_like_inline(plan):
     left()
     on_ray = run(plan("ray", "even_on_ray"))
     left()
@@ -96,7 +96,7 @@ def test_on_ray_a_plugin_decides_as_inline(plan):
 
 
 @pytest.mark.ray
-def test_a_plugin_that_a_ray_process_cannot_import_is_reported_with_the_process(plan, tmp_path):
+def test_a_plugin_that_a_ray_process_can_not_import_is_reported_with_the_process(plan, tmp_path):
     left()
     with pytest.raises(InputError) as refused:
         run(plan("ray", "even_at_home", 'raise ImportError("No module named only_at_home")'))
@@ -111,7 +111,7 @@ def test_a_plugin_that_a_ray_process_cannot_import_is_reported_with_the_process(
     )
 
 
-async def test_a_process_whose_actors_are_built_from_wrong_input_stays_to_say_so():
+async def test_a_process_with_wrong_input_stays_alive_to_report_it():
     def build(directory):
         raise InputError("is wrong", field="x")
 

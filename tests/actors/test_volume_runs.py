@@ -1,4 +1,4 @@
-"""Whole runs of pods with claims: alike on any number of workers, any batch and either runtime."""
+"""Whole runs of pods with claims: equal for any number of workers, any batch and both runtimes."""
 
 from collections import Counter
 from dataclasses import replace
@@ -21,7 +21,7 @@ N1 = node("n1")
 
 
 def run(seed, **settings):
-    """A run over a random fleet, and what it was given."""
+    """Run over a random fleet; return the outcome and the inputs."""
     nodes, facts, pods = random_fleet(seed)
     inputs = inputs_of(nodes, [(identity(name), each) for name, each in pods])
     plan = replace(plan_of(**settings), cluster=ClusterFacts(storage=facts))
@@ -31,7 +31,7 @@ def run(seed, **settings):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_runs_place_pods_with_claims_alike_whatever_their_shape(seed):
+def test_runs_of_any_shape_place_pods_with_claims_alike(seed):
     wanted = run(seed, batch=1)[:2]
 
     for workers, batch in ((0, 64), (2, 7)):
@@ -39,7 +39,7 @@ def test_runs_place_pods_with_claims_alike_whatever_their_shape(seed):
 
 
 @pytest.mark.parametrize("schedulers", [1, 3])
-def test_an_exclusive_claim_is_one_pods_whoever_schedules(schedulers):
+def test_an_exclusive_claim_has_one_pod_whichever_scheduler_decides(schedulers):
     nodes, _, facts, pods = run(5, workers=2, batch=4, schedulers=schedulers)
 
     used = Counter(key for name in nodes for key in claim_keys(pods[name.partition("/")[2]]))
@@ -49,7 +49,7 @@ def test_an_exclusive_claim_is_one_pods_whoever_schedules(schedulers):
 
 
 @pytest.mark.ray
-def test_a_run_with_claims_on_ray_places_as_the_inline_one():
+def test_a_run_with_claims_on_ray_places_like_an_inline_run():
     wanted = run(1, workers=3, batch=8)[:2]
     nodes, facts, pods = random_fleet(1)
     inputs = inputs_of(nodes, [(identity(name), each) for name, each in pods])
@@ -69,7 +69,7 @@ def cache_over(*objects):
     return CacheVolumes(facts_of(*objects), {"default-scheduler"})
 
 
-def test_a_scheduler_makes_changes_once_and_not_before_it_catches_up():
+def test_a_scheduler_applies_changes_once_and_not_before_it_catches_up():
     cache = cache_over()
     cache.assume("p", using("c"), N1)
     cache.forget(["p"])

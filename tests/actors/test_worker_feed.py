@@ -1,4 +1,4 @@
-"""Changes on their way to a worker: at once where it is asked, several in one message otherwise."""
+"""Changes sent to a worker: immediately before a request to it, otherwise several per message."""
 
 import asyncio
 from dataclasses import replace
@@ -32,9 +32,9 @@ from tests.storage.world import claim
 
 
 async def changes_of(steps):
-    """What a cache sends to a scheduler, batch by batch, and the table that it ends with.
+    """Return the batches that a cache sends to a scheduler, and the final table.
 
-    steps: pairs of numbers, of which the first says what changes and the second where.
+    steps: pairs of numbers: which change, and of which node.
     """
     sink = Fake("scheduler-0", apply=CHANGES_APPLIED)
     cache = CacheActor(plan_of(), Fakes(sink, Fake("queue", observe=CHANGES_APPLIED)))
@@ -63,10 +63,10 @@ async def changes_of(steps):
     steps=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), max_size=12),
     cuts=st.sets(st.integers(1, 14)),
 )
-def test_changes_that_come_together_leave_a_table_as_one_by_one(steps, cuts):
+def test_changes_applied_together_leave_the_table_of_single_changes(steps, cuts):
     async def follow():
         (nodes, *batches), table = await changes_of(steps)
-        # New nodes come by themselves.
+        # New nodes are sent in a message of their own.
         cuts.update(n for place, b in enumerate(batches) if b.new_nodes for n in (place, place + 1))
         bounds = [0, *sorted(cut for cut in cuts if 0 < cut < len(batches)), len(batches)]
         held = TableFollower("worker-0", NodeTable(), 30.0)
@@ -81,7 +81,7 @@ def test_changes_that_come_together_leave_a_table_as_one_by_one(steps, cuts):
     run_virtual(follow)
 
 
-def test_a_class_of_several_batches_travels_once():
+def test_a_class_used_in_several_batches_is_sent_once():
     async def joined():
         batches, _ = await changes_of([(0, 1), (4, 2), (5, 0), (0, 1), (0, 2), (0, 1)])
         batches[4] = replace(batches[4], started_s=((1, 7.0),))
@@ -101,7 +101,7 @@ def versions(*numbers):
 
 
 def sent_by(work):
-    """What a feed sends while some work is done with it, as (time, numbers of changes)."""
+    """Return the messages of a feed during some work, as (time, numbers of changes)."""
     sent = []
 
     async def run():
@@ -120,7 +120,7 @@ def sent_by(work):
     return sent
 
 
-def test_of_a_worker_that_nobody_asks_changes_wait_for_others():
+def test_changes_for_an_unused_worker_wait_for_further_changes():
     async def work(feed):
         for batch in versions(1, 2, 3):
             feed.add(batch)
@@ -131,7 +131,7 @@ def test_of_a_worker_that_nobody_asks_changes_wait_for_others():
     assert sent_by(work) == [(WAIT_S, 1, 3), (round(2.75 * WAIT_S, 3), 4, 1)]
 
 
-def test_a_worker_that_is_asked_gets_each_change_at_once():
+def test_a_worker_in_use_gets_each_change_immediately():
     async def work(feed):
         one, two, three = versions(1, 2, 3)
         feed.add(one)
@@ -142,7 +142,7 @@ def test_a_worker_that_is_asked_gets_each_change_at_once():
     assert sent_by(work) == [(0.0, 1, 2), (0.0, 3, 1)]
 
 
-def test_as_many_changes_as_a_message_holds_wait_no_longer(monkeypatch):
+def test_a_full_message_of_changes_is_sent_immediately(monkeypatch):
     monkeypatch.setattr(worker_feed, "MAX_WAITING", 2)
 
     async def work(feed):
@@ -152,7 +152,7 @@ def test_as_many_changes_as_a_message_holds_wait_no_longer(monkeypatch):
     assert sent_by(work) == [(0.0, 1, 2), (WAIT_S, 3, 1)]
 
 
-def test_what_is_dropped_is_not_sent():
+def test_dropped_changes_are_not_sent():
     async def work(feed):
         one, two, three = versions(1, 2, 3)
         feed.add(one)
@@ -164,7 +164,7 @@ def test_what_is_dropped_is_not_sent():
     assert sent_by(work) == [(round(1.5 * WAIT_S, 3), 3, 1)]
 
 
-def test_nodes_come_at_once_and_behind_what_waits():
+def test_nodes_are_sent_immediately_after_the_waiting_changes():
     async def work(feed):
         batches, _ = await changes_of([(0, 1), (2, 4)])
         assert len(batches[2].new_nodes) == 1
@@ -174,7 +174,7 @@ def test_nodes_come_at_once_and_behind_what_waits():
     assert sent_by(work) == [(0.0, 1, 3), (0.0, 4, 2), (0.0, 6, 1)]
 
 
-def test_a_workers_answer_says_whether_it_was_asked_lately():
+def test_a_workers_answer_tells_whether_it_was_used_lately():
     async def run():
         worker = WorkerActor("worker-0", plan_of(workers=1), NOBODY)
         found = []
@@ -193,7 +193,7 @@ def test_a_workers_answer_says_whether_it_was_asked_lately():
     ]
 
 
-def test_what_several_workers_wait_for_is_joined_once():
+def test_changes_for_several_workers_are_joined_once():
     join = Joiner()
 
     first = join(versions(1, 2))

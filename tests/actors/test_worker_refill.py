@@ -1,4 +1,4 @@
-"""Workers that missed a change of the cache's stream are filled again, a few times."""
+"""Workers that missed a change of the cache's stream are refilled, a limited number of times."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ SILENCE = DeadlineError("worker-0 did not answer")
 
 
 class World:
-    """A cache that streams to a scheduler, which takes everything, and to a worker."""
+    """A cache that streams to a scheduler, which accepts everything, and to a worker."""
 
     def __init__(self):
         plan = plan_of(workers=1)
@@ -32,7 +32,7 @@ class World:
         await self.cache.add_nodes(node_batch([node(name) for name in names]))
 
     async def missing(self, *names):
-        """Nodes come, of which the worker hears nothing."""
+        """Add nodes in messages that the worker does not receive."""
         self.way.answers["apply"] = SILENCE
         await self.with_nodes(*names)
         await until(lambda: "worker-0" in self.stream.unfilled)
@@ -50,8 +50,8 @@ def _soon(monkeypatch):
     monkeypatch.setattr(refill, "PAUSE_S", 0.001)
 
 
-async def test_a_worker_that_missed_a_change_gets_all_and_the_later_changes():
-    """Without it the worker is sent nothing for the rest of the run."""
+async def test_a_worker_that_missed_a_change_gets_the_whole_state_and_later_changes():
+    """Without a refill the worker receives nothing for the rest of the run."""
     world = World()
     await world.with_nodes("n1", "n2")
     await world.missing("n3")
@@ -67,8 +67,8 @@ async def test_a_worker_that_missed_a_change_gets_all_and_the_later_changes():
     assert world.stream.unfilled == set()
 
 
-async def test_a_worker_that_is_still_silent_is_left_behind_after_a_few_tries(monkeypatch):
-    """No cache fills a dead worker for ever; the log says each try, and that it was the last."""
+async def test_a_worker_that_stays_silent_is_abandoned_after_a_few_tries(monkeypatch):
+    """No cache refills a dead worker forever; the log has each try, and marks the last one."""
     said = []
     monkeypatch.setattr(refill, "log", lambda who, what, **_: said.append(what))
     world = World()
@@ -80,7 +80,7 @@ async def test_a_worker_that_is_still_silent_is_left_behind_after_a_few_tries(mo
     assert world.stream.unfilled == {"worker-0"}
 
 
-async def test_a_worker_that_was_filled_is_filled_once_and_the_log_says_so(monkeypatch):
+async def test_a_refilled_worker_is_filled_once_and_the_log_reports_it(monkeypatch):
     said = []
     monkeypatch.setattr(refill, "log", lambda who, what, **_: said.append(what))
     world = World()
@@ -91,7 +91,7 @@ async def test_a_worker_that_was_filled_is_filled_once_and_the_log_says_so(monke
     assert said == ["worker filled again"]
 
 
-async def test_who_is_about_to_be_filled_is_not_filled_a_second_time():
+async def test_a_worker_with_a_planned_fill_is_not_filled_a_second_time():
     fills = []
 
     async def fails(name):
@@ -106,8 +106,8 @@ async def test_who_is_about_to_be_filled_is_not_filled_a_second_time():
     assert sorted(fills) == ["worker-0"] * refill.TRIES + ["worker-1"] * refill.TRIES
 
 
-async def test_a_worker_whose_new_life_was_filled_meanwhile_is_not_filled_again(monkeypatch):
-    """The supervisor fills new lives: the cache sends them nothing a second time."""
+async def test_a_worker_whose_new_epoch_was_filled_is_not_filled_again(monkeypatch):
+    """The supervisor fills restarted workers: the cache does not send their contents again."""
     monkeypatch.setattr(refill, "PAUSE_S", 0.05)
     world = World()
     await world.missing("n1")
@@ -120,8 +120,8 @@ async def test_a_worker_whose_new_life_was_filled_meanwhile_is_not_filled_again(
     assert len(world.way.told("restore")) == before
 
 
-async def test_a_change_that_a_fill_held_is_not_missed():
-    """The call of a change may fail long after another life, or the same one, was filled."""
+async def test_a_change_that_a_fill_contained_is_not_missed():
+    """The call of a change may fail long after the same or another epoch was filled."""
     world = World()
     await world.with_nodes("n1")
     answered = asyncio.Event()
@@ -140,8 +140,8 @@ async def test_a_change_that_a_fill_held_is_not_missed():
     assert world.is_up_to_date()
 
 
-async def test_changes_sent_while_the_last_try_failed_begin_no_more_tries(monkeypatch):
-    """Under a steady stream of changes a dead worker was filled for ever."""
+async def test_changes_sent_during_the_last_failed_try_start_no_more_tries(monkeypatch):
+    """Under a steady stream of changes a dead worker was refilled forever."""
     said, changes = [], iter(["last"])
     monkeypatch.setattr(refill, "log", lambda who, what, **_: said.append(what))
     world, over = World(), asyncio.Event()
@@ -166,8 +166,8 @@ async def test_changes_sent_while_the_last_try_failed_begin_no_more_tries(monkey
     assert said == ["worker not filled again"] * refill.TRIES + ["worker left behind"]
 
 
-async def test_a_fill_that_fails_once_another_life_is_filled_is_of_no_consequence():
-    """The old life's answers never come; the new one has all, and is sent what follows."""
+async def test_a_fill_that_fails_after_another_epoch_was_filled_has_no_effect():
+    """The old epoch's answers never arrive; the new one is complete, and receives later changes."""
     world, over = World(), asyncio.Event()
 
     async def hangs_for_the_old_life(part):
@@ -187,8 +187,8 @@ async def test_a_fill_that_fails_once_another_life_is_filled_is_of_no_consequenc
     assert world.stream.unfilled == set()
 
 
-async def test_parts_of_two_fills_that_cross_leave_nothing_out(monkeypatch):
-    """A restream that is asked for twice: the second fill holds the changes behind the first."""
+async def test_two_interleaved_fills_lose_nothing(monkeypatch):
+    """Two requests for a restream: the second fill has the changes that follow the first one."""
     monkeypatch.setattr(encoding, "PAGE", 2)
     world = World()
     world.way.answers["restore"] = NOTHING

@@ -1,4 +1,4 @@
-"""Actors by themselves, among fakes that answer what a test says; and whole runs."""
+"""Single actors among fakes whose answers a test sets; and whole runs."""
 
 import asyncio
 from inspect import isawaitable
@@ -23,11 +23,11 @@ from roadstead.run import RunInputs, RunPlan, build_profiles
 from tests.builders import pod
 
 GENEROUS_S = 60.0
-"""No test waits so long, unless something hangs."""
+"""A timeout that no test reaches, unless something hangs."""
 
 
 class Fake:
-    """A Ref that logs what it is told and answers what the test says under the method's name.
+    """A Ref that logs its messages and returns the answer that the test set for the method.
 
     An answer is a reply, an exception to raise, or a function of the message (perhaps async).
     """
@@ -49,7 +49,7 @@ class Fake:
         return found
 
     def told(self, method):
-        """The messages of one method, in order; changes of the cluster as they were packed."""
+        """Return the messages of one method, in order; cluster changes are unpacked."""
         found = [message for name, message in self.calls if name == method]
         return [m.unpacked() if isinstance(m, PackedChanges) else m for m in found]
 
@@ -70,7 +70,7 @@ NOBODY = Fakes()
 
 
 def plan_of(*, config="", **settings):
-    """A plan on the inline runtime."""
+    """Return a plan on the inline runtime."""
     return RunPlan(Settings(runtime="inline", **settings), config, "scheduler.yaml")
 
 
@@ -79,7 +79,7 @@ def identity(name):
 
 
 def pods_of(*names, facts=None):
-    """Pods of one class by name."""
+    """Return a batch of pods of one class by name."""
     facts = facts or pod(cpu=100)
     return tuple((identity(name), facts) for name in names)
 
@@ -93,41 +93,41 @@ def inputs_of(nodes, pending, running=()):
 
 
 def placed(outcome):
-    """Pod → node."""
+    """Return pod → node."""
     return {each.pod: each.node for each in outcome.placements}
 
 
 def lines(table):
-    """Node → all that a table says of it."""
+    """Return node → the full contents of a table."""
     return {name: table.row_facts(name) for name in table.node_names()}
 
 
 async def until(holds):
-    """Lets others run until a condition holds; TimeoutError if it never does."""
+    """Run other tasks until a condition holds; TimeoutError if it never does."""
     async with asyncio.timeout(GENEROUS_S):
         while not holds():
             await asyncio.sleep(0.001)
 
 
 async def turns(count=20):
-    """Lets others run for a few turns of the loop."""
+    """Run other tasks for a few turns of the loop."""
     for _ in range(count):
         await asyncio.sleep(0)
 
 
 def actors_of(runtime):
-    """Name → the actor itself, on an inline runtime."""
+    """Return name → the actor itself, on an inline runtime."""
     return {name: each._dispatcher._actor for name, each in runtime._actors.items()}
 
 
 def tables_of(actors):
-    """The tables of all schedulers, each of which holds all nodes."""
+    """Return the tables of all schedulers, each of which holds all nodes."""
     schedulers = (actor for name, actor in actors.items() if name.startswith("scheduler"))
     return [each._nodes.table for each in schedulers]
 
 
 def run_inline(inputs, plan):
-    """A run, and its actors as they are at its end: (outcome, actors by name)."""
+    """Run inline; return the outcome and the actors at its end by name."""
 
     async def work():
         runtime = open_runtime(plan)
@@ -138,7 +138,7 @@ def run_inline(inputs, plan):
             actors = actors_of(runtime)
             for each in actors.values():
                 if nodes := getattr(each, "_nodes", None):
-                    # Where a stale state is allowed, changes wait for a batch that never came.
+                    # If a stale state is allowed, changes wait for a batch that is never decided.
                     await nodes.resume()
             return outcome, actors
         finally:
@@ -148,7 +148,7 @@ def run_inline(inputs, plan):
 
 
 def plainly(inputs, plan):
-    """What PlainCycle decides one by one, in the queue's order: (pod → node, pod → why not)."""
+    """Return PlainCycle's decisions in the queue's order: (pod → node, pod → pending reason)."""
     table = NodeTable()
     for facts in inputs.nodes:
         table.add_node(facts)
@@ -178,7 +178,7 @@ def in_cycle(who, facts, classes, profile):
 
 
 def bind_answers(answers):
-    """Answers of the binder, as they travel."""
+    """Return answers of the binder as they are sent."""
     return BindAnswers(
         tuple(each.token for each in answers),
         tuple(each.uid for each in answers),
@@ -194,9 +194,9 @@ def bind_answers(answers):
 
 
 def run_virtually(inputs, plan, caller_of=None):
-    """The outcome of a run on virtual time, whose messages neither wait nor get lost.
+    """Run on virtual time, without delays or losses of messages; return the outcome.
 
-    caller_of: reaches extenders.
+    caller_of: calls extenders.
     """
 
     async def work():

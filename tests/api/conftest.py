@@ -1,4 +1,4 @@
-"""Manifests of two small nodes and of a workload that does not fit whole."""
+"""Manifests of two small nodes and of a workload that fits only in part."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def web(replicas: int) -> dict[str, object]:
 
 @pytest.fixture
 def manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with `nodes.json` and `app/web.json`."""
+    """Return a working directory with `nodes.json` and `app/web.json`."""
     nodes = {"apiVersion": "v1", "kind": "List", "items": [node("n1", "a"), node("n2", "b")]}
     (tmp_path / "app").mkdir()
     (tmp_path / "nodes.json").write_text(json.dumps(nodes))

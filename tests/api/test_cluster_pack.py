@@ -1,4 +1,4 @@
-"""The runtime environment that brings this Roadstead to the nodes of a Ray cluster."""
+"""The runtime environment that installs this Roadstead on the nodes of a Ray cluster."""
 
 import subprocess
 import sys
@@ -51,7 +51,7 @@ def test_the_wheel_is_imported_from_its_folder_alone(tmp_path):
     assert ended.stdout.split() == [str(folder / "roadstead" / "__init__.py"), "few"]
 
 
-def test_the_wheel_asks_pip_for_nothing(tmp_path):
+def test_the_wheel_needs_nothing_from_pip(tmp_path):
     packed = pack(tmp_path / "env.yaml", with_packages=False)
 
     with zipfile.ZipFile(packed.wheel) as archive:
@@ -61,7 +61,7 @@ def test_the_wheel_asks_pip_for_nothing(tmp_path):
         assert {line.split(",")[0] for line in listed} == set(archive.namelist())
 
 
-def test_files_are_replaced_only_if_that_is_asked_for(tmp_path):
+def test_files_are_replaced_only_on_request(tmp_path):
     output = tmp_path / "env.yaml"
     pack(output, with_packages=False)
 
@@ -79,5 +79,5 @@ def test_a_plugin_file_must_be_a_module(tmp_path, name):
         pack(tmp_path / "env.yaml", plugin_files=[path])
 
 
-def test_packages_that_are_not_there_are_left_out():
+def test_missing_packages_are_left_out():
     assert list(pinned("no-such-package")) == []

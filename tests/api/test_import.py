@@ -26,7 +26,7 @@ def test_import_loads_nothing_but_names():
     ]
 
 
-def test_every_public_name_is_there_and_no_other():
+def test_the_package_has_every_public_name_and_no_other():
     assert all(getattr(roadstead, name) is not None for name in roadstead.__all__)
     assert set(roadstead.__all__) <= set(dir(roadstead))
     with pytest.raises(AttributeError, match="has no attribute 'lode'"):

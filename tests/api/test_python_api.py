@@ -1,4 +1,4 @@
-"""The Python API holds what the commands print and write, and prints nothing itself."""
+"""The Python API returns what the commands print and write, and prints nothing itself."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ def command(*args: str) -> dict[str, object]:
     return json.loads(done.stdout)
 
 
-def test_a_result_is_what_the_command_prints(cluster):
+def test_a_result_equals_the_output_of_the_command(cluster):
     result = cluster.schedule(seed=1)
 
     printed = command("schedule", *SOURCE, "-o", "json")
@@ -37,7 +37,7 @@ def test_a_result_is_what_the_command_prints(cluster):
     }
 
 
-def test_rows_are_typed_and_a_pending_pod_has_its_reason(cluster):
+def test_rows_are_typed_and_pending_pods_have_reasons(cluster):
     result = cluster.schedule(seed=1)
 
     assert (len(cluster.nodes), len(cluster.pending), cluster.running) == (2, 5, {})
@@ -50,7 +50,7 @@ def test_rows_are_typed_and_a_pending_pod_has_its_reason(cluster):
     assert repr(result) == "<Result nodes.json, app: 4 placed, 1 pending>"
 
 
-def test_arrow_tables_are_those_of_the_files_of_the_command(cluster, manifests):
+def test_arrow_tables_equal_the_files_of_the_command(cluster, manifests):
     result = cluster.schedule(seed=1)
     command("schedule", *SOURCE, "-o", "json", "--output", "out")
 
@@ -84,7 +84,7 @@ def test_results_of_another_run_are_replaced_only_by_force(cluster):
     result.write("out", force=True)
 
 
-def test_an_explanation_is_that_of_the_command(cluster):
+def test_an_explanation_equals_that_of_the_command(cluster):
     explanation = cluster.explain("web", seed=1)
 
     assert explanation.document() == command("explain", "web", *SOURCE, "--format", "json")
@@ -93,7 +93,7 @@ def test_an_explanation_is_that_of_the_command(cluster):
     assert "the first of them" in explanation.notes[-1]
 
 
-def test_a_table_of_nodes_has_scores_or_who_filtered_a_node_out(cluster, manifests):
+def test_a_table_of_nodes_has_scores_or_the_plugin_that_filtered_a_node_out(cluster, manifests):
     (manifests / "nodes.json").write_text(
         (manifests / "nodes.json").read_text().replace('"cpu": "4"', '"cpu": "1"', 1)
     )
@@ -127,7 +127,7 @@ def test_nothing_is_printed(cluster, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_progress_is_handed_to_whoever_asks(cluster):
+def test_progress_is_passed_to_a_callback(cluster):
     seen = []
 
     cluster.schedule(progress=seen.append)
@@ -136,7 +136,7 @@ def test_progress_is_handed_to_whoever_asks(cluster):
     assert seen[-1].total == 5
 
 
-def test_a_run_works_where_a_loop_runs_already_as_in_a_notebook(cluster):
+def test_a_run_works_inside_a_running_event_loop_as_in_a_notebook(cluster):
     async def cell():
         return cluster.schedule(seed=1), cluster.explain("web", after_run=True)
 
@@ -156,7 +156,7 @@ def test_a_configuration_in_effect_can_be_changed_and_run(cluster):
     assert packed.placements == preset.placements
 
 
-def test_settings_are_a_file_or_a_mapping_and_arguments_go_before_them(cluster, manifests):
+def test_settings_are_a_file_or_a_mapping_and_arguments_override_them(cluster, manifests):
     (manifests / "roadstead.yaml").write_text("seed: 3\nbatch: 2\n")
 
     of_file = cluster.schedule(settings="roadstead.yaml")
@@ -226,7 +226,7 @@ def test_an_error_has_its_parts_as_attributes(manifests):
     assert "four" in f"{error.value}{error.rule}"
 
 
-def test_without_pandas_the_error_says_what_to_install(cluster, monkeypatch):
+def test_without_pandas_the_error_names_the_package_to_install(cluster, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
 
     with pytest.raises(roadstead.RoadsteadError, match="pip install pandas"):
@@ -235,7 +235,7 @@ def test_without_pandas_the_error_says_what_to_install(cluster, monkeypatch):
 
 @pytest.fixture
 def _pandas(monkeypatch):
-    """In place of pandas, which is not installed: frames are dicts of (values, dtype)."""
+    """Replace pandas, which is not installed: frames are dicts of (values, dtype)."""
     fake = SimpleNamespace(DataFrame=dict, Series=lambda values, dtype: (list(values), dtype))
     monkeypatch.setitem(sys.modules, "pandas", fake)
 

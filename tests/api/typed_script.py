@@ -1,4 +1,4 @@
-"""A script of a user: mypy checks it. An `ignore` that is not needed would be an error."""
+"""A user's script that mypy checks. An unnecessary `ignore` would be an error."""
 
 import roadstead
 

@@ -1,4 +1,4 @@
-"""Files of test cases, written where a test wants them."""
+"""Files of test cases that tests write."""
 
 from pathlib import Path
 
@@ -20,14 +20,14 @@ PODS = {"opcode": "createPods", "count": 2, "collectMetrics": True}
 
 
 def case(*ops, params=None, name="Case", workload="small", **more):
-    """A test case with one workload."""
+    """Return a test case with one workload."""
     params = {"nodes": 3} if params is None else params
     workloads = [{"name": workload, "params": params}]
     return {"name": name, "workloadTemplate": list(ops), "workloads": workloads, **more}
 
 
 def write_cases(folder: Path, *cases, **templates):
-    """A file of test cases, with templates by name beside it."""
+    """Write a file of test cases, with named templates in the same folder."""
     for name, content in templates.items():
         text = content if isinstance(content, str) else yaml.safe_dump(content)
         (folder / f"{name}.yaml").write_text(text)
@@ -37,18 +37,18 @@ def write_cases(folder: Path, *cases, **templates):
 
 
 def script_of(folder: Path, *ops, params=None, more=None, **templates):
-    """The script of a test case's only workload."""
+    """Return the script of a test case's only workload."""
     path = write_cases(folder, case(*ops, params=params, **(more or {})), **templates)
     (found,) = read_cases(path)
     return build_script(found, found.spec.workloads[0])
 
 
 def measured_pods(script) -> int:
-    """How many pods of a script are measured as they are submitted."""
+    """Return the number of a script's pods that are measured when they are submitted."""
     submits = (step for step in script.steps if isinstance(step, SubmitPods) and step.measured)
     return sum(step.series.count for step in submits)
 
 
 def node_count(script) -> int:
-    """How many nodes a script adds."""
+    """Return the number of nodes that a script adds."""
     return sum(step.series.count for step in script.steps if isinstance(step, AddNodes))

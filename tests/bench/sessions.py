@@ -1,4 +1,4 @@
-"""Sessions over a whole set of actors in this process."""
+"""Bench sessions over all actors in this process."""
 
 import asyncio
 from dataclasses import replace
@@ -12,7 +12,7 @@ from tests.actors.world import GENEROUS_S, actors_of, plan_of
 
 
 def with_session(work, plan=None):
-    """Does work(session, actors by name) on running actors; what it returns."""
+    """Call work(session, actors by name) on running actors; return its result."""
     plan = plan or plan_of(batch=8)
 
     async def do():
@@ -28,7 +28,7 @@ def with_session(work, plan=None):
 
 
 def bench(*steps, plan=None, timeout_s=GENEROUS_S, seen=None, **script):
-    """Carries out steps: (what was measured, the actors as they are at the end)."""
+    """Run steps; return (the measurements, the actors at the end)."""
     made = Script("test", steps, **script)
     plan = replace(plan or plan_of(batch=8), cluster=made.cluster)
 
@@ -41,7 +41,7 @@ def bench(*steps, plan=None, timeout_s=GENEROUS_S, seen=None, **script):
 
 
 def launched(script, **settings):
-    """A script as the command line runs it: what came of it."""
+    """Run a script as the command line does; return its outcome."""
     plan = replace(plan_of(**settings), cluster=script.cluster)
     launcher = ActorLauncher()
     return launcher.bench(script, plan, lambda progress: None, timeout_s=GENEROUS_S)

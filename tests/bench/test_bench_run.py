@@ -64,7 +64,7 @@ def checked(folder):
 
 
 @pytest.mark.parametrize("entry", SMALL, ids=lambda each: each.name)
-def test_every_workload_binds_its_pods_and_the_checker_finds_nothing(entry, tmp_path):
+def test_every_workload_binds_its_pods_and_the_checker_finds_no_error(entry, tmp_path):
     script = entry.make()
 
     benched = launched(script, journal=tmp_path)
@@ -80,7 +80,7 @@ def test_every_workload_binds_its_pods_and_the_checker_finds_nothing(entry, tmp_
 
 @pytest.mark.parametrize("make", [ten_classes, all_distinct, million])
 @pytest.mark.parametrize("kernel", [False, True])
-def test_our_own_workloads_bind_their_pods_with_the_kernel_and_without(make, kernel, tmp_path):
+def test_own_workloads_bind_their_pods_with_the_kernel_and_without(make, kernel, tmp_path):
     script = make("own", 30, 300, 1)
 
     (found,) = launched(script, journal=tmp_path, kernel=kernel).measured
@@ -89,7 +89,7 @@ def test_our_own_workloads_bind_their_pods_with_the_kernel_and_without(make, ker
     assert checked(tmp_path).violations == []
 
 
-def test_ten_classes_fit_ten_to_a_node_at_any_size(tmp_path):
+def test_ten_pods_of_ten_classes_fit_on_a_node_at_any_size(tmp_path):
     script = ten_classes("ten", TEN_NODES, 10 * TEN_NODES, 0)
 
     (found,) = launched(script).measured
@@ -97,7 +97,7 @@ def test_ten_classes_fit_ten_to_a_node_at_any_size(tmp_path):
     assert len(found.bound_s) == 10 * TEN_NODES
 
 
-def test_of_a_trace_what_fits_nowhere_stays_pending(tmp_path):
+def test_pods_of_a_trace_that_fit_nowhere_stay_pending(tmp_path):
     script = openb("openb", generate_fleet(3, 200, 1))
 
     (found,) = launched(script, journal=tmp_path).measured
@@ -119,7 +119,7 @@ def test_placements_are_the_same_for_the_same_seed(tmp_path):
     assert len(binds[0]) == 100
 
 
-def test_only_what_is_measured_counts():
+def test_only_measured_pods_count():
     (found,), _ = bench(nodes(), SubmitPods(pods(20)), measured(pods(7, "m-")))
 
     figures = metrics_of(found)
@@ -131,7 +131,7 @@ def test_only_what_is_measured_counts():
     assert found.setup_s > 0
 
 
-def test_each_measured_step_is_measured_by_itself():
+def test_each_measured_step_has_its_own_measurement():
     found, _ = bench(nodes(), measured(pods(3)), measured(pods(4, "q-")))
 
     assert [each.pods for each in found] == [3, 4]
@@ -147,7 +147,7 @@ def test_submitted_parts_have_their_own_times(monkeypatch):
     assert np.all(np.diff(found.submitted_s) >= 0)
 
 
-def test_pods_that_were_not_waited_for_are_awaited_by_a_barrier():
+def test_a_barrier_waits_for_pods_of_steps_that_did_not_wait():
     found, actors = bench(
         nodes(),
         SubmitPods(pods(9, namespace="a", labels={"app": "x"}), WaitMode.NOTHING),
@@ -161,7 +161,7 @@ def test_pods_that_were_not_waited_for_are_awaited_by_a_barrier():
     assert len(found) == 1
 
 
-def test_pods_behind_a_gate_count_as_tried():
+def test_gated_pods_count_as_tried():
     gated = pods(5, scheduling_gates=("hold",))
 
     found, actors = bench(
@@ -175,7 +175,7 @@ def test_pods_behind_a_gate_count_as_tried():
     assert actors["queue"].core.counts().gated == 5
 
 
-def test_pods_of_a_namespace_with_labels_can_be_deleted_at_once_or_one_after_another():
+def test_pods_of_a_namespace_with_labels_can_be_deleted_together_or_in_turn():
     labelled = {"labels": {"app": "x"}, "namespace": "a"}
 
     _, actors = bench(
@@ -207,7 +207,7 @@ def test_deletions_continue_in_the_background_until_the_end():
     assert 50 < len(actors["binder"].binder.outcomes.bound) <= 550
 
 
-def test_churned_objects_come_while_others_are_measured():
+def test_churned_objects_are_created_while_others_are_measured():
     churned = PodSeries(ENDLESS, "ns", (pod(cpu=64_001),), "c-")
     node_maker = NodeSeries((NodeFacts(""),), ENDLESS, "extra-")
 
@@ -223,7 +223,7 @@ def test_churned_objects_come_while_others_are_measured():
     assert actors["cache"].core.counts().nodes == 5
 
 
-def test_objects_that_are_recreated_are_there_at_most_as_often_as_their_number():
+def test_recreated_objects_exist_at_most_as_often_as_their_number():
     churned = PodSeries(ENDLESS, "ns", (pod(cpu=64_001),), "c-")
     node_maker = NodeSeries((NodeFacts(""),), ENDLESS, "extra-")
 
@@ -257,7 +257,7 @@ def test_measured_pods_can_be_selected_by_namespace():
     assert [(each.name, each.pods) for each in found] == [("test/part", 7), ("test", 2)]
 
 
-def test_measurements_that_overlap_or_end_without_a_beginning_end_the_run():
+def test_overlapping_or_unstarted_measurements_end_the_run():
     with pytest.raises(RunFailedError, match="two measurements overlap"):
         bench(BeginMeasuring("a", ("x",)), BeginMeasuring("b", ("x",)))
     with pytest.raises(RunFailedError, match="ends without a beginning"):
@@ -276,13 +276,13 @@ def test_pods_that_fit_nowhere_end_the_run_with_the_reason():
     assert "Insufficient cpu" in told
 
 
-def test_pods_that_fit_nowhere_may_stay_where_it_is_said():
+def test_pods_that_fit_nowhere_may_stay_where_the_script_allows_it():
     (found,), _ = bench(nodes(), measured(pods(3, cpu=40_000), WaitMode.IDLE))
 
     assert (found.pods, len(found.bound_s)) == (3, 2)
 
 
-def test_what_takes_too_long_ends_the_run():
+def test_a_step_that_takes_too_long_ends_the_run():
     endless = PodSeries(ENDLESS, "ns", (pod(cpu=64_001),), "c-")
     churn = ChurnObjects((endless,), 0.001, number=0, recreates=False)
 
@@ -290,14 +290,14 @@ def test_what_takes_too_long_ends_the_run():
         bench(nodes(), churn, measured(pods(2, cpu=64_001)), timeout_s=0.01)
 
 
-def test_a_barrier_for_tried_pods_does_not_wait_for_ever():
+def test_a_barrier_for_tried_pods_does_not_wait_forever():
     many = SubmitPods(pods(2000), WaitMode.NOTHING)
 
     with pytest.raises(RunFailedError, match="no attempt for some pods within"):
         bench(nodes(), many, AwaitPods(attempted=True), timeout_s=1e-9)
 
 
-def test_work_beside_the_steps_that_fails_ends_the_run(monkeypatch):
+def test_failing_background_work_ends_the_run(monkeypatch):
     def broken(self, maker, place):
         raise RunFailedError("the churn broke")
 
@@ -351,7 +351,7 @@ def test_progress_of_many_nodes_is_reported_in_tenths(monkeypatch):
     assert told == [f"creating nodes: {start} of 40" for start in range(0, 40, 4)]
 
 
-def test_the_kernel_is_there_when_the_first_pods_come():
+def test_the_kernel_is_loaded_before_the_first_pods():
     seen = []
     many = pods(2000)
 
@@ -361,7 +361,7 @@ def test_the_kernel_is_there_when_the_first_pods_come():
     assert metrics_of(found).kernel.pods > 1000
 
 
-def test_a_kernel_that_cannot_be_loaded_leaves_all_to_the_reference(monkeypatch):
+def test_the_reference_decides_all_pods_if_the_kernel_can_not_be_loaded(monkeypatch):
     def broken(tell=None):
         raise ImportError("no numba")
 

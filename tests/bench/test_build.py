@@ -56,7 +56,7 @@ def refusal(folder, *ops, **more):
 
 
 def altered(document, *path, value):
-    """A copy of a document with another value at a path."""
+    """Return a copy of a document with another value at a path."""
     changed = copy.deepcopy(document)
     place = changed
     for part in path[:-1]:
@@ -80,7 +80,7 @@ def test_without_templates_nodes_and_pods_are_upstreams_default_ones(tmp_path):
     assert (submit.measured, submit.wait) == (True, WaitMode.BOUND)
 
 
-def test_pods_without_a_namespace_get_one_by_the_number_of_their_op(tmp_path):
+def test_pods_without_a_namespace_get_one_with_the_number_of_their_op(tmp_path):
     script = script_of(tmp_path, NODES, PODS, {**PODS, "namespace": "mine"})
 
     assert [step.series.namespace for step in pods_of(script)] == ["namespace-1", "mine"]
@@ -89,7 +89,7 @@ def test_pods_without_a_namespace_get_one_by_the_number_of_their_op(tmp_path):
     assert labels == (("kubernetes.io/metadata.name", "mine"),)
 
 
-def test_the_template_of_an_op_goes_before_that_of_the_case(tmp_path):
+def test_the_template_of_an_op_overrides_that_of_the_case(tmp_path):
     other = altered(POD, "metadata", "generateName", value="other-")
     named = {**PODS, "podTemplatePath": "other.yaml"}
 
@@ -112,7 +112,7 @@ def test_no_two_objects_of_a_prefix_share_a_name(tmp_path):
     assert uids == ["ns/pod-0", "ns/pod-1", "ns/pod-2", "ns/pod-3"]
 
 
-def test_a_label_goes_round_among_nodes(tmp_path):
+def test_label_values_are_assigned_to_nodes_in_turn(tmp_path):
     op = {**NODES, "labelNodePrepareStrategy": {"labelKey": ZONE, "labelValues": ["a", "b"]}}
 
     nodes = nodes_of(script_of(tmp_path, op, PODS))
@@ -128,7 +128,7 @@ def test_a_unique_label_differs_on_every_node(tmp_path):
     assert len({dict(facts.labels)["own"] for facts in nodes}) == 3
 
 
-def test_nodes_can_have_more_to_allocate_and_limits_of_drivers(tmp_path):
+def test_nodes_can_have_extra_resources_and_limits_of_drivers(tmp_path):
     strategy = {
         "nodeAllocatable": {"example.com/gpu": "2"},
         "csiNodeAllocatable": {"ebs.csi.aws.com": {"count": 39}},
@@ -164,7 +164,7 @@ def test_objects_of_a_template_with_an_index_differ(tmp_path):
     ]
 
 
-def test_a_template_with_a_name_can_stand_for_one_object_alone(tmp_path):
+def test_a_template_with_a_name_creates_one_object_only(tmp_path):
     named = altered(NODE, "metadata", value={"name": "only"})
     one = {"opcode": "createNodes", "count": 1, "nodeTemplatePath": "node.yaml"}
 
@@ -175,14 +175,14 @@ def test_a_template_with_a_name_can_stand_for_one_object_alone(tmp_path):
     assert 'metadata.name: "only" is the name of several objects' in told
 
 
-def test_no_nodes_of_a_template_with_an_index_are_no_nodes(tmp_path):
+def test_a_template_with_an_index_can_create_zero_nodes(tmp_path):
     node = altered(NODE, "metadata", value={"name": "n-{{.Index}}"})
     op = {**NODES, "nodeTemplatePath": "node.yaml"}
 
     assert nodes_of(script_of(tmp_path, op, PODS, params={"nodes": 0}, node=node)) == []
 
 
-def test_namespaces_are_numbered_and_bear_the_labels_of_their_template(tmp_path):
+def test_namespaces_are_numbered_and_have_the_labels_of_their_template(tmp_path):
     op = {"opcode": "createNamespaces", "prefix": "ns", "count": 2}
     labelled = {**op, "prefix": "team", "count": 1, "namespaceTemplatePath": "team.yaml"}
     template = {"kind": "Namespace", "metadata": {"labels": {"team": "devops"}}}
@@ -272,7 +272,7 @@ def test_deleting_waiting_and_measuring_become_steps(tmp_path):
     )
 
 
-def test_churn_makes_pods_and_nodes_without_end(tmp_path):
+def test_churn_creates_pods_and_nodes_without_end(tmp_path):
     op = {**CHURN, "templatePaths": ["pod.yaml", "node.yaml"], "number": 4, "namespace": "ns"}
 
     script = script_of(tmp_path, op, PODS, params={}, pod=POD, node=NODE)
@@ -286,7 +286,7 @@ def test_churn_makes_pods_and_nodes_without_end(tmp_path):
     assert nodes.part(3, 4)[0].name == "churn-churned-3"
 
 
-def test_other_objects_of_a_churn_stand_from_the_start_and_a_note_says_so(tmp_path):
+def test_other_objects_of_a_churn_exist_from_the_start_and_a_note_reports_it(tmp_path):
     service = {"kind": "Service", "spec": {"selector": {"app": "x"}}}
     op = {**CHURN, "mode": "recreate", "number": 1, "templatePaths": ["service.yaml"]}
 
@@ -307,7 +307,7 @@ def test_an_interval_of_0_is_upstreams_default(tmp_path):
     assert script_of(tmp_path, op, PODS, params={}, pod=POD).steps[0].interval_s == 0.5
 
 
-def test_objects_of_any_kind_come_one_by_one(tmp_path):
+def test_objects_of_any_kind_are_created_one_by_one(tmp_path):
     service = {"kind": "Service", "spec": {"selector": {"app": "x{{.Index}}"}}}
     any_service = {
         "opcode": "createAny",
@@ -332,7 +332,7 @@ def test_objects_of_any_kind_come_one_by_one(tmp_path):
     assert second.wait is WaitMode.NOTHING
 
 
-def test_priority_classes_are_known_to_later_pods(tmp_path):
+def test_priority_classes_apply_to_later_pods(tmp_path):
     high = {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 100}
     pod = altered(POD, "spec", "priorityClassName", value="high")
 
@@ -347,7 +347,7 @@ def test_priority_classes_are_known_to_later_pods(tmp_path):
     assert pods_of(script)[0].series.classes[0].priority == 100
 
 
-def test_the_cases_own_configuration_comes_with_the_script(tmp_path):
+def test_the_script_contains_the_cases_own_configuration(tmp_path):
     script = script_of(
         tmp_path, NODES, PODS, more={"schedulerConfigPath": "config.yaml"}, config="kind: X\n"
     )
@@ -379,14 +379,14 @@ def test_the_cases_own_configuration_comes_with_the_script(tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_made_is_refused_with_case_and_place(tmp_path, ops, templates, text):
+def test_an_impossible_op_is_refused_with_case_and_place(tmp_path, ops, templates, text):
     told = refusal(tmp_path, *ops, params={}, **templates)
 
     assert 'test case "Case"' in told or "DIR/x.yaml" in told
     assert text in told
 
 
-def test_keys_of_spread_constraints_may_begin_with_a_capital_as_in_upstreams_templates(tmp_path):
+def test_keys_of_spread_constraints_may_be_capitalized_as_in_upstreams_templates(tmp_path):
     constraint = {
         "maxSkew": 1,
         "topologyKey": ZONE,
@@ -401,7 +401,7 @@ def test_keys_of_spread_constraints_may_begin_with_a_capital_as_in_upstreams_tem
     assert found.node_taints_policy == "Honor"
 
 
-def test_requests_that_cannot_be_counted_are_refused(tmp_path):
+def test_requests_that_can_not_be_counted_are_refused(tmp_path):
     container = {"name": "a", "image": "i", "resources": {"requests": {"cpu": "1e100000"}}}
     pod = altered(POD, "spec", "containers", value=[container])
 
@@ -410,7 +410,7 @@ def test_requests_that_cannot_be_counted_are_refused(tmp_path):
     )
 
 
-def test_storage_classes_and_volumes_get_what_their_controllers_would_fill_in(tmp_path):
+def test_storage_classes_and_volumes_get_the_fields_set_by_their_controllers(tmp_path):
     of = {"opcode": "createAny"}
 
     script = script_of(
@@ -430,7 +430,7 @@ def test_storage_classes_and_volumes_get_what_their_controllers_would_fill_in(tm
     assert storage.volumes[0].phase == "Available"
 
 
-def test_a_namespace_that_comes_by_create_any_has_its_labels(tmp_path):
+def test_a_namespace_created_by_create_any_has_its_labels(tmp_path):
     template = {"kind": "Namespace", "metadata": {"name": "team-a", "labels": {"team": "a"}}}
 
     script = script_of(
@@ -457,7 +457,7 @@ def test_a_selector_that_does_not_parse_is_refused(tmp_path):
     )
 
 
-def test_an_op_that_nobody_knows_is_a_broken_builder(tmp_path):
+def test_an_unknown_op_is_an_internal_error_of_the_builder(tmp_path):
     (found,) = read_cases(write_cases(tmp_path, case(NODES, PODS)))
 
     with pytest.raises(AssertionError, match="no such op"):

@@ -8,7 +8,7 @@ from tests.bench.cases import NODES, PODS, case, measured_pods, node_count, writ
 ENTRIES = built_in()
 
 SIZES = {
-    # What is measured, by name: nodes and measured pods, as scheduler_perf 1.34 has them.
+    # Name → numbers of nodes and of measured pods, as in scheduler_perf 1.34.
     "SchedulingBasic/5000Nodes_10000Pods": (5_000, 10_000),
     "SchedulingBasic/5000Nodes_50000Pods": (5_000, 50_000),
     "SchedulingPodAntiAffinity/5000Nodes_2000Pods": (5_000, 2_000),
@@ -57,7 +57,7 @@ def test_workloads_have_upstreams_names_and_sizes(name, size):
     assert (node_count(script), measured_pods(script)) == size
 
 
-def test_a_case_alone_stands_for_the_first_workload_that_is_measured():
+def test_the_name_of_a_case_selects_its_first_measured_workload():
     assert names("SchedulingBasic") == ["SchedulingBasic/5000Nodes_10000Pods"]
     assert names("TenClasses", "openb") == ["TenClasses/5000Nodes_50000Pods", "openb"]
 
@@ -71,7 +71,7 @@ def test_case_hyphens_and_a_leading_scheduling_do_not_matter():
     assert names("podaffinity/500Nodes") == ["SchedulingPodAffinity/500Nodes"]
 
 
-def test_patterns_stand_for_several_and_each_is_run_once():
+def test_a_pattern_selects_several_workloads_and_each_runs_once():
     assert len(names("Preemption*")) == 2
     assert names("SchedulingBasic/*Pods", "SchedulingBasic") == [
         "SchedulingBasic/5000Nodes_10000Pods",
@@ -88,7 +88,7 @@ def test_an_unknown_name_is_reported_with_similar_names():
         names("zzz")
 
 
-def test_every_small_workload_can_be_made():
+def test_every_small_workload_can_be_built():
     small = [
         each for each in ENTRIES if each.workload.startswith(("5N", "10N", "fast", "1Node_10G"))
     ]
@@ -99,21 +99,21 @@ def test_every_small_workload_can_be_made():
     assert all(any(isinstance(s, SubmitPods) and s.measured for s in m.steps) for m in scripts)
 
 
-def test_openb_wants_its_trace():
+def test_openb_needs_its_trace():
     (entry,) = choose(ENTRIES, ["openb"])
 
     with pytest.raises(InputError, match="flags: --openb: is wanted for openb"):
         entry.make()
 
 
-def test_openb_is_read_where_its_path_says(tmp_path):
+def test_openb_is_read_from_its_path(tmp_path):
     (entry,) = choose(built_in(openb_path=tmp_path / "none.trace"), ["openb"])
 
     with pytest.raises(InputError, match=r"none.trace"):
         entry.make()
 
 
-def test_a_users_file_has_its_own_workloads(tmp_path):
+def test_workloads_of_a_users_file_can_be_selected(tmp_path):
     measured = case(NODES, PODS, name="B")
     measured["workloads"].append(
         {**measured["workloads"][0], "name": "x", "labels": ["performance"]}

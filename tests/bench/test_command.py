@@ -23,7 +23,7 @@ def _quick_looks(monkeypatch):
 
 
 class Spy(ActorLauncher):
-    """A launcher that keeps what it was asked for."""
+    """A launcher that keeps its arguments."""
 
     def __init__(self):
         super().__init__()
@@ -55,7 +55,7 @@ def test_a_table_shows_rate_latency_memory_phases_and_machine():
     assert "starting actors" in result.stderr
 
 
-def test_json_alone_stands_on_standard_output():
+def test_standard_output_has_nothing_but_json():
     result = run("SchedulingBasic/5Nodes", *INLINE, "--json", "--runs", 2, "--seed", 3)
 
     found = json.loads(result.stdout)
@@ -76,7 +76,7 @@ def test_several_workloads_are_run_one_after_another():
     ]
 
 
-def test_the_list_marks_what_a_cases_name_stands_for():
+def test_the_list_marks_the_workload_that_a_cases_name_selects():
     result = run("--list")
 
     assert "* SchedulingBasic/5000Nodes_10000Pods" in result.stdout.splitlines()
@@ -93,7 +93,7 @@ def test_the_workloads_of_a_file_are_listed_and_run(tmp_path):
     assert run("case", "--file", path, *INLINE).exit_code == 0
 
 
-def test_of_a_file_what_is_labelled_for_performance_is_run(tmp_path):
+def test_workloads_of_a_file_with_the_performance_label_are_run(tmp_path):
     slow = {**case(NODES, PODS, name="B"), "labels": ["performance"]}
     path = write_cases(tmp_path, case(NODES, PODS, name="A"), slow)
 
@@ -115,7 +115,7 @@ def test_an_older_result_is_compared(tmp_path):
     assert "another machine" not in result.stdout
 
 
-def test_with_json_the_comparison_stands_on_standard_error(tmp_path):
+def test_with_json_the_comparison_is_printed_on_standard_error(tmp_path):
     old = tmp_path / "old.json"
     document = json.loads(run("SchedulingBasic/5Nodes", *INLINE, "--json").stdout)
     old.write_text(json.dumps(document | {"machine": {}, "commit": ""}))
@@ -139,7 +139,7 @@ def test_a_profile_is_written_for_speedscope(tmp_path):
     assert "speedscope" in result.stderr
 
 
-def test_flags_reach_the_run():
+def test_flags_are_passed_to_the_run():
     launcher = Spy()
 
     result = run(
@@ -153,7 +153,7 @@ def test_flags_reach_the_run():
     assert how == {"timeout_s": 7.0, "profiles": False}
 
 
-def test_kernel_off_goes_before_the_settings(tmp_path):
+def test_kernel_off_overrides_the_settings(tmp_path):
     settings = tmp_path / "roadstead.yaml"
     settings.write_text("runtime: inline\nkernel: true\n")
     launcher = Spy()
@@ -164,7 +164,7 @@ def test_kernel_off_goes_before_the_settings(tmp_path):
     assert [plan.settings.kernel for _, plan, _ in launcher.asked] == [True, False]
 
 
-def test_the_configuration_is_the_cases_own_unless_the_flags_name_one(tmp_path):
+def test_the_configuration_is_the_cases_own_unless_a_flag_names_one(tmp_path):
     path = write_cases(tmp_path, case(NODES, PODS, schedulerConfigPath="own.yaml"))
     (tmp_path / "own.yaml").write_text(CONFIG.replace("SCHEDULER", "default-scheduler"))
     launcher = Spy()
@@ -183,7 +183,7 @@ def test_notes_of_a_workload_are_printed():
     assert "SchedulingWithMixedChurn/10Nodes: Service of a churn stands" in result.stderr
 
 
-def test_a_journal_holds_the_binds_of_the_last_run(tmp_path):
+def test_a_journal_contains_the_binds_of_the_last_run(tmp_path):
     result = run("SchedulingBasic/5Nodes", *INLINE, "--journal", tmp_path / "j", "--runs", 2)
 
     assert result.exit_code == 0
@@ -192,7 +192,7 @@ def test_a_journal_holds_the_binds_of_the_last_run(tmp_path):
     assert (tmp_path / "j.1").is_dir()
 
 
-def test_pods_that_fit_nowhere_fail_the_run_and_say_why(tmp_path):
+def test_pods_that_fit_nowhere_fail_the_run_with_the_reason(tmp_path):
     giant = json.loads(json.dumps(POD))
     giant["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "99"
     path = write_cases(tmp_path, case(NODES, PODS, defaultPodTemplatePath="pod.yaml"), pod=giant)
@@ -227,7 +227,7 @@ def test_wrong_flags_are_reported_before_anything_runs(arguments, text):
     assert launcher.asked == []
 
 
-def test_a_profile_that_cannot_be_written_is_reported(tmp_path):
+def test_a_profile_that_can_not_be_written_is_reported(tmp_path):
     path = tmp_path / "none" / "p.json"
 
     result = run("SchedulingBasic/5Nodes", *INLINE, "--profile", path)
@@ -236,5 +236,5 @@ def test_a_profile_that_cannot_be_written_is_reported(tmp_path):
     assert "cannot be written" in result.stderr
 
 
-def test_no_name_is_broken_where_there_is_no_terminal():
+def test_no_name_is_broken_without_a_terminal():
     assert wide_console().width == FILE_CHARS

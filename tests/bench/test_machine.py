@@ -19,28 +19,28 @@ def process(proc, pid, parent, kib):
     (folder / "status").write_text(f"Name:\tx\nPPid:\t{parent}\nVmHWM:\t  {kib} kB\n")
 
 
-def test_memory_is_that_of_a_process_and_all_that_it_started(tmp_path):
+def test_memory_is_that_of_a_process_and_its_children(tmp_path):
     for pid, parent, kib in ((10, 1, 100), (11, 10, 20), (12, 11, 3), (13, 1, 5000)):
         process(tmp_path, pid, parent, kib)
 
     assert peak_memory(tmp_path, 10) == (123 * 1024, 3)
 
 
-def test_a_process_that_ended_meanwhile_is_left_out(tmp_path):
+def test_an_ended_process_is_left_out(tmp_path):
     process(tmp_path, 10, 1, 100)
     (tmp_path / "11").mkdir()
 
     assert peak_memory(tmp_path, 10) == (100 * 1024, 1)
 
 
-def test_where_there_is_no_proc_the_system_is_asked_about_this_process(tmp_path):
+def test_without_proc_the_system_returns_the_memory_of_this_process(tmp_path):
     peak, processes = peak_memory(tmp_path)
 
     assert peak > 1 << 20
     assert processes == 1
 
 
-def test_this_process_has_a_peak():
+def test_this_process_has_a_peak_memory():
     assert peak_memory()[0] > 1 << 20
 
 
@@ -63,7 +63,7 @@ def test_without_proc_the_machine_is_still_described(tmp_path):
     assert machine.memory_bytes == 0
 
 
-def test_the_commit_is_that_of_the_checkout_and_marked_where_files_differ(tmp_path):
+def test_the_commit_is_that_of_the_checkout_and_marked_if_files_differ(tmp_path):
     def git(*arguments):
         subprocess.run(["git", "-C", tmp_path, *arguments], check=True, capture_output=True)
 
@@ -80,7 +80,7 @@ def test_the_commit_is_that_of_the_checkout_and_marked_where_files_differ(tmp_pa
     assert commit_of(tmp_path) == f"{clean}-dirty"
 
 
-def test_the_peak_begins_anew_where_the_system_lets_it(tmp_path):
+def test_the_peak_is_reset_where_the_system_allows_it(tmp_path):
     forget_peak(tmp_path)
     (tmp_path / "self").mkdir()
     forget_peak(tmp_path)
@@ -88,7 +88,7 @@ def test_the_peak_begins_anew_where_the_system_lets_it(tmp_path):
     assert (tmp_path / "self" / "clear_refs").read_text() == "5"
 
 
-def test_processor_time_is_that_of_a_process_and_all_that_it_started(tmp_path):
+def test_processor_time_is_that_of_a_process_and_its_children(tmp_path):
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
     for pid, parent in ((10, 1), (11, 10), (12, 1)):
         process(tmp_path, pid, parent, 1)

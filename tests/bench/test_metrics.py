@@ -36,14 +36,14 @@ def test_the_rate_is_from_the_first_submission_to_the_last_bind():
     assert (found.bound, found.pods) == (4, 4)
 
 
-def test_latency_is_that_of_each_pod_from_its_own_submission():
+def test_latency_is_measured_from_each_pods_own_submission():
     found = metrics_of(measured([11.0, 13.0, 14.0], submitted_s=[10.0, 12.0, 12.0]))
 
     assert found.latency_p50_s == pytest.approx(1.0)
     assert found.latency_p99_s == pytest.approx(1.98)
 
 
-def test_the_processor_time_of_the_busiest_process_is_per_bound_pod():
+def test_processor_time_per_bound_pod_is_that_of_the_busiest_process():
     found = metrics_of(measured([11.0, 12.0], processor_s=3.0, critical_s=0.5))
 
     assert found.processor_s == 3.0
@@ -51,7 +51,7 @@ def test_the_processor_time_of_the_busiest_process_is_per_bound_pod():
     assert metrics_of(measured([], critical_s=0.5)).critical_us_per_pod == 0.0
 
 
-def test_where_nothing_was_bound_there_is_no_rate():
+def test_without_binds_there_is_no_rate():
     found = metrics_of(measured([], pods=5, spent_s={"scheduler-0: lease": 3.0}))
 
     assert (found.pods_per_s, found.seconds, found.latency_p99_s) == (0.0, 0.0, 0.0)
@@ -59,7 +59,7 @@ def test_where_nothing_was_bound_there_is_no_rate():
     assert found.kernel.share is None
 
 
-def test_phases_of_actors_of_one_kind_are_one_and_the_largest_comes_first():
+def test_phases_of_equal_actors_are_merged_and_the_largest_is_first():
     spent = {
         "worker-0: evaluate": 0.5,
         "worker-1: evaluate": 1.0,
@@ -78,7 +78,7 @@ def test_phases_of_actors_of_one_kind_are_one_and_the_largest_comes_first():
     assert list(found.shares) == ["scheduler: lease", "worker: evaluate", "binder: bind"]
 
 
-def test_the_kernels_share_is_of_the_pods_that_either_decided():
+def test_the_kernels_share_counts_pods_decided_by_kernel_or_reference():
     counts = {
         "scheduler-0: kernel: pods": 60,
         "scheduler-1: kernel: pods": 15,
@@ -95,7 +95,7 @@ def test_the_kernels_share_is_of_the_pods_that_either_decided():
     assert found.kernel.share == 0.75
 
 
-def test_of_several_runs_the_median_is_reported_with_the_spread_of_all():
+def test_the_median_of_several_runs_is_reported_with_the_spread_of_all():
     runs = [rated(rate) for rate in (120.0, 80.0, 100.0)]
 
     found = workload_result(runs)
@@ -107,7 +107,7 @@ def test_of_several_runs_the_median_is_reported_with_the_spread_of_all():
     assert workload_result(runs[:2]).middle is runs[1]
 
 
-def test_a_stretch_has_the_pods_that_were_not_bound_before_it():
+def test_a_measurement_has_the_pods_that_were_not_bound_before_it():
     tracker = Tracker()
     one = tracker.follow(PodSeries(4, "ns", (pod(cpu=1),), "p-"))
     one.parts.append((3, 1.0))

@@ -22,7 +22,7 @@ def nodes_and_pods(script):
     return tuple(nodes.series.part(0, nodes.series.count)), columns
 
 
-def test_sizes_are_those_that_are_promised():
+def test_workloads_have_the_documented_sizes():
     sizes = {name: {nodes for nodes, _ in case.sizes} for name, case in CASES.items()}
 
     assert sizes == {
@@ -36,7 +36,7 @@ def test_sizes_are_those_that_are_promised():
     assert size_name(5, 10) == "5Nodes_10Pods"
 
 
-def test_ten_classes_come_equally_often_in_an_order_of_the_seed():
+def test_ten_classes_are_equally_frequent_in_a_seeded_order():
     _, pods = nodes_and_pods(made("TenClasses", 30, 100))
     _, again = nodes_and_pods(made("TenClasses", 30, 100))
     _, other = nodes_and_pods(made("TenClasses", 30, 100, seed=1))
@@ -48,7 +48,7 @@ def test_ten_classes_come_equally_often_in_an_order_of_the_seed():
     assert kinds != [other.classes[place] for place in other.class_of]
 
 
-def test_nodes_of_the_ten_classes_repeat_only_where_they_are_alike():
+def test_only_equal_nodes_of_the_ten_classes_repeat():
     nodes, _ = nodes_and_pods(made("TenClasses", 320, 1))
 
     assert len({facts.name for facts in nodes}) == 320
@@ -56,14 +56,14 @@ def test_nodes_of_the_ten_classes_repeat_only_where_they_are_alike():
     assert (nodes[0].allocatable, nodes[0].images) == (nodes[300].allocatable, nodes[300].images)
 
 
-def test_no_two_of_all_distinct_are_alike():
+def test_all_pods_of_all_distinct_differ():
     nodes, pods = nodes_and_pods(made("AllDistinct", 24, 2000))
 
     assert len(set(pods.classes)) == 2000
     assert len({facts.allocatable for facts in nodes}) == math.lcm(4, 3)
 
 
-def test_a_million_are_alike():
+def test_all_pods_of_a_million_are_equal():
     nodes, pods = nodes_and_pods(made("Million", 20, 30))
 
     assert len(pods.classes) == 1
@@ -71,7 +71,7 @@ def test_a_million_are_alike():
     assert len({facts.zone for facts in nodes}) == 10
 
 
-def test_openb_is_the_trace_with_names_and_order_and_may_leave_pods_pending(tmp_path):
+def test_openb_has_the_names_and_order_of_the_trace_and_may_leave_pods_pending(tmp_path):
     trace = generate_fleet(20, 50, 3)
     path = tmp_path / "t.trace"
     write_trace(path, trace)
@@ -85,7 +85,7 @@ def test_openb_is_the_trace_with_names_and_order_and_may_leave_pods_pending(tmp_
     assert script.steps[1].wait is WaitMode.IDLE
 
 
-def test_a_folder_is_read_as_openbs_lists(tmp_path):
+def test_a_folder_is_read_as_lists_of_openb(tmp_path):
     with pytest.raises(InputError, match=r"openb_node_list_all_node\.csv"):
         read_openb(tmp_path)
 

@@ -47,8 +47,8 @@ def test_stacks_are_bounded_in_number_and_depth(monkeypatch):
     assert len(found.stacks[0][0]) == 2
 
 
-def test_a_thread_that_is_gone_is_not_sampled():
-    # The number of one that ended may be given again, even to the sampler's own.
+def test_an_ended_thread_is_not_sampled():
+    # The system may reuse the number of an ended thread, even for the sampler's own.
     number_of_none = -1
     sampler = Sampler(number_of_none, 1e-4)
 
@@ -69,7 +69,7 @@ def test_sampling_sees_what_a_thread_does():
     assert answer(ProfileRequest(begins=False)).stacks == ()
 
 
-def test_beginning_twice_begins_anew():
+def test_a_second_begin_discards_the_samples():
     answer(ProfileRequest(begins=True))
     answer(ProfileRequest(begins=True))
 
@@ -95,7 +95,7 @@ def test_on_ray_every_process_is_measured_and_profiled():
     assert set(benched.samples) == hosts
 
 
-def test_weights_add_up_to_the_time_that_was_sampled(monkeypatch):
+def test_the_sum_of_the_weights_is_the_sampled_time(monkeypatch):
     times_s = iter([10.0, 12.0])
     monkeypatch.setattr(sampling.time, "monotonic", lambda: next(times_s))
     sampler = Sampler(threading.get_ident(), _began_s=sampling.time.monotonic())

@@ -1,4 +1,4 @@
-"""Scripts of random steps: whatever comes and goes, the actors agree and no rule is broken."""
+"""Scripts of random steps: the actors always agree and every invariant holds."""
 
 import tempfile
 from pathlib import Path
@@ -76,7 +76,7 @@ def _quick_looks():
 
 
 def _steps(parts):
-    """The steps, without waiting for what churn may keep from coming to rest."""
+    """Return the steps, without waits that churn may keep from ending."""
     churned = False
     for number, part in enumerate(parts):
         churned = churned or isinstance(part, ChurnObjects)
@@ -89,7 +89,7 @@ def _steps(parts):
 
 @settings(max_examples=25)
 @given(chosen, st.integers(0, 2), st.integers(1, 16))
-def test_whatever_comes_and_goes_the_actors_agree_and_no_rule_is_broken(parts, workers, batch):
+def test_after_any_random_steps_the_actors_agree_and_no_rule_is_broken(parts, workers, batch):
     nodes = AddNodes(NodeSeries((_node("x"), _node("y")), 4, "n-"))
     with tempfile.TemporaryDirectory() as folder:
         plan = plan_of(workers=workers, batch=batch, journal=Path(folder) / "journal")

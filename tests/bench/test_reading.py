@@ -25,7 +25,7 @@ def test_a_case_is_read_with_its_ops_workloads_and_templates(tmp_path):
     assert found.template("pod.yaml") is found.template("pod.yaml")
 
 
-def test_what_only_upstreams_reports_need_is_read_over(tmp_path):
+def test_fields_for_upstreams_reports_only_are_ignored(tmp_path):
     more = {"featureGates": {"X": True}, "metricsCollectorConfig": {}, "threshold": 10}
 
     (found,) = read_cases(write_cases(tmp_path, case(NODES, PODS, **more)))
@@ -40,7 +40,7 @@ def test_a_missing_template_is_reported_with_its_path(tmp_path):
         found.template("missing.yaml")
 
 
-def test_a_file_that_is_no_list_of_cases_is_refused(tmp_path):
+def test_a_file_that_is_not_a_list_of_cases_is_refused(tmp_path):
     path = tmp_path / "cases.yaml"
     for text in ("", "a: 1", "[]\n---\n[]"):
         path.write_text(text)
@@ -75,14 +75,14 @@ def test_the_first_error_is_reported_with_case_field_and_rule(tmp_path):
         ({"opcode": "sleep", "duration": 5}, "must be a text"),
     ],
 )
-def test_ops_that_are_not_as_upstream_has_them_are_refused(tmp_path, op, text):
+def test_ops_that_differ_from_upstreams_are_refused(tmp_path, op, text):
     told = refusal(tmp_path, case(op, PODS))
 
     assert "workloadTemplate[0]" in told
     assert text in told
 
 
-def test_names_stand_once(tmp_path):
+def test_duplicate_names_are_refused(tmp_path):
     assert 'name: "Case" stands there twice' in refusal(
         tmp_path, case(NODES, PODS), case(NODES, PODS)
     )
@@ -91,7 +91,7 @@ def test_names_stand_once(tmp_path):
     assert 'test case "Case": name: "small" stands there twice' in refusal(tmp_path, twice)
 
 
-def test_a_case_that_measures_nothing_is_refused(tmp_path):
+def test_a_case_without_measurements_is_refused(tmp_path):
     unmeasured = {"opcode": "createPods", "count": 2}
     sets = {"opcode": "createPodSets", "namespacePrefix": "ns", "createPodsOp": unmeasured}
 
@@ -106,11 +106,11 @@ def test_a_case_that_measures_nothing_is_refused(tmp_path):
         {"opcode": "stopCollectingMetrics"},
     ],
 )
-def test_every_way_of_measuring_counts(tmp_path, op):
+def test_every_way_to_measure_is_recognized(tmp_path, op):
     assert len(read_cases(write_cases(tmp_path, case(NODES, op)))) == 1
 
 
-def test_a_wrong_list_without_names_is_refused_all_the_same(tmp_path):
+def test_a_wrong_list_without_names_is_refused_too(tmp_path):
     path = tmp_path / "cases.yaml"
     for content in ([3], [{"name": 3}]):
         path.write_text(yaml.safe_dump(content))
@@ -118,7 +118,7 @@ def test_a_wrong_list_without_names_is_refused_all_the_same(tmp_path):
             read_cases(path)
 
 
-def test_aliases_that_expand_to_absurd_size_are_refused(tmp_path):
+def test_aliases_with_an_excessive_expansion_are_refused(tmp_path):
     path = tmp_path / "cases.yaml"
     lines = ["- &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"- &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]

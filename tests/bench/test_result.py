@@ -51,14 +51,14 @@ def test_the_document_has_all_figures_with_machine_commit_command_and_settings()
     assert result["critical_us_per_pod"] == 40.0
 
 
-def test_several_workloads_have_no_rate_in_common():
+def test_several_workloads_have_no_common_rate():
     found = document(rated(1.0), rated(2.0, "Case/other"))
 
     assert "pods_per_s" not in found
     assert [each["pods_per_s"] for each in found["results"]] == [1.0, 2.0]
 
 
-def test_what_is_written_can_be_read_again(tmp_path):
+def test_a_written_result_can_be_read_again(tmp_path):
     path = tmp_path / "old.json"
     path.write_text(json.dumps(document()))
 
@@ -86,7 +86,7 @@ def test_other_files_are_refused(tmp_path, text, rule):
         read_result(path)
 
 
-def test_more_pods_a_second_are_better_and_more_memory_is_worse():
+def test_a_higher_rate_is_better_and_more_memory_is_worse():
     more = WorkloadResult(replace(FIGURES, pods_per_s=40.0, peak_bytes=2 << 20), (40.0,))
 
     found = {each.figure: each for each in compare(document(), document(more)).changes}
@@ -97,13 +97,13 @@ def test_more_pods_a_second_are_better_and_more_memory_is_worse():
     assert found["latency_p50_s"].better is None
 
 
-def test_what_is_within_the_spread_of_the_runs_is_the_same():
+def test_a_difference_within_the_spread_of_the_runs_counts_as_equal():
     assert changed(rated(100.0), rated(101.0)).better is None
     assert changed(rated(100.0), rated(90.0)).better is False
     assert changed(rated(100.0, rates=(90.0, 110.0)), rated(90.0)).better is None
 
 
-def test_from_nothing_there_is_no_factor():
+def test_a_value_of_zero_has_no_factor():
     assert changed(rated(0.0), rated(5.0)).factor == 0.0
 
 
@@ -117,5 +117,5 @@ def test_missing_workloads_and_another_machine_are_reported():
     assert compare(document(), document()).same_machine
 
 
-def test_the_headline_says_how_many_of_how_many_in_how_long():
+def test_the_headline_has_bound_pods_all_pods_and_duration():
     assert headline(FIGURES) == "Case/small: 20 pods/s (10 of 10 pods in 0.50 s)"

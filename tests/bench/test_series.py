@@ -10,7 +10,7 @@ from tests.builders import pod
 A, B, C = (pod(cpu=cpu) for cpu in (100, 200, 300))
 
 
-def test_nodes_take_turns_among_classes_and_bear_their_own_names():
+def test_nodes_alternate_among_classes_and_have_their_own_names():
     big = NodeFacts("", labels=((HOSTNAME_LABEL, OWN_NAME),), allocatable_pods=9)
     series = NodeSeries((big, NodeFacts("")), 3, "n-", first=5)
 
@@ -36,7 +36,7 @@ def test_pods_of_one_class_are_its_facts_and_names():
     assert columns.class_of == (0, 0)
 
 
-def test_classes_take_turns_or_stand_in_a_column_and_only_those_in_use_travel():
+def test_classes_alternate_or_are_a_column_and_only_used_ones_are_encoded():
     turns = PodSeries(4, "ns", (A, B, C)).part(1, 3)
     column = PodSeries(4, "ns", (A, B, C), class_of=np.array([2, 2, 0, 1], np.int32)).part(0, 3)
 
@@ -45,7 +45,7 @@ def test_classes_take_turns_or_stand_in_a_column_and_only_those_in_use_travel():
     assert [column.classes[place] for place in column.class_of] == [C, C, A]
 
 
-def test_pods_that_are_all_distinct_are_made_when_they_are_wanted():
+def test_distinct_pods_are_created_when_they_are_needed():
     series = PodSeries(ENDLESS, "ns", make_class=lambda place: pod(cpu=place))
 
     columns = series.part(7, 9)
@@ -63,7 +63,7 @@ def test_pods_with_names_and_uids_of_their_own_keep_them():
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 120))
-def test_a_uid_is_at_its_place_or_of_another_series(first, count, number):
+def test_a_uid_is_found_at_its_index_or_belongs_to_another_series(first, count, number):
     series = PodSeries(count, "ns", (A,), "p-", first)
 
     place = series.place_of(f"ns/p-{number}")
@@ -72,5 +72,5 @@ def test_a_uid_is_at_its_place_or_of_another_series(first, count, number):
 
 
 @pytest.mark.parametrize("uid", ["ns/p-", "ns/p-x", "ns/p-h-1", "other/p-1", "ns/p-1x", ""])
-def test_other_uids_are_of_no_place(uid):
+def test_an_unknown_uid_has_no_index(uid):
     assert PodSeries(9, "ns", (A,), "p-").place_of(uid) is None

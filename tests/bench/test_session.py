@@ -26,7 +26,7 @@ async def bound(session):
     return (await session.commits(0)).uids
 
 
-def test_pods_are_bound_as_they_come_and_the_binder_says_when():
+def test_pods_are_bound_on_submission_and_the_binder_reports_when():
     async def work(session, actors):
         await session.begin()
         await session.add_nodes([node("n1", cpu=1000)])
@@ -46,7 +46,7 @@ def test_pods_are_bound_as_they_come_and_the_binder_says_when():
     assert (none.uids, none.total) == ((), 3)
 
 
-def test_a_node_that_comes_wakes_pods_that_wait():
+def test_a_new_node_wakes_waiting_pods():
     async def work(session, actors):
         await session.begin()
         await session.add_nodes([node("n1", cpu=100)])
@@ -65,11 +65,11 @@ def test_a_node_that_comes_wakes_pods_that_wait():
 
 
 def changes(old, new, *names):
-    """Pods of the default namespace that were `old` and are `new`."""
+    """Return updates of pods of the default namespace from `old` to `new`."""
     return [(PodIdentity(f"uid-{name}", "default", name), old, new) for name in names]
 
 
-def test_a_pod_that_shrinks_on_its_node_leaves_room_for_one_that_waits():
+def test_a_pod_that_requests_less_on_its_node_frees_resources_for_a_waiting_one():
     async def work(session, actors):
         await session.begin()
         await session.add_nodes([node("n1", cpu=1000)])
@@ -91,7 +91,7 @@ def test_a_pod_that_shrinks_on_its_node_leaves_room_for_one_that_waits():
     assert with_session(work) == (1, ("uid-a", "uid-b"), [900, 900])
 
 
-def test_a_label_that_comes_to_a_bound_pod_wakes_who_waits_for_it():
+def test_a_new_label_of_a_bound_pod_wakes_pods_with_affinity_to_it():
     async def work(session, actors):
         await session.begin()
         await session.add_nodes([node("n1", labels={"zone": "z"})])
@@ -108,7 +108,7 @@ def test_a_label_that_comes_to_a_bound_pod_wakes_who_waits_for_it():
     assert with_session(work) == (("uid-a",), ("uid-a", "uid-near"))
 
 
-def test_pods_that_wait_change_too_and_those_that_are_gone_stay_gone():
+def test_waiting_pods_are_updated_and_deleted_pods_stay_deleted():
     async def work(session, actors):
         await session.begin()
         await session.add_nodes([node("n1", cpu=1000)])
@@ -125,7 +125,7 @@ def test_pods_that_wait_change_too_and_those_that_are_gone_stay_gone():
     assert state.unschedulable == 0
 
 
-def test_a_pod_that_goes_leaves_room_for_one_that_waits():
+def test_a_deleted_pod_frees_resources_for_a_waiting_one():
     async def work(session, actors):
         await session.begin()
         await session.add_nodes([node("n1", cpu=1000)])
@@ -146,7 +146,7 @@ def test_a_pod_that_goes_leaves_room_for_one_that_waits():
     assert counted == 1
 
 
-def test_a_pod_that_waits_can_go_too():
+def test_a_waiting_pod_can_be_deleted():
     async def work(session, actors):
         await session.begin()
         await session.submit(batch_of("a"))
@@ -160,7 +160,7 @@ def test_a_pod_that_waits_can_go_too():
     assert state in (QueueState.NEW, QueueState.DELETED)
 
 
-def test_a_node_that_goes_takes_its_room_with_it():
+def test_a_removed_node_removes_its_resources():
     async def work(session, actors):
         await session.begin()
         gone = node("n1", cpu=1000)
@@ -179,7 +179,7 @@ def test_a_node_that_goes_takes_its_room_with_it():
     assert nodes == 1
 
 
-def test_long_lists_travel_in_parts(monkeypatch):
+def test_long_lists_are_sent_in_parts(monkeypatch):
     monkeypatch.setattr(sessions, "CHUNK", 2)
 
     async def work(session, actors):
@@ -206,7 +206,7 @@ def test_without_notify_queue_new_nodes_are_not_sent_to_the_queue():
     assert with_session(work) == []
 
 
-def test_a_full_queue_ends_the_run_with_its_bound():
+def test_a_full_queue_ends_the_run_with_its_limit():
     async def work(session, actors):
         await session.submit(batch_of("a", "b"))
 
@@ -214,7 +214,7 @@ def test_a_full_queue_ends_the_run_with_its_bound():
         with_session(work, plan_of(bounds=Bounds(queue_max_pods=1)))
 
 
-def test_statuses_are_of_every_actor():
+def test_statuses_include_every_actor():
     async def work(session, actors):
         return set(await session.statuses())
 
@@ -222,7 +222,7 @@ def test_statuses_are_of_every_actor():
     assert with_session(work, plan=plan_of(workers=2)) == names
 
 
-async def test_the_clock_of_another_machine_is_brought_to_ours():
+async def test_times_of_another_machine_are_converted_to_the_local_clock():
     far = CommitPage(("a",), ((1, 1e9),), 1, 1e9)
 
     supervisor = SimpleNamespace(refs={"binder": Fake("binder", commits=far)})

@@ -5,7 +5,7 @@ MAIN, WORK, WAIT = (
 )
 
 
-def test_each_process_is_a_profile_over_frames_that_all_share():
+def test_each_process_is_a_profile_over_shared_frames():
     samples = {
         "one": [Samples((MAIN, WORK), (((0, 1), 3), ((0,), 1)), 0.5)],
         "two": [Samples((WAIT, MAIN), (((1, 0), 2),), 0.5), Samples((MAIN,), (((0,), 4),), 0.25)],

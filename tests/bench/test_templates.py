@@ -15,7 +15,7 @@ def test_a_template_without_actions_is_the_same_object_each_time():
     assert template.document() == {"kind": "Node", "metadata": {"generateName": "n-"}}
 
 
-def test_values_stand_where_their_names_are():
+def test_values_replace_their_names():
     text = '{kind: Node, metadata: {name: "n-{{.Index}}-of-{{ .Count }}"}, a: {{- .Own -}} }'
 
     found = document(text, Index=3, Count=5, Own="x")
@@ -35,7 +35,7 @@ def test_values_stand_where_their_names_are():
         ("Mod -7 4", -3),
     ],
 )
-def test_functions_of_whole_numbers_reckon_as_gos_do(action, value):
+def test_integer_functions_compute_like_go(action, value):
     assert document("{kind: Node, v: {{" + action + "}}}", Index=7)["v"] == value
 
 
@@ -55,12 +55,12 @@ def test_a_missing_value_is_reported_with_the_known_ones():
 
 
 @pytest.mark.parametrize("text", ["", "- kind: Node", "kind: Node\n---\nkind: Node", "just text"])
-def test_a_template_holds_one_object(text):
+def test_a_template_contains_one_object(text):
     with pytest.raises(InputError, match=r"t.yaml: must hold one Kubernetes object"):
         document(text)
 
 
-def test_an_object_has_a_kind():
+def test_an_object_without_a_kind_is_refused():
     with pytest.raises(InputError, match=r"t.yaml: kind: is missing"):
         document("metadata: {}")
 
@@ -74,7 +74,7 @@ def test_a_template_is_read_from_its_file(tmp_path):
     assert template.source.endswith("pod.yaml")
 
 
-def test_files_that_cannot_be_read_are_large_or_no_text_are_refused(tmp_path):
+def test_unreadable_large_or_binary_files_are_refused(tmp_path):
     path = tmp_path / "x"
 
     with pytest.raises(InputError, match="cannot be read: No such file"):

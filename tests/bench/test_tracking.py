@@ -27,7 +27,7 @@ def test_pods_are_missing_until_they_are_bound():
     assert tracker.commits == 3
 
 
-def test_the_first_word_on_a_pod_counts():
+def test_the_first_report_on_a_pod_counts():
     tracker = Tracker()
     one = follow(tracker, 1)
 
@@ -37,7 +37,7 @@ def test_the_first_word_on_a_pod_counts():
     assert one.bound == 1
 
 
-def test_commits_of_nobody_we_know_are_counted_all_the_same():
+def test_commits_of_unknown_pods_are_counted_too():
     tracker = Tracker()
 
     tracker.committed(["x/y"], [(1, 1.0)])
@@ -45,7 +45,7 @@ def test_commits_of_nobody_we_know_are_counted_all_the_same():
     assert tracker.commits == 1
 
 
-def test_only_what_was_submitted_is_missing_and_what_is_gone_is_not():
+def test_only_submitted_pods_are_missing_and_deleted_ones_are_not():
     tracker = Tracker()
     one = follow(tracker, 10, submitted=4)
     one.record_bound(0, 2.0)
@@ -56,7 +56,7 @@ def test_only_what_was_submitted_is_missing_and_what_is_gone_is_not():
     assert [place for _, place in tracker.present("ns", ())] == [1, 2]
 
 
-def test_each_pod_was_submitted_with_its_part():
+def test_each_pod_has_the_submission_time_of_its_part():
     one = Tracker().follow(series(5))
     assert one.submitted == 0
 

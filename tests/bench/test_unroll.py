@@ -18,7 +18,7 @@ def refusal(folder, *ops, **params):
     return str(refused.value)
 
 
-def test_counts_come_from_the_op_or_from_a_parameter_which_goes_before_it(tmp_path):
+def test_a_count_is_given_by_the_op_or_by_a_parameter_that_overrides_it(tmp_path):
     plain, told = {"opcode": "createNodes", "count": 7}, {**NODES, "count": 7}
 
     ops = ops_of(tmp_path, plain, told, nodes=9)
@@ -26,11 +26,11 @@ def test_counts_come_from_the_op_or_from_a_parameter_which_goes_before_it(tmp_pa
     assert [op.count for op in ops] == [7, 9]
 
 
-def test_whole_numbers_may_be_written_as_floats(tmp_path):
+def test_integers_may_be_written_as_floats(tmp_path):
     assert ops_of(tmp_path, NODES, nodes=9.0)[0].count == 9
 
 
-def test_pod_sets_are_spelled_out_by_namespace(tmp_path):
+def test_pod_sets_are_expanded_by_namespace(tmp_path):
     pods = {"opcode": "createPods", "countParam": "$each"}
     sets = {
         "opcode": "createPodSets",
@@ -51,7 +51,7 @@ def test_a_count_may_be_multiplied(tmp_path):
     assert ops_of(tmp_path, op, groups=3, each=5)[0].count == 15
 
 
-def test_create_any_makes_one_object_unless_told_otherwise(tmp_path):
+def test_create_any_creates_one_object_by_default(tmp_path):
     one = {"opcode": "createAny", "templatePath": "x.yaml"}
     some = {**one, "countParam": "$many"}
 
@@ -69,25 +69,25 @@ def test_template_parameters_are_filled_in(tmp_path):
 @pytest.mark.parametrize(
     ("text", "seconds"), [("5s", "5.0"), ("1m30s", "90.0"), ("250ms", "0.25"), ("1.5h", "5400.0")]
 )
-def test_times_are_read_as_go_writes_them(tmp_path, text, seconds):
+def test_durations_are_read_as_go_writes_them(tmp_path, text, seconds):
     plain, told = {"opcode": "sleep", "duration": text}, {"opcode": "sleep", "durationParam": "$d"}
 
     assert [op.duration for op in ops_of(tmp_path, plain, told, d=text)] == [seconds, seconds]
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "5 s", "1m 5s"])
-def test_what_is_no_time_is_refused(tmp_path, text):
+def test_an_invalid_duration_is_refused(tmp_path, text):
     assert "is not a duration" in refusal(tmp_path, {"opcode": "sleep", "duration": text})
 
 
-def test_parameters_that_are_missing_unused_or_no_number_are_refused_by_name(tmp_path):
+def test_missing_unused_or_non_numeric_parameters_are_refused_by_name(tmp_path):
     assert 'workload "small": params.nodes: is not among' in refusal(tmp_path, NODES)
     assert "params.nodse: is used by no op" in refusal(tmp_path, NODES, nodes=1, nodse=2)
     for wrong in ("many", 1.5, True, -1, 10**9):
         assert "params.nodes:" in refusal(tmp_path, NODES, nodes=wrong)
 
 
-def test_a_steady_state_may_be_a_parameter_and_its_duration_is_read_over_where_there_is_none(
+def test_a_steady_state_may_be_a_parameter_and_its_duration_is_otherwise_ignored(
     tmp_path,
 ):
     op = {

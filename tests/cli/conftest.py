@@ -1,4 +1,4 @@
-"""The command line over a launcher in this process."""
+"""The command line with a launcher in this process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def launcher() -> PlainLauncher:
 
 @pytest.fixture
 def run(launcher: PlainLauncher) -> Run:
-    """Calls the command line; an error that is not an exit fails the test."""
+    """Call the command line; an error that is not an exit fails the test."""
 
     def call(*args: object, stdin: str | bytes | None = None) -> Result:
         arguments = [str(each) for each in args]
@@ -36,7 +36,7 @@ def run(launcher: PlainLauncher) -> Run:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> str:
-    """Three nodes in two zones, given out of order, and a pod that runs on one of them."""
+    """Write three nodes in two zones, not in order, and a pod that runs on one of them."""
     return write(
         tmp_path / "cluster.json",
         node("n-2", zone="b"),
@@ -48,13 +48,13 @@ def cluster(tmp_path: Path) -> str:
 
 @pytest.fixture
 def pods(tmp_path: Path) -> str:
-    """Two pods that fit together, and one that fits nowhere."""
+    """Write two pods that both fit, and one that fits nowhere."""
     return write(tmp_path / "pods.json", pod("small"), pod("large", "3"), pod("giant", "9"))
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working directory of its own, whose modules are forgotten afterwards."""
+    """Enter a new working directory; its modules are removed from the import cache afterwards."""
     known = set(sys.modules)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))

@@ -42,7 +42,7 @@ def deployment(name: str, replicas: int, cpu: str = "1", **spec: Any) -> Manifes
 
 
 def owned_by(manifest: Manifest, kind: str, name: str) -> Manifest:
-    """The manifest with a controlling owner."""
+    """Return the manifest with a controlling owner."""
     owner = {"kind": kind, "name": name, "uid": f"uid-{name}", "controller": True}
     owner["apiVersion"] = "apps/v1"
     return manifest | {"metadata": manifest["metadata"] | {"ownerReferences": [owner]}}

@@ -20,7 +20,7 @@ ReportProgress = Callable[[Progress], None]
 
 
 class PlainLauncher:
-    """Keeps what it was asked to do: `plan` and `inputs` of the last run."""
+    """A launcher that keeps its arguments: `plan` and `inputs` of the last run."""
 
     plan: RunPlan
     inputs: RunInputs

@@ -1,4 +1,4 @@
-"""Plugins of a user, as files, and what `roadstead plugin test` finds of them."""
+"""Files of users' plugins, and the results of `roadstead plugin test` on them."""
 
 import json
 import textwrap
@@ -17,7 +17,7 @@ def plugin_file(folder, name, text):
 
 
 def checks(run, path, *more):
-    """(exit code, check → (outcome, text))."""
+    """Return (exit code, check → (outcome, text))."""
     fleet = () if "--cluster" in more else ("--seeds", 1, "--nodes", 12)
     done = run("plugin", "test", path, *fleet, "--format", "json", *more)
     found = json.loads(done.stdout)["checks"]

@@ -1,4 +1,4 @@
-"""`--workers auto` has as many workers as make a run faster, and says why."""
+"""`--workers auto` chooses the number of workers that makes a run faster, and states the reason."""
 
 import itertools
 import json
@@ -30,7 +30,7 @@ def plan_with(*names, module="tests.peculiar_plugins"):
 
 
 class Many:
-    """As many nodes, of which nobody looks at one."""
+    """A number of nodes without contents."""
 
     def __init__(self, count):
         self._count = count
@@ -53,7 +53,7 @@ def ticking(step_s):
         (0.0, 4, 0, "plugins take 0.0 ms"),
     ],
 )
-def test_there_are_as_many_as_pay(step_s, cores, workers, why):
+def test_the_number_of_workers_is_the_one_that_pays(step_s, cores, workers, why):
     plan, inputs = plan_with("LikesFewPods"), fleet()
 
     chosen = choose_workers(plan, inputs, cores=cores, clock_s=ticking(step_s))
@@ -62,7 +62,7 @@ def test_there_are_as_many_as_pay(step_s, cores, workers, why):
     assert why in chosen.why
 
 
-def test_for_few_kinds_of_pods_no_process_is_started():
+def test_for_few_classes_of_pods_no_worker_is_started():
     chosen = choose_workers(
         plan_with("LikesFewPods"), fleet(kinds=5), cores=4, clock_s=ticking(0.3)
     )
@@ -70,7 +70,7 @@ def test_for_few_kinds_of_pods_no_process_is_started():
     assert (chosen.workers, "would take longer" in chosen.why) == (0, True)
 
 
-def test_without_plugins_of_the_user_there_is_nothing_to_ask():
+def test_without_user_plugins_no_worker_is_started():
     chosen = choose_workers(plan_of(), fleet(), cores=4)
 
     assert (chosen.workers, "no plugin of yours" in chosen.why) == (0, True)
@@ -87,7 +87,7 @@ def test_without_plugins_of_the_user_there_is_nothing_to_ask():
         ({"mode": "partitioned", "schedulers": 2}, 3, 0, "this run uses no lists of best nodes"),
     ],
 )
-def test_of_large_fleets_workers_list_the_best_nodes(changes, cores, workers, why):
+def test_workers_list_the_best_nodes_of_large_fleets(changes, cores, workers, why):
     plan, inputs = plan_of(), fleet(kinds=30_000)
     given = {"runtime": "ray", "kernel": True, "tie_break": "random", **changes}
     plan = replace(plan, settings=plan.settings.model_copy(update=given))
@@ -97,7 +97,7 @@ def test_of_large_fleets_workers_list_the_best_nodes(changes, cores, workers, wh
     assert (chosen.workers, why in chosen.why) == (workers, True)
 
 
-def test_for_few_kinds_on_a_large_fleet_no_process_is_started():
+def test_for_few_classes_on_a_large_fleet_no_worker_is_started():
     plan, inputs = plan_of(), fleet(kinds=100)
     given = {"runtime": "ray", "kernel": True, "tie_break": "random"}
     plan = replace(plan, settings=plan.settings.model_copy(update=given))

@@ -22,7 +22,7 @@ FORMAT_1 = Path(__file__).parents[1] / "journal" / "format_1"
 
 @pytest.fixture
 def journal(tmp_path):
-    """Writes records into the journal of an output folder, which it returns."""
+    """Write records into the journal of an output folder; return the folder."""
 
     def write(*records):
         files = FileJournal(RealDisk(tmp_path / "out" / "journal"))
@@ -45,7 +45,7 @@ def bind(lsn, uid, cpu):
     return JournalRecord(lsn, RecordKind.BIND, uid, uid, "n1", f"t{lsn}", "s", 1, pod(cpu=cpu))
 
 
-def test_a_journal_in_which_all_holds_says_so(run, journal):
+def test_a_journal_without_violations_is_reported_as_such(run, journal):
     out = journal(of_node(1), bind(2, "default/a", 500), bind(3, "default/b", 500))
 
     result = run("check", str(out))
@@ -77,7 +77,7 @@ def test_each_violation_is_reported_with_record_pod_and_node(run, journal):
     }  # fmt: skip
 
 
-def test_what_breaks_no_rule_by_itself_is_counted(run, journal):
+def test_records_that_break_no_rule_by_themselves_are_counted(run, journal):
     small, urgent = pod(cpu=100), pod(cpu=100, priority=1)
     records = [of_node(1)]
     for uid, facts in (("d/a", small), ("d/b", small), ("d/c", urgent)):
@@ -97,14 +97,14 @@ def test_what_breaks_no_rule_by_itself_is_counted(run, journal):
     assert told["counts"] == {"evictions": 1, "preemptors_waiting": 1, "overtaken": 1}
 
 
-def test_a_folder_without_a_journal_is_wrong_input(run, tmp_path):
+def test_a_folder_without_a_journal_is_an_input_error(run, tmp_path):
     missing = run("check", str(tmp_path))
 
     assert missing.exit_code == 2
     assert "holds no journal (roadstead schedule --output writes one" in missing.stderr
 
 
-def test_a_journal_of_a_newer_format_is_wrong_input(run, journal):
+def test_a_journal_of_a_newer_format_is_an_input_error(run, journal):
     out = journal(of_node(1))
     (segment,) = (out / "journal").glob("*.segment")
     data = bytearray(segment.read_bytes())
@@ -118,7 +118,7 @@ def test_a_journal_of_a_newer_format_is_wrong_input(run, journal):
     assert "in format 9 by a newer release of Roadstead" in result.stderr
 
 
-def test_what_is_damaged_from_the_beginning_is_left_out_with_its_place(run, journal):
+def test_a_damaged_beginning_is_left_out_with_its_position(run, journal):
     out = journal(of_node(1))
     (segment,) = (out / "journal").glob("*.segment")
     segment.write_bytes(b"x" + segment.read_bytes())
@@ -130,7 +130,7 @@ def test_what_is_damaged_from_the_beginning_is_left_out_with_its_place(run, jour
 
 
 def schedule(folder, *more):
-    """The output of a run of ten pods."""
+    """Return the output of a run of ten pods."""
     write(folder / "nodes.json", *(manifests.node(f"n-{n}", cpu="2") for n in range(3)))
     write(folder / "pods.json", *(manifests.pod(f"p-{n}", "500m") for n in range(10)))
     inputs = ("--cluster", folder / "nodes.json", "--pods", folder / "pods.json")
@@ -142,7 +142,7 @@ def schedule(folder, *more):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """The output of a run, with its journal."""
+    """Return the output of a run, with its journal."""
     return schedule(tmp_path_factory.mktemp("finished"))
 
 
@@ -156,7 +156,7 @@ def segment_of(out):
     return segment
 
 
-def test_an_output_names_the_journal_that_was_kept_elsewhere(run, tmp_path):
+def test_an_output_names_a_journal_that_is_stored_elsewhere(run, tmp_path):
     out = schedule(tmp_path, "--journal", tmp_path / "elsewhere")
     told = json.loads(run("check", out, "--format", "json").stdout)
     assert told["placements_compared"] == 10
@@ -173,7 +173,7 @@ def test_an_output_names_the_journal_that_was_kept_elsewhere(run, tmp_path):
     assert f"{tmp_path / 'elsewhere'}: holds no journal" in gone.stderr
 
 
-def test_a_finished_run_has_its_end_and_the_placements_of_its_journal(run, out):
+def test_a_finished_run_has_an_end_record_and_the_placements_of_its_journal(run, out):
     result = run("check", out)
 
     assert result.exit_code == 0
@@ -186,7 +186,7 @@ def test_a_finished_run_has_its_end_and_the_placements_of_its_journal(run, out):
     assert (told["left_out"], told["placements_compared"]) == ([], 10)
 
 
-def test_one_bit_that_changed_near_the_end_is_not_passed_over(run, out):
+def test_one_changed_bit_near_the_end_is_reported(run, out):
     segment = segment_of(out)
     data = bytearray(segment.read_bytes())
     data[-40] ^= 1
@@ -201,7 +201,7 @@ def test_one_bit_that_changed_near_the_end_is_not_passed_over(run, out):
     )
 
 
-def test_a_group_that_a_mark_vouches_for_is_reported_with_file_offset_and_record(run, out):
+def test_damage_in_a_group_confirmed_by_a_mark_has_file_offset_and_record(run, out):
     segment = segment_of(out)
     data = bytearray(segment.read_bytes())
     data[-400] ^= 1
@@ -217,7 +217,7 @@ def test_a_group_that_a_mark_vouches_for_is_reported_with_file_offset_and_record
 
 
 @pytest.mark.parametrize("share", [0.5, 0.7, 0.9, 0.99])
-def test_a_journal_that_is_cut_is_not_passed_over(run, out, share):
+def test_a_truncated_journal_is_reported(run, out, share):
     segment = segment_of(out)
     data = segment.read_bytes()
     segment.write_bytes(data[: int(len(data) * share)])
@@ -229,7 +229,7 @@ def test_a_journal_that_is_cut_is_not_passed_over(run, out, share):
     assert missing == 10 - int(re.search(r"(\d+) bound pods compared", result.stdout)[1])
 
 
-def test_a_journal_that_is_cut_between_two_frames_is_not_passed_over(run, out):
+def test_a_journal_truncated_between_two_frames_is_reported(run, out):
     segment = segment_of(out)
     data = segment.read_bytes()
     segment.write_bytes(data[:-45])
@@ -263,7 +263,7 @@ def test_placements_that_differ_from_the_journal_are_reported_one_by_one(run, ou
 
 @pytest.mark.parametrize("name", ["placements.json", "placements.parquet"])
 @pytest.mark.parametrize("data", [None, b"", b"[{}]", b"[1, 2"])
-def test_placements_that_cannot_be_read_are_said(run, out, name, data):
+def test_unreadable_placements_are_reported(run, out, name, data):
     if data is None:
         (out / name).unlink()
     else:
@@ -275,7 +275,7 @@ def test_placements_that_cannot_be_read_are_said(run, out, name, data):
     assert f"I9  {name}: cannot be read: " in result.stdout
 
 
-def test_an_output_of_an_earlier_run_is_not_held_against_the_journal_of_one_that_goes_on(run, out):
+def test_the_output_of_an_earlier_run_is_not_compared_with_a_resumed_journal(run, out):
     (out / "journal" / "finished").unlink()
     (out / "placements.json").write_text("[]")
 
@@ -285,7 +285,7 @@ def test_an_output_of_an_earlier_run_is_not_held_against_the_journal_of_one_that
     assert "compared" not in result.stdout
 
 
-def test_the_journal_of_a_release_before_is_compared_with_its_placements(run, tmp_path):
+def test_a_journal_of_an_earlier_release_is_compared_with_its_placements(run, tmp_path):
     out = shutil.copytree(FORMAT_1 / "run", tmp_path / "out")
     whole = run("check", out)
     segment = segment_of(out)

@@ -20,7 +20,7 @@ LATE = replace(WELL, name="h3", address="10.0.0.3", sees_journal=False, clock_s=
 
 
 class ClusterLauncher(PlainLauncher):
-    """Answers the check with given nodes; keeps the settings."""
+    """A launcher that answers the check with given nodes, and keeps the settings."""
 
     def __init__(self, *nodes):
         self.nodes = nodes
@@ -34,7 +34,7 @@ def run(launcher, *arguments):
     return CliRunner().invoke(build_cli(lambda: launcher), ["cluster", *arguments])
 
 
-def test_all_nodes_are_well():
+def test_healthy_nodes_are_reported_as_such():
     launcher = ClusterLauncher(WELL)
 
     result = run(launcher, "check", "--ray-address", "auto", "--journal", "j")
@@ -46,7 +46,7 @@ def test_all_nodes_are_well():
     assert launcher.settings.ray.address == "auto"
 
 
-def test_a_problem_and_a_wrong_clock_are_named_below_the_table():
+def test_problems_and_wrong_clocks_are_named_below_the_table():
     result = run(ClusterLauncher(WELL, BARE, LATE), "check", "--ray-address", "h:1")
 
     assert result.exit_code == 1
@@ -72,7 +72,7 @@ def test_a_wrong_address_is_refused(address):
     assert "ray.address" in result.output
 
 
-def test_pack_says_what_it_wrote(tmp_path):
+def test_pack_reports_the_written_files(tmp_path):
     output = tmp_path / "env.yaml"
 
     result = run(ClusterLauncher(), "pack", "-o", str(output), "--without-packages")

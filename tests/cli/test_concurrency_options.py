@@ -1,11 +1,11 @@
-"""Flags of several schedulers at once, and what they come to."""
+"""Flags of several concurrent schedulers, and the resulting settings."""
 
 import pytest
 
 
 @pytest.fixture
 def settings(run, launcher, cluster, pods):
-    """The settings of a run with these flags."""
+    """Return the settings of a run with these flags."""
 
     def call(*flags):
         result = run("schedule", "--cluster", cluster, "--pods", pods, *flags)
@@ -17,7 +17,7 @@ def settings(run, launcher, cluster, pods):
 
 @pytest.fixture
 def refused(run, cluster, pods):
-    """What is said of flags that are wrong."""
+    """Return the error for wrong flags."""
 
     def call(*flags):
         result = run("schedule", "--cluster", cluster, "--pods", pods, *flags)
@@ -44,7 +44,7 @@ def test_flags_name_mode_conflicts_transaction_and_staleness(settings):
     assert (found.transaction, found.staleness_s) == ("all-or-nothing", 0.5)
 
 
-def test_flags_name_partitions_and_there_is_one_for_each(settings):
+def test_flags_set_the_partition_policy_and_there_is_one_partition_per_scheduler(settings):
     found = settings(
         *("--schedulers", "3", "--mode", "partitioned"),
         *("--partition-policy", "adaptive", "--partition-refresh", "2"),
@@ -54,7 +54,7 @@ def test_flags_name_partitions_and_there_is_one_for_each(settings):
     assert found.partitions == 3
 
 
-def test_flags_count_workers_and_partitions_also_by_the_old_name(settings):
+def test_workers_and_partitions_can_also_be_set_by_the_old_flag(settings):
     partitioned = ("--schedulers", "2", "--mode", "partitioned")
 
     assert settings("--workers", "3").workers == settings("--shards", "3").workers == 3
@@ -62,14 +62,14 @@ def test_flags_count_workers_and_partitions_also_by_the_old_name(settings):
     assert settings(*partitioned, "--shards", "5").partitions == 5
 
 
-def test_decision_time_is_given_for_each_type(settings):
+def test_decision_time_can_be_set_for_each_kind_of_job(settings):
     found = settings("--decision-time", "service=10,0.5", "--decision-time", "batch=0.1,0.005")
 
     assert found.decision_time.of("service").of(2) == 11.0
     assert found.decision_time.of("batch").of(20) == pytest.approx(0.2)
 
 
-def test_schedulers_are_given_for_each_profile(settings):
+def test_schedulers_can_be_set_for_each_profile(settings):
     found = settings("--schedulers", "default-scheduler=2")
 
     assert found.scheduler_profiles == ("default-scheduler",) * 2
@@ -89,7 +89,7 @@ def test_a_profile_without_a_scheduler_is_refused_before_the_run(run, cluster, p
     assert 'Profile "batch": schedulers: names no scheduler for it' in result.stderr
 
 
-def test_a_scheduler_for_a_profile_that_is_not_there_is_refused(refused):
+def test_a_scheduler_for_an_unknown_profile_is_refused(refused):
     said = refused("--schedulers", "default-scheduler=1,web=1")
 
     assert 'Profile "web": schedulers: there is no such profile (there is default-sch' in said
@@ -111,13 +111,13 @@ def test_invalid_flags_are_refused_with_an_explanation(refused, flags, words):
     assert words in refused(*flags)
 
 
-def test_the_old_name_is_said_to_be_one(run, cluster, pods):
+def test_the_use_of_an_old_flag_is_reported_with_its_current_name(run, cluster, pods):
     told = run("schedule", "--cluster", cluster, "--pods", pods, "--shards", "3").stderr
 
     assert "--shards is the former name of --workers: use --workers 3" in told
 
 
-def test_workers_that_have_nothing_to_do_are_reported(run, cluster, pods):
+def test_workers_without_work_are_reported(run, cluster, pods):
     how = ("schedule", "--cluster", cluster, "--pods", pods)
 
     assert "The workers (2) can only list the best nodes" in run(*how, "--workers", "2").stderr

@@ -1,4 +1,4 @@
-"""`roadstead demo`: a fleet from a seed, scheduled and summed up."""
+"""`roadstead demo`: a fleet from a seed is scheduled and summarized."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.cli.plain_launcher import PlainLauncher
 TINY = ("demo", "--nodes", 8, "--pods", 30)
 
 
-def test_summary_says_what_was_placed_how_full_the_fleet_is_and_where_time_went(run: Run) -> None:
+def test_the_summary_has_placements_utilization_and_phases(run: Run) -> None:
     result = run(*TINY)
 
     assert result.exit_code == 0
@@ -36,7 +36,7 @@ def test_pending_pods_are_shown_with_reasons_and_counts(run: Run) -> None:
     ("options", "nodes", "pods"),
     [([], 2000, 10_000), (["--small"], 200, 1000), (["--small", "--pods", "5"], 200, 5)],
 )
-def test_sizes_are_the_defaults_unless_others_are_given(
+def test_sizes_have_defaults_that_flags_override(
     run: Run, launcher: PlainLauncher, monkeypatch: pytest.MonkeyPatch, options: list[str],
     nodes: int, pods: int,
 ) -> None:  # fmt: skip
@@ -53,7 +53,7 @@ def test_sizes_are_the_defaults_unless_others_are_given(
     assert sizes == [(nodes, pods)]
 
 
-def test_the_seed_makes_the_fleet_and_breaks_the_ties(run: Run, launcher: PlainLauncher) -> None:
+def test_the_seed_determines_the_fleet_and_the_ties(run: Run, launcher: PlainLauncher) -> None:
     run(*TINY, "--seed", 7, "--runtime", "inline", "--log", "logs")
 
     assert launcher.plan.settings.seed == 7
@@ -73,14 +73,14 @@ def test_json_is_one_document_on_standard_output(run: Run) -> None:
     assert document["elapsed_s"] >= document["timings_s"]["read inputs"]
 
 
-def test_progress_goes_to_standard_error(run: Run) -> None:
+def test_progress_is_printed_on_standard_error(run: Run) -> None:
     result = run(*TINY, "--format", "json")
 
     assert "scheduling" in result.stderr
     assert "of 30 pods" in result.stderr
 
 
-def test_output_can_be_made_again_from_what_it_says_of_itself(run: Run, tmp_path: Path) -> None:
+def test_the_output_describes_how_to_reproduce_it(run: Run, tmp_path: Path) -> None:
     result = run(*TINY, "--seed", 3, "--output", tmp_path / "out")
 
     document = json.loads((tmp_path / "out" / "run.json").read_text())

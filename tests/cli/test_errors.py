@@ -37,7 +37,7 @@ class FailingLauncher(PlainLauncher):
     ],
 )
 @pytest.mark.parametrize("command", [["schedule"], ["explain", "p"]])
-def test_flags_that_do_not_go_together_exit_2(
+def test_contradictory_flags_exit_2(
     run: Run, command: list[str], args: list[str], text: str
 ) -> None:
     result = run(*command, *args)
@@ -65,7 +65,7 @@ def test_flags_that_do_not_go_together_exit_2(
         (["--trace", "t", "--output", "bytes"], "bytes: is not a directory"),
     ],
 )
-def test_wrong_input_exits_2_with_source_field_and_rule(
+def test_invalid_input_exits_2_with_source_field_and_rule(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], text: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -82,7 +82,7 @@ def test_wrong_input_exits_2_with_source_field_and_rule(
     assert result.stdout == ""
 
 
-def test_a_pod_that_needs_a_missing_plugin_exits_3_and_says_which(
+def test_a_pod_that_needs_a_missing_plugin_exits_3_with_its_name(
     run: Run, cluster: str, tmp_path: Path
 ) -> None:
     claims = write(tmp_path / "claims.json", pod("db", resourceClaims=CLAIM))
@@ -143,7 +143,7 @@ def test_a_missing_plugin_without_a_pod_is_reported_by_its_field() -> None:
     assert text.startswith("profiles[0]: needs the plugin VolumeBinding")
 
 
-def test_errors_leave_standard_output_to_results(run: Run, cluster: str) -> None:
+def test_errors_print_nothing_on_standard_output(run: Run, cluster: str) -> None:
     result = run("schedule", "--cluster", cluster, "--pods", "nowhere", "--format", "json")
 
     assert (result.exit_code, result.stdout) == (2, "")

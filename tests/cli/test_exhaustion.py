@@ -1,4 +1,4 @@
-"""Where memory or files run out a command says so in a line, with status 1."""
+"""If memory or file handles run out, a command reports it in one line, with status 1."""
 
 import errno
 import resource
@@ -38,7 +38,7 @@ def limited(here, limit, number):
 
 
 @pytest.mark.parametrize("number", [7, 9, 11, 13])
-def test_a_run_that_may_open_few_files_says_so(tmp_path, number):
+def test_a_run_with_a_low_limit_of_open_files_reports_it(tmp_path, number):
     done = limited(tmp_path, "RLIMIT_NOFILE", number)
 
     assert done.returncode == 1
@@ -91,7 +91,7 @@ def test_any_other_failure_keeps_its_traceback(run, launcher, cluster, pods, mon
         (resource.RLIM_INFINITY, resource.RLIM_INFINITY, None),
     ],
 )
-def test_as_many_files_are_allowed_as_the_system_lets(monkeypatch, soft, hard, set_to):
+def test_the_limit_of_open_files_is_raised_to_the_maximum(monkeypatch, soft, hard, set_to):
     limits = []
     monkeypatch.setattr(resource, "getrlimit", lambda which: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", lambda which, given: limits.append(given))

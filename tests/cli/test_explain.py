@@ -45,7 +45,7 @@ def name_of(pod: Pod) -> str:
     return pod.metadata.name
 
 
-def test_the_table_has_scores_best_node_first_and_why_others_are_filtered_out(
+def test_the_table_has_scores_best_node_first_and_reasons_of_filtered_nodes(
     run: Run, cluster: str, pods: str
 ) -> None:
     result = run("explain", "small", "--cluster", cluster, "--pods", pods)
@@ -58,7 +58,9 @@ def test_the_table_has_scores_best_node_first_and_why_others_are_filtered_out(
     assert "node(s) had untolerated taint {k: v}" in result.stdout
 
 
-def test_a_pod_that_fits_nowhere_comes_with_its_message(run: Run, cluster: str, pods: str) -> None:
+def test_a_pod_that_fits_nowhere_is_shown_with_its_message(
+    run: Run, cluster: str, pods: str
+) -> None:
     result = run("explain", "giant", "--cluster", cluster, "--pods", pods)
 
     text = " ".join(result.stdout.split())
@@ -66,7 +68,7 @@ def test_a_pod_that_fits_nowhere_comes_with_its_message(run: Run, cluster: str, 
     assert "Scores" not in text
 
 
-def test_pending_pods_stay_pending_unless_the_run_comes_first(
+def test_pending_pods_stay_pending_unless_the_run_is_explained_after(
     run: Run, launcher: PlainLauncher, cluster: str, pods: str
 ) -> None:
     args = ("small", "--cluster", cluster, "--pods", pods)
@@ -81,7 +83,7 @@ def test_pending_pods_stay_pending_unless_the_run_comes_first(
     assert after["best"] == ["n-1"]
 
 
-def test_a_pod_that_runs_is_explained_as_if_it_were_not_there(
+def test_a_running_pod_is_explained_as_if_it_were_pending(
     run: Run, launcher: PlainLauncher, cluster: str
 ) -> None:
     document = document_of(run, "old", "--cluster", cluster)
@@ -90,7 +92,7 @@ def test_a_pod_that_runs_is_explained_as_if_it_were_not_there(
     assert document["feasible"] == ["n-1", "n-2"]
 
 
-def test_the_answer_is_worked_out_in_this_process_unless_asked_otherwise(
+def test_the_explanation_is_computed_in_this_process_by_default(
     run: Run, launcher: PlainLauncher, cluster: str, tmp_path: Path
 ) -> None:
     settings = tmp_path / "settings.yaml"
@@ -111,7 +113,7 @@ def test_a_pod_of_a_trace_is_found_by_name_and_by_key(run: Run, tmp_path: Path) 
         assert document_of(run, name, "--trace", path)["pod"] == "demo/pod-000003"
 
 
-def test_top_bounds_nodes_and_names_and_says_how_much_is_left_out(run: Run, tmp_path: Path) -> None:
+def test_top_limits_nodes_and_names_and_the_rest_is_counted(run: Run, tmp_path: Path) -> None:
     fleet = [node(f"ok-{i}") for i in range(4)] + [node(f"no-{i}", cpu="0") for i in range(5)]
     cluster = write(tmp_path / "c.json", *fleet, pod("p"))
 
@@ -142,7 +144,7 @@ def test_top_bounds_nodes_and_names_and_says_how_much_is_left_out(run: Run, tmp_
         ("sts/web", 'POD: "sts/web" is no pod or workload of the inputs (did you mean web?)\n'),
     ],
 )
-def test_a_name_that_is_not_one_pods_exits_2(
+def test_an_ambiguous_or_unknown_name_exits_2(
     run: Run, tmp_path: Path, name: str, text: str
 ) -> None:
     both = (pod("web", namespace="a"), pod("web", namespace="b"), pod("other-1"))
@@ -157,7 +159,7 @@ def test_a_name_that_is_not_one_pods_exits_2(
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> str:
-    """Two nodes and pods that are pending for four reasons; two of them could be scheduled."""
+    """Write two nodes and pods that are pending for four reasons; two could be scheduled."""
     gated = pod("gated", schedulingGates=[{"name": "example.com/quota"}])
     claim = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
     large = [owned_by(pod(f"db-{i}", "9"), "StatefulSet", "db") for i in range(5)]
@@ -209,7 +211,7 @@ def test_all_pending_as_json_has_the_explanation_of_each_section(run: Run, mixed
         assert each["explanation"] == document_of(run, each["pods"][0], "--cluster", mixed)
 
 
-def test_after_run_explains_the_pods_that_are_left(run: Run, mixed: str) -> None:
+def test_after_run_explains_the_remaining_pods(run: Run, mixed: str) -> None:
     document = document_of(run, "--all-pending", "--after-run", "--cluster", mixed)
 
     sections = document["sections"]
@@ -220,7 +222,7 @@ def test_after_run_explains_the_pods_that_are_left(run: Run, mixed: str) -> None
 
 
 @pytest.mark.parametrize("options", [(), ("--after-run",)])
-def test_nothing_pending_is_no_error(run: Run, cluster: str, options: tuple[str, ...]) -> None:
+def test_no_pending_pods_are_not_an_error(run: Run, cluster: str, options: tuple[str, ...]) -> None:
     args = ("--all-pending", *options, "--cluster", cluster)
 
     result = run("explain", *args)
@@ -229,7 +231,7 @@ def test_nothing_pending_is_no_error(run: Run, cluster: str, options: tuple[str,
     assert document_of(run, *args)["sections"] == []
 
 
-def test_a_run_that_places_all_leaves_nothing_pending(run: Run, tmp_path: Path) -> None:
+def test_a_run_that_places_all_pods_leaves_none_pending(run: Run, tmp_path: Path) -> None:
     cluster = write(tmp_path / "c.json", node("n"), pod("a"), pod("b"))
 
     result = run("explain", "--all-pending", "--after-run", "--cluster", cluster)
@@ -239,7 +241,7 @@ def test_a_run_that_places_all_leaves_nothing_pending(run: Run, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("pods", [(), ("old", "--all-pending")])
-def test_either_a_pod_or_all_pending_ones_are_explained(
+def test_a_pod_and_all_pending_exclude_each_other(
     run: Run, cluster: str, pods: tuple[str, ...]
 ) -> None:
     result = run("explain", *pods, "--cluster", cluster)
@@ -249,7 +251,7 @@ def test_either_a_pod_or_all_pending_ones_are_explained(
 
 
 @pytest.mark.parametrize("what", ["small", "--all-pending"])
-def test_a_page_is_written_beside_what_is_printed(
+def test_a_page_is_written_in_addition_to_the_output(
     run: Run, cluster: str, pods: str, tmp_path: Path, what: str
 ) -> None:
     path = tmp_path / "why.html"
@@ -264,7 +266,7 @@ def test_a_page_is_written_beside_what_is_printed(
     assert all(each in text for each in ("n-1", "n-2", "NodeResourcesBalancedAllocation"))
 
 
-def test_a_page_that_is_there_is_replaced_with_force_alone(
+def test_an_existing_page_is_replaced_only_with_force(
     run: Run, cluster: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "why.html"
@@ -281,7 +283,7 @@ def test_a_page_that_is_there_is_replaced_with_force_alone(
     assert path.read_text().startswith("<!doctype html>")
 
 
-def test_a_page_that_cannot_be_written_is_refused_before_the_run(
+def test_a_page_that_can_not_be_written_is_refused_before_the_run(
     run: Run, cluster: str, tmp_path: Path
 ) -> None:
     result = run("explain", "old", "--cluster", cluster, "--html", tmp_path / "no" / "why.html")

@@ -1,4 +1,4 @@
-"""Which pod a name stands for: a pod's own, its workload's, or the beginning of either."""
+"""Finding a pod by a name: its own, its workload's, or the beginning of either."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ INPUTS = RunInputs(
         ("log", "shop/log-x"),
     ],
 )
-def test_a_name_stands_for_a_pod_of_its_own_or_the_first_of_a_workload(name: str, key: str) -> None:
+def test_a_name_selects_its_own_pod_or_the_first_pod_of_a_workload(name: str, key: str) -> None:
     assert find_pod(INPUTS, name).pod.identity.key == key
 
 
@@ -77,7 +77,7 @@ def test_a_name_stands_for_a_pod_of_its_own_or_the_first_of_a_workload(name: str
         ("log-y", "shop/log-y runs on n-1; it is explained as if it were pending."),
     ],
 )
-def test_what_was_chosen_is_said(name: str, note: str) -> None:
+def test_the_chosen_pod_is_reported(name: str, note: str) -> None:
     assert find_pod(INPUTS, name).note == note
 
 
@@ -92,15 +92,13 @@ def test_what_was_chosen_is_said(name: str, note: str) -> None:
         ("zzz", "(they have web-5d8f-b, web-5d8f-c, db-1, alone, web-5d8f-a, …)"),
     ],
 )
-def test_a_name_of_several_or_of_none_is_refused_with_those_that_may_be_meant(
-    name: str, text: str
-) -> None:
+def test_an_ambiguous_or_unknown_name_is_refused_with_candidates(name: str, text: str) -> None:
     with pytest.raises(InputError) as refused:
         find_pod(INPUTS, name)
     assert text in str(refused.value)
 
 
-def test_inputs_without_pods_say_so() -> None:
+def test_inputs_without_pods_are_reported() -> None:
     with pytest.raises(InputError, match="they have none"):
         find_pod(RunInputs(NodeList(), (), ()), "web")
 
@@ -108,7 +106,7 @@ def test_inputs_without_pods_say_so() -> None:
 @pytest.mark.parametrize(
     "name", ["cronjob/report", "cj/report", "cronjobs/shop/report", "cronjob.batch/report"]
 )
-def test_the_name_of_a_cron_job_stands_for_the_pods_of_its_jobs(name: str) -> None:
+def test_the_name_of_a_cron_job_selects_the_pods_of_its_jobs(name: str) -> None:
     job = facts("shop/", "Job", "report-x7k2p")
     inputs = RunInputs(NodeList(), (), ((identity("shop/report-x7k2p-a"), job),))
 

@@ -1,4 +1,4 @@
-"""What a newcomer sees first, on a cluster with the long names that clouds give."""
+"""The first commands of a new user, on a cluster with the long names of clouds."""
 
 import io
 
@@ -24,7 +24,7 @@ WORKLOAD = "storefront-frontend-production"
 
 @pytest.fixture
 def cloud(tmp_path):
-    """Nodes of three zones, with resources that none of them has."""
+    """Write nodes of three zones with long names, a GPU each, and a resource of amount 0."""
     nodes = [node(name, zone=f"europe-west4-{'abc'[n % 3]}") for n, name in enumerate(NODES)]
     for each in nodes:
         each["status"]["allocatable"] |= {
@@ -37,7 +37,7 @@ def cloud(tmp_path):
 
 @pytest.fixture
 def app(tmp_path):
-    """A workload that fits, one that does not, and a pod that waits."""
+    """Write a workload that fits, one that does not, and a pending pod."""
     return write(
         tmp_path / "app.json",
         deployment(WORKLOAD, 6),
@@ -66,11 +66,11 @@ def test_schedule_cuts_no_line_no_name_and_no_figure(run, cloud, app, monkeypatc
     assert set(NODES) <= set(words)
     assert f"default/{WORKLOAD}" in words
     assert "hugepages-2Mi" not in words
-    # Each zone has a figure before and one after of five resources.
+    # Each zone has figures before and after for five resources.
     assert words.count("→") == 1 + 3 * 5
 
 
-def test_schedule_says_why_and_which_pod_before_how_full_the_nodes_are(run, cloud, app):
+def test_schedule_prints_reasons_and_pods_before_utilization(run, cloud, app):
     shown = run("schedule", "--cluster", cloud, "--pods", app).stdout
 
     assert shown.index("Why pods are pending") < shown.index("Utilization")
@@ -99,7 +99,7 @@ def test_bench_keeps_every_figure_on_a_terminal(width):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_stress_keeps_the_swept_values_beside_every_figure(run, monkeypatch, width):
+def test_stress_repeats_the_swept_values_beside_every_figure(run, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", width)
     sweep = ("--decision-time", "0.1,10", "--conflicts", "fit,version")
 
@@ -116,7 +116,7 @@ EXPLAINED = (
 )
 
 
-def test_explain_says_that_other_pending_pods_take_no_room(run, cloud, app):
+def test_explain_reports_that_other_pending_pods_use_no_resources(run, cloud, app):
     given = ("--cluster", cloud, "--pods", app)
 
     assert EXPLAINED in run("explain", WORKLOAD, *given).stderr
@@ -125,7 +125,7 @@ def test_explain_says_that_other_pending_pods_take_no_room(run, cloud, app):
     assert "Explained as the last pod: the 8 other pending pods are scheduled first." in last
 
 
-def test_a_pod_alone_needs_no_word_on_others(run, cloud, tmp_path):
+def test_a_single_pod_is_explained_without_a_note_on_others(run, cloud, tmp_path):
     alone = write(tmp_path / "alone.json", pod("web-0"))
     assert "Explained on" not in run("explain", "web-0", "--cluster", cloud, "--pods", alone).stderr
 
@@ -140,7 +140,7 @@ def test_explain_after_a_run_leaves_out_others_that_need_a_missing_plugin(run, c
     assert result.stdout.startswith("default/web-0: 6 of 6 nodes are feasible")
 
 
-def test_a_folder_that_check_does_not_find_is_said_not_to_exist(run, tmp_path):
+def test_check_reports_a_missing_folder(run, tmp_path):
     result = run("check", tmp_path / "none")
     assert (result.exit_code, result.stderr) == (2, f"{tmp_path}/none: does not exist\n")
 
@@ -159,13 +159,13 @@ def test_notes_are_wrapped_between_words_and_names_stay_whole(monkeypatch):
     ]
 
 
-def test_notes_are_one_line_where_there_is_no_terminal(run, cloud, app, monkeypatch):
+def test_notes_are_one_line_without_a_terminal(run, cloud, app, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     assert EXPLAINED in run("explain", WORKLOAD, "--cluster", cloud, "--pods", app).stderr
 
 
 def commands(group, *names):
-    """Every command with its names."""
+    """Yield every command with its names."""
     yield names
     if isinstance(group, click.Group):
         context = click.Context(group)

@@ -1,4 +1,4 @@
-"""Where a run keeps its journal, as the command line says."""
+"""The location of a run's journal by command line options."""
 
 import json
 
@@ -20,7 +20,7 @@ def test_a_run_with_an_output_directory_keeps_its_journal_there(
     assert written["settings"]["journal"] is None
 
 
-def test_a_run_without_one_has_no_journal(run, launcher, cluster, pods):
+def test_a_run_without_an_output_directory_has_no_journal(run, launcher, cluster, pods):
     run("schedule", "--cluster", cluster, "--pods", pods)
 
     assert launcher.plan.settings.journal is None
@@ -33,9 +33,7 @@ def test_none_turns_the_journal_off(run, launcher, cluster, pods, tmp_path):
     assert launcher.plan.settings.journal is None
 
 
-def test_a_folder_that_is_named_goes_before_the_output_directory(
-    run, launcher, cluster, pods, tmp_path
-):
+def test_a_named_folder_overrides_the_output_directory(run, launcher, cluster, pods, tmp_path):
     named = ("--journal", tmp_path / "mine", "--resume")
     run("schedule", "--cluster", cluster, "--pods", pods, "--output", tmp_path / "out", *named)
 
@@ -45,7 +43,7 @@ def test_a_folder_that_is_named_goes_before_the_output_directory(
     assert written["settings"]["journal"] == str(tmp_path / "mine")
 
 
-def test_an_output_directory_with_nothing_but_journals_may_be_written(tmp_path):
+def test_an_output_directory_that_contains_only_journals_may_be_written(tmp_path):
     for name in ("journal", "journal.1"):
         (tmp_path / name).mkdir()
 
@@ -53,7 +51,7 @@ def test_an_output_directory_with_nothing_but_journals_may_be_written(tmp_path):
 
 
 @pytest.mark.parametrize("again", [1, 2])
-def test_the_journal_of_a_real_run_is_checked_by_the_output_directory(
+def test_the_journal_of_a_real_run_can_be_checked_by_its_output_directory(
     cluster, pods, tmp_path, again
 ):
     from click.testing import CliRunner

@@ -1,4 +1,4 @@
-"""The group: help that teaches, a version, and no weight before it is needed."""
+"""The command group: useful help, a version, and no heavy imports before they are needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.cli.conftest import Run
 from tests.cli.plain_launcher import PlainLauncher
 
 
-def test_help_names_every_command_and_shows_how_to_begin(run: Run) -> None:
+def test_help_names_every_command_and_the_first_steps(run: Run) -> None:
     result = run("--help")
 
     assert result.exit_code == 0
@@ -37,7 +37,7 @@ def test_help_names_every_command_and_shows_how_to_begin(run: Run) -> None:
     assert "roadstead schedule --cluster nodes.yaml --pods app/" in result.output
 
 
-def test_shells_can_complete_the_names_of_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shells_can_complete_command_names(monkeypatch: pytest.MonkeyPatch) -> None:
     words = {
         "COMP_WORDS": "roadstead sch",
         "COMP_CWORD": "1",
@@ -51,7 +51,7 @@ def test_shells_can_complete_the_names_of_commands(monkeypatch: pytest.MonkeyPat
     assert result.stdout == "plain,schedule\n"
 
 
-def test_a_command_that_does_not_exist_gets_a_suggestion(run: Run) -> None:
+def test_an_unknown_command_gets_a_suggestion(run: Run) -> None:
     like, unlike = run("shedule"), run("zzz")
 
     assert (like.exit_code, unlike.exit_code) == (2, 2)
@@ -59,16 +59,16 @@ def test_a_command_that_does_not_exist_gets_a_suggestion(run: Run) -> None:
     assert "No such command 'zzz'." in unlike.stderr
 
 
-def test_a_short_flag_asks_for_help_as_well(run: Run) -> None:
+def test_a_short_flag_prints_help_as_well(run: Run) -> None:
     assert run("demo", "-h").output == run("demo", "--help").output
 
 
-def test_version_is_that_of_the_package(run: Run) -> None:
+def test_the_version_is_that_of_the_package(run: Run) -> None:
     assert run("--version").output == f"roadstead {roadstead.__version__}\n"
 
 
 @pytest.mark.parametrize("args", [["nonsense"], ["schedule", "--nonsense"], ["explain"]])
-def test_wrong_usage_exits_2_and_points_to_help(run: Run, args: list[str]) -> None:
+def test_wrong_usage_exits_2_and_mentions_help(run: Run, args: list[str]) -> None:
     result = run(*args)
 
     assert result.exit_code == 2

@@ -1,4 +1,4 @@
-"""Manifests as inputs of a run: what runs, what waits, what workloads make, what selects pods."""
+"""Manifests as inputs of a run: running, pending and workloads' pods, and selectors of pods."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pending_names(loaded: Loaded) -> list[str]:
 
 
 def other_notes(loaded: Loaded) -> tuple[str, ...]:
-    """The notes, but for that on default tolerations, which almost every pod gets."""
+    """Return the notes, except the one on default tolerations, which almost every pod has."""
     return tuple(each for each in loaded.notes if "tolerations of nodes" not in each)
 
 
@@ -56,13 +56,13 @@ def replica_set(name: str, replicas: int = 0, **selector: object) -> Manifest:
     return thing("apps/v1", "ReplicaSet", name, spec=wanted)
 
 
-def test_nodes_come_bytewise_by_name_as_the_api_server_lists_them(files: Files) -> None:
+def test_nodes_are_sorted_bytewise_by_name_like_the_api_server_does(files: Files) -> None:
     loaded = files.load([node("n-2"), node("n.1"), node("n-10"), node("n-1")], [])
 
     assert [each.name for each in loaded.inputs.nodes] == ["n-1", "n-10", "n-2", "n.1"]
 
 
-def test_pods_with_a_node_run_wherever_they_stand(files: Files) -> None:
+def test_pods_with_a_node_are_running_in_whichever_set_they_are(files: Files) -> None:
     loaded = files.load(
         [node("n"), pod("a", nodeName="n"), pod("b")], [pod("c", nodeName="n"), pod("d")]
     )
@@ -72,7 +72,7 @@ def test_pods_with_a_node_run_wherever_they_stand(files: Files) -> None:
     assert pending_names(loaded) == ["default/b", "default/d"]
 
 
-def test_running_pods_that_ask_for_the_same_are_one_class_whatever_their_node(
+def test_equal_running_pods_are_one_class_whatever_their_node(
     files: Files,
 ) -> None:
     loaded = files.load(
@@ -115,14 +115,14 @@ def test_a_cluster_without_nodes_is_reported(files: Files) -> None:
     assert pending_names(loaded) == ["default/a"]
 
 
-def test_workloads_make_pods_only_where_they_are_to_be_scheduled(files: Files) -> None:
+def test_only_workloads_of_the_pods_set_create_pods(files: Files) -> None:
     loaded = files.load([node("n"), deployment("standing", 3)], [deployment("new", 2)])
 
     assert len(pending_names(loaded)) == 2
     assert all(name.startswith("default/new-") for name in pending_names(loaded))
 
 
-def test_a_workload_makes_only_the_pods_that_the_cluster_lacks(files: Files) -> None:
+def test_a_workload_creates_only_the_missing_pods(files: Files) -> None:
     set_of = owned_by(replica_set("web-1", 3, matchLabels={"app": "web"}), "Deployment", "web")
     there = owned_by(pod("web-1-x", nodeName="n"), "ReplicaSet", "web-1")
 
@@ -133,7 +133,7 @@ def test_a_workload_makes_only_the_pods_that_the_cluster_lacks(files: Files) -> 
     assert all(name.startswith("default/web-1-") for name in pending_names(loaded))
 
 
-def test_daemon_sets_make_a_pod_for_each_node(files: Files) -> None:
+def test_daemon_sets_create_a_pod_for_each_node(files: Files) -> None:
     template = {"metadata": {"labels": {"app": "d"}}, "spec": pod("x")["spec"]}
     wanted = {"selector": {"matchLabels": {"app": "d"}}, "template": template}
 
@@ -142,7 +142,7 @@ def test_daemon_sets_make_a_pod_for_each_node(files: Files) -> None:
     assert len(pending_names(loaded)) == 2
 
 
-def test_a_priority_class_of_the_cluster_counts_for_new_pods(files: Files) -> None:
+def test_a_priority_class_of_the_cluster_applies_to_new_pods(files: Files) -> None:
     loaded = files.load(
         [node("n"), HIGH],
         [pod("p", priorityClassName="high"), deployment("web", 1, priorityClassName="high")],
@@ -151,7 +151,7 @@ def test_a_priority_class_of_the_cluster_counts_for_new_pods(files: Files) -> No
     assert [facts.priority for _, facts in loaded.inputs.pending] == [7, 7]
 
 
-def test_a_deployment_selects_pods_through_the_replica_set_it_makes(files: Files) -> None:
+def test_a_deployment_selects_pods_through_its_replica_set(files: Files) -> None:
     loaded = files.load([node("n")], [deployment("web", 1)])
 
     (facts,) = (facts for _, facts in loaded.inputs.pending)
@@ -162,7 +162,7 @@ def test_a_deployment_selects_pods_through_the_replica_set_it_makes(files: Files
     assert owner.selector.matches(dict(facts.labels))
 
 
-def test_everything_that_selects_pods_is_known_with_its_namespace(files: Files) -> None:
+def test_all_selectors_of_pods_are_loaded_with_their_namespaces(files: Files) -> None:
     by_labels = {"selector": {"app": "web"}}
     controller = by_labels | {"replicas": 0, "template": {"spec": pod("x")["spec"]}}
     stateful = {
@@ -195,7 +195,7 @@ def test_everything_that_selects_pods_is_known_with_its_namespace(files: Files) 
     assert {each.selector for each in loaded.cluster.selecting} == {web}
 
 
-def test_namespaces_carry_the_label_of_their_name_and_those_of_pods_exist(files: Files) -> None:
+def test_namespaces_have_their_name_label_and_those_of_pods_exist(files: Files) -> None:
     shop = thing("v1", "Namespace", "shop", metadata={"labels": {"team": "a"}})
 
     loaded = files.load(
@@ -210,7 +210,7 @@ def test_namespaces_carry_the_label_of_their_name_and_those_of_pods_exist(files:
     )
 
 
-def test_what_stands_in_both_is_taken_once(files: Files) -> None:
+def test_an_object_in_both_sets_is_loaded_once(files: Files) -> None:
     everything = [node("n"), pod("p"), deployment("web", 2), HIGH]
 
     loaded = files.load(everything, everything)
@@ -219,13 +219,13 @@ def test_what_stands_in_both_is_taken_once(files: Files) -> None:
     assert len(pending_names(loaded)) == 3
 
 
-def test_a_workload_that_stands_in_both_is_the_new_one(files: Files) -> None:
+def test_a_workload_in_both_sets_is_the_new_one(files: Files) -> None:
     loaded = files.load([node("n"), deployment("web", 9)], [deployment("web", 1)])
 
     assert len(pending_names(loaded)) == 1
 
 
-def test_an_object_that_stands_in_both_and_differs_is_refused(files: Files) -> None:
+def test_an_object_that_differs_between_the_sets_is_refused(files: Files) -> None:
     text = files.refusal([node("n"), pod("p", "1")], [pod("p", "2")])
 
     assert (
@@ -264,7 +264,7 @@ def test_requests_that_cannot_be_added_are_refused_with_their_pod(files: Files) 
     assert 'Pod "odd": spec.containers' in text
 
 
-def test_digests_are_those_of_every_file_once(tmp_path: Path) -> None:
+def test_digests_include_every_file_once(tmp_path: Path) -> None:
     first = write(tmp_path / "a.json", node("n"))
     write(tmp_path / "b.json", pod("p"))
 
@@ -273,7 +273,7 @@ def test_digests_are_those_of_every_file_once(tmp_path: Path) -> None:
     assert [each.name for each in loaded.digests] == [first, str(tmp_path / "b.json")]
 
 
-def test_pods_of_nodes_that_are_gone_are_pending_again_where_that_is_asked_for(
+def test_pods_of_missing_nodes_are_pending_again_on_request(
     files: Files,
 ) -> None:
     ending = pod("ending", nodeName="gone")
@@ -304,7 +304,7 @@ def test_pods_of_nodes_that_are_gone_are_pending_again_where_that_is_asked_for(
     )
 
 
-def test_of_many_nodes_that_are_gone_the_first_are_named(files: Files) -> None:
+def test_only_the_first_of_many_missing_nodes_are_named(files: Files) -> None:
     lost = [pod(f"p-{n}", nodeName=f"gone-{n}") for n in range(5)]
 
     loaded = files.load([node("n"), *lost], [])
@@ -315,7 +315,7 @@ def test_of_many_nodes_that_are_gone_the_first_are_named(files: Files) -> None:
     )
 
 
-def test_custom_resources_that_make_pods_are_named_as_such(files: Files, tmp_path: Path) -> None:
+def test_custom_resources_that_create_pods_are_reported(files: Files, tmp_path: Path) -> None:
     template = {"spec": {"containers": [{"name": "c", "image": "x"}]}}
     rollout = thing("argoproj.io/v1alpha1", "Rollout", "r", spec={"template": template})
     other = thing("argoproj.io/v1alpha1", "AppProject", "a", spec={"containers": "none"})
@@ -349,7 +349,7 @@ def test_pods_of_workloads_get_the_limits_of_their_namespace(files: Files) -> No
     )
 
 
-def test_budgets_without_a_status_allow_no_disruption_which_is_said(files: Files) -> None:
+def test_budgets_without_a_status_allow_no_disruption_with_a_note(files: Files) -> None:
     selector = {"matchLabels": {"app": "web"}}
     spec = {"maxUnavailable": 1, "selector": selector}
     unread = thing("policy/v1", "PodDisruptionBudget", "web", spec=spec)

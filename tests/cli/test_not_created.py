@@ -1,4 +1,4 @@
-"""What admission refuses is not placed, not pending, and named in every form of output."""
+"""Pods that admission refuses are neither placed nor pending, and named in every output format."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def in_shop(manifest: Manifest) -> Manifest:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, ...]:
-    """A namespace with a limit range and a quota, which one pod uses in part.
+    """Write a namespace with a limit range, and a quota that one pod uses in part.
 
-    Of a deployment's five replicas three fit the quota. A bare pod is larger than the range allows.
+    Three of a deployment's five replicas fit the quota. A bare pod exceeds the limit range.
     """
     limits = {
         "type": "Container",
@@ -53,9 +53,7 @@ def files(tmp_path: Path) -> tuple[str, ...]:
     return "--cluster", cluster, "--pods", pods
 
 
-def test_the_table_counts_what_is_not_created_and_says_why(
-    run: Run, files: tuple[str, ...]
-) -> None:
+def test_the_table_counts_refused_objects_with_reasons(run: Run, files: tuple[str, ...]) -> None:
     result = run("schedule", *files)
 
     text = " ".join(result.stdout.split())
@@ -70,7 +68,7 @@ def test_the_table_counts_what_is_not_created_and_says_why(
     assert "ResourceQuota shop/compute, to 3 of them (first shop/web-" in result.stderr
 
 
-def test_json_has_every_object_that_is_not_created(run: Run, files: tuple[str, ...]) -> None:
+def test_json_contains_every_refused_object(run: Run, files: tuple[str, ...]) -> None:
     document: dict[str, Any] = json.loads(run("schedule", *files, "-o", "json").stdout)
 
     assert (document["placed"], document["pending"], document["not_created"]) == (3, 0, 3)
@@ -88,16 +86,16 @@ def test_json_has_every_object_that_is_not_created(run: Run, files: tuple[str, .
     assert any("LimitRange shop/containers, to 5 of them" in each for each in document["notes"])
 
 
-def test_rows_of_pods_that_are_not_created_have_their_reason(
-    run: Run, files: tuple[str, ...]
-) -> None:
+def test_rows_of_refused_pods_have_their_reasons(run: Run, files: tuple[str, ...]) -> None:
     rows = list(csv.DictReader(io.StringIO(run("schedule", *files, "-o", "csv").stdout)))
 
     assert len(rows) == 6
     assert f"not created: {TOO_LARGE}" in [each["reason"] for each in rows]
 
 
-def test_an_output_directory_has_them(run: Run, files: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_output_directory_contains_refused_objects(
+    run: Run, files: tuple[str, ...], tmp_path: Path
+) -> None:
     run("schedule", *files, "--output", tmp_path / "out")
 
     rows = json.loads((tmp_path / "out" / "not_created.json").read_text())
@@ -107,14 +105,14 @@ def test_an_output_directory_has_them(run: Run, files: tuple[str, ...], tmp_path
 
 
 @pytest.mark.parametrize("name", ["big", "shop/big", "pod/big"])
-def test_explain_says_why_a_pod_is_not_created(run: Run, files: tuple[str, ...], name: str) -> None:
+def test_explain_prints_why_a_pod_is_refused(run: Run, files: tuple[str, ...], name: str) -> None:
     result = run("explain", name, *files)
 
     assert result.exit_code == 2
     assert f"{files[-1]}: Pod shop/big: is not created: {TOO_LARGE}" in result.stderr
 
 
-def test_a_pod_that_is_not_created_comes_before_pods_whose_names_begin_so(
+def test_a_refused_pod_precedes_pods_whose_names_begin_with_its_name(
     run: Run, files: tuple[str, ...], tmp_path: Path
 ) -> None:
     more = write(tmp_path / "more.json", pod("bigger"))
@@ -122,9 +120,7 @@ def test_a_pod_that_is_not_created_comes_before_pods_whose_names_begin_so(
     assert "Pod shop/big: is not created" in run("explain", "big", *files, "--pods", more).stderr
 
 
-def test_explain_of_a_workload_takes_a_pod_that_is_created(
-    run: Run, files: tuple[str, ...]
-) -> None:
+def test_explain_of_a_workload_chooses_a_created_pod(run: Run, files: tuple[str, ...]) -> None:
     result = run("explain", "deploy/web", *files)
 
     assert result.exit_code == 0
@@ -132,5 +128,5 @@ def test_explain_of_a_workload_takes_a_pod_that_is_created(
     assert REASON in result.stderr
 
 
-def test_a_name_that_nothing_has_is_still_unknown(run: Run, files: tuple[str, ...]) -> None:
+def test_an_unknown_name_is_still_an_error(run: Run, files: tuple[str, ...]) -> None:
     assert "is no pod or workload of the inputs" in run("explain", "bib", *files).stderr

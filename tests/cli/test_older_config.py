@@ -1,4 +1,4 @@
-"""Older configurations on the command line: what is printed, and that runs decide by them."""
+"""Older configurations on the command line: the printed notes, and the decisions of runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def policy(tmp_path: Path) -> str:
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> str:
-    """Two nodes that differ in how full they are, and one that retires."""
+    """Write two nodes with different utilization, and one that is being retired."""
     retiring = node("old")
     retiring["metadata"]["labels"]["retiring"] = "2020"
     return write(
@@ -68,7 +68,7 @@ def test_config_prints_the_current_document_and_reports_changes_separately(polic
     assert any(line.startswith(f"{policy}: alwaysCheckAllPredicates: dropped") for line in lines)
 
 
-def test_notes_alone_go_to_standard_output(policy: str) -> None:
+def test_notes_are_printed_alone_on_standard_output(policy: str) -> None:
     told = config("--config", policy, "--notes")
 
     assert 'predicates[0]: "PodFitsResources" → NodeResourcesFit' in told.stdout
@@ -87,7 +87,7 @@ def test_notes_are_json_on_request(policy: str) -> None:
     assert {note["field"] for note in notes} >= {"predicates[0]", "priorities[0]"}
 
 
-def test_a_document_of_today_has_no_notes() -> None:
+def test_a_current_document_has_no_notes() -> None:
     assert config("--notes").stdout == ""
     assert config("--notes", "--output-format", "json").stdout == "[]\n"
     assert config().stderr == ""
@@ -107,7 +107,7 @@ def test_effective_shows_the_plugins_of_a_provider() -> None:
     assert "MostRequestedPriority in place of LeastRequestedPriority" in told.stderr
 
 
-def test_a_run_decides_by_a_policy_and_prints_its_notes(run: Run, fleet: str, policy: str) -> None:
+def test_a_run_applies_a_policy_and_prints_its_notes(run: Run, fleet: str, policy: str) -> None:
     told = run("schedule", "--cluster", fleet, "--config", policy, "--format", "json")
 
     summary = json.loads(told.stdout)
@@ -116,7 +116,7 @@ def test_a_run_decides_by_a_policy_and_prints_its_notes(run: Run, fleet: str, po
     assert f"{policy}: priorities[0]: " in told.stderr
 
 
-def test_a_run_by_todays_document_has_no_notes(run: Run, fleet: str) -> None:
+def test_a_run_with_a_current_document_has_no_notes(run: Run, fleet: str) -> None:
     told = run("schedule", "--cluster", fleet, "--preset", "spread", "--format", "json")
 
     assert "config_notes" not in json.loads(told.stdout)
@@ -133,7 +133,7 @@ def test_explain_shows_dropped_plugins_beside_the_others(run: Run, fleet: str, p
     assert refused["reasons"] == [RETIRING]
 
 
-def test_an_output_folder_holds_the_notes(
+def test_an_output_folder_contains_the_notes(
     run: Run, fleet: str, policy: str, tmp_path: Path
 ) -> None:
     run("schedule", "--cluster", fleet, "--config", policy, "--output", tmp_path / "out")
@@ -144,9 +144,7 @@ def test_an_output_folder_holds_the_notes(
     assert written["config"]["kind"] == "KubeSchedulerConfiguration"
 
 
-def test_a_policy_that_means_nothing_ends_with_its_field(
-    run: Run, fleet: str, tmp_path: Path
-) -> None:
+def test_an_invalid_policy_is_refused_with_its_field(run: Run, fleet: str, tmp_path: Path) -> None:
     path = tmp_path / "wrong.json"
     path.write_text(json.dumps(POLICY | {"priorities": [{"name": "Luck", "weight": 1}]}))
 

@@ -13,7 +13,7 @@ from roadstead.protocol.errors import InputError
 from tests.cli.plugins import checks, plugin_file
 
 
-def test_a_new_plugin_stands_with_its_test_and_is_never_written_over(run, here):
+def test_a_new_plugin_is_written_with_its_test_and_never_overwritten(run, here):
     first = run("plugin", "new", "FewPods")
     (here / "few_pods.py").write_text("mine = 1\n")
     again = run("plugin", "new", "FewPods")
@@ -27,7 +27,7 @@ def test_a_new_plugin_stands_with_its_test_and_is_never_written_over(run, here):
 
 
 @pytest.mark.parametrize("form", [[], ["--per-node"]])
-def test_what_is_written_passes_its_own_test_and_every_check(run, here, form):
+def test_a_generated_plugin_passes_its_own_test_and_every_check(run, here, form):
     name = "NewNode" if form else "NewTable"
     assert "cd own && " in run("plugin", "new", name, "--output", "own", *form).output
 
@@ -51,14 +51,14 @@ def _root():
 
 
 @pytest.mark.parametrize("name", ["few-pods", "fewPods", "", "a/b", "X" * 80])
-def test_a_name_that_is_no_class_name_is_refused(run, here, name):
+def test_an_invalid_class_name_is_refused(run, here, name):
     done = run("plugin", "new", name)
 
     assert done.exit_code == 2
     assert "is not a name of a plugin class" in done.output
 
 
-def test_a_folder_that_cannot_be_made_is_reported(run, here):
+def test_a_folder_that_can_not_be_created_is_reported(run, here):
     (here / "file").write_text("")
 
     done = run("plugin", "new", "FewPods", "--output", "file/below")
@@ -71,11 +71,11 @@ def test_a_folder_that_cannot_be_made_is_reported(run, here):
     ("name", "module"),
     [("FewPods", "few_pods"), ("GPUShare", "gpu_share"), ("FGD", "fgd"), ("X2Y", "x2_y")],
 )
-def test_the_module_bears_the_name_of_the_class(name, module):
+def test_the_module_has_the_name_of_the_class(name, module):
     assert module_of(name) == module
 
 
-def test_a_sound_plugin_passes_and_is_shown_with_its_speed(run, here):
+def test_a_correct_plugin_passes_and_its_speed_is_shown(run, here):
     run("plugin", "new", "Sound", "--per-node")
 
     done = run("plugin", "test", "sound:Sound", "--args", '{"maxPods": 3}', "--seeds", 1)
@@ -89,7 +89,7 @@ def test_a_sound_plugin_passes_and_is_shown_with_its_speed(run, here):
     assert found["score"][1] == "scores differ between nodes for 35 of 36 pods"
 
 
-def test_omitted_declarations_of_a_plugin_are_tried_and_reported(run, here):
+def test_omitted_declarations_of_a_plugin_are_tested_and_reported(run, here):
     code = """
         from dataclasses import dataclass
         from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult
@@ -305,7 +305,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("module", sorted(BROKEN))
-def test_what_is_wrong_with_a_plugin_is_found_by_its_check(run, here, module):
+def test_each_error_of_a_plugin_is_found_by_its_check(run, here, module):
     check, text, told = BROKEN[module]
     plugin_file(here, module, text)
 
@@ -338,7 +338,7 @@ def test_differing_refusals_of_a_plugin_are_reported(run, here):
     assert "filter: " in found["signature"][1]
 
 
-def test_what_a_plugin_says_in_pre_filter_is_compared_too(run, here):
+def test_results_of_pre_filter_are_compared_too(run, here):
     plugin_file(
         here,
         "early",
@@ -368,7 +368,7 @@ def test_what_a_plugin_says_in_pre_filter_is_compared_too(run, here):
     assert "too late" in found["signature"][1]
 
 
-def test_checks_that_fail_are_counted_in_the_table(run, here):
+def test_failed_checks_are_counted_in_the_table(run, here):
     plugin_file(here, "boundless_too", BROKEN["boundless"][1])
 
     done = run("plugin", "test", "boundless_too:P", "--seeds", 1)
@@ -377,7 +377,7 @@ def test_checks_that_fail_are_counted_in_the_table(run, here):
     assert "checks failed" in done.output
 
 
-def test_a_plugin_that_cannot_sign_is_warned_of(run, here):
+def test_a_plugin_that_can_not_sign_gets_a_warning(run, here):
     plugin_file(
         here,
         "unsigned",
@@ -397,7 +397,7 @@ def test_a_plugin_that_cannot_sign_is_warned_of(run, here):
     assert "slow" in found["signs"][1]
 
 
-def test_a_plugin_without_filter_and_score_is_tried_in_a_run_only(run, here):
+def test_a_plugin_without_filter_and_score_is_tested_in_a_run_only(run, here):
     plugin_file(
         here,
         "sorter",
@@ -432,7 +432,7 @@ def test_wrong_arguments_are_reported(run, here, args, told):
 
 
 def listed(run, *options):
-    """Name → what is listed of a plugin."""
+    """Return name → listed fields of a plugin."""
     done = run("plugin", "list", *options, "--format", "json")
     assert done.exit_code == 0
     return {each["name"]: each for each in json.loads(done.stdout)["plugins"]}
@@ -504,7 +504,7 @@ def test_a_plugin_that_the_configuration_does_not_name_is_listed_as_not_enabled(
     assert listed(run, "--plugin", "idle:Idle", "--preset", "binpack")["Idle"]["enabled"] == []
 
 
-def test_a_file_stands_for_the_plugins_that_it_defines(run, here):
+def test_a_file_selects_the_plugins_that_it_defines(run, here):
     plugin_file(
         here,
         "several",
@@ -552,7 +552,7 @@ profiles:
 """
 
 
-def test_a_configuration_names_a_plugin_as_any_other(run, here):
+def test_a_configuration_names_a_user_plugin_like_any_other(run, here):
     run("plugin", "new", "Named")
     (here / "mine.yaml").write_text(CONFIG)
 
@@ -562,7 +562,7 @@ def test_a_configuration_names_a_plugin_as_any_other(run, here):
     assert "Named (weight 4)" in done.output
 
 
-def test_without_a_configuration_a_plugin_joins_the_default_ones(run, here, cluster, pods):
+def test_without_a_configuration_a_plugin_is_added_to_the_default_ones(run, here, cluster, pods):
     run("plugin", "new", "Joined")
 
     effective = run("config", "--plugin", "joined:Joined", "--effective")
@@ -576,7 +576,7 @@ def test_without_a_configuration_a_plugin_joins_the_default_ones(run, here, clus
     assert "Joined" in done.output
 
 
-def test_a_run_has_the_plugin_in_its_plan(run, launcher, here, cluster, pods):
+def test_the_plan_of_a_run_contains_the_plugin(run, launcher, here, cluster, pods):
     run("plugin", "new", "Planned")
     (here / "mine.yaml").write_text(CONFIG.replace("Named", "Planned"))
 
@@ -591,7 +591,7 @@ def test_a_run_has_the_plugin_in_its_plan(run, launcher, here, cluster, pods):
     assert "Planned" in (here / "out" / "run.json").read_text()
 
 
-def test_a_plugin_that_no_configuration_names_is_reported_as_unused(run, here, cluster, pods):
+def test_a_plugin_in_no_configuration_is_reported_as_unused(run, here, cluster, pods):
     run("plugin", "new", "Idle")
 
     done = run(
@@ -629,7 +629,7 @@ def test_an_installed_plugin_is_imported_when_a_configuration_names_it(here, run
     assert choose_plugins([], "kind: Any").kinds == {}
 
 
-def test_an_entry_point_of_another_name_than_its_plugin_is_refused(here, run, monkeypatch):
+def test_an_entry_point_with_another_name_than_its_plugin_is_refused(here, run, monkeypatch):
     run("plugin", "new", "Named")
     monkeypatch.setattr(plugin_choice, "installed_plugins", lambda: {"Alias": "named:Named"})
     monkeypatch.setattr(sys, "path", [*sys.path, str(here)])
@@ -655,7 +655,7 @@ def test_the_name_of_an_in_tree_plugin_is_refused(here):
         choose_plugins(["taken:P"])
 
 
-def test_a_queue_sort_of_a_user_takes_the_place_of_the_default_one(here):
+def test_a_users_queue_sort_replaces_the_default_one(here):
     plugin_file(
         here,
         "sorts",

@@ -4,7 +4,7 @@ from roadstead.report.result import PendingPod
 FAILED = "running Score plugins: plugin \"Mine\" failed with: KeyError: 'zone' (mine.py:9)"
 
 
-def test_a_plugin_that_failed_is_named_with_the_first_of_its_pods():
+def test_a_failed_plugin_is_named_with_the_first_of_its_pods():
     pending = [
         PendingPod("shop/other", "u0", "0/3 nodes", (("Insufficient cpu", 3),), ("Mine",)),
         PendingPod("shop/a", "u1", FAILED),
@@ -18,5 +18,5 @@ def test_a_plugin_that_failed_is_named_with_the_first_of_its_pods():
     ]
 
 
-def test_nothing_is_said_of_plugins_that_did_not_fail():
+def test_without_failed_plugins_nothing_is_printed():
     assert [*failure_notes([PendingPod("shop/a", "u1", FAILED)], ["Another"])] == []

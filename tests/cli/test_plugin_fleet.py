@@ -1,4 +1,4 @@
-"""`roadstead plugin test` on a fleet of the author's own, and warnings of checks without work."""
+"""`roadstead plugin test` on an author's own fleet, and warnings of checks that had no work."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def in_zone(folder, zone):
     return f"zone_{zone}:P"
 
 
-def test_a_plugin_is_tried_on_the_manifests_that_are_given(run, here, cluster, pods):
+def test_a_plugin_is_tested_on_given_manifests(run, here, cluster, pods):
     path = in_zone(here, "a")
 
     code, found = checks(run, path, "--cluster", cluster, "--pods", pods)
@@ -41,7 +41,7 @@ def test_a_plugin_is_tried_on_the_manifests_that_are_given(run, here, cluster, p
     assert "3 nodes, 1 running pods, 3 pending" in " ".join(shown.output.split())
 
 
-def test_pods_that_go_nowhere_because_of_the_plugin_are_counted(run, here, cluster, pods):
+def test_pods_without_a_node_because_of_the_plugin_are_counted(run, here, cluster, pods):
     code, found = checks(run, in_zone(here, "z"), "--cluster", cluster, "--pods", pods)
 
     assert code == 0
@@ -50,7 +50,9 @@ def test_pods_that_go_nowhere_because_of_the_plugin_are_counted(run, here, clust
     assert "refused every node for every pod" in found["filter"][1]
 
 
-def test_a_filter_that_never_refused_is_a_warning_and_fails_if_strict(run, here, tmp_path, pods):
+def test_a_filter_that_never_refused_is_a_warning_and_with_strict_a_failure(
+    run, here, tmp_path, pods
+):
     nodes = write(tmp_path / "nodes.json", node("n1", zone="a"), node("n2", zone="a"))
     fleet = (in_zone(here, "a"), "--cluster", nodes, "--pods", pods)
 
@@ -96,7 +98,7 @@ SCORES = """
     ("name", "text"),
     [("Same", "the scores of all nodes were equal"), ("Skips", "the plugin scored no node")],
 )
-def test_scores_that_decide_nothing_are_a_warning(run, here, name, text):
+def test_scores_without_effect_are_a_warning(run, here, name, text):
     plugin_file(here, "scores", SCORES)
 
     code, found = checks(run, f"scores:{name}")
@@ -159,12 +161,12 @@ HOOKS = """
 
 @pytest.fixture
 def small(tmp_path):
-    """Two pods that fit on one node."""
+    """Write two pods that fit on one node."""
     nodes = write(tmp_path / "nodes.json", node("n1"))
     return "--cluster", nodes, "--pods", write(tmp_path / "two.json", pod("a"), pod("b"))
 
 
-def test_hooks_outside_of_filter_and_score_are_counted_in_a_run(run, here, small):
+def test_hooks_other_than_filter_and_score_are_counted_in_a_run(run, here, small):
     plugin_file(here, "hooks", HOOKS)
 
     code, found = checks(run, "hooks:Waits", *small)
@@ -173,7 +175,7 @@ def test_hooks_outside_of_filter_and_score_are_counted_in_a_run(run, here, small
     assert found["hooks"] == ("ok", "calls: Permit 2")
 
 
-def test_hooks_that_were_never_called_are_named_with_what_they_take(run, here, small):
+def test_uncalled_hooks_are_named_with_the_inputs_they_need(run, here, small):
     plugin_file(here, "hooks", HOOKS)
 
     code, found = checks(run, "hooks:Binds", *small)
@@ -186,14 +188,14 @@ def test_hooks_that_were_never_called_are_named_with_what_they_take(run, here, s
     assert "disables DefaultBinder" in text
 
 
-def test_hints_are_called_for_pods_that_the_plugin_refused(run, here, small):
+def test_hints_are_called_for_pods_refused_by_the_plugin(run, here, small):
     plugin_file(here, "hooks", HOOKS)
 
     assert "QueueingHint was never called" in checks(run, "hooks:Hints", *small)[1]["hooks"][1]
     assert checks(run, "hooks:HintsAll", *small)[1]["hooks"] == ("ok", "calls: QueueingHint 2")
 
 
-def test_a_hook_that_fails_is_named_with_file_line_and_pod(run, here, small):
+def test_a_failing_hook_is_named_with_file_line_and_pod(run, here, small):
     plugin_file(here, "hooks", HOOKS)
 
     code, found = checks(run, "hooks:Fails", *small)
@@ -205,7 +207,7 @@ def test_a_hook_that_fails_is_named_with_file_line_and_pod(run, here, small):
     )
 
 
-def test_a_plugin_that_fails_is_named_with_file_line_and_pod(run, here, cluster, pods):
+def test_a_failing_plugin_is_named_with_file_line_and_pod(run, here, cluster, pods):
     plugin_file(here, "torn", ONLY_ZONE.replace("ZONE else", "node.labels['zone'] else"))
 
     tested = run("plugin", "test", "torn:P", "--cluster", cluster, "--pods", pods)
@@ -215,7 +217,7 @@ def test_a_plugin_that_fails_is_named_with_file_line_and_pod(run, here, cluster,
     assert "KeyError: 'zone' (torn.py:15), for pod default/small" in text
 
 
-def test_many_pods_are_tried_by_their_shapes_first(run, here, tmp_path, monkeypatch):
+def test_many_pods_are_tested_one_per_shape_first(run, here, tmp_path, monkeypatch):
     monkeypatch.setattr(plugin_given, "PODS_MAX", 2)
     nodes = write(tmp_path / "nodes.json", node("n1", zone="a"))
     pods = write(tmp_path / "many.json", pod("a"), pod("b"), pod("c"), pod("large", "2"))
@@ -226,7 +228,7 @@ def test_many_pods_are_tried_by_their_shapes_first(run, here, tmp_path, monkeypa
     assert "every pod is placed as without the plugin" in " ".join(done.stdout.split())
 
 
-def test_pods_of_another_scheduler_are_tried_with_a_note(run, here, tmp_path):
+def test_pods_of_another_scheduler_are_tested_with_a_note(run, here, tmp_path):
     nodes = write(tmp_path / "nodes.json", node("n1", zone="a"))
     pods = write(tmp_path / "other.json", pod("a", schedulerName="mine"))
 
@@ -245,7 +247,7 @@ def test_pods_of_another_scheduler_are_tried_with_a_note(run, here, tmp_path):
         (("--cluster", "{pods}"), "has no nodes"),
     ],
 )
-def test_a_fleet_that_cannot_be_tried_is_refused(run, here, tmp_path, flags, text):
+def test_an_unusable_fleet_is_refused(run, here, tmp_path, flags, text):
     paths = {
         "nodes": write(tmp_path / "nodes.json", node("n1")),
         "pods": write(tmp_path / "one.json", pod("a")),

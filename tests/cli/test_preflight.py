@@ -1,4 +1,4 @@
-"""Paths and addresses are checked before anything is carried out: status 2, with where it is."""
+"""Paths and addresses are checked before a run: status 2, with the option at fault."""
 
 import os
 
@@ -11,7 +11,7 @@ HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 
 @pytest.fixture
 def refused(run, cluster, pods, launcher, tmp_path, monkeypatch):
-    """The text with which `schedule` with these options is refused, before any run."""
+    """Return the error with which `schedule` refuses these options before any run."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
 
@@ -41,7 +41,7 @@ def refused(run, cluster, pods, launcher, tmp_path, monkeypatch):
         (["--config", "missing"], "missing: cannot be read: No such file or directory"),
     ],
 )
-def test_a_path_that_cannot_serve_is_refused_by_its_name(refused, options, told, tmp_path):
+def test_an_unusable_path_is_refused_by_its_option(refused, options, told, tmp_path):
     said = refused(*options)
 
     assert told is None or said == told.format(here=tmp_path)
@@ -57,7 +57,7 @@ def test_a_path_that_cannot_serve_is_refused_by_its_name(refused, options, told,
 )
 def test_a_folder_without_permission_is_refused(refused, options, told, tmp_path, monkeypatch):
     (tmp_path / "out").mkdir()
-    # To root everything is permitted.
+    # Root may do everything.
     monkeypatch.setattr(os, "access", lambda path, mode: mode == os.R_OK)
 
     assert refused(*options) == told.format(here=tmp_path)
@@ -78,9 +78,7 @@ def test_a_folder_without_permission_is_refused(refused, options, told, tmp_path
         ),
     ],
 )
-def test_an_extender_that_cannot_be_reached_as_written_is_refused(
-    refused, extender, told, tmp_path
-):
+def test_an_extender_with_an_unusable_address_is_refused(refused, extender, told, tmp_path):
     verbs = "filterVerb: f"
     extender = extender.replace("{urlPrefix", f"{{{verbs}, urlPrefix", 1)
     first = f"{{urlPrefix: 'http://ok.example', {verbs}}}"
@@ -100,7 +98,7 @@ def test_an_extender_that_cannot_be_reached_as_written_is_refused(
         ("no/profile.json", "no/profile.json: cannot be written: there is no such directory"),
     ],
 )
-def test_a_profile_that_cannot_be_written_is_refused_before_the_benchmark(
+def test_a_profile_that_can_not_be_written_is_refused_before_the_benchmark(
     run, tmp_path, monkeypatch, path, told
 ):
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Progress: lines where nobody watches, a bar on a terminal."""
+"""Progress: lines without a terminal, a bar on a terminal."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_without_a_terminal_lines_are_printed(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == "loading\n"
 
 
-def test_on_a_terminal_there_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
@@ -65,7 +65,7 @@ def test_on_a_terminal_there_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "3 placed, 1 pending of 8 pods" in terminal.getvalue()
 
 
-def test_the_stopwatch_adds_up_phases_in_the_order_they_began() -> None:
+def test_the_stopwatch_sums_phases_in_the_order_of_their_start() -> None:
     watch = Stopwatch()
     for name in ("read", "write", "read"):
         with watch.phase(name):
@@ -76,7 +76,7 @@ def test_the_stopwatch_adds_up_phases_in_the_order_they_began() -> None:
     assert before <= watch.elapsed_s
 
 
-def test_the_launcher_is_opened_when_it_is_wanted() -> None:
+def test_the_launcher_is_opened_when_it_is_needed() -> None:
     opened: list[PlainLauncher] = []
 
     def open_launcher() -> PlainLauncher:

@@ -1,4 +1,4 @@
-"""`roadstead schedule`: manifests or a trace in, placements and reasons out."""
+"""`roadstead schedule`: from manifests or a trace to placements and reasons."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sha256(path: Path | str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def test_manifests_are_scheduled_and_summed_up(run: Run, cluster: str, pods: str) -> None:
+def test_manifests_are_scheduled_and_summarized(run: Run, cluster: str, pods: str) -> None:
     result = run("schedule", "--cluster", cluster, "--pods", pods)
 
     assert result.exit_code == 0
@@ -49,7 +49,7 @@ def test_manifests_are_scheduled_and_summed_up(run: Run, cluster: str, pods: str
         ("yaml", "source: "),
     ],
 )
-def test_every_pod_is_shown_in_the_form_that_is_asked_for(
+def test_every_pod_is_shown_in_the_requested_format(
     run: Run, cluster: str, pods: str, form: str, first: str
 ) -> None:
     result = run("schedule", "--cluster", cluster, "--pods", pods, "-o", form)
@@ -77,7 +77,7 @@ def test_a_trace_is_scheduled_in_its_own_order(
     assert launcher.plan.cluster.namespaces == expected.namespaces
 
 
-def test_standard_input_is_read_where_a_dash_stands(
+def test_a_dash_reads_standard_input(
     run: Run, cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(Path(cluster).parent)
@@ -100,7 +100,7 @@ def test_omitted_objects_are_reported_on_standard_error(run: Run) -> None:
     assert "Left out" not in result.stdout
 
 
-def test_fields_that_kubernetes_does_not_have_are_reported_or_refused(run: Run) -> None:
+def test_unknown_fields_are_reported_or_refused(run: Run) -> None:
     pods = [pod(f"p-{n}", nodeSelecter={"a": "b"}) for n in range(12)]
     stdin = text_of(node("n-1"), *pods)
 
@@ -115,7 +115,7 @@ def test_fields_that_kubernetes_does_not_have_are_reported_or_refused(run: Run) 
     assert "did you mean nodeSelector?" in refused.stderr
 
 
-def test_bindings_are_printed_and_pods_without_one_are_reported(run: Run, tmp_path: Path) -> None:
+def test_bindings_are_printed_and_unbound_pods_are_reported(run: Run, tmp_path: Path) -> None:
     stdin = text_of(node("n-1"), pod("alone"))
 
     told = run("schedule", "--cluster", "-", "-o", "bindings", stdin=stdin)
@@ -147,7 +147,7 @@ def test_results_of_another_run_are_replaced_only_by_force(
     assert sha256(tmp_path / "out" / "run.json") != before
 
 
-def test_of_many_sources_the_first_is_named_in_full(run: Run, cluster: str) -> None:
+def test_of_many_sources_the_first_has_its_full_name(run: Run, cluster: str) -> None:
     more = [part for _ in range(9) for part in ("--cluster", f"{cluster[:-1]}?")]
 
     result = run("schedule", "--cluster", cluster, *more, "--format", "json")
@@ -175,7 +175,7 @@ def test_json_has_reasons_with_counts(run: Run, cluster: str, pods: str) -> None
     assert sorted(document["zones"]) == ["a", "b"]
 
 
-def test_output_holds_every_pod_as_parquet_and_json(
+def test_the_output_contains_every_pod_as_parquet_and_json(
     run: Run, cluster: str, pods: str, tmp_path: Path
 ) -> None:
     run("schedule", "--cluster", cluster, "--pods", pods, "--output", tmp_path / "out")
@@ -199,7 +199,7 @@ def test_two_runs_write_the_same_bytes(run: Run, trace: Path, tmp_path: Path) ->
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-def test_output_names_everything_that_the_run_depends_on(
+def test_the_output_names_everything_on_which_the_run_depends(
     run: Run, cluster: str, pods: str, tmp_path: Path
 ) -> None:
     settings, config = tmp_path / "mine.yaml", tmp_path / "config.yaml"
@@ -222,7 +222,7 @@ def test_output_names_everything_that_the_run_depends_on(
     assert {"roadstead", "python", "numpy"} <= document["versions"].keys()
 
 
-def test_the_digest_of_standard_input_is_that_of_what_was_read(
+def test_the_digest_of_standard_input_is_that_of_the_read_bytes(
     run: Run, cluster: str, tmp_path: Path
 ) -> None:
     stdin = text_of(pod("small"))
@@ -236,7 +236,7 @@ def test_the_digest_of_standard_input_is_that_of_what_was_read(
     }
 
 
-def test_the_default_configuration_is_written_in_full_and_asks_for_no_sample(
+def test_the_default_configuration_is_written_completely_and_without_a_percentage(
     run: Run, trace: Path, tmp_path: Path
 ) -> None:
     run("schedule", "--trace", trace, "--output", tmp_path / "out")
@@ -249,7 +249,7 @@ def test_the_default_configuration_is_written_in_full_and_asks_for_no_sample(
     assert document["inputs"] == [{"name": str(trace), "sha256": sha256(trace)}]
 
 
-def test_a_sample_that_was_asked_for_is_written(run: Run, trace: Path, tmp_path: Path) -> None:
+def test_a_configured_percentage_is_written(run: Run, trace: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(preset_text("default") + "percentageOfNodesToScore: 30\n")
 
@@ -259,7 +259,7 @@ def test_a_sample_that_was_asked_for_is_written(run: Run, trace: Path, tmp_path:
     assert document["config"]["percentageOfNodesToScore"] == 30
 
 
-def test_flags_go_before_the_settings_file(
+def test_flags_override_the_settings_file(
     run: Run, launcher: PlainLauncher, trace: Path, tmp_path: Path
 ) -> None:
     settings = tmp_path / "mine.yaml"
@@ -274,16 +274,14 @@ def test_flags_go_before_the_settings_file(
     assert (plan.runtime, plan.schedulers, plan.journal) == ("inline", 2, tmp_path / "journal")
 
 
-def test_a_preset_is_what_the_run_is_planned_with(
-    run: Run, launcher: PlainLauncher, trace: Path
-) -> None:
+def test_a_run_is_planned_with_the_preset(run: Run, launcher: PlainLauncher, trace: Path) -> None:
     run("schedule", "--trace", trace, "--preset", "binpack")
 
     assert launcher.plan.config() == load_preset("binpack").config
     assert launcher.plan.config_source == "preset binpack"
 
 
-def test_a_configuration_may_come_from_standard_input(
+def test_a_configuration_can_be_read_from_standard_input(
     run: Run, launcher: PlainLauncher, trace: Path
 ) -> None:
     run("schedule", "--trace", trace, "--config", "-", stdin=preset_text("spread"))
@@ -292,7 +290,7 @@ def test_a_configuration_may_come_from_standard_input(
     assert launcher.plan.config_source == "standard input"
 
 
-def test_a_configuration_changes_where_pods_go(run: Run, tmp_path: Path) -> None:
+def test_a_configuration_changes_the_placements(run: Run, tmp_path: Path) -> None:
     nodes = write(tmp_path / "n.json", node("a"), node("b"), pod("old", nodeName="b"))
     new = write(tmp_path / "p.json", pod("new"))
     placed = []
@@ -304,7 +302,7 @@ def test_a_configuration_changes_where_pods_go(run: Run, tmp_path: Path) -> None
     assert placed == ["a", "b"]
 
 
-def test_control_characters_of_inputs_never_reach_the_terminal(
+def test_control_characters_of_inputs_are_never_printed(
     run: Run, cluster: str, tmp_path: Path
 ) -> None:
     hostile = "\x1b[2J\x9b1m"

@@ -1,4 +1,4 @@
-"""Proves `roadstead stress`: what can be asked for, what is run, what is told."""
+"""Proves `roadstead stress`: its options, its runs and its output."""
 
 import json
 
@@ -24,7 +24,7 @@ HEAVY = (
 
 @pytest.fixture
 def stress():
-    """Calls the command over real actors; an error that is not an exit fails the test."""
+    """Call the command over real actors; an error that is not an exit fails the test."""
 
     def call(*args):
         arguments = ["stress", *map(str, args)]
@@ -39,7 +39,7 @@ def written(tmp_path, text):
     return path
 
 
-def test_flags_alone_sweep_the_model_of_omega(stress):
+def test_flags_alone_sweep_the_omega_model(stress):
     result = stress(
         *SMALL, "--decision-time", "0.1,5", "--conflicts", "version", "--format", "json"
     )
@@ -61,7 +61,7 @@ def test_the_table_shows_the_swept_values_and_figures(stress):
     assert "run 1 of 4: batch_schedulers 1" in result.stderr
 
 
-def test_the_table_says_over_which_seeds_its_means_are_and_what_was_set(stress):
+def test_the_table_names_the_seeds_of_its_means_and_the_given_values(stress):
     two = stress(*SMALL, "--first-seed", "5", "--schedulers", "1,2")
     one = stress(*SMALL, "--seeds", "1")
 
@@ -118,7 +118,7 @@ def test_an_interrupted_sweep_prints_and_counts_the_finished_runs(stress, monkey
         (True, "shared", 2, True),
     ],
 )
-def test_an_exact_scheduler_is_alone_and_no_shared_one_beside_it_is(
+def test_exact_mode_has_one_scheduler_and_shared_mode_beside_it_has_several(
     has_exact, mode, schedulers, runs
 ):
     assert is_possible(has_exact, {"mode": mode, "schedulers": schedulers}) == runs
@@ -133,11 +133,11 @@ def test_an_exact_scheduler_is_alone_and_no_shared_one_beside_it_is(
         ({"mode": "exact", "partitions": 4, "staleness_s": 2.0}, True),
     ],
 )
-def test_what_a_mode_does_not_use_is_not_swept_with_it(values, is_left_out):
+def test_parameters_that_a_mode_does_not_use_are_not_swept_with_it(values, is_left_out):
     assert is_repeated({"partitions": 4, "staleness_s": 0.0}, values) == is_left_out
 
 
-def test_partitions_are_swept_where_the_mode_has_them_and_once_where_not(stress):
+def test_partitions_are_swept_in_partitioned_mode_and_run_once_in_others(stress):
     result = stress(
         *("--study", "product", "--engine", "virtual", "--seeds", "1", "--schedulers", "2"),
         *("--vary", "nodes=8", "--vary", "pods=8", "--vary", "partitions=2,4"),
@@ -151,7 +151,7 @@ def test_partitions_are_swept_where_the_mode_has_them_and_once_where_not(stress)
     ]
 
 
-def test_an_axis_that_is_given_other_values_keeps_its_place():
+def test_an_axis_with_other_values_keeps_its_place():
     asked = with_flags(of_preset("parsync-partitions"), [("partitions", "1,20")], {})
 
     assert list(asked.vary) == ["partitions", "variance", "look"]
@@ -162,11 +162,11 @@ def test_an_axis_that_is_given_other_values_keeps_its_place():
     ("engine", "load", "is_told"),
     [("ray", 9.0, True), ("inline", 4.0, True), ("ray", 1.0, False), ("virtual", 9.0, False)],
 )
-def test_speed_on_a_machine_that_was_busy_before_is_not_to_be_trusted(engine, load, is_told):
+def test_speed_on_a_busy_machine_gets_a_warning(engine, load, is_told):
     assert ("load" in stressing.busy_note(engine, load, cores=4)) == is_told
 
 
-def test_progress_says_how_long_the_rest_takes_once_that_is_known(capsys):
+def test_progress_estimates_the_remaining_time_once_it_is_known(capsys):
     times = iter((0.0, 120.0, 240.0, 300.0))
     tell = stressing.ProgressLine(lambda: next(times))
 
@@ -181,7 +181,7 @@ def test_progress_says_how_long_the_rest_takes_once_that_is_known(capsys):
     ]
 
 
-def test_a_file_says_the_same_as_flags_which_go_before_it(stress, tmp_path):
+def test_a_file_sets_the_same_parameters_as_flags_which_override_it(stress, tmp_path):
     path = written(
         tmp_path,
         "title: Mine\nvary: {batch_schedulers: [1, 2]}\n"
@@ -249,7 +249,7 @@ def test_wrong_flags_are_reported(stress, flags, words):
     assert words in result.stderr
 
 
-def test_an_output_directory_of_something_else_is_refused_before_the_first_run(stress, tmp_path):
+def test_a_foreign_output_directory_is_refused_before_the_first_run(stress, tmp_path):
     (tmp_path / "notes.txt").touch()
 
     result = stress("--preset", "quick", "--output", tmp_path)
@@ -258,7 +258,7 @@ def test_an_output_directory_of_something_else_is_refused_before_the_first_run(s
     assert "run 1" not in result.stderr
 
 
-def test_another_study_than_that_of_the_preset_starts_from_its_own_defaults(stress):
+def test_another_study_than_the_presets_starts_from_its_own_defaults(stress):
     flags = ("--vary", "tasks_per_s=400", "--vary", "capacity_per_s=60", "--seeds", "1")
 
     result = stress("--preset", "quick", "--study", "extra-slots", *flags, "--format", "json")
@@ -295,7 +295,7 @@ def test_a_second_sweep_never_touches_the_journals_of_the_first(stress, tmp_path
     assert "holds journals of an earlier sweep" in result.stderr
 
 
-def test_for_a_users_own_cluster_something_is_recommended(stress, tmp_path):
+def test_a_sweep_of_a_users_own_cluster_ends_with_a_recommendation(stress, tmp_path):
     cluster = write(tmp_path / "cluster.json", node("n-1", zone="a"), node("n-2", zone="b"))
     pods = write(tmp_path / "pods.json", *(pod(f"p{index}", "100m") for index in range(12)))
 
@@ -310,7 +310,7 @@ def test_for_a_users_own_cluster_something_is_recommended(stress, tmp_path):
     assert "It places 12 pods; 2 of 2 combinations" in result.stdout
 
 
-def test_a_sweep_of_a_users_own_cluster_records_what_it_ran_on(stress, tmp_path):
+def test_a_sweep_of_a_users_own_cluster_records_its_inputs(stress, tmp_path):
     cluster = write(tmp_path / "cluster.json", node("n-1"), node("n-2"))
     pods = write(tmp_path / "pods.json", *(pod(f"p{index}", "100m") for index in range(3)))
     source = ("--cluster", cluster, "--pods", pods, "--engine", "virtual", "--seeds", "1")
@@ -332,7 +332,9 @@ def test_a_sweep_of_a_users_own_cluster_records_what_it_ran_on(stress, tmp_path)
 
 
 @pytest.mark.parametrize(("batch", "is_told"), [("30", True), ("4", False)])
-def test_a_batch_with_all_pods_is_reported_since_nothing_can_conflict(stress, batch, is_told):
+def test_a_batch_that_contains_all_pods_is_reported_since_conflicts_are_impossible(
+    stress, batch, is_told
+):
     flags = ("--vary", "nodes=8", "--vary", "pods=30", "--batch", batch, "--seeds", "1")
     product = ("--study", "product", "--engine", "virtual", *flags)
 
@@ -355,7 +357,7 @@ def test_a_generated_fleet_is_the_default_workload_and_each_scheduler_gets_a_par
     assert point["figures"]["violations"]["mean"] == 0
 
 
-def test_values_become_settings_only_where_they_mean_something(tmp_path):
+def test_values_become_settings_only_where_they_apply(tmp_path):
     defaults = {each.name: each.default for each in PARAMETERS}
 
     exact = settings_of(
@@ -372,7 +374,7 @@ def test_values_become_settings_only_where_they_mean_something(tmp_path):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_can_be_asked_for(name):
+def test_every_preset_can_be_run(name):
     asked = of_preset(name)
     product = Study("product", "", PARAMETERS, lambda values, seed: {}, ())
 
@@ -385,7 +387,7 @@ def test_every_preset_can_be_asked_for(name):
         make_sweep(study, asked.vary, asked.set, [0], source=asked.source)
 
 
-def test_on_a_terminal_progress_is_one_line_that_changes(monkeypatch, capsys):
+def test_progress_on_a_terminal_is_one_changing_line(monkeypatch, capsys):
     monkeypatch.setattr(stressing.sys.stderr, "isatty", lambda: True, raising=False)
     tell = stressing.ProgressLine()
 
@@ -397,7 +399,7 @@ def test_on_a_terminal_progress_is_one_line_that_changes(monkeypatch, capsys):
     assert told.endswith("run 2 of 2: load 0.6\n")
 
 
-def test_a_line_of_progress_fits_the_terminal_so_that_it_can_change(monkeypatch, capsys):
+def test_a_line_of_progress_is_no_wider_than_the_terminal(monkeypatch, capsys):
     monkeypatch.setattr(stressing.sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "30")
     tell = stressing.ProgressLine()

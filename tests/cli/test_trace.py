@@ -1,4 +1,4 @@
-"""`roadstead trace`: importing openb, and what a trace holds."""
+"""`roadstead trace`: the import of openb, and the contents of a trace."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_import_writes_the_trace_and_prints_its_facts(
     assert same(read_trace(path), import_openb(openb))
     assert result.stdout == run("trace", "show", path).stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
-    # What is too long for the line stands below its name.
+    # A value that is too long for the line is printed below its name.
     lines = result.stdout.replace("\n  ", "  ").splitlines()
     facts = dict(line.split("  ", 1) for line in lines)
     assert {name: text.strip() for name, text in facts.items()} == {
@@ -64,7 +64,7 @@ def test_import_writes_the_trace_and_prints_its_facts(
     }
 
 
-def test_without_openb_the_error_says_where_it_is_published(run: Run) -> None:
+def test_the_error_for_missing_openb_files_names_their_source(run: Run) -> None:
     told = run("trace", "import", "openb", "--help").stdout
 
     assert "alibaba/clusterdata/tree/master/cluster-trace-gpu-v2023/csv" in told
@@ -77,7 +77,7 @@ def test_another_list_of_pods_can_be_named(run: Run, openb: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["openb.yaml", "openb.json"])
-def test_manifests_on_request_give_the_same_run(
+def test_manifests_written_on_request_give_the_same_run(
     run: Run, openb: Path, tmp_path: Path, name: str
 ) -> None:
     trace, manifests = tmp_path / "o.trace", tmp_path / name
@@ -117,7 +117,7 @@ def test_an_empty_trace_has_facts_as_well(run: Run, tmp_path: Path) -> None:
         (["import", "borg", "openb"], "No such command 'borg'"),
     ],
 )
-def test_what_cannot_be_read_or_written_exits_2(
+def test_unreadable_or_unwritable_files_exit_2(
     run: Run, openb: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], text: str
 ) -> None:
     monkeypatch.chdir(openb.parent)

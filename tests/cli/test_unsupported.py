@@ -1,4 +1,4 @@
-"""Pods that need a plugin which is not there yet are refused before a run, or left out."""
+"""Pods that need a missing plugin are refused before a run, or left out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ CLAIMS = [{"name": "gpu", "resourceClaimName": "g"}]
 PODS = text_of(node("n-1"), pod("plain"), *(pod(f"d-{n}", resourceClaims=CLAIMS) for n in range(4)))
 
 
-def test_they_are_refused_before_anything_is_scheduled(run: Run, launcher: PlainLauncher) -> None:
+def test_pods_that_need_a_missing_plugin_are_refused_before_scheduling(
+    run: Run, launcher: PlainLauncher
+) -> None:
     result = run("schedule", "--cluster", "-", stdin=PODS)
 
     assert result.exit_code == 3
@@ -24,7 +26,7 @@ def test_they_are_refused_before_anything_is_scheduled(run: Run, launcher: Plain
     assert not hasattr(launcher, "inputs")
 
 
-def test_they_are_left_out_where_that_is_asked_for(run: Run) -> None:
+def test_pods_that_need_a_missing_plugin_are_left_out_on_request(run: Run) -> None:
     result = run(
         *("schedule", "--cluster", "-", "--skip-unsupported", "--format", "json"), stdin=PODS
     )
@@ -37,7 +39,7 @@ def test_they_are_left_out_where_that_is_asked_for(run: Run) -> None:
 
 
 @pytest.mark.parametrize("is_skipped", [False, True])
-def test_they_are_scheduled_where_the_plugin_is_disabled(
+def test_pods_that_need_a_missing_plugin_are_scheduled_where_it_is_disabled(
     run: Run, tmp_path: Path, is_skipped: bool
 ) -> None:
     plugins = {"multiPoint": {"disabled": [{"name": "DynamicResources"}]}}

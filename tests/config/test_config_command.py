@@ -1,4 +1,4 @@
-"""`roadstead config` as a person types it."""
+"""`roadstead config` as a user types it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(*args: str, stdin: str | bytes | None = None) -> Result:
     return CliRunner().invoke(config_command, list(args), input=stdin)
 
 
-def test_without_arguments_it_prints_the_defaulted_default_with_sorted_keys() -> None:
+def test_without_arguments_the_defaulted_default_is_printed_with_sorted_keys() -> None:
     result = run()
 
     document = yaml.safe_load(result.stdout)
@@ -30,7 +30,7 @@ def test_without_arguments_it_prints_the_defaulted_default_with_sorted_keys() ->
     assert "- name: SchedulingGates\n        weight: 0\n" in result.stdout
 
 
-def test_what_it_prints_loads_again_as_the_same_configuration() -> None:
+def test_the_output_loads_as_the_same_configuration() -> None:
     for options in (["--preset", "gpu-binpack"], ["--preset", "spread", "--output-format", "json"]):
         again = load_config(run(*options).stdout, source="again")
 
@@ -39,7 +39,7 @@ def test_what_it_prints_loads_again_as_the_same_configuration() -> None:
         assert (preset.shares(), again.config.shares()) == ({}, {"default-scheduler": 0})
 
 
-def test_texts_that_go_would_read_as_something_else_are_quoted() -> None:
+def test_texts_that_go_would_read_as_another_type_are_quoted() -> None:
     texts = ["y", "1e3", "0o7", "null", "1_0", "plain", "ä b", "*"]
     head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     body = f"profiles: [{{pluginConfig: [{{name: Mine, args: {json.dumps(texts)}}}]}}]\n"
@@ -63,14 +63,16 @@ def test_effective_prints_a_table_in_the_order_of_a_cycle() -> None:
     assert lines[-1] == "  postBind    -"
 
 
-def test_effective_as_json_is_what_the_loader_says() -> None:
+def test_effective_as_json_equals_the_loaded_configuration() -> None:
     result = run("--effective", "--output-format", "json")
 
     assert json.loads(result.stdout) == load_preset("default").effective()
 
 
 @pytest.mark.parametrize("dash", [False, True])
-def test_configuration_comes_from_a_file_or_standard_input(tmp_path: Path, dash: bool) -> None:
+def test_the_configuration_is_read_from_a_file_or_standard_input(
+    tmp_path: Path, dash: bool
+) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(preset_text("binpack"))
     options = ["--config", "-" if dash else str(path), "--output-format", "json"]
@@ -80,7 +82,7 @@ def test_configuration_comes_from_a_file_or_standard_input(tmp_path: Path, dash:
     assert json.loads(result.stdout) == load_preset("binpack").document
 
 
-def test_bad_configuration_exits_2_with_field_and_rule_on_standard_error() -> None:
+def test_an_invalid_configuration_exits_2_with_field_and_rule_on_standard_error() -> None:
     stdin = preset_text("default") + "percentageOfNodesToScore: 150\n"
 
     result = run("--config", "-", stdin=stdin)
@@ -100,14 +102,14 @@ def test_bad_configuration_exits_2_with_field_and_rule_on_standard_error() -> No
         (["--preset", "default", "--config", "x"], "exclude each other"),
     ],
 )
-def test_what_cannot_be_found_exits_2(options: list[str], message: str) -> None:
+def test_a_missing_file_exits_2(options: list[str], message: str) -> None:
     result = run(*options)
 
     assert result.exit_code == 2
     assert message in result.stderr
 
 
-def test_help_teaches_by_examples() -> None:
+def test_help_contains_examples() -> None:
     text = run("--help").stdout
 
     assert "roadstead config --preset binpack > mine.yaml" in text

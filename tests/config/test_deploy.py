@@ -1,4 +1,4 @@
-"""The manifests of config/deploy/: valid for KubeRay, for Ray's launcher and for Roadstead.
+"""The manifests of config/deploy/ are valid for KubeRay, for Ray's launcher and for Roadstead.
 
 Neither Ray nor KubeRay runs here: fields are compared with their schemas.
 """
@@ -43,7 +43,7 @@ def locked_ray():
 
 
 def problems(type_, value, at):
-    """Yield what is wrong with a value by the list of KubeRay's fields."""
+    """Yield the errors of a value against the list of KubeRay's fields."""
     type_ = type_.removesuffix("!")
     if type_ == "any":
         return
@@ -81,7 +81,7 @@ def templates(name):
 
 
 def pods(name):
-    """Return the pods that KubeRay makes of a manifest, without what it adds to them."""
+    """Return the pods that KubeRay creates for a manifest, without its own additions."""
     return [
         {
             "apiVersion": "v1",
@@ -113,7 +113,7 @@ def write(path, documents):
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
-def test_kuberay_knows_every_field_with_its_type(name):
+def test_kuberay_has_every_field_with_its_type(name):
     document = read(name)
 
     assert document["apiVersion"] == "ray.io/v1"
@@ -140,7 +140,7 @@ def test_kuberay_knows_every_field_with_its_type(name):
         ),
     ],
 )
-def test_a_wrong_field_would_be_found(change, problem):
+def test_the_check_finds_a_wrong_field(change, problem):
     document = read("rayjob.yaml")
     change(document["spec"])
 
@@ -156,7 +156,7 @@ def test_manifests_name_the_locked_ray_and_this_release(name):
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
-def test_no_pod_runs_as_root_or_gains_rights(name):
+def test_no_pod_runs_as_root_or_can_gain_privileges(name):
     for group, template, _ in templates(name):
         assert template["spec"]["securityContext"]["runAsNonRoot"] is True, group
         (container,) = template["spec"]["containers"]
@@ -166,7 +166,7 @@ def test_no_pod_runs_as_root_or_gains_rights(name):
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
-def test_processes_of_a_run_are_on_workers_whose_labels_name_their_zone(name):
+def test_processes_of_a_run_are_on_workers_labelled_with_their_zone(name):
     spec = cluster_spec(name)
 
     assert spec["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
@@ -208,7 +208,7 @@ def test_workers_wait_for_a_node_of_their_zone(tmp_path):
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
-def test_roadstead_says_that_the_pods_of_a_custom_resource_are_not_in_it(name, tmp_path):
+def test_roadstead_reports_that_pods_of_a_custom_resource_are_missing(name, tmp_path):
     fleet = write(tmp_path / "nodes.yaml", nodes(a="zone-a"))
 
     cluster = roadstead.load(fleet, str(DEPLOY / name))
@@ -219,7 +219,7 @@ def test_roadstead_says_that_the_pods_of_a_custom_resource_are_not_in_it(name, t
     assert "its own controller creates its pods" in note
 
 
-def test_the_launcher_file_has_only_fields_that_ray_knows():
+def test_the_launcher_file_has_only_fields_of_ray():
     schema = json.loads((RAY / "autoscaler" / "ray-schema.json").read_text())
 
     jsonschema.validate(read("cluster-launcher.yaml"), schema)

@@ -44,7 +44,7 @@ def test_the_suite_covers_every_stage() -> None:
     assert stages == {"decode", "validate", "build"}
 
 
-def test_default_config_is_what_an_empty_document_means() -> None:
+def test_the_default_config_equals_that_of_an_empty_document() -> None:
     (empty,) = (case for case in CASES if case["name"] == "hand-00")
 
     assert load_config(empty["input"], source="").config == default_config()

@@ -1,4 +1,4 @@
-"""Configurations made to hurt: each is refused with a field and a rule; the process lives on."""
+"""Hostile configurations: each is refused with a field and a rule, and the process survives."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ HOSTILE: dict[str, tuple[str | bytes, str, str]] = {
 
 
 def names(field: str, wanted: str) -> bool:
-    """The path of a field, or the line where the text itself is at fault."""
+    """Whether an error names the path of a field, or a line if the text itself is invalid."""
     return not wanted or field == wanted or field.startswith(f"{wanted}, column ")
 
 
@@ -189,7 +189,7 @@ def test_hostile_configuration_is_refused_with_field_and_rule_and_a_short_text(n
     assert len(message) <= LONGEST_MESSAGE
 
 
-def test_an_alias_bomb_is_refused_before_it_unfolds() -> None:
+def test_an_alias_bomb_is_refused_before_its_expansion() -> None:
     tracemalloc.start()
     with pytest.raises(ConfigError):
         load_config(HEAD + bomb(30), source="hostile.yaml")

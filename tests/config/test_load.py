@@ -1,4 +1,4 @@
-"""From text to the types that the core reads, and the refusals on the way."""
+"""Configurations from text to the types of the core, and the errors on the way."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def refusal(load: Load, *given: Any, **options: Any) -> ConfigError:
     return refused.value
 
 
-def test_arguments_of_fit_read_as_plain_attributes(load_profile: Load) -> None:
+def test_arguments_of_fit_are_plain_attributes(load_profile: Load) -> None:
     shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
     strategy = {
         "type": "RequestedToCapacityRatio",
@@ -124,7 +124,7 @@ def test_arguments_of_fit_read_as_plain_attributes(load_profile: Load) -> None:
         ),
     ],
 )
-def test_typed_arguments_carry_what_is_given_over_the_defaults(
+def test_typed_arguments_override_the_defaults(
     load_profile: Load, plugin: str, given: dict[str, Any], expected: object
 ) -> None:
     profile = load_profile(args_profile(plugin, given)).config.profiles[0]
@@ -132,7 +132,7 @@ def test_typed_arguments_carry_what_is_given_over_the_defaults(
     assert profile.args[plugin] == expected
 
 
-def test_empty_arguments_of_every_in_tree_plugin_mean_its_defaults(load_profile: Load) -> None:
+def test_empty_arguments_of_every_in_tree_plugin_give_its_defaults(load_profile: Load) -> None:
     configs: list[dict[str, Any]] = [{"name": name, "args": None} for name in DEFAULT_ARGS]
 
     profile = load_profile({"pluginConfig": configs}).config.profiles[0]
@@ -156,7 +156,7 @@ def test_arguments_of_an_unknown_plugin_stay_as_written(load_profile: Load) -> N
     assert loaded.document["profiles"][0]["pluginConfig"][1] == {"name": "Bare", "args": None}
 
 
-def test_extra_plugin_runs_at_every_point_it_names(load_profile: Load) -> None:
+def test_an_extra_plugin_runs_at_every_point_that_it_names(load_profile: Load) -> None:
     plugins = {"multiPoint": {"enabled": [{"name": "Mine", "weight": 4}]}}
 
     loaded = load_profile({"plugins": plugins}, extra_plugins={"Mine": ["filter", "score"]})
@@ -169,14 +169,14 @@ def test_extra_plugin_runs_at_every_point_it_names(load_profile: Load) -> None:
 
 
 @pytest.mark.parametrize("extra", [{"NodeName": ["filter"]}, {"Mine": ["filters"]}])
-def test_extra_plugin_with_a_taken_name_or_an_unknown_point_is_a_mistake_of_the_caller(
+def test_an_extra_plugin_with_a_used_name_or_unknown_point_is_a_callers_error(
     load: Load, extra: dict[str, list[str]]
 ) -> None:
     with pytest.raises(ValueError, match="plugin"):
         load("", extra_plugins=extra)
 
 
-def test_profiles_with_different_queue_sort_plugins_cannot_share_a_queue(load: Load) -> None:
+def test_profiles_with_different_queue_sort_plugins_are_refused(load: Load) -> None:
     body = """
 profiles:
 - schedulerName: a
@@ -194,7 +194,7 @@ profiles:
     ]
 
 
-def test_profiles_with_different_queue_sort_arguments_cannot_share_a_queue(load: Load) -> None:
+def test_profiles_with_different_queue_sort_arguments_are_refused(load: Load) -> None:
     body = """
 profiles:
 - schedulerName: a
@@ -255,7 +255,7 @@ def test_unknown_multi_point_plugin_is_refused_even_if_no_point_expands(load_pro
     assert 'plugin "Nope" does not exist' in str(error)
 
 
-def test_several_broken_fit_arguments_are_told_together(load_profile: Load) -> None:
+def test_several_invalid_fit_arguments_are_reported_together(load_profile: Load) -> None:
     given = {
         "ignoredResources": ["ok", "-"],
         "scoringStrategy": {"resources": [{"name": "cpu", "weight": 101}]},
@@ -272,7 +272,7 @@ def test_several_broken_fit_arguments_are_told_together(load_profile: Load) -> N
     )
 
 
-def test_broken_fit_arguments_of_a_profile_without_fit_are_not_looked_at(
+def test_invalid_fit_arguments_of_a_profile_without_fit_are_ignored(
     load_profile: Load,
 ) -> None:
     enabled = [{"name": name} for name in ("PrioritySort", "DefaultBinder")]
@@ -299,7 +299,7 @@ extenders:
 """
 
 
-def test_extenders_reach_the_core_with_timeouts_and_hidden_keys(load: Load) -> None:
+def test_extenders_are_loaded_with_timeouts_and_hidden_keys(load: Load) -> None:
     loaded = load(EXTENDER)
 
     first, second = loaded.config.extenders
@@ -316,7 +316,7 @@ def test_extenders_reach_the_core_with_timeouts_and_hidden_keys(load: Load) -> N
     }
 
 
-def test_resources_that_extenders_take_replace_those_fit_ignores(load: Load) -> None:
+def test_resources_managed_by_extenders_replace_those_that_fit_ignores(load: Load) -> None:
     profiles = """
 profiles:
 - pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [x.y/z]}}]
@@ -328,13 +328,13 @@ profiles:
     assert fit.ignored_resources == ("a.b/c",)
 
 
-def test_extenders_that_take_no_resources_leave_fit_alone(load: Load) -> None:
+def test_extenders_that_manage_no_resources_leave_fit_unchanged(load: Load) -> None:
     loaded = load("extenders: [{urlPrefix: 'http://a.example'}]")
 
     assert loaded.config.profiles == default_config().profiles
 
 
-def test_resources_that_extenders_take_need_fit_in_every_profile(load: Load) -> None:
+def test_resources_managed_by_extenders_need_fit_in_every_profile(load: Load) -> None:
     profiles = """
 profiles:
 - plugins:
@@ -350,7 +350,7 @@ profiles:
     ]
 
 
-def test_extender_with_a_root_certificate_cannot_be_insecure(load: Load) -> None:
+def test_an_extender_with_a_root_certificate_can_not_be_insecure(load: Load) -> None:
     error = refusal(load, EXTENDER.replace("serverName: s", "insecure: true"))
 
     assert error.stage == "build"
@@ -358,7 +358,7 @@ def test_extender_with_a_root_certificate_cannot_be_insecure(load: Load) -> None
 
 
 @pytest.mark.parametrize("data", ["c2Vj*mV0", "c2VjcmV", "ä"])
-def test_key_that_is_not_base64_is_refused(load: Load, data: str) -> None:
+def test_a_key_that_is_not_base64_is_refused(load: Load, data: str) -> None:
     error = refusal(load, EXTENDER.replace("keyData: c2VjcmV0", f"keyData: '{data}'"))
 
     assert error.stage == "decode"
@@ -367,7 +367,7 @@ def test_key_that_is_not_base64_is_refused(load: Load, data: str) -> None:
     assert data not in str(error)
 
 
-def test_refusal_keeps_all_problems_when_it_crosses_a_process(load: Load) -> None:
+def test_a_refusal_keeps_all_problems_when_it_is_sent_to_another_process(load: Load) -> None:
     error = refusal(load, "parallelism: 0\npercentageOfNodesToScore: 101\n")
 
     copy = pickle.loads(pickle.dumps(error))

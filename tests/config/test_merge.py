@@ -1,4 +1,4 @@
-"""multiPoint: who runs where and in which order."""
+"""multiPoint: the plugins of each extension point, and their order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def names(plugins: PluginSet) -> list[str]:
     return [plugin.name for plugin in plugins.enabled or ()]
 
 
-def test_listed_plugins_of_multi_point_come_first_then_the_rest_then_other_listed_ones() -> None:
+def test_plugins_listed_in_multi_point_precede_the_rest_and_other_listed_ones_follow() -> None:
     plugins = Plugins(multi_point=chosen("A", "B", "F"), filter=chosen("C", "B"))
 
     order = expand(plugins, POINTS)
@@ -46,7 +46,7 @@ def test_listed_plugins_of_multi_point_come_first_then_the_rest_then_other_liste
     assert order["bind"] == ()
 
 
-def test_star_at_one_point_leaves_only_what_is_listed_there() -> None:
+def test_a_star_at_one_point_leaves_only_the_plugins_listed_there() -> None:
     plugins = Plugins(multi_point=chosen("A", "B"), score=chosen("C", disabled=("*",)))
 
     order = expand(plugins, POINTS)
@@ -64,7 +64,7 @@ def test_plugin_disabled_at_a_point_runs_at_its_other_points() -> None:
     assert order["filter"] == ("A", "B")
 
 
-def test_plugin_both_disabled_and_listed_at_a_point_goes_behind_multi_point() -> None:
+def test_a_plugin_both_disabled_and_listed_at_a_point_follows_multi_point() -> None:
     plugins = Plugins(multi_point=chosen("A", "B"), score=chosen("A", disabled=("A",)))
 
     assert expand(plugins, POINTS)["score"] == ("B", "A")
@@ -92,7 +92,7 @@ def test_plugin_both_disabled_and_listed_at_a_point_goes_behind_multi_point() ->
         ),
     ],
 )
-def test_plugins_that_cannot_be_put_together_are_refused_at_their_point(
+def test_plugins_that_can_not_be_combined_are_refused_at_their_point(
     plugins: Plugins, text: str, point: str
 ) -> None:
     with pytest.raises(ExpansionError) as refused:
@@ -111,7 +111,7 @@ def test_custom_plugin_replaces_a_default_one_in_its_place() -> None:
     assert {p.name: p.weight for p in merged.multi_point.enabled or ()}["NodeName"] == 7
 
 
-def test_default_plugin_disabled_and_enabled_again_goes_to_the_end() -> None:
+def test_a_default_plugin_disabled_and_enabled_again_is_last() -> None:
     custom = Plugins(multi_point=chosen("NodeName", disabled=("NodeName", "Unknown")))
 
     merged = merge_plugins(default_plugins(), custom)
@@ -121,7 +121,7 @@ def test_default_plugin_disabled_and_enabled_again_goes_to_the_end() -> None:
     assert [p.name for p in merged.multi_point.disabled or ()] == ["NodeName", "Unknown"]
 
 
-def test_plugin_listed_twice_over_a_default_stays_twice_so_that_it_is_refused() -> None:
+def test_a_plugin_listed_twice_over_a_default_stays_twice_so_that_it_is_refused() -> None:
     merged = merge_plugins(default_plugins(), Plugins(multi_point=chosen("NodeName", "NodeName")))
 
     assert names(merged.multi_point).count("NodeName") == 2
@@ -129,7 +129,7 @@ def test_plugin_listed_twice_over_a_default_stays_twice_so_that_it_is_refused() 
         expand(merged, IN_TREE_POINTS)
 
 
-def test_weight_at_score_wins_over_multi_point_and_zero_means_one() -> None:
+def test_a_weight_at_score_overrides_multi_point_and_zero_means_one() -> None:
     plugins = Plugins(
         multi_point=PluginSet(
             enabled=[WirePlugin(name="A", weight=4), WirePlugin(name="B", weight=5)]
@@ -155,7 +155,7 @@ def distinct(source: st.SearchStrategy[str]) -> st.SearchStrategy[list[str]]:
     distinct(st.sampled_from(["A", "B", "C"])),
     distinct(st.sampled_from(["A", "B", "C", "F", "Z"])),
 )
-def test_every_plugin_runs_at_most_once_and_only_where_it_can(
+def test_every_plugin_runs_at_most_once_and_only_at_points_it_implements(
     multi: list[str], listed: list[str], disabled: list[str]
 ) -> None:
     score = chosen(*listed, disabled=tuple(disabled))

@@ -1,4 +1,4 @@
-"""Every preset loads and does what its name says."""
+"""Every preset loads and does what its name promises."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_presets_are_listed_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", list_presets())
-def test_preset_explains_itself_and_keeps_every_default_filter(name: str) -> None:
+def test_a_preset_describes_itself_and_keeps_every_default_filter(name: str) -> None:
     config = load_preset(name).config
 
     assert preset_text(name).startswith("# ")
@@ -43,14 +43,14 @@ def test_binpack_prefers_full_nodes_above_all() -> None:
     assert weight_of(config, "NodeResourcesFit") == 5
 
 
-def test_spread_prefers_empty_nodes_more_than_the_default_does() -> None:
+def test_spread_prefers_empty_nodes_more_than_the_default() -> None:
     config = load_preset("spread").config
 
     assert fit_of(config).scoring_strategy.type == "LeastAllocated"
     assert weight_of(config, "NodeResourcesFit") > weight_of(default_config(), "NodeResourcesFit")
 
 
-def test_gpu_binpack_rises_with_the_use_of_an_extended_resource() -> None:
+def test_gpu_binpack_scores_rise_with_the_use_of_an_extended_resource() -> None:
     strategy = fit_of(load_preset("gpu-binpack").config).scoring_strategy
 
     assert strategy.requested_to_capacity_ratio is not None
@@ -60,7 +60,7 @@ def test_gpu_binpack_rises_with_the_use_of_an_extended_resource() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "../default", "nope", "x" * 10_000])
-def test_unknown_preset_is_refused_with_those_there_are(name: str) -> None:
+def test_an_unknown_preset_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(InputError, match="there are: binpack") as refused:
         load_preset(name)
 

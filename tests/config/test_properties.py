@@ -1,4 +1,4 @@
-"""What holds for any configuration: its output reads back as itself, and no text breaks us."""
+"""Properties of any configuration: its output reads back as itself, and no text causes a crash."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def test_printed_configuration_reads_back_as_itself(document: dict[str, Any]) ->
 
 @given(configurations())
 @settings(max_examples=60, deadline=None)
-def test_no_plugin_runs_twice_or_where_it_cannot(document: dict[str, Any]) -> None:
+def test_no_plugin_runs_twice_or_at_a_point_that_it_does_not_implement(
+    document: dict[str, Any],
+) -> None:
     (profile,) = load_config(json.dumps(document), source="").config.profiles
 
     for point in EXTENSION_POINTS:
@@ -89,7 +91,7 @@ def test_no_plugin_runs_twice_or_where_it_cannot(document: dict[str, Any]) -> No
 )
 @settings(max_examples=300, deadline=None)
 @example(INPUTS[0], 0, 0, "{")
-def test_damaged_text_is_read_or_refused_and_nothing_else(
+def test_damaged_text_is_read_or_refused_without_other_errors(
     text: str, at: int, length: int, patch: str
 ) -> None:
     at %= len(text) + 1

@@ -1,4 +1,4 @@
-"""Our own settings: defaults, the file, flags over it, and refusals."""
+"""Roadstead's own settings: defaults, the file, flags that override it, and errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roadstead.config.settings import Settings, load_settings, load_settings_fil
 from roadstead.protocol.errors import InputError
 
 
-def test_nothing_given_means_the_defaults() -> None:
+def test_the_defaults_apply_without_a_file_and_flags() -> None:
     settings = load_settings()
 
     assert settings == Settings()
@@ -19,7 +19,7 @@ def test_nothing_given_means_the_defaults() -> None:
     assert (settings.seed, settings.tie_break, settings.journal) == (0, "random", None)
 
 
-def test_flags_win_over_the_file_and_the_file_over_defaults() -> None:
+def test_flags_override_the_file_and_the_file_overrides_defaults() -> None:
     text = "runtime: inline\nworkers: 4\nseed: 7\ndeadlines: {call_s: 5, lease_s: 2.5}\n"
     flags = {"workers": 3, "seed": None, "deadlines.call_s": 9, "journal": "j"}
 
@@ -53,19 +53,19 @@ def test_flags_win_over_the_file_and_the_file_over_defaults() -> None:
         ("seed: 1\nseed: 2", 'roadstead.yaml: line 2, column 1: key "seed" stands twice'),
     ],
 )
-def test_setting_out_of_range_is_refused_with_its_field(text: str, message: str) -> None:
+def test_a_setting_out_of_range_is_refused_with_its_field(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         load_settings(text)
 
     assert str(refused.value).startswith(message)
 
 
-def test_flag_out_of_range_is_told_as_a_flag() -> None:
+def test_a_flag_out_of_range_is_reported_as_a_flag() -> None:
     with pytest.raises(ConfigError, match="flags: batch: 0: must be at least 1"):
         load_settings("seed: 1", overrides={"batch": 0})
 
 
-def test_settings_are_frozen_and_every_field_says_what_it_does() -> None:
+def test_settings_are_frozen_and_every_field_has_a_description() -> None:
     parts = [Settings, *(type(part) for part in (Settings().deadlines, Settings().bounds))]
 
     assert all(pod_class.description for part in parts for pod_class in part.model_fields.values())
@@ -92,13 +92,11 @@ def test_settings_file_is_read_by_its_path(tmp_path: Path) -> None:
         ("mode: partitioned", "partitioned"),
     ],
 )
-def test_one_scheduler_is_exact_and_several_share_unless_told_otherwise(
-    text: str, mode: str
-) -> None:
+def test_one_scheduler_is_exact_and_several_share_by_default(text: str, mode: str) -> None:
     assert load_settings(text).concurrency == mode
 
 
-def test_schedulers_are_counted_for_all_profiles_or_for_each() -> None:
+def test_schedulers_are_set_for_all_profiles_or_for_each() -> None:
     assert load_settings("schedulers: 3").scheduler_profiles == ("", "", "")
 
     settings = load_settings("schedulers: {web: 2, batch: 1}")
@@ -135,14 +133,14 @@ def test_schedulers_are_counted_for_all_profiles_or_for_each() -> None:
         ("conflicts: coarse", "conflicts: \"coarse\": must be 'fit' or 'version'"),
     ],
 )
-def test_what_schedulers_cannot_be_told_is_refused_with_its_field(text: str, message: str) -> None:
+def test_invalid_numbers_of_schedulers_are_refused_with_the_field(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         load_settings(text)
 
     assert str(refused.value).startswith(f"roadstead.yaml: {message}")
 
 
-def test_all_contradictions_are_told_at_once() -> None:
+def test_all_contradictions_are_reported_together() -> None:
     with pytest.raises(ConfigError) as refused:
         load_settings("mode: exact\nschedulers: 2\nstaleness_s: 1\npartition_refresh_s: 2")
 
@@ -153,7 +151,7 @@ def test_all_contradictions_are_told_at_once() -> None:
     ]
 
 
-def test_a_partitioned_run_has_a_partition_for_each_scheduler_unless_told_otherwise() -> None:
+def test_a_partitioned_run_has_a_partition_for_each_scheduler_by_default() -> None:
     many = "mode: partitioned\nschedulers: {web: 3, batch: 5}"
 
     assert load_settings(many).partitions == 5
@@ -178,7 +176,7 @@ def test_a_partitioned_run_has_a_partition_for_each_scheduler_unless_told_otherw
         ("mode: partitioned\nworkers: 1\npartitions: 3", {"shards": 4}, 1, 4),
     ],
 )
-def test_old_names_of_settings_are_read(
+def test_old_names_of_settings_are_accepted(
     text: str, flags: dict[str, object], workers: int, partitions: int
 ) -> None:
     settings = load_settings(text, overrides=flags)
@@ -186,7 +184,7 @@ def test_old_names_of_settings_are_read(
     assert (settings.workers, settings.partitions) == (workers, partitions)
 
 
-def test_thinking_takes_time_for_the_job_and_for_each_of_its_pods() -> None:
+def test_decision_time_is_the_sum_for_the_job_and_each_of_its_pods() -> None:
     text = "decision_time: {service: {job_s: 10, task_s: 0.5}, profiles: {web: service}}"
     time = load_settings(text).decision_time
 

@@ -1,4 +1,4 @@
-"""Which profiles sample: those for which the document itself says how much."""
+"""The profiles that sample nodes: those whose document sets a percentage."""
 
 import pytest
 
@@ -26,11 +26,11 @@ def test_the_default_configuration_samples_nothing() -> None:
         ("percentageOfNodesToScore: 99", {"default-scheduler": 99}),
     ],
 )
-def test_only_what_is_written_is_in_force(text: str, found: dict[str, int]) -> None:
+def test_only_a_written_percentage_is_used(text: str, found: dict[str, int]) -> None:
     assert shares(text) == found
 
 
-def test_what_a_profile_says_goes_before_what_the_document_says() -> None:
+def test_the_percentage_of_a_profile_overrides_that_of_the_document() -> None:
     profiles = """
 profiles:
 - {schedulerName: a, percentageOfNodesToScore: 30}

@@ -1,4 +1,4 @@
-"""Rules of validation that the recorded cases do not reach."""
+"""Validation rules that the recorded cases do not cover."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_requirement_of_added_affinity_is_checked_as_a_selector(
     assert errors_of(load_profile, requirement(**fields)) == [PREFIX + error]
 
 
-def test_value_that_is_no_label_value_is_named_with_its_key(load_profile: Load) -> None:
+def test_an_invalid_label_value_is_named_with_its_key(load_profile: Load) -> None:
     (error,) = errors_of(load_profile, requirement(key="a/b", operator="In", values=["ok", "<&>"]))
 
     assert error.startswith(
@@ -71,7 +71,7 @@ def test_value_that_is_no_label_value_is_named_with_its_key(load_profile: Load) 
     )
 
 
-def test_field_selector_takes_one_value(load_profile: Load) -> None:
+def test_a_field_selector_has_one_value(load_profile: Load) -> None:
     one = {"key": "metadata.name", "operator": "NotIn", "values": ["a"]}
     fields = [one, {"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]
     preferred = [{"weight": 1, "preference": {"matchFields": fields}}]
@@ -95,7 +95,7 @@ def test_preferred_term_of_weight_zero_is_not_parsed(load_profile: Load) -> None
     assert args["addedAffinity"] == affinity
 
 
-def test_times_of_an_election_must_be_positive(load: Load) -> None:
+def test_times_of_a_leader_election_must_be_positive(load: Load) -> None:
     body = "leaderElection: {leaseDuration: -1s, renewDeadline: -1m, retryPeriod: -1ms}"
 
     assert errors_of(load, body) == [
@@ -105,7 +105,7 @@ def test_times_of_an_election_must_be_positive(load: Load) -> None:
     ]
 
 
-def test_election_that_is_off_is_not_checked(load: Load) -> None:
+def test_a_disabled_leader_election_is_not_checked(load: Load) -> None:
     body = "leaderElection: {leaderElect: false, leaseDuration: -1s, resourceLock: configmaps}"
 
     election = load(body).document["leaderElection"]
@@ -113,7 +113,7 @@ def test_election_that_is_off_is_not_checked(load: Load) -> None:
     assert (election["leaderElect"], election["leaseDuration"]) == (False, "-1s")
 
 
-def test_timeout_of_dynamic_resources_must_not_be_negative(load_profile: Load) -> None:
+def test_the_timeout_of_dynamic_resources_must_not_be_negative(load_profile: Load) -> None:
     profile = {"pluginConfig": [{"name": "DynamicResources", "args": {"filterTimeout": "-1s"}}]}
 
     assert errors_of(load_profile, profile) == [
@@ -131,7 +131,7 @@ def test_removed_plugin_cannot_be_configured(load_profile: Load) -> None:
 @pytest.mark.parametrize(
     ("args", "shown"), [({"b": 1, "a": "x"}, '{"a":"x","b":1}'), (None, '"null"')]
 )
-def test_plugin_named_as_upstreams_misnamed_validator_never_passes(
+def test_a_plugin_with_the_name_of_upstreams_misnamed_validator_never_passes(
     load_profile: Load, args: object, shown: str
 ) -> None:
     profile = {"pluginConfig": [{"name": "NodeResourcesFitArgs", "args": args}]}
@@ -141,7 +141,7 @@ def test_plugin_named_as_upstreams_misnamed_validator_never_passes(
     ]
 
 
-def test_resource_belongs_to_one_extender(load: Load) -> None:
+def test_a_resource_has_one_extender(load: Load) -> None:
     body = """
 extenders:
 - {urlPrefix: "http://a.example", managedResources: [{name: a.b/c}]}
@@ -188,7 +188,7 @@ def test_rate_is_printed_as_the_shortest_32_bit_float(load: Load, qps: float) ->
     assert len(str(printed)) <= len(repr(float(np.float32(qps)))) or isinstance(printed, int)
 
 
-def test_schema_takes_go_names_only_and_prints_zero_values_by_gos_rules() -> None:
+def test_the_schema_accepts_go_names_only_and_prints_zero_values_by_gos_rules() -> None:
     empty = KubeSchedulerConfiguration()
 
     document = to_document(empty)

@@ -51,7 +51,7 @@ def test_duration_is_read_and_printed_as_go_does(text: str, ns: int, printed: st
 
 
 @pytest.mark.parametrize("text", ["", "-", "15", "s", ".s", "1 s", "1d", "1s2", "9" * 101 + "s"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration"):
         parse_duration(text)
 
@@ -84,11 +84,11 @@ def test_qualified_name_has_no_errors(name: str) -> None:
         ("a" * 64, ["name part must be no more than 63 characters"]),
     ],
 )
-def test_what_breaks_a_qualified_name_is_named(name: str, errors: list[str]) -> None:
+def test_the_error_in_a_qualified_name_is_named(name: str, errors: list[str]) -> None:
     assert [*qualified_name_errors(name)] == errors
 
 
-def test_errors_of_prefix_and_name_come_together() -> None:
+def test_errors_of_prefix_and_name_are_reported_together() -> None:
     errors = qualified_name_errors("A" * 254 + "/-" + "x" * 63)
 
     starts = [error[:30] for error in errors]
@@ -121,7 +121,7 @@ def test_label_value_may_be_empty_but_not_begin_with_a_dash() -> None:
         ("a" * 250 + ".b/x", False),
     ],
 )
-def test_extended_resource_lies_outside_kubernetes_and_fits_a_quota(
+def test_an_extended_resource_is_outside_kubernetes_and_valid_in_a_quota(
     name: str, extended: bool
 ) -> None:
     assert is_extended_resource(name) is extended
@@ -149,7 +149,9 @@ def test_extended_resource_lies_outside_kubernetes_and_fits_a_quota(
         ('{"a\\ud800": "\\udfff \\ud83d\\ude00"}', {"a\ufffd": "\ufffd \U0001f600"}),
     ],
 )
-def test_document_is_read_as_the_values_go_would_hold(text: str | bytes, value: object) -> None:
+def test_a_document_is_read_as_the_values_that_go_would_hold(
+    text: str | bytes, value: object
+) -> None:
     document = read_document(text, source="x")
 
     assert document == value

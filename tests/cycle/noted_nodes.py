@@ -4,7 +4,7 @@ from roadstead.cycle.tentative import Tentative
 
 
 class NotedNodes:
-    """Notes whether its table is held; nobody compares versions of its rows."""
+    """Nodes that record whether their table is read; row versions are not compared."""
 
     def __init__(self, table):
         self.table, self.tentative, self.is_held = table, Tentative(table), False

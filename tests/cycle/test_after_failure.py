@@ -1,4 +1,4 @@
-"""What follows where no node takes a pod: whether preemption is tried, and who chooses."""
+"""A pod that fits on no node: whether preemption is tried, and who chooses the node."""
 
 import pytest
 
@@ -19,7 +19,7 @@ TIES = [TieBreak("random", seed) for seed in range(8)]
 
 
 class Picks(PostFilterPlugin):
-    """Wants two candidates, and nominates whichever of four nodes is chosen."""
+    """A plugin that wants two candidates, and nominates a chosen one of four nodes."""
 
     name = "Picks"
 
@@ -39,14 +39,14 @@ def failed_pod(draw=1):
 
 
 @pytest.mark.parametrize(("profile", "nodes"), [(PROFILE, 0), (WITHOUT, 3)])
-def test_without_nodes_or_plugins_nothing_is_tried_and_the_nomination_ends(profile, nodes):
+def test_without_nodes_or_plugins_no_preemption_is_tried_and_the_nomination_ends(profile, nodes):
     asked = profile, failed_pod(), Diagnosis(nodes), TieBreak("first")
 
     assert wanted(*asked) is None
     assert conclude(*asked) == PostFilterResult(SUCCESS, "")
 
 
-def test_the_first_of_equals_is_the_one_with_the_smallest_name():
+def test_the_first_of_equal_candidates_has_the_smallest_name():
     asked = PROFILE, failed_pod(), Diagnosis(3), TieBreak("first")
 
     assert wanted(*asked) == DryRun(2, None)
@@ -54,7 +54,7 @@ def test_the_first_of_equals_is_the_one_with_the_smallest_name():
 
 
 @pytest.mark.parametrize("draw", [1, 2])
-def test_among_equals_one_is_drawn_by_seed_and_pod_and_anew_for_each_draw(draw):
+def test_a_random_candidate_is_drawn_by_seed_pod_and_attempt(draw):
     found = []
     for tie_break in TIES:
         number = tie_break.draw("ns/p", draw)

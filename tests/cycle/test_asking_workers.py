@@ -1,4 +1,4 @@
-"""Which classes of a batch workers are to be asked about."""
+"""The classes of a batch for which workers are asked."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ POINTS = {**ROW_PLUGINS, "score": [*ROW_PLUGINS["score"], ("LikesDigits", 2)]}
 
 
 class World:
-    """A cycle over two nodes, whose pods a user's plugin scores."""
+    """A cycle over two nodes, with a user's plugin that scores the pods."""
 
     def __init__(self, points=POINTS, node_search=None):
         self.table = table_of(node("n1"), node("n2"))
@@ -26,7 +26,7 @@ class World:
         self.cycle = TableCycle(self.table, profiles, TieBreak("first"), node_search=node_search)
 
     def pods(self, *cpus, **facts):
-        """Pods that are of one class where they want the same."""
+        """Return pods, of one class if their requests are equal."""
         pod_classes = [self.table.classes.pod_class(pod(cpu=cpu, **facts)) for cpu in cpus]
         return [
             PodInCycle(f"u{n}", f"d/p{n}", pod_class, self.profile.class_of(pod_class, ""))
@@ -40,7 +40,7 @@ class World:
             self.cycle.give(each.signature, given)
 
 
-def test_one_pod_of_each_class_is_named_in_the_order_in_which_they_come():
+def test_one_pod_of_each_class_is_named_in_the_order_of_the_batch():
     world = World()
     pods = world.pods(300, 100, 300, 200)
 
@@ -48,7 +48,7 @@ def test_one_pod_of_each_class_is_named_in_the_order_in_which_they_come():
     assert world.cycle.missing_classes([]) == []
 
 
-def test_classes_that_are_found_already_are_found_again_once_a_node_comes():
+def test_known_classes_are_evaluated_again_after_a_node_is_added():
     world = World()
     pods = world.pods(100, 200, 300)
     world.cycle.begin(pods[:2])
@@ -58,7 +58,7 @@ def test_classes_that_are_found_already_are_found_again_once_a_node_comes():
     assert world.cycle.missing_classes(pods) == pods
 
 
-def test_what_workers_found_waits_for_the_batch_and_is_asked_for_only_on_demand():
+def test_workers_results_are_kept_for_the_batch_and_requested_only_on_demand():
     world = World()
     pods = world.pods(100, 200, 300)
     world.give(pods[:2])
@@ -68,10 +68,10 @@ def test_what_workers_found_waits_for_the_batch_and_is_asked_for_only_on_demand(
 
     world.cycle.begin(pods[:1])
     world.table.add_node(node("n3"))
-    assert world.cycle.missing_classes(pods) == [pods[0], pods[2]], "the batch took what was given"
+    assert world.cycle.missing_classes(pods) == [pods[0], pods[2]], "the batch used the results"
 
 
-def test_of_what_workers_found_the_oldest_is_lost_beyond_a_bound(monkeypatch):
+def test_beyond_a_bound_the_oldest_results_of_workers_are_dropped(monkeypatch):
     monkeypatch.setattr(table_cycle, "MAX_GIVEN", 2)
     world = World()
     pods = world.pods(100, 200, 300)
@@ -80,7 +80,7 @@ def test_of_what_workers_found_the_oldest_is_lost_beyond_a_bound(monkeypatch):
     assert world.cycle.missing_classes(pods) == pods[:1]
 
 
-def test_pods_of_no_profile_are_passed_over():
+def test_pods_of_no_profile_are_skipped():
     world = World()
     (stranger,), (known,) = world.pods(100, scheduler_name="other"), world.pods(100)
 
@@ -90,5 +90,5 @@ def test_pods_of_no_profile_are_passed_over():
 @pytest.mark.parametrize(
     "world", [World(ROW_PLUGINS), World(node_search=NodeSearch({"default-scheduler": 50}))]
 )
-def test_without_plugins_of_users_or_with_sampling_nobody_is_asked(world):
+def test_without_user_plugins_or_with_sampling_no_worker_is_asked(world):
     assert world.cycle.missing_classes(world.pods(100)) == []

@@ -1,4 +1,4 @@
-"""How many pods a batch begins with, after those before it, and what one alone leaves behind."""
+"""The initial size of a batch after earlier ones, and the effects of a batch of one pod."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from tests.extenders.servers import config_of
 
 
 class Refuses(PreFilterPlugin):
-    """Refuses all nodes to pods with a label."""
+    """A plugin that refuses all nodes to pods with a label."""
 
     name = "Refuses"
 
@@ -32,7 +32,7 @@ class LeavesAll:
 
 
 class World:
-    """A cycle over four nodes, each pod of which an extender looks at where there is one."""
+    """A cycle over four nodes, with an extender for every pod if one is given."""
 
     def __init__(self, *, is_extended=False):
         self.table = table_of(*(node(f"n{number}") for number in range(4)))
@@ -55,7 +55,7 @@ class World:
         return [PodInCycle(f"u{n}", f"d/p{n}", pod_class, signature) for n in range(count)]
 
 
-def test_a_batch_that_ended_early_makes_the_next_short_and_whole_ones_longer_again():
+def test_a_batch_that_ended_early_makes_the_next_short_and_complete_ones_longer():
     world = World()
     pods, lengths = world.pods(50), []
     world.cycle.settled(50, 50)
@@ -67,7 +67,7 @@ def test_a_batch_that_ended_early_makes_the_next_short_and_whole_ones_longer_aga
     assert len(world.cycle.together(pods)) == 4
 
 
-def test_the_next_search_starts_behind_a_pod_that_went_alone_once_that_is_settled(monkeypatch):
+def test_the_next_search_starts_after_that_of_a_single_decided_pod(monkeypatch):
     monkeypatch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 2)
     world = World(is_extended=True)
     world.node_search.start = 3
@@ -77,17 +77,17 @@ def test_the_next_search_starts_behind_a_pod_that_went_alone_once_that_is_settle
     assert world.node_search.start == 3
 
     world.cycle.settled(1, 1)
-    assert world.node_search.start == 1, "it looked at two of four"
+    assert world.node_search.start == 1, "two of four nodes are evaluated"
 
     world.node_search.start = 2
     (refused,) = world.pods(1, labels={"no": "yes"})
     world.cycle.begin([refused])
     world.cycle.settled(1, 1)
-    assert world.node_search.start == 2, "nothing was searched"
+    assert world.node_search.start == 2, "no search starts"
 
 
 @pytest.mark.parametrize("is_extended", [True, False])
-def test_a_pod_that_prefilter_refuses_is_no_concern_of_extenders(is_extended):
+def test_a_pod_refused_by_prefilter_is_not_sent_to_extenders(is_extended):
     world = World(is_extended=is_extended)
     (fits,), (refused,) = world.pods(1), world.pods(1, labels={"no": "yes"})
     if is_extended:

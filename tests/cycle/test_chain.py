@@ -1,4 +1,4 @@
-"""Which pods are decided on the same table behind one that preempts, or that was nominated."""
+"""The pods that are decided on the same table after a preempting or a nominated pod."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ URGENT = {"cpu": 600, "priority": 10}
 
 
 def nominated(world, *nodes):
-    """Pods that are nominated to nodes, of which each takes one."""
+    """Return pods that are each nominated to one of the nodes."""
     found = world.pods(len(nodes), **URGENT)
     pod_class = world.nodes.table.classes.pod_class
     return [
@@ -26,7 +26,7 @@ def nominated(world, *nodes):
 
 
 def outcome(world):
-    """(node, nominated node) of each decision."""
+    """Return (node, nominated node) of each decision."""
     return [
         (each.node_name, each.post_filter and each.post_filter.nominated_node)
         for each in world.decisions
@@ -37,7 +37,7 @@ def on(world, name):
     return {each.uid for each in world.nodes.table.residents.on(name)}
 
 
-def test_victims_leave_at_once_and_come_back_where_the_cache_does_not_say_so():
+def test_victims_are_removed_immediately_and_restored_unless_the_cache_confirms():
     world = full(World())
 
     world.decide(world.pods(3, **URGENT))
@@ -51,20 +51,20 @@ def test_victims_leave_at_once_and_come_back_where_the_cache_does_not_say_so():
     world.nodes.table.validate()
 
 
-def test_nominated_pods_come_to_their_nodes_together():
+def test_nominated_pods_are_placed_on_their_nodes_in_one_batch():
     world = World()
 
     assert world.decide(nominated(world, "n2", "n1")) == (["n2", "n1"], 2)
 
 
-def test_a_nominated_pod_that_its_node_does_not_take_ends_the_chain():
+def test_a_nominated_pod_that_does_not_fit_its_node_ends_the_chain():
     world = full(World())
     first, second = nominated(world, "n1", "n2")
 
     assert world.decide([first, second]) == ([None], 1)
 
 
-def test_behind_a_placed_pod_none_preempts_and_others_are_decided():
+def test_after_a_placed_pod_no_pod_preempts_and_others_are_decided():
     world = World()
     low = world.nodes.table.classes.pod_class(pod(cpu=900, priority=-1))
     world.nodes.table.add_pod("n2", low, uid="low", key="d/low")
@@ -75,7 +75,7 @@ def test_behind_a_placed_pod_none_preempts_and_others_are_decided():
     assert on(world, "n2") == {"low"}
 
 
-def test_pods_that_can_preempt_nobody_are_decided_together():
+def test_pods_that_can_not_preempt_are_decided_in_one_batch():
     world = full(World())
     high = world.nodes.table.classes.pod_class(pod(cpu=50, priority=20))
     for name in ("n1", "n2"):
@@ -93,7 +93,7 @@ def test_a_chain_is_no_longer_than_messages_may_wait(monkeypatch):
     assert world.decide(nominated(world, "n1", "n2", "n1")) == (["n1", "n2"], 2)
 
 
-def test_a_chain_ends_where_its_batches_take_long():
+def test_a_chain_ends_if_its_batches_are_slow():
     world = World()
     world.happens[YieldToMessages] = lambda: setattr(world, "now_s", world.now_s + 1.2)
 
@@ -107,13 +107,13 @@ def test_a_chain_ends_where_its_batches_take_long():
         {"latency": DecisionTime(batch=KindTime(job_s=1.0, task_s=0.0))},
     ],
 )
-def test_pods_that_are_sampled_or_thought_about_are_no_chain(searches_nodes):
+def test_sampled_pods_and_pods_with_decision_time_form_no_chain(searches_nodes):
     world = World(**searches_nodes)
 
     assert world.decide(nominated(world, "n1", "n2")) == (["n1"], 1)
 
 
-def test_where_workers_score_only_nominated_pods_follow_that_they_were_not_asked_about():
+def test_with_scoring_workers_only_nominated_pods_continue_a_chain_without_them():
     world = full(World(shorten=lambda cycle, pods: pods[:1]))
     first, second, third = world.pods(3, **URGENT)
     assert world.decide([first, second]) == ([None], 1)

@@ -1,4 +1,4 @@
-"""Of a large table few classes are kept, and few go into one batch."""
+"""Few classes of a large table are cached, and few are decided in one batch."""
 
 import pytest
 from hypothesis import given
@@ -16,14 +16,14 @@ from roadstead.cycle.class_cache import (
 )
 
 
-def test_how_many_are_kept_hangs_on_the_rows():
+def test_the_number_of_cached_classes_depends_on_the_rows():
     assert max_cached_classes(0) == max_cached_classes(10) == MAX_CLASSES
     assert max_cached_classes(MAX_CELLS // 100) == 100
     assert max_cached_classes(100 * MAX_CELLS) == MIN_CLASSES
 
 
 @pytest.mark.parametrize(("most", "at_most"), [(MAX_CELLS, MAX_CLASSES), (MAX_TOTALS, None)])
-def test_the_memory_is_divided_by_rows_and_sharers_down_to_a_few_classes(most, at_most):
+def test_the_cache_is_divided_by_rows_and_sharers_down_to_a_few_classes(most, at_most):
     how_many = max_cached_classes if most == MAX_CELLS else max_batch_classes
 
     assert how_many(0) == how_many(1) == (at_most or most)
@@ -33,7 +33,7 @@ def test_the_memory_is_divided_by_rows_and_sharers_down_to_a_few_classes(most, a
     assert how_many(100 * most, 10 * MIN_CLASSES) == 1
 
 
-def test_cycles_that_share_the_memory_keep_a_part_of_the_classes_each():
+def test_cycles_that_share_the_cache_each_have_a_part_of_the_classes():
     assert max_cached_classes(MAX_CELLS // 100, sharers=4) == 25
     assert max_cached_classes(100 * MAX_CELLS, sharers=4) == MIN_CLASSES // 4
     assert max_batch_classes(100 * MAX_TOTALS, sharers=100) == 1
@@ -45,7 +45,7 @@ def test_cycles_that_share_the_memory_keep_a_part_of_the_classes_each():
     assert [key for key in range(30) if memory.get(key) is not None] == list(range(5, 30))
 
 
-def test_who_was_unused_for_longest_goes_first():
+def test_the_least_recently_used_class_is_dropped_first():
     memory = ClassCache()
     for number in range(MIN_CLASSES):
         memory.put(number, f"class {number}", MAX_CELLS)
@@ -58,7 +58,7 @@ def test_who_was_unused_for_longest_goes_first():
     assert memory.get("new") == "one more"
 
 
-def test_those_that_share_are_kept_beside_those_that_do_not():
+def test_shared_classes_are_kept_in_addition_to_others():
     memory = ClassCache()
     for number in range(2 * MIN_CLASSES):
         memory.put(number, number, MAX_CELLS, shares=True)
@@ -72,7 +72,7 @@ def test_those_that_share_are_kept_beside_those_that_do_not():
     assert memory.get("own") == "own"
 
 
-def test_of_a_class_only_what_was_put_last_is_kept():
+def test_only_the_last_value_of_a_class_is_kept():
     memory = ClassCache()
     memory.put("a", "its own", MAX_CELLS)
     memory.put("a", "shared", MAX_CELLS, shares=True)
@@ -85,7 +85,7 @@ def test_of_a_class_only_what_was_put_last_is_kept():
 
 
 @given(st.lists(st.integers(0, 5)), st.integers(1, 7))
-def test_the_first_keys_of_so_many_kinds_and_no_more(keys, most):
+def test_a_batch_has_the_first_keys_up_to_a_number_of_distinct_ones(keys, most):
     length = within(keys, most)
 
     assert len(set(keys[:length])) <= most

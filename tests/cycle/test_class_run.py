@@ -1,4 +1,4 @@
-"""What is found of a class, by itself."""
+"""The results of a single class of pods."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from roadstead.protocol.status import unschedulable
 from tests.builders import node, pod, profile_of, table_of
 
 
-def test_nodes_that_passed_are_counted_without_what_extenders_say_of_strangers():
+def test_passed_nodes_are_counted_without_extenders_results_for_unknown_nodes():
     table = table_of(*(node(f"n{number}", cpu=1000) for number in range(4)))
     profile = profile_of({"filter": ["NodeResourcesFit"]}, classes=table.classes)
     run = ClassRun(Evaluation(profile, table.classes.pod_class(pod(cpu=500)), table))

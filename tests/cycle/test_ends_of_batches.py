@@ -1,4 +1,4 @@
-"""Where a scheduling cycle ends a batch, and what it asks others for on the way."""
+"""The points where a scheduling cycle ends a batch, and the requests that it sends before."""
 
 import pytest
 
@@ -18,7 +18,7 @@ OWN = {"own": {"n1": 0, "n2": 1}, "mode": "partitioned", "schedulers": 2, "parti
 
 
 def full(world):
-    """Pods of low priority take most of both nodes."""
+    """Fill most of both nodes with pods of low priority."""
     low = world.nodes.table.classes.pod_class(pod(cpu=900, priority=-1))
     for name in ("n1", "n2"):
         world.nodes.table.add_pod(name, low, uid=f"low-{name}", key=f"d/{name}")
@@ -26,24 +26,24 @@ def full(world):
 
 
 def is_read_again(world):
-    """Whether the next batch is decided on what is read anew, though a stale state would do."""
+    """Whether the next batch reads the state again although a stale state is allowed."""
     world.decide(world.pods(1, cpu=1))
     return "CatchUp" in world.kinds()
 
 
-def test_behind_a_pod_that_preempts_others_are_decided_as_if_its_victims_were_gone():
+def test_pods_after_a_preempting_one_are_decided_as_if_its_victims_were_removed():
     world = full(World(**STALE))
 
     assert world.decide(world.pods(4, cpu=600, priority=10)) == ([None] * 4, 4)
 
     results = [each.post_filter for each in world.decisions]
     assert sorted(each.nominated_node for each in results[:2]) == ["n1", "n2"]
-    assert results[2:] == [None, None], "of lower priority there is nobody any more"
+    assert results[2:] == [None, None], "no pod of lower priority is left"
     assert "CallExtenders" not in world.kinds()
     assert is_read_again(world)
 
 
-def test_where_more_follows_from_preemption_than_a_table_shows_the_batch_ends():
+def test_a_batch_ends_if_a_preemption_can_not_be_shown_on_the_table():
     world = full(World(**STALE))
     world.nodes.tentative.preempt = lambda pod, node_name, victims: False
 
@@ -51,14 +51,14 @@ def test_where_more_follows_from_preemption_than_a_table_shows_the_batch_ends():
     assert is_read_again(world)
 
 
-def test_pods_for_which_nobody_can_go_do_not_end_a_batch():
+def test_pods_without_possible_victims_do_not_end_a_batch():
     world = full(World(**STALE))
 
     assert world.decide(world.pods(3, cpu=600, priority=-1)) == ([None] * 3, 3)
     assert not is_read_again(world)
 
 
-def test_a_batch_ends_where_a_gang_gives_up():
+def test_a_batch_ends_where_a_gang_fails():
     world = World(**STALE)
     gang = {"pod_group": GroupMembership("a", 3), "preemption_policy": "Never"}
 
@@ -68,7 +68,7 @@ def test_a_batch_ends_where_a_gang_gives_up():
     assert is_read_again(world)
 
 
-def test_a_pod_that_fits_nowhere_on_a_stale_state_ends_the_batch_behind_those_that_fit():
+def test_a_pod_that_fits_nowhere_on_a_stale_state_ends_the_batch_after_fitting_ones():
     world = World(**STALE)
     world.decide(world.pods(3))
     small, large = world.pods(1), world.pods(2, cpu=900)[1:]
@@ -80,7 +80,7 @@ def test_a_pod_that_fits_nowhere_on_a_stale_state_ends_the_batch_behind_those_th
     assert is_read_again(world)
 
 
-def test_a_batch_ends_once_what_was_read_is_too_old(monkeypatch):
+def test_a_batch_ends_once_the_state_is_too_old(monkeypatch):
     monkeypatch.setattr(scheduling_cycle, "DECISIONS_PER_PAUSE", 2)
     world = World(**STALE)
     world.happens[YieldToMessages] = lambda: setattr(world, "now_s", world.now_s + 3.0)
@@ -88,7 +88,7 @@ def test_a_batch_ends_once_what_was_read_is_too_old(monkeypatch):
     assert world.decide(world.pods(8, cpu=100))[1] == 4
 
 
-def test_what_failed_is_read_anew():
+def test_the_state_is_read_again_after_a_failure():
     world = World(**STALE)
     world.decide(world.pods(1))
     world.cycle.drop()
@@ -96,7 +96,7 @@ def test_what_failed_is_read_anew():
     assert is_read_again(world)
 
 
-def test_the_versions_of_rows_are_kept_for_the_answer_where_somebody_compares_them():
+def test_row_versions_are_kept_for_the_answer_if_they_are_compared():
     world = World()
     (scope,) = world.cycle.scopes
     world.decide(world.pods(1))
@@ -107,7 +107,7 @@ def test_the_versions_of_rows_are_kept_for_the_answer_where_somebody_compares_th
     assert scope.cycle.row_versions == {name: 7}
 
 
-def test_what_the_kernel_decides_at_once_and_what_it_leaves_go_into_one_batch():
+def test_pods_decided_by_the_kernel_and_by_the_reference_are_one_batch():
     world, slow = World(), World()
     world.accelerator = accelerator()
     both = []
@@ -119,10 +119,10 @@ def test_what_the_kernel_decides_at_once_and_what_it_leaves_go_into_one_batch():
     assert (both[0][0][4], both[0][1]) == (None, 7)
     assert world.accelerator.coverage.by_kernel == 6
     counts = [world.nodes.table.row_facts(name)["pod_count"] for name in ("n1", "n2")]
-    assert sum(counts) == 6, "the table has all of them"
+    assert sum(counts) == 6, "the table has all placed pods"
 
 
-def test_a_pod_that_fits_nowhere_on_what_was_read_after_thinking_is_not_decided_again():
+def test_a_pod_that_fits_nowhere_on_a_state_read_after_thinking_is_final():
     latency = DecisionTime(batch=KindTime(job_s=6.0, task_s=0.0))
     world = World(decision_time=latency, latency=latency, **STALE)
     world.decide(world.pods(1))
@@ -131,7 +131,7 @@ def test_a_pod_that_fits_nowhere_on_what_was_read_after_thinking_is_not_decided_
     assert world.kinds() == ["WaitUntil", "CatchUp", "Prepare", "ApplyWaiting"]
 
 
-def test_a_pod_that_fits_nowhere_on_a_stale_state_is_told_so_on_a_fresh_one():
+def test_a_pod_that_fits_nowhere_on_a_stale_state_is_rejected_on_a_fresh_one():
     world = World(**STALE)
     world.decide(world.pods(1))
 
@@ -139,7 +139,7 @@ def test_a_pod_that_fits_nowhere_on_a_stale_state_is_told_so_on_a_fresh_one():
     assert world.kinds().count("CatchUp") == 1
 
 
-def test_a_state_that_is_still_young_after_thinking_is_not_read_again():
+def test_a_state_that_is_fresh_after_thinking_is_not_read_again():
     latency = DecisionTime(batch=KindTime(job_s=5.0, task_s=0.0))
     world = World(decision_time=latency, latency=latency, **STALE)
     world.decide(world.pods(1))
@@ -156,7 +156,7 @@ def test_a_state_that_is_not_fresh_does_not_catch_up_again_for_workers():
 
 
 @pytest.mark.parametrize(("settings", "most"), [({}, 16), ({"schedulers": 2}, 8), (OWN, 4)])
-def test_schedulers_and_their_lanes_share_the_memory_for_classes(settings, most, monkeypatch):
+def test_schedulers_and_their_scopes_share_the_memory_for_classes(settings, most, monkeypatch):
     monkeypatch.setattr(class_cache, "MAX_CELLS", 0)
     world = World(**settings)
     pods = [each for cpu in range(1, 30) for each in world.pods(1, cpu=cpu)]
@@ -165,7 +165,7 @@ def test_schedulers_and_their_lanes_share_the_memory_for_classes(settings, most,
 
 
 class Answers:
-    """An extender that leaves n2 alone, and has no victims taken there."""
+    """An extender that lets only n2 pass, and preempts only there."""
 
     def call(self, verb, payload):
         if verb == "preempt":
@@ -178,14 +178,14 @@ def extended(**verbs):
     return World(node_search=NodeSearch({}, Extenders([Extender(config, Answers())])), **STALE)
 
 
-def test_whoever_drives_the_cycle_calls_extenders_for_the_pod_that_goes_alone():
+def test_the_driver_of_the_cycle_calls_extenders_for_a_single_pod():
     world = extended(filter_verb="filter")
 
     assert world.decide(world.pods(3)) == (["n2"], 1)
     assert world.kinds() == ["CatchUp", "Prepare", "CallExtenders", "ApplyWaiting"]
 
 
-def test_extenders_that_only_preempt_are_called_where_a_pod_fits_nowhere():
+def test_extenders_with_only_preempt_are_called_if_a_pod_fits_nowhere():
     world = full(extended(preempt_verb="preempt"))
 
     found = []
@@ -196,7 +196,7 @@ def test_extenders_that_only_preempt_are_called_where_a_pod_fits_nowhere():
     assert world.decisions[0].post_filter.nominated_node == "n2"
 
 
-def test_a_pod_whose_nodes_are_sampled_is_decided_without_a_call():
+def test_a_sampled_pod_is_decided_without_a_call():
     world = World(node_search=NodeSearch({"default-scheduler": 50}))
 
     nodes, settled = world.decide(world.pods(2))
@@ -205,7 +205,7 @@ def test_a_pod_whose_nodes_are_sampled_is_decided_without_a_call():
     assert "CallExtenders" not in world.kinds()
 
 
-def test_only_pods_of_its_lane_go_into_a_batch():
+def test_a_batch_contains_only_pods_of_its_scope():
     world = World(**OWN)
     first, again, other = world.pods(3)
     again = again._replace(attempt=2)
@@ -215,20 +215,20 @@ def test_only_pods_of_its_lane_go_into_a_batch():
     assert world.cycle.next([again, first, other]) == (everywhere, [again])
 
 
-def test_pods_that_are_sampled_are_decided_on_all_nodes():
+def test_sampled_pods_are_decided_on_all_nodes():
     world = World(node_search=NodeSearch({"default-scheduler": 50}), **OWN)
 
     assert world.cycle.next(world.pods(1))[0] is world.cycle.scopes[0]
 
 
-def test_pods_behind_one_that_goes_on_to_all_nodes_are_decided_on_own_ones():
+def test_pods_after_one_that_moved_on_to_all_nodes_are_decided_on_own_nodes():
     world = World(**OWN)
 
     assert world.decide([*world.pods(1, cpu=2000), *world.pods(2)[1:]]) == (["n1"], 2)
     assert world.cycle.passed_on == 1
 
 
-def test_a_pod_that_was_passed_on_is_decided_on_all_nodes_though_a_new_lease_comes():
+def test_a_pod_that_was_passed_on_is_decided_on_all_nodes_despite_a_new_lease():
     world = World(**OWN)
     world.decide(world.pods(2))
     (passed_on,) = world.pods(3)[2:]

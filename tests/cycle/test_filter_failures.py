@@ -1,4 +1,4 @@
-"""A Filter that fails, instead of refusing, ends the cycle in upstream's words."""
+"""A Filter that fails, instead of refusing, ends the cycle with upstream's message."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ TEXT = 'running "Asks" filter plugin: the oracle is silent'
 
 
 class Asks(FilterPlugin):
-    """Refuses n1 and fails for what is in `fails_on`."""
+    """A plugin that refuses n1 and fails on the nodes in `fails_on`."""
 
     name = "Asks"
     reads = Reads.NODE
@@ -51,7 +51,7 @@ def profiles_of(kind):
 
 
 def paths(kind, names):
-    """(decision, explanation) of a pod: one by one, in a batch, and with 1 and 3 workers."""
+    """Yield (decision, explanation) of a pod: alone, in a batch, and with 1 and 3 workers."""
     for name in ("plain", "beside", "1", "3"):
         path = open_path(name, profiles_of(kind))
         path.add_nodes(map(node, names))
@@ -61,7 +61,7 @@ def paths(kind, names):
 
 
 @pytest.mark.parametrize("kind", [Asks, Live])
-def test_a_filter_that_fails_on_any_node_fails_the_cycle_though_others_could_take_the_pod(kind):
+def test_a_filter_that_fails_on_any_node_fails_the_cycle_even_if_others_fit(kind):
     for decision, explanation in paths(kind, ["n1", "n2", "n3", "n4"]):
         assert (decision.node_name, decision.error) == (None, TEXT)
         assert explanation.cycle_error == TEXT
@@ -69,7 +69,7 @@ def test_a_filter_that_fails_on_any_node_fails_the_cycle_though_others_could_tak
 
 
 class Raises(PreFilterPlugin):
-    """Fails before any node is looked at."""
+    """A plugin that fails before any node is evaluated."""
 
     name = "Raises"
 
@@ -80,7 +80,7 @@ class Raises(PreFilterPlugin):
         return ""
 
 
-def test_where_a_prefilter_fails_no_node_has_passed():
+def test_if_prefilter_fails_no_node_has_passed():
     table = table_of(node("n1"), node("n2"))
     profile = profile_of({"preFilter": ["Raises"]}, plugins=[Raises], classes=table.classes)
     cycle = TableCycle(table, {"default-scheduler": profile}, TieBreak("first"))
@@ -93,7 +93,7 @@ def test_where_a_prefilter_fails_no_node_has_passed():
     assert "the oracle is silent" in decision.error
 
 
-def test_a_prefilter_that_fails_is_explained_as_what_fails_the_cycle():
+def test_a_failing_prefilter_is_explained_as_the_error_of_the_cycle():
     table = table_of(node("n1"), node("n2"))
     profile = profile_of({"preFilter": ["Raises"]}, plugins=[Raises], classes=table.classes)
     cycle = PlainCycle(table, {"default-scheduler": profile}, TieBreak("first"))
@@ -107,7 +107,7 @@ def test_a_prefilter_that_fails_is_explained_as_what_fails_the_cycle():
 
 
 @pytest.mark.parametrize("kind", [Asks, Live])
-def test_where_no_node_fails_the_others_take_the_pod(kind):
+def test_if_no_node_fails_the_pod_is_placed_on_another_node(kind):
     for decision, explanation in paths(kind, ["n1", "n3"]):
         assert (decision.node_name, decision.error) == ("n3", "")
         assert explanation.cycle_error == ""
@@ -118,10 +118,10 @@ def test_where_no_node_fails_the_others_take_the_pod(kind):
     ("start", "node_name", "why", "next_start"),
     [(0, None, TEXT, 2), (1, None, TEXT, 2), (2, None, TEXT, 2), (3, "n3", "", 0)],
 )
-def test_a_filter_fails_only_those_whose_search_comes_to_the_node_on_which_it_does(
+def test_a_filter_fails_only_pods_whose_search_reaches_the_failing_node(
     cycle_of, start, node_name, why, next_start, monkeypatch
 ):
-    """Upstream goes on behind what was found and refused before, without the node that failed."""
+    """Upstream searches on after the found and refused nodes, without the node that failed."""
     monkeypatch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 1)
     table = table_of(*map(node, ("n0", "n1", "n2", "n3")))
     profiles = profiles_of(Asks)(table.classes)
@@ -144,7 +144,7 @@ def test_a_filter_fails_only_those_whose_search_comes_to_the_node_on_which_it_do
 
 
 class AsksOthers(Asks):
-    """Fails on a node that comes before those on which `Asks` does."""
+    """A plugin that fails on an earlier node than those on which `Asks` fails."""
 
     name = "AsksOthers"
 
@@ -153,7 +153,7 @@ class AsksOthers(Asks):
         return FilterResult.refuse(fails, error("the others are silent"))
 
 
-def test_where_two_filters_fail_on_nodes_of_their_own_explain_says_what_the_decision_says():
+def test_if_two_filters_fail_on_different_nodes_explanation_and_decision_agree():
     filters = ["NodeResourcesFit", "Asks", "AsksOthers"]
     points = {"preFilter": ["NodeResourcesFit"], "filter": filters}
     for name in ("plain", "beside"):

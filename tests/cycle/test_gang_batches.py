@@ -29,7 +29,7 @@ def waits(facts):
         (decision(NONE), [decision(NONE, "n1")], [waits(NONE)], False),
     ],
 )
-def test_a_gang_gives_up_where_a_member_fits_nowhere_and_another_holds_a_node(
+def test_a_gang_fails_if_one_member_fits_nowhere_and_another_has_a_node(
     last, earlier, waiting, expected
 ):
     assert fails_gang(last, earlier, waiting) is expected

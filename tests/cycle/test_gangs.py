@@ -1,4 +1,4 @@
-"""Gangs in the core of a scheduler, by seed: whole or not at all, whatever comes in between."""
+"""Gangs in the core of a scheduler, by seed: placed completely or not at all, in any history."""
 
 import random
 from collections import Counter
@@ -28,7 +28,7 @@ ROUNDS = 40
 
 
 class Simulation:
-    """A cluster with room for so many pods, a queue that gives all back, and a binder."""
+    """A cluster with limited room, a queue that returns every failed pod, and a binder."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -59,7 +59,7 @@ class Simulation:
         return PodInCycle(uid, f"default/{uid}", pod_class, "class", attempt)
 
     def step(self):
-        """A batch of some pods in some order, or a wait; everything that follows from it."""
+        """Decide a batch of some pods in some order, or wait; apply the results."""
         self.now_s += self.random.choice([0.0, 1.0, 5.0])
         self.perform(self.core.tick(self.now_s))
         count = self.random.randint(0, len(self.waiting))
@@ -99,7 +99,7 @@ class Simulation:
                 self.perform(self.core.bind_answered(answers))
 
     def delete_some(self):
-        """A pod goes, bound or waiting, and its place is free again."""
+        """Delete a bound or waiting pod, and free its place."""
         living = sorted(self.assumed)
         if living:
             uid = self.random.choice(living)
@@ -121,12 +121,12 @@ class Simulation:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_gangs_are_bound_whole_or_not_at_all(seed):
+def test_gangs_are_bound_completely_or_not_at_all(seed):
     world = Simulation(seed)
     for _ in range(ROUNDS):
         world.step()
         for gang, count in world.counts().items():
-            assert count >= world.least[gang], f"{count} of gang {gang} are bound alone"
+            assert count >= world.least[gang], f"only {count} pods of gang {gang} are bound"
 
     world.now_s += WAIT_S
     world.perform(world.core.tick(world.now_s))
@@ -137,7 +137,7 @@ def test_gangs_are_bound_whole_or_not_at_all(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_after_deletions_nothing_is_held_that_is_not_there(seed):
+def test_after_deletions_no_deleted_pod_holds_resources(seed):
     world = Simulation(seed)
     for _ in range(ROUNDS):
         world.step()
@@ -145,7 +145,7 @@ def test_after_deletions_nothing_is_held_that_is_not_there(seed):
         world.check()
 
 
-def test_some_gang_is_bound_in_every_world():
+def test_some_gang_is_bound_in_every_simulation():
     for seed in range(10):
         world = Simulation(seed)
         for _ in range(ROUNDS):

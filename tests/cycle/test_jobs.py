@@ -1,4 +1,4 @@
-"""Jobs, their kinds, and how long is thought about them."""
+"""Jobs, their kinds, and their decision time."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def owned(name, uid=""):
     return {"owner": Owner("Job", name, uid)}
 
 
-def test_a_job_is_a_gang_or_what_one_controller_owns():
+def test_a_job_is_a_gang_or_all_pods_of_one_controller():
     by_name, by_uid = job_of(pod(**owned("a"))), job_of(pod(**owned("a", "u1")))
 
     assert by_name == "default/Job/a"
@@ -37,7 +37,7 @@ def test_a_job_is_a_gang_or_what_one_controller_owns():
     assert job_of(pod()) == ""
 
 
-def test_the_first_job_is_all_of_its_pods_that_are_there():
+def test_the_first_job_has_all_of_its_present_pods():
     pods = [waiting("a", **owned("x")), waiting("b"), waiting("c", **owned("x"))]
 
     assert [each.uid for each in first_job(pods)] == ["a", "c"]
@@ -54,18 +54,18 @@ def test_the_first_job_is_all_of_its_pods_that_are_there():
         ({"scheduler_name": "night"}, "batch"),
     ],
 )
-def test_the_kind_of_a_job_is_told_by_label_then_by_profile(facts, kind):
+def test_the_kind_of_a_job_is_set_by_label_then_by_profile(facts, kind):
     assert kind_of(pod(**facts), TIME) == kind
 
 
-def test_thinking_takes_time_by_kind_for_the_job_and_each_pod():
+def test_decision_time_depends_on_kind_and_number_of_pods():
     latency = SimulatedLatency(TIME)
 
     assert latency.wait_s([waiting("a"), waiting("b")]) == 1.0
     assert latency.wait_s([waiting("c", labels={"roadstead.io/kind": "service"})]) == 10.0
 
 
-def test_what_was_thought_about_is_not_thought_about_again_but_for_another_attempt():
+def test_decision_time_passes_once_per_attempt():
     latency = SimulatedLatency(TIME)
     latency.wait_s([waiting("a"), waiting("b")])
 
@@ -74,14 +74,14 @@ def test_what_was_thought_about_is_not_thought_about_again_but_for_another_attem
     assert latency.wait_s([waiting("b", attempt=2)]) == 0.75
 
 
-def test_where_no_time_is_told_none_is_taken():
+def test_without_settings_there_is_no_decision_time():
     latency = SimulatedLatency(DecisionTime())
 
     assert not latency.is_on
     assert latency.wait_s([waiting("a")]) == 0.0
 
 
-def test_only_so_much_is_remembered(monkeypatch):
+def test_the_memory_of_jobs_is_bounded(monkeypatch):
     monkeypatch.setattr(jobs, "MAX_PAID", 2)
     latency = SimulatedLatency(TIME)
     for uid in "abc":

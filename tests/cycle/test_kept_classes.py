@@ -1,4 +1,4 @@
-"""What is kept of a class says what would be found anew, whatever happens to rows meanwhile."""
+"""The cached results of a class equal new results, whatever happened to rows meanwhile."""
 
 import pytest
 from hypothesis import example, given
@@ -43,8 +43,8 @@ def facts_of(name, taints=()):
 
 
 class Kept:
-    """A plain cycle over four nodes: the same for all pods, or a new one for each. What is decided
-    is what is explained before."""
+    """A plain cycle over four nodes: the same for all pods, or a new one for each. Each pod is
+    explained before it is decided, with the same result."""
 
     def __init__(self, is_kept):
         self.table = table_of(*map(facts_of, NODES))
@@ -88,7 +88,7 @@ steps = st.tuples(
 @example([("decide", 0)] * 14)
 @example([*[("decide", 1)] * 5, ("leave", 0), ("decide", 1), ("leave", 1), ("decide", 0)])
 @example([*[("decide", 0), ("decide", 1), ("taint", 4)] * 4, ("taint", 0), ("decide", 0)])
-def test_a_class_that_is_kept_is_decided_as_one_that_is_found_anew(program):
+def test_a_cached_class_is_decided_like_a_new_one(program):
     kept, anew = Kept(is_kept=True), Kept(is_kept=False)
     for name, which in program:
         which = which % len(PODS) if name == "decide" else which
@@ -96,7 +96,7 @@ def test_a_class_that_is_kept_is_decided_as_one_that_is_found_anew(program):
 
 
 class Rates:
-    """An extender that refuses a node, and one that there is not, and rates another."""
+    """An extender that refuses one node, names an unknown one, and scores another."""
 
     def call(self, verb, payload):
         names = payload["NodeNames"]
@@ -136,7 +136,7 @@ WITHOUT_SCORES = {**ROW_PLUGINS, "preScore": [], "score": []}
 BOTH = {"filter_verb": "filter", "prioritize_verb": "prioritize"}
 
 
-def test_where_no_plugin_scores_extenders_scores_are_all_there_is():
+def test_without_scoring_plugins_extenders_scores_are_the_totals():
     decision = decided(pod(cpu=100), WITHOUT_SCORES, **BOTH)
     assert (decision.node_name, decision.best_size) == ("n2", 1)
 
@@ -145,7 +145,7 @@ def test_where_no_plugin_scores_extenders_scores_are_all_there_is():
     assert decision.total == 60
 
 
-def test_refusals_of_extenders_and_of_nodes_that_are_not_there_are_counted():
+def test_refusals_by_extenders_and_of_unknown_nodes_are_counted():
     decision = decided(
         pod(cpu=100, required_node_terms=(named("n1"),)), ROW_PLUGINS, filter_verb="filter"
     )
@@ -157,7 +157,7 @@ def test_refusals_of_extenders_and_of_nodes_that_are_not_there_are_counted():
 
 
 @pytest.mark.parametrize("verbs", [{}, {"filter_verb": "filter"}])
-def test_a_score_that_is_out_of_range_once_normalized_fails_the_pod(verbs):
+def test_a_score_out_of_range_after_normalization_fails_the_pod(verbs):
     points = {**ROW_PLUGINS, "score": ["TooHigh"]}
     decision = decided(pod(cpu=100), points, **verbs)
 

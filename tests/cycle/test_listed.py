@@ -1,4 +1,4 @@
-"""Lists of workers: a batch with them is decided as one that looks at all rows."""
+"""Node lists of workers: a batch with them is decided like one that evaluates all rows."""
 
 import random
 
@@ -35,7 +35,7 @@ CPUS = 500, 1000, 2000, 4000
 
 
 class Side:
-    """A table with a profile of its own: a scheduler's, or a worker's."""
+    """A table with a profile of its own: a scheduler's or a worker's."""
 
     def __init__(self, tie_break=None):
         self.table = NodeTable(PodClasses())
@@ -66,7 +66,7 @@ class Side:
 
 
 class Fleet:
-    """Nodes at a scheduler and at some workers, and a second scheduler that asks nobody."""
+    """Nodes at a scheduler and at some workers, and a second scheduler without workers."""
 
     def __init__(self, nodes, workers, tie_break=None):
         self.ours, self.alone = Side(tie_break), Side(tie_break)
@@ -80,7 +80,7 @@ class Fleet:
         return self.workers[int(name[1:]) % len(self.workers)]
 
     def ask(self, batch, pods, most, apart=(), touched=()):
-        """What the workers list for the new classes of a batch. apart, touched: names of nodes."""
+        """Return the workers' lists for a batch's new classes. apart, touched: names of nodes."""
         new = batch.unlisted(pods)
         draws = batch.draws(new)
         rows = self.ours.table.rows_of(apart)
@@ -102,7 +102,7 @@ class Fleet:
 
 
 def decided(side, pods, best=None, batch=None):
-    """What comes of each pod, as far as the kernel decides it."""
+    """Return the decision of each pod, as far as the kernel decides it."""
     batch = batch or side.cycle.begin(pods)
     if best is not None:
         batch.take_lists(best, len(pods))
@@ -145,7 +145,7 @@ def pod_of(shape):
     st.integers(1, 4),
     st.data(),
 )
-def test_a_batch_with_lists_is_decided_as_without(nodes, pods, workers, most, data):
+def test_a_batch_with_lists_is_decided_like_one_without(nodes, pods, workers, most, data):
     fleet = Fleet([node_of(n, each) for n, each in enumerate(nodes)], workers)
     names = [f"n{number}" for number in range(len(nodes))]
     some = st.lists(st.sampled_from(names), max_size=3, unique=True)
@@ -176,7 +176,7 @@ def distinct(count):
     return [pod(cpu=100 + number) for number in range(count)]
 
 
-def test_lists_of_equal_nodes_say_enough_for_every_pod():
+def test_lists_of_equal_nodes_are_sufficient_for_every_pod():
     fleet = fleet_of(300, 3)
     batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(distinct(40)))
 
@@ -187,7 +187,7 @@ def test_lists_of_equal_nodes_say_enough_for_every_pod():
     assert not built(batch)
 
 
-def test_of_a_class_that_is_told_nothing_all_rows_are_looked_at():
+def test_all_rows_are_evaluated_for_a_class_with_an_exhausted_list():
     fleet = Fleet([node("n0", cpu=8000), *(node(f"n{n}", cpu=4000) for n in range(1, 9))], 1)
     facts = [pod(cpu=600 + number) for number in range(6)]
     batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(facts))
@@ -211,21 +211,21 @@ def plain_and_others():
     ]
 
 
-def test_lists_are_asked_for_classes_that_come_once_and_hang_on_pod_and_row_alone():
+def test_lists_are_requested_for_unique_classes_that_depend_on_pod_and_row_alone():
     fleet = fleet_of(4, 1)
     batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(plain_and_others()))
 
     assert [pod.uid for pod in batch.unlisted(pods)] == ["p0"]
 
 
-def test_a_class_that_is_known_needs_no_list():
+def test_a_known_class_needs_no_list():
     fleet = fleet_of(4, 1)
     decided(fleet.ours, pods := fleet.ours.pods([pod(cpu=100)]))
 
     assert fleet.ours.cycle.begin(pods).unlisted(pods) == []
 
 
-def test_nobody_is_asked_where_the_first_by_name_is_taken_or_pods_are_nominated():
+def test_no_list_is_requested_with_tie_break_first_or_for_nominated_pods():
     by_name = fleet_of(4, 1, tie_break=TieBreak("first"))
     pods = by_name.ours.pods([pod(cpu=100)])
     assert by_name.ours.cycle.begin(pods).unlisted(pods) == []
@@ -236,7 +236,7 @@ def test_nobody_is_asked_where_the_first_by_name_is_taken_or_pods_are_nominated(
     assert fleet.ours.cycle.begin(pods).unlisted(pods) == []
 
 
-def test_a_worker_leaves_classes_alone_that_look_across_its_nodes():
+def test_a_worker_skips_classes_that_depend_on_other_nodes():
     fleet = fleet_of(4, 2)
     term = PodAffinityTerm("zone", LabelSelector((require("a", "In", "b"),)), ("default",), None)
     fleet.workers[0].place("n0", pod(labels={"x": "y"}, pod_anti_affinity=(term,)))
@@ -248,7 +248,7 @@ def test_a_worker_leaves_classes_alone_that_look_across_its_nodes():
     assert [each.signature for each in pods[:1]] == best.signatures
 
 
-def test_rows_of_a_worker_that_knows_other_nodes_or_answers_not_are_looked_at_here(monkeypatch):
+def test_the_scheduler_evaluates_rows_of_workers_without_a_usable_answer(monkeypatch):
     fleet = fleet_of(6, 3)
     fleet.workers[1].table.remove_node("n4")
     facts = distinct(5)
@@ -266,7 +266,7 @@ def test_rows_of_a_worker_that_knows_other_nodes_or_answers_not_are_looked_at_he
     assert best_rows(fleet.rows, answers, signatures, draws, 4, rows) is None
 
 
-def test_without_any_answer_that_is_of_use_there_are_no_lists():
+def test_without_a_usable_answer_there_are_no_lists():
     fleet = fleet_of(6, 2)
     batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(distinct(2)))
     answers, signatures, draws, rows = fleet.ask(batch, pods, 4)
@@ -276,7 +276,7 @@ def test_without_any_answer_that_is_of_use_there_are_no_lists():
     assert best_rows(fleet.rows, {}, signatures, draws, 4, rows) is None
 
 
-def test_an_answer_that_does_not_fit_its_question_is_refused():
+def test_an_answer_that_does_not_match_its_request_is_refused():
     fleet = fleet_of(6, 1)
     batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(distinct(2)))
     answers, signatures, draws, rows = fleet.ask(batch, pods, 4)
@@ -285,14 +285,14 @@ def test_an_answer_that_does_not_fit_its_question_is_refused():
         best_rows(fleet.rows, answers, signatures, draws, 5, rows)
 
 
-def test_lists_hold_until_the_table_changes_otherwise():
+def test_lists_are_valid_until_the_table_changes_in_another_way():
     fleet = fleet_of(50, 2)
     facts = distinct(12)
     batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(facts))
     batch.take_lists(fleet.lists(batch, pods, 8), len(pods))
     twin = fleet.alone.cycle.begin(same := fleet.alone.pods(facts))
     first = batch.decide_run(pods[:6]), twin.decide_run(same[:6])
-    # One by the reference, which places it on the table itself.
+    # One pod is decided by the reference path, which places it on the table itself.
     second = batch.decide(pods[6]), twin.decide(same[6])
     third = batch.decide_run(pods[7:]), twin.decide_run(same[7:])
 
@@ -302,7 +302,7 @@ def test_lists_hold_until_the_table_changes_otherwise():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_large_batches_of_pods_that_fill_their_nodes(seed):
+def test_large_batches_of_pods_fill_their_nodes(seed):
     draw = random.Random(seed)
     nodes = [node(f"n{n}", cpu=draw.choice(CPUS), pods=draw.choice([2, 5])) for n in range(400)]
     fleet = Fleet(nodes, 4)

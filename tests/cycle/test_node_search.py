@@ -1,4 +1,4 @@
-"""SearchResult by itself: what is looked at, what extenders leave, where the next search starts."""
+"""SearchResult alone: the evaluated nodes, those that extenders leave, the next search's start."""
 
 import numpy as np
 import pytest
@@ -81,7 +81,7 @@ def stays(result, offset=10):
 
 
 def searched_as_upstream(fits, to_find, start):
-    """One node after another, as one goroutine does; (found, failed) in order."""
+    """Search one node after another, as one goroutine does; return (found, failed) in order."""
     found, failed = [], []
     for step in range(len(fits)):
         place = (start + step) % len(fits)
@@ -95,7 +95,7 @@ def searched_as_upstream(fits, to_find, start):
 
 
 @given(st.lists(st.booleans()), st.integers(1, 30), st.integers(0, 100))
-def test_places_are_visited_as_one_goroutine_does(fits, to_find, start):
+def test_nodes_are_visited_as_by_one_goroutine(fits, to_find, start):
     found, failed = searched_as_upstream(fits, to_find, start)
 
     visited = indices_to_visit(np.array(fits, dtype=np.bool_), to_find, start).tolist()
@@ -113,7 +113,7 @@ def samples(draw):
 
 
 @given(samples(), st.sampled_from(["", "n0", "n3", "n99"]))
-def test_a_sample_is_what_upstream_finds_and_starts_where_upstream_ends(search, nominated):
+def test_a_sample_equals_upstreams_and_starts_where_upstream_ended(search, nominated):
     fits, left, start, share = search
     count = len(fits)
     considered = [i for i in range(count) if left is None or left[i]]
@@ -152,7 +152,7 @@ def test_without_scoring_the_first_feasible_node_is_enough():
     assert (first.next_start, second.next_start) == (2, 4)
 
 
-def test_extenders_that_filter_or_score_want_more_than_one():
+def test_extenders_that_filter_or_score_need_more_than_one_node():
     for verb in ({"filter": lambda names: {"NodeNames": names}}, {"prioritize": lambda _: []}):
         chain, _ = extenders(**verb)
         node_search = NodeSearch({"default-scheduler": 50}, chain)
@@ -162,7 +162,7 @@ def test_extenders_that_filter_or_score_want_more_than_one():
         assert stays(result) == [1, 2, 4]
 
 
-def test_a_profile_that_does_not_sample_sees_all():
+def test_a_profile_without_sampling_evaluates_all_nodes():
     node_search = NodeSearch({"other-scheduler": 1})
 
     assert node_search.concerns(PodFacts("ns"))
@@ -171,7 +171,7 @@ def test_a_profile_that_does_not_sample_sees_all():
     assert not NodeSearch().concerns(PodFacts("ns"))
 
 
-def test_extenders_refuse_and_score_what_is_left():
+def test_extenders_refuse_and_score_the_remaining_nodes():
     chain, answers = extenders(
         filter=lambda names: {"NodeNames": names[1:], "FailedNodes": {"n0": "full", "x": "?"}},
         prioritize=lambda names: [{"Host": name, "Score": 2} for name in names],
@@ -193,7 +193,7 @@ def test_extenders_refuse_and_score_what_is_left():
     assert result.next_start == 0
 
 
-def test_one_node_that_is_left_is_not_scored():
+def test_a_single_remaining_node_is_not_scored():
     chain, answers = extenders(
         filter=lambda names: {"NodeNames": names[:1]}, prioritize=lambda _: [{"Host": "n1"}]
     )
@@ -203,7 +203,7 @@ def test_one_node_that_is_left_is_not_scored():
     assert [verb for verb, _ in answers.asked] == ["filter"]
 
 
-def test_scores_beyond_all_bounds_are_bounded():
+def test_scores_out_of_range_are_clamped():
     huge = [{"Host": "n0", "Score": 2**62}, {"Host": "n1", "Score": -(2**62)}]
     chain, _ = extenders(prioritize=lambda _: huge)
 
@@ -212,7 +212,7 @@ def test_scores_beyond_all_bounds_are_bounded():
     assert result.scores == {"n0": MAX_SCORE, "n1": -MAX_SCORE}
 
 
-def test_a_failing_extender_ends_the_cycle_and_the_search_goes_on_behind_it():
+def test_a_failing_extender_ends_the_cycle_and_the_next_search_starts_after_it():
     chain, _ = extenders(filter=failing)
     node_search = NodeSearch({"default-scheduler": 1}, chain)
 
@@ -223,7 +223,7 @@ def test_a_failing_extender_ends_the_cycle_and_the_search_goes_on_behind_it():
     assert (result.error, result.next_start, stays(result)) == ("gone", 2, [])
 
 
-def test_a_nominated_node_is_asked_about_alone_and_then_with_all():
+def test_extenders_get_a_nominated_node_alone_and_then_with_all_others():
     chain, answers = extenders(
         filter=lambda names: {
             "NodeNames": [n for n in names if n != "n2"],
@@ -241,7 +241,7 @@ def test_a_nominated_node_is_asked_about_alone_and_then_with_all():
     assert (taken.next_start, refused.next_start) == (0, 1)
 
 
-def test_an_extender_that_fails_on_the_nominated_node_is_asked_again():
+def test_an_extender_that_fails_on_the_nominated_node_is_called_again():
     calls = []
 
     def once(names):
@@ -257,7 +257,7 @@ def test_an_extender_that_fails_on_the_nominated_node_is_asked_again():
     assert (stays(result), result.error) == ([0, 1], "")
 
 
-def test_a_node_that_is_named_as_left_and_as_refused_is_left():
+def test_a_node_that_is_returned_as_passed_and_as_failed_has_passed():
     chain, _ = extenders(filter=lambda names: {"NodeNames": names, "FailedNodes": {"n0": "odd"}})
 
     result = NodeSearch({}, chain).search(PROFILE, pod(), order(1), FilteredNodes(arrivals(0)))
@@ -266,7 +266,7 @@ def test_a_node_that_is_named_as_left_and_as_refused_is_left():
     assert not result.by_extender
 
 
-def test_without_nodes_nothing_is_left():
+def test_without_nodes_the_result_is_empty():
     result = NodeSearch({"default-scheduler": 0}).search(
         PROFILE, pod("n1"), OrderedNodes(), FilteredNodes(np.zeros(0, dtype=np.int64))
     )
@@ -278,7 +278,7 @@ def zoned(name, zone):
     return NodeFacts(name, (("topology.kubernetes.io/zone", zone),))
 
 
-def test_the_roster_of_a_table_is_renewed_with_its_nodes():
+def test_the_node_order_of_a_table_is_renewed_with_its_nodes():
     table, of_table = NodeTable(), OrderedNodesCache()
     for facts in (zoned("n1", "a"), zoned("n2", "a"), zoned("n3", "b")):
         table.add_node(facts)

@@ -1,4 +1,4 @@
-"""A node that is the only one, or nominated and fitting, is taken whatever scoring says."""
+"""The only node, or a fitting nominated node, is chosen whatever scoring returns."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ PATHS = ("plain", "beside", "1", "3")
 
 
 class Unprepared(PreScorePlugin, ScorePlugin):
-    """Its PreScore fails."""
+    """A plugin whose PreScore fails."""
 
     name = "Unprepared"
     reads = Reads.NODE
@@ -37,7 +37,7 @@ class Unprepared(PreScorePlugin, ScorePlugin):
 
 
 class TooHigh(Unprepared):
-    """Its scores are out of range."""
+    """A plugin whose scores are out of range."""
 
     def pre_score(self, state, pod, table, feasible):
         return Status()
@@ -79,7 +79,7 @@ def decided(path, facts, name="p"):
 
 @pytest.mark.parametrize("kind", [Unprepared, TooHigh])
 @pytest.mark.parametrize("path_name", PATHS)
-def test_among_several_nodes_scoring_that_fails_fails_the_pod(path_name, kind):
+def test_among_several_nodes_a_failing_score_fails_the_pod(path_name, kind):
     decision = decided(fleet(path_name, kind, "n1", "n2", "n3"), pod(cpu=600))
 
     assert decision.node_name is None
@@ -89,7 +89,7 @@ def test_among_several_nodes_scoring_that_fails_fails_the_pod(path_name, kind):
 
 @pytest.mark.parametrize("kind", [Unprepared, TooHigh])
 @pytest.mark.parametrize("path_name", PATHS)
-def test_the_only_feasible_node_is_taken_though_scoring_fails(path_name, kind):
+def test_the_only_feasible_node_is_chosen_although_scoring_fails(path_name, kind):
     path = fleet(path_name, kind, "n1", "n2", "n3")
     for name in ("n1", "n3"):
         path.add_pod(name, pod(cpu=600))
@@ -102,7 +102,7 @@ def test_the_only_feasible_node_is_taken_though_scoring_fails(path_name, kind):
 
 @pytest.mark.parametrize("kind", [Unprepared, TooHigh])
 @pytest.mark.parametrize("path_name", PATHS)
-def test_a_nominated_node_that_fits_is_taken_though_scoring_fails(path_name, kind):
+def test_a_fitting_nominated_node_is_chosen_although_scoring_fails(path_name, kind):
     path = fleet(path_name, kind, "n1", "n2", "n3")
 
     decision = decided(path, pod(cpu=600, nominated_node_name="n2"))
@@ -112,7 +112,7 @@ def test_a_nominated_node_that_fits_is_taken_though_scoring_fails(path_name, kin
 
 
 @pytest.mark.parametrize("path_name", PATHS)
-def test_a_nominated_node_that_is_full_helps_no_pod_past_scoring(path_name):
+def test_a_full_nominated_node_does_not_avoid_a_failing_score(path_name):
     path = fleet(path_name, Unprepared, "n1", "n2", "n3")
     path.add_pod("n2", pod(cpu=600))
 
@@ -123,7 +123,7 @@ def test_a_nominated_node_that_is_full_helps_no_pod_past_scoring(path_name):
 
 
 @pytest.mark.parametrize("path_name", PATHS)
-def test_a_pod_that_leaves_the_next_one_a_single_node_lets_it_be_taken(path_name):
+def test_a_pod_that_leaves_one_feasible_node_lets_the_next_pod_use_it(path_name):
     path = fleet(path_name, Unprepared, "n1", "n2")
     assert decided(path, pod(cpu=600), "first").error
     path.add_pod("n1", pod(cpu=600))
@@ -133,7 +133,7 @@ def test_a_pod_that_leaves_the_next_one_a_single_node_lets_it_be_taken(path_name
 
 
 @pytest.mark.parametrize("path_name", PATHS)
-def test_what_is_explained_says_that_the_only_node_is_taken(path_name):
+def test_an_explanation_names_the_only_node_as_chosen(path_name):
     path = fleet(path_name, Unprepared, "n1", "n2")
     path.add_pod("n1", pod(cpu=600))
     explained = path.explain(path.prepare(PodIdentity("u", "default", "p"), pod(cpu=600)))
@@ -146,7 +146,7 @@ def test_what_is_explained_says_that_the_only_node_is_taken(path_name):
 
 
 @pytest.mark.parametrize("path_name", PATHS)
-def test_what_is_explained_names_no_best_node_where_scoring_fails(path_name):
+def test_an_explanation_has_no_best_node_if_scoring_fails(path_name):
     path = fleet(path_name, Unprepared, "n1", "n2")
     explained = path.explain(path.prepare(PodIdentity("u", "default", "p"), pod(cpu=600)))
 
@@ -155,7 +155,7 @@ def test_what_is_explained_names_no_best_node_where_scoring_fails(path_name):
 
 
 @pytest.mark.parametrize("path_name", PATHS)
-def test_what_is_explained_has_no_refusals_where_no_node_refuses(path_name):
+def test_an_explanation_has_no_refusals_if_no_node_refuses(path_name):
     path = fleet(path_name, Unprepared, "n1", "n2")
     asked = path.prepare(PodIdentity("u", "default", "p"), pod(cpu=600))
 
@@ -168,7 +168,7 @@ def test_what_is_explained_has_no_refusals_where_no_node_refuses(path_name):
 
 
 class NamesOne(PreFilterPlugin):
-    """Names n1, and no other."""
+    """A plugin whose PreFilter names only n1."""
 
     name = "NamesOne"
     reads = Reads.NODE
@@ -207,7 +207,7 @@ def found_nodes(path_name, kind):
 
 @pytest.mark.parametrize("kind", [NamesOne, FailsOnN1])
 @pytest.mark.parametrize("path_name", PATHS)
-def test_a_nominated_node_is_looked_at_before_all_others_and_alone(path_name, kind):
+def test_a_nominated_node_is_evaluated_before_all_others_and_alone(path_name, kind):
     path = found_nodes(path_name, kind)
     facts = pod(cpu=600, nominated_node_name="n2")
     asked = path.prepare(PodIdentity("u", "default", "p"), facts)
@@ -221,7 +221,7 @@ def test_a_nominated_node_is_looked_at_before_all_others_and_alone(path_name, ki
 
 
 @pytest.mark.parametrize("path_name", PATHS)
-def test_a_nominated_node_that_is_full_and_not_named_says_what_it_lacks(path_name):
+def test_a_full_nominated_node_outside_the_named_ones_reports_its_shortage(path_name):
     path = found_nodes(path_name, NamesOne)
     for name in ("n1", "n2"):
         path.add_pod(name, pod(cpu=600))

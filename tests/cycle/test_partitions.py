@@ -1,4 +1,4 @@
-"""Who owns which partitions, and which pods are decided on them alone."""
+"""The owners of partitions, and the pods that are decided on own partitions alone."""
 
 import pytest
 from hypothesis import given
@@ -38,16 +38,16 @@ def test_in_every_turn_each_shard_has_one_owner_and_each_owner_a_shard(scheduler
     assert all(parts)
 
 
-def test_partitions_go_to_the_next_one_each_turn_and_come_round():
+def test_partitions_pass_to_the_next_scheduler_each_turn_and_return():
     assert [owned(4, 0, 2, turn) for turn in range(3)] == [(0, 2), (1, 3), (0, 2)]
 
 
-def test_more_schedulers_than_shards_are_a_broken_invariant():
+def test_more_schedulers_than_shards_are_an_internal_error():
     with pytest.raises(AssertionError, match="3 schedulers cannot own 2 partitions"):
         owned(2, 0, 3, 0)
 
 
-def test_schedulers_of_one_profile_share_the_shards_among_them():
+def test_schedulers_of_one_profile_divide_the_shards():
     profiles = {"web": 2, "batch": 1}
 
     parts = [partition(index, schedulers=profiles).nodes.own for index in range(3)]
@@ -55,14 +55,14 @@ def test_schedulers_of_one_profile_share_the_shards_among_them():
     assert parts == [(0, 2), (1, 3), (0, 1, 2, 3)]
 
 
-def test_a_lease_tells_whose_turn_it_is():
+def test_a_lease_contains_the_current_turn():
     mine = partition()
     mine.leased(waiting=0, turn=1)
 
     assert mine.nodes.own == (1, 3)
 
 
-def test_what_found_nothing_is_passed_on_until_the_next_lease():
+def test_pods_without_an_own_node_are_decided_on_all_nodes_until_the_next_lease():
     mine, pod_here = partition(), waiting()
     mine.pass_on(pod_here)
     assert not mine.is_local(pod_here)
@@ -102,20 +102,20 @@ def test_own_nodes_are_those_of_the_shards_in_this_turn():
         ({"volumes": (Volume("v", "persistentVolumeClaim", ()),)}, True),
     ],
 )
-def test_pods_that_other_nodes_matter_to_go_to_all_nodes(facts, expected):
+def test_pods_that_depend_on_other_nodes_are_decided_on_all_nodes(facts, expected):
     assert looks_across(pod(**facts)) == expected
     assert partition().is_local(waiting(**facts)) != expected
 
 
-def test_a_pod_that_was_tried_before_goes_to_all_nodes():
+def test_a_pod_that_was_tried_before_is_decided_on_all_nodes():
     assert not partition().is_local(waiting(attempt=2))
 
 
-def test_quality_first_always_asks_everyone():
+def test_quality_first_always_uses_all_nodes():
     assert not partition(partition_policy="quality-first").is_local(waiting())
 
 
-def test_adaptive_asks_everyone_once_the_queue_is_short():
+def test_adaptive_uses_all_nodes_once_the_queue_is_short():
     mine = partition(partition_policy="adaptive", partition_long_queue_pods=10)
     assert mine.is_local(waiting())
 

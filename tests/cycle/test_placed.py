@@ -1,4 +1,4 @@
-"""Whether placements matter to a class is asked once for each effect, and not per placed class."""
+"""A plugin is asked once per effect, and not per placed class, whether it matters to a class."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ from tests.builders import pod
 
 
 class Watching(FilterPlugin):
-    """Minds pods with a label, and counts how often it is asked."""
+    """A plugin that reacts to pods with a label, and counts its calls."""
 
     name = "Watching"
     reads = Reads.CLUSTER
@@ -34,14 +34,14 @@ class Watching(FilterPlugin):
 
 
 class Telling(Watching):
-    """Says that it looks at labels alone."""
+    """A plugin that declares that it reads labels alone."""
 
     def effect(self, placed):
         return Effect(placed.facts.labels, partial(self.minds, placed))
 
 
 def world(kind):
-    """A profile with one such plugin beside the default ones, its classes and the plugin."""
+    """Return a profile with such a plugin besides the default ones, its classes and the plugin."""
     classes = PodClasses()
     (config,) = default_config().profiles
     refs = {point: config.at(point) for point in config.plugins}
@@ -55,7 +55,7 @@ def world(kind):
 
 
 @pytest.mark.parametrize(("kind", "times"), [(Watching, 20), (Telling, 1)])
-def test_of_one_effect_one_is_asked_about(kind, times):
+def test_a_plugin_is_asked_once_per_effect(kind, times):
     profile, classes, plugin = world(kind)
     placed = PlacedClasses()
     placed.add(classes.pod_class(pod(cpu=amount)) for amount in range(1, 21))
@@ -66,7 +66,7 @@ def test_of_one_effect_one_is_asked_about(kind, times):
     assert len(plugin.asked) == times
 
 
-def test_news_are_asked_about_and_what_mattered_still_does():
+def test_only_new_placed_classes_are_checked_and_earlier_results_hold():
     profile, classes, _ = world(Telling)
     placed, asked = PlacedClasses(), classes.pod_class(pod(cpu=500))
     assert not placed

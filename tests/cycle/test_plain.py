@@ -1,4 +1,4 @@
-"""The plain cycle keeps its classes evaluated from pod to pod."""
+"""The plain cycle reuses the evaluations of its classes from pod to pod."""
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.plain_cycle import PlainCycle
@@ -8,7 +8,7 @@ from tests.builders import MIB, ROW_PLUGINS, node, pod, profile_of, table_of
 IMAGE = {"app:v1": 1000 * MIB}
 
 
-def test_a_row_that_has_room_again_scores_with_what_its_node_always_had():
+def test_a_row_that_is_feasible_again_has_its_static_scores():
     table = table_of(node("n1", cpu=1000, images=IMAGE), node("n2", cpu=1000))
     profiles = {"default-scheduler": profile_of(ROW_PLUGINS, classes=table.classes)}
     cycle = PlainCycle(table, profiles, TieBreak("first"))

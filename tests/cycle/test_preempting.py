@@ -1,4 +1,4 @@
-"""Preemption and nominated pods: batches decide as one pod after another on any fleet."""
+"""Preemption and nominated pods: batches decide like single pods in turn on any fleet."""
 
 from dataclasses import replace
 
@@ -117,7 +117,7 @@ def told(decision):
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_any_fleet_is_preempted_alike_in_batches_and_pod_by_pod(data):
+def test_batches_preempt_like_single_pods_in_turn_on_any_fleet(data):
     fleet = Fleet(data.draw(budgets), data.draw(st.sampled_from(["random", "first"])))
     names = [f"n{number}" for number in range(data.draw(st.integers(1, 6)))]
     for number in range(len(names)):
@@ -151,7 +151,7 @@ def test_a_batch_ends_where_preemption_was_tried():
     assert [each.key for each in decision.post_filter.chosen.victims] == ["default/p0"]
 
 
-def test_a_pod_that_was_placed_is_nominated_no_more():
+def test_a_placed_pod_is_not_nominated_any_more():
     fleet = Fleet()
     fleet.add_node(0)
     mine = pod(cpu=1000, priority=5, nominated_node_name="n0")
@@ -163,7 +163,7 @@ def test_a_pod_that_was_placed_is_nominated_no_more():
     assert not fleet.beside.table.nominations
 
 
-def test_the_room_that_a_nominated_pod_leaves_elsewhere_is_there_for_the_next():
+def test_resources_that_a_nominated_pod_leaves_elsewhere_are_free_for_the_next():
     fleet = Fleet()
     fleet.add_node(0)
     fleet.add_node(1)
@@ -178,7 +178,7 @@ def test_the_room_that_a_nominated_pod_leaves_elsewhere_is_there_for_the_next():
     assert fleet.together([small])[0].node_name == "n1"
 
 
-def test_a_pod_does_not_take_the_room_of_a_nominated_one_of_no_lower_priority():
+def test_a_pod_does_not_use_resources_of_a_nominated_pod_of_no_lower_priority():
     fleet = Fleet()
     fleet.add_node(0)
     fleet.nominate(pod(cpu=2000, priority=3), "n0")

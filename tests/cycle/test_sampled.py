@@ -1,4 +1,4 @@
-"""Pods whose nodes are sampled, decided on a table that holds all nodes: as one after another."""
+"""Pods with sampled nodes, on a table of all nodes, are decided as one after another."""
 
 import random
 
@@ -38,7 +38,7 @@ SHARES = st.sampled_from([{}, {"default-scheduler": 0}, {"default-scheduler": 40
 
 
 class Sampling(Cycle):
-    """A Cycle that samples; the order is that of its table."""
+    """A Cycle that samples in the order of its table."""
 
     def __init__(self, world, config, tie_break, accelerator, shares):
         self.node_search, self.order = NodeSearch(shares), OrderedNodesCache()
@@ -50,7 +50,7 @@ class Sampling(Cycle):
 
 
 class SamplingAlone(Plain):
-    """One pod after another on one table."""
+    """A plain cycle that samples, one pod after another on one table."""
 
     def __init__(self, world, config, tie_break, shares):
         super().__init__(world, config, tie_break, None)
@@ -66,7 +66,7 @@ def few_are_enough(monkeypatch):
 
 
 def both(world, config, tie_break, with_kernel, shares):
-    """What is decided by both, and where their next samples start."""
+    """Return the decisions of both, and where their next samples start."""
     ours = Sampling(world, config, tie_break, accelerator() if with_kernel else None, shares)
     theirs = SamplingAlone(world, config, tie_break, shares)
     with pytest.MonkeyPatch.context() as patch:
@@ -77,7 +77,7 @@ def both(world, config, tie_break, with_kernel, shares):
 
 @DECIDING
 @given(worlds(), PROFILES, TIE_BREAKS, st.booleans(), SHARES)
-def test_sampled_pods_are_decided_as_one_after_another(
+def test_sampled_pods_are_decided_like_single_pods_in_turn(
     world, config, tie_break, with_kernel, shares
 ):
     ours, theirs = both(world, config, tie_break, with_kernel, shares)
@@ -87,7 +87,7 @@ def test_sampled_pods_are_decided_as_one_after_another(
 
 @DECIDING
 @given(fleets.inputs(), TIE_BREAKS, st.booleans(), SHARES)
-def test_sampled_pods_with_constraints_across_nodes_are_decided_as_one_after_another(
+def test_sampled_pods_with_constraints_across_nodes_are_decided_like_single_ones(
     inputs, tie_break, with_kernel, shares
 ):
     ours, theirs = both(fleet_world(inputs), DEFAULT, tie_break, with_kernel, shares)
@@ -96,7 +96,7 @@ def test_sampled_pods_with_constraints_across_nodes_are_decided_as_one_after_ano
 
 
 @given(st.integers(0, 2**32))
-def test_the_kernel_searches_among_many_nodes_as_the_reference_does(seed):
+def test_the_kernel_searches_many_nodes_like_the_reference(seed):
     draw = random.Random(seed)
     batches = [[(demand(draw), draw.random() < 0.2) for _ in range(30)]]
     world = World([(each, []) for each in many(draw, 150)], batches)
@@ -106,7 +106,7 @@ def test_the_kernel_searches_among_many_nodes_as_the_reference_does(seed):
     assert ours == theirs
 
 
-def test_the_kernel_takes_part_where_nodes_are_sampled(few_are_enough):
+def test_the_kernel_decides_sampled_pods(few_are_enough):
     nodes = [(node(f"n{index}", cpu=4000, pods=10), []) for index in range(6)]
     world = World(nodes, [[(pod(cpu=100), False)] * 4])
     ours = Sampling(world, DEFAULT, TieBreak("first"), accelerator(), {"default-scheduler": 1})
@@ -120,8 +120,8 @@ def test_the_kernel_takes_part_where_nodes_are_sampled(few_are_enough):
 
 
 @pytest.mark.parametrize("start", [6, 7, 1_000_003])
-def test_a_search_begins_among_the_nodes_that_are_left(few_are_enough, start):
-    """Nodes went since the last one; upstream takes the remainder at each node."""
+def test_a_search_starts_among_the_remaining_nodes(few_are_enough, start):
+    """Nodes were removed since the last search; upstream takes the remainder at each node."""
     nodes = [(node(f"n{index}", cpu=4000, pods=10), []) for index in range(6)]
     world = World(nodes, [[(pod(cpu=100), False)] * 4])
     shares = {"default-scheduler": 1}
@@ -135,7 +135,7 @@ def test_a_search_begins_among_the_nodes_that_are_left(few_are_enough, start):
 
 
 @pytest.mark.parametrize("start", [0, 4, 5])
-def test_the_best_of_sampled_nodes_are_named_by_the_reference(few_are_enough, start):
+def test_the_reference_names_the_best_of_sampled_nodes(few_are_enough, start):
     table = table_of(*(node(f"n{index}", cpu=4000, pods=10) for index in range(6)))
     profiles = profiles_of(DEFAULT)(table.classes)
     node_search = NodeSearch({"default-scheduler": 1})
@@ -158,7 +158,7 @@ def test_the_best_of_sampled_nodes_are_named_by_the_reference(few_are_enough, st
     assert decision.best == tuple(sorted(f"n{(start + step) % 6}" for step in range(2)))
 
 
-def test_pods_that_are_sampled_go_together_and_those_of_extenders_alone():
+def test_sampled_pods_are_batched_and_pods_of_extenders_are_decided_alone():
     world = World([(node("n1"), [])], [])
     ours = Sampling(world, DEFAULT, TieBreak("first"), None, {"default-scheduler": 1})
     pod_class = ours.classes.pod_class(pod())
@@ -170,7 +170,7 @@ def test_pods_that_are_sampled_go_together_and_those_of_extenders_alone():
     assert list(ours.cycle.together(pods)) == pods[:1]
 
 
-def test_pods_that_no_extender_looks_at_are_placed_where_extenders_are_configured():
+def test_pods_without_an_interested_extender_are_placed_with_extenders_configured():
     managed = config_of(node_cache_capable=True, filter_verb="filter", managed=("x/gpu",))
     node_search = NodeSearch({}, Extenders([Extender(managed, None)]))
     world = World([(node("n1"), [])], [[(pod(cpu=100), False)] * 2])
@@ -179,7 +179,7 @@ def test_pods_that_no_extender_looks_at_are_placed_where_extenders_are_configure
     assert [each[1] for each in play(ours, world)] == ["n1", "n1"]
 
 
-def test_what_the_reference_places_counts_for_pods_that_the_kernel_decides(few_are_enough):
+def test_placements_of_the_reference_count_for_pods_decided_by_the_kernel(few_are_enough):
     fixed = pod(labels={"app": "web"}, required_node_terms=(named("n0"),))
     apart = pod(labels={"app": "web"}, pod_anti_affinity=(fleets.near(fleets.apps("web")),))
     nodes = [(fleets.host(number, zone), []) for number, zone in enumerate("aabb")]
@@ -191,7 +191,7 @@ def test_what_the_reference_places_counts_for_pods_that_the_kernel_decides(few_a
     assert [each[1] for each in ours[0]] == ["n0", "n2"]
 
 
-def test_among_sampled_pods_only_volumes_behind_volumes_end_a_batch():
+def test_among_sampled_pods_a_second_pod_with_volumes_ends_a_batch():
     disk = pod(volumes=(Volume("v", "gcePersistentDisk", (("pdName", "disk"),)),))
     world = World([(node(f"n{index}"), []) for index in range(3)], [])
     ours = Sampling(world, DEFAULT, TieBreak("first"), None, {"default-scheduler": 1})

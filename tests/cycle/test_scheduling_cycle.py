@@ -1,4 +1,4 @@
-"""A scheduling cycle without actors: which needs it names, in which order, and what it makes of the
+"""A scheduling cycle without actors: the needs that it yields, their order, and its use of the
 answers."""
 
 import pytest
@@ -51,7 +51,7 @@ class World:
         return [PodInCycle(f"u{n}", f"d/p{n}", pod_class, signature) for n in range(count)]
 
     def decide(self, pods):
-        """(nodes of the decisions, how many pods are settled)."""
+        """Return (nodes of the decisions, number of pods that are finished)."""
         self.needs.clear()
         undecided = pods
         scope, pods = self.cycle.next(undecided)
@@ -82,7 +82,7 @@ class World:
         return [type(need).__name__ for need in self.needs if not isinstance(need, Phase)]
 
 
-def test_a_batch_catches_up_prepares_decides_and_lets_waiting_changes_in():
+def test_a_batch_catches_up_prepares_decides_and_applies_waiting_changes():
     world = World()
 
     nodes, settled = world.decide(world.pods(2))
@@ -97,7 +97,7 @@ def test_a_batch_catches_up_prepares_decides_and_lets_waiting_changes_in():
     assert not world.nodes.is_held
 
 
-def test_a_state_that_is_young_enough_serves_the_next_batch_too():
+def test_a_fresh_enough_state_is_used_for_the_next_batch_too():
     world = World(**STALE)
     world.decide(world.pods(1))
 
@@ -107,7 +107,7 @@ def test_a_state_that_is_young_enough_serves_the_next_batch_too():
     assert world.kinds() == ["Prepare", "ApplyWaiting"]
 
 
-def test_where_a_pod_fits_nowhere_on_a_stale_state_it_is_decided_on_a_fresh_one():
+def test_a_pod_that_fits_nowhere_on_a_stale_state_is_decided_on_a_fresh_one():
     world = World(**STALE)
     world.decide(world.pods(4))
     world.happens[CatchUp] = lambda: world.nodes.table.add_node(node("n3", cpu=1000))
@@ -122,7 +122,7 @@ def test_where_a_pod_fits_nowhere_on_a_stale_state_it_is_decided_on_a_fresh_one(
     assert ReadClock() in world.needs
 
 
-def test_who_is_alone_thinks_before_it_reads():
+def test_a_single_scheduler_thinks_before_it_reads():
     latency = DecisionTime(batch=KindTime(job_s=2.0, task_s=0.5))
     world = World(decision_time=latency, latency=latency)
 
@@ -132,7 +132,7 @@ def test_who_is_alone_thinks_before_it_reads():
     assert world.kinds()[2:] == ["Prepare", "ApplyWaiting"]
 
 
-def test_a_state_that_grew_too_old_while_a_scheduler_thought_is_read_again():
+def test_a_state_that_became_too_old_while_thinking_is_read_again():
     latency = DecisionTime(batch=KindTime(job_s=6.0, task_s=0.0))
     world = World(decision_time=latency, latency=latency, **STALE)
 
@@ -156,7 +156,7 @@ def test_workers_are_asked_before_a_batch_which_then_catches_up_again():
     assert [each.uid for each in scored.pods] == ["u0"]
 
 
-def test_others_may_run_between_so_many_decisions(monkeypatch):
+def test_messages_are_handled_between_numbers_of_decisions(monkeypatch):
     monkeypatch.setattr(scheduling_cycle, "DECISIONS_PER_PAUSE", 2)
     world = World()
 
@@ -165,7 +165,7 @@ def test_others_may_run_between_so_many_decisions(monkeypatch):
     assert world.needs.count(YieldToMessages()) == 2
 
 
-def test_a_pod_that_fits_no_own_node_goes_on_to_all_of_them():
+def test_a_pod_that_fits_on_no_own_node_is_decided_on_all_nodes():
     own = {"n1": 0, "n2": 1}
     world = World(own=own, mode="partitioned", schedulers=2, partitions=2)
     own_lane = world.cycle.scopes[1]
@@ -179,7 +179,7 @@ def test_a_pod_that_fits_no_own_node_goes_on_to_all_of_them():
     assert world.decide(pods[2:]) == (["n2"], 1)
 
 
-def test_a_driver_that_raises_leaves_the_table_free():
+def test_a_driver_that_raises_leaves_the_table_unlocked():
     world = World()
     steps = world.cycle.decide(*world.cycle.next(world.pods(1)), 0.0)
     need = next(steps)

@@ -1,4 +1,4 @@
-"""How long what a scope read serves later batches, too."""
+"""The time for which the state that a scope read is used for later batches, too."""
 
 import pytest
 
@@ -12,26 +12,26 @@ def read_at(now_s):
 
 
 @pytest.mark.parametrize("staleness_s", [None, 0.0, 5.0])
-def test_a_lane_that_read_nothing_serves_nobody(staleness_s):
+def test_a_scope_that_read_nothing_has_no_state(staleness_s):
     assert not Scope(cycle=None).serves(0.0, staleness_s)
 
 
 @pytest.mark.parametrize(("now_s", "serves"), [(10.0, True), (15.0, True), (15.5, False)])
-def test_what_was_read_serves_until_it_is_older_than_allowed(now_s, serves):
+def test_a_state_is_used_until_it_is_older_than_allowed(now_s, serves):
     scope = read_at(10.0)
 
     assert scope.serves(now_s, 5.0) is serves
     assert scope.is_older(now_s, 5.0) is not serves
 
 
-def test_where_no_staleness_is_allowed_what_was_read_serves_one_batch_however_long():
+def test_without_staleness_a_state_is_used_for_one_batch():
     scope = read_at(10.0)
 
     assert not scope.serves(10.0, None)
     assert not scope.is_older(1e9, None)
 
 
-def test_what_was_dropped_serves_nobody_until_it_is_read_again():
+def test_a_dropped_state_is_not_used_until_it_is_read_again():
     scope = read_at(10.0)
     scope.drop()
     assert not scope.serves(10.0, 5.0)

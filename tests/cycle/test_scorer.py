@@ -1,4 +1,4 @@
-"""What workers find for their rows is what one table says of all, however far apart they are."""
+"""Workers' results for their rows equal those of one table of all, however old their states are."""
 
 from dataclasses import dataclass, field
 
@@ -44,7 +44,7 @@ CPUS = [100, 250, 300, 500, 600, 800, 900]
 class Holder:
     """A table that follows a stream of changes, all of it or every nth node.
 
-    changes: ("add", name), ("update", name, cpu), ("gone", name), ("pod", name, whether it comes).
+    changes: ("add", name), ("update", name, cpu), ("gone", name), ("pod", name, is_added).
     """
 
     part: int = 0
@@ -95,7 +95,7 @@ def _names(table):
 
 @st.composite
 def streams(draw):
-    """Changes that make sense in their order."""
+    """Draw changes in a possible order."""
     here, pods, changes = [], {}, []
     for number in range(draw(st.integers(1, 8))):
         here.append(f"n{number}")
@@ -124,7 +124,7 @@ def streams(draw):
 
 
 def said(evaluation):
-    """All that an evaluation found, statuses by what they say."""
+    """Return all results of an evaluation, statuses by their text."""
     texts = [None, *evaluation.statuses]
     codes = [code if code < 1 else texts[code] for code in evaluation.codes.tolist()]
     raw = [None if each is None else each.tolist() for each in evaluation.raw]
@@ -132,7 +132,7 @@ def said(evaluation):
 
 
 @given(streams(), st.integers(1, 3), st.data())
-def test_with_answers_of_workers_that_lag_or_lead_a_class_is_found_as_without(
+def test_with_answers_of_workers_at_other_states_a_class_has_the_same_results(
     changes, workers, data
 ):
     lags = st.integers(0, len(changes))
@@ -167,7 +167,7 @@ def test_with_answers_of_workers_that_lag_or_lead_a_class_is_found_as_without(
         assert said(with_given) == said(plain)
 
 
-def test_of_a_worker_that_is_as_far_no_row_is_asked_again():
+def test_no_row_of_an_up_to_date_worker_is_evaluated_again():
     changes = [("add", f"n{number}") for number in range(6)] + [("pod", "n1", True)]
     facts = pod(cpu=800)
     ours, workers = Holder(), [Holder(part, 2) for part in range(2)]
@@ -180,10 +180,10 @@ def test_of_a_worker_that_is_as_far_no_row_is_asked_again():
     assert not found.redo.any()
     assert list(found.filters) == ["FailsOnSomeNodes"]
     assert found.scores["LikesFewPods"].tolist() == [0, 1, 0, 0, 0, 0]
-    assert list(found.scores) == ["LikesDigits", "LikesFewPods"], "FailsToScore says Skip"
+    assert list(found.scores) == ["LikesDigits", "LikesFewPods"], "FailsToScore returns Skip"
 
 
-def test_what_a_worker_that_is_as_far_answered_no_plugin_is_asked_again():
+def test_no_plugin_is_called_for_answers_of_an_up_to_date_worker():
     changes = [("add", f"n{number}") for number in range(6)] + [("pod", "n1", True)]
     facts = pod(cpu=800)
     ours, worker = Holder(), Holder()
@@ -202,7 +202,7 @@ def test_what_a_worker_that_is_as_far_answered_no_plugin_is_asked_again():
     assert said(with_given) == said(plain)
 
 
-def test_of_a_worker_whose_changes_are_unknown_its_own_rows_alone_are_asked_again():
+def test_only_the_rows_of_a_worker_with_unknown_changes_are_evaluated_again():
     changes = [("add", f"n{number}") for number in range(6)]
     ours, workers = Holder(), [Holder(part, 3) for part in range(3)]
     for each in (ours, *workers):
@@ -214,7 +214,7 @@ def test_of_a_worker_whose_changes_are_unknown_its_own_rows_alone_are_asked_agai
     assert found.redo.tolist() == [True, False, False] * 2
 
 
-def test_of_a_worker_that_speaks_of_other_nodes_nothing_is_taken():
+def test_answers_of_a_worker_about_other_nodes_are_ignored():
     ours, worker = Holder(), Holder()
     ours.follow([("add", "n1")], 1)
     worker.follow([("add", "n1"), ("add", "n2")], 2)
@@ -223,7 +223,7 @@ def test_of_a_worker_that_speaks_of_other_nodes_nothing_is_taken():
     assert ScoredParts(ours.table, 1).merge_answers({0: answer}, {0: set()}, 1) is None
 
 
-def test_plugins_that_keep_something_or_look_across_nodes_are_not_answered_elsewhere():
+def test_plugins_with_state_or_across_nodes_are_not_sent_to_workers():
     profile = Holder().profile
 
     assert [(plugin.name, point) for plugin, point in worker_calls(profile)] == [
@@ -238,7 +238,7 @@ SAID = {"yes": SUCCESS, "skip": SKIP, "fail": error("the oracle is silent")}
 
 
 class Prepares(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """Says before Filter and before Score what a pod's labels tell it to say."""
+    """A plugin whose PreFilter and PreScore return the status that a pod's labels name."""
 
     name = "Prepares"
     reads = Reads.NODE
@@ -269,7 +269,7 @@ class Prepares(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         ("yes", "fail", []),
     ],
 )
-def test_a_plugin_is_left_out_where_it_says_skip_and_altogether_where_it_fails(
+def test_a_plugin_is_left_out_after_skip_and_all_are_after_a_failure(
     before_filter, before_score, answered
 ):
     table = table_of(node("n1"), node("n2"))
@@ -283,7 +283,7 @@ def test_a_plugin_is_left_out_where_it_says_skip_and_altogether_where_it_fails(
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))
-def test_columns_take_as_few_bytes_as_their_numbers_need(values):
+def test_columns_use_the_narrowest_type_for_their_numbers(values):
     size, data = packed(np.array(values, np.int64))
     column = PluginColumn("p", "Score", size, data)
 
@@ -292,7 +292,7 @@ def test_columns_take_as_few_bytes_as_their_numbers_need(values):
         assert len(data) == size * len(values)
 
 
-def test_what_touched_does_not_know_any_more_it_does_not_say():
+def test_touched_returns_none_for_forgotten_changes():
     touched = Touched()
     touched.note(3, ["a"])
     touched.note(4, ["b"])

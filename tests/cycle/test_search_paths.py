@@ -1,4 +1,4 @@
-"""Sampling and extenders in whole cycles: batches decide as one pod after another."""
+"""Sampling and extenders in whole cycles: batches decide like single pods in turn."""
 
 import hashlib
 
@@ -72,14 +72,14 @@ class World:
         return list(map(told, decide(self.beside, facts, batch)))
 
     def explained(self, facts):
-        """What both say of a pod, which stays where it is."""
+        """Yield both explanations of a pod that is not placed."""
         for path in (self.plain, self.beside):
             yield path.explain(prepared(path, [facts])[0])
 
 
 @pytest.fixture
 def few_are_enough(monkeypatch):
-    """Samples of two nodes, so that small fleets are sampled."""
+    """Set samples of two nodes, so that small fleets are sampled."""
     monkeypatch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 2)
 
 
@@ -88,7 +88,7 @@ def shares(percent):
 
 
 @given(fleets.inputs(), st.sampled_from([0, 1, 40]), st.integers(0, 3))
-def test_batches_are_narrowed_as_one_pod_after_another(inputs, percent, mood):
+def test_batches_are_sampled_like_single_pods_in_turn(inputs, percent, mood):
     def node_search():
         extenders = moody(mood, fails=mood == 2) if mood else None
         return NodeSearch(shares(percent) if mood != 3 else {}, extenders)
@@ -105,7 +105,7 @@ def fleet(count):
     return fleets.inputs_of(nodes, [])
 
 
-def test_searches_go_round_the_nodes(few_are_enough):
+def test_searches_rotate_over_the_nodes(few_are_enough):
     world = World(fleet(6), lambda: NodeSearch(shares(1)))
 
     decided = world.decide_alone([pod(cpu=100)] * 4)
@@ -115,7 +115,7 @@ def test_searches_go_round_the_nodes(few_are_enough):
     assert world.decide_together([pod(cpu=100)] * 4) == decided
 
 
-def test_a_pod_that_names_its_nodes_is_sampled_among_them_alone(few_are_enough):
+def test_a_pod_that_names_its_nodes_is_sampled_among_them_only(few_are_enough):
     world = World(fleet(6), lambda: NodeSearch(shares(1)))
     facts = [pod(cpu=100, required_node_terms=(named("n1", "n4", "n5"),))] * 3
 
@@ -126,7 +126,7 @@ def test_a_pod_that_names_its_nodes_is_sampled_among_them_alone(few_are_enough):
     assert world.decide_together(facts) == decided
 
 
-def test_a_pod_that_is_narrowed_is_a_batch_of_its_own():
+def test_a_sampled_pod_is_a_batch_of_its_own():
     managed = config_of(node_cache_capable=True, filter_verb="filter", managed=("x/gpu",))
     chain = Extenders([Extender(managed, Moody(1))])
     path = World(fleet(4), lambda: NodeSearch({}, chain)).beside
@@ -141,7 +141,7 @@ def test_a_pod_that_is_narrowed_is_a_batch_of_its_own():
     assert counts == [2, 1, 1]
 
 
-def test_an_extender_is_named_where_it_leaves_no_node():
+def test_an_extender_that_leaves_no_node_is_named():
     class Refuses:
         def call(self, verb, payload):
             return {"NodeNames": [], "FailedNodes": {"n0": "no room", "n1": "no room"}}
@@ -157,7 +157,7 @@ def test_an_extender_is_named_where_it_leaves_no_node():
 
 
 @pytest.mark.parametrize(("left", "told"), [((), ("Extender",)), (("n0", "n1", "n2"), ())])
-def test_an_explanation_names_the_extender_where_it_leaves_nodes_out(left, told):
+def test_an_explanation_names_the_extender_that_leaves_nodes_out(left, told):
     class Leaves:
         def call(self, verb, payload):
             return {"NodeNames": [name for name in payload["NodeNames"] if name in left]}
@@ -169,7 +169,7 @@ def test_an_explanation_names_the_extender_where_it_leaves_nodes_out(left, told)
         assert explained.diagnosis.plugins == told
 
 
-def test_an_extender_that_fails_fails_the_cycle():
+def test_a_failing_extender_fails_the_cycle():
     class Fails:
         def call(self, verb, payload):
             return {"Error": "no licence"}
@@ -207,7 +207,7 @@ def filters_alone(classes):
     return {"default-scheduler": profile_of(points, classes=classes)}
 
 
-def test_where_nothing_scores_each_node_has_a_total_of_one():
+def test_without_scores_each_node_has_a_total_of_one():
     """Upstream: prioritizeNodes."""
     world = World(fleet(3), lambda: NodeSearch({}), filters_alone)
 
@@ -221,7 +221,7 @@ def test_where_nothing_scores_each_node_has_a_total_of_one():
 
 
 def test_extenders_scores_alone_decide_and_are_explained():
-    """Where no plugin scores, totals begin at nothing (upstream: prioritizeNodes)."""
+    """Without scoring plugins, totals begin at zero (upstream: prioritizeNodes)."""
 
     class Prefers:
         def call(self, verb, payload):
@@ -240,7 +240,7 @@ def test_extenders_scores_alone_decide_and_are_explained():
         assert [line["plugin"] for line in said["scores"]] == ["Extender"]
 
 
-def test_scores_below_nothing_choose_too():
+def test_negative_scores_choose_too():
     class Dislikes:
         def call(self, verb, payload):
             return [{"Host": name, "Score": -int(name[1:]) - 1} for name in payload["NodeNames"]]
@@ -252,8 +252,8 @@ def test_scores_below_nothing_choose_too():
     assert world.decide_together([pod(cpu=100)])[0][1] == "n0"
 
 
-def test_what_spreads_over_nodes_is_weighed_by_those_that_are_left(few_are_enough):
-    """Of two nodes, zones weigh as much as hosts; of ten they would weigh less."""
+def test_spread_constraints_are_weighted_by_the_remaining_nodes(few_are_enough):
+    """Zones weigh as much as hosts among two nodes; among ten they would weigh less."""
     web = fleets.apps("web")
     soft = [
         fleets.spread(key, when="ScheduleAnyway", selector=web) for key in (ZONE, fleets.HOSTNAME)
@@ -274,7 +274,7 @@ def test_what_spreads_over_nodes_is_weighed_by_those_that_are_left(few_are_enoug
     assert [each[1] for each in world.decide_together([spread])] == ["n1"]
 
 
-def test_nodes_that_come_and_go_are_sampled_in_their_order(few_are_enough):
+def test_added_and_removed_nodes_are_sampled_in_their_order(few_are_enough):
     world = World(fleet(4), lambda: NodeSearch(shares(1)))
     world.decide_alone([pod(cpu=100)])
     world.decide_together([pod(cpu=100)])
@@ -289,7 +289,7 @@ def test_nodes_that_come_and_go_are_sampled_in_their_order(few_are_enough):
 
 
 class Chooses:
-    """An extender of preemptions that answers with what a test says of the candidates."""
+    """An extender of preemptions whose answer a test computes from the candidates."""
 
     def __init__(self, answer):
         self.answer, self.asked = answer, []
@@ -301,7 +301,7 @@ class Chooses:
 
 
 def preempting(answer, **fields):
-    """One important pod on a full fleet, alone and together; what PostFilter said of it."""
+    """Decide an important pod on a full fleet, alone and in a batch; return PostFilter's result."""
     config = config_of(node_cache_capable=True, preempt_verb="preempt", **fields)
     chain = Extenders([Extender(config, Chooses(answer))])
     world = World(fleet(3), lambda: NodeSearch({}, chain))
@@ -316,7 +316,7 @@ def preempting(answer, **fields):
     return alone.post_filter
 
 
-def test_an_extender_chooses_where_a_pod_preempts():
+def test_an_extender_chooses_the_node_of_a_preempting_pod():
     told = preempting(lambda found: {"n2": found["n2"]})
 
     assert (told.status.code, told.nominated_node) == (Code.SUCCESS, "n2")
@@ -331,7 +331,7 @@ def test_an_extender_that_refuses_all_candidates_leaves_none():
     assert told.status.message.endswith("preemption: no candidate node for preemption")
 
 
-def test_an_extender_that_fails_ends_the_preemption_unless_it_may_be_ignored():
+def test_a_failing_extender_ends_the_preemption_unless_it_is_ignorable():
     told = preempting(lambda found: {"n0": {"Pods": []}})
     ignored = preempting(lambda found: {"n9": found["n0"]}, ignorable=True)
 
@@ -340,7 +340,7 @@ def test_an_extender_that_fails_ends_the_preemption_unless_it_may_be_ignored():
     assert (ignored.status.code, ignored.nominated_node) == (Code.SUCCESS, "n0")
 
 
-def test_an_extender_without_the_verb_is_not_asked_about_a_preemption():
+def test_an_extender_without_the_verb_is_not_called_for_a_preemption():
     config = config_of(node_cache_capable=True)
     tried = DryRunResult((Candidate("n0", (Victim("u", "ns/p", 0),)),))
     asked = PodInCycle("u", "ns/q", NodeTable().classes.pod_class(pod(cpu=1)), "s")
@@ -350,7 +350,7 @@ def test_an_extender_without_the_verb_is_not_asked_about_a_preemption():
 
 
 class NamesN1(PreFilterPlugin):
-    """Names n1, and no other."""
+    """A plugin whose PreFilter names only n1."""
 
     name = "NamesN1"
     reads = Reads.NODE
@@ -368,7 +368,7 @@ class OutOfOrder:
 
 
 @pytest.mark.parametrize("kind", [PlainPath, BatchPath])
-def test_a_nominated_node_that_an_extender_fails_on_is_not_among_those_that_are_named(kind):
+def test_a_nominated_node_on_which_an_extender_fails_is_not_among_the_named(kind):
     fit = "NodeResourcesFit"
     points = {"preFilter": [fit, "NamesN1"], "filter": [fit]}
     chain = Extenders([Extender(config_of(node_cache_capable=True, filter_verb="f"), OutOfOrder())])

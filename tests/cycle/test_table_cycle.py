@@ -1,4 +1,4 @@
-"""Batches on one node table decide what pods one by one decide."""
+"""Batches on one node table decide like single pods in turn."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ from tests.kernel.test_equality import (
 
 
 class Cycle:
-    """A TableCycle, and the cache's part: what was placed is confirmed."""
+    """A TableCycle, and the cache's part: confirming placed pods."""
 
     def __init__(self, world, config, tie_break, accelerator, node_search=None):
         self.table = NodeTable()
@@ -66,13 +66,13 @@ class Cycle:
                 break
             decisions.append(decision)
         batch.settle()
-        assert decisions, "a batch decides one pod at least"
+        assert decisions, "a batch decides at least one pod"
         self.cycle.settled(len(pods), len(decisions))
         self.tentative.note(decisions)
         for each in decisions:
             if each.node_name is not None:
                 placed = [each.pod.uid], [each.node_name], [each.pod.pod_class]
-                assert self.tentative.confirm(*placed) == [], "it stood there already"
+                assert self.tentative.confirm(*placed) == [], "it is on its node already"
         self.table.validate()
         return decisions
 
@@ -82,7 +82,7 @@ class Cycle:
 
 @DECIDING
 @given(worlds(), PROFILES, TIE_BREAKS, st.booleans())
-def test_batches_are_decided_as_one_pod_after_another(world, config, tie_break, with_kernel):
+def test_batches_are_decided_like_single_pods_in_turn(world, config, tie_break, with_kernel):
     ours = Cycle(world, config, tie_break, accelerator() if with_kernel else None)
 
     assert play(ours, world) == play(Plain(world, config, tie_break, None), world)
@@ -90,7 +90,7 @@ def test_batches_are_decided_as_one_pod_after_another(world, config, tie_break, 
 
 @DECIDING
 @given(fleets.inputs(), TIE_BREAKS, st.booleans())
-def test_pods_with_constraints_across_nodes_are_decided_as_one_after_another(
+def test_pods_with_constraints_across_nodes_are_decided_like_single_ones(
     inputs, tie_break, with_kernel
 ):
     world, config = fleet_world(inputs), default_config().profiles[0]
@@ -100,7 +100,7 @@ def test_pods_with_constraints_across_nodes_are_decided_as_one_after_another(
 
 
 @given(fleets.inputs(), st.data())
-def test_what_is_kept_of_classes_is_found_anew_where_the_table_changed(inputs, data):
+def test_cached_results_of_classes_are_recomputed_where_the_table_changed(inputs, data):
     world, config = fleet_world(inputs), default_config().profiles[0]
     paths = Cycle(world, config, TieBreak(), None), Plain(world, config, TieBreak(), None)
     facts = [each for batch in world.batches for each, _ in batch]
@@ -136,7 +136,7 @@ def spreading(cpu):
     return pod(cpu=cpu, labels={"app": "web"}, spread_constraints=(evenly,))
 
 
-def test_what_the_kernel_kept_of_one_class_is_not_taken_for_another_that_spreads_alike():
+def test_the_kernels_state_of_one_class_is_not_used_for_another_that_spreads_alike():
     zones = [(node(f"n-{zone}", labels={"zone": zone}), []) for zone in "ab"]
     ours = Cycle(World(zones), default_config().profiles[0], TieBreak("first"), accelerator())
 
@@ -162,14 +162,14 @@ RIVAL = pod(
 
 
 def shunned(*, full=False):
-    """Two nodes of a zone; on the first runs a pod that would rather have no web pods beside it."""
+    """Two nodes of a zone; a pod on the first one has anti-affinity, preferred, to web pods."""
     filler = [pod(cpu=3000)] if full else []
     rows = [(fleets.host(n, "a", cpu=4000), filler + [RIVAL] * (not n)) for n in range(2)]
     return lambda *batches: World(rows, [[(facts, False) for facts in each] for each in batches])
 
 
 def decided_alike(world, with_kernel=True):
-    """What both paths decide of a world: (node, total) per pod."""
+    """Return the decisions of both paths, which are equal: (node, total) per pod."""
     config, tie_break = default_config().profiles[0], TieBreak("first")
     ours = Cycle(world, config, tie_break, accelerator() if with_kernel else None)
     found = play(ours, world)
@@ -177,7 +177,7 @@ def decided_alike(world, with_kernel=True):
     return [(each[1], each[3]) for each in found]
 
 
-def test_a_class_that_a_placement_makes_feasible_is_scored_by_what_ran_before():
+def test_a_class_made_feasible_by_a_placement_is_scored_with_earlier_pods():
     db = pod(cpu=100, labels={"app": "db"}, node_selector={fleets.HOSTNAME: "n0"})
     web = pod(cpu=100, labels=WEB, pod_affinity=NEAR_DB)
 
@@ -186,7 +186,7 @@ def test_a_class_that_a_placement_makes_feasible_is_scored_by_what_ran_before():
     assert [name for name, _ in found] == ["n0", "n1"]
 
 
-def test_a_class_without_a_feasible_row_does_not_speak_for_another_that_is_like_it():
+def test_a_class_without_a_feasible_row_does_not_affect_a_similar_class():
     web = pod(cpu=100, labels=WEB)
     nowhere = pod(cpu=100, labels=WEB, node_name="elsewhere")
 
@@ -197,7 +197,7 @@ def test_a_class_without_a_feasible_row_does_not_speak_for_another_that_is_like_
 
 
 @pytest.mark.parametrize("with_kernel", [False, True])
-def test_a_class_that_found_no_room_is_scored_by_what_ran_before_once_there_is_room(with_kernel):
+def test_a_class_that_fits_again_is_scored_with_earlier_pods(with_kernel):
     world, config = shunned(full=True)(), default_config().profiles[0]
     web, totals = pod(cpu=2000, labels=WEB), []
     for path in (Cycle, Plain):
@@ -216,7 +216,7 @@ def test_a_class_that_found_no_room_is_scored_by_what_ran_before_once_there_is_r
     assert totals[0] == totals[1]
 
 
-def test_of_a_large_table_few_classes_go_into_a_batch(monkeypatch):
+def test_a_batch_over_a_large_table_has_few_classes(monkeypatch):
     monkeypatch.setattr(class_cache, "MAX_CELLS", 0)
     table = table_of(*(node(f"n{number}") for number in range(3)))
     profiles = profiles_of(default_config().profiles[0])(table.classes)
@@ -238,8 +238,8 @@ def test_of_a_large_table_few_classes_go_into_a_batch(monkeypatch):
 
     cycle.accelerator = accelerator()
 
-    assert list(cycle.together(distinct)) == distinct, "of one kind: they share what is found"
+    assert list(cycle.together(distinct)) == distinct, "classes of one shape share results"
 
     monkeypatch.setattr(class_cache, "MAX_TOTALS", 3 * 20)
 
-    assert list(cycle.together(distinct)) == distinct[:20], "but not their totals"
+    assert list(cycle.together(distinct)) == distinct[:20], "totals are not shared"

@@ -1,4 +1,4 @@
-"""What is decided stands on a scheduler's own table until the cache says so, or it is dropped."""
+"""A decision stays on a scheduler's own table until the cache confirms it, or it is undone."""
 
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.tentative import Tentative
@@ -6,12 +6,12 @@ from tests.builders import node, pod, table_of
 
 
 def stands_on(tentative, uid, node_name, pod_class):
-    """Whether a pod that comes stood there already."""
+    """Whether a confirmed pod was on its node already."""
     return not tentative.confirm([uid], [node_name], [pod_class])
 
 
 class Stand:
-    """A table on which a pod was decided to come to n1, where it was nominated to, or not."""
+    """A table with a pod that was decided for n1, and may be nominated to n1."""
 
     def __init__(self, facts=None, *, is_nominated=False):
         self.table = table_of(node("n1"), node("n2"))
@@ -35,7 +35,7 @@ class Stand:
         return [self.table.row_facts(name)["pod_count"] for name in ("n1", "n2")]
 
 
-def test_a_pod_that_the_cache_counts_where_it_was_decided_is_there_already():
+def test_a_pod_that_the_cache_confirms_on_its_decided_node_is_there_already():
     stand = Stand()
 
     assert stands_on(stand.tentative, "u1", "n1", stand.pod_class)
@@ -44,7 +44,7 @@ def test_a_pod_that_the_cache_counts_where_it_was_decided_is_there_already():
     assert stand.counts() == [1, 0]
 
 
-def test_a_pod_that_comes_elsewhere_leaves_the_node_it_was_decided_for():
+def test_a_pod_confirmed_on_another_node_is_removed_from_its_decided_node():
     stand = Stand()
 
     assert not stands_on(stand.tentative, "u1", "n2", stand.pod_class)
@@ -53,11 +53,11 @@ def test_a_pod_that_comes_elsewhere_leaves_the_node_it_was_decided_for():
     assert len(stand.tentative) == 0
 
 
-def test_a_pod_of_somebody_else_is_no_concern():
+def test_a_pod_of_another_scheduler_is_ignored():
     assert not stands_on(Stand().tentative, "u2", "n1", pod())
 
 
-def test_what_was_not_assumed_leaves_the_table():
+def test_an_unassumed_pod_is_removed_from_the_table():
     stand = Stand()
 
     stand.tentative.undo_unconfirmed()
@@ -65,7 +65,7 @@ def test_what_was_not_assumed_leaves_the_table():
     assert stand.counts() == [0, 0]
 
 
-def test_a_node_that_went_took_its_tentative_pods_with_it():
+def test_a_removed_node_removes_its_tentative_pods():
     stand = Stand()
     stand.table.remove_node("n1")
     stand.table.add_node(node("n1"))
@@ -75,7 +75,7 @@ def test_a_node_that_went_took_its_tentative_pods_with_it():
     assert stand.counts() == [0, 0]
 
 
-def test_a_pod_that_its_node_took_with_it_comes_again_with_the_node():
+def test_a_pod_removed_with_its_node_returns_with_the_node():
     stand = Stand()
     stand.table.remove_node("n1")
     stand.table.add_node(node("n1"))
@@ -92,7 +92,7 @@ def test_a_nominated_pod_that_was_not_assumed_is_nominated_again():
     assert stand.nominated() == 1
 
 
-def test_so_is_one_that_is_decided_once_more_before_that_is_known():
+def test_a_nominated_pod_decided_again_before_the_refusal_is_nominated_again():
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"), is_nominated=True)
 
     stand.decide()
@@ -102,7 +102,7 @@ def test_so_is_one_that_is_decided_once_more_before_that_is_known():
     assert stand.nominated() == 1
 
 
-def test_so_is_one_whose_node_went_before_it_was_decided_once_more():
+def test_a_nominated_pod_whose_node_was_removed_before_is_nominated_again():
     stand = Stand(pod(cpu=1000, nominated_node_name="n2"))
     stand.tentative.nominate("u1", "n2", stand.pod_class)
     stand.decide()
@@ -116,8 +116,8 @@ def test_so_is_one_whose_node_went_before_it_was_decided_once_more():
     assert sum(stand.table.nominations.to("n2").values()) == 1
 
 
-def test_no_room_is_kept_for_a_pod_that_names_a_node_and_is_nominated_no_more():
-    """As after an attempt that the binder refused: the cache had ended the nomination for it."""
+def test_no_resources_are_reserved_for_a_pod_that_lost_its_nomination():
+    """This is the state after the binder refused the pod: the cache has ended the nomination."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
 
     stand.tentative.undo_unconfirmed()
@@ -125,8 +125,8 @@ def test_no_room_is_kept_for_a_pod_that_names_a_node_and_is_nominated_no_more():
     assert stand.nominated() == 0
 
 
-def test_a_nomination_that_was_given_up_for_a_place_ends_once():
-    """The cache ends it, too; another pod's of the same class stays."""
+def test_a_nomination_that_ended_by_a_placement_ends_once():
+    """The cache ends it, too; the nomination of another pod of the same class stays."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"), is_nominated=True)
     stand.tentative.nominate("other", "n1", stand.pod_class)
 
@@ -138,7 +138,7 @@ def test_a_nomination_that_was_given_up_for_a_place_ends_once():
     assert stand.nominated() == 0
 
 
-def test_a_pod_that_is_placed_again_before_its_nomination_ends_gives_it_up_once():
+def test_a_pod_placed_again_before_its_nomination_ends_withdraws_it_once():
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"), is_nominated=True)
     stand.tentative.nominate("other", "n1", stand.pod_class)
     stands_on(stand.tentative, "u1", "n1", stand.pod_class)
@@ -149,8 +149,8 @@ def test_a_pod_that_is_placed_again_before_its_nomination_ends_gives_it_up_once(
     assert stand.nominated() == 1
 
 
-def test_a_pod_that_names_a_node_in_vain_leaves_others_their_nominations():
-    """Of its class, to that node: neither while it is placed, nor once it was not assumed."""
+def test_a_pod_that_names_a_node_in_vain_leaves_other_nominations():
+    """The other pod has the same class and node; its nomination stays throughout."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
     stand.tentative.nominate("other", "n1", stand.pod_class)
 
@@ -161,8 +161,8 @@ def test_a_pod_that_names_a_node_in_vain_leaves_others_their_nominations():
     assert stand.nominated() == 0
 
 
-def test_a_placed_pod_gives_up_its_nomination_to_another_node_than_it_names():
-    """The queue may have told of the new nomination before the cache's changes do."""
+def test_a_placed_pod_withdraws_its_nomination_to_another_node_than_it_names():
+    """The queue may report the new nomination before the cache's changes do."""
     stand = Stand(pod(cpu=1000, nominated_node_name="n1"))
     stand.tentative.undo_unconfirmed()
     stand.tentative.nominate("u1", "n2", stand.pod_class)
@@ -173,8 +173,8 @@ def test_a_placed_pod_gives_up_its_nomination_to_another_node_than_it_names():
     assert sum(stand.table.nominations.to("n2").values()) == 1
 
 
-def test_where_a_lease_knows_of_no_nomination_none_holds_room_while_others_are_decided():
-    """The cache's change that ends it is on its way, or the cache is corrected by the queue."""
+def test_a_leased_pod_without_nomination_reserves_nothing_while_others_are_decided():
+    """The cache's change that ends it is under way, or the queue corrects the cache."""
     stand = Stand()
     stand.tentative.undo_unconfirmed()
     stand.tentative.nominate("u1", "n2", stand.pod_class)
@@ -199,7 +199,7 @@ def decided(name, pod_class, on):
 
 
 class Standing(Stand):
-    """A table on which the cache says that a pod is on n1, which is decided again."""
+    """A table on which the cache reports a pod on n1 that is decided again."""
 
     def __init__(self):
         super().__init__()
@@ -211,7 +211,7 @@ class Standing(Stand):
         self.tentative.note([decided("u1", self.pod_class, on)[1]])
 
 
-def test_a_pod_that_is_decided_again_counts_once_and_not_against_itself():
+def test_a_pod_decided_again_counts_once_and_not_against_itself():
     stand = Standing()
 
     stand.tentative.set_aside([stand.again])
@@ -222,7 +222,7 @@ def test_a_pod_that_is_decided_again_counts_once_and_not_against_itself():
     stand.table.validate()
 
 
-def test_a_pod_that_is_decided_again_and_finds_no_node_is_where_it_was():
+def test_a_pod_decided_again_without_a_node_stays_on_its_node():
     stand = Standing()
 
     stand.tentative.set_aside([stand.again])
@@ -232,7 +232,7 @@ def test_a_pod_that_is_decided_again_and_finds_no_node_is_where_it_was():
     assert [each.uid for each in stand.table.residents.on("n1")] == ["u1"]
 
 
-def test_a_pod_that_was_set_aside_does_not_come_back_to_a_node_that_went():
+def test_a_pod_that_was_set_aside_does_not_return_to_a_removed_node():
     stand = Standing()
     stand.tentative.set_aside([stand.again])
     stand.table.remove_node("n1")
@@ -242,7 +242,7 @@ def test_a_pod_that_was_set_aside_does_not_come_back_to_a_node_that_went():
     assert stand.table.row_facts("n2")["pod_count"] == 0
 
 
-def test_the_end_of_an_earlier_attempt_comes_after_the_next_decision():
+def test_the_end_of_an_earlier_attempt_may_follow_the_next_decision():
     stand = Standing()
     stand.tentative.set_aside([stand.again])
     stand.place("n1")
@@ -255,7 +255,7 @@ def test_the_end_of_an_earlier_attempt_comes_after_the_next_decision():
     stand.table.validate()
 
 
-def test_a_decision_that_was_refused_leaves_the_pod_where_the_cache_says():
+def test_after_a_refused_decision_the_pod_is_where_the_cache_reports():
     stand = Standing()
     stand.tentative.set_aside([stand.again])
     stand.place("n2")
@@ -266,7 +266,7 @@ def test_a_decision_that_was_refused_leaves_the_pod_where_the_cache_says():
     assert not stand.tentative.was_removed("u1", "n1")
 
 
-def test_a_pod_that_was_decided_here_and_comes_again_is_decided_anew():
+def test_a_pod_decided_here_and_submitted_again_is_decided_anew():
     stand = Stand()
     again, _ = decided("u1", stand.pod_class, None)
 

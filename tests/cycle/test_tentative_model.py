@@ -1,4 +1,4 @@
-"""Whatever is decided and whatever the cache says, in any order: the table holds each pod once."""
+"""Any order of decisions and cache reports: the table holds each pod once."""
 
 from collections import Counter
 
@@ -30,7 +30,7 @@ steps = st.one_of(
 
 
 class World:
-    """A scheduler's table, and beside it what was decided and what the cache has said."""
+    """A scheduler's table, and a model of the decisions and the cache's reports."""
 
     def __init__(self):
         self.table = table_of(*map(node, NODES))
@@ -51,14 +51,14 @@ class World:
                 self.overruled.add(uid)
             if name is not None:
                 self.decided[uid] = name
-                # As a batch does.
+                # A batch does the same.
                 self.table.add_pod(name, self.pod_classes[uid], uid=uid, key=f"d/{uid}")
                 if named := FACTS[uid].nominated_node_name:
                     self.table.withdraw(named, self.pod_classes[uid])
         self.tentative.note([Decision(pods[uid], name) for uid, name in chosen.items()])
 
     def come(self, chosen):
-        """The cache counts pods on nodes, which are nominated no more."""
+        """Apply the cache's report of pods on nodes, which ends their nominations."""
         chosen = {uid: name for uid, name in chosen.items() if uid not in self.told}
         for uid in chosen:
             self.withdraw(uid)
@@ -94,9 +94,11 @@ class World:
         self.overruled.clear()
 
     def check(self):
-        """A pod stands where it was decided to, else where the cache says; one that was decided
-        for a node is nominated no more, and one whose lease says otherwise than the cache is
-        nominated to no other node than it names."""
+        """Check that each pod is on its decided node, else on the node that the cache reports.
+
+        A pod with a decided node is not nominated; a pod whose lease contradicts the cache is
+        nominated only to the node that it names.
+        """
         stands = self.told | self.decided
         assert len(self.tentative) == len(self.decided)
         for name in NODES:
@@ -123,7 +125,7 @@ class World:
 @example({"a": "n1", "b": "n1"}, [("decide", {"a": "n2"}), ("rest",), ("decide", {"b": "n2"})])
 @example({"a": "n2", "b": "n2"}, [("decide", {"a": "n1"}), ("withdraw", "b"), ("rest",)])
 @example({"a": "n2", "c": "n1"}, [("decide", {"a": None, "c": None}), ("decide", {"c": "n2"})])
-def test_a_pod_stands_where_it_was_decided_to_or_else_where_the_cache_says(nominated, program):
+def test_a_pod_is_on_its_decided_node_or_where_the_cache_reports(nominated, program):
     world = World()
     for uid, name in nominated.items():
         world.nominate(uid, name)

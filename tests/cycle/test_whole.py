@@ -1,4 +1,4 @@
-"""Batches over a table that holds all nodes: they go on where placements matter elsewhere."""
+"""Batches over a table of all nodes continue after placements that matter on other nodes."""
 
 import pytest
 
@@ -18,7 +18,7 @@ SPREAD = {"labels": {"app": "web"}, "spread_constraints": (spread(selector=WEB),
 
 
 class World:
-    """Three nodes in three zones, and pods to be decided together."""
+    """Three nodes in three zones, and pods of one batch."""
 
     def __init__(self, *facts, cpu=4000):
         hosts = (
@@ -36,7 +36,7 @@ class World:
         return PodInCycle(f"u{number}", f"default/p{number}", pod_class, signature)
 
     def decided(self):
-        """The nodes of the first pods; None for no node, and an end where the batch ends."""
+        """Return the nodes of the first pods; None for no node, and an end where the batch ends."""
         batch = self.cycle.begin(self.pods)
         nodes = []
         for each in self.pods:
@@ -49,13 +49,13 @@ class World:
 
 
 @pytest.mark.parametrize("facts", [APART, SPREAD])
-def test_pods_that_matter_to_each_other_are_decided_in_one_batch(facts):
+def test_pods_that_affect_each_other_are_decided_in_one_batch(facts):
     world = World(*[pod(cpu=100, **facts)] * 3)
 
     assert sorted(world.decided()) == ["n0", "n1", "n2"]
 
 
-def test_a_pod_that_fits_nowhere_beside_those_before_it_is_told_so():
+def test_a_pod_that_fits_nowhere_after_earlier_placements_is_rejected():
     world = World(*[pod(cpu=100, **APART, preemption_policy="Never")] * 4)
 
     assert sorted(world.decided()[:3]) == ["n0", "n1", "n2"]
@@ -63,7 +63,7 @@ def test_a_pod_that_fits_nowhere_beside_those_before_it_is_told_so():
     assert World(*[pod(cpu=100, **APART, preemption_policy="Never")] * 4).decided()[3] is None
 
 
-def test_a_batch_ends_before_anybody_is_evicted_for_what_it_placed():
+def test_a_batch_ends_before_an_eviction_for_its_own_placements():
     world = World(*[pod(cpu=100, **APART)] * 3, pod(cpu=100, priority=10, **APART))
 
     assert world.decided()[3:] == ["end"]
@@ -77,7 +77,7 @@ def test_a_batch_still_ends_for_pods_with_volumes():
 
 
 @pytest.mark.parametrize("shares", [{}, {"default-scheduler": 50}])
-def test_the_nomination_of_a_pod_that_fits_nowhere_counts_for_none_behind_it(shares):
+def test_the_nomination_of_a_pod_that_fits_nowhere_counts_for_no_later_pod(shares):
     """Upstream withdraws it before the next pod is decided, so the batch ends there."""
     large = pod(cpu=5000, nominated_node_name="n0", preemption_policy="Never")
     world = World(large, pod(cpu=4000))

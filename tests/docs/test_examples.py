@@ -1,4 +1,4 @@
-"""The examples of the documentation run, and pass what `roadstead plugin test` checks."""
+"""The examples of the documentation run, and pass the checks of `roadstead plugin test`."""
 
 import sys
 from pathlib import Path
@@ -28,7 +28,7 @@ def gpu_pod(gpu, cpu_milli=4000):
     return pod(cpu_milli=cpu_milli, resources={GPU: gpu})
 
 
-def test_fgd_fills_what_others_could_not_use():
+def test_fgd_uses_resources_that_others_can_not_use():
     fleet = {gpu_node("whole", 1000): [], gpu_node("half", 1000): [gpu_pod(500)]}
 
     told = ask("fgd:FGD", gpu_pod(500), fleet, ARGS)
@@ -37,7 +37,7 @@ def test_fgd_fills_what_others_could_not_use():
     assert told.scores == (0, 100)
 
 
-def test_fgd_counts_gpu_that_lacks_the_cpu_beside_it_as_a_fragment():
+def test_fgd_counts_gpus_without_enough_cpu_as_fragments():
     fleet = {gpu_node("poor", 2000, cpu_milli=4000): [], gpu_node("rich", 2000): []}
 
     told = ask("fgd:FGD", pod(cpu_milli=1000), fleet, ARGS)
@@ -46,7 +46,7 @@ def test_fgd_counts_gpu_that_lacks_the_cpu_beside_it_as_a_fragment():
     assert told.scores == (0, 100)
 
 
-def test_fgd_has_no_preference_where_nodes_are_alike():
+def test_fgd_has_no_preference_among_equal_nodes():
     fleet = {gpu_node("one", 1000): [], gpu_node("two", 1000): []}
 
     assert ask("fgd:FGD", gpu_pod(1000), fleet, ARGS).scores == (0, 0)
@@ -56,7 +56,7 @@ def test_fgd_passes_every_check():
     check_plugin("fgd:FGD", ARGS)
 
 
-def test_the_configuration_of_fgd_is_sound():
+def test_the_configuration_of_fgd_is_valid():
     text = (EXAMPLES / "fgd.yaml").read_text()
 
     loaded = load_with(choose_plugins(["fgd:FGD"], text), text, "fgd.yaml")
@@ -66,7 +66,7 @@ def test_the_configuration_of_fgd_is_sound():
     assert sum(how_many for _, _, how_many in typical) <= 10_000
 
 
-def test_six_typical_pods_are_the_most_frequent_of_all():
+def test_the_six_typical_pods_are_the_most_frequent():
     six, whole = (
         yaml.safe_load((EXAMPLES / name).read_text()) for name in ("fgd-six.yaml", "fgd.yaml")
     )
@@ -77,7 +77,7 @@ def test_six_typical_pods_are_the_most_frequent_of_all():
     assert six == whole
 
 
-def test_the_gang_of_the_documentation_has_a_sound_configuration():
+def test_the_gang_of_the_documentation_has_a_valid_configuration():
     text = (EXAMPLES / "gangs.yaml").read_text()
 
     config = load_with(choose_plugins([], text), text, "gangs.yaml").config

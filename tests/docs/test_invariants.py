@@ -1,4 +1,4 @@
-"""What `docs/invariants.md` names exists."""
+"""Every name in `docs/invariants.md` exists."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ REFERENCE = re.compile(r"`([\w/]+\.py)(?:::([\w.]+))?`")
 
 
 def names_in(path):
-    """Functions, classes, their members and assigned names of a module."""
+    """Return functions, classes, their members and assigned names of a module."""
     found = set()
     for node in ast.parse(path.read_text()).body:
         found |= _names_of(node)
@@ -27,7 +27,7 @@ def _names_of(node):
     return {each.id for each in targets if isinstance(each, ast.Name)}
 
 
-def test_every_file_and_name_that_the_page_of_invariants_names_exists():
+def test_every_file_and_name_on_the_page_of_invariants_exists():
     references = REFERENCE.findall(PAGE)
     missing = [
         (path, name)

@@ -1,4 +1,4 @@
-"""The files and folders that pages name exist. Decision records are historical, and left out."""
+"""Files and folders that pages name exist. Decision records are historical, and left out."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PATH = re.compile(r"`([\w./-]+(?:\.py|\.md|\.toml|/))`")
 PACKAGES = ("", "roadstead")
-"""Where a path may begin: at the checkout, or, as in most sentences, at the package."""
+"""Possible roots of a path: the checkout, or, in most sentences, the package."""
 
 
 def is_there(path):
@@ -33,14 +33,14 @@ def is_there(path):
         ("docs/state-machines.md", 2),
     ],
 )
-def test_every_file_and_folder_that_the_page_names_exists(page, least):
+def test_every_file_and_folder_on_the_page_exists(page, least):
     named = PATH.findall((ROOT / page).read_text())
 
     assert [path for path in named if not is_there(path)] == []
     assert len(named) > least
 
 
-def test_the_page_of_the_architecture_says_what_each_package_holds():
+def test_the_architecture_page_describes_each_package():
     links = {"actors", "config", "protocol"}
     packages = {path.parent.name for path in (ROOT / "roadstead").glob("*/__init__.py")}
     rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs/ARCHITECTURE.md").read_text(), re.MULTILINE)

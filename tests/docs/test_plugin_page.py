@@ -1,4 +1,4 @@
-"""The plugins of `docs/plugins.md` are run as the page has them."""
+"""The plugins of `docs/plugins.md` run as printed on the page."""
 
 import importlib
 import re
@@ -18,7 +18,7 @@ PLUGINS = [name for name in FILES if not name.startswith("test_")]
 
 @pytest.fixture
 def pasted(tmp_path, monkeypatch):
-    """A working directory with the page's files, whose modules are forgotten afterwards."""
+    """Write the page's files to a working directory; forget its modules afterwards."""
     known = set(sys.modules)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
@@ -36,7 +36,7 @@ def test_the_page_has_a_filter_a_score_and_a_plugin_across_nodes_each_with_a_tes
 
 
 @pytest.mark.parametrize("name", PLUGINS)
-def test_a_plugin_of_the_page_passes_every_check_with_something_to_decide(pasted, name):
+def test_a_plugin_of_the_page_passes_every_check_and_has_work(pasted, name):
     checks = on_sample_fleets(name, None, seeds=2, nodes=30).checks
 
     assert {
@@ -54,7 +54,7 @@ def test_a_test_of_the_page_passes(pasted, name):
         each()
 
 
-def test_the_first_plugin_of_the_page_is_what_plugin_new_writes():
+def test_the_first_plugin_of_the_page_equals_the_output_of_plugin_new():
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     texts = plugin_texts("FewPods", per_node=False)
     _, _, test = texts["test_few_pods.py"].partition('"""\n\n')

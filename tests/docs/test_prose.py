@@ -1,4 +1,4 @@
-"""Idioms that stop a reader stay rare in docstrings, comments and pages; the glossary is short."""
+"""Difficult idioms stay rare in docstrings, comments and pages; the glossary is short."""
 
 import ast
 import io
@@ -61,7 +61,7 @@ def per_thousand(pattern, text):
 
 
 @pytest.mark.parametrize("idiom", BUDGETS)
-def test_an_idiom_is_used_no_more_often_than_its_budget(idiom):
+def test_no_idiom_exceeds_its_budget(idiom):
     pattern, in_code, in_pages = BUDGETS[idiom]
 
     assert per_thousand(pattern, _of_code()) <= in_code, f'"{idiom}" in docstrings and comments'

@@ -1,4 +1,4 @@
-"""The blocks of `docs/python.md` run in order, in one process, and say what the page says."""
+"""The blocks of `docs/python.md` run in order, in one process, with the output on the page."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 SAID = re.compile(r"^ *print\(.*\) +# (<.*>)$", re.MULTILINE)
 
 
-def test_every_block_runs_and_prints_what_stands_beside_it(tmp_path, monkeypatch, capsys):
+def test_every_block_runs_and_prints_the_output_on_the_page(tmp_path, monkeypatch, capsys):
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)

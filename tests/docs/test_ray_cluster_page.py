@@ -1,4 +1,4 @@
-"""What `docs/ray-cluster.md` names exists: options, settings, files and messages."""
+"""Names in `docs/ray-cluster.md` exist: options, settings, files and messages."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Real HTTP and TLS servers in this process, to stand for extenders."""
+"""Real HTTP and TLS servers in this process that stand for extenders."""
 
 import contextlib
 import json
@@ -11,7 +11,7 @@ from roadstead.config.model import ExtenderConfig
 
 
 class Server:
-    """Answers POSTs with what `answer(verb, payload)` returns, and keeps what it was asked."""
+    """Answers POSTs with the result of `answer(verb, payload)`, and keeps the requests."""
 
     def __init__(self, answer, context=None):
         self.asked = []
@@ -63,7 +63,7 @@ def reply(handler, status, body, **headers):
 
 @contextlib.contextmanager
 def raw_server(speak):
-    """A server that speaks to each connection as `speak(connection)` does."""
+    """Run a server that calls `speak(connection)` for each connection."""
     listener = socket.create_server(("127.0.0.1", 0))
     done = threading.Event()
 

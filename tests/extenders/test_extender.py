@@ -1,4 +1,4 @@
-"""What extenders are asked, and what their answers mean, over a caller that replays answers."""
+"""Requests to extenders and the meaning of their answers, with a caller that replays answers."""
 
 import contextlib
 
@@ -26,7 +26,7 @@ POD = ExtenderPod(
 
 
 class Replay:
-    """Answers each verb with one reply, or raises it."""
+    """A caller that answers each verb with one reply, or raises it."""
 
     def __init__(self, **replies):
         self.replies = replies
@@ -54,7 +54,7 @@ def refused(code, why):
     return Status(code, (why,), EXTENDER)
 
 
-def test_an_extender_with_a_node_cache_is_told_names_and_answers_names():
+def test_an_extender_with_a_node_cache_gets_and_returns_names():
     one = extender({"filter": {"NodeNames": ["n2"], "FailedNodes": {"n1": "no gpu"}}})
 
     passed = chain(one).filter(POD, [N1, N2])
@@ -65,7 +65,7 @@ def test_an_extender_with_a_node_cache_is_told_names_and_answers_names():
     assert (verb, payload["Nodes"], payload["NodeNames"]) == ("filter", None, ["n1", "n2"])
 
 
-def test_an_extender_without_one_is_told_nodes_and_answers_nodes():
+def test_an_extender_without_a_node_cache_gets_and_returns_nodes():
     one = extender({"filter": {"Nodes": {"items": [{"metadata": {"name": "n1"}}]}}}, cache=False)
 
     passed = chain(one).filter(POD, [N1, N2])
@@ -76,7 +76,7 @@ def test_an_extender_without_one_is_told_nodes_and_answers_nodes():
     assert [each["metadata"]["name"] for each in told["Nodes"]["items"]] == ["n1", "n2"]
 
 
-def test_extenders_are_asked_one_after_another_about_what_is_left():
+def test_extenders_are_called_in_turn_with_the_remaining_nodes():
     first = extender({"filter": {"NodeNames": ["n3", "n2"]}})
     second = extender({"filter": {"NodeNames": ["n2"]}})
     third = extender({"filter": {"NodeNames": []}})
@@ -89,7 +89,7 @@ def test_extenders_are_asked_one_after_another_about_what_is_left():
     assert never._caller.asked == []
 
 
-def test_a_reason_that_preemption_cannot_change_counts_before_one_that_it_can():
+def test_a_reason_that_preemption_can_not_change_overrides_one_that_it_can():
     told = {
         "NodeNames": [],
         "FailedNodes": {"n1": "full", "n2": "full"},
@@ -105,14 +105,14 @@ def test_a_reason_that_preemption_cannot_change_counts_before_one_that_it_can():
     }
 
 
-def test_an_extender_that_names_another_node_fails():
+def test_an_extender_that_names_an_unknown_node_fails():
     one = extender({"filter": {"NodeNames": ["n9"]}})
 
     with pytest.raises(ExtenderError, match='claims a filtered node "n9" which is not found'):
         chain(one).filter(POD, [N1])
 
 
-def test_a_failure_ends_the_filter_unless_it_may_be_ignored():
+def test_a_failure_ends_the_filter_unless_the_extender_is_ignorable():
     failing = {"filter": {"Error": "no licence"}}
 
     with pytest.raises(ExtenderError, match=r"^no licence$"):
@@ -120,11 +120,11 @@ def test_a_failure_ends_the_filter_unless_it_may_be_ignored():
     assert chain(extender(failing, ignorable=True)).filter(POD, [N1]).nodes == [N1]
 
 
-def test_an_extender_without_the_verb_leaves_every_node():
+def test_an_extender_without_the_verb_keeps_every_node():
     assert chain(extender({})).filter(POD, [N1, N2]).nodes == [N1, N2]
 
 
-def test_only_pods_that_name_a_managed_resource_are_asked_about():
+def test_only_pods_that_request_a_managed_resource_are_sent():
     mine = extender({"filter": {}}, managed=("x/gpu",))
     other = extender({"filter": {}}, managed=("y/fpga",))
 
@@ -134,7 +134,7 @@ def test_only_pods_that_name_a_managed_resource_are_asked_about():
     assert not chain(extender({"bind": {}})).handles(POD.facts)
 
 
-def test_scores_are_weighted_scaled_and_summed_and_failures_add_nothing():
+def test_scores_are_weighted_scaled_and_summed_and_failures_count_zero():
     first = extender({"prioritize": [{"Host": "n1", "Score": 4}, {"host": "n2", "score": 10}]})
     second = extender({"prioritize": [{"Host": "n1", "Score": 1}, {"Host": "n9"}]})
     failing = extender({"prioritize": ExtenderError("gone")})
@@ -144,7 +144,7 @@ def test_scores_are_weighted_scaled_and_summed_and_failures_add_nothing():
     assert scores == {"n1": 150, "n2": 300, "n9": 0}
 
 
-def test_what_the_chain_can_do_is_what_any_of_it_can():
+def test_the_chain_supports_the_verbs_of_all_its_extenders():
     all_of_it = chain(extender({"filter": {}}), extender({"prioritize": []}))
 
     assert len(all_of_it) == 2
@@ -155,7 +155,7 @@ def test_what_the_chain_can_do_is_what_any_of_it_can():
     assert chain(extender({"filter": {}}, cache=False)).wants_manifests is True
 
 
-def test_the_first_binder_that_works_binds():
+def test_the_first_interested_binder_binds():
     skipped = extender({"bind": ExtenderError("gone")}, ignorable=True)
     binder = extender({"bind": {"Error": ""}})
 
@@ -190,7 +190,7 @@ def test_an_extender_chooses_among_the_candidates_of_a_preemption():
     }
 
 
-def test_an_extender_without_a_node_cache_is_told_whole_victims():
+def test_an_extender_without_a_node_cache_gets_complete_victims():
     one = extender({"preempt": {}}, cache=False)
     last = extender({"preempt": {}})
 
@@ -208,7 +208,7 @@ def test_an_extender_without_a_node_cache_is_told_whole_victims():
         ({"n1": {"Pods": []}, "n2": {"Pods": [{"UID": "uid-a"}]}}, "expected at least one victim"),
     ],
 )
-def test_victims_that_are_none_are_refused_or_ignored(told, why):
+def test_invalid_victims_are_refused_or_ignored(told, why):
     replies = {"preempt": {"NodeNameToMetaVictims": told}}
 
     with pytest.raises(ExtenderError, match=why):
@@ -229,7 +229,7 @@ def test_victims_that_are_none_are_refused_or_ignored(told, why):
         (read_victims, {"NodeNameToMetaVictims": {"n": {"Pods": [1]}}}, "a victim: 1 is not"),
     ],
 )
-def test_replies_of_another_shape_are_told(read, reply, why):
+def test_replies_of_another_shape_are_reported(read, reply, why):
     with pytest.raises(ExtenderError, match=f"answered what cannot be read: .*{why}"):
         read(reply)
 
@@ -245,12 +245,12 @@ def test_replies_of_another_shape_are_told(read, reply, why):
         "n1",
     ],
 )
-def test_filter_replies_of_another_shape_are_told(reply):
+def test_filter_replies_of_another_shape_are_reported(reply):
     with pytest.raises(ExtenderError, match="answered what cannot be read"):
         read_filter(reply, names_first=True)
 
 
-def test_null_is_as_good_as_nothing():
+def test_null_equals_a_missing_value():
     told = read_filter({"Nodes": None, "FailedNodes": None, "error": None}, names_first=True)
 
     assert (told.names, told.failed, told.unresolvable) == (None, {}, {})
@@ -273,7 +273,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_no_reply_does_more_than_fail(reply):
+def test_no_reply_causes_more_than_a_failure(reply):
     for read in (read_binding, read_priorities, read_victims):
         with contextlib.suppress(ExtenderError):
             read(reply)
@@ -282,7 +282,7 @@ def test_no_reply_does_more_than_fail(reply):
             read_filter(reply, names_first=names_first)
 
 
-def test_a_node_is_told_with_all_that_is_known_of_it():
+def test_a_node_is_sent_with_all_its_known_fields():
     facts = NodeFacts(
         "n1",
         labels=(("zone", "a"),),
@@ -305,7 +305,7 @@ def test_a_node_is_told_with_all_that_is_known_of_it():
     }
 
 
-def test_a_pod_is_told_with_all_that_is_known_of_it():
+def test_a_pod_is_sent_with_all_its_known_fields():
     zone = Requirement("zone", "In", ("a",))
     named = Requirement("metadata.name", "In", ("n1",))
     facts = PodFacts(
@@ -361,7 +361,7 @@ def test_a_url_is_shown_without_its_password():
     assert shown_url("http://h") == "http://h"
 
 
-def test_a_chain_of_real_servers_is_asked_in_order():
+def test_a_chain_of_real_servers_is_called_in_order():
     def answer(verb, payload):
         if verb == "filter":
             return {"NodeNames": payload["NodeNames"][1:]}

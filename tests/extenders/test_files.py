@@ -1,10 +1,10 @@
-"""Files that an extender's configuration names lie where the command was given."""
+"""Paths in an extender's configuration are relative to the folder of the command."""
 
 from roadstead.config.model import ExtenderConfig, ExtenderTLS
 from roadstead.extenders.files import in_directory
 
 
-def test_relative_files_are_of_the_directory_and_others_stay_as_they_are():
+def test_relative_paths_are_resolved_and_others_kept():
     tls = ExtenderTLS(cert_file="own/tls.crt", key_file="/etc/tls.key")
     config = ExtenderConfig("https://example.org", tls=tls)
 

@@ -1,4 +1,4 @@
-"""The first JSON value of a reply, and Go's words where there is none."""
+"""The first JSON value of a reply, and Go's error where there is none."""
 
 import json
 import re
@@ -20,13 +20,13 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.sampled_from(["", " ", "\n {", " x"]))
-def test_the_first_value_is_read_whatever_follows(value, rest):
-    # A number goes on where digits follow, so that something else stands between.
+def test_the_first_value_is_read_and_the_rest_ignored(value, rest):
+    # Digits would continue a number, so a separator follows it.
     assert decode_first(f" {json.dumps(value)}\n{rest}".encode()) == value
 
 
 @given(VALUES, st.data())
-def test_a_value_that_is_cut_has_an_unexpected_end(value, data):
+def test_a_truncated_value_has_an_unexpected_end(value, data):
     text = json.dumps([value])
     cut = text[: data.draw(st.integers(1, len(text) - 1))]
 
@@ -59,6 +59,6 @@ def test_a_value_that_is_cut_has_an_unexpected_end(value, data):
         ("'x'", "invalid character '\\'' looking for beginning of value"),
     ],
 )
-def test_what_is_no_json_is_told_as_go_does(text, told):
+def test_invalid_json_has_the_error_of_go(text, told):
     with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
         decode_first(text.encode())

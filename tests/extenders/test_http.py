@@ -1,4 +1,4 @@
-"""HttpCaller against real servers, honest and hostile."""
+"""HttpCaller with real servers, correct and hostile."""
 
 import base64
 import json
@@ -38,7 +38,7 @@ def test_user_and_password_are_sent_and_never_shown():
     assert str(caught.value) == f"failed filter with extender at URL {where}, code 403"
 
 
-def test_a_query_in_the_prefix_stays_before_the_verb_as_upstream():
+def test_a_query_in_the_prefix_stays_before_the_verb_like_upstream():
     seen = []
 
     def answer(verb, payload):
@@ -62,7 +62,7 @@ def test_a_redirect_is_not_followed():
     assert other.asked == []
 
 
-def test_proxies_of_the_environment_are_not_used(monkeypatch):
+def test_proxies_in_the_environment_are_not_used(monkeypatch):
     with Server(lambda *_: {"reached": True}) as server:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
             monkeypatch.setenv(name, "http://127.0.0.1:1")
@@ -70,7 +70,7 @@ def test_proxies_of_the_environment_are_not_used(monkeypatch):
         assert HttpCaller(config_of(server.port)).call("filter", {}) == {"reached": True}
 
 
-def test_a_reply_that_is_too_large_is_refused_whether_or_not_it_says_its_length():
+def test_a_too_large_reply_is_refused_with_or_without_a_length():
     def without_length(handler):
         handler.send_response(200)
         handler.end_headers()
@@ -85,7 +85,7 @@ def test_a_reply_that_is_too_large_is_refused_whether_or_not_it_says_its_length(
                 caller.call("filter", {})
 
 
-def test_a_request_that_is_too_large_is_not_sent():
+def test_a_too_large_request_is_not_sent():
     caller = HttpCaller(config_of(1), max_request_bytes=10)
 
     with pytest.raises(ExtenderError, match='/filter": 19 bytes are more than 10'):
@@ -110,7 +110,7 @@ def test_a_reply_that_is_not_json_is_refused(body, why):
             caller.call("filter", {})
 
 
-def test_a_reply_that_ends_too_early_is_refused():
+def test_a_truncated_reply_is_refused():
     def short(handler):
         reply(handler, 200, b"{}", **{"Content-Length": "10"})
 
@@ -121,7 +121,7 @@ def test_a_reply_that_ends_too_early_is_refused():
         HttpCaller(config_of(server.port)).call("filter", {})
 
 
-def test_silence_ends_at_the_deadline():
+def test_an_unanswered_request_fails_at_the_deadline():
     with raw_server(lambda connection, done: done.wait(30)) as port:
         caller = HttpCaller(config_of(port, http_timeout_s=0.2))
         with pytest.raises(ExtenderError, match="awaiting headers"):
@@ -135,7 +135,7 @@ def test_silence_ends_at_the_deadline():
         (b"", r'^Post ".*": context deadline exceeded \(.* while awaiting headers\)$'),
     ],
 )
-def test_a_reply_that_trickles_ends_at_the_deadline(start, told):
+def test_a_slow_reply_fails_at_the_deadline(start, told):
     def trickle(connection, done):
         connection.sendall(start)
         while not done.wait(0.02):
@@ -147,7 +147,7 @@ def test_a_reply_that_trickles_ends_at_the_deadline(start, told):
             caller.call("filter", {})
 
 
-def test_a_handshake_that_never_ends_ends_at_the_deadline():
+def test_an_endless_handshake_fails_at_the_deadline():
     with raw_server(lambda connection, done: done.wait(30)) as port:
         config = config_of(port, scheme="https", http_timeout_s=0.2)
 
@@ -155,7 +155,7 @@ def test_a_handshake_that_never_ends_ends_at_the_deadline():
             HttpCaller(config).call("filter", {})
 
 
-def test_nobody_there_is_told_with_url_and_verb():
+def test_a_refused_connection_is_reported_with_url_and_verb():
     with raw_server(lambda *_: None) as port:
         pass
 
@@ -167,7 +167,7 @@ def test_nobody_there_is_told_with_url_and_verb():
     assert str(caught.value) == f'Post "{url}": {refused}'
 
 
-def test_an_answer_that_is_no_http_is_told():
+def test_an_answer_that_is_not_http_is_reported():
     def babble(connection, done):
         connection.recv(65536)
         connection.sendall(b"hello\r\n\r\n")
@@ -176,7 +176,7 @@ def test_an_answer_that_is_no_http_is_told():
         HttpCaller(config_of(port)).call("filter", {})
 
 
-def test_a_connection_that_closes_without_an_answer_is_told():
+def test_a_connection_that_closes_without_an_answer_is_reported():
     with raw_server(lambda connection, done: connection.recv(65536)) as port:
         caller = HttpCaller(config_of(port))
         with pytest.raises(ExtenderError, match=r": EOF$|connection reset by peer$"):
@@ -184,12 +184,12 @@ def test_a_connection_that_closes_without_an_answer_is_told():
 
 
 @pytest.mark.parametrize("url", ["ftp://h/", "http://", "h:80", "http://h:99999", "http://h/a b"])
-def test_a_prefix_that_is_no_url_is_refused(url):
+def test_a_prefix_that_is_not_a_url_is_refused(url):
     with pytest.raises(InputError, match=r"urlPrefix: .* is not a URL"):
         HttpCaller(type(config_of())(url))
 
 
-def test_json_may_be_of_any_kind():
+def test_json_of_any_content_type_is_read():
     with Server(lambda *_: [1, "a", None]) as server:
         told = HttpCaller(config_of(server.port)).call("prioritize", {})
 

@@ -1,4 +1,4 @@
-"""TLS with real certificates: trusted, not trusted, of the client, broken."""
+"""TLS with real certificates: trusted, untrusted, of the client, broken."""
 
 import base64
 import ssl
@@ -69,7 +69,7 @@ def test_the_name_of_the_server_is_verified(server, authority):
         ask(server, ExtenderTLS(ca_data=roots, server_name="other.example"))
 
 
-def test_a_client_shows_its_certificate(authority, certificate, tmp_path):
+def test_a_client_sends_its_certificate(authority, certificate, tmp_path):
     own = trustme.CA()
     mine = own.issue_cert("client.example")
     roots = in_base64(authority.cert_pem)
@@ -85,14 +85,14 @@ def test_a_client_shows_its_certificate(authority, certificate, tmp_path):
             ask(server, ExtenderTLS(ca_data=roots))
 
 
-def test_a_plain_server_does_not_speak_tls():
+def test_a_server_without_tls_is_reported():
     with Server(lambda *_: {}) as server:
         config = config_of(server.port, scheme="https", tls=ExtenderTLS(insecure=True))
         with pytest.raises(ExtenderError, match=r"^Post "):
             HttpCaller(config).call("filter", {})
 
 
-def test_certificates_that_cannot_be_used_are_named(authority, tmp_path):
+def test_unusable_certificates_are_named(authority, tmp_path):
     leaf = authority.issue_cert("client.example")
     other = authority.issue_cert("other.example")
     garbage = base64.b64encode(b"nothing").decode()
@@ -112,7 +112,7 @@ def test_certificates_that_cannot_be_used_are_named(authority, tmp_path):
             tls_context(tls)
 
 
-def test_without_settings_the_roots_of_the_system_count():
+def test_without_settings_the_roots_of_the_system_are_used():
     context = tls_context(None)
 
     assert context.verify_mode is ssl.CERT_REQUIRED

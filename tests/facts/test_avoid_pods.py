@@ -29,7 +29,7 @@ def test_each_entry_names_a_controller():
 @pytest.mark.parametrize(
     "value", ["", "null", "{}", {"preferAvoidPods": None}, {"preferAvoidPods": []}]
 )
-def test_nothing_is_asked_for_nothing(value):
+def test_an_empty_annotation_names_no_controller(value):
     assert annotated(value) == ()
     assert avoided_controllers({}) == ()
 
@@ -50,19 +50,19 @@ def test_nothing_is_asked_for_nothing(value):
         {"preferAvoidPods": [entry(name=["x"])]},
     ],
 )
-def test_an_annotation_that_does_not_decode_asks_for_nothing_at_all(value):
+def test_an_invalid_annotation_names_no_controller_at_all(value):
     assert annotated(value) == ()
 
 
-def test_keys_are_taken_in_any_spelling_as_go_takes_them():
+def test_keys_may_have_any_case_like_in_go():
     assert annotated({"PreferAvoidPods": [entry()]}) == (("ReplicaSet", "u-1"),)
 
 
-def test_a_controller_that_is_missing_is_nobody():
+def test_an_entry_without_a_controller_names_an_empty_one():
     assert annotated({"preferAvoidPods": [{}]}) == (("", ""),)
 
 
-def test_a_node_has_it_among_its_facts():
+def test_the_avoided_controllers_are_a_fact_of_the_node():
     text = json.dumps({"preferAvoidPods": [entry()]})
     manifest = {"metadata": {"name": "n", "annotations": {PREFER_AVOID_PODS: text}}}
 

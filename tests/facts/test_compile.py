@@ -1,4 +1,4 @@
-"""Facts are what upstream 1.34 reads of a manifest; equal facts become one object."""
+"""Facts are the values that upstream 1.34 reads from a manifest; equal facts become one object."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def facts(*, status: object = None, metadata: object = None, **spec: Any) -> Pod
 
 
 def box(name: str = "c", restart: str = "", **amounts: object) -> dict[str, Any]:
-    """A container by its requests; `gpu` stands for an extended resource."""
+    """Return a container by its requests; `gpu` stands for an extended resource."""
     requests = {("x.io/gpu" if key == "gpu" else key): value for key, value in amounts.items()}
     return {"name": name, "restartPolicy": restart, "resources": {"requests": requests}}
 
@@ -52,7 +52,7 @@ def given_to(name: str, requests: object, allocated: object = None) -> dict[str,
     }  # fmt: skip
 
 
-def test_a_bare_pod_has_defaults_and_an_identity_made_of_its_name() -> None:
+def test_a_bare_pod_has_defaults_and_an_identity_from_its_name() -> None:
     identity, found = compiled({"metadata": {"name": "web"}, "spec": {"containers": [{}]}})
     assert identity == PodIdentity("default/web", "default", "web")
     assert identity.key == "default/web"
@@ -65,7 +65,7 @@ def test_a_bare_pod_has_defaults_and_an_identity_made_of_its_name() -> None:
     assert compiled({"metadata": {"name": "w", "uid": "u"}})[0].uid == "u"
 
 
-def test_plain_fields_are_taken_over() -> None:
+def test_plain_fields_are_copied() -> None:
     found = facts(
         metadata={
             "labels": {"b": "2", "a": "1"}, "deletionTimestamp": "2024-01-01T00:00:00Z",
@@ -144,12 +144,12 @@ EVERYTHING: dict[str, Any] = {
         ],
     },
 }
-"""A manifest that says something of every fact."""
+"""A manifest that sets every fact."""
 
 
 @pytest.mark.parametrize("name", sorted(field.name for field in fields(PodFacts)))
-def test_every_fact_of_a_pod_comes_from_its_manifest(name: str) -> None:
-    """A field that is new in PodFacts is compiled: `EVERYTHING` has a value for it."""
+def test_every_fact_of_a_pod_is_compiled_from_its_manifest(name: str) -> None:
+    """A new field of PodFacts must be compiled: `EVERYTHING` needs a value for it."""
     assert getattr(compiled(EVERYTHING)[1], name) != getattr(PodFacts(), name)
 
 
@@ -177,7 +177,7 @@ def test_every_fact_of_a_pod_comes_from_its_manifest(name: str) -> None:
          {"cpu": 1250, "memory": MIB}, (1250, 201 * MIB)),
     ],
 )  # fmt: skip
-def test_requests_follow_upstream(
+def test_requests_equal_upstreams(
     spec: dict[str, Any], requests: dict[str, int], nonzero: tuple[int, int]
 ) -> None:
     found = facts(**spec)
@@ -186,7 +186,7 @@ def test_requests_follow_upstream(
     assert found.container_requests is None
 
 
-def test_pod_level_requests_replace_the_sum_for_what_they_name() -> None:
+def test_pod_level_requests_replace_the_sum_of_their_resources() -> None:
     found = facts(
         containers=[box(cpu="1", gpu="1", **{"hugepages-2Mi": "2Mi"}), box(memory="1Mi")],
         resources={"requests": {"cpu": "5", "hugepages-2Mi": "8Mi", "x.io/gpu": "9"}},
@@ -202,7 +202,7 @@ def test_pod_level_requests_replace_the_sum_for_what_they_name() -> None:
     }  # fmt: skip
 
 
-def test_pod_level_requests_leave_a_default_for_what_nobody_names() -> None:
+def test_pod_level_requests_leave_defaults_for_other_resources() -> None:
     found = facts(containers=[box(), box()], resources={"requests": {"cpu": "1"}})
     assert (found.nonzero_cpu_milli, found.nonzero_memory_bytes) == (1000, 400 * MIB)
     whole = facts(containers=[box()], resources={"requests": {"cpu": "1", "memory": "1Mi"}})
@@ -229,11 +229,11 @@ INFEASIBLE = {"type": "PodResizePending", "reason": "Infeasible"}
         ({"initContainerStatuses": [given_to("c", {"cpu": "5"})]}, 5000),
     ],
 )  # fmt: skip
-def test_a_container_resized_in_place_counts_what_it_was_given(status: object, cpu: int) -> None:
+def test_a_container_resized_in_place_counts_its_allocated_amount(status: object, cpu: int) -> None:
     assert dict(facts(containers=[box(cpu="2")], status=status).requests) == {"cpu": cpu}
 
 
-def test_sidecars_count_what_they_were_given_and_plain_init_containers_do_not() -> None:
+def test_sidecars_count_their_allocated_amount_and_init_containers_do_not() -> None:
     status = {"initContainerStatuses": [given_to("s", {"cpu": "3"}), given_to("i", {"cpu": "9"})]}
     init = [box("s", cpu="1", restart="Always"), box("i", cpu="2")]
     found = facts(containers=[box(cpu="1")], initContainers=init, status=status)
@@ -274,7 +274,7 @@ def test_images_without_a_tag_get_latest(name: str, normalized: str) -> None:
     assert normalized_image(name) == normalized
 
 
-def test_images_of_init_containers_come_first() -> None:
+def test_images_of_init_containers_are_first() -> None:
     found = facts(containers=[{"image": "b"}], initContainers=[{"image": "a:1"}])
     assert found.images == ("a:1", "b:latest")
     assert found.container_count == 2
@@ -287,7 +287,7 @@ APP = {"matchLabels": {"app": "web"}}
 APP_SELECTOR = LabelSelector((Requirement("app", "In", ("web",)),))
 
 
-def test_node_affinity_is_compiled_and_an_empty_selector_told_from_none() -> None:
+def test_node_affinity_is_compiled_and_an_empty_selector_differs_from_none() -> None:
     term = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
     found = facts(
         affinity={
@@ -313,7 +313,7 @@ def affinity_of(term: dict[str, Any]) -> PodAffinityTerm:
     return found.pod_affinity[0]
 
 
-def test_pod_affinity_means_the_own_namespace_unless_it_names_or_selects_one() -> None:
+def test_pod_affinity_selects_the_own_namespace_unless_others_are_named() -> None:
     assert affinity_of({"labelSelector": APP}) == PodAffinityTerm(
         "zone", APP_SELECTOR, ("prod",), None
     )
@@ -323,7 +323,7 @@ def test_pod_affinity_means_the_own_namespace_unless_it_names_or_selects_one() -
     assert affinity_of({}).selector is None
 
 
-def test_all_four_kinds_of_pod_affinity_are_told_apart() -> None:
+def test_all_four_kinds_of_pod_affinity_are_distinguished() -> None:
     weighted = [{"weight": 5, "podAffinityTerm": {"topologyKey": "z", "labelSelector": APP}}]
     plain = [{"topologyKey": "h", "labelSelector": APP}]
     found = facts(
@@ -338,7 +338,7 @@ def test_all_four_kinds_of_pod_affinity_are_told_apart() -> None:
     assert found.preferred_pod_affinity[0].weight == 5
 
 
-def test_a_selector_that_does_not_parse_leaves_its_error() -> None:
+def test_an_invalid_selector_keeps_its_error() -> None:
     broken = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
     term = affinity_of({"labelSelector": broken})
     assert term.selector is None
@@ -360,7 +360,7 @@ def test_spread_constraints_have_the_defaults_of_the_api_server() -> None:
     )
 
 
-def test_keys_to_match_narrow_a_selector_and_make_one_of_none() -> None:
+def test_keys_to_match_are_added_to_a_selector_or_create_one() -> None:
     labels = {"rev": "1"}
     revision = Requirement("rev", "In", ("1",))
     narrowed = spread(labelSelector=APP, matchLabelKeys=["rev", "missing"])
@@ -373,7 +373,7 @@ def test_keys_to_match_narrow_a_selector_and_make_one_of_none() -> None:
     assert spread().effective_selector(labels) is None
 
 
-def test_volumes_are_those_that_scheduling_reads() -> None:
+def test_volumes_have_the_fields_that_scheduling_reads() -> None:
     found = facts(
         volumes=[
             {"name": "a", "emptyDir": {}}, {"name": "b", "configMap": {"name": "x"}},
@@ -405,7 +405,7 @@ def node(**parts: object) -> NodeFacts:
     return compile_node(cast("Node", validate("Node", manifest, source="")))
 
 
-def test_node_facts_are_what_pods_may_use() -> None:
+def test_node_facts_use_allocatable_amounts() -> None:
     found = node(
         spec={"unschedulable": True, "taints": [{"key": "k", "value": "v", "effect": "NoExecute"}]},
         status={
@@ -442,11 +442,11 @@ def test_node_facts_are_what_pods_may_use() -> None:
         ),
     ],
 )
-def test_zones_are_made_of_region_and_zone(labels: dict[str, str], zone: str) -> None:
+def test_zones_consist_of_region_and_zone(labels: dict[str, str], zone: str) -> None:
     assert NodeFacts("n", labels=tuple(sorted(labels.items()))).zone == zone
 
 
-def test_one_toleration_that_fits_is_enough() -> None:
+def test_one_matching_toleration_is_enough() -> None:
     taint = Taint("k", "v", "NoSchedule")
     assert tolerated(taint, (Toleration("x"), Toleration(operator="Exists")))
     assert not tolerated(taint, (Toleration("k"), Toleration("k", "Exists", "", "NoExecute")))
@@ -467,7 +467,7 @@ AMOUNTS = st.dictionaries(
 
 
 @given(st.lists(AMOUNTS, max_size=3), st.lists(st.tuples(AMOUNTS, st.booleans()), max_size=3))
-def test_no_moment_of_a_pods_life_needs_more_than_its_requests(
+def test_requests_are_the_largest_needs_in_a_pods_life(
     running: list[dict[str, str]], starting: list[tuple[dict[str, str], bool]]
 ) -> None:
     init = [box(restart="Always" * is_sidecar, **each) for each, is_sidecar in starting]
@@ -482,7 +482,7 @@ def test_no_moment_of_a_pods_life_needs_more_than_its_requests(
     assert found.get("cpu", 0) == max(needs)
 
 
-def test_answers_are_remembered_by_identity_and_forgotten_in_time(
+def test_results_are_cached_by_identity_and_evicted_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sharing, "CACHE_MAX", 2)

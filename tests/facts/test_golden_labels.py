@@ -15,7 +15,7 @@ CASES = json.loads(gzip.decompress(GOLDEN.read_bytes()))["cases"]
 
 
 @pytest.mark.parametrize("kind", ["labelSelector", "nodeSelector", "preferredTerms", "toleration"])
-def test_matches_scores_prints_and_fails_as_upstream(kind: str) -> None:
+def test_selectors_match_score_print_and_fail_like_upstream(kind: str) -> None:
     cases = [case for case in CASES if case["kind"] == kind]
 
     assert len(cases) > 200

@@ -1,4 +1,4 @@
-"""Many nodes as classes and names are the nodes they were made of."""
+"""A list of node classes and names equals the nodes from which it was made."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ C = node("n3", cpu=1)
 
 
 @given(st.lists(nodes()))
-def test_a_list_has_the_nodes_it_was_made_of(given):
+def test_a_list_contains_the_nodes_from_which_it_was_made(given):
     made = NodeList.of(given)
 
     assert list(made) == given
@@ -25,26 +25,26 @@ def test_a_list_has_the_nodes_it_was_made_of(given):
 
 
 @given(st.lists(nodes()))
-def test_a_list_crosses_the_wire(given):
+def test_a_list_can_be_encoded_and_decoded(given):
     made = NodeList.of(given)
 
     assert from_wire(NodeList, unpack(pack(to_wire(made)))) == made
 
 
-def test_nodes_that_differ_in_their_names_alone_are_of_one_class():
+def test_nodes_that_differ_only_in_names_are_one_class():
     made = NodeList.of([A, B, C, A])
 
     assert made.classes == (class_of_node(A), class_of_node(C))
     assert made.codes.tolist() == [0, 0, 1, 0]
 
 
-def test_a_list_is_made_of_a_list_by_taking_it():
+def test_a_list_made_from_a_list_is_the_same_object():
     made = NodeList.of([A, C])
 
     assert NodeList.of(made) is made
 
 
-def test_nodes_of_some_places_are_taken_in_their_order():
+def test_nodes_are_selected_by_index_in_order():
     assert list(NodeList.of([A, B, C]).at(np.array([2, 0]))) == [C, A]
 
 
@@ -56,6 +56,6 @@ def test_an_empty_list_has_no_nodes():
     ("names", "codes"),
     [(("n1", "n2"), [0]), (("n1",), [1]), (("n1",), [-1])],
 )
-def test_columns_that_do_not_fit_are_refused(names, codes):
+def test_inconsistent_columns_are_refused(names, codes):
     with pytest.raises(ValueError, match="class"):
         NodeList.from_columns((NodeFacts(""),), names, np.array(codes, dtype=np.int32))

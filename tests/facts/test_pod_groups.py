@@ -34,12 +34,12 @@ OLD = "pod-group.scheduling.sigs.k8s.io"
         ),
     ],
 )
-def test_a_pod_says_its_group_by_label_or_annotation(labels, annotations, expected):
+def test_a_pod_names_its_group_by_label_or_annotation(labels, annotations, expected):
     assert membership(labels, annotations) == expected
 
 
 @pytest.mark.parametrize("text", ["", "many", "-1", "1.5", "2147483648", "9" * 5000, "٣"])
-def test_a_number_that_is_none_is_told_with_its_key(text):
+def test_an_invalid_number_is_reported_with_its_key(text):
     found = membership({GANG: "a"}, {f"{OLD}/min-available": text})
 
     assert found.min_member is None
@@ -64,7 +64,7 @@ def group(**spec):
     return validate("PodGroup", manifest, source="gang.yaml")
 
 
-def test_groups_of_manifests_and_of_running_pods_are_one_list():
+def test_groups_of_manifests_and_of_running_pods_are_merged():
     member = pod(namespace="ml", pod_group=GroupMembership("a"))
     other = pod(pod_group=GroupMembership("b", 2))
 
@@ -82,6 +82,6 @@ def test_a_group_without_namespace_is_in_the_default_one():
     assert pod_groups([bare], []) == (PodGroup("default", "a", 0),)
 
 
-def test_a_wrong_pod_group_is_told():
+def test_an_invalid_pod_group_is_reported():
     with pytest.raises(InputError, match=r'gang.yaml: PodGroup "a".*: spec.minMember'):
         group(minMember=-1)

@@ -1,4 +1,4 @@
-"""Selectors match as upstream's do, print themselves, and refuse hostile ones with its words."""
+"""Selectors match and print like upstream's; hostile ones are refused with upstream's message."""
 
 from __future__ import annotations
 
@@ -124,14 +124,14 @@ def test_integers_are_read_as_go_reads_them(text: str, value: int | None) -> Non
     assert parse_int64(text) == value
 
 
-def test_field_requirements_see_the_name_and_read_other_fields_as_empty() -> None:
+def test_field_requirements_read_the_name_and_treat_other_fields_as_empty() -> None:
     assert Requirement("metadata.name", "In", ("n",)).matches_field("n")
     assert not Requirement("metadata.name", "NotIn", ("n",)).matches_field("n")
     assert Requirement("metadata.uid", "NotIn", ("n",)).matches_field("n")
     assert Requirement("metadata.uid", "In", ("",)).matches_field("n")
 
 
-def test_terms_need_all_their_parts_and_empty_or_broken_ones_match_nothing() -> None:
+def test_terms_need_all_their_parts_and_empty_or_invalid_ones_match_nothing() -> None:
     labels, name = {"a": "1"}, "n"
     one, field = Requirement("a", "In", ("1",)), Requirement("metadata.name", "In", ("n",))
     assert NodeSelectorTerm((one,), (field,)).matches(labels, name)
@@ -142,7 +142,7 @@ def test_terms_need_all_their_parts_and_empty_or_broken_ones_match_nothing() -> 
     assert not NodeSelectorTerm((one,), error="x").matches(labels, name)
 
 
-def test_selectors_print_themselves_as_upstream_prints_them() -> None:
+def test_selectors_are_printed_like_upstream() -> None:
     manifest = label_selector(
         expression("b", "NotIn", "y", "x"),
         expression("a", "Exists"),
@@ -155,7 +155,7 @@ def test_selectors_print_themselves_as_upstream_prints_them() -> None:
     assert label_selector_string(None) == ""
 
 
-def test_no_selector_matches_nothing_and_an_empty_one_everything() -> None:
+def test_an_absent_selector_matches_nothing_and_an_empty_one_everything() -> None:
     assert parse_label_selector(None) is None
     everything = parse_label_selector(label_selector())
     assert everything == LabelSelector()
@@ -191,7 +191,7 @@ def test_hostile_keys_are_refused(key: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["a", "A_b.c-d", "example.com/x", "a" * 63, "a-b.c/d", "0/0"])
-def test_sound_keys_are_taken(key: str) -> None:
+def test_valid_keys_are_accepted(key: str) -> None:
     assert qualified_name_errors(key) == ()
 
 
@@ -223,16 +223,16 @@ def test_hostile_values_are_refused(value: str) -> None:
         ("\U000e0001", r'"\U000e0001"'),
     ],
 )
-def test_texts_are_quoted_as_go_quotes_them(text: str, quoted: str) -> None:
+def test_strings_are_quoted_like_go(text: str, quoted: str) -> None:
     assert go_quote(text) == quoted
 
 
-def test_lists_of_values_print_as_go_prints_json() -> None:
+def test_lists_of_values_are_printed_like_go_json() -> None:
     manifest = label_selector(expression("a", "Exists", "<x>&", "\u2028"))
     assert 'values: Invalid value: ["\\u003cx\\u003e\\u0026","\\u2028"]: ' in refusal(manifest)
 
 
-def test_absent_values_print_as_null_and_empty_ones_as_a_list_in_node_selectors() -> None:
+def test_absent_values_are_printed_as_null_and_empty_ones_as_a_list() -> None:
     selector = objects.NodeSelector.read(
         {
             "nodeSelectorTerms": [
@@ -275,7 +275,7 @@ def test_a_preferred_term_without_weight_is_not_parsed() -> None:
     assert parsed.error.startswith("[1].matchExpressions[0].operator: Unsupported value")
 
 
-def test_errors_join_as_go_joins_them() -> None:
+def test_errors_are_joined_like_go() -> None:
     assert join_errors([]) == ""
     assert join_errors(["a", "a"]) == "a"
     assert join_errors(["a", "b", "a"]) == "[a, b]"

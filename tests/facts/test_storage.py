@@ -56,7 +56,7 @@ def terms(*requirements):
     return (NodeSelectorTerm(tuple(Requirement(k, "In", tuple(v)) for k, v in requirements)),)
 
 
-def test_a_volume_is_what_scheduling_reads_of_it():
+def test_a_volume_has_the_fields_that_scheduling_reads():
     in_zone = {"key": ZONE, "operator": "In", "values": ["a"]}
     found = volume(
         {
@@ -82,7 +82,7 @@ def test_a_volume_is_what_scheduling_reads_of_it():
     assert (found.labels, found.is_terminating) == ((("k", "v"),), True)
 
 
-def test_a_claim_is_what_scheduling_reads_of_it():
+def test_a_claim_has_the_fields_that_scheduling_reads():
     found = claim(
         {
             "accessModes": ["ReadWriteOncePod"],
@@ -108,7 +108,7 @@ def test_a_claim_is_what_scheduling_reads_of_it():
     assert claim({}) == ClaimFacts("default", "x")
 
 
-def test_the_other_objects_are_what_scheduling_reads_of_them():
+def test_the_other_objects_have_the_fields_that_scheduling_reads():
     term = {"matchLabelExpressions": [{"key": ZONE, "values": ["a", "b"]}]}
     driver = {"name": "d", "nodeID": "i", "topologyKeys": [ZONE], "allocatable": {"count": 3}}
     found = compile_storage(
@@ -150,7 +150,7 @@ def test_the_other_objects_are_what_scheduling_reads_of_them():
     assert found.attachments == (AttachmentFacts("x", "n", "d", "v"),)
 
 
-def test_a_selector_that_does_not_parse_is_told_with_object_and_field():
+def test_an_invalid_selector_is_reported_with_object_and_field():
     bad = {"matchExpressions": [{"key": "k", "operator": "In"}]}
 
     with pytest.raises(InputError, match=r'PersistentVolumeClaim "x": spec.selector'):
@@ -172,7 +172,7 @@ def test_a_selector_that_does_not_parse_is_told_with_object_and_field():
         ("vsphereVolume", {"volumePath": "[ds] p"}, "[ds] p"),
     ],
 )
-def test_in_tree_volumes_have_the_handles_of_their_drivers(kind, source, handle):
+def test_in_tree_volumes_have_the_handles_of_their_csi_drivers(kind, source, handle):
     assert inline_handle(kind, source) == handle
 
 
@@ -185,7 +185,7 @@ def test_in_tree_volumes_have_the_handles_of_their_drivers(kind, source, handle)
         ({ZONE: "us-east1-a__us-east1-b"}, "regions/us-east1"),
     ],
 )
-def test_a_gce_disk_is_where_its_labels_say(labels, place):
+def test_a_gce_disk_is_in_the_zone_of_its_labels(labels, place):
     found = persistent_source("gcePersistentDisk", {"pdName": "d"}, labels, "")
 
     assert found.handle == f"projects/UNSPECIFIED/{place}/disks/d"
@@ -199,12 +199,12 @@ def test_a_gce_disk_is_where_its_labels_say(labels, place):
         ("gcePersistentDisk", {}, {ZONE: "a-b-c__d-e-f"}, r"got: map\[a-b:{} d-e:{}\]"),
     ],
 )
-def test_what_cannot_be_translated_is_told_in_upstreams_words(kind, source, labels, text):
+def test_an_untranslatable_volume_is_reported_with_upstreams_message(kind, source, labels, text):
     with pytest.raises(MigrationError, match=text):
         persistent_source(kind, source, labels, "")
 
 
-def test_a_migrated_volume_is_known_both_ways():
+def test_a_migrated_volume_is_found_by_both_identities():
     spec = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
     found = volume(spec, metadata={"labels": {ZONE: "a__b"}})
 
@@ -232,7 +232,7 @@ def test_a_migrated_volume_is_known_both_ways():
         ),
     ],
 )
-def test_zones_of_a_migrated_volume_stand_under_the_drivers_key(before, labels, after):
+def test_zones_of_a_migrated_volume_have_the_drivers_key(before, labels, after):
     assert persistent_terms("kubernetes.io/aws-ebs", before, labels) == after
 
 
@@ -242,7 +242,7 @@ def test_drivers_without_zones_keep_a_volumes_terms():
     )
 
 
-def test_which_plugins_have_moved():
+def test_the_migrated_plugins_are_known():
     portworx, vsphere = "kubernetes.io/portworx-volume", "kubernetes.io/vsphere-volume"
     every = ("kubernetes.io/aws-ebs", portworx, vsphere)
 
@@ -253,7 +253,7 @@ def test_which_plugins_have_moved():
     assert not moves_topology(vsphere, every)
 
 
-def test_manifests_get_what_the_api_server_and_its_controllers_would_add():
+def test_manifests_get_the_defaults_of_the_api_server_and_its_controllers():
     template = {"metadata": {"labels": {"k": "v"}}, "spec": {"accessModes": ["ReadWriteOnce"]}}
     scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}
     default = {"storageclass.kubernetes.io/is-default-class": "true"}

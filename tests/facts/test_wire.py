@@ -1,4 +1,4 @@
-"""Facts of pods as bytes."""
+"""Facts of pods encoded as bytes."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from tests.strategies import pods
 
 
 @given(pods)
-def test_facts_arrive_as_they_were_sent(facts):
+def test_decoded_facts_equal_the_encoded_ones(facts):
     apart = replace(facts, container_requests=(("cpu", 5),))
 
     assert decode_facts(encode_facts(facts)) == facts
@@ -22,7 +22,7 @@ def test_facts_arrive_as_they_were_sent(facts):
     assert decode_facts(bytes(encode_facts(facts))) is decode_facts(encode_facts(facts))
 
 
-def test_what_stands_beside_amounts_is_packed_once_for_pods_that_share_it():
+def test_facts_beside_amounts_are_encoded_once_for_pods_that_share_them():
     small, large = pod(cpu=1, labels={"a": "b"}), pod(cpu=2, labels={"a": "b"})
 
     rests = {bytes(unpack(encode_facts(each))[0]) for each in (small, large)}
@@ -33,7 +33,7 @@ def test_what_stands_beside_amounts_is_packed_once_for_pods_that_share_it():
     assert len(AMOUNTS) == len(amounts_of(small))
 
 
-def test_bytes_that_stand_for_no_facts_are_refused():
+def test_bytes_that_encode_no_facts_are_refused():
     whole = unpack(encode_facts(pod(cpu=1)))
     with_other_rest = pack([pack("no pod"), *whole[1:]])
 

@@ -1,4 +1,4 @@
-"""Generated fleets: the same from the same seed, in the statistics of openb, and full of work."""
+"""Generated fleets: equal for equal seeds, with openb's statistics and work for all plugins."""
 
 import hashlib
 from collections import Counter
@@ -27,12 +27,12 @@ def total(trace, resource):
 
 
 @pytest.mark.parametrize("make", [generate_fleet, ten_shapes])
-def test_same_seed_gives_the_same_trace_and_another_seed_another(make):
+def test_equal_seeds_give_equal_traces_and_other_seeds_others(make):
     assert fingerprint(make(30, 200, 7)) == fingerprint(make(30, 200, 7))
     assert fingerprint(make(30, 200, 7)) != fingerprint(make(30, 200, 8))
 
 
-def test_draws_are_those_of_every_platform_and_version():
+def test_draws_are_equal_on_every_platform_and_version():
     assert generate_fleet(5, 8, 1).creation_s.tolist() == [
         18,
         477,
@@ -47,7 +47,7 @@ def test_draws_are_those_of_every_platform_and_version():
     assert apps[:5] == ["api", "cache", "cron", "front", "web"]
 
 
-def test_more_nodes_leave_the_pods_as_they_are():
+def test_more_nodes_do_not_change_the_pods():
     few, many = generate_fleet(10, 100, 3), generate_fleet(50, 100, 3)
     assert list(few.pods()) == list(many.pods())
 
@@ -82,13 +82,13 @@ def test_only_pods_of_one_gpu_are_bound_to_models():
     assert all(facts.required_node_terms is None for facts in large)
 
 
-def test_pods_arrive_in_order_and_leave_later():
+def test_pods_arrive_in_order_and_are_deleted_later():
     trace = generate_fleet(10, 1000, 0)
     assert (trace.creation_s[1:] >= trace.creation_s[:-1]).all()
     assert (trace.deletion_s > trace.creation_s).all()
 
 
-def test_zones_can_be_chosen():
+def test_the_zones_can_be_set():
     trace = generate_fleet(12, 500, 0, zones=6)
     assert len({node.zone for node in trace.nodes()}) == 6
 
@@ -107,7 +107,7 @@ def test_counts_out_of_range_are_refused(arguments):
         generate_fleet(**({"nodes": 1, "pods": 1, "seed": 0} | arguments))
 
 
-def test_ten_shapes_come_equally_often_in_a_mixed_order():
+def test_ten_shapes_are_equally_frequent_in_a_mixed_order():
     trace = ten_shapes(100, 1000, 0)
     counts = Counter(trace.pod_class.tolist())
     assert sorted(counts.values()) == [100] * 10
@@ -125,7 +125,7 @@ def test_ten_shapes_give_every_stateless_plugin_work():
     assert images & {image for facts in shapes for image in facts.images}
 
 
-def test_each_of_the_ten_shapes_has_nodes_that_suit_it():
+def test_each_of_the_ten_shapes_has_suitable_nodes():
     nodes = ten_shapes(100, 0, 0).nodes()
     for facts in TEN_SHAPES:
         assert any(suits(facts, node) for node in nodes)

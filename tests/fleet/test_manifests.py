@@ -1,4 +1,4 @@
-"""Traces printed as manifests: what the facts say, in the fields where Kubernetes has it."""
+"""Traces printed as manifests: each fact in the field that Kubernetes has for it."""
 
 import json
 from dataclasses import fields, replace
@@ -52,7 +52,7 @@ def refusal_of(facts):
     return str(caught.value)
 
 
-def test_a_plain_pod_says_no_more_than_it_must():
+def test_a_plain_pod_has_only_required_fields():
     assert spec_of() == {
         "containers": [{"name": "main", "image": "a:1"}],
         "priority": 0,
@@ -60,17 +60,17 @@ def test_a_plain_pod_says_no_more_than_it_must():
     }
 
 
-def test_requests_become_quantities_of_the_one_container():
+def test_requests_become_quantities_of_one_container():
     spec = spec_of(requests=(("cpu", 1500), ("example.com/x", 7), ("memory", 3 << 20)))
     requests = spec["containers"][0]["resources"]["requests"]
     assert requests == {"cpu": "1500m", "example.com/x": "7", "memory": "3Mi"}
 
 
-def test_memory_that_is_no_whole_number_of_mi_is_printed_in_bytes():
+def test_memory_that_is_not_an_integer_of_mi_is_printed_in_bytes():
     assert quantity("memory", (1 << 20) + 1) == "1048577"
 
 
-def test_node_affinity_holds_required_and_preferred_terms():
+def test_node_affinity_has_required_and_preferred_terms():
     affinity = spec_of(
         required_node_terms=(TERM,), preferred_node_terms=(PreferredNodeTerm(5, TERM),)
     )["affinity"]["nodeAffinity"]
@@ -111,7 +111,7 @@ def test_a_bound_pod_is_running():
     assert bound["status"] == {"phase": "Running"}
 
 
-def test_times_become_annotations_and_never_is_left_out():
+def test_times_become_annotations_and_no_deletion_is_omitted():
     identity = PodIdentity("u", "default", "p")
     both = pod_manifest(identity, PLAIN, 3, 9)["metadata"]["annotations"]
     assert both == {"roadstead/creation-s": "3", "roadstead/deletion-s": "9"}
@@ -150,7 +150,7 @@ def test_a_node_is_printed_with_taints_images_and_capacity():
 
 
 @pytest.mark.parametrize("make", [generate_fleet, ten_shapes])
-def test_json_and_yaml_say_the_same(make):
+def test_json_and_yaml_have_the_same_contents(make):
     trace = make(5, 20, 0)
     document = trace_to_manifests(trace)
     assert json.loads(manifests_text(trace, "json")) == document
@@ -160,7 +160,7 @@ def test_json_and_yaml_say_the_same(make):
 
 
 @pytest.mark.parametrize("make", [generate_fleet, ten_shapes])
-def test_manifests_compile_to_the_facts_that_they_were_printed_from(make):
+def test_manifests_compile_to_the_facts_from_which_they_were_printed(make):
     trace = make(30, 200, 0)
     items = trace_to_manifests(trace)["items"]
     nodes = [item for item in items if item["kind"] == "Node"]
@@ -169,7 +169,7 @@ def test_manifests_compile_to_the_facts_that_they_were_printed_from(make):
     assert [compile_pod(objects.Pod.model_validate(pod)) for pod in pods] == list(trace.pods())
 
 
-def test_facts_that_have_no_print_yet_are_refused_by_field():
+def test_facts_that_can_not_be_printed_are_refused_by_field():
     owned = replace(PLAIN, owner=Owner("Job", "j", "u"))
     assert refusal_of(owned) == "pod class: owner: cannot be printed as a manifest yet"
 
@@ -178,7 +178,7 @@ FOLLOWS_FROM_REQUESTS = {"nonzero_cpu_milli", "nonzero_memory_bytes"}
 
 
 def printed_and_read(facts):
-    """The facts that a print of facts has; None where they are refused."""
+    """Print facts and read the result; None if they are refused."""
     builder = TraceBuilder("test")
     builder.add_pod("p", "u", facts)
     try:
@@ -189,8 +189,8 @@ def printed_and_read(facts):
 
 
 @pytest.mark.parametrize("name", sorted(each.name for each in fields(PodFacts)))
-def test_no_fact_of_a_pod_is_left_out_of_its_print(name):
-    """A field that is new in PodFacts is printed, or refused: `VALUES` has each of them."""
+def test_every_fact_of_a_pod_is_printed_or_refused(name):
+    """A new field of PodFacts must be printed or refused: `VALUES` has each of them."""
     for value in VALUES.get(name, ("another",)):
         again = printed_and_read(replace(PLAIN, **{name: value}))
         assert again is None or name in FOLLOWS_FROM_REQUESTS or getattr(again, name) == value
@@ -200,6 +200,6 @@ def test_pods_of_several_containers_are_refused():
     assert "has 2 containers" in refusal_of(replace(PLAIN, container_count=2))
 
 
-def test_a_term_that_never_parsed_is_refused():
+def test_an_invalid_term_is_refused():
     broken = NodeSelectorTerm(error="values: Invalid value")
     assert "does not parse" in refusal_of(replace(PLAIN, required_node_terms=(broken,)))

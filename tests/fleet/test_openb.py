@@ -1,4 +1,4 @@
-"""The importer of the openb CSV files: the mapping of the golden cases, and errors by the cell."""
+"""The importer of the openb CSV files: the mapping of the golden cases, and errors by cell."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def items_of_kind(trace, kind):
     return found
 
 
-def test_rows_become_the_manifests_that_the_real_scheduler_was_given(tmp_path):
+def test_rows_become_the_manifests_of_the_recorded_scheduler_run(tmp_path):
     write_lists(tmp_path, SAMPLE["nodes_csv"][1:], SAMPLE["pods_csv"][1:])
     trace = import_openb(tmp_path)
     assert items_of_kind(trace, "Node") == SAMPLE["nodes"]
@@ -49,7 +49,7 @@ def test_rows_become_the_manifests_that_the_real_scheduler_was_given(tmp_path):
     assert items_of_kind(trace, "Namespace") == SAMPLE["namespaces"]
 
 
-def test_zones_are_dealt_round_robin(tmp_path):
+def test_zones_are_assigned_round_robin(tmp_path):
     nodes = [f"n-{index},1000,1024,0," for index in range(6)]
     trace = import_openb(write_lists(tmp_path, nodes))
     zones = [dict(node.labels)["topology.kubernetes.io/zone"] for node in trace.nodes()]
@@ -61,7 +61,7 @@ def test_shares_of_several_gpus_add_up(tmp_path):
     assert dict(trace.pod_classes[0].requests)[openb.GPU_RESOURCE] == 1000
 
 
-def test_pod_without_gpus_does_not_name_the_resource(tmp_path):
+def test_a_pod_without_gpus_does_not_name_the_resource(tmp_path):
     trace = import_openb(write_lists(tmp_path, pods=["p-0,100,10,0,0,,BE,Running,0,5,0"]))
     assert trace.pod_classes[0].requests == (("cpu", 100), ("memory", 10 << 20))
 
@@ -86,7 +86,7 @@ def test_qos_becomes_a_label_and_an_empty_one_none(tmp_path):
     assert [facts.labels for _, facts in trace.pods()] == [(("qos", "LS"),), ()]
 
 
-def test_times_are_kept_and_a_missing_deletion_is_never(tmp_path):
+def test_times_are_kept_and_a_missing_deletion_means_never(tmp_path):
     pods = [POD, "p-1,100,10,0,0,,LS,Pending,7,,"]
     trace = import_openb(write_lists(tmp_path, pods=pods))
     assert trace.creation_s.tolist() == [10, 7]
@@ -100,7 +100,7 @@ def test_pods_of_equal_shape_share_one_class(tmp_path):
     assert [identity.uid for identity, _ in trace.pods()][:2] == ["uid-p-0", "uid-p-1"]
 
 
-def test_columns_may_stand_in_any_order_and_after_a_byte_order_mark(tmp_path):
+def test_columns_may_have_any_order_and_follow_a_byte_order_mark(tmp_path):
     header = "\ufeffmodel,gpu,memory_mib,cpu_milli,sn"
     trace = import_openb(write_lists(tmp_path, ["T4,2,1024,4000,n-0"], node_header=header))
     assert dict(trace.nodes()[0].allocatable) == {
@@ -110,14 +110,14 @@ def test_columns_may_stand_in_any_order_and_after_a_byte_order_mark(tmp_path):
     }
 
 
-def test_windows_line_ends_change_nothing(tmp_path):
+def test_windows_line_ends_are_read(tmp_path):
     plain = import_openb(write_lists(tmp_path))
     path = tmp_path / openb.NODE_LIST
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     assert import_openb(tmp_path).nodes() == plain.nodes()
 
 
-def test_another_pod_list_is_taken_by_its_name(tmp_path):
+def test_another_pod_list_is_read_by_its_name(tmp_path):
     write_lists(tmp_path)
     (tmp_path / "openb_pod_list_other.csv").write_text(f"{POD_HEADER}\nq-9{POD[3:]}\n")
     assert import_openb(tmp_path, "other").pod_names == ("q-9",)
@@ -198,7 +198,7 @@ HOSTILE_TABLES = {
 
 
 @pytest.mark.parametrize(("row", "text"), HOSTILE_TABLES.values(), ids=HOSTILE_TABLES)
-def test_rows_that_are_no_table_are_refused_by_line(tmp_path, row, text):
+def test_rows_that_are_not_a_table_are_refused_by_line(tmp_path, row, text):
     assert text in str(refusal_of(write_lists(tmp_path, pods=[POD, row])))
 
 
@@ -211,7 +211,7 @@ HOSTILE_HEADERS = {
 
 
 @pytest.mark.parametrize(("header", "text"), HOSTILE_HEADERS.values(), ids=HOSTILE_HEADERS)
-def test_headers_must_hold_exactly_the_columns(tmp_path, header, text):
+def test_headers_must_have_exactly_the_columns(tmp_path, header, text):
     assert text in str(refusal_of(write_lists(tmp_path, node_header=header)))
 
 

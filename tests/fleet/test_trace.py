@@ -1,4 +1,4 @@
-"""Traces: classes and names give back every node and pod; what is not consistent is refused."""
+"""Traces: classes and names reproduce every node and pod; inconsistent traces are refused."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def small_trace():
 
 
 @given(NODES)
-def test_nodes_come_back_as_they_were_added(nodes):
+def test_nodes_are_returned_as_added(nodes):
     builder = TraceBuilder("test")
     for facts in nodes:
         builder.add_node(facts)
@@ -53,7 +53,7 @@ def test_nodes_come_back_as_they_were_added(nodes):
 
 
 @given(st.lists(st.integers(0, 3), max_size=30))
-def test_pods_come_back_as_they_were_added_and_share_their_facts(priorities):
+def test_pods_are_returned_as_added_and_share_their_facts(priorities):
     builder = TraceBuilder("test")
     for index, priority in enumerate(priorities):
         builder.add_pod(f"p-{index}", f"u-{index}", PodFacts(priority=priority), index)
@@ -62,18 +62,18 @@ def test_pods_come_back_as_they_were_added_and_share_their_facts(priorities):
     assert len({id(facts) for _, facts in trace.pods()}) == len(set(priorities))
 
 
-def test_nodes_that_differ_in_name_only_are_one_class():
+def test_nodes_that_differ_only_in_names_are_one_class():
     trace = small_trace()
     assert len(trace.node_classes) == 1
     assert trace.node_classes[0].name == ""
 
 
-def test_a_hostname_label_of_another_name_is_kept_as_it_is():
+def test_a_hostname_label_of_another_name_is_kept():
     odd = node("n-0", labels=(("kubernetes.io/hostname", "elsewhere"),))
     assert named_node(class_of_node(odd), "n-0") == odd
 
 
-def test_identities_carry_uid_namespace_and_name():
+def test_identities_have_uid_namespace_and_name():
     (first, _), _ = small_trace().pods()
     assert (first.uid, first.key) == ("u-0", "default/p-0")
 
@@ -119,6 +119,6 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("changes", "text"), BROKEN.values(), ids=BROKEN)
-def test_columns_that_do_not_hold_together_are_refused(changes, text):
+def test_inconsistent_columns_are_refused(changes, text):
     with pytest.raises(InputError, match=text):
         replace(small_trace(), **changes).validate()

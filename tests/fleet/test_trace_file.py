@@ -1,4 +1,4 @@
-"""Trace files: what was written is read back, and nothing but a whole, sound trace is read."""
+"""Trace files: a written trace is read back, and only complete, valid traces are read."""
 
 import hashlib
 import random
@@ -33,12 +33,12 @@ def small_trace():
 
 
 def content_of(body):
-    """A file around any body, its digest in order."""
+    """Return a file with any body and its correct digest."""
     return HEADER + hashlib.sha256(body).digest() + zlib.compress(body)
 
 
 def body_of(trace):
-    """The trace's body as plain lists, to be tampered with."""
+    """Return the trace's body as plain lists, for tests to change."""
     return unpack(trace_file._pack_body(trace))
 
 
@@ -50,7 +50,7 @@ def refusal_of(path):
 
 
 @pytest.mark.parametrize("make", [generate_fleet, ten_shapes])
-def test_a_trace_comes_back_whole(path, make):
+def test_a_written_trace_is_read_back_completely(path, make):
     trace = make(20, 100, 1)
     write_trace(path, trace)
     again = read_trace(path)
@@ -61,12 +61,12 @@ def test_a_trace_comes_back_whole(path, make):
     assert (again.source, again.namespaces) == (trace.source, trace.namespaces)
 
 
-def test_an_empty_trace_comes_back_too(path):
+def test_an_empty_trace_is_read_back_too(path):
     write_trace(path, generate_fleet(0, 0, 0))
     assert read_trace(path).nodes() == []
 
 
-def test_pods_of_one_class_share_their_facts_after_reading_too(path):
+def test_pods_of_one_class_share_their_facts_after_reading(path):
     write_trace(path, small_trace())
     (_, first), (_, second) = read_trace(path).pods()
     assert first is second
@@ -85,19 +85,19 @@ def test_the_same_trace_has_the_same_digest_on_every_machine():
     )
 
 
-def test_a_million_pods_of_a_few_shapes_are_little_more_than_their_names(path):
+def test_a_file_of_a_million_pods_of_a_few_shapes_is_little_more_than_their_names(path):
     write_trace(path, generate_fleet(10, 20_000, 0))
     assert path.stat().st_size < 20_000 * 16
 
 
-def test_an_existing_file_is_replaced_and_nothing_is_left_beside_it(path):
+def test_an_existing_file_is_replaced_and_no_other_file_is_left(path):
     path.write_text("old")
     write_trace(path, small_trace())
     assert len(read_trace(path).pod_names) == 2
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_file_that_cannot_be_finished_leaves_the_old_one(path, monkeypatch):
+def test_a_failed_write_leaves_the_old_file(path, monkeypatch):
     path.write_text("old")
 
     def full(source, target):
@@ -110,7 +110,7 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one(path, monkeypatch):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_folder_that_is_not_there_is_refused(tmp_path):
+def test_a_missing_folder_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"cannot be written: No such file"):
         write_trace(tmp_path / "gone" / "a.trace", small_trace())
 
@@ -146,12 +146,12 @@ HOSTILE_FILES = {
 
 
 @pytest.mark.parametrize(("content", "text"), HOSTILE_FILES.values(), ids=HOSTILE_FILES)
-def test_what_is_not_a_whole_trace_is_refused(path, content, text):
+def test_anything_but_a_complete_trace_is_refused(path, content, text):
     path.write_bytes(content)
     assert text in refusal_of(path)
 
 
-def test_a_bomb_stops_at_the_limit(path, monkeypatch):
+def test_a_compression_bomb_is_read_only_up_to_the_limit(path, monkeypatch):
     monkeypatch.setattr(trace_file, "BODY_MAX_BYTES", 1 << 20)
     path.write_bytes(content_of(bytes(200 << 20)))
     assert path.stat().st_size < 1 << 20
@@ -183,7 +183,7 @@ BROKEN_BODIES = {
 
 
 @pytest.mark.parametrize(("changes", "text"), BROKEN_BODIES.values(), ids=BROKEN_BODIES)
-def test_bodies_that_do_not_hold_together_are_refused_by_column(path, changes, text):
+def test_inconsistent_bodies_are_refused_by_column(path, changes, text):
     body = body_of(small_trace())
     for name, value in changes.items():
         body[FIELDS[name]] = value
@@ -202,7 +202,7 @@ def test_bodies_that_do_not_hold_together_are_refused_by_column(path, changes, t
         (NodeFacts(name="n", images=(("a:1", -1),)), 'allocatable["a:1"]: -1 is out of range'),
     ],
 )
-def test_amounts_that_no_cluster_has_are_refused(path, facts, text):
+def test_impossible_amounts_are_refused(path, facts, text):
     body = body_of(small_trace())
     kind = "pod_classes" if isinstance(facts, PodFacts) else "node_classes"
     body[FIELDS[kind]] = [to_wire(facts)]
@@ -210,7 +210,7 @@ def test_amounts_that_no_cluster_has_are_refused(path, facts, text):
     assert text in refusal_of(path)
 
 
-def test_a_single_wrong_byte_anywhere_is_noticed(path):
+def test_a_single_wrong_byte_anywhere_is_detected(path):
     write_trace(path, small_trace())
     sound, rng = path.read_bytes(), random.Random(0)
     for place in range(len(sound)):

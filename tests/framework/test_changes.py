@@ -1,4 +1,4 @@
-"""What facts tell of updates."""
+"""Comparing facts to find the changes of updates."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from roadstead.framework.events import NODE_ADD, NODE_DELETE, ObjectChange
 from tests.builders import node, pod, taint, tolerate
 
 
-def test_a_node_that_came_or_left_is_one_event():
+def test_an_added_or_removed_node_is_one_event():
     (came,), (left,) = node_change_events(None, node()), node_change_events(node(), None)
 
     assert (came.event, came.change) == (NODE_ADD, ObjectChange(None, node()))
@@ -36,7 +36,7 @@ def test_a_node_that_came_or_left_is_one_event():
         (node(), node(images={"a:1": 5}), []),
     ],
 )
-def test_facts_tell_what_changed_of_a_node(old, new, labels):
+def test_the_changes_of_a_node_are_found_by_comparing_facts(old, new, labels):
     seen = node_change_events(old, new)
 
     assert [each.event.label for each in seen] == labels
@@ -58,7 +58,7 @@ def test_facts_tell_what_changed_of_a_node(old, new, labels):
         (pod(cpu=1), pod(others={"memory": 1}), ["UpdatePodScaleDown"]),
     ],
 )
-def test_facts_tell_what_changed_of_a_pod_that_waits(old, new, actions):
+def test_the_changes_of_a_waiting_pod_are_found_by_comparing_facts(old, new, actions):
     seen = pod_change_events(old, new, is_assigned=False)
 
     assert [each.event.label for each in seen] == [f"UnschedulablePod{each}" for each in actions]

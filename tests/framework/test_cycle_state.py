@@ -12,7 +12,7 @@ class Held:
     value: object
 
 
-def test_what_was_written_is_read_by_key_and_kind():
+def test_a_value_is_read_by_key_and_type():
     state = CycleState(3)
 
     state.write("Fit", 7)
@@ -23,12 +23,12 @@ def test_what_was_written_is_read_by_key_and_kind():
     assert not state.has("Other")
 
 
-def test_what_nobody_wrote_is_a_key_error():
+def test_reading_an_unwritten_key_is_a_key_error():
     with pytest.raises(KeyError):
         CycleState(3).read("Fit", int)
 
 
-def test_another_kind_than_expected_is_a_type_error():
+def test_a_value_of_another_type_than_expected_is_a_type_error():
     state = CycleState(3)
     state.write("Fit", "seven")
 
@@ -44,7 +44,7 @@ def test_a_later_value_replaces_an_earlier_one():
     assert state.read("Fit", int) == 8
 
 
-def test_a_new_state_has_skipped_nothing_and_holds_nothing():
+def test_a_new_state_is_empty_and_has_skipped_nothing():
     state = CycleState(3)
 
     assert state.node_count == 3
@@ -52,7 +52,7 @@ def test_a_new_state_has_skipped_nothing_and_holds_nothing():
     assert state.get("Fit") is None
 
 
-def test_what_was_written_before_is_read_and_never_changed():
+def test_values_of_a_base_state_are_read_and_never_changed():
     before = CycleState(3)
     before.write("Fit", 7)
     before.skipped.add("A")
@@ -65,7 +65,7 @@ def test_what_was_written_before_is_read_and_never_changed():
     assert (state.read("Fit", int), before.read("Fit", int)) == (8, 7)
 
 
-def test_a_copy_with_another_value_leaves_the_state_as_it_is():
+def test_a_copy_with_another_value_leaves_the_state_unchanged():
     state = CycleState(3)
     state.write("Fit", 7)
     state.write("Ports", 1)
@@ -78,7 +78,7 @@ def test_a_copy_with_another_value_leaves_the_state_as_it_is():
 
 
 @pytest.mark.parametrize("differs", ["count", "value", "skipped", "more"])
-def test_states_are_the_same_by_their_values_and_by_who_was_skipped(differs):
+def test_states_are_equal_by_their_values_and_skipped_plugins(differs):
     one, other = CycleState(3), CycleState(4 if differs == "count" else 3)
     one.write("Fit", (1, {"a": 2}))
     other.write("Fit", (1, {"a": 3 if differs == "value" else 2}))
@@ -91,8 +91,8 @@ def test_states_are_the_same_by_their_values_and_by_who_was_skipped(differs):
 
 
 @pytest.mark.parametrize("value", [{"a": 1}, [1], {1}, np.zeros(2), object(), ({},), Held({})])
-def test_what_may_have_changed_where_it_stands_is_taken_for_changed(value):
-    """A plugin that writes what it goes on counting in: nobody knows what it was."""
+def test_a_mutable_value_counts_as_changed(value):
+    """A plugin may write a mutable value and change it later, so its earlier value is unknown."""
     one, other = CycleState(3), CycleState(3)
     one.write("Fit", value)
     other.write("Fit", value)
@@ -103,7 +103,7 @@ def test_what_may_have_changed_where_it_stands_is_taken_for_changed(value):
 @pytest.mark.parametrize(
     "value", [1, "a", None, (1, ("b",)), frozenset("a"), Code.ERROR, SUCCESS, Held(1)]
 )
-def test_what_cannot_change_is_the_same_by_identity(value):
+def test_an_immutable_value_is_compared_by_identity(value):
     one, other = CycleState(3), CycleState(3)
     one.write("Fit", value)
     other.write("Fit", value)

@@ -37,7 +37,7 @@ def test_a_node_with_several_reasons_counts_in_each():
     )
 
 
-def test_only_what_pre_filter_said_is_printed():
+def test_only_the_pre_filter_message_is_printed_if_there_is_one():
     diagnosis = diagnosis_of((CPU, 3))
     diagnosis.pre_filter = unresolvable('persistentvolumeclaim "x" not found')
 
@@ -50,22 +50,22 @@ def test_several_reasons_of_pre_filter_are_joined():
     assert diagnosis.message() == "0/4 nodes are available: one, two."
 
 
-def test_post_filter_has_the_last_word():
+def test_the_post_filter_message_is_last():
     said = diagnosis_of((CPU, 1)).message("preemption: not eligible.")
 
     assert said == "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible."
     assert Diagnosis(1).message("not found") == "0/1 nodes are available: not found"
 
 
-def test_refusals_without_reasons_leave_the_head_alone():
+def test_refusals_without_reasons_add_nothing_to_the_head():
     assert diagnosis_of((unschedulable(), 2)).message() == "0/2 nodes are available:"
 
 
-def test_without_nodes_there_is_nothing_to_count():
+def test_without_nodes_nothing_is_counted():
     assert Diagnosis(0).message("ignored") == NO_NODES == "no nodes available to schedule pods"
 
 
-def test_nodes_that_pre_filter_left_out_name_the_plugins():
+def test_nodes_excluded_by_pre_filter_name_the_plugins():
     status = excluded_status(("InterPodAffinity", "NodeAffinity"))
 
     assert diagnosis_of((status, 7)).message() == (
@@ -83,14 +83,14 @@ def test_the_plugins_that_refused_are_named_once_and_sorted():
     assert Diagnosis(3).plugins == ()
 
 
-def test_removing_pods_helps_only_where_a_node_was_refused_with_unschedulable():
+def test_removing_pods_helps_only_if_a_node_was_refused_with_unschedulable():
     diagnosis = diagnosis_of((CPU, 4), (CPU_AND_MEMORY, 1), (TAINT, 5), (error("x"), 1))
 
     assert diagnosis.helpful() == 5
     assert Diagnosis(1).helpful() == 0
 
 
-def test_the_lowest_priority_is_kept():
+def test_the_lowest_priority_is_recorded():
     diagnosis = Diagnosis(3)
     assert diagnosis.lowest_priority is None
 
@@ -100,7 +100,7 @@ def test_the_lowest_priority_is_kept():
     assert diagnosis.lowest_priority == -2
 
 
-def test_plugins_that_narrowed_the_nodes_count_among_those_that_refused():
+def test_plugins_that_excluded_nodes_count_as_refusing_plugins():
     diagnosis = Diagnosis(3, narrowed_by=("NodeAffinity",))
     diagnosis.add(excluded_status(("NodeAffinity",)), 3)
 

@@ -28,7 +28,7 @@ from tests.builders import GIB, MIB, advance, evaluated, named, node, pod, profi
 
 
 class Spy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """Answers as told, and remembers how many rows it was asked about."""
+    """A plugin that answers as a test sets, and records the number of rows of each call."""
 
     reads = Reads.ROW
 
@@ -64,7 +64,7 @@ class Spy(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
 
 def profile_with(*spies):
-    """A profile in which each spy stands at every point, in the order given."""
+    """Return a profile with each spy at every point, in the given order."""
     profile = profile_of({})
     profile.pre_filter = profile.filter = profile.preparing_score = spies
     profile.score = tuple(WeightedScore(spy, 1) for spy in spies)
@@ -78,7 +78,7 @@ def spied(*spies, table=None):
 
 
 def told(evaluation):
-    """Per row None, "excluded", or the status."""
+    """Return per row None, "excluded", or the status."""
     names = {PASSED: None, EXCLUDED: "excluded"}
     return [
         names[code] if code <= 0 else evaluation.statuses[code - 1]
@@ -86,7 +86,7 @@ def told(evaluation):
     ]
 
 
-def test_the_first_plugin_in_order_speaks_whatever_it_reads():
+def test_the_first_plugin_in_order_sets_the_status_whatever_it_reads():
     for first, second in ((Reads.ROW, Reads.NODE), (Reads.NODE, Reads.ROW)):
         evaluation = spied(
             Spy("A", refuses=unschedulable("a"), reads=first),
@@ -109,7 +109,7 @@ def test_rows_that_pass_are_feasible_and_scored():
     assert evaluation.raw[0].tolist() == [0, 1]
 
 
-def test_equal_statuses_of_one_plugin_share_a_code_and_of_two_do_not():
+def test_equal_statuses_share_a_code_only_within_one_plugin():
     evaluation = spied(
         Spy("A", refuses=unschedulable("full"), limit=1), Spy("B", refuses=unschedulable("full"))
     )
@@ -147,7 +147,7 @@ def test_a_plugin_whose_pre_score_skips_does_not_score():
     assert skipping.scored == []
 
 
-def test_a_failing_pre_score_ends_the_cycle_and_is_asked_again():
+def test_a_failing_pre_score_ends_the_cycle_and_is_called_again():
     failing = Spy("A", pre_score=error("bad term"))
     evaluation = spied(failing)
     message = 'running PreScore plugin "A": bad term'
@@ -172,7 +172,7 @@ def test_an_unresolvable_pre_filter_stops_the_phase():
     assert late.filtered == []
 
 
-def test_the_last_unschedulable_pre_filter_speaks_after_all_ran():
+def test_the_last_unschedulable_pre_filter_sets_the_status_after_all_ran():
     def refuse(text):
         return PreFilterResult(unschedulable(text))
 
@@ -237,7 +237,7 @@ def test_names_without_a_common_node_reject_the_pod():
     assert evaluation.pre_filter.unreached == ("C",)
 
 
-def test_a_plugin_that_leaves_no_node_is_named_alone():
+def test_a_plugin_that_leaves_no_node_is_the_only_one_named():
     evaluation = spied(Spy("A", pre_filter=narrowing()))
 
     advance(evaluation)
@@ -245,7 +245,7 @@ def test_a_plugin_that_leaves_no_node_is_named_alone():
     assert evaluation.pre_filter.status == unresolvable("node(s) didn't satisfy plugin A")
 
 
-def test_only_rows_that_pods_touched_are_asked_about_again():
+def test_only_rows_with_changed_pods_are_evaluated_again():
     of_node, of_row = Spy("A", reads=Reads.NODE), Spy("B")
     evaluation = spied(of_node, of_row)
     before = evaluation.run_pre_filter()
@@ -264,7 +264,7 @@ def test_only_rows_that_pods_touched_are_asked_about_again():
     assert (of_row.pre_filtered, of_row.pre_scored) == (1, 1)
 
 
-def test_nothing_changed_is_nothing_done():
+def test_an_update_without_changes_does_nothing():
     spy = Spy("A", found=(1, 2), weighed="three")
     evaluation = spied(spy)
     advance(evaluation)
@@ -290,7 +290,7 @@ def test_rows_changed_over_several_updates_are_scored_together():
 
 
 @pytest.mark.parametrize("change", ["node", "count", "found"])
-def test_other_nodes_or_another_finding_of_pre_filter_start_over(change):
+def test_other_nodes_or_another_pre_filter_result_restart_the_evaluation(change):
     spy = Spy("A", reads=Reads.NODE)
     evaluation = spied(spy)
     advance(evaluation)
@@ -310,7 +310,7 @@ def test_other_nodes_or_another_finding_of_pre_filter_start_over(change):
 
 
 class Fickle:
-    """A value of which nobody can say whether it is what another one is."""
+    """A value that cannot be compared with another one."""
 
     def __eq__(self, other):
         raise ValueError("ambiguous")
@@ -319,7 +319,7 @@ class Fickle:
 
 
 @pytest.mark.parametrize("value", [Fickle(), object(), float("nan")])
-def test_values_that_do_not_compare_are_taken_for_changed(value):
+def test_values_that_can_not_be_compared_count_as_changed(value):
     spy = Spy("A")
     evaluation = spied(spy)
     for number in range(2):
@@ -331,7 +331,7 @@ def test_values_that_do_not_compare_are_taken_for_changed(value):
     assert spy.filtered == [3, 3]
 
 
-def test_what_pre_filter_found_is_handed_to_filter_and_score():
+def test_the_pre_filter_result_is_passed_to_filter_and_score():
     class Reading(Spy):
         def filter(self, state, pod, table):
             assert state.read(self.name, int) == 1
@@ -348,7 +348,7 @@ def test_what_pre_filter_found_is_handed_to_filter_and_score():
     assert evaluation.state.read("A", int) == 1
 
 
-def test_after_a_failure_pre_filter_is_asked_again_at_the_next_update():
+def test_after_a_failure_pre_filter_is_called_again_at_the_next_update():
     spy = Spy("A", pre_filter=PreFilterResult(error("not now")))
     evaluation = spied(spy)
     failed = evaluation.run_pre_filter()
@@ -361,7 +361,7 @@ def test_after_a_failure_pre_filter_is_asked_again_at_the_next_update():
     assert (spy.pre_filtered, evaluation.feasible.all()) == (2, True)
 
 
-def test_after_a_failure_pre_score_is_asked_again_at_the_next_update():
+def test_after_a_failure_pre_score_is_called_again_at_the_next_update():
     spy = Spy("A", pre_score=error("not now"))
     evaluation = spied(spy)
     evaluation.update(evaluation.run_pre_filter())
@@ -374,7 +374,7 @@ def test_after_a_failure_pre_score_is_asked_again_at_the_next_update():
     assert spy.pre_scored == 2
 
 
-def test_rows_are_filtered_again_after_a_restart_with_what_an_earlier_batch_found():
+def test_after_a_restart_rows_are_filtered_again_with_the_results_of_an_earlier_batch():
     spy = Spy("A", found=1)
     evaluation = spied(spy)
     earlier = evaluation.run_pre_filter()
@@ -382,14 +382,14 @@ def test_rows_are_filtered_again_after_a_restart_with_what_an_earlier_batch_foun
     spy.says["found"] = 2
     evaluation.update(evaluation.run_pre_filter())
 
-    # A kernel that keeps the class of an earlier batch.
+    # Stands for a kernel that keeps the class of an earlier batch.
     evaluation.restart(earlier)
 
     assert evaluation.update(earlier) is None
     assert spy.filtered == [3, 3, 3]
 
 
-def test_a_restart_with_the_same_inputs_leaves_the_answers_of_rows():
+def test_a_restart_with_equal_inputs_keeps_the_results_of_rows():
     spy = Spy("A")
     evaluation = spied(spy)
     advance(evaluation)
@@ -400,7 +400,7 @@ def test_a_restart_with_the_same_inputs_leaves_the_answers_of_rows():
     assert spy.filtered == [3]
 
 
-def test_another_finding_of_pre_score_scores_every_row_again():
+def test_another_pre_score_result_scores_every_row_again():
     spy = Spy("A", reads=Reads.NODE)
     evaluation = spied(spy)
     advance(evaluation)
@@ -413,7 +413,7 @@ def test_another_finding_of_pre_score_scores_every_row_again():
     assert evaluation.score_state.read("A", int) == 1
 
 
-def test_a_plugin_that_skipped_scores_once_it_skips_no_more():
+def test_a_plugin_that_skipped_scores_once_it_does_not_skip():
     spy = Spy("A", pre_score=SKIP)
     evaluation = spied(spy)
     advance(evaluation)
@@ -428,7 +428,7 @@ def test_a_plugin_that_skipped_scores_once_it_skips_no_more():
     assert evaluation.raw == [None]
 
 
-def test_whether_pre_score_asked_for_feasible_rows_is_noted():
+def test_the_use_of_feasible_rows_by_pre_score_is_recorded():
     class Weighing(Spy):
         def pre_score(self, state, pod, table, feasible):
             state.write(self.name, int(feasible().sum()))
@@ -442,7 +442,7 @@ def test_whether_pre_score_asked_for_feasible_rows_is_noted():
     assert found.state.read("B", int) == 3
 
 
-def test_a_row_that_was_full_at_first_passes_when_it_is_free():
+def test_a_full_row_passes_once_it_is_free():
     table = table_of(node("n1"), node("n2"))
     put(table, "n1", pod())
     evaluation = spied(Spy("A", refuses=unschedulable("full"), limit=1), table=table)
@@ -456,7 +456,7 @@ def test_a_row_that_was_full_at_first_passes_when_it_is_free():
     assert evaluation.feasible.tolist() == [True, True]
 
 
-def test_a_rejected_pod_stays_rejected_while_pods_come_and_go():
+def test_a_rejected_pod_stays_rejected_while_pods_are_added_and_removed():
     evaluation = spied(Spy("A", pre_filter=PreFilterResult(unresolvable("no"))))
     advance(evaluation)
 
@@ -471,7 +471,7 @@ class NotThere(Spy):
         raise UnsupportedError("A", "", "spec.x")
 
 
-def test_a_missing_plugin_says_so_each_time():
+def test_a_missing_plugin_is_reported_each_time():
     evaluation = spied(NotThere("A"))
 
     for _ in range(2):
@@ -479,7 +479,7 @@ def test_a_missing_plugin_says_so_each_time():
             evaluation.run_pre_filter()
 
 
-def test_scores_are_a_copy_of_the_columns_they_were_read_from():
+def test_scores_are_copies_of_the_columns():
     evaluation = spied(Spy("A"))
     advance(evaluation)
 
@@ -488,14 +488,14 @@ def test_scores_are_a_copy_of_the_columns_they_were_read_from():
     assert evaluation.table.pod_count.tolist() == [0, 0, 0]
 
 
-def test_a_table_without_nodes_has_nothing_to_say():
+def test_a_table_without_nodes_gives_empty_results():
     evaluation = spied(Spy("A", refuses=unschedulable("no")), table=table_of())
 
     assert advance(evaluation) is SUCCESS
     assert evaluation.codes.tolist() == evaluation.raw[0].tolist() == []
 
 
-def test_a_score_without_a_pre_score_of_its_own_is_prepared_all_the_same():
+def test_a_score_without_its_own_pre_score_is_prepared_all_the_same():
     table = table_of(
         node("n1", images={"app:v1": 100 * MIB}),
         node("n2", images={"app:v1": 90 * MIB}),
@@ -534,8 +534,8 @@ def test_in_tree_plugins_refuse_in_upstreams_order():
     ]
 
 
-def test_what_failed_for_one_pod_is_asked_again_for_each_of_its_class():
-    """A batch hands its class's outcome to every pod; a plugin that failed once fails no other."""
+def test_a_failed_plugin_is_called_again_for_each_pod_of_the_class():
+    """A batch gives its class's outcome to every pod; a plugin that failed once fails no other."""
     spy = Spy("A", pre_filter=PreFilterResult(error("not now")), pre_score=error("nor now"))
     evaluation = spied(spy)
     pre_filter = evaluation.run_pre_filter()

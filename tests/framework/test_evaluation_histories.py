@@ -1,4 +1,4 @@
-"""An evaluation that was kept up to date says what a new one says of an equal table."""
+"""An evaluation that is updated equals a new one of an equal table."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class Total:
 
 
 class FewInAll(PreFilterPlugin, FilterPlugin, ScorePlugin):
-    """Looks across nodes: refuses nodes with pods once the cluster holds more than three."""
+    """Reads all nodes: refuses nodes with pods once the cluster has more than three."""
 
     name = "FewInAll"
     reads = Reads.CLUSTER
@@ -53,7 +53,7 @@ class FewInAll(PreFilterPlugin, FilterPlugin, ScorePlugin):
 
 
 class NoUrgentNeighbours(NodePlugin):
-    """Looks at the pods on a node."""
+    """Reads the pods on a node."""
 
     name = "NoUrgentNeighbours"
 
@@ -75,7 +75,7 @@ def profiles(classes):
 
 
 def wider(kind, classes):
-    """The row plugins with another one in their midst."""
+    """Return the row plugins with another one among them."""
     before, filters, scores = (
         [*ROW_PLUGINS.get(point, ())] for point in ("preFilter", "filter", "score")
     )
@@ -88,7 +88,7 @@ def wider(kind, classes):
 
 
 def answers(evaluation):
-    """All that an evaluation says, by node name."""
+    """Return all results of an evaluation, by node name."""
     outcome = (evaluation.pre_filter, evaluation.feasible.any(), evaluation.pre_score)
     if not evaluation.pre_filter.status.is_success:
         return outcome, {}
@@ -178,7 +178,7 @@ class Histories(RuleBasedStateMachine):
             assert answers(evaluation) == answers(fresh)
 
     def rebuilt(self):
-        """An equal table whose rows stand in another order."""
+        """Return an equal table with its rows in another order."""
         table = NodeTable(self.table.classes)
         for row in reversed(range(len(self.table))):
             facts = self.table.facts(row)

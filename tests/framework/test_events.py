@@ -33,7 +33,7 @@ WILDCARD = ClusterEvent(EventResource.WILDCARD, ActionType.ALL)
         (ClusterEvent(NODE, ActionType.ADD | ActionType.DELETE), "Node"),
     ],
 )
-def test_an_event_has_the_label_that_upstream_gives_it(event, label):
+def test_an_event_has_upstreams_label(event, label):
     assert event.label == label
 
 
@@ -61,7 +61,7 @@ def test_an_event_has_the_label_that_upstream_gives_it(event, label):
         (ClusterEvent(EventResource.WILDCARD, ActionType.ADD), NODE_ADD, True),
     ],
 )
-def test_who_registered_an_event_wants_what_is_the_same_or_finer(registered, incoming, matches):
+def test_a_registered_event_matches_equal_and_more_specific_events(registered, incoming, matches):
     assert registered.matches(incoming) is matches
 
 
@@ -75,7 +75,7 @@ def test_a_wildcard_matches_everything_and_is_matched_only_by_itself(resource, a
     assert not event.is_wildcard
 
 
-def test_every_update_is_neither_an_add_nor_a_delete():
+def test_every_update_type_is_neither_add_nor_delete():
     finer = [each for each in ActionType if each not in (ActionType.ADD, ActionType.DELETE)]
 
     assert all(each in ActionType.UPDATE for each in finer)
@@ -83,7 +83,7 @@ def test_every_update_is_neither_an_add_nor_a_delete():
     assert ActionType.UPDATE | ActionType.ADD | ActionType.DELETE == ActionType.ALL
 
 
-def test_a_plugin_that_says_nothing_is_told_of_pods_nodes_and_storage():
+def test_a_plugin_without_registration_gets_events_of_pods_nodes_and_storage():
     told = [each.event for each in EVERYTHING]
 
     assert all(each.hint is None for each in EVERYTHING)

@@ -15,5 +15,5 @@ def test_ignored_rows_do_not_lower_the_minimum() -> None:
     assert of(3, IGNORED, 7) == Extremes(3, 7)
 
 
-def test_where_every_row_is_ignored_there_are_no_extremes() -> None:
+def test_without_scored_rows_there_are_no_extremes() -> None:
     assert of(IGNORED, IGNORED) == Extremes(IGNORED, IGNORED)

@@ -1,4 +1,4 @@
-"""An outside verdict on the rows of an evaluation, and how Filter's answers come back after it."""
+"""Restricting the rows of an evaluation from outside, and restoring Filter's results afterwards."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ NO_GPU = Status(unschedulable().code, ("no gpu",), "Extender")
 
 
 def evaluated(facts, nodes=4):
-    """An evaluation over nodes of 4 CPUs, the last of which has one."""
+    """Return an evaluation over nodes of 4 CPUs, the last of which has one."""
     table = NodeTable()
     for index in range(nodes):
         table.add_node(node(f"n{index}", cpu=4000 if index < nodes - 1 else 1000))
@@ -34,7 +34,7 @@ def found_nodes(*stays, scores=None, seen=None, refused=()):
 
 
 def said(evaluation):
-    """Per row: True where it is feasible, else its status (None where it is excluded)."""
+    """Return per row: True if it is feasible, else its status (None if it is excluded)."""
     words = {PASSED: True, EXCLUDED: None}
     return [
         words[code] if code in words else evaluation.statuses[code - 1]
@@ -42,7 +42,7 @@ def said(evaluation):
     ]
 
 
-def test_rows_that_do_not_stay_were_not_seen_or_are_refused():
+def test_excluded_rows_were_not_visited_or_are_refused():
     evaluation = evaluated(pod(cpu=2000))
     too_small = said(evaluation)[3]
 
@@ -52,7 +52,7 @@ def test_rows_that_do_not_stay_were_not_seen_or_are_refused():
     assert evaluation.feasible.tolist() == [False, True, False, False]
 
 
-def test_a_refusal_of_filter_counts_only_where_it_was_seen():
+def test_a_refusal_by_filter_counts_only_for_visited_rows():
     evaluation = evaluated(pod(cpu=2000))
 
     evaluation.restrict(found_nodes(1, seen=[0, 1]))
@@ -60,7 +60,7 @@ def test_a_refusal_of_filter_counts_only_where_it_was_seen():
     assert said(evaluation) == [NOT_SEEN, True, NOT_SEEN, NOT_SEEN]
 
 
-def test_a_refusal_from_outside_goes_before_that_of_filter():
+def test_a_refusal_from_outside_overrides_that_of_filter():
     evaluation = evaluated(pod(cpu=2000))
 
     evaluation.restrict(found_nodes(1, seen=[1], refused=[(NO_GPU, [3])]))
@@ -68,7 +68,7 @@ def test_a_refusal_from_outside_goes_before_that_of_filter():
     assert said(evaluation) == [NOT_SEEN, True, NOT_SEEN, NO_GPU]
 
 
-def test_rows_that_prefilter_left_out_speak_for_those_that_were_not_seen():
+def test_unvisited_rows_count_as_excluded_by_prefilter():
     evaluation = evaluated(pod(cpu=100, required_node_terms=(named("n1"), named("n2"))))
     assert said(evaluation) == [None, True, True, None]
 
@@ -77,7 +77,7 @@ def test_rows_that_prefilter_left_out_speak_for_those_that_were_not_seen():
     assert said(evaluation) == [None, None, True, None]
 
 
-def test_scores_from_outside_stand_beside_the_rows():
+def test_scores_from_outside_are_stored_beside_the_rows():
     evaluation = evaluated(pod(cpu=100))
 
     evaluation.restrict(found_nodes(2, 0, scores=[7, -3]))
@@ -85,7 +85,7 @@ def test_scores_from_outside_stand_beside_the_rows():
     assert evaluation.added.tolist() == [-3, 0, 7, 0]
 
 
-def test_the_next_update_brings_back_what_filter_said():
+def test_the_next_update_restores_the_results_of_filter():
     evaluation = evaluated(pod(cpu=2000))
     before = said(evaluation)
     evaluation.restrict(FoundNodes(no_arrivals(), no_arrivals()))
@@ -98,7 +98,7 @@ def test_the_next_update_brings_back_what_filter_said():
     assert evaluation.wide is None
 
 
-def test_scores_are_computed_anew_before_and_after():
+def test_scores_are_equal_before_and_after_a_restriction():
     evaluation = evaluated(pod(cpu=100))
     evaluation.update_scores(evaluation.run_pre_score())
     before = [None if raw is None else raw.tolist() for raw in evaluation.raw]

@@ -1,4 +1,4 @@
-"""What a guard makes of the answers of a user's plugin, method by method."""
+"""The guard's handling of the answers of a user's plugin, method by method."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ ADDED = ClusterEvent(EventResource.NODE, ActionType.ADD)
 
 
 class Says(PreFilterPlugin, FilterPlugin, ScorePlugin, QueueSortPlugin, EnqueueExtensions):
-    """Answers what it is given, or raises it."""
+    """A plugin that returns a given answer, or raises it."""
 
     name = "Says"
     reads = Reads.ROW
@@ -68,18 +68,18 @@ def says(answer, **how):
 
 
 def line_of(method):
-    """Where `Says` defines a method, as failures name it."""
+    """Return the line on which `Says` defines a method, as failures name it."""
     return f"{__name__.replace('.', '/')}.py:{method.__code__.co_firstlineno}"
 
 
 def asked():
-    """(state, pod, table of two nodes)."""
+    """Return (state, pod, table of two nodes)."""
     table = table_of(node("n1"), node("n2"))
     return CycleState(2), table.classes.pod_class(pod(cpu=100)), table
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint16, np.int64])
-def test_scores_of_any_whole_type_are_taken_as_int64(kind):
+def test_scores_of_any_integer_type_become_int64(kind):
     scores = says(np.array([3, 4], kind)).score(*asked())
 
     assert (scores.dtype, scores.tolist()) == (np.int64, [3, 4])
@@ -159,12 +159,12 @@ def test_keys_of_any_types_compare_and_keep_their_order():
         assert says(wrong).sort_key(pod(), 0.0) == failed
 
 
-def test_a_plugin_that_fails_to_register_events_hears_of_all():
+def test_a_plugin_that_fails_to_register_events_gets_all_events():
     assert says(ValueError("no")).events_to_register() == EVERYTHING
     assert says([1]).events_to_register() == EVERYTHING
 
 
-def test_a_hint_that_raises_is_a_hint_that_failed():
+def test_a_hint_that_raises_is_a_failed_hint():
     def hint(*_):
         raise ZeroDivisionError("by zero")
 
@@ -178,7 +178,7 @@ def test_a_hint_that_raises_is_a_hint_that_failed():
     ("answer", "told"),
     [(ZeroDivisionError("by zero"), "ZeroDivisionError: by zero"), (1, "want a bool")],
 )
-def test_a_concern_that_fails_is_a_hint_that_failed(answer, told):
+def test_a_failing_is_concerned_is_a_failed_hint(answer, told):
     def concerns(*_):
         if isinstance(answer, Exception):
             raise answer
@@ -191,7 +191,7 @@ def test_a_concern_that_fails_is_a_hint_that_failed(answer, told):
         registered.concerns(pod(), pod(), ClusterFacts())
 
 
-def test_a_guarded_concern_answers_as_the_plugin_does():
+def test_a_guarded_is_concerned_answers_like_the_plugin():
     (registered,) = says(
         [RegisteredEvent(ADDED, None, lambda waiting, assigned, cluster: waiting == assigned)]
     ).events_to_register()
@@ -200,12 +200,12 @@ def test_a_guarded_concern_answers_as_the_plugin_does():
     assert registered.concerns(pod(), pod(cpu=1), ClusterFacts()) is False
 
 
-def test_what_this_version_lacks_is_refused_as_ever():
+def test_unsupported_features_are_refused_as_without_a_guard():
     with pytest.raises(UnsupportedError):
         says(UnsupportedError("DynamicResources", "", "x")).filter(*asked())
 
 
-def test_a_strict_guard_raises_whatever_fails():
+def test_a_strict_guard_raises_every_failure():
     with pytest.raises(PluginFailure, match='plugin "Says" failed at Filter: returned None'):
         says(None, is_strict=True).filter(*asked())
 
@@ -216,7 +216,7 @@ def test_a_long_text_of_a_failure_is_cut():
     assert text.startswith("ValueError: " + "x" * 288 + "… (")
 
 
-def test_the_class_of_a_guarded_plugin_is_as_it_was():
+def test_the_class_of_a_guarded_plugin_is_unchanged():
     plugin = says(None)
 
     assert type(plugin) is Says

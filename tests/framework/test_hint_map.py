@@ -1,4 +1,4 @@
-"""What profiles registered, and what their hints answer to the queue."""
+"""The events that profiles registered, and the answers of their hints to the queue."""
 
 import pytest
 
@@ -23,7 +23,7 @@ NODE = EventResource.NODE
 
 
 class Asked(FilterPlugin, EnqueueExtensions):
-    """Registers two events of nodes; its hint answers, or raises, what the test says."""
+    """Registers two events of nodes; its hint returns or raises the answer that the test sets."""
 
     name = "Asked"
 
@@ -53,7 +53,7 @@ class Silent(FilterPlugin):
 
 
 class Built:
-    """Stands for the class of a plugin that is built already."""
+    """Stands for the class of a plugin whose instance exists already."""
 
     def __init__(self, plugin):
         self.name, self.plugin = plugin.name, plugin
@@ -77,11 +77,11 @@ def seen(event=NODE_ADD, **change):
     ("word", "helps"),
     [(QueueingHint.QUEUE, True), (QueueingHint.QUEUE_SKIP, False), (HintError("?"), True)],
 )
-def test_a_hint_says_whether_the_event_may_help_and_an_error_means_yes(word, helps):
+def test_a_hint_decides_whether_the_event_may_help_and_an_error_means_yes(word, helps):
     assert map_of(Asked(word)).may_help("Asked", seen(), pod()) is helps
 
 
-def test_a_hint_is_told_the_pod_the_change_and_the_cluster_of_now():
+def test_a_hint_gets_the_pod_the_change_and_the_current_cluster():
     plugin, after = Asked(QueueingHint.QUEUE_SKIP), ClusterFacts(namespaces=(("a", ()),))
     hints = map_of(plugin)
     event = seen(new="node")
@@ -108,7 +108,7 @@ def test_any_event_may_help_pods_of_a_plugin_that_registers_nothing():
     assert hints.is_registered("Silent", seen(NODE_DELETE))
 
 
-def test_a_node_that_comes_may_help_a_pod_that_met_none_whatever_plugins_registered():
+def test_a_new_node_may_help_a_pod_that_found_no_nodes_whatever_is_registered():
     hints = map_of()
     helps = [hints.may_help(WITHOUT_NODES, seen(each), pod()) for each in (NODE_ADD, NODE_DELETE)]
     assert helps == [True, False]
@@ -119,7 +119,7 @@ def test_any_event_may_help_a_pod_of_no_profile():
     assert map_of(Asked()).may_help("Asked", seen(NODE_DELETE), pod(scheduler_name="theirs"))
 
 
-def test_registered_is_what_some_profile_registered():
+def test_the_registered_events_are_those_of_all_profiles():
     hints = map_of(Asked())
 
     for _ in range(2):
@@ -138,7 +138,7 @@ def test_an_event_is_of_interest_if_any_plugin_registered_it_or_it_is_a_wildcard
         assert not hints.is_of_interest(slices)
 
 
-def test_two_profiles_are_asked_about_their_own_pods():
+def test_two_profiles_decide_about_their_own_pods():
     ours = profile_of({"filter": ["NodeName"]})
     theirs = profile_of({"filter": ["NodeResourcesFit"]})
     hints = HintMap({"default-scheduler": ours, "theirs": theirs}, ClusterFacts())
@@ -148,7 +148,7 @@ def test_two_profiles_are_asked_about_their_own_pods():
     assert hints.is_registered("NodeResourcesFit", seen())
 
 
-def test_every_event_is_the_same_as_itself_only():
+def test_every_event_equals_only_itself():
     one, other = seen(), seen()
 
     assert one != other
@@ -156,7 +156,7 @@ def test_every_event_is_the_same_as_itself_only():
 
 
 class Concerned(FilterPlugin, EnqueueExtensions):
-    """Is concerned by pods of the waiting pod's priority; raises HintError for priority 9."""
+    """Reacts to pods of the waiting pod's priority; raises HintError for priority 9."""
 
     name = "Concerned"
     whoever_rejected = False
@@ -174,7 +174,7 @@ class Concerned(FilterPlugin, EnqueueExtensions):
         return waiting.priority == assigned.priority
 
 
-def test_a_pod_on_a_node_concerns_whom_a_plugin_that_rejected_them_says():
+def test_a_rejecting_plugin_decides_whether_a_placed_pod_concerns_a_pod():
     hints = map_of(Concerned())
 
     assert hints.is_concerned(pod(priority=1), pod(priority=1), ("Other", "Concerned"))
@@ -183,7 +183,7 @@ def test_a_pod_on_a_node_concerns_whom_a_plugin_that_rejected_them_says():
     assert not map_of(Asked()).is_concerned(pod(), pod(), ("Asked",))
 
 
-def test_a_plugin_may_be_asked_whoever_rejected_the_pod():
+def test_a_plugin_may_decide_about_pods_that_others_rejected():
     plugin = Concerned()
     plugin.whoever_rejected = True
 
@@ -191,5 +191,5 @@ def test_a_plugin_may_be_asked_whoever_rejected_the_pod():
     assert not map_of(plugin).is_concerned(pod(priority=1), pod(priority=2), ("Other",))
 
 
-def test_a_plugin_that_cannot_tell_whom_a_pod_concerns_is_taken_to_say_yes():
+def test_a_plugin_that_can_not_decide_counts_as_concerned():
     assert map_of(Concerned()).is_concerned(pod(), pod(priority=9), ("Concerned",))

@@ -1,4 +1,4 @@
-"""The count of a gang's pods: who exists, and who is bound."""
+"""The counts of a gang's existing and bound pods."""
 
 from roadstead.facts.pod import GroupMembership
 from roadstead.framework.members import GroupMembers
@@ -23,7 +23,7 @@ def test_pods_of_no_group_are_members_of_none():
     assert members.group_of("a") is None
 
 
-def test_a_member_that_comes_twice_counts_once():
+def test_a_member_added_twice_counts_once():
     members = members_of("b", "a")
 
     assert not members.add("a", FACTS)
@@ -31,7 +31,7 @@ def test_a_member_that_comes_twice_counts_once():
     assert (members.count(GANG), members.of(GANG)) == (2, ["a", "b"])
 
 
-def test_bound_members_stay_members_until_they_are_gone():
+def test_bound_members_stay_members_until_they_are_deleted():
     members = members_of("a", "b")
     members.bind(["a", "b", "b", "nobody"])
     assert (members.bound(GANG), members.count(GANG)) == (2, 2)
@@ -45,7 +45,7 @@ def test_bound_members_stay_members_until_they_are_gone():
     assert members.is_empty
 
 
-def test_where_no_gang_is_known_nobody_is_bound():
+def test_without_known_gangs_no_member_is_bound():
     members = GroupMembers()
 
     members.bind(["a"])
@@ -53,7 +53,7 @@ def test_where_no_gang_is_known_nobody_is_bound():
     assert members.bound(GANG) == 0
 
 
-def test_what_is_told_of_bound_members_holds_until_something_else_is_told():
+def test_a_reported_number_of_bound_members_holds_until_the_next_report():
     members = GroupMembers()
 
     members.hear(GANG, 3)
@@ -64,7 +64,7 @@ def test_what_is_told_of_bound_members_holds_until_something_else_is_told():
     assert members.bound(GANG) == 0
 
 
-def test_who_listens_is_called_with_what_is_known_by_then():
+def test_a_listener_is_called_after_each_report():
     members, heard = GroupMembers(), []
     members.listen(lambda key: heard.append((key, members.bound(key))))
 

@@ -70,7 +70,7 @@ def busy_table():
     return table
 
 
-def test_a_view_of_a_node_tells_its_facts_and_what_is_on_it():
+def test_a_view_of_a_node_has_its_facts_and_pods():
     table = busy_table()
 
     view = NodeView(table, 1)
@@ -82,7 +82,7 @@ def test_a_view_of_a_node_tells_its_facts_and_what_is_on_it():
     assert view.pods == {table.classes.pod_class(pod(cpu=100)): 1}
 
 
-def test_a_filter_alone_filters():
+def test_a_class_with_only_a_filter_filters():
     plugin = adapt(NoNeighbours)()
 
     assert extension_points(plugin) == {"filter"}
@@ -94,7 +94,7 @@ def test_a_filter_alone_filters():
     assert (plugin.name, plugin.reads) == ("NoNeighbours", Reads.ROW)
 
 
-def test_a_score_alone_scores():
+def test_a_class_with_only_a_score_scores():
     plugin = adapt(FewPods)()
 
     assert extension_points(plugin) == {"score"}
@@ -102,7 +102,7 @@ def test_a_score_alone_scores():
     assert plugin.reads is Reads.NODE_AND_PODS
 
 
-def test_filter_and_score_do_both():
+def test_a_class_with_filter_and_score_does_both():
     plugin = adapt(Both)()
 
     assert extension_points(plugin) == {"filter", "score"}
@@ -114,7 +114,7 @@ def test_filter_and_score_do_both():
     assert score_with(plugin, pod(), busy_table()) == [0, 31, 1]
 
 
-def test_a_plugin_that_does_neither_is_a_type_error():
+def test_a_class_with_neither_is_a_type_error():
     class Idle(NodePlugin):
         name = "Idle"
 
@@ -163,6 +163,6 @@ def test_an_adapted_class_is_a_factory_for_the_registry():
     assert score_with(profile.score[0].plugin, pod(), busy_table()) == [9, 9, 9]
 
 
-def test_an_empty_table_is_answered_with_nothing():
+def test_an_empty_table_gives_empty_results():
     assert filter_with(adapt(NoNeighbours)(), pod(), table_of()) == []
     assert score_with(adapt(FewPods)(), pod(), table_of()) == []

@@ -62,7 +62,7 @@ def test_normalizing_divides_by_the_maximum_in_integers(raw, reverse, normalized
 
 
 @given(st.lists(st.integers(0, (2**63 - 1) // 100), min_size=1, max_size=8), st.booleans())
-def test_normalizing_is_upstreams_integer_for_integer(raw, reverse):
+def test_normalizing_equals_upstream_integer_for_integer(raw, reverse):
     scores = np.array(raw, dtype=np.int64)
 
     normalized = default_normalize(scores, max(raw), reverse=reverse)
@@ -71,7 +71,7 @@ def test_normalizing_is_upstreams_integer_for_integer(raw, reverse):
     assert normalized.dtype == np.int64
 
 
-def test_refusing_no_row_is_passing_all():
+def test_refusing_no_row_equals_passing_all():
     status = unschedulable("no")
 
     assert FilterResult.refuse(np.array([False, False]), status) is ALL_PASS
@@ -95,7 +95,7 @@ def test_raw_scores_are_final_unless_a_plugin_normalizes():
     assert not Plain.normalizes
 
 
-def test_a_plugin_that_says_nothing_cannot_sign_and_reads_the_cluster():
+def test_a_plugin_without_declarations_can_not_sign_and_reads_the_cluster():
     pod_class = table_of().classes.pod_class(pod())
 
     assert Plain().sign(pod()) is None

@@ -31,7 +31,7 @@ ALONE = """
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder to import from, whose modules are forgotten afterwards."""
+    """Return a folder to import from; its modules are forgotten afterwards."""
     known = set(sys.modules)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     yield tmp_path
@@ -83,7 +83,7 @@ def test_files_of_a_package_are_named_from_the_folder_that_holds_it(folder):
     )
 
 
-def test_an_answer_that_is_wrong_is_named_with_the_line_of_its_method(folder):
+def test_a_wrong_answer_is_named_with_the_line_of_its_method(folder):
     write(folder / "alone.py", ALONE.replace("return level(node)", 'return "high"'))
 
     failure = failure_of(load_plugin_class("alone:Mine")(), table_of(node("n1")))
@@ -101,7 +101,7 @@ def test_a_score_out_of_range_is_named_with_the_line_of_the_last_method(folder):
     assert "(" not in out_of_range("Another", np.array([101])).message.partition("after")[2]
 
 
-def test_what_another_author_wrote_has_no_place():
+def test_code_of_another_author_has_no_place():
     assert raised_at("mine", ValueError()) == ""
     assert function_at("mine", importlib.import_module) == ""
     assert function_at("mine", len) == ""

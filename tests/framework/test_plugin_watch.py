@@ -33,7 +33,7 @@ def _no_strikes():
 
 
 class Asked(ScorePlugin):
-    """Does what it is given when it is asked for a score."""
+    """Runs a given function when a score is requested."""
 
     name = "Asked"
     reads = Reads.ROW
@@ -47,7 +47,7 @@ class Asked(ScorePlugin):
 
 
 def ask(does):
-    """One score, of a plugin that does something before."""
+    """Call a plugin's score once; the plugin runs a function before."""
     table = table_of(node("n1"))
     pod_class = table.classes.pod_class(pod(cpu=100))
     return guard(Asked(does)).score(CycleState(1), pod_class, table)
@@ -67,7 +67,7 @@ def swallowing():
 
 @pytest.fixture
 def stuck():
-    """Calls that were found to be stuck, while a watch looks at this process."""
+    """Return the calls that were reported as stuck, while a watch observes this process."""
     found = []
     watch = PluginWatch(SOON_S, found.append, grace_s=SOON_S)
     watch.start()
@@ -82,12 +82,12 @@ def test_a_call_that_never_returns_is_interrupted_and_fails_by_name(stuck, does)
 
     told = f'plugin "Asked" failed at Score: did not return within {SOON_S:g} s'
     line = str(failed.value).removeprefix(f"{told} (tests/framework/test_plugin_watch.py:")
-    # The line at which it was interrupted.
+    # The line on which the call was interrupted.
     assert line.removesuffix(")").isdecimal()
     assert stuck == []
 
 
-def test_after_two_interrupts_a_plugin_is_not_asked_about_such_pods(stuck):
+def test_after_two_interrupts_a_plugin_is_not_called_for_such_pods(stuck):
     asked = []
     for _ in range(MAX_FOR_CLASS + 1):
         with pytest.raises(PluginFailure) as failed:
@@ -107,7 +107,7 @@ class Hinting(EnqueueExtensions):
         return (RegisteredEvent(EVERYTHING[0].event, self.hint),)
 
 
-def test_a_hint_that_never_returns_is_interrupted_and_has_failed(stuck):
+def test_a_hint_that_never_returns_is_interrupted_and_fails(stuck):
     (registered,) = guard(Hinting(lambda *_: for_ever())).events_to_register()
 
     with pytest.raises(HintError, match=f"^did not return within {SOON_S:g} s "):
@@ -115,21 +115,21 @@ def test_a_hint_that_never_returns_is_interrupted_and_has_failed(stuck):
     assert stuck == []
 
 
-def test_a_hint_that_says_something_else_has_failed():
+def test_a_hint_with_an_invalid_answer_fails():
     (registered,) = guard(Hinting(lambda *_: True)).events_to_register()
 
     with pytest.raises(HintError, match="returned True, want a QueueingHint"):
         registered.hint(pod(cpu=100), ObjectChange(None, None), ClusterFacts())
 
 
-def test_a_call_that_is_stuck_is_told_with_its_pod():
+def test_a_stuck_call_is_reported_with_its_pod():
     call = PluginCall("Asked", "Score", 0, pod(cpu=100))
 
     asks = 'a pod of namespace "default" that asks for cpu=100'
     assert story(call) == f'plugin "Asked" did not return from Score for {asks} in time'
 
 
-def test_a_pod_is_named_by_an_actor_that_knows_it():
+def test_an_actor_that_knows_the_pod_names_it():
     facts = pod(cpu=100)
     FINDERS["scheduler-0"] = lambda asked: "default/p" if asked == facts else None
     try:
@@ -139,7 +139,7 @@ def test_a_pod_is_named_by_an_actor_that_knows_it():
         FINDERS.clear()
 
 
-def test_a_process_that_is_all_there_is_ends_with_status_1_and_says_why():
+def test_a_single_process_ends_with_status_1_and_the_reason():
     program = (
         "from roadstead.plugin_watch import end_process\n"
         "from roadstead.framework.plugin_calls import PluginCall\n"
@@ -160,7 +160,7 @@ def entered(calls, pod_class, plugin="Mine"):
 
 
 def lives(path, ends):
-    """The calls of lives of one process that each ended in a call, and of the one that follows."""
+    """Return the calls of a process after restarts that each ended during a call."""
     for plugin, pod_class in ends:
         calls = PluginCalls()
         Mark(path).take_over(calls, "worker-0")
@@ -175,7 +175,7 @@ def pod_classes(*amounts):
     return [classes.pod_class(pod(cpu=amount)) for amount in amounts]
 
 
-def test_a_class_with_which_a_process_ended_twice_is_not_asked_about_in_its_next_lives(tmp_path):
+def test_a_plugin_is_not_called_for_a_class_with_which_a_process_ended_twice(tmp_path):
     one, other = pod_classes(100, 200)
     once = lives(tmp_path / "a", [("Mine", one)])
     twice = lives(tmp_path / "b", [("Mine", one)] * 2)
@@ -187,7 +187,7 @@ def test_a_class_with_which_a_process_ended_twice_is_not_asked_about_in_its_next
     twice.leave(entered(twice, one, "Another"))
 
 
-def test_a_plugin_that_ends_its_process_with_one_class_after_the_other_is_not_asked_at_all(
+def test_a_plugin_that_ends_its_process_with_several_classes_is_not_called_at_all(
     tmp_path,
 ):
     *classes, last = pod_classes(*range(100, 100 * (MAX_IN_PROCESS + 2), 100))
@@ -198,7 +198,7 @@ def test_a_plugin_that_ends_its_process_with_one_class_after_the_other_is_not_as
     calls.leave(entered(calls, last, "Another"))
 
 
-def test_a_call_that_returned_leaves_no_mark(tmp_path):
+def test_a_finished_call_leaves_no_mark(tmp_path):
     (one,) = pod_classes(100)
     calls = PluginCalls()
     Mark(tmp_path / "a").take_over(calls, "worker-0")

@@ -10,7 +10,7 @@ from tests.builders import pod, profile_of
 
 
 def saying(result, name):
-    """A plugin class that always answers the same and remembers what it saw."""
+    """Return a plugin class with a constant answer that records its calls."""
 
     class Says(PostFilterPlugin):
         def post_filter(self, pod, failed):
@@ -37,7 +37,7 @@ def test_refusals_are_joined_under_the_name_of_the_first():
     assert outcome.status.message == "one, two, three"
 
 
-def test_the_first_success_ends_it():
+def test_the_first_success_ends_the_phase():
     outcome, kinds = run(
         PostFilterResult(unschedulable("one")),
         PostFilterResult(SUCCESS, "n1"),
@@ -48,7 +48,7 @@ def test_the_first_success_ends_it():
     assert kinds[2].seen == []
 
 
-def test_an_unresolvable_refusal_ends_it_with_its_own_words():
+def test_an_unresolvable_refusal_ends_the_phase_with_its_own_message():
     outcome, kinds = run(
         PostFilterResult(unschedulable("one")),
         PostFilterResult(unresolvable("hopeless"), ""),
@@ -61,7 +61,7 @@ def test_an_unresolvable_refusal_ends_it_with_its_own_words():
 
 
 @pytest.mark.parametrize("code", [Code.ERROR, Code.WAIT, Code.SKIP])
-def test_anything_else_is_an_error_of_its_plugin(code):
+def test_any_other_status_is_an_error_of_its_plugin(code):
     outcome, kinds = run(
         PostFilterResult(unschedulable("one")),
         PostFilterResult(Status(code, ("broken",)), "n1"),
@@ -72,14 +72,14 @@ def test_anything_else_is_an_error_of_its_plugin(code):
     assert kinds[2].seen == []
 
 
-def test_without_plugins_nothing_is_said():
+def test_without_plugins_there_is_no_message():
     outcome, _ = run()
 
     assert outcome == PostFilterResult(Status(Code.UNSCHEDULABLE))
     assert outcome.status.message == ""
 
 
-def test_the_last_word_on_the_nomination_counts():
+def test_the_last_nomination_counts():
     refusal = unschedulable("no")
 
     cleared, _ = run(PostFilterResult(refusal, "n1"), PostFilterResult(refusal, ""))
@@ -88,7 +88,7 @@ def test_the_last_word_on_the_nomination_counts():
     assert (cleared.nominated_node, kept.nominated_node) == ("", "n1")
 
 
-def test_a_plugin_sees_what_failed():
+def test_a_plugin_gets_the_failed_attempt():
     diagnosis = Diagnosis(9, pre_filter=unresolvable("early"), unreached=("DynamicResources",))
     diagnosis.add(unschedulable("a"), 4)
     diagnosis.add(error("b"), 5)
@@ -100,7 +100,7 @@ def test_a_plugin_sees_what_failed():
     assert kinds[0].seen == [(pod(cpu=5), view)]
 
 
-def test_a_dry_run_that_is_not_there_is_asked_for_by_name():
+def test_a_missing_dry_run_is_requested_by_name():
     profile = profile_of({"postFilter": ["DefaultPreemption"]})
     diagnosis = Diagnosis(3)
     diagnosis.add(unschedulable("a"), 3)

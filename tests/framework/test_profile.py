@@ -84,7 +84,7 @@ def names(plugins):
     return [plugin.name for plugin in plugins]
 
 
-def test_plugins_stand_in_the_order_of_the_configuration():
+def test_plugins_are_in_the_order_of_the_configuration():
     profile = profile_of({"filter": ["NodePorts", "NodeName", "TaintToleration"]})
 
     assert names(profile.filter) == ["NodePorts", "NodeName", "TaintToleration"]
@@ -125,7 +125,7 @@ def test_the_default_profile_has_upstreams_order_and_weights():
     assert profile.permit == profile.post_bind == ()
 
 
-def test_scores_carry_the_weights_of_the_configuration():
+def test_scores_have_the_weights_of_the_configuration():
     profile = profile_of({"score": [("ImageLocality", 5), ("TaintToleration", 7)]})
 
     assert [(each.plugin.name, each.weight) for each in profile.score] == [
@@ -150,7 +150,7 @@ def test_a_plugin_is_one_instance_at_all_its_extension_points():
     assert profile.pre_filter[0] is profile.pre_score[0] is profile.score[0].plugin is plugin
 
 
-def test_arguments_reach_their_plugin_and_others_get_defaults():
+def test_arguments_are_passed_to_their_plugin_and_others_get_defaults():
     seen = {}
 
     def factory(name):
@@ -183,7 +183,7 @@ def test_a_plugin_that_does_not_exist_is_refused():
         profile_of({"filter": ["Nope"]})
 
 
-def test_the_first_gate_that_holds_a_pod_speaks_with_its_name():
+def test_the_first_gate_that_holds_a_pod_names_its_plugin():
     profile = profile_of({"preEnqueue": ["SchedulingGates", "Hold"]}, plugins=[Hold])
     held = pod(labels={"hold": "yes"})
 
@@ -196,12 +196,12 @@ def test_the_first_gate_that_holds_a_pod_speaks_with_its_name():
 
 
 def keys_of(profile):
-    """A function (facts, UID) that gives the key of a pod's class."""
+    """Return a function (facts, UID) → key of the pod's class."""
     classes = PodClasses()
     return lambda facts, uid: profile.class_of(classes.pod_class(facts), uid)
 
 
-def test_signatures_are_equal_for_pods_that_no_plugin_tells_apart():
+def test_signatures_are_equal_for_pods_that_no_plugin_distinguishes():
     key = keys_of(profile_of(ROW_PLUGINS))
     pods_alike = [
         pod(cpu=100),
@@ -232,7 +232,7 @@ def test_signatures_are_equal_for_pods_that_no_plugin_tells_apart():
         {"preemption_policy": "Never"},
     ],
 )
-def test_signatures_differ_for_pods_that_some_plugin_tells_apart(facts):
+def test_signatures_differ_for_pods_that_some_plugin_distinguishes(facts):
     key = keys_of(profile_of(ROW_PLUGINS))
     plain = pod(cpu=100)
 
@@ -251,14 +251,14 @@ def test_post_filter_plugins_sign_too():
     assert inscrutable(low, "1") != inscrutable(low, "2")
 
 
-def test_a_plugin_that_cannot_sign_makes_each_pod_a_class_of_its_own():
+def test_a_plugin_that_can_not_sign_makes_each_pod_a_class_of_its_own():
     key = keys_of(profile_of({"score": ["Inscrutable"]}, plugins=[Inscrutable]))
 
     assert key(pod(), "1") != key(pod(), "2")
     assert key(pod(), "1") == key(pod(), "1")
 
 
-def test_such_a_pod_is_another_class_once_it_is_nominated_or_updated():
+def test_a_pod_without_signature_changes_its_class_when_nominated_or_updated():
     profile, classes = profile_of({"score": ["Inscrutable"]}, plugins=[Inscrutable]), PodClasses()
     before = profile.class_of(classes.pod_class(pod()), "1")
 
@@ -267,7 +267,7 @@ def test_such_a_pod_is_another_class_once_it_is_nominated_or_updated():
         assert profile.class_of(classes.pod_class(later), "1") != before
 
 
-def test_signatures_of_two_profiles_never_meet():
+def test_signatures_of_two_profiles_are_never_equal():
     registry, handle = in_tree_registry(), Handle(PodClasses())
     profiles = [Profile(config_of({}, None, name), registry, handle) for name in ("one", "two")]
 
@@ -275,14 +275,14 @@ def test_signatures_of_two_profiles_never_meet():
 
 
 @given(pods, pods)
-def test_signatures_are_stable_and_hash(one, other):
+def test_signatures_are_stable_and_hashable(one, other):
     key = keys_of(profile_of(ROW_PLUGINS))
 
     assert key(one, "1") == key(replace(one), "2")
     assert hash(key(other, "1")) == hash(key(replace(other), "2"))
 
 
-def test_kinds_of_plugins_are_found_once_each():
+def test_each_group_of_plugins_is_computed_once():
     profile = profile_of(
         {"filter": ["OnLabels", "WatchesLabels"], "score": ["ImageLocality"]},
         plugins=[OnLabels, WatchesLabels],
@@ -292,7 +292,7 @@ def test_kinds_of_plugins_are_found_once_each():
     assert names(profile.cross_node) == ["WatchesLabels"]
 
 
-def test_a_placement_matters_elsewhere_if_a_cross_node_plugin_says_so():
+def test_a_placement_matters_on_other_nodes_if_a_cross_node_plugin_reports_it():
     profile = profile_of(
         {"filter": ["OnLabels", "WatchesLabels"]}, plugins=[OnLabels, WatchesLabels]
     )
@@ -306,7 +306,7 @@ def test_a_placement_matters_elsewhere_if_a_cross_node_plugin_says_so():
     assert not concern(profile.effects(plain), plain)
 
 
-def test_no_placement_matters_elsewhere_where_plugins_read_rows():
+def test_with_row_plugins_no_placement_matters_on_other_nodes():
     pod_class = PodClasses().pod_class(pod(others={GPU: 1}))
 
     assert profile_of({"filter": ["NodeResourcesFit"]}).effects(pod_class) == ()
@@ -317,13 +317,13 @@ def test_any_order_of_the_configuration_is_kept(order):
     assert names(profile_of({"filter": order}).filter) == order
 
 
-def test_priority_tells_pods_apart_since_it_says_which_nominated_pods_they_yield_to():
+def test_priority_distinguishes_pods_since_nominated_pods_depend_on_it():
     key = keys_of(profile_of({"filter": ["NodeResourcesFit"]}))
 
     assert key(pod(), "1") != key(pod(priority=1), "2")
 
 
-def test_nominated_pods_share_a_class_only_with_their_like():
+def test_nominated_pods_share_a_class_only_with_equal_ones():
     key = keys_of(profile_of({"filter": ["NodeResourcesFit"]}))
     one, other = pod(labels={"a": "b"}), pod()
 
@@ -334,7 +334,7 @@ def test_nominated_pods_share_a_class_only_with_their_like():
 
 
 def signs_of(profile, facts):
-    """What answers hang on, as each plugin says for itself."""
+    """Return the inputs of a profile's answers, as signed by each plugin."""
     scoring = (each.plugin for each in profile.score)
     filtering = *profile.pre_filter, *profile.filter
     plugins = dict.fromkeys((*filtering, *profile.pre_score, *scoring, *profile.post_filter))
@@ -343,7 +343,7 @@ def signs_of(profile, facts):
 
 
 @given(pods, pods, st.integers(2, 5))
-def test_classes_have_one_key_where_their_signatures_are_equal(one, other, times):
+def test_classes_with_equal_signatures_have_one_key(one, other, times):
     profile, classes = profile_of(ROW_PLUGINS), PodClasses()
     more = replace(one, requests=tuple((name, n * times) for name, n in one.requests))
     facts = (one, other, more, replace(other, nominated_node_name="n1"))
@@ -360,7 +360,7 @@ class MyTaints(TaintToleration):
     name = "MyTaints"
 
 
-def test_what_is_found_of_a_class_holds_for_its_kind_where_each_plugin_says_so_itself():
+def test_classes_of_one_shape_share_results_if_each_plugin_declares_it():
     pod_class = PodClasses().pod_class
     own = profile_of({"filter": ["NodeName", "MyTaints"]}, plugins=[MyTaints])
 
@@ -401,7 +401,7 @@ def binding(plugins=(), **points):
     return Profile(config_of(points), in_tree_registry().merged(factories), handle)
 
 
-def test_a_profile_of_plugins_that_only_succeed_binds_plainly():
+def test_a_profile_of_plugins_that_always_succeed_binds_without_them():
     assert binding(**BINDS).binds_without_plugins
     assert all(
         Profile(each, in_tree_registry(), Handle(PodClasses())).binds_without_plugins
@@ -409,18 +409,18 @@ def test_a_profile_of_plugins_that_only_succeed_binds_plainly():
     )
 
 
-def test_a_plugin_that_reserves_by_itself_is_asked_whatever_its_base_says():
+def test_a_plugin_with_its_own_reserve_is_called_whatever_its_base_declares():
     points = BINDS | {"reserve": ["Reserving"]}
 
     assert not binding((Reserving,), **points).binds_without_plugins
 
 
-def test_permit_and_a_profile_without_bind_are_not_plain():
+def test_permit_plugins_and_a_missing_bind_need_calls_of_plugins():
     assert not binding((Waiting,), **BINDS, permit=["Waiting"]).binds_without_plugins
     assert not binding(**BINDS | {"bind": []}).binds_without_plugins
 
 
-def test_a_profile_within_bounds_asks_them_first_and_keeps_its_keys():
+def test_a_bounded_profile_calls_its_bounds_first_and_keeps_its_keys():
     class Bounds(OnLabels):
         name = "Bounds"
         reads = Reads.NODE

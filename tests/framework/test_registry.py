@@ -22,14 +22,14 @@ def test_an_unknown_name_is_an_input_error():
         Registry().build("Nope", None, None)
 
 
-def test_a_name_is_registered_once():
+def test_a_name_can_be_registered_once():
     registry = Registry({"Mine": build})
 
     with pytest.raises(InputError, match='plugin: "Mine" is registered already'):
         registry.register("Mine", build)
 
 
-def test_merging_adds_to_a_copy():
+def test_merging_returns_an_extended_copy():
     registry = Registry({"In": build})
 
     merged = registry.merged({"Out": build})
@@ -38,7 +38,7 @@ def test_merging_adds_to_a_copy():
     assert set(registry.factories) == {"In"}
 
 
-def test_a_users_plugin_cannot_take_the_name_of_an_in_tree_one():
+def test_a_users_plugin_can_not_have_the_name_of_an_in_tree_one():
     with pytest.raises(InputError, match='"NodeName" is registered already'):
         in_tree_registry().merged({"NodeName": build})
 

@@ -23,14 +23,12 @@ from roadstead.framework.sampling import feasible_nodes_to_find
         (100_000, 0, 5000),
     ],
 )
-def test_a_share_of_the_nodes_is_looked_for_and_never_fewer_than_a_hundred(
-    nodes, percentage, found
-):
+def test_the_sample_size_is_a_share_of_the_nodes_and_at_least_a_hundred(nodes, percentage, found):
     assert feasible_nodes_to_find(nodes, percentage) == found
 
 
 @given(st.integers(0, 10**6), st.integers(0, 100))
-def test_never_more_than_there_are_and_never_fewer_than_a_hundred(nodes, percentage):
+def test_the_sample_size_is_at_most_the_number_of_nodes_and_at_least_a_hundred(nodes, percentage):
     found = feasible_nodes_to_find(nodes, percentage)
 
     assert min(nodes, 100) <= found <= nodes

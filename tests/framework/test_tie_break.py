@@ -39,7 +39,7 @@ numbers = st.integers(0, 2**64 - 1)
 
 
 @given(numbers, st.lists(numbers, max_size=5))
-def test_ranks_are_a_draws_order_of_buckets_and_splitmix64_within(draw, hashes):
+def test_ranks_sort_by_bucket_order_of_the_draw_and_by_splitmix64_within(draw, hashes):
     ranks = ranked(draw, np.array(hashes, dtype=np.uint64))
 
     assert ranks.tolist() == [
@@ -49,7 +49,7 @@ def test_ranks_are_a_draws_order_of_buckets_and_splitmix64_within(draw, hashes):
 
 
 @given(numbers)
-def test_every_bucket_has_a_place_of_its_own_in_the_order_of_a_draw(draw):
+def test_every_bucket_has_its_own_position_in_the_order_of_a_draw(draw):
     ranks = ranked(draw, np.arange(4096, dtype=np.uint64) << np.uint64(52))
 
     assert sorted((ranks >> np.uint64(52)).tolist()) == list(range(4096))
@@ -83,7 +83,7 @@ def test_a_choice_does_not_depend_on_the_order_of_rows(order, seed, attempt):
         assert len(set(names)) == 1
 
 
-def test_the_same_node_wins_among_fewer():
+def test_the_same_node_is_chosen_from_a_subset():
     table = nodes_named(*(f"n{i}" for i in range(9)))
     winner = chosen(table, TieBreak(), "default/web")
 
@@ -102,7 +102,7 @@ def test_a_retry_and_another_pod_and_another_seed_may_choose_another_node():
     assert min(map(len, (attempts, pods, seeds))) > 10
 
 
-def test_choices_over_many_pods_are_even():
+def test_choices_over_many_pods_are_uniform():
     table = nodes_named(*(f"node-{i}" for i in range(16)))
     chooser = Chooser(TieBreak(seed=1))
     rows = np.arange(16)
@@ -115,7 +115,7 @@ def test_choices_over_many_pods_are_even():
     assert chi_square < CHI_SQUARE_15_AT_ONE_IN_10_000
 
 
-def test_successive_pods_choose_independently():
+def test_choices_for_successive_pods_are_independent():
     table = nodes_named(*(f"node-{i}" for i in range(4)))
     chooser = Chooser(TieBreak(seed=1))
     draws = 8000
@@ -128,7 +128,7 @@ def test_successive_pods_choose_independently():
     assert chi_square < CHI_SQUARE_15_AT_ONE_IN_10_000
 
 
-def test_first_takes_the_bytewise_smallest_name():
+def test_first_chooses_the_bytewise_smallest_name():
     table = nodes_named("n2", "n10", "N9", "né", "nz")
 
     assert chosen(table, TieBreak("first"), "default/web") == "N9"
@@ -136,7 +136,7 @@ def test_first_takes_the_bytewise_smallest_name():
     assert chosen(table, TieBreak("first"), "default/web", names=["né", "nz"]) == "nz"
 
 
-def test_first_follows_nodes_that_come_and_go():
+def test_first_respects_added_and_removed_nodes():
     table = nodes_named("n2", "n3")
     chooser = Chooser(TieBreak("first"))
     first = lambda: table.names[chooser.one_of(table, np.arange(len(table)), "p", 1)]  # noqa: E731
@@ -151,7 +151,7 @@ def test_first_follows_nodes_that_come_and_go():
     assert first() == "n3"
 
 
-def test_first_tells_tables_apart():
+def test_first_works_with_several_tables():
     chooser = Chooser(TieBreak("first"))
     tables = [nodes_named("a", "b"), nodes_named("b", "a")]
 
@@ -160,7 +160,7 @@ def test_first_tells_tables_apart():
     assert names == ["a", "a"]
 
 
-def test_one_of_one_is_that_one():
+def test_the_only_candidate_is_chosen():
     table = nodes_named("n1", "n2")
 
     assert Chooser(TieBreak()).one_of(table, np.array([1]), "p", 1) == 1

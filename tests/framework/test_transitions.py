@@ -1,4 +1,4 @@
-"""What every state machine stands on: arrows, histories, and subjects that go alike."""
+"""The base of every state machine: arrows, histories, and subjects with equal histories."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -40,20 +40,20 @@ def stepped(state, history, *events):
     return state, history
 
 
-def test_a_history_keeps_the_last_steps():
+def test_a_history_has_the_last_steps():
     _, history = stepped(Light.RED, (), *[Event.GO, Event.STOP] * HISTORY_MAX_STEPS)
 
     assert len(history) == HISTORY_MAX_STEPS
     assert history[-2:] == ("go→green", "stop→red")
 
 
-def test_subjects_with_the_same_story_share_it():
+def test_subjects_with_equal_histories_share_them():
     one, other = stepped(Light.RED, (), Event.GO), stepped(Light.RED, (), Event.GO)
 
     assert one[1] is other[1]
 
 
-def test_histories_that_are_shared_do_not_pile_up(monkeypatch):
+def test_shared_histories_do_not_accumulate(monkeypatch):
     monkeypatch.setattr(transitions, "HISTORIES_MAX", 3)
     arrow = TABLE.follow("it", Light.RED, Event.GO, ())
 
@@ -64,7 +64,7 @@ def test_histories_that_are_shared_do_not_pile_up(monkeypatch):
 
 
 def told(call, *args):
-    """What it answers, or how it refuses."""
+    """Return the answer of a call, or its error."""
     try:
         return call(*args)
     except IllegalTransitionError as refused:
@@ -78,7 +78,7 @@ ways = st.lists(
 
 
 @given(ways, st.lists(st.sampled_from(list(Event)), min_size=1, max_size=3))
-def test_a_walk_leads_each_subject_where_the_arrows_lead_it(subjects, events):
+def test_a_walk_moves_each_subject_along_the_arrows(subjects, events):
     walk = TABLE.walk(*events)
 
     for state, story in subjects:
@@ -94,7 +94,7 @@ class Lamp:
 
 
 @given(ways, st.lists(st.sampled_from(list(Event)), min_size=1, max_size=3))
-def test_many_are_moved_as_one_after_another_or_not_at_all(subjects, events):
+def test_several_subjects_are_moved_like_single_ones_or_not_at_all(subjects, events):
     lamps = [Lamp("it", state, tuple(story)) for state, story in subjects]
     before = [(lamp.state, lamp.history) for lamp in lamps]
     alone = [told(stepped, *each, *events) for each in before]

@@ -1,4 +1,4 @@
-"""Filter and Score of plugins whose PreFilter or PreScore is not enabled: in upstream's words."""
+"""Filter and Score of plugins whose PreFilter or PreScore is not enabled: upstream's messages."""
 
 import json
 
@@ -28,7 +28,7 @@ SCORE_ERRORS = {
 
 
 def found_with(points, facts=None):
-    """A class of pods over two nodes, the second of which has no CPU."""
+    """Evaluate a class of pods over two nodes, the second of which has no CPU."""
     classes = PodClasses()
     table = table_of(node("n1"), node("n2", cpu=0), classes=classes)
     return evaluated(profile_of(points, classes=classes), facts or pod(), table)
@@ -53,7 +53,7 @@ def test_a_filter_with_its_pre_filter_does_not_fail(plugin):
     assert found.codes[0] == PASSED
 
 
-def test_filters_before_it_speak_first():
+def test_earlier_filters_set_the_status_first():
     points = {"filter": ["NodeName", "PodTopologySpread"]}
 
     found = found_with(points, pod(node_name="n3"))
@@ -76,7 +76,7 @@ def test_a_score_without_its_pre_score_fails(plugin):
     assert (found.pre_score.code, found.pre_score.reasons) == (Code.ERROR, (text,))
 
 
-def test_scores_that_do_without_pre_score_are_what_they_are_with_it():
+def test_scores_without_pre_score_equal_those_with_it():
     facts = pod(preferred_node_terms=(prefer(7, named("n2")),))
 
     alone = found_with({"score": ["NodeAffinity"]}, facts)
@@ -87,7 +87,7 @@ def test_scores_that_do_without_pre_score_are_what_they_are_with_it():
 
 
 def run_without(point, plugin, **settings):
-    """What is said of the one pod of a run in which a plugin is not enabled at a point."""
+    """Return the message of the only pod of a run in which a plugin is not enabled at a point."""
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -101,13 +101,13 @@ def run_without(point, plugin, **settings):
 
 @pytest.mark.parametrize("settings", [{}, {"workers": 2}])
 @pytest.mark.parametrize("plugin", ["PodTopologySpread", "NodeResourcesFit"])
-def test_a_run_goes_on_and_says_of_its_pods_what_filter_lacks(plugin, settings):
+def test_a_run_continues_and_its_pending_pods_name_what_filter_lacks(plugin, settings):
     text = f'running "{plugin}" filter plugin: {FILTER_ERRORS[plugin]}'
     assert run_without("preFilter", plugin, **settings) == text
 
 
 @pytest.mark.parametrize("settings", [{}, {"workers": 2}])
-def test_a_run_goes_on_and_says_of_its_pods_what_score_lacks(settings):
+def test_a_run_continues_and_its_pending_pods_name_what_score_lacks(settings):
     message = run_without("preScore", "TaintToleration", **settings)
 
     assert message.endswith(SCORE_ERRORS["TaintToleration"])

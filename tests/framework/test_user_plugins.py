@@ -103,7 +103,7 @@ MINE = """
 
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
-    """A folder with the module `my_plugins`; its prefix for paths."""
+    """Write a folder with the module `my_plugins`; return its prefix for paths."""
     (tmp_path / "my_plugins.py").write_text(textwrap.dedent(MINE))
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     yield "my_plugins:"
@@ -135,12 +135,12 @@ def test_a_class_is_found_by_its_dotted_path(separator):
         "roadstead..plugins:NodeName",
     ],
 )
-def test_a_path_that_leads_nowhere_cannot_be_loaded(path):
+def test_an_unknown_path_can_not_be_loaded(path):
     with pytest.raises(InputError, match="cannot be loaded"):
         load_plugin_class(path)
 
 
-def test_a_module_that_raises_is_the_users_to_mend(tmp_path, monkeypatch):
+def test_a_module_that_raises_is_reported_as_the_users_error(tmp_path, monkeypatch):
     (tmp_path / "breaks_at_import.py").write_text("1 / 0\n")
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
 
@@ -157,7 +157,7 @@ def test_a_module_that_ends_the_process_is_refused_by_its_path(tmp_path, monkeyp
         load_plugin_class("exits_at_import:Any")
 
 
-def test_a_class_that_is_missing_is_told_with_the_file_that_was_looked_into(mine, tmp_path):
+def test_a_missing_class_is_reported_with_the_searched_file(mine, tmp_path):
     with pytest.raises(InputError, match=str(tmp_path / "my_plugins.py")):
         load_plugin_class(mine + "Fxied")
 
@@ -174,7 +174,7 @@ def test_a_class_that_is_missing_is_told_with_the_file_that_was_looked_into(mine
         "my_plugins:Nameless",
     ],
 )
-def test_something_else_than_a_plugin_class_is_refused(mine, path):
+def test_anything_but_a_plugin_class_is_refused(mine, path):
     with pytest.raises(InputError, match="is not a Roadstead plugin class"):
         load_plugin_class(path)
 
@@ -189,12 +189,12 @@ def test_something_else_than_a_plugin_class_is_refused(mine, path):
         ("Foreign", "has arguments that are no PluginArguments model"),
     ],
 )
-def test_a_class_that_could_not_run_is_refused_with_the_reason(mine, name, told):
+def test_an_unusable_class_is_refused_with_the_reason(mine, name, told):
     with pytest.raises(InputError, match=told):
         load_plugin_class(mine + name)
 
 
-def test_a_per_node_class_comes_adapted(mine):
+def test_a_per_node_class_is_adapted(mine):
     kind = load_plugin_class(mine + "Fixed")
 
     assert issubclass(kind, Plugin)
@@ -229,7 +229,7 @@ def test_another_file_of_the_same_module_is_refused(tmp_path):
         check_digests(digests, [path])
 
 
-def test_of_a_folder_only_the_modules_that_are_named_can_be_imported(tmp_path):
+def test_only_named_modules_of_a_folder_can_be_imported(tmp_path):
     (tmp_path / "named_in_folder.py").write_text("import a_sibling_of_it\n")
     (tmp_path / "a_sibling_of_it.py").write_text("")
     (tmp_path / "stat.py").write_text("raise SystemExit(9)\n")
@@ -241,21 +241,21 @@ def test_of_a_folder_only_the_modules_that_are_named_can_be_imported(tmp_path):
     assert str(tmp_path) not in sys.path
 
 
-def test_a_file_that_bears_the_name_of_an_installed_module_is_refused_for_it(tmp_path):
+def test_a_file_with_the_name_of_an_installed_module_is_refused(tmp_path):
     (tmp_path / "queue.py").write_text("")
 
     with pytest.raises(InputError, match=r"bears the name of a module that is installed .*queue"):
         plugins_of_file(str(tmp_path / "queue.py"), str(tmp_path))
 
 
-def test_a_file_that_is_no_python_is_refused_with_its_line(tmp_path):
+def test_an_invalid_python_file_is_refused_with_its_line(tmp_path):
     (tmp_path / "broken_in_folder.py").write_text("x = 1\nif x\n")
 
     with pytest.raises(InputError, match=r"expected ':', at .*broken_in_folder.py:2\)"):
         plugins_of_file(str(tmp_path / "broken_in_folder.py"), str(tmp_path))
 
 
-def test_a_plugin_in_a_package_of_a_folder_imports_what_else_the_package_has(tmp_path):
+def test_a_plugin_in_a_package_can_import_other_modules_of_the_package(tmp_path):
     package = tmp_path / "package_in_folder"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -295,14 +295,14 @@ def test_a_plugin_is_built_with_its_validated_arguments(mine):
     assert factory(None, handle()).wrapped.args.best_score == 50
 
 
-def test_arguments_cannot_be_changed_in_the_plugin(mine):
+def test_arguments_can_not_be_changed_in_the_plugin(mine):
     plugin = factory_of(load_plugin_class(mine + "Fixed"))(None, handle())
 
     with pytest.raises(ValueError, match="frozen"):
         plugin.wrapped.args.best_score = 9
 
 
-def test_without_a_model_a_plugin_gets_what_is_written_and_the_handle(mine):
+def test_without_a_model_a_plugin_gets_the_raw_arguments_and_the_handle(mine):
     given = {"any": ["thing"]}
     own = handle()
 
@@ -311,7 +311,7 @@ def test_without_a_model_a_plugin_gets_what_is_written_and_the_handle(mine):
     assert plugin.wrapped.given == (given, own)
 
 
-def test_arguments_for_a_plugin_that_takes_none_are_refused(mine):
+def test_arguments_for_a_plugin_without_arguments_are_refused(mine):
     build = factory_of(load_plugin_class(mine + "Same"))
 
     assert build({}, handle()).name == "Fixed"
@@ -323,7 +323,7 @@ def test_arguments_for_a_plugin_that_takes_none_are_refused(mine):
     ("raised", "told"),
     [(KeyError("x"), "KeyError: 'x'"), (SystemExit(3), "it ends the process with status 3")],
 )
-def test_a_constructor_that_fails_is_refused_by_its_plugin(raised, told):
+def test_a_failing_constructor_is_reported_with_its_plugin(raised, told):
     def fail(self):
         raise raised
 
@@ -335,7 +335,7 @@ def test_a_constructor_that_fails_is_refused_by_its_plugin(raised, told):
     assert str(refused.value).startswith(f"plugin: Fails cannot be built ({told}, at tests/")
 
 
-def test_a_constructor_that_refuses_is_told(mine):
+def test_a_constructors_own_error_is_reported(mine):
     with pytest.raises(
         InputError, match=r"Picky cannot be built \(not today, at my_plugins.py:42\)"
     ):
@@ -358,18 +358,18 @@ class Limits(PluginArguments):
         ([1], "args: list of 1: must be a mapping"),
     ],
 )
-def test_wrong_arguments_are_told_by_field(value, told):
+def test_invalid_arguments_are_reported_by_field(value, told):
     with pytest.raises(ConfigError, match=told):
         parse_arguments(Limits, value, field="args")
 
 
-def test_the_type_of_arguments_may_be_written_beside_them():
+def test_the_type_of_arguments_may_be_annotated():
     value = {"apiVersion": "example.com/v1", "kind": "LimitsArgs", "maxPods": 4}
 
     assert parse_arguments(Limits, value, field="args") == Limits.model_validate({"maxPods": 4})
 
 
-def test_every_wrong_argument_of_a_document_is_told_by_its_place():
+def test_every_invalid_argument_of_a_document_is_reported_with_its_place():
     class Limited(NodePlugin):
         name = "Limited"
         arguments = Limits
@@ -395,6 +395,6 @@ def test_every_wrong_argument_of_a_document_is_told_by_its_place():
     assert "mine.yaml" in str(refused.value)
 
 
-def test_right_arguments_pass():
+def test_valid_arguments_pass():
     check_arguments({"Free": NodeName}, {"profiles": [{"pluginConfig": None}]}, "")
     check_arguments({}, {}, "")

@@ -1,4 +1,4 @@
-"""What was found of a class holds until its inputs change, or a pod moves that concerns it."""
+"""Results of a class are valid until its inputs change, or a pod that affects it moves."""
 
 from roadstead.framework.plugin import Effect, FilterPlugin, FilterResult, Reads
 from roadstead.framework.validity import Validity, inputs_of
@@ -8,7 +8,7 @@ WEB, DB = pod(labels={"app": "web"}), pod(labels={"app": "db"})
 
 
 class Watches(FilterPlugin):
-    """Pods of one app concern each other."""
+    """A plugin for which pods of one app affect each other."""
 
     name = "Watches"
     reads = Reads.CLUSTER
@@ -45,7 +45,7 @@ class World:
         )
 
 
-def test_it_holds_while_nothing_moves_or_what_moves_is_of_no_concern():
+def test_results_are_valid_while_nothing_relevant_moves():
     world = World()
     assert world.holds()
 
@@ -56,7 +56,7 @@ def test_it_holds_while_nothing_moves_or_what_moves_is_of_no_concern():
     assert world.holds()
 
 
-def test_it_ends_with_a_pod_that_comes_or_goes_and_concerns_the_class():
+def test_results_are_invalid_after_a_relevant_pod_is_added_or_removed():
     world = World()
     put(world.table, "n1", DB, WEB)
     assert not world.holds()
@@ -68,7 +68,7 @@ def test_it_ends_with_a_pod_that_comes_or_goes_and_concerns_the_class():
     assert not world.holds()
 
 
-def test_pods_that_are_known_to_be_of_no_concern_are_not_asked_about_again():
+def test_known_irrelevant_pods_are_not_checked_again():
     world = World()
     for _ in range(3):
         put(world.table, "n2", DB)
@@ -77,7 +77,7 @@ def test_pods_that_are_known_to_be_of_no_concern_are_not_asked_about_again():
     assert Watches.asked == 1
 
 
-def test_inputs_are_other_ones_once_a_node_changes():
+def test_inputs_change_once_a_node_changes():
     world = World()
     before = inputs_of(world.table, world.profile, world.pod_class)
     put(world.table, "n1", WEB)

@@ -13,7 +13,7 @@ def test_without_a_core_no_pod_waits():
     assert waiting.get("u1") is None
 
 
-def test_a_core_shows_its_waiting_pods():
+def test_a_core_lists_its_waiting_pods():
     one = WaitingPod(PodIdentity("u1", "default", "p"), pod(), "n1", ("A",))
     waiting = WaitingPods()
 
@@ -24,7 +24,7 @@ def test_a_core_shows_its_waiting_pods():
     assert waiting.get("u2") is None
 
 
-def test_what_is_said_is_taken_once_and_in_order():
+def test_decisions_are_returned_once_and_in_order():
     waiting = WaitingPods()
 
     waiting.allow("u1", "A")
@@ -47,7 +47,7 @@ def test_members_of_a_group_are_counted_once_each():
     assert members.count(("other", "a")) == 0
 
 
-def test_a_pod_without_a_group_is_nobodys_member():
+def test_a_pod_without_a_group_is_not_counted():
     members = GroupMembers()
 
     assert not members.add("u1", pod())
@@ -56,7 +56,7 @@ def test_a_pod_without_a_group_is_nobodys_member():
     assert not members.is_known
 
 
-def test_members_that_go_are_forgotten():
+def test_deleted_members_are_forgotten():
     members = GroupMembers()
     members.add("u1", GANG)
 

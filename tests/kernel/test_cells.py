@@ -1,4 +1,4 @@
-"""Rows that are all the same to a relation: looked at as cells, they are decided as one by one."""
+"""Rows that are equal for a relation form one cell, and are decided as if looked at one by one."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ PODS = st.builds(
 
 @st.composite
 def worlds(draw):
-    """A fleet of some zones and racks, some nodes of which lack a key or prefer no pods."""
+    """Draw a fleet of some zones and racks; some nodes lack a key or prefer to have no pods."""
     sizes = st.sampled_from([1000, 1000, 3999])
     shapes = draw(st.lists(sizes, min_size=4, max_size=120))
     zones_of = draw(st.sampled_from([("a",), ("a", "b", "c"), ("a", "b", None)]))
@@ -73,7 +73,7 @@ def worlds(draw):
 
 @settings(deadline=None, max_examples=60)
 @given(worlds(), TIE_BREAKS, st.booleans())
-def test_pods_are_decided_as_by_the_reference(world, tie_break, name_best):
+def test_with_cells_pods_are_decided_like_by_the_reference(world, tie_break, name_best):
     config = default_config().profiles[0]
 
     by_cells = play(Batches(world, config, tie_break, accelerator(), name_best), world)
@@ -83,7 +83,7 @@ def test_pods_are_decided_as_by_the_reference(world, tie_break, name_best):
 
 @settings(deadline=None, max_examples=60)
 @given(worlds(), TIE_BREAKS, st.booleans(), st.sampled_from([("MAX_CELLS", 0), ("SPARE", 1)]))
-def test_pods_are_decided_as_row_by_row(world, tie_break, name_best, limit):
+def test_with_cells_pods_are_decided_like_row_by_row(world, tie_break, name_best, limit):
     config = default_config().profiles[0]
 
     by_cells = play(Batches(world, config, tie_break, accelerator(), name_best), world)
@@ -96,7 +96,7 @@ def test_pods_are_decided_as_row_by_row(world, tie_break, name_best, limit):
 
 @pytest.fixture
 def layouts(monkeypatch):
-    """The cells of each kernel, whenever some are found."""
+    """Collect the cells of each kernel that has any."""
     found = []
 
     class Noted(cell_layout.CellPlan):
@@ -116,17 +116,17 @@ def _few_pods_are_worthwhile(monkeypatch):
 
 
 def in_zones(count):
-    """Nodes of three zones, without pods."""
+    """Return nodes of three zones, without pods."""
     return [(fleets.host(number, "abc"[number % 3]), []) for number in range(count)]
 
 
 def spread_apart(app):
-    """A pod of an app that is spread over zones."""
+    """Return a pod of an app that is spread over zones."""
     constraint = fleets.spread(selector=fleets.apps(app))
     return pod(cpu=100, labels={"app": app}, spread_constraints=(constraint,))
 
 
-def test_zones_are_cells(layouts):
+def test_each_zone_is_a_cell(layouts):
     related = pod(cpu=100, labels=WEB, **RELATED["hard spread"])
 
     placed = Batch(zones(12), *[related] * 7, tie_break=TieBreak("random", 3)).decide()
@@ -139,7 +139,7 @@ def test_zones_are_cells(layouts):
     assert sorted(counts) == [2, 2, 3]
 
 
-def test_nodes_with_and_without_a_pod_are_cells_of_a_term_on_hostnames(layouts):
+def test_nodes_with_and_without_a_pod_are_cells_of_a_hostname_term(layouts):
     alone = fleets.near(fleets.apps("web"), fleets.HOSTNAME)
     related = pod(labels=WEB, pod_anti_affinity=(alone,))
 
@@ -151,7 +151,7 @@ def test_nodes_with_and_without_a_pod_are_cells_of_a_term_on_hostnames(layouts):
     assert np.bincount(cells.cell_at[0]).tolist() == [7, 5]
 
 
-def test_nodes_are_cells_by_how_many_pods_a_soft_constraint_counts(layouts):
+def test_nodes_with_equal_counts_of_a_soft_constraint_are_a_cell(layouts):
     constraint = fleets.spread(fleets.HOSTNAME, when="ScheduleAnyway", selector=fleets.apps("web"))
     related = pod(labels=WEB, spread_constraints=(constraint,))
 
@@ -163,7 +163,7 @@ def test_nodes_are_cells_by_how_many_pods_a_soft_constraint_counts(layouts):
     assert sorted(np.bincount(cells.cell_at[0])) == [0, 3, 3]
 
 
-def test_with_more_cells_than_there_is_room_for_rows_are_looked_at(layouts, monkeypatch):
+def test_with_too_many_cells_rows_are_evaluated_one_by_one(layouts, monkeypatch):
     monkeypatch.setattr(cell_layout, "SPARE", 1)
     constraint = fleets.spread(fleets.HOSTNAME, when="ScheduleAnyway", selector=fleets.apps("web"))
     related = pod(labels=WEB, spread_constraints=(constraint,))
@@ -178,7 +178,7 @@ def test_with_more_cells_than_there_is_room_for_rows_are_looked_at(layouts, monk
 
 @pytest.mark.parametrize("when", ["DoNotSchedule", "ScheduleAnyway"])
 @pytest.mark.parametrize("nodes", [90, 400])
-def test_of_many_equals_in_some_zones_the_draws_first_is_found(layouts, when, nodes):
+def test_of_many_equal_nodes_in_some_zones_the_first_of_the_draw_is_chosen(layouts, when, nodes):
     constraint = fleets.spread(when=when, selector=fleets.apps("web"))
     related = pod(cpu=1000, labels=WEB, spread_constraints=(constraint,))
     world, tie_break = World(in_zones(nodes), [[(related, False)] * 40]), TieBreak("random", 5)
@@ -190,7 +190,7 @@ def test_of_many_equals_in_some_zones_the_draws_first_is_found(layouts, when, no
     assert by_cells == play(Plain(world, config, tie_break, None), world)
 
 
-def test_cells_are_found_for_relations_of_which_pods_enough_came(layouts, monkeypatch):
+def test_cells_are_used_for_relations_with_enough_pods(layouts, monkeypatch):
     monkeypatch.setattr(cell_layout, "WORTHWHILE", 4)
     web, db = spread_apart("web"), spread_apart("db")
     often, seldom = [(web, False)] * 6, [(db, False)] * 2
@@ -214,7 +214,7 @@ def test_the_rows_of_all_cells_are_bounded(layouts, monkeypatch):
     assert [sorted(each.of_class.tolist()) for each in layouts] == [[-1, -1, 0]]
 
 
-def test_where_no_node_is_left_nothing_is_laid_out():
+def test_without_feasible_nodes_no_cells_are_built():
     world = World([], [[(spread_apart("web"), False)] * 3])
     config, tie_break = default_config().profiles[0], TieBreak("random")
 

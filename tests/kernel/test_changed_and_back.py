@@ -1,5 +1,5 @@
-"""What classes of one kind share may be found anew for other own nodes, and be asked for again when
-those are what they were."""
+"""Shared results of the classes of one shape may be recomputed for other own nodes, and be used
+again after the own nodes are as before."""
 
 import pytest
 
@@ -16,7 +16,7 @@ SMALL, LARGE = pod(cpu=100), pod(cpu=200)
 
 
 class Scheduler:
-    """One that owns a part of three nodes, and decides with the kernel."""
+    """A scheduler that owns a part of three nodes, and decides with the kernel."""
 
     def __init__(self):
         table = table_of(*(node(f"n{n}", cpu=4000) for n in range(3)), classes=PodClasses())
@@ -29,7 +29,7 @@ class Scheduler:
         )
 
     def node_for(self, facts):
-        """Where one more pod comes to, in a batch of its own."""
+        """Return the node of one more pod, decided in a batch of its own."""
         self._count += 1
         pod_class = self._table.classes.pod_class(facts)
         uid = f"u{self._count}"
@@ -41,7 +41,7 @@ class Scheduler:
 
 
 @pytest.mark.parametrize("other", [SMALL, LARGE])
-def test_own_nodes_that_change_and_change_back_are_those_that_are_looked_at(other):
+def test_own_nodes_that_change_and_change_back_are_the_nodes_used(other):
     scheduler = Scheduler()
     assert scheduler.node_for(SMALL) == "n1"
     assert scheduler.node_for(LARGE) == "n2"

@@ -1,4 +1,4 @@
-"""A process that compiles ends with the run that started it, unless that ended well."""
+"""A compiling process ends with the run that started it, unless that run ended normally."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ for line in open(sys.argv[1]):
 
 @pytest.fixture
 def watching(tmp_path):
-    """A child that ends with its parent, or once something is written to a pipe."""
+    """Start a child that ends with its parent, or after a byte is written to a pipe."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     child = subprocess.Popen(
@@ -37,16 +37,16 @@ def watching(tmp_path):
     child.stdout.close()
 
 
-def test_it_ends_at_once_when_its_parent_is_gone(watching):
+def test_a_compile_process_ends_immediately_after_its_parent(watching):
     child, _ = watching
 
-    # As the system does when the parent is killed.
+    # The system does the same when the parent is killed.
     child.stdin.close()
 
     assert child.wait(60) == compile_process.ORPHANED
 
 
-def test_what_was_let_finish_outlives_its_parent(watching, monkeypatch):
+def test_a_compile_process_that_may_finish_outlives_its_parent(watching, monkeypatch):
     child, pipe = watching
     monkeypatch.setattr(compile_process, "_compiling", [child])
 

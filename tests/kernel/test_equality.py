@@ -1,4 +1,4 @@
-"""The kernel decides what the reference decides: node, feasible rows, total, equally good rows."""
+"""The kernel decides like the reference: node, feasible rows, total, equally good rows."""
 
 import os
 from dataclasses import dataclass, field, replace
@@ -119,7 +119,7 @@ ROOMY = st.lists(
 
 @dataclass
 class World:
-    """Nodes with pods on them, and what happens: batches of pods, of which some go again."""
+    """Nodes with pods on them, and batches of pods, some of which are removed afterwards."""
 
     clusters: list
     batches: list = field(default_factory=list)
@@ -129,7 +129,7 @@ AMOUNTS = st.lists(st.sampled_from([1, 2, 3, 7, 50]), min_size=1, max_size=4, un
 
 
 def resized(facts, by):
-    """A pod of the same kind, which asks for another amount of all that it asks for."""
+    """Return a pod of the same shape with all requests multiplied."""
     return replace(
         facts,
         requests=tuple((name, amount * by) for name, amount in facts.requests),
@@ -175,7 +175,7 @@ def accelerator():
 
 
 class LateAccelerator(Accelerator):
-    """One whose code is there after some runs were asked for."""
+    """An accelerator whose code is loaded only after some runs were requested."""
 
     def __init__(self, after):
         self.after = after
@@ -230,7 +230,7 @@ class Batches:
 
 
 def play(path, world):
-    """All that is decided while batches come and some of their pods go again."""
+    """Return all decisions while batches are decided and some of their pods removed."""
     profile = next(iter(path.profiles.values()))
     decisions, number = [], 0
     for batch in world.batches:
@@ -254,7 +254,7 @@ TIE_BREAKS = st.builds(TieBreak, st.sampled_from(["random", "first"]), st.intege
 
 @DECIDING
 @given(worlds(), PROFILES, TIE_BREAKS, st.booleans())
-def test_one_pod_at_a_time_is_decided_as_by_the_reference(world, config, tie_break, name_best):
+def test_single_pods_are_decided_like_by_the_reference(world, config, tie_break, name_best):
     with_kernel = play(Plain(world, config, tie_break, accelerator(), name_best), world)
 
     assert with_kernel == play(Plain(world, config, tie_break, None, name_best), world)
@@ -262,14 +262,14 @@ def test_one_pod_at_a_time_is_decided_as_by_the_reference(world, config, tie_bre
 
 @DECIDING
 @given(worlds(), PROFILES, TIE_BREAKS, st.booleans())
-def test_batches_are_decided_as_by_one_reference(world, config, tie_break, name_best):
+def test_batches_are_decided_like_by_one_reference(world, config, tie_break, name_best):
     with_kernel = play(Batches(world, config, tie_break, accelerator(), name_best), world)
 
     assert with_kernel == play(Plain(world, config, tie_break, None, name_best), world)
 
 
 def fleet_world(inputs):
-    """A fleet with constraints of all kinds, its pending pods in two batches."""
+    """Return a fleet with all kinds of constraints, its pending pods in two batches."""
     clusters = [
         (facts, [pod for _, pod, name in inputs.running if name == facts.name])
         for facts in inputs.nodes
@@ -281,7 +281,7 @@ def fleet_world(inputs):
 
 @DECIDING
 @given(fleets.inputs(), TIE_BREAKS)
-def test_pods_with_constraints_across_nodes_are_decided_as_by_the_reference(inputs, tie_break):
+def test_pods_with_constraints_across_nodes_are_decided_like_by_the_reference(inputs, tie_break):
     world, config = fleet_world(inputs), default_config().profiles[0]
 
     with_kernel = play(Batches(world, config, tie_break, accelerator()), world)
@@ -290,7 +290,7 @@ def test_pods_with_constraints_across_nodes_are_decided_as_by_the_reference(inpu
 
 
 def outcome(make, world):
-    """What is decided; or what is missing."""
+    """Return the decisions, or the plugin and field that are missing."""
     try:
         return play(make(), world)
     except UnsupportedError as missing:
@@ -298,8 +298,8 @@ def outcome(make, world):
 
 
 @pytest.mark.parametrize("name", sorted(VALUES))
-def test_each_fact_of_a_pod_is_decided_as_by_the_reference(name):
-    """A field that is new in PodFacts must be known to the kernel, or keep it away."""
+def test_pods_with_each_fact_are_decided_like_by_the_reference(name):
+    """The kernel must support a new field of PodFacts, or refuse pods that have it."""
     disks = [
         (("disk", kind), ("topology.kubernetes.io/zone", zone))
         for kind in ("ssd", "hdd")
@@ -321,7 +321,7 @@ def test_each_fact_of_a_pod_is_decided_as_by_the_reference(name):
 
 @DECIDING
 @given(worlds(), PROFILES, TIE_BREAKS, st.integers(0, 12))
-def test_code_that_comes_in_during_a_batch_changes_no_decision(world, config, tie_break, after):
+def test_code_loaded_during_a_batch_changes_no_decision(world, config, tie_break, after):
     late = LateAccelerator(after)
 
     with_kernel = play(Batches(world, config, tie_break, late), world)

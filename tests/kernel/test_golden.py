@@ -1,4 +1,4 @@
-"""The recorded decisions of kube-scheduler 1.34.1, with the kernel wherever it takes part."""
+"""The recorded decisions of kube-scheduler 1.34.1, with the kernel for all pods it supports."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.recordings.test_golden_decisions import FILES
 
 @pytest.mark.parametrize("path_name", ["plain+kernel", "2+kernel", "beside+kernel"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".json.gz"))
-def test_decisions_with_the_kernel_are_upstreams(file, path_name):
+def test_decisions_with_the_kernel_equal_upstreams(file, path_name):
     (answer,) = run_file(file, [path_name])
 
     assert answer.result.mismatches == []
@@ -21,7 +21,7 @@ STEPS = [file for file in FILES if file.parent.name in ("sequence", "openb", "sa
 
 @pytest.mark.parametrize("path_name", ["2+runs", "beside+runs"])
 @pytest.mark.parametrize("file", STEPS, ids=lambda file: file.name.removesuffix(".json.gz"))
-def test_decisions_of_many_pods_at_once_are_upstreams(file, path_name):
+def test_decisions_of_batches_equal_upstreams(file, path_name):
     (answer,) = run_file(file, [path_name])
 
     assert answer.result.mismatches == []

@@ -1,4 +1,4 @@
-"""What the kernel covers, when it gives a pod back, and what it keeps apart from the table."""
+"""The kernel's coverage, the pods it returns to the reference, and its state beside the table."""
 
 from dataclasses import replace
 
@@ -59,14 +59,14 @@ class Batch:
         return [each.node_name for each in self.run.decide_run(self.pods)]
 
 
-def test_a_run_of_pods_is_decided_at_once():
+def test_a_run_of_pods_is_decided_in_one_call():
     batch = Batch(table_of(node("n1"), node("n2")), *[pod(cpu=1000)] * 3)
 
     assert batch.decide() == ["n1", "n2", "n1"]
     assert batch.coverage.by_kernel == 3
 
 
-def test_the_table_learns_of_placements_when_the_run_is_settled():
+def test_the_table_is_updated_when_the_run_is_finished():
     batch = Batch(table_of(node("n1")), pod(cpu=1000))
     batch.decide()
 
@@ -77,7 +77,7 @@ def test_the_table_learns_of_placements_when_the_run_is_settled():
     batch.table.validate()
 
 
-def test_a_pod_without_a_node_is_left_to_the_reference_with_those_behind_it():
+def test_a_pod_without_a_node_is_left_to_the_reference_with_all_later_ones():
     batch = Batch(table_of(node("n1", cpu=1000)), *[pod(cpu=1000)] * 3)
 
     assert batch.decide() == ["n1"]
@@ -86,13 +86,13 @@ def test_a_pod_without_a_node_is_left_to_the_reference_with_those_behind_it():
     assert batch.coverage.by_reference == {"no feasible node": 1}
 
 
-def test_a_port_that_a_pod_of_the_run_took_is_taken_for_the_next():
+def test_a_host_port_used_by_a_pod_of_the_run_is_occupied_for_the_next():
     batch = Batch(table_of(node("n1"), node("n2")), *[pod(host_ports=(PORT,))] * 3)
 
     assert batch.decide() == ["n1", "n2"]
 
 
-def test_a_run_ends_before_a_class_that_is_not_covered():
+def test_a_run_ends_before_an_unsupported_class():
     disk = pod(volumes=(Volume("v", "gcePersistentDisk", (("pdName", "disk"),)),))
     batch = Batch(table_of(node("n1")), pod(cpu=1), disk, pod(cpu=1))
 
@@ -106,7 +106,7 @@ def test_a_run_ends_before_a_class_that_is_not_covered():
         ("NodePorts", "no NodePorts in Filter"),
     ],
 )
-def test_a_profile_without_the_filters_that_are_compiled_is_not_covered(left_out, why):
+def test_a_profile_without_the_compiled_filters_is_not_supported(left_out, why):
     filters = [name for name in ROW_PLUGINS["filter"] if name != left_out]
     config = config_of(ROW_PLUGINS | {"filter": filters})
     batch = Batch(table_of(node("n1")), pod(cpu=1), config=config)
@@ -115,14 +115,14 @@ def test_a_profile_without_the_filters_that_are_compiled_is_not_covered(left_out
     assert batch.coverage.by_reference == {why: 1}
 
 
-def test_a_profile_without_scores_is_not_covered():
+def test_a_profile_without_scores_is_not_supported():
     batch = Batch(table_of(node("n1")), pod(), config=config_of(ROW_PLUGINS | {"score": []}))
 
     assert batch.decide() == []
     assert batch.coverage.by_reference == {"no score plugins": 1}
 
 
-def test_weights_whose_total_does_not_fit_are_not_covered():
+def test_weights_with_a_too_large_total_are_not_supported():
     config = config_of(ROW_PLUGINS | {"score": [("NodeResourcesFit", 2**30)]})
     batch = Batch(table_of(node("n1")), pod(), config=config)
 
@@ -130,7 +130,7 @@ def test_weights_whose_total_does_not_fit_are_not_covered():
     assert batch.coverage.by_reference == {"weights": 1}
 
 
-def test_nothing_is_decided_beside_nominated_pods():
+def test_the_kernel_decides_nothing_while_pods_are_nominated():
     table = table_of(node("n1"))
     table.nominate("n1", table.classes.pod_class(pod(cpu=1000)))
     batch = Batch(table, pod(cpu=1000))
@@ -139,7 +139,7 @@ def test_nothing_is_decided_beside_nominated_pods():
     assert batch.coverage.by_reference == {"nominated pods": 1}
 
 
-def test_rows_that_the_reference_changed_are_seen_by_the_next_run():
+def test_rows_changed_by_the_reference_are_used_by_the_next_run():
     batch = Batch(table_of(node("n1"), node("n2")), *[pod(cpu=1000)] * 3)
     batch.pods, (first, *others) = batch.pods[1:], batch.pods
 
@@ -149,7 +149,7 @@ def test_rows_that_the_reference_changed_are_seen_by_the_next_run():
     assert batch.decide() == ["n1"]
 
 
-def test_counts_of_coverage_name_what_stood_in_the_way():
+def test_counts_of_coverage_name_the_obstacle():
     batch = Batch(table_of(node("n1", cpu=1000)), *[pod(cpu=1000)] * 2)
     batch.decide()
     batch.run.decide_run(batch.pods[1:])
@@ -184,7 +184,7 @@ def zones(count=6):
 
 
 @pytest.mark.parametrize("kind", RELATED)
-def test_a_class_that_looks_across_nodes_is_covered(kind):
+def test_a_class_that_depends_on_other_nodes_is_supported(kind):
     related = pod(cpu=100, labels=WEB, **RELATED[kind])
     batch = Batch(zones(), *[related] * 4, pod(cpu=100))
 
@@ -195,7 +195,7 @@ def test_a_class_that_looks_across_nodes_is_covered(kind):
     assert not batch.coverage.by_reference
 
 
-def test_a_pod_whose_own_kind_refuses_the_next_everywhere_ends_the_run():
+def test_a_pod_that_repels_equal_pods_from_all_nodes_ends_the_run():
     alone = pod(labels=WEB, **RELATED["anti-affinity"])
     batch = Batch(zones(3), *[alone] * 4)
 
@@ -203,7 +203,7 @@ def test_a_pod_whose_own_kind_refuses_the_next_everywhere_ends_the_run():
     assert batch.coverage.stops == {"no feasible node": 1}
 
 
-def test_pods_of_others_that_come_in_the_run_keep_a_class_away():
+def test_pods_placed_in_the_run_repel_a_class_with_anti_affinity():
     wary = pod(labels={"app": "db"}, pod_anti_affinity=(fleets.near(fleets.apps("web")),))
     batch = Batch(zones(3), wary, *[pod(labels=WEB)] * 3)
 
@@ -214,7 +214,7 @@ def test_pods_of_others_that_come_in_the_run_keep_a_class_away():
 
 
 class SilentOracle(ScorePlugin):
-    """Scores, and fails when its scores are normalized."""
+    """A plugin that scores, and fails when its scores are normalized."""
 
     name, reads, normalizes = "SilentOracle", Reads.NODE, True
 
@@ -228,7 +228,7 @@ class SilentOracle(ScorePlugin):
         return ()
 
 
-def test_a_class_that_looks_across_nodes_is_left_to_the_reference_as_often_as_a_plugin_fails():
+def test_a_class_is_left_to_the_reference_each_time_a_plugin_fails():
     score = (*DEFAULT.plugins["score"], PluginRef(SilentOracle.name))
     config = replace(DEFAULT, plugins={**DEFAULT.plugins, "score": score})
     related = pod(labels=WEB, **RELATED["soft spread"])
@@ -249,7 +249,7 @@ def test_with_too_many_domains_the_reference_decides(monkeypatch):
     assert batch.coverage.by_reference == {"too many domains": 1}
 
 
-def test_a_plugin_that_scores_unprepared_is_left_to_the_reference():
+def test_a_plugin_that_scores_without_preparation_is_left_to_the_reference():
     points = ROW_PLUGINS | {
         "preFilter": ["PodTopologySpread"],
         "filter": [*ROW_PLUGINS["filter"], "PodTopologySpread"],
@@ -263,7 +263,7 @@ def test_a_plugin_that_scores_unprepared_is_left_to_the_reference():
 
 @pytest.mark.parametrize("kind", ["first", "random"])
 @pytest.mark.parametrize(("nodes", "pods"), [(9, 30), (150, 170), (400, 60)])
-def test_of_many_equals_the_draws_first_is_found_as_by_the_reference(kind, nodes, pods):
+def test_of_many_equal_nodes_the_kernel_chooses_like_the_reference(kind, nodes, pods):
     def decided(kernel):
         table = table_of(*(node(f"n{number}", cpu=4000) for number in range(nodes)))
         classes = [pod(cpu=1000), pod(cpu=500)]
@@ -275,7 +275,7 @@ def test_of_many_equals_the_draws_first_is_found_as_by_the_reference(kind, nodes
 
 
 @pytest.mark.parametrize("draw", [0, 1, 0x0123456789ABCDEF, 2**64 - 1])
-def test_buckets_are_found_by_their_places(draw):
+def test_each_bucket_is_found_by_its_position(draw):
     draw = np.uint64(draw)
     places = [int(position_of_bucket(np.uint64(bucket), draw)) for bucket in range(BUCKETS)]
 
@@ -284,7 +284,7 @@ def test_buckets_are_found_by_their_places(draw):
     assert found == list(range(BUCKETS))
 
 
-def test_a_kept_kernel_carries_on_only_classes_that_came_again(monkeypatch):
+def test_a_cached_kernel_keeps_only_classes_used_again(monkeypatch):
     made = []
     monkeypatch.setattr(
         kernel_cache, "Kernel", lambda *given, **_: made.append(given[2]) or Remembers()
@@ -299,7 +299,7 @@ def test_a_kept_kernel_carries_on_only_classes_that_came_again(monkeypatch):
 
 
 class Remembers:
-    """A kernel that covers every class, each as it was."""
+    """A kernel that covers every class, all unchanged."""
 
     def covers(self, signature):
         return True

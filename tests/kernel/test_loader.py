@@ -1,4 +1,4 @@
-"""The kernel is brought in beside a scheduler's work, and only where that pays."""
+"""The kernel is loaded concurrently with a scheduler's work, and only if this is worthwhile."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from roadstead.kernel import start
 
 @pytest.fixture
 def _not_here(monkeypatch):
-    """Nobody in this process has loaded it yet, as far as is known."""
+    """Pretend that the kernel is not loaded in this process."""
     monkeypatch.setattr(kernel_loader, "loaded", lambda: None)
 
 
@@ -19,7 +19,7 @@ def loaded(loader):
     return loader.accelerator(1)
 
 
-def test_what_this_process_has_is_there_at_once():
+def test_a_kernel_loaded_in_this_process_is_available_immediately():
     known = start.load()
     loader = KernelLoader("scheduler-0", enabled=True)
 
@@ -28,7 +28,7 @@ def test_what_this_process_has_is_there_at_once():
 
 
 @pytest.mark.usefixtures("_not_here")
-def test_many_small_batches_send_for_it_too():
+def test_many_small_batches_start_the_loading_too():
     loader = KernelLoader("scheduler-0", enabled=True)
     for _ in range(WORTHWHILE_PODS - 1):
         assert loader.accelerator(1).code is None
@@ -40,14 +40,14 @@ def test_many_small_batches_send_for_it_too():
 
 
 @pytest.mark.usefixtures("_not_here")
-def test_a_large_batch_sends_for_the_kernel():
+def test_a_large_batch_starts_the_loading():
     loader = KernelLoader("scheduler-0", enabled=True)
 
     assert loader.accelerator(WORTHWHILE_PODS - 1).code is None
     assert loaded(loader).code is start.load(loader._log)
 
 
-def test_a_kernel_that_is_switched_off_is_not_loaded():
+def test_a_disabled_kernel_is_not_loaded():
     loader = KernelLoader("scheduler-0", enabled=False)
 
     assert loader.accelerator(WORTHWHILE_PODS) is None
@@ -55,7 +55,7 @@ def test_a_kernel_that_is_switched_off_is_not_loaded():
 
 
 @pytest.mark.usefixtures("_not_here")
-def test_where_it_cannot_be_loaded_the_reference_goes_on(monkeypatch, caplog):
+def test_the_reference_continues_if_the_kernel_can_not_be_loaded(monkeypatch, caplog):
     def fails(tell):
         raise ImportError("no numba")
 

@@ -1,4 +1,4 @@
-"""Totals that are found piece by piece are those that the reference finds for all rows at once."""
+"""Totals that are computed in pieces equal those that the reference computes for all rows."""
 
 import random
 
@@ -17,7 +17,7 @@ MEMORY = [0, 8 * GIB, 3 * GIB + 1, 1 << 45, 1 << 52]
 
 
 def many(draw, rows):
-    """Nodes of all sizes, some beyond what is divided as floating point numbers."""
+    """Draw nodes of all sizes, some too large for division in floating point."""
     huge = draw.random() < 0.3
     return [
         node(
@@ -47,13 +47,15 @@ def demand(draw):
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 2**32), st.integers(PIECE - 2, 2 * PIECE + 100), PROFILES)
-def test_pods_onto_more_rows_than_a_piece_has_are_decided_as_by_the_reference(seed, rows, config):
+def test_pods_on_more_rows_than_one_piece_are_decided_like_by_the_reference(seed, rows, config):
     are_equal(seed, rows, config, 12)
 
 
 @settings(deadline=None, max_examples=2)
 @given(st.integers(0, 2**32), PROFILES)
-def test_so_are_pods_onto_so_many_rows_that_buckets_are_gone_through_one_by_one(seed, config):
+def test_pods_on_so_many_rows_that_buckets_are_searched_are_decided_like_by_the_reference(
+    seed, config
+):
     are_equal(seed, MANY * BUCKETS + 100, config, 4)
 
 

@@ -12,14 +12,14 @@ from tests.builders import pod
 
 @pytest.fixture(autouse=True)
 def _kernel_is_near(monkeypatch):
-    """The kernel is loaded already, and any batch is worth it."""
+    """Load the kernel in advance, and use it for any batch."""
     load()
     monkeypatch.setattr(kernel_loader, "WORTHWHILE_PODS", 1)
     monkeypatch.setattr(kernel_loader, "load", lambda tell: load())
     monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
-def test_a_run_with_the_kernel_places_pods_as_one_without():
+def test_a_run_with_the_kernel_places_pods_like_one_without():
     nodes = [fleets.host(number, "abc"[number % 3]) for number in range(9)]
     apart = pod(labels={"app": "web"}, pod_anti_affinity=(fleets.near(fleets.apps("web")),))
     kinds = [pod(cpu=500), pod(cpu=700), pod(cpu=5000), apart]

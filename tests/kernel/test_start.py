@@ -1,4 +1,4 @@
-"""How compiled code is loaded, and that it is what its source says."""
+"""Loading compiled code, and the equality of the code and its source."""
 
 import importlib
 import os
@@ -27,7 +27,7 @@ _LOWERED = [f"lowering.{path.stem}" for path in _HOME.glob("lowering/compiled*.p
 
 @pytest.fixture(scope="module")
 def interpreted():
-    """The compiled functions as Python runs them."""
+    """Return the compiled functions as Python functions."""
     names = [f"roadstead.kernel.{name}" for name in (*_COMPILED, *_LOWERED)]
     kept = {name: sys.modules.pop(name) for name in names}
     numba.config.DISABLE_JIT = True
@@ -44,7 +44,7 @@ def interpreted():
 
 @settings(deadline=None)
 @given(worlds(), PROFILES)
-def test_compiled_code_does_what_its_source_says(interpreted, world, config):
+def test_compiled_code_equals_its_source(interpreted, world, config):
     def played(code):
         return play(Batches(world, config, TieBreak(), Accelerator(code, Coverage())), world)
 
@@ -56,7 +56,7 @@ def test_compiled_code_does_what_its_source_says(interpreted, world, config):
 
 @settings(deadline=None)
 @given(fleets.inputs())
-def test_compiled_code_across_nodes_does_what_its_source_says(interpreted, inputs):
+def test_compiled_code_across_nodes_equals_its_source(interpreted, inputs):
     world, config = fleet_world(inputs), default_config().profiles[0]
 
     def played(code):
@@ -70,7 +70,7 @@ def test_compiled_code_across_nodes_does_what_its_source_says(interpreted, input
 
 @pytest.fixture
 def anew(monkeypatch):
-    """Loads as if nothing was loaded yet; what was told, and what was run apart."""
+    """Load as if nothing were loaded yet; return the code, the messages, and the children."""
     told, ran = [], []
     monkeypatch.setattr(start, "compile_in_child", lambda: ran.append("apart"))
 
@@ -81,7 +81,7 @@ def anew(monkeypatch):
     return load_anew
 
 
-def test_where_machine_code_is_kept_nothing_is_compiled(anew):
+def test_with_cached_machine_code_nothing_is_compiled(anew):
     load()
 
     code, told, ran = anew()
@@ -90,7 +90,7 @@ def test_where_machine_code_is_kept_nothing_is_compiled(anew):
     assert (told, ran) == ([], [])
 
 
-def test_where_none_is_kept_another_process_compiles(anew, monkeypatch, tmp_path):
+def test_without_cached_machine_code_another_process_compiles(anew, monkeypatch, tmp_path):
     monkeypatch.setattr(start, "_is_cached", lambda module: False)
 
     _, told, ran = anew()
@@ -99,7 +99,7 @@ def test_where_none_is_kept_another_process_compiles(anew, monkeypatch, tmp_path
     assert ran == ["apart"]
 
 
-def test_one_half_is_compiled_in_a_process_of_its_own(monkeypatch):
+def test_one_half_is_compiled_in_a_separate_process(monkeypatch):
     code, begun = load(), []
     monkeypatch.setattr(start, "compiled_of", lambda: code)
 
@@ -118,7 +118,7 @@ def test_one_half_is_compiled_in_a_process_of_its_own(monkeypatch):
     assert begun == ["totals", "waited for"]
 
 
-def test_numba_is_not_imported_where_the_working_directory_would_set_it_up(monkeypatch, tmp_path):
+def test_numba_is_not_imported_if_the_working_directory_would_configure_it(monkeypatch, tmp_path):
     (tmp_path / ".numba_config.yaml").write_text("cache_dir: .\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(start, "_loaded", [])
@@ -127,7 +127,7 @@ def test_numba_is_not_imported_where_the_working_directory_would_set_it_up(monke
         load()
 
 
-def test_machine_code_older_than_what_it_was_made_of_is_not_kept(monkeypatch, tmp_path):
+def test_machine_code_older_than_its_sources_is_removed(monkeypatch, tmp_path):
     module = tmp_path / "of_the_test.py"
     module.write_text(
         "from roadstead.kernel.jit import compiled\n@compiled\ndef run(n): return n\n"
@@ -145,7 +145,7 @@ def test_machine_code_older_than_what_it_was_made_of_is_not_kept(monkeypatch, tm
     assert not start._is_cached([module, called])
 
 
-def test_one_folder_holds_all_machine_code_and_all_sources_of_it_are_known():
+def test_one_folder_has_all_machine_code_and_all_its_sources_are_known():
     load()
     sources, kept = start._sources(_HOME), compiled.run.stats.cache_path
     functions = [
@@ -159,7 +159,7 @@ def test_one_folder_holds_all_machine_code_and_all_sources_of_it_are_known():
     assert {Path(each.py_func.__code__.co_filename) for each in functions} <= set(sources)
 
 
-def test_a_folder_of_this_process_is_the_cache_where_no_other_can_be_written(monkeypatch):
+def test_a_temporary_folder_is_the_cache_if_no_other_can_be_written(monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
 
     start._cache_temporarily()

@@ -11,7 +11,7 @@ POINTS = {
 }
 
 
-def test_what_a_class_skips_is_kept_when_it_is_filtered_again():
+def test_skipped_scores_of_a_class_are_kept_when_it_is_filtered_again():
     table = table_of(node("n1"), node("n2"))
     evaluation = evaluated(profile_of(POINTS, classes=table.classes), pod(), table)
     still = static_scores_of(evaluation)

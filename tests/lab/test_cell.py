@@ -22,12 +22,12 @@ def ints(*values):
     return np.array(values, dtype=np.int64)
 
 
-def test_each_equal_value_is_ranked_by_those_before_it():
+def test_each_equal_value_is_ranked_by_earlier_ones():
     assert rank_among_equals(ints(7, 3, 7, 7, 3)).tolist() == [0, 0, 1, 2, 1]
     assert rank_among_equals(ints()).tolist() == []
 
 
-def test_room_is_that_of_the_scarcest_resource_that_is_asked_for():
+def test_the_free_amount_is_that_of_the_scarcest_requested_resource():
     free = np.array([[5, 9], [0, 9], [-1, 9]])
 
     assert room(free, ints(2, 4)).tolist() == [2, 0, 0]
@@ -35,7 +35,7 @@ def test_room_is_that_of_the_scarcest_resource_that_is_asked_for():
     assert (room(free, ints(0, 0)) > 1000).all()
 
 
-def test_tasks_beyond_the_room_of_a_machine_are_conflicts_under_fit():
+def test_tasks_above_the_free_amount_of_a_machine_are_conflicts_under_fit():
     cell = cell_of(2)
     seen = cell.view(0.0)
 
@@ -46,7 +46,7 @@ def test_tasks_beyond_the_room_of_a_machine_are_conflicts_under_fit():
     assert cell.used_fraction() == pytest.approx(6 / 8)
 
 
-def test_any_change_since_the_look_is_a_conflict_under_version():
+def test_any_change_since_the_read_is_a_conflict_under_version():
     cell = cell_of(2)
     seen = cell.view(0.0)
     cell.claim(ints(0), ints(1, 1))
@@ -56,7 +56,7 @@ def test_any_change_since_the_look_is_a_conflict_under_version():
     assert accepted.tolist() == [False, True, True]
 
 
-def test_an_ended_task_gives_room_back_and_changes_no_version():
+def test_an_ended_task_frees_resources_and_changes_no_version():
     cell = cell_of(1)
     cell.claim(ints(0), ints(4, 1))
     seen = cell.view(0.0)
@@ -68,7 +68,7 @@ def test_an_ended_task_gives_room_back_and_changes_no_version():
 
 
 @pytest.mark.parametrize("detection", ["fit", "version"])
-def test_one_conflict_undoes_the_whole_of_an_all_or_nothing_transaction(detection):
+def test_one_conflict_reverts_a_whole_all_or_nothing_transaction(detection):
     cell = cell_of(2)
     seen = cell.view(0.0)
     cell.claim(ints(0), ints(4, 4))
@@ -88,7 +88,7 @@ requests = st.tuples(st.integers(0, 4), st.integers(0, 4))
 @pytest.mark.parametrize("transaction", ["incremental", "all-or-nothing"])
 @given(free=nodes, data=st.data(), request=requests)
 @settings(max_examples=40)
-def test_the_model_commits_what_the_binder_commits(detection, transaction, free, data, request):
+def test_the_model_and_the_binder_commit_the_same(detection, transaction, free, data, request):
     some = st.lists(st.integers(0, len(free) - 1), max_size=10)
     cell, wanted = cell_of(len(free)), ints(*request)
     cell.free[:] = free
@@ -106,13 +106,13 @@ def test_the_model_commits_what_the_binder_commits(detection, transaction, free,
 
 
 def fitting(tasks, cell, wanted):
-    """Those of the tasks that a scheduler would place on the state that it sees."""
+    """Return the tasks that a scheduler would place on the state that it reads."""
     tasks = np.array(tasks, dtype=np.int64)
     return tasks[rank_among_equals(tasks) < room(cell.free[tasks], wanted)]
 
 
 class Binder:
-    """The binder's core over nodes with so much free, and pods of one size."""
+    """The binder's core over nodes with given free amounts, and pods of one size."""
 
     def __init__(self, free, request, detection):
         store = TableStore()
@@ -129,7 +129,7 @@ class Binder:
         self.facts = pod(cpu=request[0], memory=request[1] * MIB)
 
     def commit(self, owner, tasks, transaction):
-        """Asks for all tasks at once, decided on the state with which it began."""
+        """Request all tasks in one transaction, decided on the initial state."""
         uids = [f"{owner}-{index}" for index in range(len(tasks))]
         self.core.add_pods((uid, f"default/{uid}", self.facts) for uid in uids)
         self.core.advance_epoch(owner, 1)

@@ -1,4 +1,4 @@
-"""Proves what is measured of the product's runs, and the scenarios they run on."""
+"""Proves the measurements of the product's runs, and their scenarios."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def regret_of(placed, *nodes, running=(), sample=100):
     return score_regret(nodes, running, pods, classes, profiles, sample)
 
 
-def test_figures_follow_from_what_was_counted():
+def test_figures_are_computed_from_the_counts():
     trial = LabRun(
         placements=(("a", "n1"), ("b", "n2")),
         pending=1,
@@ -54,14 +54,14 @@ def test_figures_follow_from_what_was_counted():
     assert figures["wait_p90_s"] == pytest.approx(2.8)
 
 
-def test_nothing_placed_is_all_zeros():
+def test_without_placements_all_figures_are_zero():
     figures = LabRun((), 3, 0.0).figures(1)
 
     assert figures.pop("pending") == 3.0
     assert set(figures.values()) == {0.0}
 
 
-def test_who_takes_the_best_node_has_no_regret():
+def test_choosing_the_best_node_has_no_regret():
     assert regret_of(["n1", "n2"], node("n1"), node("n2")) == 0.0
 
 
@@ -78,23 +78,23 @@ def test_a_node_that_was_not_feasible_counts_as_the_lowest_score():
     assert regret_of(["n2"], node("n1"), node("n2", cpu=500)) > 70.0
 
 
-def test_where_no_node_was_feasible_nothing_is_regretted():
+def test_without_feasible_nodes_there_is_no_regret():
     assert regret_of(["n1"], node("n1", cpu=500)) == 0.0
     assert regret_of([], node("n1")) == 0.0
 
 
-def test_only_a_sample_is_looked_at():
+def test_only_a_sample_of_pods_is_measured():
     both = [node("n1", pods=2), node("n2")]
 
     assert regret_of(["n1", "n1", "n2", "n2"], *both, sample=1) == 0.0
 
 
-def test_a_scenario_is_the_same_for_the_same_seed():
+def test_a_scenario_is_equal_for_equal_seeds():
     assert constraint_heavy(20, 50, 1) == constraint_heavy(20, 50, 1)
     assert constraint_heavy(20, 50, 1) != constraint_heavy(20, 50, 2)
 
 
-def test_a_scenario_has_every_kind_of_constraint_and_single_slot_nodes():
+def test_a_scenario_has_every_type_of_constraint_and_single_slot_nodes():
     nodes, pods = constraint_heavy(20, 200, 0)
     facts = [each for _, each in pods]
 
@@ -105,7 +105,7 @@ def test_a_scenario_has_every_kind_of_constraint_and_single_slot_nodes():
     assert len({identity.uid for identity, _ in pods}) == 200
 
 
-def test_jobs_are_ten_equal_pods_each_on_nodes_with_many_slots():
+def test_jobs_have_ten_equal_pods_each_on_nodes_with_many_slots():
     nodes, pods = jobs(7, 25, 0)
 
     owners = [facts.owner.name for _, facts in pods]

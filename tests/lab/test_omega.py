@@ -29,7 +29,7 @@ def test_the_same_seed_gives_the_same_figures():
     assert simulate(CROWDED, 3) != simulate(CROWDED, 4)
 
 
-def test_quick_decisions_hardly_conflict_and_slow_ones_do():
+def test_fast_decisions_rarely_conflict_and_slow_ones_often():
     quick = simulate(replace(CROWDED, service_job_s=0.01), 1)
     slow = simulate(CROWDED, 1)
 
@@ -38,7 +38,7 @@ def test_quick_decisions_hardly_conflict_and_slow_ones_do():
     assert quick["service_wait_s"] < slow["service_wait_s"]
 
 
-def test_version_finds_no_fewer_conflicts_than_fit_and_a_gang_no_fewer_than_increments():
+def test_version_has_at_least_the_conflicts_of_fit_and_gangs_those_of_increments():
     fit = simulate(CROWDED, 2)["service_conflict_fraction"]
     version = simulate(replace(CROWDED, conflicts="version"), 2)["service_conflict_fraction"]
     gang = simulate(replace(CROWDED, transaction="all-or-nothing"), 2)["service_conflict_fraction"]
@@ -47,7 +47,7 @@ def test_version_finds_no_fewer_conflicts_than_fit_and_a_gang_no_fewer_than_incr
     assert gang >= fit
 
 
-def test_a_scheduler_alone_meets_no_conflict():
+def test_a_single_scheduler_has_no_conflict():
     alone = replace(SMALL, service_rate=1e-6, job_s=5.0)
 
     figures = simulate(alone, 1)
@@ -66,7 +66,7 @@ def test_more_schedulers_share_the_work():
     assert four["batch_wait_s"] < one["batch_wait_s"]
 
 
-def test_old_views_conflict_more():
+def test_older_views_conflict_more():
     stale = simulate(replace(CROWDED, service_job_s=0.1, staleness_s=120.0), 1)
     fresh = simulate(replace(CROWDED, service_job_s=0.1), 1)
 
@@ -81,7 +81,7 @@ def test_many_jobs_decided_on_one_view_conflict_more():
     assert together["batch_conflict_fraction"] > simulate(busy, 1)["batch_conflict_fraction"]
 
 
-def test_a_job_that_never_fits_is_given_up_after_so_many_attempts():
+def test_a_job_that_never_fits_is_abandoned_after_a_number_of_attempts():
     full = replace(SMALL, load=1.0, job_s=0.0, task_s=0.0, service_rate=1e-6)
 
     figures = simulate(full, 1)
@@ -91,7 +91,7 @@ def test_a_job_that_never_fits_is_given_up_after_so_many_attempts():
     assert figures["batch_score_regret"] == 0.0
 
 
-def test_a_job_that_is_never_whole_is_given_up_in_the_end():
+def test_a_gang_that_never_fits_completely_is_abandoned_in_the_end():
     run = OmegaRun(replace(SMALL, batch_rate=1e-6, service_rate=1e-6), 1)
     job = next(jobs_of(EXAMPLE.batch, 1.0, 1e6, np.random.default_rng(0)))
     job.attempts = ATTEMPTS + 1
@@ -103,7 +103,7 @@ def test_a_job_that_is_never_whole_is_given_up_in_the_end():
     assert scheduler.tally.abandoned == 1
 
 
-def test_regret_is_smallest_for_who_goes_by_the_score():
+def test_regret_is_smallest_for_schedulers_that_use_the_score():
     calm = replace(SMALL, load=0.3)
 
     by_score = simulate(replace(calm, placement="spread"), 1)["batch_score_regret"]
@@ -113,20 +113,20 @@ def test_regret_is_smallest_for_who_goes_by_the_score():
 
 @pytest.mark.parametrize("cell", [EXAMPLE, TRACE])
 @pytest.mark.parametrize("load", [0.0, 0.6])
-def test_the_cell_begins_filled_to_its_load(load, cell):
+def test_the_cell_is_initially_filled_to_its_load(load, cell):
     run = OmegaRun(replace(SMALL, machines=2000, load=load, cell=cell), 1)
 
     assert run.cell.used_fraction() == pytest.approx(load, abs=0.02)
 
 
-def test_a_cell_that_cannot_be_filled_to_its_load_is_filled_as_far_as_tasks_fit():
+def test_a_cell_that_can_not_be_filled_to_its_load_is_filled_as_far_as_tasks_fit():
     large = JobType("service", 20.0, Exponential(5.0), Exponential(40.0), Always(3000))
     run = OmegaRun(replace(SMALL, load=0.99, cell=replace(SMALL.cell, service=large)), 1)
 
     assert run.cell.used_fraction() == 0.75
 
 
-def test_the_fewer_machines_are_scored_the_fewer_schedulers_meet():
+def test_fewer_scored_machines_cause_fewer_conflicts():
     all_scored = simulate(CROWDED, 1)["service_conflict_fraction"]
     few_scored = simulate(replace(CROWDED, sample=3), 1)["service_conflict_fraction"]
     none_scored = simulate(replace(CROWDED, placement="first-fit"), 1)["service_conflict_fraction"]
@@ -134,7 +134,7 @@ def test_the_fewer_machines_are_scored_the_fewer_schedulers_meet():
     assert none_scored < few_scored < all_scored
 
 
-def test_schedulers_that_pick_evenly_meet_as_often_as_slots_of_one_view_are_taken_by_others():
+def test_conflicts_of_uniform_choices_match_the_probability_of_taken_slots():
     machines, others, tasks, repeats = 200, 40, 5, 600
     random, one = np.random.default_rng(1), np.array([1])
     clean = 0

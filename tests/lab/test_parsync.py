@@ -29,7 +29,7 @@ def nobody_knows(slots):
 
 
 @pytest.mark.parametrize(("schedulers", "share"), [(2, 0.1), (8, 0.25), (20, 0.05), (5, 1.0)])
-def test_even_picks_conflict_as_often_as_the_closed_form_says(schedulers, share):
+def test_uniform_picks_conflict_as_often_as_the_closed_form(schedulers, share):
     slots, rounds, conflicts = 1000, 300, 0
     random = np.random.default_rng(7)
 
@@ -42,13 +42,13 @@ def test_even_picks_conflict_as_often_as_the_closed_form_says(schedulers, share)
         ]
         conflicts += int(assign_slots(room, seen, picks, random).lost.sum())
 
-    # Of even, independent picks: N·p − 1 + (1 − p)^N.
+    # For uniform, independent choices: N·p − 1 + (1 − p)^N.
     expected = schedulers * share - 1.0 + (1.0 - share) ** schedulers
     assert conflicts / (rounds * slots) == pytest.approx(expected, rel=0.05, abs=1e-9)
 
 
 @pytest.mark.parametrize("variance", [0.0, 1.0])
-def test_picks_are_idle_slots_of_the_part_without_repetition(variance):
+def test_picks_are_distinct_idle_slots_of_the_part(variance):
     random = np.random.default_rng(1)
     room = Slots(100, 4, variance, random)
     seen = nobody_knows(100)
@@ -75,7 +75,7 @@ def test_high_scores_are_picked_first_and_more_so_with_variance():
     assert mean[uneven] > 2.0
 
 
-def test_guessed_and_listed_picks_have_the_same_mean():
+def test_guessed_and_listed_picks_have_equal_means():
     random = np.random.default_rng(3)
     room = Slots(400, 1, 1.0, random)
     seen = nobody_knows(400)
@@ -85,7 +85,7 @@ def test_guessed_and_listed_picks_have_the_same_mean():
     assert np.mean(guessed) == pytest.approx(np.mean(listed), abs=0.1)
 
 
-def test_picking_goes_on_by_list_where_guessing_does_not_find_enough():
+def test_picking_switches_to_the_list_if_guessing_finds_too_few():
     random = np.random.default_rng(3)
     room = Slots(100, 1, 60.0, random)
 
@@ -94,7 +94,7 @@ def test_picking_goes_on_by_list_where_guessing_does_not_find_enough():
     assert len(set(found.tolist())) == 50
 
 
-def test_a_slot_goes_to_one_of_those_who_picked_it_and_all_of_them_know():
+def test_a_slot_has_one_winner_and_all_its_pickers_see_that_it_is_taken():
     random = np.random.default_rng(1)
     room = Slots(4, 1, 0.0, random)
     seen = np.zeros((2, 4), dtype=np.bool_)
@@ -111,7 +111,7 @@ def test_at_each_step_schedulers_are_refreshed_at_different_partitions():
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 20, 50])
-def test_in_a_gap_every_partition_is_refreshed_once_for_every_scheduler(partitions):
+def test_in_a_gap_each_scheduler_refreshes_every_partition_once(partitions):
     for who in (0, 3):
         found = [refreshed(who, step, 8, partitions) for step in range(STEPS)]
 
@@ -125,7 +125,7 @@ def test_between_refreshes_the_freshest_partition_stays_the_same():
     assert found == [1] * 5 + [2] * 5 + [3] * 5 + [0] * 5
 
 
-def test_with_a_partition_for_each_scheduler_nobody_meets_in_a_gap():
+def test_with_a_partition_for_each_scheduler_there_are_no_conflicts_in_a_gap():
     placed, conflicts = fill_gap(SMALL, 2 * SMALL.tasks, 1)
 
     assert (placed, conflicts) == (SMALL.tasks, 0)
@@ -135,14 +135,14 @@ def test_state_sync_needs_more_slots_than_parsync():
     assert extra_slots(STATE_SYNC, 1)["extra_slots"] > extra_slots(SMALL, 1)["extra_slots"]
 
 
-def test_a_wider_gap_and_uneven_scores_need_more_slots():
+def test_a_longer_gap_and_uneven_scores_need_more_slots():
     plain = extra_slots(STATE_SYNC, 1)["extra_slots"]
 
     assert extra_slots(replace(STATE_SYNC, sync_gap_s=1.0), 1)["extra_slots"] > 1.5 * plain
     assert extra_slots(replace(STATE_SYNC, variance=2.0), 1)["extra_slots"] > plain
 
 
-def test_the_number_of_partitions_makes_no_difference_beyond_that_of_schedulers():
+def test_more_partitions_than_schedulers_make_no_difference():
     shares = [
         extra_slots(replace(SMALL, partitions=count), 1)["extra_share"] for count in (8, 16, 32)
     ]
@@ -150,7 +150,7 @@ def test_the_number_of_partitions_makes_no_difference_beyond_that_of_schedulers(
     assert max(shares) < 0.01
 
 
-def test_who_looks_everywhere_meets_others_however_many_partitions_there_are():
+def test_schedulers_that_use_all_partitions_conflict_for_any_number_of_partitions():
     shares = [
         extra_slots(replace(SMALL, partitions=count, look="all"), 1)["extra_share"]
         for count in (4, 8, 32)
@@ -161,7 +161,7 @@ def test_who_looks_everywhere_meets_others_however_many_partitions_there_are():
     assert max(shares) < extra_slots(STATE_SYNC, 1)["extra_share"]
 
 
-def test_schedulers_too_slow_for_the_tasks_never_find_enough():
+def test_too_slow_schedulers_never_find_enough_slots():
     figures = extra_slots(replace(SMALL, capacity_per_s=100.0), 1)
 
     assert figures["feasible"] == 0.0
@@ -196,11 +196,11 @@ def test_adaptive_waits_less_than_quality_first_and_is_better_than_latency_first
     assert adaptive["phase1_quality"] > by_policy("latency-first")["phase1_quality"]
 
 
-def test_state_sync_waits_longest_of_those_who_look_for_fresh_slots():
+def test_state_sync_waits_longest_of_the_policies_that_prefer_fresh_slots():
     assert by_policy("state-sync")["wait_s"] > by_policy("latency-first")["wait_s"]
 
 
-def test_load_is_the_share_of_slots_that_are_taken():
+def test_load_is_the_share_of_used_slots():
     steady = simulate(replace(POLICY, policy="latency-first", phases=(0.5,), phase_s=30.0), 1)
 
     assert steady["utilization"] == pytest.approx(0.5, abs=0.1)
@@ -208,7 +208,7 @@ def test_load_is_the_share_of_slots_that_are_taken():
 
 
 @pytest.mark.parametrize("policy", ["latency-first", "quality-first", "state-sync"])
-def test_tasks_wait_where_no_slot_is_idle(policy):
+def test_tasks_wait_if_no_slot_is_idle(policy):
     full = replace(POLICY, slots=40, phases=(3.0,), policy=policy, phase_s=8.0)
 
     figures = simulate(full, 1)

@@ -1,4 +1,4 @@
-"""Proves where the model's schedulers put tasks."""
+"""Proves the placement of tasks by the model's schedulers."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def placed(name, free, count, seed=0):
 
 
 @pytest.mark.parametrize("name", PLACEMENTS)
-def test_tasks_are_put_only_where_there_is_room_and_never_too_many(name):
+def test_tasks_are_placed_only_on_machines_with_enough_free_resources(name):
     free = [[2, 8], [0, 8], [4, 2], [1, 1]]
 
     machines = placed(name, free, 9)
@@ -26,11 +26,11 @@ def test_tasks_are_put_only_where_there_is_room_and_never_too_many(name):
 
 
 @pytest.mark.parametrize("name", PLACEMENTS)
-def test_nothing_is_placed_where_nothing_fits(name):
+def test_no_task_is_placed_if_none_fits(name):
     assert placed(name, [[0, 0], [0, 8]], 3) == []
 
 
-def test_first_fit_takes_every_machine_with_room_equally_often():
+def test_first_fit_chooses_every_machine_with_free_resources_equally_often():
     free = [[4, 8]] * 4 + [[0, 0]] * 4
 
     counts = np.bincount(
@@ -41,7 +41,7 @@ def test_first_fit_takes_every_machine_with_room_equally_often():
     assert (abs(counts[:4] - 500) < 80).all()
 
 
-def test_spread_goes_to_the_emptiest_machine_task_after_task():
+def test_spread_chooses_the_emptiest_machine_for_each_task():
     assert placed("spread", [[4, 8], [2, 4], [1, 2]], 4) in ([0, 0, 0, 1], [0, 0, 1, 0])
 
 
@@ -49,7 +49,7 @@ def test_pack_fills_the_fullest_machine_before_the_next():
     assert placed("pack", [[4, 8], [2, 4], [1, 2]], 4) == [2, 1, 1, 0]
 
 
-def test_scores_are_whole_numbers_as_in_the_scheduler():
+def test_scores_are_integers_as_in_the_scheduler():
     free = np.array([[3, 8], [0, 0], [1, 3]])
 
     assert least_allocated(free, CAPACITY).tolist() == [87, 0, 31]
@@ -57,7 +57,7 @@ def test_scores_are_whole_numbers_as_in_the_scheduler():
 
 
 @pytest.mark.parametrize("name", ["spread", "pack"])
-def test_machines_of_several_shapes_are_scored_by_what_each_has(name):
+def test_machines_of_several_shapes_are_scored_by_their_own_capacity(name):
     free, capacity = np.array([[4, 8], [4, 8]]), np.array([[4, 8], [40, 80]])
     random = np.random.default_rng(0)
 
@@ -66,7 +66,7 @@ def test_machines_of_several_shapes_are_scored_by_what_each_has(name):
     assert machines.tolist() == [0 if name == "spread" else 1]
 
 
-def test_a_sample_of_all_machines_is_as_good_as_looking_at_all():
+def test_a_sample_of_all_machines_equals_scoring_all():
     free = [[4, 8], [2, 4], [1, 2]]
     random = np.random.default_rng(0)
 
@@ -75,7 +75,7 @@ def test_a_sample_of_all_machines_is_as_good_as_looking_at_all():
     assert machines.tolist() == [2, 1, 1, 0, 0, 0, 0]
 
 
-def test_a_sample_of_one_takes_any_machine_with_room():
+def test_a_sample_of_one_chooses_any_machine_with_free_resources():
     place, free = sampled(1, most_allocated), np.array([[4, 8], [2, 4], [0, 0]])
 
     found = [
@@ -85,7 +85,7 @@ def test_a_sample_of_one_takes_any_machine_with_room():
     assert sorted(set(map(tuple, found))) == [(0,), (1,)]
 
 
-def test_a_sample_of_nothing_places_nothing():
+def test_an_empty_sample_places_nothing():
     random = np.random.default_rng(0)
 
     machines = sampled(5, least_allocated)(np.array([[0, 0]]), CAPACITY, ONE, 3, random)
@@ -100,7 +100,7 @@ SCORES = {"spread": least_allocated, "pack": most_allocated}
 
 @pytest.mark.parametrize("name", SCORES)
 @given(free=cells, request=sizes, count=st.integers(1, 12), seed=st.integers(0, 99))
-def test_every_task_is_placed_on_one_of_the_best_machines_of_its_moment(
+def test_every_task_is_placed_on_one_of_the_currently_best_machines(
     name, free, request, count, seed
 ):
     wanted, left = np.array(request), np.array(free)
@@ -116,13 +116,13 @@ def test_every_task_is_placed_on_one_of_the_best_machines_of_its_moment(
 
 
 def best_of(left, wanted, score):
-    """The highest score that a task can have now; None where it fits nowhere."""
+    """Return the highest possible score of a task; None if it fits nowhere."""
     fits = left[(left >= wanted).all(axis=1)]
     return int(score(fits - wanted, CAPACITY).max()) if len(fits) else None
 
 
 @given(free=cells, request=sizes, count=st.integers(1, 12), seed=st.integers(0, 99))
-def test_first_fit_places_a_task_as_long_as_any_machine_has_room(free, request, count, seed):
+def test_first_fit_places_tasks_until_no_machine_has_free_resources(free, request, count, seed):
     wanted, random = np.array(request), np.random.default_rng(seed)
 
     machines = PLACEMENTS["first-fit"](np.array(free), CAPACITY, wanted, count, random)

@@ -1,4 +1,4 @@
-"""Proves what is recommended, and that the numbers that led to it are told."""
+"""Proves the recommendations, and that their output has the numbers behind them."""
 
 import pytest
 
@@ -22,31 +22,31 @@ def schedulers_of(*points):
     return recommend(points).values["schedulers"]
 
 
-def test_what_places_fewer_pods_is_not_recommended_however_fast():
+def test_settings_that_place_fewer_pods_are_not_recommended_however_fast():
     assert schedulers_of(point(1), point(8, placed=90.0, rate=9000.0)) == 1
 
 
-def test_a_pod_more_is_no_reason_for_a_slower_run():
+def test_one_more_pod_does_not_justify_a_slower_run():
     assert schedulers_of(point(1, placed=389.0), point(2, placed=390.0, rate=500.0)) == 1
 
 
-def test_more_schedulers_are_recommended_where_they_are_faster():
+def test_more_schedulers_are_recommended_if_they_are_faster():
     assert schedulers_of(point(1), point(4, rate=3000.0)) == 4
 
 
-def test_fewer_schedulers_are_preferred_to_a_gain_in_the_noise():
+def test_fewer_schedulers_are_preferred_to_a_gain_within_the_noise():
     assert schedulers_of(point(8, rate=1050.0), point(2)) == 2
 
 
-def test_better_decisions_are_preferred_among_those_that_are_as_fast():
+def test_better_decisions_are_preferred_among_equally_fast_settings():
     assert schedulers_of(point(2, regret=5.0), point(8, regret=0.1)) == 8
 
 
-def test_fewer_conflicts_are_preferred_among_those_that_decide_as_well():
+def test_fewer_conflicts_are_preferred_among_equally_good_settings():
     assert schedulers_of(point(2, conflicts=0.5), point(8)) == 8
 
 
-def test_the_smaller_batch_is_preferred_where_nothing_else_differs():
+def test_the_smaller_batch_is_preferred_if_nothing_else_differs():
     assert recommend([point(2, batch=1024), point(2, batch=64)]).values["batch"] == 64
 
 
@@ -82,7 +82,7 @@ def test_partitions_are_reported_for_partitioned_mode_only(mode, text):
     assert recommend([Point(values, found.bands)]).text == text
 
 
-def test_nothing_is_recommended_from_one_seed():
+def test_one_seed_gives_no_recommendation():
     alone = recommend([point(1), point(2)])
     several = recommend([banded(1, 1000.0, 50.0), banded(2, 1000.0, 50.0)])
 
@@ -92,18 +92,18 @@ def test_nothing_is_recommended_from_one_seed():
     assert several.headline == "Recommended: mode shared, schedulers 1, batch 256"
 
 
-def test_a_gain_that_intervals_do_not_show_is_none():
+def test_a_gain_without_separate_intervals_does_not_count():
     assert schedulers_of(banded(1, 1000.0, 300.0), banded(4, 1800.0, 500.0)) == 1
     assert schedulers_of(banded(1, 1000.0, 30.0), banded(4, 1800.0, 50.0)) == 4
 
 
-def test_it_is_said_whether_another_is_faster():
+def test_the_recommendation_tells_whether_other_settings_are_faster():
     assert "none is faster" in recommend([point(1), point(4, rate=1.0)]).reasons[1]
     slower = recommend([point(1), point(4, rate=1050.0)]).reasons[1]
     assert "the fastest, mode shared, schedulers 4, batch 256, has 1,050" in slower
 
 
-def test_a_recommendation_has_its_numbers():
+def test_a_recommendation_contains_its_numbers():
     advice = recommend([point(1), point(4, rate=3000.0, regret=1.5, conflicts=0.25)])
 
     assert advice.text == "mode shared, schedulers 4, batch 256"

@@ -1,4 +1,4 @@
-"""Proves sweeps: what may be swept, what runs, and the bands over repeats."""
+"""Proves sweeps: their parameters, their runs, and the bands over repeats."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def test_one_repeat_has_no_band():
     assert band([3.0]) == Band(3.0, 3.0, 3.0)
 
 
-def test_a_band_is_students_interval_of_the_mean():
+def test_a_band_is_the_student_interval_of_the_mean():
     found = band([1.0, 2.0, 3.0])
 
     assert found.mean == 2.0
@@ -48,7 +48,7 @@ def test_a_band_is_students_interval_of_the_mean():
     assert found.low == pytest.approx(2.0 - 4.303 / 3**0.5, rel=1e-6)
 
 
-def test_with_many_repeats_the_band_is_the_normal_one():
+def test_with_many_repeats_the_band_is_the_normal_interval():
     many = [0.0, 2.0] * 50
 
     assert band(many).high == pytest.approx(1.0 + 1.96 * 1.00504 / 10, rel=1e-4)
@@ -69,7 +69,7 @@ def test_values_are_read_from_text_and_from_files(parameter, given, value):
     assert parameter.parse(given, "x") == value
 
 
-def test_a_large_bound_is_named_in_full():
+def test_a_large_bound_is_printed_in_full():
     assert replace(NUMBER, high=1_000_000).rule == "a whole number from 1 to 1,000,000"
 
 
@@ -107,7 +107,7 @@ def test_a_refusal_names_source_field_value_and_rule():
         ({}, {"word": "c"}, "must be one of a, b"),
     ],
 )
-def test_what_cannot_be_swept_is_refused(axes, fixed, words):
+def test_a_parameter_that_can_not_be_swept_is_refused(axes, fixed, words):
     assert words in refusal(axes, fixed)
 
 
@@ -118,7 +118,7 @@ def test_a_sweep_too_large_or_without_seeds_is_refused():
     assert "seeds" in refusal({}, seeds=())
 
 
-def test_a_sweep_of_what_cannot_be_is_refused_and_of_the_rest_is_run():
+def test_impossible_combinations_are_refused_and_the_rest_is_run():
     picky = Study(
         "picky", "", (NUMBER, SHARE), product_of, ("product",), lambda values: values["number"] > 2
     )
@@ -149,14 +149,14 @@ def interrupted_after(runs):
     return tell
 
 
-def test_who_interrupts_a_sweep_keeps_the_combinations_that_are_done():
+def test_an_interrupted_sweep_keeps_the_finished_combinations():
     swept = run_sweep(sweep_of({"number": [1, 2, 3]}, seeds=(0, 1)), interrupted_after(5))
 
     assert isinstance(swept.ended, KeyboardInterrupt)
     assert [point.values for point in swept.points()] == [{"number": 1}, {"number": 2}]
 
 
-def test_a_run_that_fails_leaves_those_before_it():
+def test_a_failed_run_keeps_earlier_ones():
     def fails_at_three(values, seed):
         if values["number"] == 3:
             raise RoadsteadError("no more")
@@ -170,12 +170,12 @@ def test_a_run_that_fails_leaves_those_before_it():
     assert len(swept.points()) == 2
 
 
-def test_a_sweep_interrupted_in_its_first_combination_has_nothing_to_tell():
+def test_a_sweep_interrupted_in_its_first_combination_has_no_result():
     with pytest.raises(KeyboardInterrupt):
         run_sweep(sweep_of({"number": [1, 2]}, seeds=(0, 1)), interrupted_after(1))
 
 
-def test_a_sweep_without_axes_is_repeats_of_one_run():
+def test_a_sweep_without_axes_repeats_one_run():
     swept = run_sweep(sweep_of({}, seeds=(0, 1)), quiet)
 
     assert [point.values for point in swept.points()] == [{}]
@@ -184,7 +184,7 @@ def test_a_sweep_without_axes_is_repeats_of_one_run():
 @pytest.mark.parametrize(
     "name", [name for name, each in PRESETS.items() if each.study != "product"]
 )
-def test_every_preset_of_a_model_is_a_sweep_that_can_be_run(name):
+def test_every_preset_of_a_model_is_a_valid_sweep(name):
     preset = PRESETS[name]
 
     sweep = make_sweep(
@@ -202,13 +202,13 @@ def test_every_preset_of_a_model_is_a_sweep_that_can_be_run(name):
         (POLICIES, {"slots": 400, "schedulers": 2, "partitions": 2, "phase_s": 1.0}),
     ],
 )
-def test_every_model_gives_the_figures_that_are_plotted(study, small):
+def test_every_model_gives_the_plotted_figures(study, small):
     figures = study.run(study.complete(small), 1)
 
     assert set(study.figures) <= set(figures)
 
 
-def test_phases_of_the_policies_can_be_one_load():
+def test_the_policies_can_run_one_phase_of_one_load():
     values = POLICIES.complete({"slots": 400, "phase_s": 1.0, "phases": "80"})
 
     assert "phase2_wait_s" not in POLICIES.run(values, 0)

@@ -1,4 +1,4 @@
-"""Proves the jobs that come in the model, and what is counted of them."""
+"""Proves the arrival of jobs in the model, and their statistics."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def jobs(kind, rate=1.0, horizon_s=50 * HOUR_S, seed=1):
 
 
 @pytest.mark.parametrize("kind", [BATCH, SERVICE])
-def test_jobs_come_as_often_and_are_as_large_and_as_long_as_their_kind_says(kind):
+def test_jobs_have_the_rate_size_and_duration_of_their_kind(kind):
     found = jobs(kind)
 
     assert len(found) == pytest.approx(50 * HOUR_S / kind.interarrival_s, rel=0.05)
@@ -26,7 +26,7 @@ def test_jobs_come_as_often_and_are_as_large_and_as_long_as_their_kind_says(kind
     )
 
 
-def test_every_job_has_a_task_and_comes_before_the_horizon_in_order():
+def test_every_job_has_a_task_and_arrives_before_the_horizon_in_order():
     found = jobs(SERVICE)
     times = [job.arrived_s for job in found]
 
@@ -39,23 +39,23 @@ def test_the_rate_multiplies_arrivals():
     assert len(jobs(BATCH, rate=4.0)) == pytest.approx(4 * len(jobs(BATCH)), rel=0.05)
 
 
-def test_a_new_job_waits_with_all_its_tasks_since_it_came():
+def test_a_new_job_waits_with_all_its_tasks_since_its_arrival():
     job = LabJob(BATCH, 7.0, 3, 10.0, np.array([1000, 2048]))
 
     assert (job.left, job.queued_s, job.attempts) == (3, 7.0, 0)
 
 
-def test_all_tasks_of_the_public_example_are_alike():
+def test_all_tasks_of_the_public_example_are_equal():
     assert {tuple(job.request.tolist()) for job in jobs(BATCH)} == {(1000, 2048)}
 
 
-def test_a_request_is_of_at_least_one_of_everything():
+def test_a_request_has_at_least_one_of_each_resource():
     tiny = JobType("tiny", 1.0, Always(1.0), Always(1.0), Always(0.2), Always(0.0))
 
     assert tiny.request(np.random.default_rng(0)).tolist() == [1, 1]
 
 
-def test_a_log_normal_draw_has_its_median_and_its_deviation_and_no_more_than_its_most():
+def test_a_log_normal_draw_has_its_median_deviation_and_maximum():
     random, draw = np.random.default_rng(1), LogNormal(10.0, 1.5, 400.0)
 
     drawn = np.array([draw.one(random) for _ in range(20_000)])
@@ -65,12 +65,12 @@ def test_a_log_normal_draw_has_its_median_and_its_deviation_and_no_more_than_its
     assert np.percentile(drawn, 90) == pytest.approx(10.0 * np.exp(1.2816 * 1.5), rel=0.1)
 
 
-def test_a_log_normal_draw_that_would_seldom_be_kept_is_a_mistake():
+def test_a_log_normal_draw_that_is_mostly_rejected_is_an_error():
     with pytest.raises(AssertionError, match="drawn again"):
         LogNormal(10.0, 1.0, 5.0)
 
 
-def test_jobs_of_the_trace_are_mostly_small_and_their_tasks_as_many_as_published():
+def test_jobs_of_the_trace_have_the_published_sizes_and_are_mostly_small():
     found = jobs(TRACE.batch, horizon_s=100 * HOUR_S) + jobs(TRACE.service, horizon_s=100 * HOUR_S)
     tasks = np.array([job.tasks for job in found])
 
@@ -126,5 +126,5 @@ def test_waits_and_retries_are_counted_for_each_job():
     assert figures["service_scheduled_share"] == 0.5
 
 
-def test_where_nothing_happened_all_figures_are_zero():
+def test_without_events_all_figures_are_zero():
     assert set(Tally().figures("batch", 0.0, 0.0).values()) == {0.0}

@@ -1,4 +1,4 @@
-"""Batches on one table, with workers or without, decide as one pod after another does."""
+"""Batches on one table, with workers or without, decide like single pods in turn."""
 
 import pytest
 from hypothesis import given
@@ -32,12 +32,12 @@ def filled(path, inputs):
 
 
 def plain(inputs, tie_break=FIRST):
-    """One pod after another."""
+    """Return a path that decides one pod after another."""
     return filled(PlainPath(profiles_of, PathOptions(tie_break=tie_break)), inputs)
 
 
 def beside(inputs, tie_break=FIRST):
-    """The same, a batch at a time."""
+    """Return a path that decides a batch at a time."""
     return filled(BatchPath(profiles_of, PathOptions(tie_break=tie_break)), inputs)
 
 
@@ -49,7 +49,7 @@ def prepared(path, facts):
 
 
 def decide(path, facts, batch=10):
-    """Decisions for all pods, up to so many begun at once."""
+    """Decide all pods, in batches of up to `batch`."""
     waiting = prepared(path, facts)
     decisions = []
     while waiting:
@@ -61,7 +61,7 @@ def decide(path, facts, batch=10):
 
 
 def told(decision):
-    """All that a decision says, free of codes and classes."""
+    """Return the contents of a decision, without codes and classes."""
     diagnosis = decision.diagnosis
     why = (diagnosis.message(""), diagnosis.plugins) if diagnosis else None
     return (
@@ -85,7 +85,7 @@ def zoned(*zones):
     st.integers(1, 12),
     st.sampled_from([FIRST, TieBreak("random", 3)]),
 )
-def test_batches_of_any_size_give_the_decisions_of_one_pod_after_another(inputs, batch, tie_break):
+def test_batches_of_any_size_decide_like_single_pods_in_turn(inputs, batch, tie_break):
     facts = [each for _, each in inputs.pending]
 
     alone = decide(plain(inputs, tie_break), facts)
@@ -105,7 +105,7 @@ def test_any_number_of_workers_gives_one_explanation(inputs, workers):
         assert together.message == alone.message
 
 
-def test_a_batch_that_needs_no_other_look_is_decided_at_once():
+def test_a_batch_without_further_needs_is_decided_immediately():
     path = beside(zoned("a", "b"))
 
     assert len(path.decide(prepared(path, [pod(cpu=100)] * 6))) == 6
@@ -120,7 +120,7 @@ def test_decided_pods_are_counted_on_their_nodes():
     assert counts == {"n0": 1, "n1": 1}
 
 
-def test_a_removed_pod_gives_its_room_back():
+def test_a_removed_pod_frees_its_resources():
     path = beside(zoned("a"))
     path.add_pod("n0", pod(cpu=4000))
     assert decide(path, [pod(cpu=1000)])[0].node_name is None
@@ -130,7 +130,7 @@ def test_a_removed_pod_gives_its_room_back():
     assert decide(path, [pod(cpu=1000)])[0].node_name == "n0"
 
 
-def test_a_removed_node_is_not_decided_on_any_more():
+def test_a_removed_node_is_not_used_any_more():
     path = beside(zoned("a", "b"))
     assert decide(path, [pod(cpu=100)])[0].node_name == "n0"
 
@@ -139,7 +139,7 @@ def test_a_removed_node_is_not_decided_on_any_more():
     assert decide(path, [pod(cpu=200)])[0].node_name == "n1"
 
 
-def test_a_node_that_comes_later_is_decided_on():
+def test_a_node_added_later_is_used():
     path = beside(zoned())
     nowhere = decide(path, [pod()])[0]
     assert (nowhere.node_name, nowhere.diagnosis.message("")) == (
@@ -153,7 +153,7 @@ def test_a_node_that_comes_later_is_decided_on():
 
 
 @pytest.mark.parametrize(("late", "settled"), [([], 3), ([fleets.host(2)], 1)])
-def test_a_batch_ends_at_a_row_that_knows_too_little_of_nodes_that_came_since(late, settled):
+def test_a_batch_ends_at_a_row_with_an_outdated_snapshot_of_nodes(late, settled):
     path = beside(zoned())
     with_image = fleets.host(0, labels={"disk": "ssd"}, images={"app:v1": 700 * MIB})
     path.add_nodes([with_image, fleets.host(1)])

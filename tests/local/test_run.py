@@ -1,4 +1,4 @@
-"""LocalRun decides what a run of actors with one scheduler decides, on time that is handed in."""
+"""LocalRun decides like a run of actors with one scheduler, with the time as an argument."""
 
 import json
 from dataclasses import replace
@@ -26,7 +26,7 @@ BIG, SMALL = pod(cpu=3000), pod(cpu=900)
 
 
 def local(plan, inputs, **more):
-    """A local run in which all that was given was tried."""
+    """Return a local run in which all inputs were tried."""
     run = LocalRun(plan, **more)
     run.add_nodes(inputs.nodes)
     run.add_running(
@@ -53,7 +53,7 @@ def fleet():
 
 @pytest.mark.parametrize("batch", [1, 7, 100])
 @pytest.mark.parametrize("has_kernel", [False, True])
-def test_it_places_what_actors_place(batch, has_kernel):
+def test_a_local_run_places_like_actors(batch, has_kernel):
     plan, inputs = plan_of(batch=batch, seed=3), inputs_of(*fleet())
     accelerator = Accelerator(load(), Coverage()) if has_kernel else None
 
@@ -63,7 +63,7 @@ def test_it_places_what_actors_place(batch, has_kernel):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_binds_claims_as_actors_do(seed):
+def test_a_local_run_binds_claims_like_actors(seed):
     nodes, facts, pods = random_fleet(seed)
     inputs = inputs_of(nodes, [(identity(name), each) for name, each in pods])
     plan = replace(plan_of(), cluster=ClusterFacts(storage=facts))
@@ -85,7 +85,7 @@ def test_a_pod_preempts_another_one():
     assert [note.uid for note in run.binder.outcomes.preempted] == ["uid-low"]
 
 
-def test_a_gang_is_placed_whole_and_one_that_does_not_fit_not_at_all():
+def test_a_fitting_gang_is_placed_completely_and_another_not_at_all():
     facts = pod(cpu=2000, pod_group=GroupMembership("g", 3))
     run = LocalRun(plan_of(config=json.dumps(GANGS)))
     run.add_nodes([node("n1", cpu=4000)])
@@ -98,7 +98,7 @@ def test_a_gang_is_placed_whole_and_one_that_does_not_fit_not_at_all():
     assert {*run.placements().values()} == {"n1", "n2"}
 
 
-def test_a_pod_that_fits_nowhere_is_told_of_and_comes_when_a_node_does():
+def test_a_pod_that_fits_nowhere_is_reported_and_placed_on_a_new_node():
     run = LocalRun(plan_of())
     run.add_nodes([node("n1", cpu=100)])
     run.submit(pods_of("a", facts=SMALL))
@@ -113,7 +113,7 @@ def test_a_pod_that_fits_nowhere_is_told_of_and_comes_when_a_node_does():
     assert run.placements() == {"uid-a": "n2"}
 
 
-def test_what_leaves_makes_room():
+def test_a_deleted_pod_frees_its_resources():
     run = LocalRun(plan_of())
     run.add_nodes([node("n1", cpu=1000)])
     run.submit(pods_of("a", "b", facts=SMALL))
@@ -127,7 +127,7 @@ def test_what_leaves_makes_room():
     assert run.run(31.0) == 0
 
 
-def test_a_batch_whose_changes_do_not_come_is_begun_again_and_its_time_counts(monkeypatch):
+def test_a_batch_whose_changes_do_not_arrive_begins_again_and_its_time_counts(monkeypatch):
     run = LocalRun(plan_of())
     run.add_nodes([node("n1")])
     run.submit(pods_of("a"))
@@ -147,7 +147,7 @@ def test_a_batch_whose_changes_do_not_come_is_begun_again_and_its_time_counts(mo
     assert run.run(0.0) == 1
 
 
-def test_its_journal_holds_by_the_checker():
+def test_the_checker_finds_no_error_in_the_journal_of_a_local_run():
     disk = SimulatedDisk()
     journal = FileJournal(disk)
     assert list(journal.recovered()) == []

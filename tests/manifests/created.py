@@ -1,4 +1,4 @@
-"""Small manifests and what admission makes of them."""
+"""Small manifests and the objects that admission creates from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Document = dict[str, Any]
 
 
 def container(name: str = "c", limits: Any = None, **requests: str) -> Document:
-    """requests: cpu and memory; limits: a map, or nothing."""
+    """requests: cpu and memory; limits: a mapping, or None."""
     resources = {"requests": requests} | ({"limits": limits} if limits else {})
     return {"name": name, "image": "x", "resources": resources}
 
@@ -40,7 +40,7 @@ def quota(hard: Any, name: str = "q", used: Any = None, **spec: Any) -> Document
 
 
 def created(*documents: Document) -> Created:
-    """What is there once the workloads have made their pods and admission is through."""
+    """Return the objects after the workloads have created their pods and admission is done."""
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": documents}).encode()
     manifests = read_manifests(["-"], stdin=io.BytesIO(text))
     made = expand_workloads(manifests, manifests.nodes)
@@ -48,12 +48,12 @@ def created(*documents: Document) -> Created:
 
 
 def refusals(*documents: Document) -> dict[str, str]:
-    """The reasons of the objects that are not created, by name."""
+    """Return the reasons of the objects that are not created, by name."""
     return {each.found.metadata.name: each.reason for each in created(*documents).refused}
 
 
 def reason(*documents: Document) -> str:
-    """Why the only refused object is not created; "" where there is none."""
+    """Return the reason of the only refused object; "" if there is none."""
     found = list(refusals(*documents).values())
     assert len(found) <= 1
     return found[0] if found else ""

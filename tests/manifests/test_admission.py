@@ -1,4 +1,4 @@
-"""What the API server refuses is refused when it is read: source, object, field, value, rule."""
+"""Objects that the API server refuses fail at reading: source, object, field, value, rule."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def thing(kind: str, version: str, **metadata: object) -> dict[str, Any]:
         ("PodGroup", "scheduling.x-k8s.io/v1", "scheduling.x-k8s.io/v1alpha1"),
     ],
 )
-def test_an_api_version_that_is_not_served_is_refused(kind: str, version: str, wanted: str) -> None:
+def test_an_unserved_api_version_is_refused(kind: str, version: str, wanted: str) -> None:
     assert refusal(thing(kind, version)) == (
         f'standard input: {kind} "x": apiVersion: "{version}" is not served for this kind by '
         f"Kubernetes 1.34 (want {wanted})"
@@ -82,7 +82,7 @@ def test_an_api_version_that_is_not_served_is_refused(kind: str, version: str, w
 @pytest.mark.parametrize(
     ("kind", "version"), [("Pod", "v1"), ("Node", "v1"), ("Deployment", "apps/v1")]
 )
-def test_a_name_that_is_no_subdomain_is_refused(kind: str, version: str, name: str) -> None:
+def test_a_name_that_is_not_a_subdomain_is_refused(kind: str, version: str, name: str) -> None:
     text = refusal({**pod(), "kind": kind, "apiVersion": version, "metadata": {"name": name}})
 
     assert text.startswith(f'standard input: {kind} "')
@@ -126,7 +126,9 @@ def test_a_name_that_is_no_subdomain_is_refused(kind: str, version: str, name: s
         (node(capacity={"pods": "0.5"}), "status.capacity.pods", "must be an integer"),
     ],
 )  # fmt: skip
-def test_what_the_api_server_refuses_is_refused(document: object, field: str, rule: str) -> None:
+def test_objects_that_the_api_server_refuses_are_refused(
+    document: object, field: str, rule: str
+) -> None:
     text = refusal(document)
 
     assert f": {field}: " in text
@@ -176,7 +178,7 @@ def test_a_request_that_contradicts_its_limit_is_refused(
         ({"nvidia.com/gpu": "1"}, {"nvidia.com/gpu": 1}),
     ],
 )
-def test_requests_within_their_limits_are_taken(requests: object, limits: object) -> None:
+def test_requests_within_their_limits_are_accepted(requests: object, limits: object) -> None:
     assert len(read(bounded(requests, limits)).pods) == 1
 
 
@@ -189,7 +191,7 @@ def test_a_fraction_of_an_extended_resource_is_refused(amount: object) -> None:
 
 
 @pytest.mark.parametrize("amount", ["2", "2000m", "2.0", "1e1", 3])
-def test_whole_numbers_of_an_extended_resource_are_taken(amount: object) -> None:
+def test_integers_of_an_extended_resource_are_accepted(amount: object) -> None:
     assert len(read(asking_for("nvidia.com/gpu", amount)).pods) == 1
 
 
@@ -203,21 +205,19 @@ def test_whole_numbers_of_an_extended_resource_are_taken(amount: object) -> None
         ("nvidia.com/gpu", "1e30", str(LARGEST)),
     ],
 )
-def test_an_amount_that_cannot_be_counted_is_refused(
-    resource: str, amount: str, largest: str
-) -> None:
+def test_an_uncountable_amount_is_refused(resource: str, amount: str, largest: str) -> None:
     for document in (asking_for(resource, amount), node(allocatable={resource: amount})):
         assert refusal(document).endswith(f" is not allowed: must be no more than {largest}")
 
 
-def test_the_largest_amounts_are_taken() -> None:
+def test_the_largest_amounts_are_accepted() -> None:
     (found,) = read(asking_for("memory", str(LARGEST))).pods
     assert found.spec.containers[0].resources is not None
     assert found.spec.containers[0].resources.requests["memory"].value() == LARGEST
     assert read(asking_for("cpu", f"{LARGEST}m")).pods
 
 
-def test_templates_are_checked_where_they_stand() -> None:
+def test_templates_are_checked_at_their_place() -> None:
     template = {"metadata": {"labels": {"a": "b c"}}, "spec": pod()["spec"]}
     job = {"template": {"spec": {"containers": [{"name": "C"}]}}}
 
@@ -228,7 +228,7 @@ def test_templates_are_checked_where_they_stand() -> None:
     assert 'CronJob "x": spec.jobTemplate.spec.template.spec.containers[0].name: "C"' in cron
 
 
-def test_equal_parts_of_many_pods_are_refused_in_the_first() -> None:
+def test_an_error_in_equal_parts_of_many_pods_is_reported_for_the_first() -> None:
     pods = [asking_for("gpu", 1) | {"metadata": {"name": f"p-{i}"}} for i in range(3)]
 
     assert 'Pod "p-0"' in refusal(pod(), *pods)
@@ -254,7 +254,7 @@ DOCUMENTS = st.recursive(
 
 
 def check_reading(data: bytes) -> None:
-    """Objects come of it, or an error with its place."""
+    """Reading returns objects, or raises an error with its position."""
     error = None
     try:
         manifests = read_manifests(["-"], stdin=io.BytesIO(data))
@@ -267,13 +267,15 @@ def check_reading(data: bytes) -> None:
 
 @settings(max_examples=150)
 @given(st.binary(max_size=64))
-def test_any_bytes_give_objects_or_an_error_with_its_place(data: bytes) -> None:
+def test_any_bytes_give_objects_or_an_error_with_its_position(data: bytes) -> None:
     check_reading(data)
 
 
 @settings(max_examples=150)
 @given(DOCUMENTS, st.sampled_from(["Pod", "Node", "Deployment", "CronJob", "Service"]))
-def test_any_document_gives_objects_or_an_error_with_its_place(document: object, kind: str) -> None:
+def test_any_document_gives_objects_or_an_error_with_its_position(
+    document: object, kind: str
+) -> None:
     if isinstance(document, dict):
         document = {"kind": kind, **document}
     check_reading(json.dumps(document).encode())
@@ -281,7 +283,7 @@ def test_any_document_gives_objects_or_an_error_with_its_place(document: object,
 
 @settings(max_examples=150)
 @given(st.dictionaries(FIELDS, DOCUMENTS, max_size=4), DOCUMENTS)
-def test_any_spec_of_a_pod_gives_a_pod_or_an_error_with_its_place(
+def test_any_spec_of_a_pod_gives_a_pod_or_an_error_with_its_position(
     spec: Any, labels: object
 ) -> None:
     document = pod({"containers": [{"name": "c", "resources": {"requests": spec}}], **spec})

@@ -1,4 +1,4 @@
-"""Limit ranges and runtime classes change pods that are created, and no others."""
+"""Limit ranges and runtime classes change pods at their creation, and no other pods."""
 
 import io
 import json
@@ -31,7 +31,7 @@ def runtime_class(name="kata", **fields):
 
 
 def created(*documents):
-    """The pods as they are stored, and the notes, but for that on tolerations."""
+    """Return the stored pods, and the notes except the one on tolerations."""
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": documents}).encode()
     manifests = read_manifests(["-"], stdin=io.BytesIO(text))
     found = create(manifests, manifests.pods, ())
@@ -40,7 +40,7 @@ def created(*documents):
 
 
 def refusal(*documents):
-    """Why the only pod or claim among the documents is not created."""
+    """Return the reason why the only pod or claim among the documents is not created."""
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": documents}).encode()
     manifests = read_manifests(["-"], stdin=io.BytesIO(text))
     found = create(manifests, manifests.pods, ())
@@ -81,7 +81,7 @@ def requests_of(pod):
         ),
     ],
 )
-def test_containers_that_say_nothing_get_the_defaults_of_their_namespace(
+def test_containers_without_amounts_get_the_defaults_of_their_namespace(
     values, resources, requests, limits
 ):
     (found,), notes = created(limit_range(**values), pod(resources=resources))
@@ -94,7 +94,7 @@ def test_containers_that_say_nothing_get_the_defaults_of_their_namespace(
     ]
 
 
-def test_init_containers_get_them_too():
+def test_init_containers_get_the_defaults_too():
     (found,), _ = created(limit_range(defaultRequest={"cpu": "1"}), pod(init={}))
     assert str(found.spec.init_containers[0].resources.requests["cpu"]) == "1"
 
@@ -110,12 +110,12 @@ def test_init_containers_get_them_too():
         (limit_range(defaultRequest={"cpu": "1"}), pod(resources={"limits": {"cpu": "3"}})),
     ],
 )
-def test_stored_pods_and_those_that_it_does_not_concern_stay_as_they_are(limits, given):
+def test_stored_and_unaffected_pods_are_unchanged(limits, given):
     ((found,), notes), ((plain,), _) = created(limits, given), created(given)
     assert (found, notes) == (plain, [])
 
 
-def test_of_two_limit_ranges_the_first_by_name_fills_in_first():
+def test_of_two_limit_ranges_the_first_by_name_sets_the_defaults():
     two = limit_range("b", defaultRequest={"cpu": "2", "memory": "1Gi"})
     (found,), notes = created(two, limit_range("a", defaultRequest={"cpu": "1"}), pod())
 
@@ -132,7 +132,7 @@ KATA = runtime_class(
 )
 
 
-def test_a_runtime_class_adds_its_overhead_and_where_it_may_run():
+def test_a_runtime_class_adds_its_overhead_and_node_selector():
     (found,), notes = created(KATA, pod(runtimeClassName="kata", nodeSelector={"zone": "a"}))
 
     assert requests_of(found) == {"cpu": "250m"}
@@ -143,7 +143,7 @@ def test_a_runtime_class_adds_its_overhead_and_where_it_may_run():
     ]
 
 
-def test_a_runtime_class_that_is_not_there_is_said_to_be_unknown():
+def test_a_missing_runtime_class_is_reported_as_unknown():
     (found,), notes = created(pod(runtimeClassName="gvisor"))
     assert not found.spec.overhead
     assert notes == [

@@ -1,4 +1,4 @@
-"""Raw manifests get what the API server fills in, and filling it in twice changes nothing."""
+"""Raw manifests get the API server's defaults, and a second defaulting changes nothing."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def priority_class(name: str, value: int, **fields: object) -> PriorityClass:
     return cast("PriorityClass", validate("PriorityClass", manifest, source=""))
 
 
-def test_namespace_scheduler_and_priority_are_filled_in() -> None:
+def test_namespace_scheduler_and_priority_have_defaults() -> None:
     found = default_pod(raw())
     assert found.metadata.namespace == "default"
     assert found.spec.scheduler_name == "default-scheduler"
     assert found.spec.priority == 0
 
 
-def test_a_pod_that_has_everything_stays_the_same_object() -> None:
+def test_a_complete_pod_stays_the_same_object() -> None:
     whole = default_pod(raw(containers=[{"name": "c", **limits(cpu="1")}]))
     assert default_pod(whole) is whole
 
@@ -83,7 +83,7 @@ def test_pod_level_requests_default_to_those_of_containers_then_to_limits(
     assert requests_of(default_pod(pod)) == requests
 
 
-def test_what_only_containers_may_request_stays_with_them() -> None:
+def test_resources_for_containers_only_stay_with_them() -> None:
     containers = [{"name": "c", **limits(**{"x.io/gpu": "1", HUGE: "2Mi"})}]
     found = default_pod(raw(containers=containers, resources={"requests": {"cpu": "1"}}))
     assert found.spec.resources is not None
@@ -91,7 +91,7 @@ def test_what_only_containers_may_request_stays_with_them() -> None:
     assert requests_of(found) == {"cpu": 1000, HUGE: 2 * MIB, "x.io/gpu": 1}
 
 
-def test_pod_level_limits_stand_for_what_no_container_names() -> None:
+def test_pod_level_limits_apply_to_resources_that_no_container_names() -> None:
     assert requests_of(default_pod(raw(resources={"limits": {"cpu": "3"}}))) == {"cpu": 3000}
 
 
@@ -104,7 +104,7 @@ def test_host_networking_makes_container_ports_host_ports() -> None:
     assert compile_pod(again)[1] == found
 
 
-def test_priorities_come_from_their_class() -> None:
+def test_priorities_are_those_of_their_class() -> None:
     classes = {
         each.metadata.name: each
         for each in (
@@ -159,13 +159,13 @@ def test_keys_to_match_are_merged_into_pod_affinity_once() -> None:
     assert compile_pod(default_pod(pod))[1] == found
 
 
-def test_affinity_without_keys_is_left_alone() -> None:
+def test_affinity_without_keys_is_unchanged() -> None:
     affinity = {"podAffinity": {REQUIRED: [{"topologyKey": "zone"}]}}
     pod = raw(affinity=affinity)
     assert default_pod(pod).spec.affinity is pod.spec.affinity
 
 
-def test_what_a_node_has_is_what_pods_may_use_unless_it_says_otherwise() -> None:
+def test_allocatable_defaults_to_capacity() -> None:
     def node(**status: object) -> Node:
         return cast(
             "Node", validate("Node", {"metadata": {"name": "n"}, "status": status}, source="")
@@ -186,15 +186,15 @@ def resources_of(requests: Any, limits: Any) -> st.SearchStrategy[dict[str, Any]
     return st.fixed_dictionaries({}, optional={"requests": requests, "limits": limits})
 
 
-# No request is above its limit, which would be refused; nor is what a pod's containers ask for
-# together above the pod's own.
+# No request exceeds its limit, which would be refused; nor does the sum of a pod's containers
+# exceed the pod's own requests.
 RESOURCES = resources_of(amounts("1", "500m", "2"), amounts("2", "2500m", "3"))
 WHOLE = resources_of(amounts("19", "20"), amounts("20", "30"))
 CONTAINERS = st.lists(st.fixed_dictionaries({"resources": RESOURCES}), min_size=1, max_size=3)
 
 
 @given(CONTAINERS, CONTAINERS, st.none() | WHOLE, st.booleans())
-def test_defaults_are_filled_in_once_and_for_all(
+def test_setting_defaults_twice_changes_nothing(
     containers: list[Any], init: list[Any], resources: Any, host_network: bool
 ) -> None:
     pod = raw(
@@ -215,7 +215,7 @@ def test_amounts_are_rounded_up_to_thousandths_container_by_container() -> None:
     assert (str(first.requests["cpu"]), str(first.limits["cpu"])) == ("1m", "1m")
 
 
-def test_overhead_and_what_the_pod_as_a_whole_asks_for_are_rounded_up_too() -> None:
+def test_overhead_and_pod_level_requests_are_rounded_up_too() -> None:
     whole = {"requests": {"cpu": "1.0001"}, "limits": {"cpu": "2.0001"}}
     found = default_pod(raw(resources=whole, overhead={"cpu": "0.0001"}))
 
@@ -224,7 +224,7 @@ def test_overhead_and_what_the_pod_as_a_whole_asks_for_are_rounded_up_too() -> N
     assert str(found.spec.resources.limits["cpu"]) == "2001m"
 
 
-def test_what_a_node_has_is_rounded_up() -> None:
+def test_amounts_of_nodes_are_rounded_up() -> None:
     manifest = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1.0001"}}}
     node = cast("Node", validate("Node", manifest, source=""))
 
@@ -242,7 +242,7 @@ def tolerated(pod: Pod) -> list[tuple[str, str, str, int | None]]:
     ]
 
 
-def test_nodes_that_are_not_ready_or_reachable_are_tolerated_for_five_minutes() -> None:
+def test_pods_tolerate_unready_and_unreachable_nodes_for_five_minutes() -> None:
     own = {"key": "mine", "operator": "Exists"}
 
     assert tolerated(default_pod(raw(tolerations=[own]))) == [
@@ -266,7 +266,7 @@ def test_nodes_that_are_not_ready_or_reachable_are_tolerated_for_five_minutes() 
         ),
     ],
 )
-def test_a_toleration_of_the_pods_own_stays_the_only_one(
+def test_a_pods_own_toleration_replaces_the_default(
     given_tolerations: list[dict[str, str]], added: list[str]
 ) -> None:
     found = default_pod(raw(tolerations=given_tolerations))

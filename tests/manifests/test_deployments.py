@@ -1,4 +1,4 @@
-"""What a deployment makes where some of it is there already: a change of a running cluster."""
+"""The pods of a deployment of which some exist already: a change of a running cluster."""
 
 import copy
 import io
@@ -24,7 +24,7 @@ def template(cpu="1", labels=None, scheduler=None):
 
 
 def replica_set(replicas, name="web-7f9c", **how):
-    # As the API server stores it: with the hash, and what it fills in.
+    # The API server stores the hash and its defaults, too.
     stored = template(labels={"pod-template-hash": HASH}, scheduler="default-scheduler", **how)
     spec = {"replicas": replicas, "template": stored}
     return owned("ReplicaSet", name, ("Deployment", "web"), spec=spec)
@@ -44,7 +44,7 @@ def made_by(*documents):
     return [pod.metadata.name for pod in made.pods], made.notes
 
 
-def test_a_deployment_that_is_scaled_up_makes_the_pods_that_its_replica_set_lacks():
+def test_a_scaled_up_deployment_creates_the_pods_that_its_replica_set_lacks():
     names, notes = made_by(workload("Deployment", replicas=5), replica_set(3), *running(3))
 
     assert (len(names), notes) == (2, ())
@@ -52,14 +52,14 @@ def test_a_deployment_that_is_scaled_up_makes_the_pods_that_its_replica_set_lack
 
 
 @pytest.mark.parametrize("replicas", [3, 1])
-def test_one_that_is_not_makes_none_and_none_that_runs_goes(replicas):
+def test_an_unscaled_deployment_creates_and_deletes_no_pods(replicas):
     assert made_by(workload("Deployment", replicas=replicas), replica_set(3), *running(3)) == (
         [],
         (),
     )
 
 
-def test_replicas_that_an_older_replica_set_still_has_are_not_made_twice():
+def test_replicas_of_an_older_replica_set_are_not_created_twice():
     old = replica_set(2, "web-old", cpu="2")
 
     others = [a_pod(f"web-old-{n}", ("ReplicaSet", "web-old"), nodeName="n") for n in range(2)]
@@ -70,7 +70,7 @@ def test_replicas_that_an_older_replica_set_still_has_are_not_made_twice():
     assert (names, notes) == ([], ())
 
 
-def test_another_template_makes_all_replicas_beside_those_that_run_and_says_so():
+def test_another_template_creates_all_replicas_beside_running_ones_with_a_note():
     changed = workload("Deployment", replicas=3, template=template(cpu="2"))
 
     names, notes = made_by(changed, replica_set(3), *running(3))
@@ -83,7 +83,7 @@ def test_another_template_makes_all_replicas_beside_those_that_run_and_says_so()
     )
 
 
-def test_running_pods_count_where_their_replica_set_is_not_among_the_manifests():
+def test_running_pods_count_if_their_replica_set_is_not_among_the_manifests():
     other = a_pod("other", ("ReplicaSet", "other-7f9c"), nodeName="n")
     other["metadata"]["labels"] = {"pod-template-hash": HASH}
 
@@ -91,7 +91,7 @@ def test_running_pods_count_where_their_replica_set_is_not_among_the_manifests()
     assert made_by(workload("Deployment", replicas=2), *running(3))[0] == []
 
 
-def test_a_change_of_a_cluster_that_was_exported_makes_its_pods(tmp_path):
+def test_a_change_of_an_exported_cluster_creates_its_pods(tmp_path):
     dump, change = tmp_path / "dump.json", tmp_path / "web.json"
     items = [NODE, workload("Deployment", replicas=2), replica_set(2), *running(2)]
     dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))

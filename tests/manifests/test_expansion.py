@@ -1,4 +1,4 @@
-"""Workloads become the pods that their controllers would make, no more than are missing."""
+"""Workloads become the pods that their controllers would create, minus the existing ones."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def facts(pod: Pod) -> PodFacts:
     return compile_pod(pod)[1]
 
 
-def test_a_deployment_makes_pods_through_a_replica_set() -> None:
+def test_a_deployment_creates_pods_through_a_replica_set() -> None:
     made = expand(workload("Deployment", replicas=3, selector=SELECTOR))
     (replica_set,) = made.replica_sets
     revision = replica_set.metadata.labels["pod-template-hash"]
@@ -74,7 +74,7 @@ def test_a_deployment_makes_pods_through_a_replica_set() -> None:
         assert (found.namespace, dict(found.requests)) == ("prod", {"cpu": 1000})
 
 
-def test_the_same_manifests_make_the_same_pods_and_other_templates_other_names() -> None:
+def test_equal_manifests_create_equal_pods_and_other_templates_other_names() -> None:
     one = expand(workload("Deployment", replicas=2))
     assert one == expand(workload("Deployment", replicas=2))
     changed = {"spec": {"containers": [{"name": "c", "image": "other"}]}}
@@ -87,7 +87,7 @@ def test_pods_of_one_workload_are_one_class() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "ReplicationController"])
-def test_replica_sets_and_replication_controllers_make_pods_by_themselves(kind: str) -> None:
+def test_replica_sets_and_replication_controllers_create_pods_directly(kind: str) -> None:
     made = expand(workload(kind, replicas=2))
     assert [name[:4] for name in names(made)] == ["web-", "web-"]
     assert made.replica_sets == ()
@@ -95,7 +95,7 @@ def test_replica_sets_and_replication_controllers_make_pods_by_themselves(kind: 
     assert expand(workload(kind, replicas=0)).pods == ()
 
 
-def test_what_is_there_already_is_not_made_again() -> None:
+def test_existing_pods_are_not_created_again() -> None:
     replica_set = owned(
         "ReplicaSet", "web-1", ("Deployment", "web"), spec={"replicas": 3, "template": TEMPLATE}
     )
@@ -149,7 +149,7 @@ def test_a_stateful_set_numbers_its_pods_and_gives_them_claims() -> None:
     assert str(made.claims[0].spec.resources.requests["storage"]) == "1Gi"
 
 
-def test_a_stateful_set_without_claims_leaves_volumes_alone() -> None:
+def test_a_stateful_set_without_claims_keeps_volumes_unchanged() -> None:
     made = expand(workload("StatefulSet", "db", replicas=1))
     assert names(made) == ["db-0"]
     assert made.claims == ()
@@ -159,7 +159,7 @@ def taint(key: str, effect: str) -> dict[str, Any]:
     return {"spec": {"taints": [{"key": key, "effect": effect}]}}
 
 
-def test_a_daemon_set_makes_a_pod_for_each_node_that_may_run_it() -> None:
+def test_a_daemon_set_creates_a_pod_for_each_possible_node() -> None:
     spec = TEMPLATE["spec"] | {"nodeSelector": {"zone": "a"}}
     made = expand(
         workload("DaemonSet", "agent", template={"spec": spec}),
@@ -186,7 +186,7 @@ def affinity(*names: str) -> dict[str, Any]:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 
 
-def test_a_daemon_set_heeds_affinity_node_name_and_host_network() -> None:
+def test_a_daemon_set_respects_affinity_node_name_and_host_network() -> None:
     nodes = [
         a_node("a1"),
         a_node("a2", **taint("node.kubernetes.io/network-unavailable", "NoSchedule")),
@@ -198,7 +198,7 @@ def test_a_daemon_set_heeds_affinity_node_name_and_host_network() -> None:
         assert len(expand(workload("DaemonSet", template={"spec": spec}), *nodes).pods) == count
 
 
-def test_a_daemon_pod_made_for_a_node_counts_before_it_is_bound() -> None:
+def test_a_daemon_pod_created_for_a_node_counts_before_it_is_bound() -> None:
     waiting = a_pod("web-x", ("DaemonSet", "web"), affinity=affinity("a1"))
     unpinned = a_pod("web-y", ("DaemonSet", "web"))
     made = expand(workload("DaemonSet"), a_node("a1"), a_node("a2"), waiting, unpinned)
@@ -231,13 +231,13 @@ def test_daemon_pods_keep_preferences_and_own_tolerations() -> None:
         ({"parallelism": 3, "suspend": True}, 0),
     ],
 )
-def test_a_job_makes_the_pods_that_run_at_once(spec: dict[str, Any], count: int) -> None:
+def test_a_job_creates_the_pods_that_run_in_parallel(spec: dict[str, Any], count: int) -> None:
     made = expand(workload("Job", **spec))
     assert len(made.pods) == count
     assert all(dict(facts(pod).labels)["job-name"] == "web" for pod in made.pods)
 
 
-def test_an_indexed_job_numbers_its_pods_and_makes_only_missing_ones() -> None:
+def test_an_indexed_job_numbers_its_pods_and_creates_only_missing_ones() -> None:
     made = expand(
         workload("Job", parallelism=3, completions=3, completionMode="Indexed"),
         a_pod("web-0-x", ("Job", "web")),
@@ -271,14 +271,14 @@ def test_a_cron_job_runs_once() -> None:
     )
 
 
-def test_priority_classes_hold_for_made_pods_too() -> None:
+def test_priority_classes_apply_to_created_pods_too() -> None:
     priority = {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
     template = {"spec": TEMPLATE["spec"] | {"priorityClassName": "high"}}
     made = expand(workload("ReplicaSet", template=template), priority)
     assert facts(made.pods[0]).priority == 9
 
 
-def test_absurd_replica_counts_are_refused_before_anything_is_made(
+def test_too_large_replica_counts_are_refused_before_any_pod_is_created(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(expansion_module, "PODS_MAX", 100)
@@ -296,8 +296,8 @@ def test_a_template_without_containers_is_refused() -> None:
         expand({"kind": "Deployment", "metadata": {"name": "web"}})
 
 
-def test_names_stay_within_what_a_name_may_be() -> None:
-    # Pods of stateful sets and jobs carry the name in a label, too.
+def test_names_stay_within_the_limit_for_names() -> None:
+    # Pods of stateful sets and jobs have the name in a label, too.
     labelled = {"StatefulSet": 52, "Job": 63}
     for kind in ("Deployment", "StatefulSet", "DaemonSet", "Job", "ReplicaSet"):
         made = expand(workload(kind, "x" * labelled.get(kind, 253), replicas=1), a_node("a1"))
@@ -320,7 +320,7 @@ def test_every_pod_of_a_large_workload_has_a_name_of_its_own() -> None:
     assert len({(pod.metadata.namespace, pod.metadata.name) for pod in made.pods}) == 30_002
 
 
-def test_a_name_that_a_pod_has_already_is_drawn_again() -> None:
+def test_a_name_that_is_in_use_is_drawn_again() -> None:
     taken = generated_name("web-", 0)
     names = PodNames([("default", taken)])
 
@@ -331,5 +331,5 @@ def test_a_name_that_a_pod_has_already_is_drawn_again() -> None:
     assert names.allocate("other", partial(generated_name, "web-", 0)) == taken
 
 
-def test_no_workloads_make_nothing() -> None:
+def test_without_workloads_no_pod_is_created() -> None:
     assert expand(a_node("a1")) == Expansion(pods=())

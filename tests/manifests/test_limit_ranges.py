@@ -1,4 +1,4 @@
-"""Bounds of limit ranges: who is not created, in upstream's words."""
+"""Bounds of limit ranges: the objects that are not created, with upstream's messages."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ from tests.manifests.created import claim, container, created, limit_range, pod,
         ({"max": {"cpu": "2"}, "min": {"cpu": "1"}}, container(limits={"cpu": "2"}), ""),
     ],
 )
-def test_containers_are_held_to_the_bounds_of_their_namespace(
+def test_containers_must_be_within_the_bounds_of_their_namespace(
     bounds: Any, of: Any, text: str
 ) -> None:
     assert reason(limit_range(**bounds), pod("p", of)) == text
 
 
-def test_init_containers_are_held_to_them_and_a_text_stands_once() -> None:
+def test_init_containers_must_be_within_the_bounds_and_equal_errors_are_merged() -> None:
     large = container(limits={"cpu": "4"})
 
     text = reason(limit_range(max={"cpu": "2"}), pod("p", large, initContainers=[large]))
@@ -82,7 +82,7 @@ def test_init_containers_are_held_to_them_and_a_text_stands_once() -> None:
         ({"resources": {"requests": {"cpu": "7"}}}, "7"),
     ],
 )
-def test_pods_are_held_to_what_their_containers_ask_for_together(spec: Any, total: str) -> None:
+def test_the_sum_of_a_pods_containers_must_be_within_the_bounds(spec: Any, total: str) -> None:
     found = reason(
         limit_range("Pod", min={"cpu": "100"}),
         pod("p", container("a", cpu="1"), container("b", cpu="3"), **spec),
@@ -91,7 +91,7 @@ def test_pods_are_held_to_what_their_containers_ask_for_together(spec: Any, tota
     assert found == f"minimum cpu usage per Pod is 100, but request is {total}"
 
 
-def test_a_pod_without_the_limit_that_is_bounded_is_refused() -> None:
+def test_a_pod_without_a_limit_for_a_bounded_resource_is_refused() -> None:
     text = reason(limit_range("Pod", max={"memory": "1Gi"}), pod("p", container(memory="1Mi")))
     assert text == "maximum memory usage per Pod is 1Gi.  No limit is specified"
 
@@ -110,18 +110,18 @@ def test_a_pod_without_the_limit_that_is_bounded_is_refused() -> None:
         ({"min": {"storage": "1Gi"}, "max": {"storage": "1Gi"}}, ""),
     ],
 )
-def test_claims_are_held_to_bounds_of_storage(bounds: Any, text: str) -> None:
+def test_claims_must_be_within_the_bounds_of_storage(bounds: Any, text: str) -> None:
     assert reason(limit_range("PersistentVolumeClaim", **bounds), claim()) == text
 
 
-def test_stored_objects_are_not_looked_at() -> None:
+def test_stored_objects_are_not_checked() -> None:
     large = container(limits={"cpu": "4"})
     ranges = limit_range(max={"cpu": "2"}), limit_range("PersistentVolumeClaim", "m", max={})
 
     assert not refusals(*ranges, pod("a", large, uid="u"), pod("b", large, nodeName="n"), claim())
 
 
-def test_a_pod_that_is_refused_is_neither_among_the_pods_nor_lost() -> None:
+def test_a_refused_pod_is_reported_apart_from_the_pods() -> None:
     found = created(
         limit_range(max={"cpu": "2"}),
         pod("good", container(limits={"cpu": "1"})),

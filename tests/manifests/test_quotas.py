@@ -1,4 +1,4 @@
-"""Quotas: what counts as used, who is admitted, and the words of refusals."""
+"""Quotas: the counted usage, the admitted objects, and the messages of refusals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def of_set(replicas: int) -> dict[str, Any]:
     }
 
 
-def test_pods_are_admitted_in_their_order_until_the_quota_is_used() -> None:
+def test_pods_are_admitted_in_order_until_the_quota_is_used() -> None:
     pods = [pod(f"p-{n}", ONE) for n in range(4)]
     stored = pod("runs", container(cpu="500m"), nodeName="n")
 
@@ -45,7 +45,7 @@ def test_pods_are_admitted_in_their_order_until_the_quota_is_used() -> None:
     assert found == {"p-2": f"{text}requests.cpu=2500m", "p-3": f"{text}requests.cpu=2500m"}
 
 
-def test_a_smaller_pod_behind_a_refused_one_may_fit() -> None:
+def test_a_smaller_pod_after_a_refused_one_may_fit() -> None:
     found = refusals(quota({"cpu": "2"}), pod("a", container(cpu="3")), pod("b", ONE))
     assert list(found) == ["a"]
 
@@ -105,12 +105,12 @@ def test_all_resources_that_are_exceeded_are_named() -> None:
         ),
     ],
 )
-def test_what_a_pod_uses(hard: Any, of: Any, used: str) -> None:
+def test_the_usage_of_a_pod_is_computed_like_upstream(hard: Any, of: Any, used: str) -> None:
     text = reason(quota(hard), pod("p", ONE, **of))
     assert text.startswith(f"exceeded quota: q, requested: {used}, used: ")
 
 
-def test_each_container_must_name_what_a_quota_limits() -> None:
+def test_each_container_must_name_the_resources_of_a_quota() -> None:
     text = reason(
         quota({"requests.cpu": "9", "limits.memory": "9Gi", "requests.ephemeral-storage": "1Gi"}),
         pod("p", container("b"), container("a"), initContainers=[container("i", cpu="1")]),
@@ -118,12 +118,12 @@ def test_each_container_must_name_what_a_quota_limits() -> None:
     assert text == "failed quota: q: must specify limits.memory for: a,b,i; requests.cpu for: a,b"
 
 
-def test_a_pod_that_names_amounts_as_a_whole_excuses_its_containers() -> None:
+def test_pod_level_amounts_replace_those_of_containers() -> None:
     whole = {"requests": {"cpu": "1"}}
     assert not refusals(quota({"requests.cpu": "9"}), pod("p", container(), resources=whole))
 
 
-def test_defaults_of_limit_ranges_come_before_quotas() -> None:
+def test_defaults_of_limit_ranges_are_set_before_quotas_are_checked() -> None:
     ranges = limit_range(defaultRequest={"cpu": "1"})
     assert not refusals(quota({"requests.cpu": "9"}), ranges, pod("p", container()))
 
@@ -167,7 +167,7 @@ def test_a_quota_counts_the_pods_in_all_its_scopes(scopes: Any, counted: list[st
     assert list(refusals(quota({"pods": "0"}, **scopes), *pods)) == counted
 
 
-def test_the_global_default_class_is_a_pods_class() -> None:
+def test_pods_without_a_priority_class_have_the_global_default() -> None:
     default = {
         "kind": "PriorityClass", "metadata": {"name": "normal"}, "value": 5, "globalDefault": True,
     }  # fmt: skip
@@ -181,7 +181,7 @@ def test_the_global_default_class_is_a_pods_class() -> None:
     )
 
 
-def test_a_pod_that_one_quota_refuses_is_counted_by_none() -> None:
+def test_a_pod_refused_by_one_quota_counts_for_none() -> None:
     quotas = quota({"pods": "1"}, "a"), quota({"cpu": "1"}, "b")
 
     found = refusals(*quotas, pod("large", container(cpu="2")), pod("small", ONE))
@@ -196,7 +196,7 @@ def test_finished_pods_count_as_objects_only() -> None:
     assert list(refusals(quota({"count/pods": "1"}), done, pod("p", ONE))) == ["p"]
 
 
-def test_used_of_the_status_counts_only_where_no_objects_are_given() -> None:
+def test_the_status_usage_counts_only_if_no_objects_are_given() -> None:
     limited = quota({"pods": "2"}, used={"pods": "2"})
 
     alone = created(limited, pod("p", ONE))
@@ -207,7 +207,7 @@ def test_used_of_the_status_counts_only_where_no_objects_are_given() -> None:
     assert not refusals(limited, pod("runs", ONE, nodeName="n"), pod("p", ONE))
 
 
-def test_what_is_not_counted_is_named() -> None:
+def test_uncounted_resources_are_named() -> None:
     found = created(quota({"services": "1", "count/deployments.apps": "2", "pods": "5"}))
     assert found.notes == (
         "Not applied: count/deployments.apps, services of ResourceQuota default/q, since only pods "
@@ -238,7 +238,7 @@ FAST = {
         ),
     ],
 )
-def test_what_a_claim_uses_the_default_class_included(hard: Any, used: str) -> None:
+def test_the_usage_of_a_claim_includes_the_default_class(hard: Any, used: str) -> None:
     found = created(FAST, quota(hard), claim("stored", uid="u"), claim("new"))
 
     (refused,) = found.refused
@@ -253,14 +253,14 @@ def test_claims_of_other_classes_are_not_counted_for_a_class() -> None:
     assert not refusals(quota(hard), claim(storageClassName="slow"), claim("b"))
 
 
-def test_a_stateful_set_makes_no_pod_whose_claim_is_refused() -> None:
+def test_a_stateful_set_creates_no_pod_whose_claim_is_refused() -> None:
     found = refusals(quota({"persistentvolumeclaims": "1"}), of_set(2))
 
     assert list(found) == ["data-db-1", "db-1"]
     assert found["db-1"] == "PersistentVolumeClaim default/data-db-1 of the pod is not created"
 
 
-def test_claims_that_stored_pods_use_are_stored() -> None:
+def test_claims_of_stored_pods_count_as_stored() -> None:
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}
     runs = pod("db-0", ONE, nodeName="n", volumes=[volume])
 
@@ -270,7 +270,7 @@ def test_claims_that_stored_pods_use_are_stored() -> None:
     assert [each.metadata.name for each in found.claims] == ["data-db-0"]
 
 
-def test_a_pod_whose_ephemeral_claim_is_refused_is_created_without_it() -> None:
+def test_a_pod_with_a_refused_ephemeral_claim_is_created_without_it() -> None:
     template = {"spec": {"resources": {"requests": {"storage": "9Gi"}}}}
     scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}
 

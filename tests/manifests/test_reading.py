@@ -1,4 +1,4 @@
-"""Files, folders, globs and standard input become objects; what is wrong is named and refused."""
+"""Files, folders, globs and standard input become objects; errors are named and refused."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_folder_is_searched_in_sorted_order(folder: Path) -> None:
     assert pod_names(read_paths(folder)) == ["a", "b", "c"]
 
 
-def test_a_file_is_read_whatever_it_is_called_and_only_once(folder: Path) -> None:
+def test_a_file_of_any_name_is_read_once(folder: Path) -> None:
     plain = folder / "manifest"
     plain.write_text(json.dumps(named(POD, "d")))
     link = folder / "link.yaml"
@@ -73,13 +73,13 @@ def test_a_file_is_read_whatever_it_is_called_and_only_once(folder: Path) -> Non
     assert pod_names(read_paths(plain, plain, link, folder)) == ["d", "b", "a", "c"]
 
 
-def test_globs_find_files_and_not_folders(folder: Path) -> None:
+def test_globs_match_files_and_not_folders(folder: Path) -> None:
     assert pod_names(read_paths(folder / "*.json")) == ["a"]
     assert pod_names(read_paths(folder / "**" / "*.y*ml")) == ["b", "c"]
     assert pod_names(read_paths(folder / "*")) == ["a", "b"]
 
 
-def test_a_file_with_a_star_in_its_name_is_read_as_it_is(folder: Path) -> None:
+def test_a_file_with_a_star_in_its_name_can_be_read(folder: Path) -> None:
     odd = folder / "x[1].yaml"
     odd.write_text(json.dumps(named(POD, "odd")))
     assert pod_names(read_paths(odd)) == ["odd"]
@@ -90,7 +90,7 @@ def test_standard_input_is_read_once() -> None:
     assert pod_names(manifests) == ["p"]
 
 
-def test_paths_that_lead_nowhere_are_refused(tmp_path: Path) -> None:
+def test_missing_paths_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for path, says in (
         ("none.yaml", "none.yaml: does not exist"),
@@ -103,7 +103,7 @@ def test_paths_that_lead_nowhere_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
     secret = tmp_path / "secret.yaml"
     secret.touch(mode=0)
     with pytest.raises(InputError, match="cannot be read: Permission denied"):
@@ -116,7 +116,7 @@ def test_a_file_that_vanishes_is_refused(folder: Path, monkeypatch: pytest.Monke
         read_paths(folder)
 
 
-def test_a_file_beyond_the_size_limit_is_refused(
+def test_a_file_above_the_size_limit_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files_module, "SIZE_MAX_BYTES", 10)
@@ -124,7 +124,7 @@ def test_a_file_beyond_the_size_limit_is_refused(
         read_paths(folder / "a.json")
 
 
-def test_lists_are_taken_apart_typed_or_not() -> None:
+def test_typed_and_untyped_lists_are_split_into_objects() -> None:
     manifests = read_objects(
         {"kind": "List", "apiVersion": "v1", "items": [named(POD, "a"), NODE]},
         {
@@ -140,7 +140,7 @@ def test_lists_are_taken_apart_typed_or_not() -> None:
     assert [node.metadata.name for node in manifests.nodes] == ["n"]
 
 
-def test_every_kind_finds_its_place() -> None:
+def test_objects_of_every_kind_are_collected() -> None:
     documents = [
         {"kind": kind, "metadata": {"name": "x"}} for kind in KINDS if kind not in ("Pod", "Node")
     ]
@@ -150,7 +150,7 @@ def test_every_kind_finds_its_place() -> None:
     assert manifests.ignored == {}
 
 
-def test_other_kinds_are_counted_and_ignored_same_names_of_other_groups_too() -> None:
+def test_other_kinds_and_groups_are_counted_and_ignored() -> None:
     manifests = read_objects(
         {"apiVersion": "v1", "kind": "ConfigMap"},
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": "whatever"},
@@ -171,7 +171,7 @@ def test_finished_pods_are_counted_and_left_out() -> None:
     assert len(manifests.finished) == 2
 
 
-def test_an_object_that_stands_twice_is_refused_with_both_sources(folder: Path) -> None:
+def test_a_duplicate_object_is_refused_with_both_sources(folder: Path) -> None:
     (folder / "z.yaml").write_text(json.dumps(named(POD, "a", namespace="default")))
     with pytest.raises(InputError) as caught:
         read_paths(folder)
@@ -188,7 +188,7 @@ def test_the_same_name_in_another_namespace_or_kind_is_another_object() -> None:
     assert (len(manifests.pods), len(manifests.nodes)) == (2, 3)
 
 
-def test_names_to_generate_are_generated_and_always_the_same() -> None:
+def test_generated_names_are_always_the_same() -> None:
     base = POD | {"metadata": {"generateName": "job-"}}
     names = pod_names(read_objects(base, base))
     assert len(set(names)) == 2
@@ -197,7 +197,7 @@ def test_names_to_generate_are_generated_and_always_the_same() -> None:
 
 
 class Watched(io.BytesIO):
-    """Standard input that notes whether the collector runs while it is read."""
+    """Standard input that records whether the garbage collector runs while it is read."""
 
     collected: bool | None = None
 
@@ -206,7 +206,7 @@ class Watched(io.BytesIO):
         return super().read(size)
 
 
-def test_the_collector_rests_while_reading_and_runs_again_afterwards() -> None:
+def test_garbage_collection_is_paused_while_reading() -> None:
     stdin = Watched(json.dumps(POD).encode())
     read_manifests(["-"], stdin=stdin)
     assert stdin.collected is False
@@ -215,7 +215,7 @@ def test_the_collector_rests_while_reading_and_runs_again_afterwards() -> None:
     assert gc.isenabled()
 
 
-def test_a_collector_that_was_off_stays_off() -> None:
+def test_a_disabled_garbage_collector_stays_disabled() -> None:
     gc.disable()
     try:
         read_objects(POD)

@@ -1,4 +1,4 @@
-"""Fields that Kubernetes does not have are told of, or refused, and never pass in silence."""
+"""Fields that Kubernetes does not have are noted or refused, and never ignored silently."""
 
 import io
 import json
@@ -68,7 +68,7 @@ def told(kind, document):
         ),
     ],
 )
-def test_a_field_that_is_not_known_is_named_with_what_may_be_meant(document, text):
+def test_an_unknown_field_is_named_with_similar_fields(document, text):
     (found,) = told("Pod", document)
     assert found.startswith(text)
 
@@ -81,7 +81,7 @@ def test_a_field_that_is_not_known_is_named_with_what_may_be_meant(document, tex
         ("CronJob", ("spec", "jobTemplate", "spec", "template", "spec")),
     ],
 )
-def test_the_pods_of_a_workload_are_looked_at(kind, path):
+def test_the_pod_templates_of_workloads_are_checked(kind, path):
     document = {"tolerationz": []}
     for name in reversed(path):
         document = {name: document}
@@ -97,7 +97,7 @@ def test_the_pods_of_a_workload_are_looked_at(kind, path):
         ("ResourceQuota", {"hards": {}}, "hards"),
     ],
 )
-def test_fields_of_workloads_budgets_and_quotas_are_looked_at(kind, spec, field):
+def test_fields_of_workloads_budgets_and_quotas_are_checked(kind, spec, field):
     (found,) = told(kind, {"spec": spec})
     assert found.startswith(f'spec: "{field}" is no field that Kubernetes has (did you mean')
 
@@ -113,7 +113,7 @@ def test_fields_of_workloads_budgets_and_quotas_are_looked_at(kind, spec, field)
         ("Service", {"spec": {"anything": 1}}),
     ],
 )
-def test_what_is_known_or_not_looked_at_is_let_pass(kind, document):
+def test_known_and_unchecked_fields_pass(kind, document):
     assert told(kind, document) == []
 
 
@@ -131,7 +131,7 @@ def test_every_field_that_is_read_is_known(model, known):
     assert {each.alias for each in model.model_fields.values()} <= TYPES[known].keys()
 
 
-def test_every_type_that_is_named_is_there():
+def test_every_referenced_type_exists():
     named = {kind for fields in TYPES.values() for kind in fields.values()} - {""}
     assert named | {f"{kind}Spec" for kind in KINDS} == TYPES.keys()
 
@@ -141,7 +141,7 @@ def read(document, **how):
     return read_manifests(["-"], stdin=io.BytesIO(text), **how)
 
 
-def test_it_is_left_out_with_a_note_or_refused():
+def test_an_unknown_field_is_ignored_with_a_note_or_refused():
     document = pod_of(nodeSelecter={"a": "b"})
     text = 'standard input: Pod "p": spec: "nodeSelecter" is no field that Kubernetes has'
 
@@ -154,7 +154,7 @@ def test_it_is_left_out_with_a_note_or_refused():
     assert str(refused.value) == manifests.unknown[0]
 
 
-def test_template_syntax_that_was_left_is_recognised():
+def test_unrendered_template_syntax_is_recognized():
     with pytest.raises(InputError, match=r"holds template syntax .* helm template"):
         read_manifests(["-"], stdin=io.BytesIO(b"kind: Pod\nmetadata: {name: {{ .name }}}\n"))
     with pytest.raises(InputError) as other:

@@ -1,7 +1,7 @@
 from roadstead.nodes.interning import CodeInterner
 
 
-def test_codes_count_up_in_order_of_first_sight():
+def test_codes_increase_in_order_of_first_use():
     interner = CodeInterner(["a"])
 
     assert [interner.code(value) for value in ("b", "a", "c", "b")] == [1, 0, 2, 1]
@@ -9,7 +9,7 @@ def test_codes_count_up_in_order_of_first_sight():
     assert len(interner) == 3
 
 
-def test_find_interns_nothing():
+def test_find_does_not_intern():
     interner = CodeInterner(["a"])
 
     assert interner.find("a") == 0

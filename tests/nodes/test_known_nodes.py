@@ -1,4 +1,4 @@
-"""The nodes of a table by name, in the order in which they came."""
+"""The nodes of a table by name, in the order of their arrival."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def known():
     return table, KnownNodes(table)
 
 
-def test_nodes_are_found_by_name_with_all_that_was_told_of_them():
+def test_nodes_are_found_by_name_with_all_their_facts():
     _, nodes = known()
 
     assert dict(nodes) == {facts.name: facts for facts in NODES}
@@ -27,7 +27,7 @@ def test_nodes_are_found_by_name_with_all_that_was_told_of_them():
         nodes["n9"]
 
 
-def test_their_order_is_that_in_which_they_came_whatever_row_they_have():
+def test_nodes_are_in_order_of_arrival_whatever_their_rows():
     table, nodes = known()
 
     table.remove_node("n3")

@@ -28,21 +28,21 @@ RACKS = table_of(
         (require("no-such-key", "In", "x"), [False, False, False]),
     ],
 )
-def test_a_requirement_looks_at_values_and_at_absence(requirement, matching):
+def test_a_requirement_evaluates_values_and_absence(requirement, matching):
     assert RACKS.match(requirement).tolist() == matching
 
 
-def test_a_term_ands_its_expressions_and_fields():
+def test_a_term_requires_all_its_expressions_and_fields():
     wanted = term(require("rack", "Exists"), fields=[require("metadata.name", "NotIn", "n1")])
 
     assert RACKS.match_term(wanted).tolist() == [False, True, False]
 
 
-def test_a_term_of_names_matches_these_nodes():
+def test_a_term_of_names_matches_nodes_with_these_names():
     assert RACKS.match_term(named("n3", "elsewhere")).tolist() == [False, False, True]
 
 
-def test_an_unknown_field_reads_as_empty():
+def test_an_unknown_field_is_read_as_empty():
     said = [
         RACKS.match_term(term(fields=[require("metadata.uid", op, value)])).tolist()
         for op, value in (("In", ""), ("In", "n1"), ("NotIn", ""), ("NotIn", "n1"))
@@ -51,12 +51,12 @@ def test_an_unknown_field_reads_as_empty():
     assert said == [[True] * 3, [False] * 3, [False] * 3, [True] * 3]
 
 
-def test_an_empty_term_and_a_term_that_does_not_parse_match_nothing():
+def test_an_empty_or_invalid_term_matches_nothing():
     assert not RACKS.match_term(term()).any()
     assert not RACKS.match_term(term(require("rack", "Exists"), error="no")).any()
 
 
-def test_a_column_that_grows_keeps_its_codes_and_lacks_the_rest():
+def test_a_growing_column_keeps_its_codes_and_new_rows_lack_the_label():
     column = LabelColumn(2)
     column.codes[1] = column.values.code("x")
 
@@ -67,7 +67,7 @@ def test_a_column_that_grows_keeps_its_codes_and_lacks_the_rest():
 
 
 @given(clusters, st.one_of(expressions.map(term), terms))
-def test_matching_columns_is_matching_each_node(cluster, wanted):
+def test_matching_columns_equals_matching_each_node(cluster, wanted):
     table = table_of(*(facts for facts, _ in cluster))
 
     matching = table.match_term(wanted).tolist()
@@ -76,7 +76,7 @@ def test_matching_columns_is_matching_each_node(cluster, wanted):
 
 
 @given(clusters, expressions)
-def test_a_label_value_that_no_node_has_any_more_does_not_matter(cluster, requirement):
+def test_a_label_value_without_nodes_does_not_matter(cluster, requirement):
     table = table_of(*(facts for facts, _ in cluster))
     for facts, _ in cluster[::2]:
         table.remove_node(facts.name)

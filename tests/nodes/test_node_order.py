@@ -1,4 +1,4 @@
-"""The order of nodes: zones in turn, renewed only where nodes came or went."""
+"""The order of nodes: zones in turn, renewed only if nodes were added or removed."""
 
 import pytest
 from hypothesis import given
@@ -15,13 +15,13 @@ def tree_of(*nodes):
     return tree
 
 
-def test_zones_take_turns_in_the_order_in_which_they_came():
+def test_zones_alternate_in_the_order_of_their_first_nodes():
     tree = tree_of(("n1", "b"), ("n2", "a"), ("n3", "b"), ("n4", "c"), ("n5", "b"), ("n6", "a"))
 
     assert tree.listed() == ("n1", "n2", "n4", "n3", "n6", "n5")
 
 
-def test_a_zone_that_was_empty_stands_last_when_it_comes_again():
+def test_a_zone_that_was_empty_is_last_when_it_gets_a_node_again():
     tree = tree_of(("n1", "a"), ("n2", "b"))
 
     tree.remove("n1")
@@ -32,7 +32,7 @@ def test_a_zone_that_was_empty_stands_last_when_it_comes_again():
     assert "n1" in tree
 
 
-def test_a_node_that_changes_its_zone_goes_to_the_end_of_the_new_one():
+def test_a_node_that_changes_its_zone_is_last_in_the_new_one():
     tree = tree_of(("n1", "a"), ("n2", "b"), ("n3", "a"))
 
     tree.put("n1", "b")
@@ -49,12 +49,12 @@ def test_an_update_within_the_zone_changes_nothing():
     assert (tree.version, tree.listed()) == (before, ("n1", "n2"))
 
 
-def test_an_unknown_node_cannot_go():
+def test_removing_an_unknown_node_is_an_error():
     with pytest.raises(KeyError):
         tree_of(("n1", "a")).remove("n2")
 
 
-def test_a_snapshot_sees_a_change_of_zones_only_when_nodes_come_or_go():
+def test_a_snapshot_includes_changes_of_zones_only_after_nodes_are_added_or_removed():
     tree, order = tree_of(("n1", "a"), ("n2", "b"), ("n3", "a")), NodeOrder()
     assert order.snapshot(tree) == ("n1", "n2", "n3")
 
@@ -65,7 +65,7 @@ def test_a_snapshot_sees_a_change_of_zones_only_when_nodes_come_or_go():
     assert order.snapshot(tree) == ("n3", "n2", "n4", "n1")
 
 
-def test_a_node_that_went_and_came_again_between_snapshots_keeps_its_place():
+def test_a_node_removed_and_added_between_snapshots_keeps_its_position():
     tree, order = tree_of(("n1", "a"), ("n2", "a")), NodeOrder()
     order.snapshot(tree)
 
@@ -75,7 +75,7 @@ def test_a_node_that_went_and_came_again_between_snapshots_keeps_its_place():
     assert order.snapshot(tree) == ("n1", "n2")
 
 
-def test_a_node_that_goes_leaves_the_order():
+def test_a_removed_node_leaves_the_order():
     tree, order = tree_of(("n1", "a"), ("n2", "a")), NodeOrder()
     order.snapshot(tree)
 
@@ -85,7 +85,7 @@ def test_a_node_that_goes_leaves_the_order():
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("xyz "))))
-def test_every_node_stands_in_the_order_exactly_once(changes):
+def test_every_node_is_in_the_order_exactly_once(changes):
     tree = NodeTree()
     for name, zone in changes:
         if zone == " " and name in tree:
@@ -112,7 +112,7 @@ def test_a_recorded_order_is_compared_after_a_last_snapshot():
     assert (ours, found) == ({"order": ["n1"]}, [])
 
 
-def test_an_operation_that_is_not_known_is_refused():
+def test_an_unknown_operation_is_refused():
     with pytest.raises(AssertionError, match="not known"):
         check_node_order({"ops": [{"op": "paint", "name": "n1"}], "order": []})
 
@@ -125,7 +125,7 @@ def test_an_operation_that_is_not_known_is_refused():
         )
     )
 )
-def test_nodes_that_come_at_once_stand_as_if_they_had_come_one_by_one(steps):
+def test_nodes_added_together_are_ordered_as_if_added_one_by_one(steps):
     at_once, one_by_one = NodeTree(), NodeTree()
     for is_one, nodes in steps:
         before = at_once.version

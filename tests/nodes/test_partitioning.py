@@ -22,13 +22,13 @@ def names(parts):
     return [[facts.name for facts in part] for part in parts]
 
 
-def test_each_zone_has_a_partition_of_its_own_where_they_are_of_one_size():
+def test_zones_of_equal_size_each_have_their_own_partition():
     dealt = Partitioning(2).plan(fleet(a=2, b=2))
 
     assert names(dealt) == [["a0", "a1"], ["b0", "b1"]]
 
 
-def test_a_zone_larger_than_a_fair_share_is_cut():
+def test_a_zone_larger_than_a_fair_share_is_divided():
     dealt = Partitioning(2).plan(fleet(a=5, b=1))
 
     assert names(dealt) == [["a0", "a1", "a2"], ["a3", "a4", "b0"]]
@@ -41,16 +41,16 @@ def test_small_zones_share_a_shard():
     assert {facts.zone[-1] for facts in dealt[1]} == {"b", "c"}
 
 
-def test_an_empty_fleet_leaves_every_shard_empty():
+def test_an_empty_fleet_gives_empty_shards():
     assert Partitioning(3).plan([]) == [[], [], []]
 
 
-def test_no_shards_are_refused():
+def test_zero_shards_are_refused():
     with pytest.raises(AssertionError, match="at least one partition"):
         Partitioning(0)
 
 
-def test_a_late_node_joins_the_smallest_shard_that_has_its_zone_and_room():
+def test_a_late_node_joins_the_smallest_shard_with_its_zone_and_space():
     partitioning = Partitioning(3)
     partitioning.plan(fleet(a=2, b=2, c=2))
 
@@ -65,7 +65,7 @@ def test_a_late_node_joins_the_smallest_shard_if_those_of_its_zone_are_full():
     assert partitioning.sizes == [2, 2]
 
 
-def test_a_known_node_stays_where_it_is_when_its_facts_change():
+def test_a_known_node_keeps_its_shard_when_its_facts_change():
     partitioning = Partitioning(2)
     at = partitioning.place(zoned("n", "a"))
 
@@ -73,7 +73,7 @@ def test_a_known_node_stays_where_it_is_when_its_facts_change():
     assert sum(partitioning.sizes) == 1
 
 
-def test_a_removed_node_is_no_longer_known_and_frees_its_place():
+def test_a_removed_node_is_forgotten_and_frees_its_place():
     partitioning = Partitioning(2)
     partitioning.plan(fleet(a=1, b=1))
 
@@ -87,7 +87,7 @@ def test_a_removed_node_is_no_longer_known_and_frees_its_place():
 
 
 @given(st.lists(st.sampled_from(["", "a", "b", "c"]), max_size=30), st.integers(1, 5))
-def test_a_plan_deals_every_node_once_and_evenly(zones, partitions):
+def test_a_plan_assigns_every_node_once_and_evenly(zones, partitions):
     fleet = [zoned(f"n{i}", zone) for i, zone in enumerate(zones)]
     partitioning = Partitioning(partitions)
 
@@ -105,7 +105,7 @@ def test_a_plan_deals_every_node_once_and_evenly(zones, partitions):
 
 
 @given(st.integers(1, 3), st.lists(st.sampled_from("abc"), max_size=12), st.integers(0, 12))
-def test_nodes_that_are_dealt_at_once_are_in_the_shard_that_is_told(partitions, zones, first):
+def test_nodes_assigned_by_a_plan_are_in_the_returned_shards(partitions, zones, first):
     nodes = NodeList.of(zoned(f"n{place}", zone) for place, zone in enumerate(zones))
     partitioning = partitioning_over(partitions)
 
@@ -117,7 +117,7 @@ def test_nodes_that_are_dealt_at_once_are_in_the_shard_that_is_told(partitions, 
             assert {partitioning.partition_of(part.names[place]) for place in places} <= {partition}
 
 
-def test_of_one_shard_nothing_has_to_be_known():
+def test_a_single_shard_needs_no_state():
     partitioning = partitioning_over(1)
 
     assert partitioning.plan([zoned("n", "a")]) == [[zoned("n", "a")]]

@@ -24,7 +24,7 @@ def test_other_facts_are_another_class():
     assert classes.pod_class(pod(cpu=100)) is first
 
 
-def test_requests_become_a_vector_without_zeros_and_uncounted_resources():
+def test_requests_become_a_vector_without_zeros_and_unused_resources():
     classes = PodClasses()
 
     pod_class = classes.pod_class(pod(cpu=250, memory=0, others={GPU: 2, "unheard-of": 3}))
@@ -37,7 +37,7 @@ def test_requests_become_a_vector_without_zeros_and_uncounted_resources():
     assert classes.resources.find("unheard-of") == -1
 
 
-def test_a_pod_scores_itself_as_it_weighs_on_a_node_unless_its_facts_say_otherwise():
+def test_a_pod_is_scored_with_its_requests_unless_its_facts_differ():
     classes = PodClasses()
     plain = pod(cpu=250, others={GPU: 1})
     own = (("cpu", 100), ("memory", 5 * MIB))
@@ -47,14 +47,14 @@ def test_a_pod_scores_itself_as_it_weighs_on_a_node_unless_its_facts_say_otherwi
     assert classes.pod_class(replace(plain, container_requests=own)).scored == dict(own)
 
 
-def test_a_class_tells_people_its_number_namespace_and_requests():
+def test_a_class_is_printed_with_number_namespace_and_requests():
     pod_class = PodClasses().pod_class(pod(cpu=250, namespace="team", labels={"app": "web"}))
 
     assert repr(pod_class) == "PodClass(0, team, (('cpu', 250),))"
     assert pod_class.labels == {"app": "web"}
 
 
-def test_classes_that_differ_in_amounts_alone_are_of_one_kind():
+def test_classes_that_differ_only_in_amounts_have_one_shape():
     classes = PodClasses()
     one = pod(cpu=100, others={GPU: 1})
     first, more = classes.pod_class(one), classes.pod_class(pod(cpu=200, others={GPU: 3}))

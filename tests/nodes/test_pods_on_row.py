@@ -1,4 +1,4 @@
-"""What is on rows: right whatever comes and goes, shared where rows are alike, never by mistake."""
+"""The pods on rows: right after any change, shared by equal rows, never by different ones."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ INFO = st.sampled_from(CLASSES)
     st.lists(st.tuples(st.integers(0, 2), INFO, st.sampled_from((-1, 1, 1, 2)))),
     st.lists(st.tuples(st.integers(0, 2), INFO)),
 )
-def test_rows_count_what_came_and_left(changes, at_once):
+def test_rows_count_added_and_removed_pods(changes, at_once):
     rows, wanted = [NO_PODS] * 3, [Counter(), Counter(), Counter()]
     for row, pod_class, change in changes:
         if wanted[row][pod_class] + change < 0:
@@ -29,7 +29,7 @@ def test_rows_count_what_came_and_left(changes, at_once):
         wanted[row][pod_class] += 1
 
     assert rows == [{pod_class: n for pod_class, n in each.items() if n} for each in wanted]
-    assert all(len(here) > 1 or here is duplicate(here) for here in rows), "alike, and not shared"
+    assert all(len(here) > 1 or here is duplicate(here) for here in rows), "equal rows are shared"
     assert len({id(here) for here in rows if len(here) > 1}) == sum(len(r) > 1 for r in rows)
     assert NO_PODS == {}
 
@@ -45,7 +45,7 @@ def test_rows_of_one_class_share_a_mapping_until_they_differ():
     assert rows == [{one: 1, other: 1}, {one: 1}]
 
 
-def test_a_copy_of_a_row_changes_by_itself():
+def test_a_copy_of_a_row_changes_independently():
     one, other, third = CLASSES
     row = changed(changed(NO_PODS, one, 1), other, 1)
     copy = changed(duplicate(row), third, 1)

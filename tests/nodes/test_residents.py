@@ -21,7 +21,7 @@ def on(table, name="n1"):
     return [resident.uid for resident in table.residents.on(name)]
 
 
-def test_pods_are_listed_in_the_order_in_which_they_came():
+def test_pods_are_listed_in_order_of_arrival():
     table = table_with("n1")
     pod_class = table.classes.pod_class(pod())
     for uid in ("c", "a", "b"):
@@ -33,7 +33,7 @@ def test_pods_are_listed_in_the_order_in_which_they_came():
     assert on(table) == ["c", "b", "a"]
 
 
-def test_a_pod_has_the_name_that_its_uid_does_not_tell_and_its_start():
+def test_a_pod_has_a_start_time_and_a_name_that_differs_from_its_uid():
     residents, pod_class = Residents(), NodeTable().classes.pod_class(pod())
     residents.add("n1", "uid-1", pod_class, "default/one", 12.5)
     residents.add("n1", "default/two", pod_class, "default/two")
@@ -44,7 +44,7 @@ def test_a_pod_has_the_name_that_its_uid_does_not_tell_and_its_start():
     ]
 
 
-def test_what_was_known_of_a_pod_goes_with_it():
+def test_the_facts_of_a_removed_pod_are_forgotten():
     residents, pod_class = Residents(), NodeTable().classes.pod_class(pod())
     residents.add("n1", "uid-1", pod_class, "default/one", 12.5)
     residents.remove("n1", pod_class, "uid-1")
@@ -53,7 +53,7 @@ def test_what_was_known_of_a_pod_goes_with_it():
     assert list(residents.on("n1")) == [Resident("uid-1", "uid-1", None, pod_class)]
 
 
-def test_without_a_uid_the_last_of_the_class_leaves():
+def test_without_a_uid_the_last_pod_of_the_class_is_removed():
     table = table_with("n1")
     one, other = (table.classes.pod_class(pod(cpu=cpu)) for cpu in (1, 2))
     for uid, pod_class in (("a", one), ("b", one), ("c", other)):
@@ -64,7 +64,7 @@ def test_without_a_uid_the_last_of_the_class_leaves():
     assert on(table) == ["a", "c"]
 
 
-def test_pods_without_a_uid_are_nobody_in_particular():
+def test_pods_without_a_uid_are_anonymous():
     table = table_with("n1")
     pod_class = table.classes.pod_class(pod())
     table.add_pod("n1", pod_class, 2)
@@ -76,7 +76,7 @@ def test_pods_without_a_uid_are_nobody_in_particular():
     assert on(table) == ["a"]
 
 
-def test_a_node_takes_its_pods_along():
+def test_a_removed_node_removes_its_pods():
     table = table_with("n1", "n2")
     pod_class = table.classes.pod_class(pod())
     table.add_pod("n1", pod_class, uid="a", key="default/a", started_s=1.0)
@@ -98,7 +98,7 @@ def test_a_node_takes_its_pods_along():
         )
     )
 )
-def test_who_is_on_a_node_does_not_depend_on_when_somebody_asks(happened):
+def test_the_pods_on_a_node_do_not_depend_on_when_they_are_listed(happened):
     residents, pod_class, wanted = Residents(), NodeTable().classes.pod_class(pod()), {}
     for what, name, uid in happened:
         if what == "add":
@@ -121,7 +121,7 @@ def test_who_is_on_a_node_does_not_depend_on_when_somebody_asks(happened):
     assert all(residents.is_on(name, uid) for uid, name in wanted.items())
 
 
-def test_nominations_are_counted_by_class_and_forgotten_at_zero():
+def test_nominations_are_counted_by_class_and_removed_at_zero():
     nominations, pod_class = NominationCounts(), NodeTable().classes.pod_class(pod())
     nominations.add("n1", pod_class, 2)
     assert bool(nominations)
@@ -135,7 +135,7 @@ def test_nominations_are_counted_by_class_and_forgotten_at_zero():
     assert nominations.to("n1") == {}
 
 
-def test_a_nomination_touches_its_row_once_there_is_one():
+def test_a_nomination_marks_its_row_once_the_node_exists():
     table = table_with("n1")
     before, pod_class = table.version, table.classes.pod_class(pod())
 
@@ -151,7 +151,7 @@ def test_a_nomination_touches_its_row_once_there_is_one():
     assert table.rows_changed_since(known).tolist() == [0]
 
 
-def test_pods_are_nominated_as_what_they_are_wherever_they_are_nominated_to():
+def test_pods_are_nominated_by_their_class_without_the_nominated_node():
     table = table_with("n1", "n2")
     classes = table.classes
     for name in ("n1", "n2"):
@@ -162,7 +162,7 @@ def test_pods_are_nominated_as_what_they_are_wherever_they_are_nominated_to():
     assert list(table.nominations) == ["n1", "n2"]
 
 
-def test_ports_of_a_what_if_are_in_use_or_not():
+def test_an_overlay_tracks_which_ports_are_in_use():
     table = table_with("n1")
     pod_class = table.classes.pod_class(pod(host_ports=(WEB,)))
     table.add_pod("n1", pod_class, 2)

@@ -1,4 +1,4 @@
-"""Pods that come to many rows of an overlay at once, or leave them, are counted as one by one."""
+"""Pods that are added to many rows of an overlay, or removed, in one call, count as one by one."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +44,7 @@ def told(table):
 
 
 @given(SHIFTS, st.booleans())
-def test_many_at_once_are_as_many_one_by_one(shifts, lists_ports):
+def test_shifting_many_pods_equals_shifting_them_one_by_one(shifts, lists_ports):
     ours, theirs = empty(), empty()
     ours.lists_ports = theirs.lists_ports = lists_ports
     for kind, changes, goes in shifts:

@@ -1,4 +1,4 @@
-"""Rows know of other nodes what was known when they were last snapshotted."""
+"""Rows use the facts of other nodes from the time of their last snapshot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_without_snapshots_every_row_is_up_to_date() -> None:
     assert not is_behind(table, "n1", arrived=2)
 
 
-def test_only_rows_that_changed_are_looked_at_anew() -> None:
+def test_only_changed_rows_are_snapshotted_again() -> None:
     table = table_of_images({"a:1": 5}, {"a:1": 5})
     take_snapshot(table, 2)
 
@@ -46,7 +46,7 @@ def test_a_row_without_images_is_never_behind() -> None:
     assert not is_behind(table, "n1", arrived=2)
 
 
-def test_a_pod_that_left_makes_its_row_new() -> None:
+def test_a_removed_pod_renews_its_row() -> None:
     table = table_of_images({"a:1": 5})
     pod_class = table.classes.pod_class(pod())
     table.add_pod("n1", pod_class)
@@ -58,7 +58,7 @@ def test_a_pod_that_left_makes_its_row_new() -> None:
     assert snapshot_at(table) == {"n1": 4}
 
 
-def test_what_was_computed_from_nodes_alone_holds_until_a_row_with_images_is_renewed() -> None:
+def test_results_from_nodes_alone_hold_until_a_row_with_images_is_renewed() -> None:
     table = table_of_images({"a:1": 5}, {})
     take_snapshot(table, 2)
     before = table.node_version
@@ -77,7 +77,7 @@ def test_what_was_computed_from_nodes_alone_holds_until_a_row_with_images_is_ren
     assert table.node_version > before
 
 
-def test_a_row_keeps_its_snapshot_when_it_takes_the_place_of_a_removed_one() -> None:
+def test_a_row_keeps_its_snapshot_when_it_replaces_a_removed_one() -> None:
     table = table_of_images({"a:1": 5}, {"a:1": 5})
     take_snapshot(table, 2)
     table.add_node(node("n3", images={"a:1": 5}))

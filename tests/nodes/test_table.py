@@ -26,7 +26,7 @@ def row_of(table, name="n1"):
     return table.row_facts(name)
 
 
-def test_a_new_node_shows_its_facts_and_no_pods():
+def test_a_new_node_has_its_facts_and_no_pods():
     facts = node(
         "n1",
         others={GPU: 2},
@@ -56,7 +56,7 @@ def test_a_new_node_shows_its_facts_and_no_pods():
     table.validate()
 
 
-def test_a_node_is_added_once():
+def test_a_node_can_be_added_once():
     table = table_of(node("n1"))
 
     with pytest.raises(AssertionError, match="n1 is in the table already"):
@@ -80,7 +80,7 @@ def test_a_pod_is_counted_with_requests_weight_and_ports():
     assert row_of(table)["pods"] == {facts: 1}
 
 
-def test_several_pods_of_a_class_may_come_at_once():
+def test_several_pods_of_a_class_can_be_added_in_one_call():
     table = table_of(node("n1"))
     pod_class = table.classes.pod_class(pod(cpu=100, host_ports=(WEB,)))
 
@@ -91,7 +91,7 @@ def test_several_pods_of_a_class_may_come_at_once():
     assert table.class_counts == {pod_class: 3}
 
 
-def test_a_pod_that_leaves_undoes_exactly_what_it_did():
+def test_removing_a_pod_reverts_its_addition_exactly():
     table = table_of(node("n1"), node("n2"))
     put(table, "n1", pod(cpu=100, host_ports=(WEB,)))
     before = [row_of(table, name) for name in ("n1", "n2")]
@@ -104,7 +104,7 @@ def test_a_pod_that_leaves_undoes_exactly_what_it_did():
     table.validate()
 
 
-def test_a_pod_that_is_not_there_cannot_leave():
+def test_a_missing_pod_can_not_be_removed():
     table = table_of(node("n1"))
     put(table, "n1", pod(cpu=100))
     before, version = row_of(table), table.version
@@ -143,7 +143,7 @@ def test_an_updated_node_keeps_its_pods_and_loses_old_labels_and_resources():
     table.validate()
 
 
-def test_the_last_row_takes_the_place_of_a_removed_node():
+def test_the_last_row_replaces_a_removed_node():
     table = table_of(node("n1"), node("n2"), node("n3", labels={"disk": "ssd"}))
     put(table, "n3", pod(cpu=100, host_ports=(WEB,)))
     moved = row_of(table, "n3")
@@ -157,7 +157,7 @@ def test_the_last_row_takes_the_place_of_a_removed_node():
     table.validate()
 
 
-def test_a_row_that_is_used_again_starts_from_nothing():
+def test_a_reused_row_starts_empty():
     table = table_of(
         node(
             "n1", others={GPU: 2}, labels={"disk": "ssd"}, taints=(taint("x"),), unschedulable=True
@@ -173,7 +173,7 @@ def test_a_row_that_is_used_again_starts_from_nothing():
     table.validate()
 
 
-def test_columns_grow_beyond_their_first_capacity():
+def test_columns_grow_beyond_their_initial_capacity():
     nodes = [node(f"n{i}", cpu=i, labels={"host": f"n{i}"}) for i in range(50)]
     table = NodeTable()
     for facts in nodes:
@@ -185,7 +185,7 @@ def test_columns_grow_beyond_their_first_capacity():
     table.validate()
 
 
-def test_a_resource_that_came_later_is_zero_everywhere_else():
+def test_a_resource_added_later_is_zero_on_other_nodes():
     table = table_of(node("n1"))
     before = table.resource_code("example.com/late")
 
@@ -217,7 +217,7 @@ def test_every_change_raises_the_version_and_only_nodes_the_node_version():
         assert table.node_version <= table.version
 
 
-def test_rows_changed_since_are_the_rows_that_pods_touched():
+def test_rows_changed_since_are_the_rows_with_changed_pods():
     table = table_of(*(node(f"n{i}") for i in range(4)))
     pod_class = table.classes.pod_class(pod(cpu=1))
     version = table.version
@@ -240,7 +240,7 @@ def test_rows_of_names_leave_out_the_unknown():
     assert list(table.node_names()) == ["n1", "n2"]
 
 
-def test_arrivals_count_up_unless_told():
+def test_arrival_numbers_increase_by_default():
     table = table_of(node("n1"), node("n2"))
     table.add_node(node("n3"), 10)
     table.add_node(node("n4"))
@@ -278,7 +278,7 @@ def test_differences_name_node_and_column():
     assert not one.differences(one)
 
 
-def test_a_table_whose_sums_are_wrong_does_not_validate():
+def test_a_table_with_wrong_sums_does_not_validate():
     table = table_of(node("n1"))
     table.columns.requested[0, 0] = 1
 
@@ -286,7 +286,7 @@ def test_a_table_whose_sums_are_wrong_does_not_validate():
         table.validate()
 
 
-def test_a_table_that_finds_the_wrong_row_does_not_validate():
+def test_a_table_with_a_wrong_row_index_does_not_validate():
     table = table_of(node("n1"), node("n2"))
     table.columns.names.reverse()
     table.columns.facts.reverse()
@@ -295,14 +295,14 @@ def test_a_table_that_finds_the_wrong_row_does_not_validate():
         table.validate()
 
 
-def test_fewer_than_no_pods_of_a_class_are_refused():
+def test_a_negative_number_of_pods_of_a_class_is_refused():
     table = table_of(node("n1"))
 
     with pytest.raises(AssertionError, match="fewer than no pods"):
         table.columns.count_class(table.classes.pod_class(pod()), -1)
 
 
-def test_a_port_that_nobody_holds_cannot_be_given_back():
+def test_an_unused_port_can_not_be_released():
     table = table_of(node("n1"))
     put(table, "n1", pod(host_ports=(WEB,)))
     table.columns.port_set[0] = 0
@@ -324,7 +324,7 @@ def full_table():
 
 
 def readings(table):
-    """All that a plugin can read of a table, line by line."""
+    """Return all that a plugin can read of a table, row by row."""
     lines = [
         table.names,
         table.allocatable(0).tolist(),
@@ -347,7 +347,7 @@ def readings(table):
     return list(zip(*lines, strict=True))
 
 
-def test_a_view_reads_the_same_as_the_table_at_its_rows():
+def test_a_view_equals_the_table_at_its_rows():
     table = full_table()
     whole = readings(table)
 
@@ -373,7 +373,7 @@ def test_a_view_of_no_rows_is_empty():
     assert readings(view) == []
 
 
-def test_a_view_sees_what_happens_to_the_table():
+def test_a_view_reflects_changes_of_the_table():
     table = full_table()
     view = table.view(np.array([2]))
 
@@ -382,7 +382,7 @@ def test_a_view_sees_what_happens_to_the_table():
     assert view.requested(0).tolist() == [504]
 
 
-def test_an_overlay_reads_the_same_and_changes_alone():
+def test_an_overlay_equals_the_table_and_changes_independently():
     table = full_table()
     whole = readings(table)
     overlay = table.overlay(np.array([4, 1]))
@@ -397,7 +397,7 @@ def test_an_overlay_reads_the_same_and_changes_alone():
     overlay.validate()
 
 
-def test_the_table_changes_without_its_overlay():
+def test_the_table_changes_independently_of_its_overlay():
     table = full_table()
     overlay = table.overlay(np.array([4, 1]))
     whole = readings(overlay)
@@ -410,7 +410,7 @@ def test_the_table_changes_without_its_overlay():
     overlay.validate()
 
 
-def test_an_overlay_of_no_rows_takes_nodes():
+def test_an_overlay_without_rows_accepts_nodes():
     table = full_table()
 
     overlay = table.overlay(np.array([], dtype=np.intp))
@@ -420,7 +420,7 @@ def test_an_overlay_of_no_rows_takes_nodes():
     overlay.validate()
 
 
-def test_an_overlay_counts_its_versions_for_itself():
+def test_an_overlay_has_its_own_versions():
     table = full_table()
     overlay = table.overlay(np.array([4, 1]))
     version = overlay.version
@@ -431,7 +431,7 @@ def test_an_overlay_counts_its_versions_for_itself():
     assert overlay.rows_changed_since(version).tolist() == [1]
 
 
-def test_facts_of_a_pod_that_names_nothing_weigh_the_defaults():
+def test_a_pod_without_requests_has_the_default_weights():
     table = table_of(node("n1"))
     put(table, "n1", pod(), replace(pod(), labels=(("app", "web"),)))
 

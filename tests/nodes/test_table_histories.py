@@ -1,4 +1,4 @@
-"""After any history the table equals one that is built from what is left."""
+"""After any history the table equals one that is built from the remaining nodes and pods."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def with_hostname(node_class):
 
 
 class History(RuleBasedStateMachine):
-    """The table beside a model of it: name → (facts, its pods)."""
+    """The table and a model of it: name → (facts, its pods)."""
 
     def __init__(self):
         super().__init__()

@@ -1,6 +1,6 @@
-"""interpodaffinity said again, one pod and one node at a time, close to the Go code of 1.34.
+"""interpodaffinity, ported one pod and one node at a time, close to the Go code of 1.34.
 
-Nodes are NodeInfo of tests.plugins.upstream; nothing here knows of tables, classes or shards.
+Nodes are NodeInfo of tests.plugins.upstream; nothing here uses tables, classes or shards.
 """
 
 from collections import defaultdict
@@ -36,7 +36,7 @@ class AffinityTerm:
 
 @dataclass
 class PodTerms:
-    """pkg/scheduler/framework/types.go PodClass: a list that does not parse is empty."""
+    """pkg/scheduler/framework/types.go PodInfo: a list that does not parse is empty."""
 
     affinity: list[AffinityTerm] = field(default_factory=list)
     anti_affinity: list[AffinityTerm] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Affinity:
         return terms
 
     def pre_filter(self, pod, nodes):
-        """The counts (existing anti, affinity, anti-affinity), or the status' text, or SKIP."""
+        """Return the counts (existing anti, affinity, anti-affinity), the status' text, or SKIP."""
         terms = self.new_pod(pod)
         if terms.errors:
             return f"parsing pod: {aggregate(terms.errors)}"
@@ -116,7 +116,7 @@ class Affinity:
         return existing, affinity, anti
 
     def filter(self, pod, node, counts):
-        """Why a node cannot take the pod, or None."""
+        """Return the reason why a node does not fit the pod, or None."""
         existing, affinity, anti = counts
         terms = self.new_pod(pod)
         labels = dict(node.facts.labels)
@@ -131,7 +131,7 @@ class Affinity:
         return None
 
     def pre_score(self, pod, nodes):
-        """Scores by (key, value), or the error's text, or SKIP."""
+        """Return scores by (key, value), the error's text, or SKIP."""
         preferring = pod.preferred_pod_affinity or pod.preferred_pod_anti_affinity
         if self.ignore_preferred and not preferring:
             return SKIP

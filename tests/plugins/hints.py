@@ -1,4 +1,4 @@
-"""Asking queueing hints as the queue does."""
+"""Calls of queueing hints, as the queue makes them."""
 
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.framework.events import EventPod, ObjectChange
@@ -15,12 +15,12 @@ def waiting(facts):
 
 
 def asked(hint, pod, *, old=None, new=None, own=False, cluster=NOTHING):
-    """The hint's word, "Queue" or "QueueSkip"."""
+    """Return the hint's answer, "Queue" or "QueueSkip"."""
     return hint(pod, ObjectChange(old, new, own=own), cluster).value
 
 
 def labels_of(plugin):
-    """What a plugin registers: the label of each event, with "?" where a hint is asked."""
+    """Return the label of each event that a plugin registers, with "?" if it has a hint."""
     return {_label(each) for each in plugin.events_to_register()}
 
 

@@ -1,6 +1,6 @@
-"""The scoring and filtering of dropped plugins, said again node by node, close to the Go code.
+"""Scoring and filtering of dropped plugins, ported node by node, close to the Go code.
 
-Nodes are NodeInfo of tests.plugins.upstream, in the order in which they came.
+Nodes are NodeInfo of tests.plugins.upstream, in the order of their arrival.
 """
 
 from tests.plugins.spread_upstream import default_selector

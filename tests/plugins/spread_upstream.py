@@ -1,6 +1,6 @@
-"""podtopologyspread said again, one node and one pod at a time, close to the Go code.
+"""podtopologyspread, ported one node and one pod at a time, close to the Go code.
 
-Nodes are NodeInfo of tests.plugins.upstream; nothing here knows of tables, codes or shards.
+Nodes are NodeInfo of tests.plugins.upstream; nothing here uses tables, codes or shards.
 """
 
 import math
@@ -105,7 +105,7 @@ def has_all_keys(node, constraints):
 
 
 def fits_affinity(pod, node):
-    """component-helpers RequiredNodeAffinity.Match, errors passed over."""
+    """component-helpers RequiredNodeAffinity.Match, ignoring errors."""
     labels = dict(node.facts.labels)
     if any(labels.get(key) != value for key, value in pod.node_selector):
         return False

@@ -1,4 +1,4 @@
-"""In-tree plugins as the subjects of the checks that users' plugins go through."""
+"""In-tree plugins as subjects of the checks for users' plugins."""
 
 from roadstead.cli.plugin.plugin_under_test import PluginUnderTest
 from roadstead.config.model import SchedulerConfig
@@ -11,7 +11,7 @@ from roadstead.run import RunPlan
 
 
 def in_tree_subject(name, profile):
-    """An in-tree plugin as it is in a profile."""
+    """Return an in-tree plugin as it is in a profile."""
     registry = in_tree_registry()
     handle = Handle(PodClasses(), ClusterFacts(namespaces=(("demo", ()), ("other", ()))))
     kind = type(registry.build(name, profile.args.get(name), handle))

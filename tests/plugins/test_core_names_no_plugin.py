@@ -1,6 +1,6 @@
-"""Core code asks plugins what they declare, and names none of them.
+"""Core code uses the declarations of plugins, and names no plugin.
 
-That it imports none is a contract of the import linter; a name in a string would pass that.
+The import linter's contract forbids imports of plugins; a name in a string would pass it.
 """
 
 import ast
@@ -12,8 +12,8 @@ import pytest
 from roadstead.plugins.in_tree import in_tree_classes
 
 ROOT = Path(__file__).parents[2]
-# The plugins themselves, the kernel's lowerings, the independent checker, and those who read or
-# write configurations.
+# The plugins themselves, the kernel's lowerings, the independent checker, and the modules that
+# read or write configurations.
 MAY_NAME_PLUGINS = ("plugins", "kernel", "invariants", "cli")
 LINKS = ("actors", "config", "protocol")
 CORE = [
@@ -30,7 +30,7 @@ NAME = re.compile(rf"\b({'|'.join(in_tree_classes())})\b")
 
 
 def named(text):
-    """(line, plugin) for each string in a module that names a plugin; docstrings may."""
+    """Yield (line, plugin) for each string in a module that names a plugin, except docstrings."""
     tree = ast.parse(text)
     docs = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
     return [
@@ -48,7 +48,7 @@ def test_core_code_names_no_in_tree_plugin(place):
     assert {str(each): found for each in modules if (found := named(each.read_text()))} == {}
 
 
-def test_a_name_counts_in_a_string_and_not_in_a_docstring():
+def test_names_in_strings_count_and_names_in_docstrings_do_not():
     assert named('"""Coscheduling."""\nx = "Coscheduling"') == [(2, "Coscheduling")]
     assert named('x = f"plugin {y} VolumeBinding"') == [(1, "VolumeBinding")]
     assert named('x = "NodeNames"') == []

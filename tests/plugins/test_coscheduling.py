@@ -1,4 +1,4 @@
-"""Coscheduling by itself, and in the core of a scheduler: gangs land whole or not at all."""
+"""Coscheduling alone, and in the core of a scheduler: a gang is placed completely or not at all."""
 
 import pytest
 
@@ -61,22 +61,22 @@ def test_a_member_stays_gated_until_enough_of_its_group_exist():
     assert plugin(members=known(3)).pre_enqueue(member()) == SUCCESS
 
 
-def test_members_that_run_already_count_as_there():
+def test_running_members_count_as_existing():
     found = plugin(PodGroup("default", "a", running=2), members=known(1))
 
     assert found.pre_enqueue(member()) == SUCCESS
 
 
 @pytest.mark.parametrize("facts", [pod(), member(least=None)])
-def test_who_needs_no_others_is_not_gated(facts):
+def test_a_pod_that_needs_no_others_is_not_gated(facts):
     assert plugin(members=known(0)).pre_enqueue(facts) == SUCCESS
 
 
-def test_where_nobody_counts_the_gate_is_open():
+def test_without_counts_of_members_the_gate_is_open():
     assert plugin().pre_enqueue(member()) == SUCCESS
 
 
-def test_a_group_of_which_nobody_says_its_size_is_refused():
+def test_a_group_of_unknown_size_is_refused():
     status = pre_filtered(plugin(), member(least=None))
 
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -85,18 +85,18 @@ def test_a_group_of_which_nobody_says_its_size_is_refused():
     )
 
 
-def test_a_number_that_is_none_is_the_reason_of_the_refusal():
+def test_an_invalid_number_is_the_reason_of_the_refusal():
     wrong = pod(pod_group=GroupMembership("a", error='min-available: "x" is not a whole number'))
 
     assert "is not a whole number" in pre_filtered(plugin(), wrong).message
 
 
-def test_pods_without_a_group_and_of_a_sound_one_skip_the_filter():
+def test_pods_without_a_group_and_with_a_valid_one_skip_the_filter():
     for facts in (pod(), member()):
         assert pre_filtered(plugin(), facts).code is Code.SKIP
 
 
-def test_a_pod_group_counts_before_what_a_pod_says():
+def test_a_pod_group_overrides_the_fields_of_a_pod():
     found = plugin(PodGroup("default", "a", 1, 7))
     found.reserve(PodIdentity("u1", "default", "p1"), member(least=5), "n1")
 
@@ -111,7 +111,7 @@ def test_a_pod_group_counts_before_what_a_pod_says():
         (PodGroup("default", "other", 2), None, 60),
     ],
 )
-def test_the_time_to_wait_is_the_groups_then_the_pods_then_the_plugins(group, own_s, expected_s):
+def test_the_permit_timeout_is_the_groups_then_the_pods_then_the_plugins(group, own_s, expected_s):
     facts = pod(pod_group=GroupMembership("a", 2, own_s))
     found = plugin(group)
     found.reserve(PodIdentity("u1", "default", "p1"), facts, "n1")
@@ -121,14 +121,14 @@ def test_the_time_to_wait_is_the_groups_then_the_pods_then_the_plugins(group, ow
     assert (status.code, wait_s) == (Code.WAIT, expected_s)
 
 
-def test_gangs_of_pods_that_are_alike_are_one_class():
+def test_gangs_of_equal_pods_are_one_class():
     found = plugin()
 
     assert found.sign(member("a")) == found.sign(member("b")) == found.sign(pod())
     assert found.sign(member("a", None)) != found.sign(member("b", None))
 
 
-def test_members_stand_together_in_the_queue_where_the_first_of_them_came():
+def test_members_are_queued_together_at_the_position_of_their_first():
     found = plugin()
     queued = [
         ("a1", member("a"), 10.0),
@@ -144,7 +144,7 @@ def test_members_stand_together_in_the_queue_where_the_first_of_them_came():
     assert sorted(keys, key=keys.get) == ["urgent", "a1", "a2", "single", "b1", "z1"]
 
 
-def test_first_arrivals_are_remembered_of_a_bounded_number_of_groups(monkeypatch):
+def test_first_arrivals_of_a_bounded_number_of_groups_are_remembered(monkeypatch):
     monkeypatch.setattr(coscheduling, "MAX_GROUPS", 2)
     found = plugin()
     for number, name in enumerate("abc"):
@@ -159,7 +159,7 @@ def hint(waiting, change):
     return event.hint(waiting, change, ClusterFacts())
 
 
-def test_a_new_pod_helps_its_own_group_and_one_that_goes_helps_all():
+def test_a_new_pod_may_help_its_own_group_and_a_deleted_one_all_groups():
     came = ObjectChange(new=EventPod(member("a"), assigned=False))
 
     assert hint(member("a"), came) is QueueingHint.QUEUE
@@ -167,7 +167,7 @@ def test_a_new_pod_helps_its_own_group_and_one_that_goes_helps_all():
     assert hint(member("b"), ObjectChange(old=EventPod(pod(), assigned=True))) is QueueingHint.QUEUE
 
 
-def test_what_was_never_held_is_given_up_without_harm():
+def test_unreserving_an_unreserved_pod_has_no_effect():
     found = plugin()
     for facts in (member(), pod()):
         found.unreserve(PodIdentity("u1", "default", "p"), facts, "n1")
@@ -176,7 +176,7 @@ def test_what_was_never_held_is_given_up_without_harm():
     assert found._waiting.pop_decisions() == []
 
 
-def test_a_pod_without_a_group_passes_untouched():
+def test_a_pod_without_a_group_passes_unchanged():
     found = plugin()
 
     assert found.reserve(PodIdentity("u1", "default", "p"), pod(), "n1") == SUCCESS
@@ -185,7 +185,7 @@ def test_a_pod_without_a_group_passes_untouched():
 
 
 class Gangs:
-    """A core whose profile has Coscheduling, and the pods it was given."""
+    """A core whose profile has Coscheduling, and the pods that were leased to it."""
 
     def __init__(self, *groups):
         classes = PodClasses()
@@ -205,7 +205,7 @@ class Gangs:
         self.core.lease(lease_id, [self.in_cycle(uid) for uid in pods])
 
     def decide(self, *uids, nowhere=()):
-        """Pods get nodes, some get none; tokens of the former, effects of both."""
+        """Decide pods, those in `nowhere` without a node; return the tokens and all commands."""
         diagnosis = Diagnosis(1)
         diagnosis.add(TOO_SMALL, 1)
         decisions = [Decision(self.in_cycle(uid), "n1") for uid in uids]
@@ -228,7 +228,7 @@ def uids_of(kind, effects):
     return sorted(each.uid for some in members for each in some)
 
 
-def test_the_member_that_completes_a_gang_takes_all_others_to_the_binder():
+def test_the_member_that_completes_a_gang_sends_all_others_to_the_binder():
     gangs = Gangs()
     gangs.lease(u1=member(), u2=member(), u3=member(), x=pod(cpu=1))
 
@@ -244,7 +244,7 @@ def test_the_member_that_completes_a_gang_takes_all_others_to_the_binder():
     gangs.core.validate()
 
 
-def test_a_gang_in_one_batch_goes_to_the_binder_in_one():
+def test_a_gang_of_one_batch_is_sent_to_the_binder_in_one_batch():
     gangs = Gangs()
     gangs.lease(u1=member(), u2=member(), u3=member(), x=pod(cpu=1))
 
@@ -259,14 +259,14 @@ def test_a_member_beyond_the_minimum_does_not_wait():
     assert uids_of(Bind, gangs.place("u2")) == ["u2"]
 
 
-def test_members_that_run_already_count_as_placed():
+def test_running_members_count_as_placed():
     gangs = Gangs(PodGroup("default", "a", 3, running=2))
     gangs.lease(u1=member())
 
     assert uids_of(Bind, gangs.place("u1")) == ["u1"]
 
 
-def test_time_that_is_over_for_one_gives_up_the_whole_gang():
+def test_a_timeout_of_one_member_fails_the_whole_gang():
     gangs = Gangs(PodGroup("default", "a", 3, 10))
     gangs.lease(u1=member(), u2=member(), other=member("b"))
     gangs.place("u1", now_s=0.0)
@@ -297,7 +297,7 @@ def test_a_member_that_fits_nowhere_ends_the_wait_of_the_others():
 
 
 @pytest.mark.parametrize("waiting", [(), ("u1",), ("u1", "u2")])
-def test_a_surplus_member_that_fits_nowhere_leaves_those_placed_with_it_in_peace(waiting):
+def test_a_surplus_member_that_fits_nowhere_does_not_affect_placed_ones(waiting):
     gangs, uids = Gangs(), ("u1", "u2", "u3")
     gangs.lease(u1=member(), u2=member(), u3=member(), u4=member(), x=member("b"))
     gangs.place(*waiting, "x")
@@ -309,7 +309,7 @@ def test_a_surplus_member_that_fits_nowhere_leaves_those_placed_with_it_in_peace
     gangs.core.validate()
 
 
-def test_those_placed_with_a_member_that_fits_nowhere_are_refused_where_they_are_too_few():
+def test_placed_members_are_refused_if_a_member_fits_nowhere_and_they_are_too_few():
     gangs = Gangs()
     gangs.lease(u1=member(), u2=member(), u3=member(), x=member("b"))
 
@@ -318,7 +318,7 @@ def test_those_placed_with_a_member_that_fits_nowhere_are_refused_where_they_are
     assert gangs.states("u1", "u2", "u3", "x") == [*["unschedulable"] * 3, "waiting"]
 
 
-def test_the_gangs_of_which_pods_wait_are_told():
+def test_gangs_with_waiting_pods_are_reported():
     gangs = Gangs()
     gangs.lease(u1=member("b"), u2=member("a"), u3=member("a"), x=pod(cpu=1))
     assert gangs.core.waiting_gangs() == ()
@@ -328,7 +328,7 @@ def test_the_gangs_of_which_pods_wait_are_told():
     assert gangs.core.waiting_gangs() == (("default", "a"), ("default", "b"))
 
 
-def test_a_member_that_fits_nowhere_tells_of_its_group():
+def test_a_member_that_fits_nowhere_names_its_group():
     gangs = Gangs()
     gangs.lease(u1=member(), u2=member())
     gangs.place("u1")
@@ -340,7 +340,7 @@ def test_a_member_that_fits_nowhere_tells_of_its_group():
     assert 'a pod of pod group "default/a" fits nowhere' in told["u1"]
 
 
-def test_a_gang_that_did_not_fit_is_tried_again_as_a_whole():
+def test_a_gang_that_did_not_fit_is_tried_again_completely():
     gangs = Gangs()
     uids = ("u1", "u2", "u3")
     gangs.lease(u1=member(), u2=member(), u3=member())
@@ -350,7 +350,7 @@ def test_a_gang_that_did_not_fit_is_tried_again_as_a_whole():
     assert uids_of(Bind, gangs.place(*uids)) == list(uids)
 
 
-def test_a_surplus_member_that_fits_nowhere_does_no_harm():
+def test_a_surplus_member_that_fits_nowhere_has_no_effect():
     gangs = Gangs()
     gangs.lease(u1=member(least=1), u2=member(least=1))
     gangs.place("u1")
@@ -360,7 +360,7 @@ def test_a_surplus_member_that_fits_nowhere_does_no_harm():
     assert gangs.states("u1", "u2") == ["binding", "unschedulable"]
 
 
-def test_a_member_that_is_deleted_ends_the_wait_of_the_others():
+def test_a_deleted_member_ends_the_wait_of_the_others():
     gangs = Gangs()
     gangs.lease(u1=member(), u2=member())
     gangs.place("u1", "u2")
@@ -387,7 +387,7 @@ def test_bound_members_count_until_they_are_deleted():
     assert gangs.states("u1", "u3", "u4") == ["gone", "gone", "waiting"]
 
 
-def test_members_that_others_bound_count_as_placed():
+def test_members_bound_by_other_schedulers_count_as_placed():
     gangs = Gangs()
     gangs.members.hear(("default", "a"), 2)
     gangs.lease(u1=member(), late=member("b"))
@@ -395,7 +395,7 @@ def test_members_that_others_bound_count_as_placed():
     assert uids_of(Bind, gangs.place("u1", "late")) == ["u1"]
 
 
-def test_a_member_that_waits_goes_on_once_it_hears_that_others_bound_enough():
+def test_a_waiting_member_is_bound_once_enough_others_are_reported_bound():
     gangs = Gangs()
     gangs.lease(u1=member(), other=member("b"))
     assert gangs.place("u1", "other") == []
@@ -409,7 +409,7 @@ def test_a_member_that_waits_goes_on_once_it_hears_that_others_bound_enough():
     assert gangs.states("u1", "other") == ["binding", "waiting"]
 
 
-def test_members_that_were_bound_here_count_once_though_others_tell_of_them():
+def test_members_bound_here_count_once_even_if_others_report_them():
     gangs = Gangs()
     gangs.lease(u1=member(least=2), u2=member(least=2))
     bound(gangs, gangs.place("u1", "u2"))
@@ -421,7 +421,7 @@ def test_members_that_were_bound_here_count_once_though_others_tell_of_them():
     assert uids_of(Bind, gangs.place("u4")) == ["u3", "u4"]
 
 
-def test_members_that_were_bound_here_and_are_gone_count_no_more_once_the_queue_says_so():
+def test_deleted_members_bound_here_stop_counting_at_the_queues_report():
     gangs = Gangs()
     gangs.lease(u1=member(least=2), u2=member(least=2))
     bound(gangs, gangs.place("u1", "u2"))
@@ -432,7 +432,7 @@ def test_members_that_were_bound_here_and_are_gone_count_no_more_once_the_queue_
     assert uids_of(Bind, gangs.place("u4")) == ["u3", "u4"]
 
 
-def test_members_that_are_bound_after_the_queue_spoke_count_still():
+def test_members_bound_after_the_queues_report_still_count():
     gangs = Gangs()
     gangs.members.hear(("default", "a"), 0)
     gangs.lease(u1=member(least=2), u2=member(least=2), u3=member(least=2))
@@ -452,7 +452,7 @@ def test_a_late_member_that_fits_nowhere_is_refused_alone_once_enough_are_bound(
     assert "does not fit" not in told.message
 
 
-def test_a_member_that_loses_at_the_binder_is_given_up_by_itself_once_the_gang_is_let_go():
+def test_a_member_refused_by_the_binder_fails_alone_once_its_gang_is_released():
     gangs = Gangs()
     gangs.lease(u1=member(least=2), u2=member(least=2))
     effects = gangs.place("u1", "u2")

@@ -4,11 +4,11 @@ from roadstead.protocol.status import SUCCESS
 from tests.builders import pod
 
 
-def test_every_pod_is_handed_to_the_binder():
+def test_every_pod_is_sent_to_the_binder():
     identity = PodIdentity("uid", "default", "web")
 
     assert DefaultBinder().bind(identity, pod(), "n1") is SUCCESS
 
 
-def test_binding_looks_at_nothing_of_the_pod():
+def test_binding_reads_no_fact_of_the_pod():
     assert DefaultBinder().sign(pod()) == DefaultBinder().sign(pod(cpu=5)) == ()

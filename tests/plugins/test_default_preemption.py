@@ -28,7 +28,7 @@ def on(node_name, priority=0):
     return Candidate(node_name, (Victim(f"u-{node_name}", f"d/{node_name}", priority, 1.0),))
 
 
-def test_nodes_without_victims_and_nodes_beyond_help_are_counted():
+def test_nodes_without_victims_and_unresolvable_nodes_are_counted():
     assert asked(nodes=5, helpful=2) == clearing(
         "preemption: 0/5 nodes are available: 2 No preemption victims found for incoming pod, "
         "3 Preemption is not helpful for scheduling."
@@ -42,7 +42,7 @@ def test_counts_are_sorted_as_text():
     )
 
 
-def test_only_what_occurs_is_counted():
+def test_only_occurring_reasons_are_counted():
     assert asked(nodes=3, helpful=3) == clearing(
         "preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."
     )
@@ -51,7 +51,7 @@ def test_only_what_occurs_is_counted():
     )
 
 
-def test_a_pod_that_pre_filter_found_hopeless_is_not_helped_anywhere():
+def test_preemption_helps_no_pod_that_pre_filter_rejected_as_unresolvable():
     said = asked(URGENT, nodes=3, helpful=3, lowest=0, pre_filter=unresolvable("no"))
 
     assert said == clearing(
@@ -59,7 +59,7 @@ def test_a_pod_that_pre_filter_found_hopeless_is_not_helped_anywhere():
     )
 
 
-def test_where_pre_filter_refused_softly_every_node_may_help():
+def test_preemption_may_help_on_every_node_after_a_resolvable_pre_filter():
     seen = view(nodes=300, helpful=0, lowest=0, pre_filter=unschedulable("no"))
 
     assert PLUGIN.candidates_wanted(URGENT, seen) == 100
@@ -78,7 +78,7 @@ def test_a_pod_that_never_preempts_keeps_its_nomination():
     ("percentage", "absolute", "helpful", "wanted"),
     [(10, 100, 50, 50), (10, 100, 500, 100), (10, 100, 5000, 500), (100, 0, 70, 70), (1, 0, 70, 0)],
 )
-def test_the_larger_of_two_limits_says_how_many_candidates_are_wanted(
+def test_the_larger_of_two_limits_is_the_number_of_wanted_candidates(
     percentage, absolute, helpful, wanted
 ):
     plugin = DefaultPreemption(DefaultPreemptionArgs(percentage, absolute))
@@ -86,18 +86,18 @@ def test_the_larger_of_two_limits_says_how_many_candidates_are_wanted(
     assert plugin.candidates_wanted(URGENT, view(nodes=9000, helpful=helpful, lowest=0)) == wanted
 
 
-def test_nothing_is_tried_where_no_pod_is_of_lower_priority():
+def test_no_preemption_is_tried_without_pods_of_lower_priority():
     for lowest in (None, 10, 11):
         seen = view(nodes=3, helpful=3, lowest=lowest)
         assert PLUGIN.candidates_wanted(URGENT, seen) is None
 
 
-def test_a_dry_run_that_nobody_did_is_missed_by_name():
+def test_a_missing_dry_run_is_requested_by_name():
     with pytest.raises(UnsupportedError, match=r"spec.priority: 10: needs the plugin Default"):
         asked(URGENT, nodes=3, helpful=3, lowest=0)
 
 
-def test_the_best_candidate_is_nominated_and_its_equals_are_told():
+def test_the_best_candidate_is_nominated_and_its_equals_are_reported():
     tried = DryRunResult((on("n3", 5), on("n2"), on("n1")))
 
     result = asked(URGENT, nodes=9, helpful=4, lowest=0, tried=tried)
@@ -114,7 +114,7 @@ def test_a_limited_dry_run_is_not_exhaustive():
     assert not result.exhaustive
 
 
-def test_reasons_of_the_dry_run_are_counted_with_those_it_did_not_try():
+def test_reasons_of_the_dry_run_are_counted_with_those_of_untried_nodes():
     tried = DryRunResult((), 3, (("Insufficient cpu", 2), ("Too many pods", 2)))
 
     assert asked(URGENT, nodes=4, helpful=3, lowest=0, tried=tried) == clearing(
@@ -141,18 +141,18 @@ def test_reasons_of_the_dry_run_are_counted_with_those_it_did_not_try():
     ],
     ids=["waits", "extenders", "an error", "errors"],
 )
-def test_what_keeps_it_from_trying_leaves_the_nomination_alone(tried, status):
+def test_an_attempt_without_a_dry_run_keeps_the_nomination(tried, status):
     result = asked(URGENT, nodes=3, helpful=3, lowest=0, tried=tried)
 
     assert result == PostFilterResult(status)
 
 
-def test_every_pod_may_be_queued():
+def test_every_pod_may_enter_the_queue():
     assert PLUGIN.pre_enqueue(pod()) is SUCCESS
     assert SUCCESS.code is Code.SUCCESS
 
 
-def test_priority_and_policy_are_the_signature():
+def test_the_signature_is_priority_and_preemption_policy():
     assert PLUGIN.sign(pod(cpu=1)) == PLUGIN.sign(pod())
     assert PLUGIN.sign(pod(priority=1)) != PLUGIN.sign(pod())
     assert PLUGIN.sign(pod(preemption_policy="Never")) != PLUGIN.sign(pod())

@@ -1,4 +1,4 @@
-"""Placed pods of one effect affect the same others: for in-tree plugins, over random pods."""
+"""Placed pods with equal effects affect the same pods: for in-tree plugins, over random pods."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ TELLING = sorted(
 )
 
 
-def test_all_that_look_across_nodes_say_so():
+def test_all_cross_node_plugins_declare_effects():
     assert TELLING == [
         "InterPodAffinity",
         "NodeVolumeLimits",
@@ -34,7 +34,7 @@ def test_all_that_look_across_nodes_say_so():
 
 @given(st.integers(0, 1 << 20), st.sampled_from(TELLING))
 @settings(max_examples=30)
-def test_pods_that_differ_in_one_fact(seed, name):
+def test_pods_with_equal_effects_affect_the_same_pods_if_one_fact_differs(seed, name):
     fleet = sample_fleet(seed, nodes=5, pods=6)
 
     wrong = [each for each in effects(in_tree_subject(name, PROFILE), fleet) if each is not None]
@@ -43,7 +43,7 @@ def test_pods_that_differ_in_one_fact(seed, name):
 
 
 @given(st.integers(0, 1 << 20))
-def test_pods_with_claims(seed):
+def test_pods_with_claims_and_equal_effects_affect_the_same_pods(seed):
     _, storage, pods = random_fleet(seed)
     classes = PodClasses()
     profile = Profile(PROFILE, in_tree_registry(), Handle(classes, ClusterFacts(storage=storage)))

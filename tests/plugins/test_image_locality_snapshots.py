@@ -1,4 +1,4 @@
-"""ImageLocality after nodes came: each row counts the nodes it knew of at its last snapshot."""
+"""ImageLocality after new nodes: each row counts the nodes that its last snapshot included."""
 
 import pytest
 
@@ -23,7 +23,7 @@ PLUGIN = ImageLocality()
 
 
 def grown_table():
-    """Two nodes, one of them with the image; then, after a snapshot, two more that have it."""
+    """Return two nodes, one with the image, and two more with it that joined after a snapshot."""
     table = table_of(node("n1", images=IMAGE), node("n2"))
     take_snapshot(table, 2)
     table.add_node(node("n3", images=IMAGE))
@@ -36,11 +36,11 @@ def only_image_locality(classes):
     return {"default-scheduler": profile_of({"score": ["ImageLocality"]}, classes=classes)}
 
 
-def test_an_old_row_counts_only_the_nodes_it_knew():
+def test_an_old_row_counts_only_the_nodes_of_its_snapshot():
     assert score_with(PLUGIN, WANTING, grown_table()) == [23, 0, 74, 74]
 
 
-def test_a_row_counts_all_nodes_once_it_changed():
+def test_a_row_counts_all_nodes_after_a_change():
     table = grown_table()
 
     put(table, "n1", pod())
@@ -49,7 +49,7 @@ def test_a_row_counts_all_nodes_once_it_changed():
     assert score_with(PLUGIN, WANTING, table) == [74, 0, 74, 74]
 
 
-def test_a_summary_names_nodes_that_came_late():
+def test_a_summary_lists_nodes_that_were_added_late():
     table = grown_table()
 
     told = found_before_score(PLUGIN, table.classes.pod_class(WANTING), table)

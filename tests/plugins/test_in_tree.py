@@ -43,7 +43,7 @@ def built(name, args=None):
     return in_tree_registry().build(name, args, HANDLE)
 
 
-def test_the_registry_has_every_plugin_that_a_configuration_can_name():
+def test_the_registry_has_every_plugin_of_configurations():
     differing = set(in_tree_registry().factories) ^ set(POINTS)
 
     assert not differing, "in config/intree.py or in roadstead/plugins/in_tree.py, not in both"
@@ -101,7 +101,7 @@ LOOKED_AT = (
 
 @st.composite
 def pods_with_equal_signatures(draw, plugin):
-    """Two pods that a plugin signs alike: one changed wherever that leaves the signature."""
+    """Draw two pods with equal signatures: one is changed wherever the signature stays equal."""
     one, other = draw(pods), draw(pods)
     mixed = one
     for field in LOOKED_AT:
@@ -114,7 +114,7 @@ def pods_with_equal_signatures(draw, plugin):
 @pytest.mark.parametrize("name", ROW_PLUGIN_NAMES)
 @settings(max_examples=30)
 @given(cluster=clusters, data=st.data())
-def test_pods_that_a_plugin_signs_alike_get_equal_answers(name, cluster, data):
+def test_pods_with_equal_signatures_of_a_plugin_get_equal_answers(name, cluster, data):
     plugin = built(name)
     one, other = data.draw(pods_with_equal_signatures(plugin))
     table, _ = both(cluster)
@@ -127,7 +127,7 @@ def test_pods_that_a_plugin_signs_alike_get_equal_answers(name, cluster, data):
 
 
 @given(clusters, pods, pods)
-def test_pods_of_one_signature_get_equal_answers_from_a_whole_profile(cluster, one, other):
+def test_pods_with_equal_signatures_get_equal_answers_from_a_whole_profile(cluster, one, other):
     table, _ = both(cluster)
     profile = profile_of(ROW_PLUGINS, classes=table.classes)
     other = replace(one, labels=other.labels, namespace="elsewhere", is_terminating=True)
@@ -152,7 +152,7 @@ def test_pods_of_one_signature_get_equal_answers_from_a_whole_profile(cluster, o
     wanted=pods,
     come=st.lists(small_pods, max_size=4),
 )
-def test_a_plugin_reads_no_more_than_it_says(name, cluster, wanted, come):
+def test_a_plugin_reads_no_more_than_it_declares(name, cluster, wanted, come):
     plugin = built(name)
     table, _ = both(cluster)
     target = table.names[0]
@@ -171,7 +171,7 @@ def test_a_plugin_reads_no_more_than_it_says(name, cluster, wanted, come):
 
 
 @given(name=st.sampled_from(ROW_PLUGIN_NAMES), cluster=clusters, wanted=pods)
-def test_scores_are_whole_numbers_of_64_bits_and_filters_of_32(name, cluster, wanted):
+def test_scores_are_64_bit_integers_and_filter_codes_32_bit_integers(name, cluster, wanted):
     plugin = built(name)
     table, _ = both(cluster)
     pod_class = table.classes.pod_class(wanted)

@@ -65,7 +65,7 @@ def web(**facts):
 
 
 def place(name, *pods, zone=None, **labels):
-    """A node that has its own name as host, and the pods on it."""
+    """Return a node with its own name as host, and the pods on it."""
     return node(name, labels={HOST: name} | labels | ({ZONE: zone} if zone else {})), pods
 
 
@@ -81,7 +81,7 @@ class Asked:
         self.plugin = InterPodAffinity(args or InterPodAffinityArgs(), handle)
 
     def ask(self, facts):
-        """(PreFilter's status, {node: refusal}, PreScore's status, {node: raw}, normalized)."""
+        """Return PreFilter's status, {node: refusal}, PreScore's status, {node: raw}, scores."""
         plugin, table = self.plugin, self.table
         pod_class, state = table.classes.pod_class(facts), CycleState(len(table))
         filtered = self._phase(
@@ -118,13 +118,13 @@ def raw_scores(plugin, state, pod_class, table):
 
 
 def refused(world, facts, **options):
-    """{node: reason} of the nodes that are refused."""
+    """Return {node: reason} of the refused nodes."""
     _, told, *_ = Asked(world, **options).ask(facts)
     return {name: reason for name, reason in told.items() if reason}
 
 
 def scored(world, facts, **options):
-    """{node: raw score}, or None where PreScore skipped."""
+    """Return {node: raw score}, or None if PreScore skipped."""
     *_, status, raw, _ = Asked(world, **options).ask(facts)
     return None if status.is_skip else raw
 
@@ -132,16 +132,16 @@ def scored(world, facts, **options):
 TWO_ZONES = [place("n1", web(), zone="a"), place("n2", zone="a"), place("n3", zone="b")]
 
 
-def test_a_pod_goes_where_its_affinity_term_finds_a_pod():
+def test_a_pod_fits_where_its_affinity_term_matches_a_pod():
     assert refused(TWO_ZONES, near(aff(app("web"), ZONE))) == {"n3": NOT_NEAR}
     assert refused(TWO_ZONES, near(aff(app("web"), HOST))) == {"n2": NOT_NEAR, "n3": NOT_NEAR}
 
 
-def test_a_pod_stays_away_from_where_its_anti_affinity_term_finds_a_pod():
+def test_a_pod_does_not_fit_where_its_anti_affinity_term_matches_a_pod():
     assert refused(TWO_ZONES, away(aff(app("web"), ZONE))) == {"n1": NOT_AWAY, "n2": NOT_AWAY}
 
 
-def test_a_pod_stays_away_from_pods_that_do_not_want_it():
+def test_a_pod_does_not_fit_where_anti_affinity_of_a_running_pod_matches_it():
     lonely = away(aff(app("web"), ZONE))
     world = [place("n1", lonely, zone="a"), place("n2", zone="a"), place("n3", zone="b")]
 
@@ -149,7 +149,7 @@ def test_a_pod_stays_away_from_pods_that_do_not_want_it():
     assert refused(world, pod(labels={"app": "db"})) == {}
 
 
-def test_affinity_speaks_before_anti_affinity_and_that_before_running_pods():
+def test_affinity_is_checked_before_anti_affinity_and_then_that_of_running_pods():
     lonely = away(aff(app("new")), labels={"app": "web"})
     new = pod(
         labels={"app": "new"},
@@ -166,7 +166,7 @@ def test_affinity_speaks_before_anti_affinity_and_that_before_running_pods():
     assert refused(world, new) == {"n1": NOT_NEAR, "n2": NOT_AWAY, "n3": NOT_WANTED}
 
 
-def test_codes_tell_preemption_where_it_can_help():
+def test_codes_show_where_preemption_can_help():
     asked = Asked([place("n1")])
     plugin, table = asked.plugin, asked.table
     pod_class = table.classes.pod_class(near(aff(app("web"))))
@@ -188,7 +188,7 @@ def test_one_pod_must_match_all_affinity_terms():
     assert refused(together, asking) == {"n2": NOT_NEAR}
 
 
-def test_any_anti_affinity_term_is_enough():
+def test_one_matching_anti_affinity_term_is_enough():
     asking = away(aff(app("web"), HOST), aff(app("db"), ZONE))
     world = [
         place("n1", web()),
@@ -200,14 +200,14 @@ def test_any_anti_affinity_term_is_enough():
     assert set(refused(world, asking)) == {"n1", "n2", "n3"}
 
 
-def test_the_first_pod_of_a_series_goes_anywhere_with_the_keys():
+def test_the_first_pod_of_a_series_fits_everywhere_with_the_keys():
     first = near(aff(app("web"), ZONE), labels={"app": "web"})
     world = [place("n1", zone="a"), place("n2")]
 
     assert refused(world, first) == {"n2": NOT_NEAR}
 
 
-def test_the_exception_for_the_first_pod_ends_where_some_pod_matches():
+def test_the_exception_for_the_first_pod_ends_once_any_pod_matches():
     second = near(aff(app("web"), ZONE), labels={"app": "web"})
 
     assert refused(TWO_ZONES, second) == {"n3": NOT_NEAR}
@@ -220,30 +220,30 @@ def test_a_match_on_a_node_without_the_key_does_not_count():
     assert refused(world, first) == {"n1": NOT_NEAR}
 
 
-def test_a_pod_that_does_not_match_its_own_terms_is_no_first_pod():
+def test_a_pod_that_does_not_match_its_own_terms_is_not_a_first_pod():
     assert refused([place("n1", zone="a")], near(aff(app("web"), ZONE))) == {"n1": NOT_NEAR}
     other_space = near(aff(app("web"), spaces=("prod",)), labels={"app": "web"})
     assert refused([place("n1")], other_space) == {"n1": NOT_NEAR}
 
 
-def test_a_node_without_the_key_is_no_place_to_be_away_from():
+def test_anti_affinity_does_not_apply_to_a_node_without_the_key():
     world = [place("n1", web()), place("n2", web(), zone="a")]
 
     assert refused(world, away(aff(app("web"), ZONE))) == {"n2": NOT_AWAY}
 
 
-def test_several_terms_of_one_key_are_one_place():
+def test_several_terms_of_one_key_are_one_topology():
     asking = near(aff(app("web"), ZONE), aff(select(require("app", "Exists")), ZONE))
 
     assert refused(TWO_ZONES, asking) == {"n3": NOT_NEAR}
 
 
 @pytest.mark.parametrize("selector", [None, app("db")])
-def test_a_selector_that_is_absent_or_matches_nobody_finds_no_pod(selector):
+def test_an_absent_or_unmatched_selector_matches_no_pod(selector):
     assert refused(TWO_ZONES, away(aff(selector, ZONE))) == {}
 
 
-def test_pods_of_other_namespaces_are_not_meant():
+def test_pods_of_other_namespaces_do_not_match():
     world = [place("n1", web(namespace="prod")), place("n2", web())]
 
     assert refused(world, away(aff(app("web")))) == {"n2": NOT_AWAY}
@@ -257,12 +257,12 @@ def test_pods_of_other_namespaces_are_not_meant():
         (EVERYTHING, {"default", "prod", "bare", "unknown"}),
         (None, set()),
         (select(require("team", "Exists")), {"default", "prod"}),
-        # Upstream 1.34 asks a new pod's selector once more, with no labels at all.
+        # Upstream 1.34 evaluates a new pod's selector once more, with no labels at all.
         (select(require("tier", "DoesNotExist")), {"default", "prod", "bare", "unknown"}),
         (select(require("team", "NotIn", "b")), {"default", "prod", "bare", "unknown"}),
     ],
 )
-def test_a_new_pods_namespace_selector_means_the_namespaces_it_selects(choose, meant):
+def test_a_new_pods_namespace_selector_selects_namespaces_by_labels(choose, meant):
     world = [place(name, web(namespace=name)) for name in ("default", "prod", "bare", "unknown")]
 
     assert set(refused(world, away(aff(app("web"), spaces=(), choose=choose)))) == meant
@@ -278,7 +278,7 @@ def test_a_new_pods_namespace_selector_means_the_namespaces_it_selects(choose, m
         (select(require("team", "NotIn", "b")), {"default", "bare", "unknown"}),
     ],
 )
-def test_a_running_pods_namespace_selector_is_held_against_the_new_pods_namespace(choose, meant):
+def test_a_running_pods_namespace_selector_is_matched_with_the_new_pods_namespace(choose, meant):
     world = [place("n1", away(aff(app("web"), spaces=(), choose=choose)))]
 
     found = {
@@ -296,20 +296,20 @@ def test_terminating_pods_count():
     assert refused(world, away(aff(app("web")))) == {"n1": NOT_AWAY}
 
 
-def test_filtering_is_skipped_where_nothing_asks_for_it():
+def test_filtering_is_skipped_without_terms():
     lonely = away(aff(app("db")))
     for world in ([place("n1")], [place("n1", lonely)], [place("n1", liking(aff(EVERYTHING)))]):
         status, *_ = Asked(world).ask(web())
         assert status == SKIP
 
 
-def test_filtering_is_not_skipped_for_terms_that_find_nobody():
+def test_filtering_is_not_skipped_for_unmatched_terms():
     for asking in (near(aff(app("web"))), away(aff(app("web")))):
         status, *_ = Asked([place("n1")]).ask(asking)
         assert status.is_success
 
 
-def test_a_term_that_does_not_parse_makes_the_pod_hopeless():
+def test_an_invalid_term_makes_the_pod_unresolvable():
     asking = pod(pod_affinity=(aff(app("web")), aff(error="bad one")))
 
     status, *_ = Asked(TWO_ZONES).ask(asking)
@@ -317,7 +317,7 @@ def test_a_term_that_does_not_parse_makes_the_pod_hopeless():
     assert status == unresolvable("parsing pod: requiredAffinityTerms: bad one")
 
 
-def test_every_group_that_does_not_parse_is_told():
+def test_every_invalid_group_of_terms_is_reported():
     asking = pod(
         pod_affinity=(aff(error="one"), aff(error="never told")),
         pod_anti_affinity=(aff(error="two"),),
@@ -335,7 +335,7 @@ def test_every_group_that_does_not_parse_is_told():
     assert (scoring.code, scoring.reasons) == (Code.ERROR, (f"failed to parse pod: {told}",))
 
 
-def test_a_running_pod_loses_only_the_group_that_does_not_parse():
+def test_a_running_pod_loses_only_its_invalid_group_of_terms():
     broken = pod(
         pod_anti_affinity=(aff(app("web")), aff(error="bad")),
         preferred_pod_affinity=(aff(app("web"), weight=7),),
@@ -346,7 +346,7 @@ def test_a_running_pod_loses_only_the_group_that_does_not_parse():
     assert scored(world, web()) == {"n1": 7}
 
 
-def test_preferred_terms_of_the_pod_score_the_places_of_matching_pods():
+def test_preferred_terms_of_the_pod_score_the_domains_of_matching_pods():
     world = [place("n1", web(), web(), zone="a"), place("n2", zone="a"), place("n3", zone="b")]
 
     assert scored(world, liking(aff(app("web"), ZONE, weight=3))) == {"n1": 6, "n2": 6, "n3": 0}
@@ -364,7 +364,7 @@ def test_preferred_terms_of_running_pods_score_for_the_new_pod():
 
 
 @pytest.mark.parametrize(("weight", "expected"), [(1, {"n1": 1}), (100, {"n1": 100}), (0, None)])
-def test_required_affinity_of_running_pods_scores_with_the_weight_configured(weight, expected):
+def test_required_affinity_of_running_pods_scores_with_the_configured_weight(weight, expected):
     world = [place("n1", near(aff(app("web"))))]
     args = InterPodAffinityArgs(hard_pod_affinity_weight=weight)
 
@@ -376,13 +376,13 @@ def test_required_anti_affinity_does_not_score():
     assert scored(TWO_ZONES, away(aff(app("web")))) is None
 
 
-def test_scores_of_several_keys_add_up():
+def test_scores_of_several_keys_are_summed():
     asking = liking(aff(app("web"), ZONE, weight=1), aff(app("web"), HOST, weight=10))
 
     assert scored(TWO_ZONES, asking) == {"n1": 11, "n2": 1, "n3": 0}
 
 
-def test_running_pods_preferences_may_be_ignored_for_pods_without_their_own():
+def test_preferences_of_running_pods_can_be_ignored_for_pods_without_their_own():
     world = [place("n1", liking(aff(app("web"), weight=5)), near(aff(app("web"))))]
     args = InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True)
     own = liking(aff(app("nobody"), weight=1), labels={"app": "web"})
@@ -391,7 +391,7 @@ def test_running_pods_preferences_may_be_ignored_for_pods_without_their_own():
     assert scored(world, own, args=args) == {"n1": 6}
 
 
-def test_pods_without_preferences_are_not_asked_to_parse_where_those_are_ignored():
+def test_invalid_preferences_do_not_matter_for_pods_without_preferences_if_ignored():
     args = InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True)
 
     *_, status, _, _ = Asked(TWO_ZONES, args=args).ask(near(aff(error="bad")))
@@ -399,7 +399,7 @@ def test_pods_without_preferences_are_not_asked_to_parse_where_those_are_ignored
     assert status == SKIP
 
 
-def test_matches_that_cancel_one_another_still_score():
+def test_matches_that_cancel_each_other_still_score():
     world = [
         place("n1", liking(aff(app("web"), weight=5)), disliking(aff(app("web"), weight=5))),
         place("n2"),
@@ -408,7 +408,7 @@ def test_matches_that_cancel_one_another_still_score():
     assert scored(world, web()) == {"n1": 0, "n2": 0}
 
 
-def test_a_preferred_term_of_no_weight_still_scores():
+def test_a_preferred_term_of_weight_zero_still_scores():
     assert scored([place("n1", liking(aff(app("web"), weight=0)))], web()) == {"n1": 0}
 
 
@@ -429,11 +429,11 @@ def test_matches_on_nodes_without_the_key_do_not_score():
         ([0, 29, 100], [0, 28, 100]),
     ],
 )
-def test_scores_are_spread_from_0_to_100_in_floats(raw, expected):
+def test_scores_are_scaled_from_0_to_100_in_floats(raw, expected):
     assert Asked([place("n1")])._normalized(web(), raw) == expected
 
 
-def test_a_pod_is_affected_by_pods_that_its_terms_mean_and_by_pods_that_mean_it():
+def test_a_pod_is_affected_by_pods_that_its_terms_match_or_whose_terms_match_it():
     asked = Asked([place("n1")])
     plugin, table = asked.plugin, asked.table
 
@@ -449,7 +449,7 @@ def test_a_pod_is_affected_by_pods_that_its_terms_mean_and_by_pods_that_mean_it(
     assert not affected(near(aff(app("web")), aff(app("db"))), web())
 
 
-def test_pods_are_not_affected_by_terms_that_count_for_nothing():
+def test_terms_without_effect_affect_no_pod():
     args = InterPodAffinityArgs(0, ignore_preferred_terms_of_existing_pods=True)
     asked = Asked([place("n1")], args=args)
     plugin, table = asked.plugin, asked.table
@@ -469,11 +469,11 @@ def test_the_signature_is_namespace_labels_and_terms():
     assert len({plugin.sign(each) for each in different}) == len(different)
 
 
-def test_it_reads_the_cluster():
+def test_the_plugin_reads_the_cluster():
     assert InterPodAffinity.reads is Reads.CLUSTER
 
 
-def test_nothing_is_summed_up_where_nothing_concerns_the_pod():
+def test_nothing_is_counted_if_no_term_matches_the_pod():
     asked = Asked([place("n1", web(), near(aff(app("db"))))])
     plugin, table = asked.plugin, asked.table
     pod_class = table.classes.pod_class(web())
@@ -500,7 +500,7 @@ def test_counts_are_by_key_and_value():
     )
 
 
-def test_a_pod_that_is_asked_about_later_sees_what_changed_meanwhile():
+def test_a_pod_evaluated_later_gets_all_changes_since():
     asked = Asked([place("n1", web()), place("n2", web())])
     plugin, table = asked.plugin, asked.table
     found_before_filter(plugin, table.classes.pod_class(away(aff(app("web")))), table)
@@ -583,7 +583,7 @@ arguments = st.builds(InterPodAffinityArgs, st.sampled_from([0, 1, 7]), st.boole
 
 
 def expected(world, facts, args):
-    """What `Asked.ask` must say, by upstream's rules."""
+    """Return the result of `Asked.ask` by upstream's rules."""
     plugin = Affinity(
         NAMESPACES, args.hard_pod_affinity_weight, args.ignore_preferred_terms_of_existing_pods
     )
@@ -604,7 +604,7 @@ def expected(world, facts, args):
 
 
 def worded(answer):
-    """An answer of `Asked.ask` with its statuses as `expected` gives them."""
+    """Return a result of `Asked.ask` with its statuses in the form of `expected`."""
     filtering, refusals, scoring, raw, normalized = answer
     said = [
         "" if each.is_success else upstream.SKIP if each.is_skip else each.message
@@ -614,7 +614,7 @@ def worded(answer):
 
 
 @given(worlds, pods, arguments)
-def test_answers_are_upstreams(world, facts, args):
+def test_answers_equal_upstreams(world, facts, args):
     assert worded(Asked(world, args=args).ask(facts)) == expected(world, facts, args)
 
 
@@ -632,7 +632,7 @@ def test_a_placement_that_does_not_affect_a_pod_changes_no_answer(world, facts, 
 
 
 @given(worlds.filter(bool), pods, arguments)
-def test_a_view_of_some_rows_gets_the_answers_of_those_rows(world, facts, args):
+def test_a_view_of_some_rows_has_the_answers_of_those_rows(world, facts, args):
     asked = Asked(world, args=args)
     plugin, table = asked.plugin, asked.table
     pod_class, state = table.classes.pod_class(facts), CycleState(len(table))
@@ -683,19 +683,19 @@ def world_of(table):
 
 
 @given(worlds, st.lists(pods, min_size=1, max_size=3), changes)
-def test_counts_kept_up_to_date_are_counts_made_anew(world, asking, history):
+def test_updated_counts_equal_new_counts(world, asking, history):
     asked = Asked(world)
     table = asked.table
 
     for turn, step in enumerate(history):
         change(table, *step)
-        # Not all are asked each time: some counts fall behind, some start late.
+        # Not all classes are evaluated each time: some counts fall behind, some start late.
         facts = asking[turn % len(asking)]
         assert asked.ask(facts) == Asked(world_of(table)).ask(facts)
 
 
 @given(worlds.filter(bool), pods, pods)
-def test_what_ifs_are_counted_by_themselves_and_leave_the_table_alone(world, facts, placed):
+def test_overlays_have_their_own_counts_and_leave_the_table_unchanged(world, facts, placed):
     asked = Asked(world)
     plugin, table = asked.plugin, asked.table
     pod_class = table.classes.pod_class(facts)
@@ -711,7 +711,7 @@ def test_what_ifs_are_counted_by_themselves_and_leave_the_table_alone(world, fac
     assert found_before_filter(plugin, pod_class, table) == before
 
 
-def test_a_larger_table_takes_over_what_is_kept():
+def test_a_larger_table_reuses_the_cached_counts():
     asked = Asked([place("n1", web())])
     plugin, table = asked.plugin, asked.table
     pod_class = table.classes.pod_class(away(aff(app("web"))))
@@ -729,7 +729,7 @@ def test_a_larger_table_takes_over_what_is_kept():
     }
 
 
-def test_what_is_kept_is_bounded_and_forgotten_counts_come_back(monkeypatch):
+def test_cached_counts_are_bounded_and_dropped_ones_are_recomputed(monkeypatch):
     monkeypatch.setattr(inter_pod_affinity, "MAX_CELLS", 5)
     asked = Asked([place("n1", web()), place("n2", web())])
     plugin, table = asked.plugin, asked.table
@@ -741,7 +741,7 @@ def test_what_is_kept_is_bounded_and_forgotten_counts_come_back(monkeypatch):
         assert len(plugin._counts) <= 2
 
 
-def test_pods_that_differ_in_requests_alone_share_their_counts():
+def test_pods_that_differ_only_in_requests_share_their_counts():
     asked = Asked([place("n1", web(), web(cpu=5))])
     plugin, table = asked.plugin, asked.table
 
@@ -753,7 +753,7 @@ def test_pods_that_differ_in_requests_alone_share_their_counts():
     assert len(plugin._counts) == 1
 
 
-def test_a_table_of_other_classes_is_a_mistake():
+def test_a_table_with_other_classes_is_an_error():
     asked = Asked([])
     plugin, own = asked.plugin, asked.table
     table = table_of(place("n1")[0])

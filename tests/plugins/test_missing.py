@@ -22,7 +22,7 @@ def pre_filtered(kind, facts):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_pod_that_needs_nothing_of_it_is_skipped(kind):
+def test_a_pod_without_need_of_the_plugin_is_skipped(kind):
     table = table_of(node("n1"), node("n2"))
     plugin, pod_class = kind(), table.classes.pod_class(pod(volumes=HARMLESS))
 
@@ -46,7 +46,7 @@ def test_a_refused_pod_never_passes_an_evaluation():
 
 
 @pytest.mark.parametrize("kind", [missing.DynamicResources])
-def test_nothing_is_reserved_and_nothing_prepared_for_a_bind(kind):
+def test_reserve_and_pre_bind_do_nothing(kind):
     plugin, identity = kind(), PodIdentity("uid", "default", "web")
 
     assert plugin.reserve(identity, pod(), "n1") is SUCCESS
@@ -55,7 +55,7 @@ def test_nothing_is_reserved_and_nothing_prepared_for_a_bind(kind):
     assert extension_points(kind) >= {"preFilter", "filter", "reserve", "preBind"}
 
 
-def test_dynamic_resources_have_no_claims_to_give_back():
+def test_dynamic_resources_have_no_claims_to_release():
     plugin = missing.DynamicResources()
 
     result = plugin.post_filter(pod(), PostFilterView(3, 3, SUCCESS))
@@ -67,7 +67,7 @@ def test_dynamic_resources_have_no_claims_to_give_back():
     assert isinstance(plugin, PreEnqueuePlugin)
 
 
-def test_dynamic_resources_fail_where_their_pre_filter_did_not_run():
+def test_dynamic_resources_fail_without_their_pre_filter():
     failed = PostFilterView(3, 0, SUCCESS, unreached=("DynamicResources",))
 
     status = missing.DynamicResources().post_filter(pod(), failed).status
@@ -75,7 +75,7 @@ def test_dynamic_resources_fail_where_their_pre_filter_did_not_run():
     assert (status.code, status.reasons) == (Code.ERROR, ("not found",))
 
 
-def test_a_missing_plugin_must_say_what_it_looks_at():
+def test_a_missing_plugin_must_declare_its_reads():
     class Vague(missing.MissingPlugin):
         name = "Vague"
 

@@ -45,7 +45,7 @@ def expression(key, operator, *values):
 
 
 def enforcing(*expressions, preferred=()):
-    """The plugin with an added affinity: one required term, and (weight, expression) terms."""
+    """Return the plugin with an added affinity: a required term, and (weight, expression) terms."""
     added = {}
     if expressions:
         required = {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
@@ -103,11 +103,11 @@ def test_selector_and_affinity_must_both_match():
 
 
 @pytest.mark.parametrize("terms", [(), (term(),), (term(SSD, error="does not parse"),)])
-def test_no_term_an_empty_term_and_one_that_does_not_parse_match_nothing(terms):
+def test_no_terms_and_empty_or_invalid_terms_match_nothing(terms):
     assert filter_with(PLUGIN, wanting(*terms), DISKS) == [NO_MATCH] * 3
 
 
-def test_a_term_that_does_not_parse_does_not_harm_the_others():
+def test_an_invalid_term_does_not_affect_the_others():
     wanted = wanting(term(SSD, error="does not parse"), term(HDD))
 
     assert filter_with(PLUGIN, wanted, DISKS) == [NO_MATCH, None, NO_MATCH]
@@ -120,28 +120,28 @@ def test_pre_filter_skips_a_pod_without_requirements():
     assert pre_filtered(pod(), enforcing(expression("disk", "Exists"))) == PreFilterResult()
 
 
-def test_pre_filter_does_not_narrow_by_labels_or_without_terms():
+def test_pre_filter_selects_no_nodes_by_labels_or_without_terms():
     assert pre_filtered(wanting(term(SSD))) == PreFilterResult()
     assert pre_filtered(wanting()) == PreFilterResult()
 
 
-def test_pre_filter_narrows_to_the_names_of_all_terms():
+def test_pre_filter_selects_the_names_of_all_terms():
     assert narrowed(named("n1")) == {"n1"}
     assert narrowed(named("n1"), named("n9")) == {"n1", "n9"}
 
 
-def test_one_term_without_names_opens_all_nodes():
+def test_one_term_without_names_allows_all_nodes():
     assert narrowed(named("n1"), term(SSD)) is None
     assert narrowed(term(fields=[require("metadata.name", "NotIn", "n1")])) is None
 
 
-def test_names_inside_a_term_are_intersected():
+def test_names_in_one_term_are_intersected():
     fields = [require("metadata.name", "In", name) for name in ("n1", "n2")]
     assert narrowed(term(fields=fields), named("n3")) == {"n3"}
     assert narrowed(term(fields=[fields[0], fields[0]])) == {"n1"}
 
 
-def test_terms_that_contradict_themselves_reject_the_pod():
+def test_contradictory_terms_reject_the_pod():
     fields = [require("metadata.name", "In", name) for name in ("n1", "n2")]
 
     assert pre_filtered(wanting(term(fields=fields))) == PreFilterResult(
@@ -149,14 +149,14 @@ def test_terms_that_contradict_themselves_reject_the_pod():
     )
 
 
-def test_names_of_a_term_that_does_not_parse_narrow_too():
+def test_names_of_an_invalid_term_select_nodes_too():
     broken = term(SSD, fields=[require("metadata.name", "In", "n1")], error="does not parse")
 
     assert narrowed(broken) == {"n1"}
     assert filter_with(PLUGIN, wanting(broken), DISKS) == [NO_MATCH] * 3
 
 
-def test_the_profile_may_enforce_an_affinity_of_its_own():
+def test_the_profile_can_add_an_affinity():
     plugin = enforcing(expression("disk", "Exists"))
 
     assert filter_with(plugin, pod(), DISKS) == [None, None, NOT_ENFORCED]
@@ -168,7 +168,7 @@ def test_the_profile_may_enforce_an_affinity_of_its_own():
     assert filter_with(enforcing(expression("disk", "NotIn", "x")), pod(), DISKS) == [None] * 3
 
 
-def test_weights_of_matching_preferred_terms_add_up():
+def test_weights_of_matching_preferred_terms_are_summed():
     wanted = preferring(
         prefer(10, term(SSD)), prefer(5, term(require("cores", "Exists"))), prefer(3, named("n3"))
     )
@@ -182,7 +182,7 @@ def test_an_empty_preferred_term_matches_nothing():
     assert normalized_with(PLUGIN, preferring(prefer(10, term())), DISKS) == [0, 0, 0]
 
 
-def test_added_preferences_count_for_every_pod():
+def test_added_preferences_apply_to_every_pod():
     plugin = enforcing(preferred=[(7, expression("disk", "In", "hdd"))])
 
     assert score_with(plugin, pod(), DISKS) == [0, 7, 0]
@@ -199,7 +199,7 @@ def pre_scored(*terms):
     return PLUGIN.pre_score(CycleState(3), DISKS.classes.pod_class(preferring(*terms)), DISKS, None)
 
 
-def test_a_preferred_term_that_does_not_parse_is_an_error_of_the_cycle():
+def test_an_invalid_preferred_term_is_an_error_of_the_cycle():
     broken = [term(SSD, error=f"bad {which}") for which in ("one", "two", "one")]
     status = pre_scored(*(prefer(1, each) for each in broken))
 
@@ -208,11 +208,11 @@ def test_a_preferred_term_that_does_not_parse_is_an_error_of_the_cycle():
     assert pre_scored(prefer(1, broken[0]), prefer(1, term(HDD))).message == "bad one"
 
 
-def test_a_preferred_term_of_weight_zero_is_not_looked_at():
+def test_a_preferred_term_of_weight_zero_is_not_read():
     assert pre_scored(prefer(0, term(SSD, error="bad"))) is SUCCESS
 
 
-def test_bounds_that_are_no_label_values_do_not_parse():
+def test_bounds_that_are_not_label_values_are_invalid():
     selector = objects.NodeSelector.model_validate(
         {"nodeSelectorTerms": [{"matchExpressions": [expression("cores", "Gt", "-5")]}]}
     )
@@ -228,7 +228,7 @@ def test_bounds_that_are_no_label_values_do_not_parse():
 
 
 @given(clusters, pods)
-def test_filtering_is_upstreams(cluster, wanted):
+def test_filtering_equals_upstreams(cluster, wanted):
     table, nodes = both(cluster)
 
     assert filter_with(PLUGIN, wanted, table) == [
@@ -238,7 +238,7 @@ def test_filtering_is_upstreams(cluster, wanted):
 
 
 @given(clusters, pods)
-def test_an_enforced_affinity_speaks_first(cluster, wanted):
+def test_an_added_affinity_is_checked_first(cluster, wanted):
     table, nodes = both(cluster)
     plugin = enforcing(expression("disk", "In", "ssd", ""))
 
@@ -251,7 +251,7 @@ def test_an_enforced_affinity_speaks_first(cluster, wanted):
 
 
 @given(clusters, pods)
-def test_narrowing_never_loses_a_node_that_fits(cluster, wanted):
+def test_selecting_nodes_by_name_never_loses_a_fitting_node(cluster, wanted):
     _, nodes = both(cluster)
     result = pre_filtered(wanted)
 
@@ -263,7 +263,7 @@ def test_narrowing_never_loses_a_node_that_fits(cluster, wanted):
 
 
 @given(clusters.filter(bool), pods, st.booleans())
-def test_scores_are_upstreams(cluster, wanted, adds):
+def test_scores_equal_upstreams(cluster, wanted, adds):
     table, nodes = both(cluster)
     plugin = enforcing(preferred=[(7, expression("disk", "In", "hdd"))]) if adds else PLUGIN
     terms = [(each.weight, each.term) for each in wanted.preferred_node_terms]

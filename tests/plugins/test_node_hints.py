@@ -1,4 +1,4 @@
-"""Hints of the plugins that look at one node: what lets a rejected pod try again."""
+"""Hints of the plugins that read one node: the events that let a rejected pod try again."""
 
 import pytest
 
@@ -42,7 +42,7 @@ TAINTS, CORDONS, PORTS = TaintToleration(), NodeUnschedulable(), NodePorts()
         (SchedulingGates(), {"PodUpdatePodSchedulingGatesEliminated?"}),
     ],
 )
-def test_plugins_register_what_upstream_registers(plugin, labels):
+def test_plugins_register_upstreams_events(plugin, labels):
     assert labels_of(plugin) == labels
 
 
@@ -60,9 +60,7 @@ class TestNodeResourcesFit:
             (node(cpu=100), node(cpu=100, labels={"a": "b"}), SKIP),
         ],
     )
-    def test_a_node_helps_that_fits_the_pod_alone_and_has_more_of_what_it_wants(
-        self, old, new, word
-    ):
+    def test_a_node_with_more_wanted_resources_that_fits_the_pod_helps(self, old, new, word):
         assert asked(FIT.after_node_change, pod(cpu=100), old=old, new=new) == word
 
     def test_ignored_resources_count_for_the_hint(self):
@@ -78,7 +76,7 @@ class TestNodeResourcesFit:
             (waiting(pod(nominated_node_name="n1")), QUEUE),
         ],
     )
-    def test_a_pod_that_is_gone_helps_if_it_held_a_node_or_was_nominated(self, gone, word):
+    def test_a_deleted_pod_helps_if_it_was_on_a_node_or_nominated(self, gone, word):
         assert asked(FIT.after_pod_event, pod(cpu=100), old=gone) == word
 
     @pytest.mark.parametrize(
@@ -91,10 +89,12 @@ class TestNodeResourcesFit:
             (waiting(pod(cpu=2)), waiting(pod(cpu=1)), SKIP),
         ],
     )
-    def test_a_pod_on_a_node_that_asks_for_less_helps_who_wants_it(self, old, new, word):
+    def test_a_pod_on_a_node_that_requests_less_helps_pods_that_lack_the_resource(
+        self, old, new, word
+    ):
         assert asked(FIT.after_pod_event, pod(cpu=100, memory=0), old=old, new=new) == word
 
-    def test_a_pod_that_itself_asks_for_less_is_tried_again(self):
+    def test_a_pod_whose_own_requests_decrease_is_tried_again(self):
         old, new = waiting(pod(cpu=2)), waiting(pod(cpu=1))
         assert asked(FIT.after_pod_event, pod(cpu=1), old=old, new=new, own=True) == QUEUE
 
@@ -112,20 +112,20 @@ class TestNodeAffinity:
             (node(labels={"disk": "ssd"}), node(), SKIP),
         ],
     )
-    def test_a_node_helps_that_matches_and_did_not_before(self, old, new, word):
+    def test_a_node_that_newly_matches_helps(self, old, new, word):
         assert asked(AFFINITY.after_node_change, self.SSD, old=old, new=new) == word
 
     @pytest.mark.parametrize(("terms", "word"), [((), SKIP), (None, QUEUE)])
-    def test_no_terms_at_all_match_nothing(self, terms, word):
+    def test_an_empty_list_of_terms_matches_nothing(self, terms, word):
         wants = pod(required_node_terms=terms)
         assert asked(AFFINITY.after_node_change, wants, new=node()) == word
 
-    def test_a_required_term_that_matches_is_enough(self):
+    def test_one_matching_required_term_is_enough(self):
         wants = pod(required_node_terms=(term(require("disk", "In", "ssd")), named("n1")))
         assert asked(AFFINITY.after_node_change, wants, new=node("n1")) == QUEUE
         assert asked(AFFINITY.after_node_change, wants, new=node("n2")) == SKIP
 
-    def test_a_node_that_the_profile_forbids_never_helps(self):
+    def test_a_node_excluded_by_the_profile_never_helps(self):
         wanted = {"key": "disk", "operator": "In", "values": ["hdd"]}
         terms = {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}
         added = node_affinity(requiredDuringSchedulingIgnoredDuringExecution=terms)
@@ -133,7 +133,7 @@ class TestNodeAffinity:
         assert asked(added.after_node_change, pod(), new=node()) == SKIP
         assert asked(added.after_node_change, pod(), new=hdd) == QUEUE
 
-    def test_a_term_that_does_not_parse_cannot_tell_unless_another_matches(self):
+    def test_an_invalid_term_gives_an_error_unless_another_matches(self):
         broken = NodeSelectorTerm(error="bad", errors=("bad",))
         fine = term(require("disk", "In", "ssd"))
         with pytest.raises(HintError, match="bad"):
@@ -157,12 +157,12 @@ class TestTaintToleration:
             (node(), node(taints=(taint("gpu"),)), SKIP),
         ],
     )
-    def test_a_node_helps_whose_last_untolerated_taint_is_gone(self, old, new, word):
+    def test_a_node_without_its_last_untolerated_taint_helps(self, old, new, word):
         wants = pod(tolerations=(tolerate("ok", operator="Exists"),))
         assert asked(TAINTS.after_node_change, wants, old=old, new=new) == word
 
     @pytest.mark.parametrize(("own", "word"), [(True, QUEUE), (False, SKIP)])
-    def test_a_pod_that_itself_tolerates_more_is_tried_again(self, own, word):
+    def test_a_pod_with_more_tolerations_is_tried_again(self, own, word):
         new = waiting(pod())
         hint = TAINTS.after_pod_toleration_change
         assert asked(hint, pod(), old=new, new=new, own=own) == word
@@ -181,7 +181,7 @@ class TestNodeUnschedulable:
             (node(), node(), SKIP),
         ],
     )
-    def test_a_node_helps_that_is_open_and_was_not(self, old, new, word):
+    def test_an_uncordoned_node_helps(self, old, new, word):
         assert asked(CORDONS.after_node_change, pod(), old=old, new=new) == word
 
     @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ class TestNodeUnschedulable:
             ("other", True, SKIP),
         ],
     )
-    def test_a_pod_that_itself_tolerates_cordons_is_tried_again(self, key, own, word):
+    def test_a_pod_that_newly_tolerates_cordons_is_tried_again(self, key, own, word):
         new = waiting(pod(tolerations=(tolerate(key, operator="Exists"),)))
         hint = CORDONS.after_pod_toleration_change
         assert asked(hint, new.facts, old=waiting(pod()), new=new, own=own) == word
@@ -210,10 +210,10 @@ class TestNodePorts:
             (waiting(WANTS), SKIP),
         ],
     )
-    def test_a_pod_that_held_a_wanted_port_helps_when_it_is_gone(self, gone, word):
+    def test_a_deleted_pod_with_a_wanted_port_helps(self, gone, word):
         assert asked(PORTS.after_pod_deleted, self.WANTS, old=gone) == word
 
-    def test_so_does_one_that_was_nominated(self):
+    def test_a_deleted_nominated_pod_with_a_wanted_port_helps(self):
         ports = self.WANTS.host_ports
         gone = waiting(pod(host_ports=ports, nominated_node_name="n1"))
         assert asked(PORTS.after_pod_deleted, self.WANTS, old=gone) == QUEUE
@@ -221,11 +221,11 @@ class TestNodePorts:
 
 class TestOthers:
     @pytest.mark.parametrize(("own", "word"), [(True, QUEUE), (False, SKIP)])
-    def test_gates_that_are_gone_help_their_own_pod(self, own, word):
+    def test_removed_gates_help_their_own_pod(self, own, word):
         hint = SchedulingGates().after_gates_eliminated
         assert asked(hint, pod(), old=waiting(pod()), new=waiting(pod()), own=own) == word
 
-    def test_preemption_leaves_it_to_the_plugins_that_refused(self):
+    def test_preemption_leaves_hints_to_the_plugins_that_refused(self):
         assert asked(PREEMPTION.after_pod_deleted, pod(), old=on_node(pod())) == SKIP
 
     @pytest.mark.parametrize(
@@ -236,11 +236,11 @@ class TestOthers:
             (pod(resource_claims=("gpu",)), True, SKIP),
         ],
     )
-    def test_claims_that_were_made_help_their_own_pod(self, new, own, word):
+    def test_created_resource_claims_help_their_own_pod(self, new, own, word):
         hint = DynamicResources().after_pod_change
         assert asked(hint, pod(), old=waiting(pod()), new=waiting(new), own=own) == word
 
     @pytest.mark.parametrize(("claims", "word"), [((), SKIP), (("gpu",), QUEUE)])
-    def test_a_claim_that_changed_may_help_pods_that_name_claims(self, claims, word):
+    def test_a_changed_resource_claim_may_help_pods_that_name_claims(self, claims, word):
         hint = DynamicResources().after_claim_change
         assert asked(hint, pod(resource_claims=claims), new=object()) == word

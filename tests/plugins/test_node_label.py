@@ -35,7 +35,7 @@ def scored(**args):
         ({"present_labels": ("nobody",)}, set()),
     ],
 )
-def test_a_node_has_all_present_labels_and_no_absent_one_whatever_their_values(args, fitting):
+def test_a_node_fits_with_all_present_labels_and_no_absent_one_whatever_the_values(args, fitting):
     told = filtered(**args)
 
     assert told == [None if name in fitting else REFUSED for name in NODES.names]
@@ -54,11 +54,11 @@ def test_a_node_has_all_present_labels_and_no_absent_one_whatever_their_values(a
         ({"present_labels_preference": ("foo", "bar", "nobody")}, [0, 33, 33, 66]),
     ],
 )
-def test_the_score_is_the_share_of_preferences_that_hold(args, scores):
+def test_the_score_is_the_share_of_satisfied_preferences(args, scores):
     assert scored(**args) == scores
 
 
-def test_without_preferences_it_is_never_asked_for_scores():
+def test_without_preferences_scores_are_never_requested():
     with pytest.raises(AssertionError, match="refused without labels"):
         scored(present_labels=("foo",))
 
@@ -70,7 +70,7 @@ def test_no_fact_of_a_pod_matters():
     assert plugin.reads is Reads.NODE
 
 
-def test_new_nodes_and_changed_labels_bring_rejected_pods_back():
+def test_new_nodes_and_changed_labels_requeue_rejected_pods():
     (registered,) = NodeLabel(NodeLabelArgs()).events_to_register()
 
     assert registered.event.resource is EventResource.NODE

@@ -9,14 +9,14 @@ PLUGIN = NodeName()
 OTHER = hopeless("node(s) didn't match the requested node name")
 
 
-def test_a_pod_that_names_its_node_goes_there_or_nowhere():
+def test_a_pod_with_a_node_name_fits_only_on_that_node():
     table = table_of(node("n1"), node("n2"))
 
     assert filter_with(PLUGIN, pod(node_name="n2"), table) == [OTHER, None]
     assert filter_with(PLUGIN, pod(node_name="n9"), table) == [OTHER, OTHER]
 
 
-def test_a_pod_that_names_none_goes_anywhere():
+def test_a_pod_without_a_node_name_fits_everywhere():
     assert filter_with(PLUGIN, pod(), table_of(node("n1"))) == [None]
 
 

@@ -49,13 +49,13 @@ def test_ports_conflict_by_number_protocol_and_address(held, wanted, conflict):
     assert conflicts((wanted,), ((held, 1),)) == conflict
 
 
-def test_one_taken_port_of_several_is_enough():
+def test_one_used_port_of_several_is_enough():
     table = holding(port(80), port(443))
 
     assert filter_with(PLUGIN, wanting(port(8080), port(443)), table) == [TAKEN, None]
 
 
-def test_a_port_is_free_again_when_its_last_holder_leaves():
+def test_a_port_is_free_again_when_its_last_pod_is_removed():
     table = table_of(node("n1"))
     pod_class = table.classes.pod_class(wanting(port()))
     table.add_pod("n1", pod_class, 2)
@@ -78,7 +78,7 @@ def test_a_pod_without_host_ports_is_skipped():
 
 
 @given(clusters, pods)
-def test_filtering_is_upstreams(cluster, wanted):
+def test_filtering_equals_upstreams(cluster, wanted):
     table, nodes = both(cluster)
 
     assert filter_with(PLUGIN, wanted, table) == [

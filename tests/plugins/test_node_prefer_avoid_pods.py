@@ -24,11 +24,11 @@ def owned(kind, uid):
         (owned("StatefulSet", "rs-1"), [100, 100, 100]),
     ],
 )
-def test_a_node_that_avoids_the_controller_gets_nothing_and_any_other_all(facts, scores):
+def test_a_node_that_avoids_the_controller_scores_zero_and_others_the_maximum(facts, scores):
     assert score_with(NodePreferAvoidPods(), facts, NODES) == scores
 
 
-def test_pods_are_told_apart_by_controllers_that_are_heard():
+def test_pods_are_distinguished_by_relevant_controllers():
     sign = NodePreferAvoidPods().sign
 
     assert sign(pod()) == sign(owned("StatefulSet", "s")) == sign(owned("Job", "j"))
@@ -36,6 +36,6 @@ def test_pods_are_told_apart_by_controllers_that_are_heard():
     assert len({sign(pod()), sign(owned("ReplicaSet", "a")), sign(owned("ReplicaSet", "b"))}) == 3
 
 
-def test_it_reads_the_node_alone():
+def test_the_plugin_reads_the_node_alone():
     assert NodePreferAvoidPods.reads is Reads.NODE
     assert not NodePreferAvoidPods.normalizes

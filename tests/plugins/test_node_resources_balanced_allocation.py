@@ -23,22 +23,22 @@ def scored(plugin, wanted, *on_node, **facts):
     return scores and scores[0]
 
 
-def test_an_even_use_scores_full():
+def test_a_balanced_use_has_the_highest_score():
     assert scored(balanced(), pod(cpu=1000, memory=2 * GIB), cpu=4000, memory=8 * GIB) == 100
 
 
-def test_of_two_fractions_half_the_difference_counts():
+def test_for_two_fractions_half_the_difference_counts():
     assert scored(balanced(), pod(cpu=3000, memory=2 * GIB), cpu=4000, memory=8 * GIB) == 75
 
 
-def test_the_end_is_cut_not_rounded():
+def test_the_result_is_truncated_and_not_rounded():
     wanted = pod(cpu=1, memory=0)
 
     assert scored(balanced(), wanted, cpu=1000, memory=GIB) == 99
     assert scored(balanced(), wanted, cpu=3, memory=GIB) == 83
 
 
-def test_what_is_on_the_node_counts_with_real_requests():
+def test_pods_on_the_node_count_with_their_real_requests():
     on_node = (pod(cpu=1000), pod())
 
     assert scored(balanced(), pod(cpu=1000, memory=0), *on_node, cpu=4000, memory=GIB) == 75
@@ -55,7 +55,7 @@ def test_a_resource_that_the_node_lacks_is_left_out():
     assert scored(balanced(), wanted, cpu=0, memory=0) == 100
 
 
-def test_of_three_fractions_the_standard_deviation_counts():
+def test_for_three_fractions_the_standard_deviation_counts():
     wanted = pod(cpu=1000, memory=GIB, others={GPU: 1})
     facts = {"cpu": 4000, "memory": 2 * GIB, "others": {GPU: 1}}
 
@@ -67,7 +67,7 @@ def test_of_three_fractions_the_standard_deviation_counts():
     )
 
 
-def test_of_three_resources_two_that_are_there_count_as_two():
+def test_of_three_resources_two_present_ones_count_as_two():
     plugin = balanced("cpu", "memory", GPU)
     wanted = pod(cpu=3000, memory=2 * GIB, others={GPU: 1})
 
@@ -76,7 +76,7 @@ def test_of_three_resources_two_that_are_there_count_as_two():
     assert scored(plugin, wanted, cpu=4000, memory=0, others={GPU: 4}) == 75
 
 
-def test_an_extended_resource_counts_only_for_pods_that_ask_for_it():
+def test_an_extended_resource_counts_only_for_pods_that_request_it():
     plugin = balanced("cpu", GPU)
     facts = {"cpu": 4000, "others": {GPU: 4}}
 
@@ -92,7 +92,7 @@ def test_a_pod_that_requests_none_of_the_resources_is_skipped():
     assert scored(balanced(), pod(memory=1)) == 99
 
 
-def test_without_any_line_to_look_at_every_node_is_even():
+def test_without_usable_resources_every_node_is_balanced():
     plugin = balanced(GPU, "cpu")
     table = table_of(node("n1"), node("n2"))
 
@@ -109,7 +109,7 @@ RESOURCES = st.lists(
 
 
 @given(clusters, pods, RESOURCES)
-def test_scores_are_upstreams(cluster, wanted, resources):
+def test_scores_equal_upstreams(cluster, wanted, resources):
     table, nodes = both(cluster)
     plugin = balanced(*resources)
     asks = any(dict(wanted.requests).get(name) for name in resources)
@@ -123,7 +123,7 @@ def test_scores_are_upstreams(cluster, wanted, resources):
     st.lists(st.tuples(st.integers(0, 2**40), st.integers(1, 2**40)), min_size=3, max_size=5),
     st.integers(0, 2**40),
 )
-def test_scores_of_odd_amounts_round_as_upstreams(lines, first):
+def test_scores_of_odd_amounts_are_rounded_like_upstream(lines, first):
     names = [f"example.com/r{index}" for index in range(len(lines))]
     wanted = pod(others={name: used + 1 for name, (used, _) in zip(names, lines, strict=True)})
     others = {name: amount for name, (_, amount) in zip(names, lines, strict=True)}

@@ -37,7 +37,7 @@ def said(wanted, table, plugin=FIT):
     return filter_with(plugin, wanted, table)
 
 
-def test_what_is_just_free_fits_and_one_more_does_not():
+def test_a_request_of_the_free_amount_fits_and_one_more_does_not():
     table = busy_node(pod(cpu=1500, memory=5 * GIB), cpu=4000, memory=8 * GIB)
 
     assert said(pod(cpu=2500, memory=3 * GIB), table) == [None]
@@ -45,7 +45,7 @@ def test_what_is_just_free_fits_and_one_more_does_not():
     assert said(pod(memory=3 * GIB + 1), table) == [refused("Insufficient memory")]
 
 
-def test_all_that_is_short_is_told():
+def test_all_insufficient_resources_are_reported():
     table = busy_node(pod(cpu=4000, memory=8 * GIB), pods=1)
 
     ((code, reasons),) = said(pod(cpu=1, memory=1), table)
@@ -54,7 +54,7 @@ def test_all_that_is_short_is_told():
     assert reasons == ("Too many pods", "Insufficient cpu", "Insufficient memory")
 
 
-def test_what_exceeds_the_whole_node_is_unresolvable():
+def test_a_request_above_the_nodes_capacity_is_unresolvable():
     table = busy_node(pod(memory=8 * GIB), cpu=4000)
 
     assert said(pod(cpu=4001), table) == [hopeless("Insufficient cpu")]
@@ -64,14 +64,14 @@ def test_what_exceeds_the_whole_node_is_unresolvable():
     ]
 
 
-def test_a_full_node_of_pods_is_told_even_to_a_pod_without_requests():
+def test_a_node_with_the_maximum_of_pods_refuses_even_a_pod_without_requests():
     table = busy_node(pod(), pod(), pods=2)
 
     assert said(pod(), table) == [refused("Too many pods")]
     assert said(pod(cpu=0, memory=0), table) == [refused("Too many pods")]
 
 
-def test_a_node_that_takes_no_pods_is_not_unresolvable():
+def test_a_node_with_a_maximum_of_zero_pods_is_resolvable():
     assert said(pod(), busy_node(pods=0)) == [refused("Too many pods")]
 
 
@@ -139,7 +139,7 @@ def test_rows_with_the_same_shortage_share_a_status():
 
 
 @pytest.mark.parametrize("count", [30, 31, 32, 62, 100])
-def test_any_number_of_short_resources_is_told(count):
+def test_any_number_of_insufficient_resources_is_reported(count):
     names = [f"example.com/r{i:03}" for i in range(count)]
     wanted = pod(others=dict.fromkeys(names, 1))
     table = table_of(
@@ -158,7 +158,7 @@ def test_any_number_of_short_resources_is_told(count):
     ]
 
 
-def test_no_row_may_pass_where_many_resources_are_short():
+def test_no_row_passes_if_many_resources_are_insufficient():
     names = [f"example.com/r{i:03}" for i in range(40)]
     table = table_of(node("n1", others=dict.fromkeys(names, 1)))
     put(table, "n1", pod(others=dict.fromkeys(names, 1)))
@@ -176,7 +176,7 @@ def test_pre_filter_and_pre_score_never_skip():
     assert FIT.pre_score(state, pod_class, None, None) is SUCCESS
 
 
-def test_a_profile_fits_and_scores_with_one_plugin():
+def test_one_plugin_filters_and_scores_for_a_profile():
     points = {point: ["NodeResourcesFit"] for point in ("preFilter", "filter", "preScore", "score")}
     table = table_of(node("n1"), node("n2", cpu=100))
 
@@ -187,7 +187,7 @@ def test_a_profile_fits_and_scores_with_one_plugin():
 
 
 @given(clusters, pods, st.booleans())
-def test_fitting_is_upstreams_for_any_pods_and_nodes(cluster, wanted, ignores):
+def test_filtering_equals_upstreams_for_any_pods_and_nodes(cluster, wanted, ignores):
     ignored = (GPU,) if ignores else ()
     plugin = NodeResourcesFit(NodeResourcesFitArgs(ignored_resources=ignored))
     table, nodes = both(cluster)

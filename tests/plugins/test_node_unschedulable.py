@@ -12,7 +12,7 @@ CORDONED = hopeless("node(s) were unschedulable")
 KEY = "node.kubernetes.io/unschedulable"
 
 
-def test_a_cordoned_node_takes_no_pods():
+def test_a_cordoned_node_refuses_pods():
     table = table_of(node("n1", unschedulable=True), node("n2"))
 
     assert filter_with(PLUGIN, pod(), table) == [CORDONED, None]
@@ -30,7 +30,7 @@ def test_a_cordoned_node_takes_no_pods():
         (tolerate("gpu", operator="Exists"), False),
     ],
 )
-def test_a_pod_that_tolerates_the_unschedulable_taint_may_go_there(toleration, passes):
+def test_a_pod_that_tolerates_the_unschedulable_taint_fits(toleration, passes):
     table = table_of(node("n1", unschedulable=True))
 
     answer = filter_with(PLUGIN, pod(tolerations=(toleration,)), table)
@@ -39,7 +39,7 @@ def test_a_pod_that_tolerates_the_unschedulable_taint_may_go_there(toleration, p
 
 
 @given(clusters, pods)
-def test_filtering_is_upstreams(cluster, wanted):
+def test_filtering_equals_upstreams(cluster, wanted):
     table, nodes = both(cluster)
     goes = any(tolerates(each, UNSCHEDULABLE_TAINT) for each in wanted.tolerations)
 

@@ -59,7 +59,7 @@ class World:
         self.table.remove_pod(on, self.table.classes.pod_class(facts))
 
     def answers(self, facts, table=None):
-        """Reason per node, None where it passes."""
+        """Return the reason per node, None if it passes."""
         pod_class = self.table.classes.pod_class(facts)
         table = table or self.table
         result = self.plugin.filter(CycleState(len(table)), pod_class, table)
@@ -69,12 +69,12 @@ class World:
 
 
 def volumes(count, first=0):
-    """Bound claims c0, c1 … of volumes v0, v1 …"""
+    """Return bound claims c0, c1 … of volumes v0, v1 …"""
     numbers = range(first, first + count)
     return [volume(f"v{n}") for n in numbers] + [bound(f"c{n}", f"v{n}") for n in numbers]
 
 
-def test_a_node_takes_as_many_volumes_as_its_csi_node_says():
+def test_a_node_fits_as_many_volumes_as_its_csi_node_allows():
     world = World(*volumes(3), csi_node("n1", 1), csi_node("n2", None))
 
     assert world.answers(using("c0")) == [None, None]
@@ -100,7 +100,7 @@ def test_a_node_without_a_csi_node_or_another_driver_has_no_limit():
     assert world.answers(using("c0", "c1")) == [None, None]
 
 
-def test_an_unbound_claim_counts_for_its_classes_driver():
+def test_an_unbound_claim_counts_for_the_driver_of_its_class():
     world = World(
         waiting("made", DRIVER),
         claim("a", storage_class="made"),
@@ -137,13 +137,13 @@ def test_attached_volumes_count_beside_those_of_the_pods():
         ("cinder", {"volumeID": "v"}, "cinder.csi.openstack.org"),
     ],
 )
-def test_in_tree_volumes_count_for_the_driver_that_took_over(kind, source, driver):
+def test_in_tree_volumes_count_for_the_csi_driver_that_replaced_the_plugin(kind, source, driver):
     world = World(csi_node("n1", 0, driver))
 
     assert world.answers(pod(volumes=(disk(kind, **source),))) == [TOO_MANY, None]
 
 
-def test_portworx_counts_where_the_node_has_moved():
+def test_portworx_counts_on_migrated_nodes():
     world = World(
         csi_node("n1", 0, "pxd.portworx.com", (PORTWORX,)), csi_node("n2", 0, "pxd.portworx.com")
     )
@@ -174,7 +174,7 @@ def test_migrated_persistent_volumes_and_classes_count_for_their_driver():
     assert world.answers(using("e")) == [TOO_MANY, None]
 
 
-def test_a_disk_whose_name_cannot_be_read_is_an_error_of_the_pod_and_counts_for_none_that_runs():
+def test_an_unreadable_disk_name_is_an_error_of_its_pod_and_does_not_count_for_others():
     broken = pod(volumes=(disk("awsElasticBlockStore", volumeID="aws://a/nonsense"),))
     world = World(*volumes(1), csi_node("n1", 1), csi_node("n2", 1))
     world.run(broken)
@@ -186,7 +186,7 @@ def test_a_disk_whose_name_cannot_be_read_is_an_error_of_the_pod_and_counts_for_
     assert world.answers(using("c0")) == [None, None]
 
 
-def test_a_missing_claim_is_told_by_every_node_and_counts_for_no_pod_that_runs():
+def test_a_missing_claim_is_reported_for_every_node_and_does_not_count_for_others():
     world = World(*volumes(1), csi_node("n1", 1))
     world.run(using("absent"))
 
@@ -195,7 +195,7 @@ def test_a_missing_claim_is_told_by_every_node_and_counts_for_no_pod_that_runs()
     assert world.answers(using("c0")) == [None, None]
 
 
-def test_a_pod_without_volumes_that_may_count_is_skipped():
+def test_a_pod_without_countable_volumes_is_skipped():
     world = World()
     pod_class = world.table.classes.pod_class
     plain = pod(volumes=(disk("rbd", image="i"), Volume("c", "csi", ())))
@@ -206,7 +206,7 @@ def test_a_pod_without_volumes_that_may_count_is_skipped():
     ).status.is_success
 
 
-def test_views_and_overlays_of_the_table_are_answered_like_the_table():
+def test_views_and_overlays_have_the_answers_of_the_table():
     world = World(*volumes(2), csi_node("n2", 0), nodes=("n1", "n2", "n3"))
     rows = world.table.rows_of(["n3", "n2"])
 
@@ -214,7 +214,7 @@ def test_views_and_overlays_of_the_table_are_answered_like_the_table():
     assert world.answers(using("c0"), world.table.overlay(rows)) == [None, TOO_MANY]
 
 
-def test_only_claims_that_are_counted_anew_matter_to_other_pods():
+def test_only_newly_counted_claims_affect_other_pods():
     world = World(
         waiting("made", DRIVER), waiting("local"), waiting("old", "kubernetes.io/aws-ebs"),
         volume("v"), claim("a", storage_class="made"), claim("b"), *volumes(1),
@@ -232,7 +232,7 @@ def test_only_claims_that_are_counted_anew_matter_to_other_pods():
     assert not is_affected(world.plugin, pod_class(pod()), pod_class(using("b")))
 
 
-def test_a_pod_is_signed_by_what_may_be_attached():
+def test_the_signature_is_the_set_of_volumes_to_attach():
     plugin = World().plugin
 
     assert plugin.sign(using("c")) != plugin.sign(using("d"))
@@ -241,7 +241,7 @@ def test_a_pod_is_signed_by_what_may_be_attached():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_counts_that_are_kept_up_equal_those_that_are_made_anew(seed):
+def test_updated_counts_equal_new_counts(seed):
     draw = random.Random(seed)
     nodes, facts, pods = random_fleet(seed, node_count=MIN_CACHED_ROWS + 3)
     table = table_of(*nodes)
@@ -260,7 +260,7 @@ def test_counts_that_are_kept_up_equal_those_that_are_made_anew(seed):
 
 
 def _change(draw, step, table, handle, pods, running):
-    """A pod comes or goes, a claim is bound, or a node leaves."""
+    """Add or remove a pod, bind a claim, or remove a node."""
     kind = draw.choice(["come", "come", "go", "bind", "leave" if step % 10 == 9 else "come"])
     names = list(table.node_names())
     if kind == "come":

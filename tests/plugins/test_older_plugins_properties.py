@@ -1,4 +1,4 @@
-"""Random worlds: dropped plugins say what upstream's rules say node by node."""
+"""Random clusters: dropped plugins agree with upstream's rules node by node."""
 
 from random import Random
 
@@ -50,7 +50,7 @@ POINTS = {
 
 
 class Asked:
-    """A table and one plugin. Nodes keep their arrivals in any order."""
+    """A table and one plugin. Rows are in any order, arrival numbers in that of the nodes."""
 
     def __init__(self, build, nodes, random):
         arrivals = {each.facts.name: number for number, each in enumerate(nodes)}
@@ -61,7 +61,7 @@ class Asked:
         self.plugin, self.state = build(self.table.classes), CycleState(len(nodes))
 
     def passing(self, facts):
-        """{node name: whether it passes}."""
+        """Return {node name: whether it passes}."""
         plugin, table = self.plugin, self.table
         pod_class = table.classes.pod_class(facts)
         passes = np.ones(len(table), dtype=np.bool_)
@@ -71,7 +71,7 @@ class Asked:
         return dict(zip(table.names, passes.tolist(), strict=True))
 
     def scores(self, facts, feasible):
-        """{node name: score} of feasible nodes; None after Skip."""
+        """Return {node name: score} of feasible nodes; None after Skip."""
         plugin, table = self.plugin, self.table
         pod_class = table.classes.pod_class(facts)
         state = CycleState(len(table), self.state)
@@ -93,13 +93,13 @@ def affine(owning, affinity=(), spread=()):
 
 
 def some(nodes, random):
-    """(names, nodes) of those that are feasible."""
+    """Return (names, nodes) of a random choice of feasible nodes."""
     chosen = [each for each in nodes if random.random() < 0.7]
     return {each.facts.name for each in chosen}, chosen
 
 
 @given(selecting, clusters(), pending_pods, randoms)
-def test_selector_spread_scores_as_upstream_in_any_order_of_nodes(owning, nodes, pending, random):
+def test_selector_spread_scores_like_upstream_in_any_order_of_nodes(owning, nodes, pending, random):
     names, feasible = some(nodes, random)
     expected = selector_spread(pending, feasible, owning)
 
@@ -109,7 +109,7 @@ def test_selector_spread_scores_as_upstream_in_any_order_of_nodes(owning, nodes,
 
 
 @given(selecting, clusters(), pending_pods, label_lists, randoms)
-def test_service_affinity_filters_as_upstream_in_any_order_of_nodes(
+def test_service_affinity_filters_like_upstream_in_any_order_of_nodes(
     owning, nodes, pending, labels, random
 ):
     expected = service_affinity_filter(pending, nodes, owning, labels)
@@ -120,7 +120,7 @@ def test_service_affinity_filters_as_upstream_in_any_order_of_nodes(
 
 
 @given(selecting, clusters(), pending_pods, label_lists, randoms)
-def test_service_affinity_scores_as_upstream_in_any_order_of_nodes(
+def test_service_affinity_scores_like_upstream_in_any_order_of_nodes(
     owning, nodes, pending, labels, random
 ):
     names, feasible = some(nodes, random)
@@ -147,7 +147,7 @@ def test_pods_of_equal_signatures_get_equal_answers(owning, nodes, one, other, a
 
 
 @given(selecting, clusters(), pending_pods, pods_on_nodes, label_lists, label_lists, st.data())
-def test_a_pod_that_does_not_affect_another_changes_no_answer_elsewhere(
+def test_a_pod_that_does_not_affect_another_changes_no_answer_on_other_nodes(
     owning, nodes, pending, placed, affinity, spread, data
 ):
     if not nodes:
@@ -183,7 +183,7 @@ def told(decision):
 
 
 def decided(path, nodes, wanted):
-    """What a path decides of some pods, one batch after another."""
+    """Return the decisions of a path for some pods, one batch after another."""
     path.add_nodes(each.facts for each in nodes)
     for each in nodes:
         for facts in each.pods:
@@ -203,7 +203,7 @@ def decided(path, nodes, wanted):
 @given(
     owning=selecting, nodes=clusters(), wanted=st.lists(pending_pods, max_size=6), data=st.data()
 )
-def test_batches_decide_as_one_pod_after_another(owning, nodes, wanted, data):
+def test_batches_decide_like_single_pods_in_turn(owning, nodes, wanted, data):
     build = profiles_of(owning, data.draw(label_lists), data.draw(label_lists))
 
     together, alone = (

@@ -1,4 +1,4 @@
-"""Hints of the plugins that look at other pods: InterPodAffinity and PodTopologySpread."""
+"""Hints of the plugins that read other pods: InterPodAffinity and PodTopologySpread."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def spread(key=ZONE, when="DoNotSchedule", taints="Ignore", error="", keys=(), *
     return SpreadConstraint(key, 1, when, selecting(**labels), 1, "Honor", taints, keys, error)
 
 
-def test_plugins_register_what_upstream_registers():
+def test_plugins_register_upstreams_events():
     assert labels_of(AFFINITY) == {
         "PodAdd+Delete+UpdatePodLabel?",
         "NodeAdd+UpdateNodeLabel?",
@@ -65,7 +65,9 @@ class TestInterPodAffinity:
             (pod(), None, WEB, SKIP),
         ],
     )
-    def test_pods_that_come_to_be_wanted_or_cease_to_be_avoided_help(self, wants, old, new, word):
+    def test_pods_that_newly_match_affinity_or_no_longer_anti_affinity_help(
+        self, wants, old, new, word
+    ):
         seen = {k: v and on_node(v) for k, v in (("old", old), ("new", new))}
         assert asked(AFFINITY.after_pod_change, wants, **seen) == word
 
@@ -73,7 +75,7 @@ class TestInterPodAffinity:
         ("old", "new"),
         [(None, waiting(WEB)), (waiting(DB), on_node(WEB)), (waiting(WEB), waiting(WEB))],
     )
-    def test_pods_without_a_node_do_not(self, old, new):
+    def test_pods_without_a_node_do_not_help_inter_pod_affinity(self, old, new):
         assert asked(AFFINITY.after_pod_change, WITH_WEB, old=old, new=new) == SKIP
 
     def test_one_pod_must_match_all_terms(self):
@@ -82,7 +84,7 @@ class TestInterPodAffinity:
         assert asked(AFFINITY.after_pod_change, wants, new=on_node(WEB)) == SKIP
         assert asked(AFFINITY.after_pod_change, wants, new=on_node(both)) == QUEUE
 
-    def test_namespaces_are_chosen_by_the_labels_that_they_have_now(self):
+    def test_namespaces_are_selected_by_their_current_labels(self):
         wants = pod(pod_affinity=(near(namespaces=(), chosen=selecting(team="a"), app="web"),))
         cluster = ClusterFacts(namespaces=(("default", (("team", "a"),)),))
         new = on_node(WEB)
@@ -105,13 +107,13 @@ class TestInterPodAffinity:
             (pod(), None, {ZONE: "a"}, SKIP),
         ],
     )
-    def test_nodes_that_come_to_a_place_or_leave_it_help(self, wants, old, new, word):
+    def test_nodes_that_join_or_leave_a_topology_domain_help(self, wants, old, new, word):
         before = None if old is None else node(labels=old)
         hint = AFFINITY.after_node_change
         assert asked(hint, wants, old=before, new=node(labels=new)) == word
 
     @pytest.mark.parametrize("field", ["pod_affinity", "pod_anti_affinity"])
-    def test_a_term_that_does_not_parse_cannot_tell(self, field):
+    def test_an_invalid_term_gives_an_error(self, field):
         wants = pod(**{field: (near(error="bad"),)})
         with pytest.raises(HintError, match="bad"):
             asked(AFFINITY.after_node_change, wants, new=node())
@@ -137,11 +139,11 @@ class TestPodTopologySpread:
             (None, pod(labels={"app": "web"}, namespace="other"), SKIP),
         ],
     )
-    def test_pods_that_come_to_count_or_cease_to_help(self, old, new, word):
+    def test_pods_that_newly_count_or_no_longer_count_help(self, old, new, word):
         seen = {k: v and on_node(v) for k, v in (("old", old), ("new", new))}
         assert asked(SPREAD.after_pod_change, SPREADS_WEB, **seen) == word
 
-    def test_other_pods_without_a_node_do_not(self):
+    def test_other_pods_without_a_node_do_not_help_spreading(self):
         assert asked(SPREAD.after_pod_change, SPREADS_WEB, old=waiting(WEB)) == SKIP
         old, new = waiting(DB), waiting(WEB)
         assert asked(SPREAD.after_pod_change, SPREADS_WEB, old=old, new=new) == SKIP
@@ -151,7 +153,7 @@ class TestPodTopologySpread:
         ("policy", "own", "word"),
         [("Honor", True, QUEUE), ("Ignore", True, SKIP), ("Honor", False, SKIP)],
     )
-    def test_more_tolerations_of_the_pod_itself_help_where_taints_count(self, policy, own, word):
+    def test_more_tolerations_of_the_pod_itself_help_if_taints_count(self, policy, own, word):
         wants = pod(spread_constraints=(spread(taints=policy, app="web"),))
         old, new = waiting(pod()), waiting(pod(tolerations=(tolerate("a"),)))
         assert asked(SPREAD.after_pod_change, wants, old=old, new=new, own=own) == word
@@ -160,13 +162,13 @@ class TestPodTopologySpread:
         wants = pod(spread_constraints=(spread(when="ScheduleAnyway", app="web"),))
         assert asked(SPREAD.after_pod_change, wants, new=on_node(WEB)) == SKIP
 
-    def test_keys_to_match_narrow_the_selector(self):
+    def test_match_label_keys_restrict_the_selector(self):
         wants = pod(labels={"v": "1"}, spread_constraints=(spread(keys=("v",), app="web"),))
         same = on_node(pod(labels={"app": "web", "v": "1"}))
         assert asked(SPREAD.after_pod_change, wants, new=on_node(WEB)) == SKIP
         assert asked(SPREAD.after_pod_change, wants, new=same) == QUEUE
 
-    def test_default_constraints_count_where_something_selects_the_pod(self):
+    def test_default_constraints_apply_if_a_selector_matches_the_pod(self):
         web = SelectsPods("Service", "default", "web", selecting(app="web"))
         cluster = ClusterFacts(selecting=(web,))
         hard = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
@@ -190,13 +192,13 @@ class TestPodTopologySpread:
             (node(), node(taints=(taint("t"),)), SKIP),
         ],
     )
-    def test_nodes_that_have_all_keys_help_as_they_come_go_and_change(self, old, new, word):
+    def test_added_removed_and_changed_nodes_with_all_keys_help(self, old, new, word):
         assert asked(SPREAD.after_node_change, SPREADS_WEB, old=old, new=new) == word
 
-    def test_a_pod_without_constraints_has_all_keys_on_every_node(self):
+    def test_for_a_pod_without_constraints_every_node_has_all_keys(self):
         assert asked(SPREAD.after_node_change, pod(), new=node()) == QUEUE
 
-    def test_a_selector_that_does_not_parse_cannot_tell(self):
+    def test_an_invalid_selector_gives_an_error(self):
         wants = pod(spread_constraints=(spread(error="bad"),))
         with pytest.raises(HintError, match="bad"):
             asked(SPREAD.after_pod_change, wants, new=on_node(WEB))

@@ -1,5 +1,7 @@
-"""The rules of PodTopologySpread one by one; all of them together over random worlds stand in
-test_pod_topology_spread_properties.py."""
+"""The rules of PodTopologySpread one by one.
+
+test_pod_topology_spread_properties.py tests all of them together over random clusters.
+"""
 
 import math
 from dataclasses import replace
@@ -85,7 +87,7 @@ def three_zones(web_pods=(2, 1, 0)):
 
 
 def filtered(facts, table, plugin=None):
-    """Per row None or (code, reasons), after PreFilter over this one table."""
+    """Return per row None or (code, reasons), after PreFilter over this table."""
     plugin = plugin or plugin_for(table)
     state = CycleState(len(table))
     pod_class = table.classes.pod_class(facts)
@@ -99,7 +101,7 @@ def filtered(facts, table, plugin=None):
 
 
 def scored(facts, table, plugin=None, feasible=None):
-    """(raw, normalized) per row, IGNORED rows left out of the extremes; None after Skip."""
+    """Return (raw, normalized) per row, the extremes without IGNORED rows; None after Skip."""
     plugin = plugin or plugin_for(table)
     state = CycleState(len(table))
     pod_class = table.classes.pod_class(facts)
@@ -118,19 +120,19 @@ def test_a_domain_may_exceed_the_emptiest_one_by_max_skew():
     assert filtered(web(constraint(max_skew=3)), three_zones()) == [None, None, None]
 
 
-def test_a_pod_that_its_own_selector_does_not_match_adds_nothing():
+def test_a_pod_that_its_own_selector_does_not_match_adds_zero():
     other = web(constraint(), app="db")
 
     assert filtered(other, three_zones()) == [TOO_MANY, None, None]
 
 
-def test_a_node_without_the_topology_key_cannot_be_helped_by_preemption():
+def test_preemption_can_not_help_on_a_node_without_the_topology_key():
     table = table_of(zoned("n1", "a"), zoned("n2"))
 
     assert filtered(web(constraint()), table) == [None, NO_LABEL]
 
 
-def test_the_first_constraint_that_refuses_a_node_speaks():
+def test_the_first_refusing_constraint_sets_the_status():
     table = three_zones()
     by_zone, by_rack = constraint(), constraint("rack")
 
@@ -138,7 +140,7 @@ def test_the_first_constraint_that_refuses_a_node_speaks():
     assert filtered(web(constraint(HOSTNAME), by_rack), table) == [NO_LABEL] * 3
 
 
-def test_nodes_that_lack_one_key_are_in_no_domain_of_the_others():
+def test_nodes_without_one_key_are_in_no_domain_of_the_others():
     table = table_of(zoned("n1", "a"), node("n2", labels={ZONE: "b"}))
     put(table, "n1", web())
 
@@ -146,14 +148,14 @@ def test_nodes_that_lack_one_key_are_in_no_domain_of_the_others():
     assert filtered(web(constraint(), constraint(HOSTNAME)), table) == [None, NO_LABEL]
 
 
-def test_fewer_domains_than_min_domains_make_the_minimum_nought():
+def test_fewer_domains_than_min_domains_make_the_minimum_zero():
     table = three_zones((1, 1, 1))
 
     assert filtered(web(constraint(min_domains=3)), table) == [None] * 3
     assert filtered(web(constraint(min_domains=4)), table) == [TOO_MANY] * 3
 
 
-def test_where_no_node_counts_any_domain_is_empty():
+def test_without_counting_nodes_every_domain_is_empty():
     table = three_zones((5, 0, 0))
     nowhere = web(constraint(), node_selector={"disk": "ssd"})
 
@@ -163,7 +165,7 @@ def test_where_no_node_counts_any_domain_is_empty():
     assert filtered(nowhere, table) == [None] * 3
 
 
-def test_nodes_outside_of_the_pods_affinity_count_only_where_it_is_ignored():
+def test_nodes_outside_the_pods_affinity_count_only_if_it_is_ignored():
     table = table_of(zoned("n1", "a", labels={"disk": "ssd"}), zoned("n2", "b"))
     put(table, "n1", web())
 
@@ -191,7 +193,7 @@ def test_tainted_nodes_count_unless_taints_are_honored_and_not_tolerated(effect,
     assert filtered(web(constraint(taints="Honor"), tolerations=tolerating), table)[0] == TOO_MANY
 
 
-def test_only_living_pods_of_the_same_namespace_count():
+def test_only_non_terminating_pods_of_the_same_namespace_count():
     table = three_zones((0, 0, 0))
     put(table, "n1", web(is_terminating=True), web(namespace="other"), web(app="db"))
 
@@ -199,7 +201,7 @@ def test_only_living_pods_of_the_same_namespace_count():
     assert filtered(web(constraint(), namespace="other"), table) == [TOO_MANY, None, None]
 
 
-def test_match_label_keys_narrow_the_selector_to_the_pods_own_values():
+def test_match_label_keys_restrict_the_selector_to_the_pods_own_values():
     table = three_zones((0, 0, 0))
     put(table, "n1", web(labels={"rev": "1"}))
     by_rev = constraint(match_label_keys=("rev", "absent"))
@@ -210,13 +212,13 @@ def test_match_label_keys_narrow_the_selector_to_the_pods_own_values():
 
 
 @pytest.mark.parametrize("selector", [None, EVERYTHING])
-def test_neither_an_absent_nor_an_empty_selector_counts_any_pod(selector):
+def test_an_absent_or_empty_selector_counts_no_pod(selector):
     table = three_zones((9, 0, 0))
 
     assert filtered(web(constraint(selector=selector)), table) == [None] * 3
 
 
-def test_an_empty_selector_matches_the_pod_itself_all_the_same():
+def test_an_empty_selector_still_matches_the_pod_itself():
     table = three_zones((0, 0, 0))
 
     assert filtered(web(constraint(selector=EVERYTHING, max_skew=0)), table) == [TOO_MANY] * 3
@@ -232,7 +234,7 @@ def test_a_pod_without_hard_constraints_skips_the_filter():
         assert plugin.pre_filter(CycleState(3), pod_class, table).status.is_skip
 
 
-def test_a_view_of_some_rows_is_answered_from_the_counts_of_all():
+def test_a_view_of_some_rows_uses_the_counts_of_all():
     table = three_zones()
     plugin = plugin_for(table)
     pod_class = table.classes.pod_class(web(constraint()))
@@ -244,7 +246,7 @@ def test_a_view_of_some_rows_is_answered_from_the_counts_of_all():
     assert plugin.filter(state, pod_class, view).codes.tolist() == [0, 1]
 
 
-def test_a_selector_that_does_not_parse_ends_the_cycle_where_upstream_reads_it():
+def test_an_invalid_selector_ends_the_cycle_where_upstream_reads_it():
     table = three_zones()
     plugin = plugin_for(table)
     state = CycleState(3)
@@ -271,17 +273,17 @@ def test_soft_constraints_prefer_the_emptier_domain():
     assert normalized == [0, 66, 100]
 
 
-def test_halves_are_rounded_away_from_nought(monkeypatch):
+def test_halves_are_rounded_away_from_zero(monkeypatch):
     monkeypatch.setattr("math.log", lambda domains: 0.5)
 
     assert scored(web(soft()), three_zones((1, 2, 3)))[0] == [1, 1, 2]
 
 
-def test_max_skew_waters_the_differences_down():
+def test_max_skew_reduces_the_differences():
     assert scored(web(soft(max_skew=5)), three_zones((4, 1, 0))) == ([10, 6, 4], [40, 80, 100])
 
 
-def test_empty_domains_everywhere_score_full_marks():
+def test_empty_domains_everywhere_have_the_highest_score():
     assert scored(web(soft()), three_zones((0, 0, 0))) == ([0, 0, 0], [100, 100, 100])
 
 
@@ -294,7 +296,7 @@ def test_nodes_without_a_topology_key_are_not_scored():
     assert scored(web(soft("rack")), table) == ([IGNORED] * 3, [0, 0, 0])
 
 
-def test_domains_are_those_of_feasible_nodes_but_all_nodes_pods_count():
+def test_domains_are_those_of_feasible_nodes_and_pods_of_all_nodes_count():
     table = table_of(zoned("n1", "a"), zoned("n2", "a"), zoned("n3", "b"), zoned("n4", "c"))
     put(table, "n2", web(), web())
 
@@ -304,14 +306,14 @@ def test_domains_are_those_of_feasible_nodes_but_all_nodes_pods_count():
     assert normalized == [0, 100]
 
 
-def test_on_the_hostname_key_each_node_counts_its_own_pods():
+def test_with_the_hostname_key_each_node_counts_its_own_pods():
     table = three_zones((4, 1, 0))
 
     assert scored(web(soft(HOSTNAME)), table) == ([6, 2, 0], [0, 66, 100])
     assert scored(web(soft(HOSTNAME)), table, feasible=[True, False, True])[0] == [6, 0]
 
 
-def test_inclusion_policies_hold_for_soft_constraints_too():
+def test_inclusion_policies_apply_to_soft_constraints_too():
     table = table_of(zoned("n1", "a"), zoned("n2", "a", labels={"disk": "ssd"}))
     put(table, "n1", web())
     asking = {"node_selector": {"disk": "ssd"}}
@@ -325,7 +327,7 @@ def test_without_soft_constraints_or_nodes_there_is_no_score():
     assert scored(web(soft()), table_of()) is None
 
 
-def test_where_no_node_is_feasible_every_domain_is_empty():
+def test_without_feasible_nodes_every_domain_is_empty():
     table = three_zones((0, 0, 0))
     pod_class = table.classes.pod_class(web(soft()))
     nowhere = np.zeros(3, dtype=np.bool_)
@@ -348,7 +350,7 @@ def source(*selecting, args=None):
     return SpreadSource(args or PodTopologySpreadArgs(), ClusterFacts((), selecting))
 
 
-def test_the_systems_defaults_spread_the_pods_of_a_service_over_hosts_and_zones():
+def test_system_defaults_spread_the_pods_of_a_service_over_hosts_and_zones():
     found = source(service()).of(web())
 
     assert [(each.topology_key, each.max_skew) for each in found.soft] == [(HOSTNAME, 3), (ZONE, 5)]
@@ -357,7 +359,7 @@ def test_the_systems_defaults_spread_the_pods_of_a_service_over_hosts_and_zones(
     assert not found.needs_all_keys
 
 
-def test_nothing_that_selects_the_pod_means_no_defaults():
+def test_without_a_selector_of_the_pod_there_are_no_defaults():
     of = source(service(), service(namespace="other"), service(None)).of
 
     assert not of(web(app="db")).soft
@@ -365,7 +367,7 @@ def test_nothing_that_selects_the_pod_means_no_defaults():
     assert not source(service(None)).of(web()).soft
 
 
-def test_own_constraints_of_either_kind_leave_the_defaults_out():
+def test_own_constraints_of_either_type_replace_the_defaults():
     found = source(service()).of(web(constraint()))
 
     assert not found.soft
@@ -381,7 +383,7 @@ def test_the_owner_selects_by_its_name_whether_or_not_the_labels_match():
         assert of.default_selector(web(owner=owned(kind, "another"))) == WEB
 
 
-def test_an_owner_of_another_api_is_no_replica_set_whatever_its_kind_is_called():
+def test_an_owner_of_another_api_group_is_not_a_replica_set_whatever_its_kind():
     db = LabelSelector((require("app", "In", "db"),))
     of = source(service(), SelectsPods("ReplicaSet", "default", "owner", db))
     foreign = replace(owned("ReplicaSet"), api_version="example.com/v1")
@@ -396,7 +398,7 @@ def test_a_replication_controllers_labels_replace_those_of_services():
     assert of.default_selector(web(owner=owned("ReplicationController"))) == db
 
 
-def test_listed_defaults_may_be_hard_and_say_all_that_a_constraint_says():
+def test_listed_defaults_may_be_hard_and_have_all_fields_of_a_constraint():
     listed = {
         "topologyKey": ZONE,
         "maxSkew": 2,
@@ -419,7 +421,7 @@ def test_an_empty_list_of_defaults_spreads_nothing():
     assert not source(service(), args=args).of(web()).soft
 
 
-def test_the_systems_defaults_score_nodes_without_a_zone_by_their_hosts():
+def test_system_defaults_score_nodes_without_a_zone_by_their_hosts():
     table = table_of(zoned("n1", "a"), zoned("n2"))
     put(table, "n1", web())
     plugin = plugin_for(table, selecting=[service()])
@@ -430,7 +432,7 @@ def test_the_systems_defaults_score_nodes_without_a_zone_by_their_hosts():
     assert normalized == [22, 100]
 
 
-def test_a_missing_label_is_a_domain_of_its_own_and_the_same_as_an_empty_one():
+def test_a_missing_label_is_a_domain_of_its_own_equal_to_an_empty_value():
     table = table_of(zoned("n1"), zoned("n2", ""), zoned("n3", "a"))
     put(table, "n1", *[web()] * 3)
     pod_class = table.classes.pod_class(web())
@@ -447,7 +449,7 @@ def affects(facts, placed):
     return is_affected(plugin, classes.pod_class(facts), classes.pod_class(placed))
 
 
-def test_a_hard_spread_pod_is_affected_by_pods_that_its_selectors_count():
+def test_a_pod_with_hard_constraints_is_affected_by_pods_that_its_selectors_count():
     hard = web(constraint())
 
     assert affects(hard, web())
@@ -457,7 +459,7 @@ def test_a_hard_spread_pod_is_affected_by_pods_that_its_selectors_count():
     assert not affects(web(constraint(selector=EVERYTHING)), web())
 
 
-def test_a_soft_spread_pod_is_affected_by_any_pod_since_it_may_fill_a_node():
+def test_a_pod_with_soft_constraints_is_affected_by_any_pod_that_may_fill_a_node():
     assert affects(web(soft()), web(app="db", namespace="other"))
     assert affects(web(), web(app="db"))
     assert not affects(web(app="db"), web())
@@ -467,13 +469,13 @@ def test_the_plugin_reads_the_cluster():
     assert PodTopologySpread.reads is Reads.CLUSTER
 
 
-def test_a_pod_that_nothing_spreads_signs_with_nothing():
+def test_a_pod_without_constraints_has_an_empty_signature():
     plugin = plugin_for(None, selecting=[service()])
 
     assert plugin.sign(web(app="db")) == plugin.sign(pod(namespace="other")) == ()
 
 
-def test_a_signature_holds_only_what_the_constraints_look_at():
+def test_a_signature_has_only_the_facts_that_the_constraints_read():
     sign = plugin_for().sign
     narrow = constraint(affinity="Ignore")
 
@@ -486,7 +488,7 @@ def test_a_signature_holds_only_what_the_constraints_look_at():
     assert sign(web(wide, tolerations=(tolerate("gpu"),))) != sign(web(wide))
 
 
-def test_matching_pods_are_counted_anew_when_nodes_change():
+def test_matching_pods_are_recounted_after_nodes_change():
     table = three_zones()
     matching = MatchingPods()
     assert matching.on_rows(table, "default", WEB).tolist() == [2, 1, 0]
@@ -498,7 +500,7 @@ def test_matching_pods_are_counted_anew_when_nodes_change():
     assert matching.on_rows(table.view(np.array([1])), "default", WEB).tolist() == [1]
 
 
-def test_counts_of_tables_and_selectors_unused_for_longest_are_dropped(monkeypatch):
+def test_least_recently_used_counts_of_tables_and_selectors_are_dropped(monkeypatch):
     monkeypatch.setattr(spread_constraints, "MAX_TABLES", 1)
     monkeypatch.setattr(spread_constraints, "MAX_SELECTORS", 1)
     other = LabelSelector((require("app", "In", "db"),))
@@ -511,7 +513,7 @@ def test_counts_of_tables_and_selectors_unused_for_longest_are_dropped(monkeypat
         assert matching.on_rows(second, "default", WEB).tolist() == [0, 0, 7]
 
 
-def test_rows_with_more_classes_than_asked_for_match_only_their_own():
+def test_rows_with_many_classes_match_only_their_own():
     table = NodeTable()
     for name in ("n1", "n2"):
         table.add_node(zoned(name, "a"))

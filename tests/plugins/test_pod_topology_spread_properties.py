@@ -1,4 +1,4 @@
-"""Random worlds: the plugin says what upstream's rules say node by node."""
+"""Random clusters: the plugin agrees with upstream's rules node by node."""
 
 import numpy as np
 from hypothesis import given
@@ -98,7 +98,7 @@ TAINTS = [taint("gpu"), taint("gpu", effect="NoExecute"), taint("gpu", effect="P
 
 @st.composite
 def clusters(draw):
-    """Nodes with any of the topology labels, and pods on them."""
+    """Draw nodes with any of the topology labels, and pods on them."""
     nodes = []
     for number in range(draw(st.integers(0, 7))):
         labels = draw(
@@ -158,7 +158,7 @@ SYSTEM = tuple(
 
 @st.composite
 def settings_of_plugin(draw):
-    """(arguments, what selects pods, the same as upstream's plugin)."""
+    """Draw (arguments, the objects that select pods, upstream's plugin with both)."""
     owning = draw(selecting)
     if draw(st.booleans()):
         return PodTopologySpreadArgs(), owning, Spreader(SYSTEM, True, owning)
@@ -178,7 +178,7 @@ class Asked:
         self.state = CycleState(len(nodes))
 
     def filter(self, facts):
-        """{node name: refusal or None}, or None where PreFilter skips."""
+        """Return {node name: refusal or None}, or None if PreFilter skips."""
         plugin, table = self.plugin, self.table
         pod_class = table.classes.pod_class(facts)
         if plugin.pre_filter(self.state, pod_class, table).status.is_skip:
@@ -187,7 +187,7 @@ class Asked:
         return dict(zip(table.names, answers, strict=True))
 
     def score(self, facts, feasible):
-        """({node name: raw}, {node name: normalized}) of feasible nodes; None after Skip."""
+        """Return ({node name: raw}, {node name: normalized}) of feasible nodes; None after Skip."""
         plugin, table = self.plugin, self.table
         pod_class = table.classes.pod_class(facts)
         state = CycleState(len(table), self.state)
@@ -218,7 +218,7 @@ def refusals(result, table):
 
 
 def shuffled(nodes, random):
-    """The nodes in any order."""
+    """Return the nodes in any order."""
     return random.sample(nodes, len(nodes))
 
 
@@ -226,7 +226,7 @@ randoms = st.randoms(use_true_random=False)
 
 
 @given(settings_of_plugin(), clusters(), pending_pods, randoms)
-def test_hard_constraints_refuse_as_upstream_in_any_order_of_nodes(
+def test_hard_constraints_refuse_like_upstream_in_any_order_of_nodes(
     settings, nodes, pending, random
 ):
     args, owning, spreader = settings
@@ -241,7 +241,9 @@ def test_hard_constraints_refuse_as_upstream_in_any_order_of_nodes(
 
 
 @given(settings_of_plugin(), clusters(), pending_pods, randoms)
-def test_soft_constraints_score_as_upstream_in_any_order_of_nodes(settings, nodes, pending, random):
+def test_soft_constraints_score_like_upstream_in_any_order_of_nodes(
+    settings, nodes, pending, random
+):
     args, owning, spreader = settings
     feasible = {each.facts.name for each in nodes if random.random() < 0.7}
     expected = score_nodes(spreader, pending, nodes, feasible)
@@ -252,7 +254,7 @@ def test_soft_constraints_score_as_upstream_in_any_order_of_nodes(settings, node
 
 
 @given(settings_of_plugin(), clusters(), pending_pods, pending_pods)
-def test_equal_signatures_mean_equal_answers(settings, nodes, first, second):
+def test_pods_with_equal_signatures_get_equal_answers(settings, nodes, first, second):
     args, owning, _ = settings
     cluster = ClusterFacts((), owning)
     plugin = PodTopologySpread(args, Handle(PodClasses(), cluster))
@@ -287,7 +289,7 @@ def test_a_pod_that_does_not_affect_another_changes_no_answer(
 
 
 @given(clusters(), pending_pods, st.lists(st.tuples(pods_on_nodes, st.integers(0, 6)), max_size=8))
-def test_counts_kept_up_pod_by_pod_equal_counts_from_scratch(nodes, pending, moves):
+def test_updated_counts_equal_new_counts(nodes, pending, moves):
     if not nodes:
         return
     asked = Asked(PodTopologySpreadArgs(), ClusterFacts(), nodes)
@@ -330,7 +332,7 @@ spread_pods = st.builds(
 
 
 def decided(path, nodes, wanted):
-    """What a path decides of some pods, one batch after another."""
+    """Return the decisions of a path for some pods, one batch after another."""
     path.add_nodes(nodes)
     left = [
         path.prepare(PodIdentity(f"u{number}", "default", f"p{number}"), facts)
@@ -345,7 +347,7 @@ def decided(path, nodes, wanted):
 
 
 @given(st.lists(spread_pods, min_size=1, max_size=12))
-def test_batches_decide_as_one_pod_after_another(pods):
+def test_batches_decide_like_single_pods_in_turn(pods):
     nodes = [everything_labelled(number) for number in range(6)]
     service = SelectsPods(
         "Service", "default", "web", LabelSelector((require("app", "In", "web"),))

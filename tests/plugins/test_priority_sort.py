@@ -20,16 +20,16 @@ def upstream_less(one, other):
     return one[0] > other[0] or (one[0] == other[0] and one[1] < other[1])
 
 
-def test_higher_priority_comes_first_then_the_longer_wait():
+def test_pods_are_sorted_by_priority_and_then_by_waiting_time():
     order = sorted([(0, 5.0), (10, 7.0), (0, 1.0), (10, 6.0)], key=lambda each: key(*each))
 
     assert order == [(10, 6.0), (10, 7.0), (0, 1.0), (0, 5.0)]
 
 
 @given(waiting_pods, waiting_pods)
-def test_the_order_is_upstreams(one, other):
+def test_the_order_equals_upstreams(one, other):
     assert (key(*one) < key(*other)) == upstream_less(one, other)
 
 
-def test_the_order_of_pods_is_no_part_of_a_signature():
+def test_the_queue_order_is_not_part_of_a_signature():
     assert PLUGIN.sign(pod()) == PLUGIN.sign(pod(priority=9)) == ()

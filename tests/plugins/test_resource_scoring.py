@@ -49,7 +49,7 @@ def scored(plugin, wanted, *on_node, **facts):
     return score
 
 
-def test_least_allocated_averages_what_would_be_left():
+def test_least_allocated_averages_the_remaining_shares():
     wanted = pod(cpu=1000, memory=2 * GIB)
 
     assert scored(fit(), wanted, cpu=4000, memory=4 * GIB) == (75 + 50) // 2
@@ -58,13 +58,13 @@ def test_least_allocated_averages_what_would_be_left():
     )
 
 
-def test_most_allocated_averages_what_would_be_used():
+def test_most_allocated_averages_the_used_shares():
     wanted = pod(cpu=1000, memory=2 * GIB)
 
     assert scored(fit("MostAllocated"), wanted, cpu=4000, memory=4 * GIB) == (25 + 50) // 2
 
 
-def test_every_division_cuts():
+def test_every_division_truncates():
     wanted = pod(cpu=1, memory=1)
 
     assert scored(fit(), wanted, cpu=3, memory=3) == 66
@@ -73,7 +73,7 @@ def test_every_division_cuts():
     assert scored(fit(), pod(cpu=1, memory=0), cpu=3, memory=1) == (66 + 100) // 2
 
 
-def test_a_container_that_names_nothing_counts_100m_and_200mi():
+def test_a_container_without_requests_counts_100m_and_200mi():
     assert scored(fit(), pod(), cpu=1000, memory=1000 * MIB) == (90 + 80) // 2
     assert scored(fit(), pod(), pod(), cpu=1000, memory=1000 * MIB) == (80 + 60) // 2
 
@@ -82,21 +82,21 @@ def test_an_explicit_zero_counts_zero():
     assert scored(fit(), pod(cpu=0, memory=0), cpu=1000, memory=1000 * MIB) == 100
 
 
-def test_what_would_not_fit_scores_least_and_most():
+def test_a_pod_that_does_not_fit_has_the_least_and_the_most_allocated_score():
     wanted = pod(cpu=5000, memory=0)
 
     assert scored(fit(resources=(("cpu", 1),)), wanted, cpu=4000) == 0
     assert scored(fit("MostAllocated", (("cpu", 1),)), wanted, cpu=4000) == 100
 
 
-def test_weights_weigh():
+def test_weights_multiply_the_scores():
     wanted = pod(cpu=1000, memory=2 * GIB)
     plugin = fit(resources=(("cpu", 3), ("memory", 1)))
 
     assert scored(plugin, wanted, cpu=4000, memory=4 * GIB) == (3 * 75 + 50) // 4
 
 
-def test_a_resource_that_the_node_lacks_leaves_both_sums():
+def test_a_resource_missing_on_the_node_is_left_out_of_both_sums():
     wanted = pod(cpu=1000, memory=2 * GIB)
 
     for kind, left in (("LeastAllocated", 75), ("MostAllocated", 25)):
@@ -104,7 +104,7 @@ def test_a_resource_that_the_node_lacks_leaves_both_sums():
         assert scored(fit(kind), wanted, cpu=0, memory=0) == 0
 
 
-def test_an_extended_resource_counts_only_for_pods_that_ask_for_it():
+def test_an_extended_resource_counts_only_for_pods_that_request_it():
     plugin = fit("MostAllocated", (("cpu", 1), (GPU, 1)))
     facts = {"cpu": 1000, "others": {GPU: 4}}
 
@@ -113,14 +113,14 @@ def test_an_extended_resource_counts_only_for_pods_that_ask_for_it():
     assert scored(plugin, pod(cpu=500, others={GPU: 0}), **facts) == 50
 
 
-def test_ephemeral_storage_counts_for_pods_that_do_not_ask_for_it_too():
+def test_ephemeral_storage_counts_for_pods_that_do_not_request_it_too():
     plugin = fit("MostAllocated", (("ephemeral-storage", 1),))
     facts = {"others": {"ephemeral-storage": 10 * GIB}}
 
     assert scored(plugin, pod(), pod(others={"ephemeral-storage": GIB}), **facts) == 10
 
 
-def test_pod_level_requests_do_not_count_when_the_pod_itself_is_scored():
+def test_pod_level_requests_do_not_count_for_the_scored_pod():
     own = (("cpu", 500), ("memory", 2 * GIB))
     wanted = replace(pod(cpu=1000, memory=GIB), container_requests=own)
 
@@ -142,7 +142,7 @@ def test_pod_level_requests_do_not_count_when_the_pod_itself_is_scored():
         (((50, 7),), 3, 70),
     ],
 )
-def test_a_shape_is_linear_between_its_points_and_level_outside(shape, at, score):
+def test_a_shape_is_linear_between_its_points_and_constant_outside(shape, at, score):
     assert broken_linear([ShapePoint(*point) for point in shape])[at] == score
 
 
@@ -150,7 +150,7 @@ def test_a_shape_is_linear_between_its_points_and_level_outside(shape, at, score
     st.lists(st.integers(0, 100), min_size=1, max_size=5, unique=True).map(sorted),
     st.lists(st.integers(0, 10), min_size=5, max_size=5),
 )
-def test_a_shape_is_upstreams_at_every_utilization(utilizations, scores):
+def test_a_shape_equals_upstreams_at_every_utilization(utilizations, scores):
     shape = list(zip(utilizations, scores, strict=False))
     points = [(utilization, 10 * score) for utilization, score in shape]
 
@@ -172,14 +172,14 @@ def test_ratio_rounds_halves_up_at_the_end():
     assert scored(ratio(BIN_PACKING), pod(cpu=1, memory=1), cpu=100, memory=100) == 1
 
 
-def test_a_resource_that_scores_zero_leaves_the_weights_of_ratio():
+def test_a_resource_that_scores_zero_is_left_out_of_the_weights_of_ratio():
     wanted = pod(cpu=0, memory=2 * GIB)
 
     assert scored(ratio(BIN_PACKING), wanted, cpu=4000, memory=4 * GIB) == 50
     assert scored(ratio(BIN_PACKING), pod(cpu=0, memory=0)) == 0
 
 
-def test_what_would_not_fit_counts_as_full():
+def test_a_pod_that_does_not_fit_counts_as_full_use():
     plugin = ratio(((0, 0), (99, 10), (100, 7)), (("cpu", 1),))
 
     assert scored(plugin, pod(cpu=5000), cpu=4000) == 70
@@ -187,13 +187,13 @@ def test_what_would_not_fit_counts_as_full():
     assert scored(plugin, pod(cpu=3999), cpu=4000) == 100
 
 
-def test_ratio_leaves_out_what_node_or_pod_do_not_have():
+def test_ratio_ignores_resources_missing_on_node_or_pod():
     plugin = ratio(SPREADING, (("cpu", 1), ("memory", 1), (GPU, 5)))
 
     assert scored(plugin, pod(cpu=1000, memory=0), cpu=4000, memory=0, others={GPU: 1}) == 75
 
 
-def test_ratio_without_a_shape_is_never_built():
+def test_ratio_without_a_shape_can_not_be_built():
     with pytest.raises(AssertionError, match="without shape"):
         build_scorer(ScoringStrategy("RequestedToCapacityRatio"))
 
@@ -210,7 +210,7 @@ RESOURCES = st.lists(
 
 
 @given(clusters, pods, RESOURCES, st.booleans())
-def test_allocation_scores_are_upstreams(cluster, wanted, resources, most):
+def test_allocation_scores_equal_upstreams(cluster, wanted, resources, most):
     table, nodes = both(cluster)
     plugin = fit("MostAllocated" if most else "LeastAllocated", resources)
     scorer = most_requested_score if most else least_requested_score
@@ -228,7 +228,7 @@ def test_allocation_scores_are_upstreams(cluster, wanted, resources, most):
     st.lists(st.integers(0, 100), min_size=1, max_size=4, unique=True).map(sorted),
     st.lists(st.integers(0, 10), min_size=4, max_size=4),
 )
-def test_ratio_scores_are_upstreams(cluster, wanted, resources, utilizations, scores):
+def test_ratio_scores_equal_upstreams(cluster, wanted, resources, utilizations, scores):
     table, nodes = both(cluster)
     shape = tuple(zip(utilizations, scores, strict=False))
     plugin = ratio(shape, resources)
@@ -243,7 +243,7 @@ OWN_REQUESTS = st.dictionaries(st.sampled_from(["cpu", "memory", GPU]), st.integ
 
 
 @given(clusters, pods, OWN_REQUESTS)
-def test_scores_of_pods_with_pod_level_requests_are_upstreams(cluster, wanted, own):
+def test_scores_of_pods_with_pod_level_requests_equal_upstreams(cluster, wanted, own):
     wanted = replace(wanted, container_requests=pairs(own))
     resources = (("cpu", 1), ("memory", 2), (GPU, 3))
     table, nodes = both(cluster)

@@ -28,7 +28,7 @@ def web(**facts):
 
 
 def spread_over(*counts, zones=()):
-    """A table whose nodes n1, n2 … hold so many pods of the service."""
+    """Return a table whose nodes n1, n2 … have these numbers of the service's pods."""
     zones = zones or (None,) * len(counts)
     names = [f"n{number + 1}" for number in range(len(counts))]
     table = table_of(
@@ -60,7 +60,7 @@ def scored(facts, table, *selecting):
         ((3, 1, 0), [0, 66, 100]),
     ],
 )
-def test_without_zones_the_fullest_node_gets_nothing(counts, scores):
+def test_without_zones_the_fullest_node_scores_zero(counts, scores):
     assert scored(web(), spread_over(*counts)) == scores
 
 
@@ -74,17 +74,17 @@ def test_without_zones_the_fullest_node_gets_nothing(counts, scores):
         ((1, 1, 2, 0), "aabb", [16, 16, 0, 33]),
     ],
 )
-def test_the_zone_weighs_two_thirds_and_the_node_one(counts, zones, scores):
+def test_the_zone_has_two_thirds_of_the_weight_and_the_node_one(counts, zones, scores):
     assert scored(web(), spread_over(*counts, zones=tuple(zones))) == scores
 
 
-def test_a_node_without_a_zone_is_scored_by_itself_alone():
+def test_a_node_without_a_zone_is_scored_alone():
     table = spread_over(2, 1, 1, zones=("a", None, "b"))
 
     assert scored(web(), table) == [0, 50, 50]
 
 
-def test_only_pods_of_the_namespace_that_live_are_counted():
+def test_only_non_terminating_pods_of_the_namespace_are_counted():
     table = spread_over(0, 0)
     put(table, "n1", web(namespace="other"), web(is_terminating=True), pod())
     put(table, "n2", web())
@@ -92,18 +92,18 @@ def test_only_pods_of_the_namespace_that_live_are_counted():
     assert scored(web(), table) == [100, 0]
 
 
-def test_a_pod_that_nothing_selects_finds_all_nodes_equal():
+def test_all_nodes_score_equally_for_a_pod_without_a_selector():
     assert scored(pod(), spread_over(2, 1)) == [100, 100]
 
 
-def test_what_a_controller_selects_is_spread_too():
+def test_pods_of_controllers_are_spread_too():
     owner = Owner("ReplicationController", "rc", "u", "v1")
     controller = SelectsPods("ReplicationController", "default", "rc", WEB)
 
     assert scored(pod(owner=owner), spread_over(1, 0), controller) == [0, 100]
 
 
-def test_a_pod_with_spread_constraints_of_its_own_is_left_alone():
+def test_a_pod_with_its_own_spread_constraints_is_skipped():
     assert scored(web(spread_constraints=(OWN,)), spread_over(1, 0)) is None
 
 
@@ -118,7 +118,7 @@ def test_only_pods_on_feasible_nodes_are_counted():
     assert found_before_score(told, pod_class, table, table.pod_count == 0) == CountsByZone(0, {})
 
 
-def test_any_placement_matters_to_a_pod_that_is_spread():
+def test_any_placement_affects_a_spread_pod():
     told, pod_class = plugin(), PodClasses().pod_class
 
     assert is_affected(told, pod_class(web()), pod_class(pod()))
@@ -126,7 +126,7 @@ def test_any_placement_matters_to_a_pod_that_is_spread():
     assert not is_affected(told, pod_class(web(spread_constraints=(OWN,))), pod_class(web()))
 
 
-def test_the_selector_and_the_namespace_sign():
+def test_the_signature_is_the_selector_and_the_namespace():
     sign = plugin().sign
 
     assert sign(web()) == sign(web(cpu=7, priority=3))

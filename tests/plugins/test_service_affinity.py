@@ -33,7 +33,7 @@ def web(**facts):
 
 
 def machines():
-    """Five nodes: two of region r1, three of r2 in two zones."""
+    """Return five nodes: two of region r1, three of r2 in two zones."""
     return table_of(
         node("m1", labels={"region": "r1", "zone": "z11"}),
         node("m2", labels={"region": "r1", "zone": "z12"}),
@@ -49,7 +49,7 @@ def plugin(*labels, spread=(), selecting=(SERVICE,)):
 
 
 def fitting(facts, table, told):
-    """Names of the nodes that pass; the others are refused with the one reason."""
+    """Return names of the nodes that pass; the others are refused with the one reason."""
     state = CycleState(len(table))
     pod_class = table.classes.pod_class(facts)
     if told.pre_filter(state, pod_class, table).status.is_skip:
@@ -78,7 +78,7 @@ def test_the_first_pod_of_a_service_fits_everywhere():
     assert fitting(web(), machines(), plugin("region")) == {"m1", "m2", "m3", "m4", "m5"}
 
 
-def test_the_next_pods_go_where_the_first_one_is():
+def test_later_pods_fit_on_nodes_with_the_labels_of_the_first_ones_node():
     table = machines()
     put(table, "m3", web())
 
@@ -86,7 +86,7 @@ def test_the_next_pods_go_where_the_first_one_is():
     assert fitting(web(), table, plugin("region", "zone")) == {"m3"}
 
 
-def test_what_the_node_selector_names_is_not_looked_for():
+def test_labels_in_the_node_selector_replace_those_of_the_first_pods_node():
     table = machines()
     put(table, "m3", web())
 
@@ -96,14 +96,14 @@ def test_what_the_node_selector_names_is_not_looked_for():
     assert fitting(named, table, plugin("region", "zone")) == {"m1"}
 
 
-def test_a_label_that_the_first_node_lacks_binds_nothing():
+def test_a_label_missing_on_the_first_pods_node_requires_nothing():
     table = table_of(node("bare"), node("m1", labels={"region": "r1"}))
     put(table, "bare", web())
 
     assert fitting(web(), table, plugin("region")) == {"bare", "m1"}
 
 
-def test_the_first_pod_is_one_of_the_namespace_with_all_labels_of_the_new_one():
+def test_the_first_pod_is_in_the_namespace_and_has_all_labels_of_the_new_one():
     table = machines()
     put(table, "m1", web(namespace="other"), pod())
     put(table, "m2", web(is_terminating=True))
@@ -113,7 +113,7 @@ def test_the_first_pod_is_one_of_the_namespace_with_all_labels_of_the_new_one():
     assert fitting(web(labels={"rev": "2"}), table, plugin("zone")) == {"m3"}
 
 
-def test_of_several_pods_the_one_on_the_node_that_came_first_counts():
+def test_of_several_pods_the_one_on_the_first_added_node_counts():
     table = table_of(node("late", labels={"zone": "b"}))
     table.remove_node("late")
     table.add_node(node("late", labels={"zone": "b"}), 9)
@@ -125,7 +125,7 @@ def test_of_several_pods_the_one_on_the_node_that_came_first_counts():
 
 
 def after(table, told, facts, name, **moves):
-    """Where a pod fits once pods of these kinds come to a node or leave it."""
+    """Return the nodes that fit a pod after pods of these kinds are added to a node or removed."""
     pod_class = table.classes.pod_class(facts)
     kinds = {"web": web(), "db": pod(labels={"app": "db"}), "far": web(namespace="far")}
     changes = {table.classes.pod_class(kinds[kind]): count for kind, count in moves.items()}
@@ -138,7 +138,7 @@ def after(table, told, facts, name, **moves):
     return {name for name, code in zip(table.names, codes, strict=True) if not code}
 
 
-def test_when_the_first_pods_leave_those_of_the_next_node_are_first():
+def test_after_the_first_pods_are_removed_those_of_the_next_node_are_first():
     table, told = machines(), plugin("region", "zone")
     put(table, "m1", web(), web())
     put(table, "m3", web())
@@ -148,14 +148,14 @@ def test_when_the_first_pods_leave_those_of_the_next_node_are_first():
     assert after(table, told, web(), "m3", web=-1) == {"m1"}
 
 
-def test_when_the_only_ones_leave_every_node_fits():
+def test_after_the_only_pods_are_removed_every_node_fits():
     table = machines()
     put(table, "m3", web())
 
     assert after(table, plugin("zone"), web(), "m3", web=-1) == set(table.names)
 
 
-def test_a_pod_that_comes_is_first_only_if_there_is_no_other():
+def test_a_new_pod_is_first_only_if_there_is_no_other():
     table, told = machines(), plugin("zone")
     assert after(table, told, web(), "m1", web=1) == {"m1"}
 
@@ -165,7 +165,7 @@ def test_a_pod_that_comes_is_first_only_if_there_is_no_other():
     assert after(table, told, web(), "m3", web=1) == {"m3"}
 
 
-def test_moves_of_other_pods_leave_what_was_found_as_it_is():
+def test_moves_of_other_pods_do_not_change_the_result():
     table, told = machines(), plugin("zone")
     put(table, "m1", web())
     pod_class = table.classes.pod_class
@@ -198,7 +198,7 @@ def test_values_with_fewer_pods_of_the_service_score_higher(counts, scores):
     assert score_with(plugin(spread=["region"]), web(), table) == scores
 
 
-def test_several_labels_share_the_score():
+def test_several_labels_contribute_equally_to_the_score():
     table = machines()
     put(table, "m4", web())
     put(table, "m1", web())
@@ -208,7 +208,7 @@ def test_several_labels_share_the_score():
     assert told == [50, 75, 75, 50, 50]
 
 
-def test_a_node_without_the_label_gets_nothing_for_it():
+def test_a_node_without_the_label_scores_zero_for_it():
     table = table_of(node("m1", labels={"zone": "a"}), node("bare"))
 
     assert score_with(plugin(spread=["zone"]), web(), table) == [100, 0]
@@ -216,7 +216,7 @@ def test_a_node_without_the_label_gets_nothing_for_it():
     assert score_with(plugin(spread=["zone"]), web(), table) == [100, 0]
 
 
-def test_only_living_pods_of_the_namespace_and_the_first_service_are_counted():
+def test_only_non_terminating_pods_of_the_namespace_and_first_service_are_counted():
     table = machines()
     put(
         table, "m1", web(namespace="other"), web(is_terminating=True), pod(labels={"tier": "front"})
@@ -231,7 +231,7 @@ def test_only_living_pods_of_the_namespace_and_the_first_service_are_counted():
     assert told == [100, 100, 0, 0, 0]
 
 
-def test_a_pod_of_no_service_finds_all_labelled_nodes_equal():
+def test_all_labelled_nodes_score_equally_for_a_pod_without_a_service():
     table = machines()
     put(table, "m1", web())
 
@@ -239,7 +239,7 @@ def test_a_pod_of_no_service_finds_all_labelled_nodes_equal():
     assert score_with(plugin("region"), web(), table) == [0] * 5
 
 
-def test_who_is_affected_by_a_placement():
+def test_the_affected_pods_depend_on_labels_and_arguments():
     pod_class = PodClasses().pod_class
     binds, spreads = plugin("region"), plugin(spread=["region"])
     named = web(node_selector={"region": "r1"})
@@ -253,7 +253,7 @@ def test_who_is_affected_by_a_placement():
     assert not is_affected(spreads, pod_class(pod()), pod_class(web()))
 
 
-def test_what_signs_a_pod():
+def test_the_signature_has_the_facts_that_the_plugin_reads():
     sign = plugin("region").sign
 
     assert sign(web(cpu=5)) == sign(web())
@@ -264,7 +264,7 @@ def test_what_signs_a_pod():
     assert plugin("region").reads is Reads.CLUSTER
 
 
-def test_the_events_that_may_help_are_upstreams():
+def test_the_registered_events_are_upstreams():
     pods, nodes = plugin("region").events_to_register()
 
     assert plugin().events_to_register() == ()

@@ -1,6 +1,6 @@
-"""Equal signatures get equal answers from every in-tree plugin, on any table.
+"""Pods with equal signatures get equal answers from every in-tree plugin, on any table.
 
-Each fact of a pod is changed where the signature leaves it out, alone and together with others.
+Each fact of a pod is changed if the signature leaves it out, alone and together with others.
 """
 
 from dataclasses import fields, replace
@@ -44,7 +44,7 @@ OTHER_VALUES = {
 }
 VALUES = OTHER_VALUES | dict(POD_VALUES)
 ONE_FOR_ALL = {"scheduler_name"}
-"""Another scheduler name is another profile, and never the same class."""
+"""Another scheduler name means another profile, and never the same class."""
 
 SHAPE = RequestedToCapacityRatio((ShapePoint(0, 10), ShapePoint(60, 3), ShapePoint(100, 0)))
 RATIO = ScoringStrategy("RequestedToCapacityRatio", requested_to_capacity_ratio=SHAPE)
@@ -70,7 +70,7 @@ def subject(name, args=None):
 
 
 def told(asked, facts, table):
-    """The plugin's answers, or what it would need to give any."""
+    """Return the plugin's answers, or the missing input that it reports."""
     try:
         return answers(asked, facts, table)
     except UnsupportedError as missing:
@@ -78,7 +78,7 @@ def told(asked, facts, table):
 
 
 def signed_alike(plugin, facts):
-    """Pods that differ in one fact, then one that differs in all of these, all of one signature."""
+    """Yield pods of one signature: each with one changed fact, then one with all the changes."""
     signature, mixed = plugin.sign(facts), facts
     assert signature is not None
     for name, values in VALUES.items():
@@ -107,7 +107,7 @@ places = st.integers(0, 29)
 
 @pytest.mark.parametrize("name", ASKED)
 @given(seeds)
-def test_what_a_plugin_says_holds_for_a_kind_where_it_says_so(name, seed):
+def test_answers_hold_for_a_shape_if_the_plugin_declares_it(name, seed):
     asked = subject(name)
     assert vars(asked.kind)["shares_by_shape"]
     fleet = sample_fleet(seed, nodes=9, pods=10)
@@ -159,7 +159,7 @@ def test_pods_of_one_class_of_the_default_profile_get_equal_answers_from_every_p
         assert told(asked, mixed, table) == told(asked, facts, table), (name, facts, mixed)
 
 
-def test_samples_tell_the_classes_of_plugins_apart():
+def test_sample_pods_have_several_signatures_for_each_plugin():
     pods = [facts for _, facts in sample_fleet(1, pods=200).pods]
 
     for name in ("NodeAffinity", "NodeResourcesFit", "TaintToleration", "InterPodAffinity"):

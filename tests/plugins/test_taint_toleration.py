@@ -38,7 +38,7 @@ def tolerating(*tolerations):
 
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
-def test_a_hard_taint_keeps_pods_off_and_is_told_with_its_value(effect):
+def test_a_hard_taint_refuses_pods_and_is_reported_with_its_value(effect):
     table = tainted((taint("gpu", "yes", effect),), (taint("gpu", "", effect),), ())
 
     assert filter_with(PLUGIN, pod(), table) == [
@@ -48,11 +48,11 @@ def test_a_hard_taint_keeps_pods_off_and_is_told_with_its_value(effect):
     ]
 
 
-def test_a_soft_taint_keeps_nobody_off():
+def test_a_soft_taint_refuses_no_pod():
     assert filter_with(PLUGIN, pod(), tainted((soft("gpu"),))) == [None]
 
 
-def test_the_first_taint_that_is_not_tolerated_is_told():
+def test_the_first_untolerated_taint_is_reported():
     table = tainted((taint("a"), taint("b"), taint("c")))
 
     assert filter_with(PLUGIN, tolerating(tolerate("a")), table) == [
@@ -75,7 +75,7 @@ def test_the_first_taint_that_is_not_tolerated_is_told():
         (tolerate("gpu", "yes", operator="Unknown"), False),
     ],
 )
-def test_a_toleration_must_agree_with_its_taint(toleration, passes):
+def test_a_toleration_must_match_its_taint(toleration, passes):
     (answer,) = filter_with(PLUGIN, tolerating(toleration), tainted((GPU_TAINT,)))
 
     assert (answer is None) == passes
@@ -89,7 +89,7 @@ def test_every_hard_taint_must_be_tolerated():
     assert filter_with(PLUGIN, tolerating(*tolerations[:1]), table) != [None]
 
 
-def test_raw_scores_count_soft_taints_that_are_not_tolerated():
+def test_raw_scores_count_untolerated_soft_taints():
     table = tainted((), (soft("a"),), (soft("a"), soft("b"), GPU_TAINT))
 
     assert score_with(PLUGIN, pod(), table) == [0, 1, 2]
@@ -105,17 +105,17 @@ def test_only_tolerations_of_soft_or_every_effect_count_in_scores(effect, left):
     assert score_with(PLUGIN, wanted, tainted((soft("a"),))) == [left]
 
 
-def test_fewer_soft_taints_are_better():
+def test_nodes_with_fewer_soft_taints_score_higher():
     table = tainted((), (soft("a"),), (soft("a"), soft("b"), soft("c")))
 
     assert normalized_with(PLUGIN, pod(), table) == [100, 67, 0]
 
 
-def test_nodes_without_soft_taints_are_all_best():
+def test_nodes_without_soft_taints_have_the_highest_score():
     assert normalized_with(PLUGIN, pod(), tainted((), (GPU_TAINT,))) == [100, 100]
 
 
-def test_taints_of_nodes_that_are_gone_do_not_matter():
+def test_taints_of_removed_nodes_do_not_matter():
     table = tainted((GPU_TAINT, soft("a")), ())
     table.remove_node("n1")
 
@@ -124,7 +124,7 @@ def test_taints_of_nodes_that_are_gone_do_not_matter():
 
 
 @given(clusters, pods)
-def test_filtering_is_upstreams(cluster, wanted):
+def test_filtering_equals_upstreams(cluster, wanted):
     table, nodes = both(cluster)
 
     found = [untolerated_taint(wanted, each) for each in nodes]
@@ -137,7 +137,7 @@ def test_filtering_is_upstreams(cluster, wanted):
 
 
 @given(clusters.filter(bool), pods)
-def test_scores_are_upstreams(cluster, wanted):
+def test_scores_equal_upstreams(cluster, wanted):
     table, nodes = both(cluster)
 
     raw = [intolerable_soft_taints(wanted, each) for each in nodes]

@@ -1,4 +1,4 @@
-"""Hints of InterPodAffinity where a run cannot wait for upstream's retry after five minutes."""
+"""Hints of InterPodAffinity for a run that cannot wait for upstream's retry after five minutes."""
 
 from dataclasses import replace
 
@@ -22,27 +22,27 @@ def left(facts, waiting, *, thorough):
 
 
 @pytest.mark.parametrize(("thorough", "hint"), [(True, QUEUE), (False, SKIP)])
-def test_a_pod_that_kept_others_away_left(thorough, hint):
+def test_a_deleted_pod_with_matching_anti_affinity_helps(thorough, hint):
     assert left(LOUD, WEB, thorough=thorough) is hint
 
 
 @pytest.mark.parametrize(("thorough", "hint"), [(True, QUEUE), (False, SKIP)])
-def test_a_pod_that_some_terms_avoid_left(thorough, hint):
+def test_a_deleted_pod_that_some_terms_matched_helps(thorough, hint):
     assert left(DB, WITHOUT_BOTH, thorough=thorough) is hint
 
 
-def test_a_pod_that_nobody_avoided_left():
+def test_a_deleted_pod_that_no_term_matched_does_not_help():
     assert left(DB, WEB, thorough=True) is SKIP
 
 
 @pytest.mark.parametrize(("thorough", "hint"), [(True, QUEUE), (False, SKIP)])
-def test_a_node_came_where_others_may_not_keep_a_pod_away(thorough, hint):
+def test_a_new_node_helps_where_others_had_to_repel_the_pod(thorough, hint):
     change = ObjectChange(new=node("n1"), thorough=thorough)
 
     assert AFFINITY.after_node_change(WEB, change, ClusterFacts()) is hint
 
 
-def test_a_pod_that_some_terms_avoided_changed_as_the_queue_hears_of_it():
+def test_a_changed_pod_that_some_terms_matched_helps_as_reported_to_the_queue():
     (seen,) = pod_events([PodChange(DB, replace(DB, labels=(("app", "other"),)))])
 
     assert seen.event.action is ActionType.UPDATE_POD_LABEL

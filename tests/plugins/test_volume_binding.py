@@ -45,7 +45,7 @@ class World:
         ).status, state
 
     def reasons(self, facts):
-        """Reasons per node; none where it passes."""
+        """Return reasons per node; none if it passes."""
         status, state = self.pre_filter(facts)
         assert status == SUCCESS
         result = self.plugin.filter(state, self.table.classes.pod_class(facts), self.table)
@@ -54,46 +54,46 @@ class World:
         return [result.statuses[c - 1].reasons if c else () for c in result.codes.tolist()]
 
 
-def test_a_bound_volume_is_used_where_it_can_be_reached():
+def test_a_bound_volume_fits_on_nodes_that_reach_it():
     world = World(bound("c", "a"), volume("a", node_terms=within(HOST, "n1")))
 
     assert world.reasons(using("c")) == [(), (UNREACHED,)]
 
 
-def test_the_first_bound_claim_that_is_amiss_speaks():
+def test_the_first_invalid_bound_claim_sets_the_status():
     near = volume("a", node_terms=within(HOST, "n1"))
     world = World(bound("c", "a"), bound("d", "gone"), near)
 
     assert world.reasons(using("c", "d")) == [(NO_SUCH_VOLUME,), (UNREACHED,)]
 
 
-def test_all_that_is_wrong_is_said_at_once():
+def test_all_reasons_are_reported_together():
     far = volume("a", node_terms=within(HOST, "n3"))
     world = World(bound("c", "a"), far, waiting("local"), claim("d"))
 
     assert world.reasons(using("c", "d")) == [(UNREACHED, NO_VOLUME)] * 2
 
 
-def test_a_claim_with_a_chosen_node_goes_nowhere_else():
+def test_a_claim_with_a_selected_node_fits_only_there():
     world = World(waiting("made", DRIVER), claim("c", storage_class="made", selected_node="n2"))
 
     assert world.reasons(using("c")) == [(NO_VOLUME,), ()]
 
 
-def test_a_volume_that_names_the_claim_is_the_only_one_for_it():
+def test_a_volume_that_names_the_claim_is_its_only_candidate():
     own = volume("own", claim=ClaimReference("default", "c"), node_terms=within(HOST, "n2"))
     world = World(waiting("local"), claim("c"), own, volume("free"))
 
     assert world.reasons(using("c")) == [(NO_VOLUME,), ()]
 
 
-def test_volumes_are_made_where_the_class_allows_it():
+def test_volumes_are_provisioned_where_the_class_allows_it():
     zoned = waiting("zoned", DRIVER, (((ZONE, ("z2",)),),))
 
     assert World(zoned, claim("c", storage_class="zoned")).reasons(using("c")) == [(NO_VOLUME,), ()]
 
 
-def test_an_in_tree_volume_is_reached_as_its_driver_has_it_where_the_node_has_moved():
+def test_an_in_tree_volume_has_its_csi_drivers_topology_on_migrated_nodes():
     moved = volume(
         "a", csi=None, in_tree="kubernetes.io/aws-ebs", node_terms=within(HOST, "n1"),
         migrated=CsiSource("ebs.csi.aws.com", "v"), migrated_terms=within(ZONE, "z2"),
@@ -121,13 +121,13 @@ def test_an_in_tree_volume_is_reached_as_its_driver_has_it_where_the_node_has_mo
         ),
     ],
 )
-def test_claims_that_cannot_be_had_stop_the_pod(objects, code, text):
+def test_unusable_claims_reject_the_pod(objects, code, text):
     status, _ = World(*objects).pre_filter(using("c"))
 
     assert (status.code, status.reasons) == (code, (text,))
 
 
-def test_a_pod_without_claims_is_skipped_and_nothing_is_scored_or_done():
+def test_a_pod_without_claims_is_skipped_without_scores():
     world, who = World(), PodIdentity("u", "default", "p")
     pod_class = world.table.classes.pod_class(pod())
 
@@ -140,7 +140,7 @@ def test_a_pod_without_claims_is_skipped_and_nothing_is_scored_or_done():
     assert world.plugin.known_state(pod_class) is None
 
 
-def test_a_placement_matters_where_it_takes_volumes_that_others_might():
+def test_a_placement_affects_pods_that_could_use_its_volumes():
     world = World(
         waiting("local"), waiting("made", DRIVER), volume("v"), claim("a"), claim("b"),
         claim("m", storage_class="made"), claim("n", storage_class="made"), bound("d", "v"),
@@ -158,7 +158,7 @@ def test_a_placement_matters_where_it_takes_volumes_that_others_might():
     assert not is_affected(world.plugin, pod_class(pod()), pod_class(using("a")))
 
 
-def test_a_pod_is_signed_by_its_claims():
+def test_the_signature_is_the_set_of_claims():
     plugin = World().plugin
 
     assert plugin.sign(using("c")) != plugin.sign(using("d"))

@@ -42,7 +42,7 @@ EPHEMERAL = with_volume("ephemeral", claimName="data", podName="p", podUID="u")
 DATA = ClaimFacts("default", "data")
 
 
-def test_plugins_register_what_upstream_registers():
+def test_plugins_register_upstreams_events():
     storage = "storage.k8s.io/"
     assert labels_of(RESTRICTIONS) == {"PodDelete?", "NodeAdd", "PersistentVolumeClaimAdd?"}
     assert labels_of(LIMITS) >= {
@@ -65,7 +65,7 @@ def test_plugins_register_what_upstream_registers():
         (RESTRICTIONS.after_claim_added, SKIP),
     ],
 )
-def test_a_claim_helps_the_pods_that_name_it(hint, ephemeral):
+def test_a_claim_helps_pods_that_name_it(hint, ephemeral):
     assert asked(hint, with_claim(), new=DATA) == QUEUE
     assert asked(hint, with_claim("other"), new=DATA) == SKIP
     assert asked(hint, with_claim(namespace="elsewhere"), new=DATA) == SKIP
@@ -81,7 +81,7 @@ class TestVolumeBinding:
         ("old", "new", "word"),
         [(None, ANYWHERE, QUEUE), (ZONAL, ANYWHERE, QUEUE), (ZONAL, ZONAL, SKIP)],
     )
-    def test_a_class_helps_that_came_or_is_provisioned_elsewhere(self, old, new, word):
+    def test_a_new_class_or_one_with_changed_topology_helps(self, old, new, word):
         assert asked(BINDING.after_class_change, pod(), old=old, new=new) == word
 
     @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ class TestVolumeBinding:
             (CsiNodeFacts("n"), (), SKIP),
         ],
     )
-    def test_drivers_of_a_node_help_that_came_or_took_over_plugins(self, old, migrated, word):
+    def test_new_or_migrated_drivers_of_a_node_help(self, old, migrated, word):
         new = CsiNodeFacts("n", (NodeDriverFacts("d"),), migrated)
         assert asked(BINDING.after_csi_node_change, pod(), old=old, new=new) == word
 
@@ -105,7 +105,7 @@ class TestVolumeBinding:
             ("other", True, False, SKIP),
         ],
     )
-    def test_a_driver_whose_capacity_counts_no_more_helps_its_pods(
+    def test_a_driver_whose_capacity_no_longer_counts_helps_its_pods(
         self, driver, before, after, word
     ):
         old, new = CsiDriverFacts("d", before), CsiDriverFacts("d", after)
@@ -116,7 +116,7 @@ class TestVolumeBinding:
         ("before", "after", "word"),
         [(1, 2, QUEUE), (None, 1, QUEUE), (2, 1, SKIP), (1, 1, SKIP), (1, None, SKIP)],
     )
-    def test_free_storage_helps_that_came_or_grew(self, before, after, word):
+    def test_new_or_larger_storage_capacity_helps(self, before, after, word):
         old, new = (CapacityFacts("", "c", "fast", None, each) for each in (before, after))
         assert asked(BINDING.after_capacity_change, pod(), old=old, new=new) == word
         assert asked(BINDING.after_capacity_change, pod(), new=new) == QUEUE
@@ -152,7 +152,7 @@ class TestVolumeRestrictions:
             ),
         ],
     )
-    def test_a_pod_that_held_a_claim_or_a_disk_helps_when_it_is_gone(self, wants, gone, word):
+    def test_a_deleted_pod_with_the_same_claim_or_disk_helps(self, wants, gone, word):
         assert asked(RESTRICTIONS.after_pod_deleted, wants, old=on_node(gone)) == word
 
 
@@ -160,7 +160,7 @@ class TestVolumeZone:
     @pytest.mark.parametrize(
         ("mode", "word"), [("WaitForFirstConsumer", QUEUE), ("Immediate", SKIP), ("", SKIP)]
     )
-    def test_a_class_that_came_helps_if_its_claims_may_wait(self, mode, word):
+    def test_a_new_class_helps_if_its_claims_may_wait(self, mode, word):
         new = StorageClassFacts("fast", binding_mode=mode)
         assert asked(ZONES.after_class_added, pod(), new=new) == word
 
@@ -178,7 +178,7 @@ class TestVolumeZone:
             ({}, {"app": "web"}, SKIP),
         ],
     )
-    def test_a_volume_helps_that_came_or_moved(self, before, after, word):
+    def test_a_new_or_moved_volume_helps(self, before, after, word):
         old, new = (VolumeFacts("v", labels=tuple(each.items())) for each in (before, after))
         assert asked(ZONES.after_volume_change, pod(), old=old, new=new) == word
         assert asked(ZONES.after_volume_change, pod(), new=new) == QUEUE
@@ -189,7 +189,7 @@ class TestNodeVolumeLimits:
         ("before", "after", "word"),
         [((1,), 2, QUEUE), ((2,), 2, SKIP), ((2,), None, SKIP), ((), 1, QUEUE), ((), None, SKIP)],
     )
-    def test_a_limit_that_rose_helps(self, before, after, word):
+    def test_an_increased_limit_helps(self, before, after, word):
         old = CsiNodeFacts("n", tuple(NodeDriverFacts("d", limit) for limit in before))
         new = CsiNodeFacts("n", (NodeDriverFacts("d", after),))
         assert asked(LIMITS.after_csi_node_updated, pod(), old=old, new=new) == word
@@ -205,7 +205,7 @@ class TestNodeVolumeLimits:
             (waiting(with_claim()), SKIP),
         ],
     )
-    def test_a_pod_with_volumes_that_count_helps_when_it_is_gone(self, gone, word):
+    def test_a_deleted_pod_with_counted_volumes_helps(self, gone, word):
         assert asked(LIMITS.after_pod_deleted, pod(), old=gone) == word
 
     @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ class TestNodeVolumeLimits:
         old = AttachmentFacts("a", "n", EBS, "pv")
         assert asked(LIMITS.after_attachment_deleted, wants, old=old) == word
 
-    def test_a_volume_that_cannot_be_translated_cannot_tell(self):
+    def test_an_untranslatable_volume_gives_an_error(self):
         wants = with_volume("awsElasticBlockStore", volumeID="aws://zone/x/y")
         old = AttachmentFacts("a", "n", EBS, "pv")
         with pytest.raises(HintError, match=r"converting volume\(v\) from inline to csi"):

@@ -79,7 +79,7 @@ RBD_READ = disk("rbd", monitors=("m2", "m3"), pool="p", image="i", readOnly="tru
         (GCE, EBS, False),
     ],
 )
-def test_disks_that_two_pods_must_not_share(wanted, mounted, conflict):
+def test_some_disks_can_not_be_shared_by_two_pods(wanted, mounted, conflict):
     world = World(mounting(mounted))
 
     assert world.refusals(mounting(wanted)) == [
@@ -88,14 +88,14 @@ def test_disks_that_two_pods_must_not_share(wanted, mounted, conflict):
     ]
 
 
-def test_an_exclusive_claim_in_use_refuses_every_node_and_a_disk_speaks_first():
+def test_an_exclusive_claim_in_use_refuses_every_node_and_disks_are_checked_first():
     world = World(using("c"), mounting(GCE), facts=[claim("c", **EXCLUSIVE)])
 
     assert world.refusals(using("c")) == [IN_USE, IN_USE]
     assert world.refusals(using("c", volumes=(GCE,))) == ["node(s) had no available disk", IN_USE]
 
 
-def test_a_pod_with_nothing_in_use_is_skipped():
+def test_a_pod_without_conflicts_is_skipped():
     facts = [claim("c", **EXCLUSIVE), claim("shared")]
     world = World(using("shared"), using("c", namespace="other"), facts=facts)
 
@@ -105,14 +105,14 @@ def test_a_pod_with_nothing_in_use_is_skipped():
     assert world.pre_filter(mounting(GCE))[0].is_success
 
 
-def test_a_claim_that_is_not_there_stops_the_pod():
+def test_a_missing_claim_rejects_the_pod():
     status, _ = World().pre_filter(using("c"))
 
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.reasons == ('persistentvolumeclaim "c" not found',)
 
 
-def test_a_pod_that_goes_frees_its_claim_and_one_that_comes_takes_it():
+def test_a_removed_pod_frees_its_claim_and_an_added_one_uses_it():
     world = World(using("c"), facts=[claim("c", **EXCLUSIVE), claim("d")])
     pod_class, running = (world.table.classes.pod_class(using("c", cpu=cpu)) for cpu in (100, None))
     unrelated = world.table.classes.pod_class(using("d"))
@@ -130,7 +130,7 @@ def test_a_pod_that_goes_frees_its_claim_and_one_that_comes_takes_it():
     assert moved(before, {unrelated: -1}) is before
 
 
-def test_a_placement_matters_to_pods_with_the_same_exclusive_claim():
+def test_a_placement_affects_pods_with_the_same_exclusive_claim():
     world = World(facts=[claim("c", **EXCLUSIVE), claim("d")])
     pod_class = world.table.classes.pod_class
     affected = partial(is_affected, world.plugin)
@@ -141,7 +141,7 @@ def test_a_placement_matters_to_pods_with_the_same_exclusive_claim():
     assert not affected(pod_class(pod()), pod_class(using("c")))
 
 
-def test_a_pod_is_signed_by_its_claims_and_disks():
+def test_the_signature_is_the_set_of_claims_and_disks():
     plugin = World().plugin
 
     assert plugin.sign(using("c")) != plugin.sign(using("d"))

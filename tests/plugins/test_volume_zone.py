@@ -28,7 +28,7 @@ def plugin_over(*objects, table=None):
 
 
 def refused(volume_labels, node_labels, *, prepared=True):
-    """Whether a node with these labels is refused to a volume with those."""
+    """Whether a node with these labels is refused for a volume with those labels."""
     table = table_of(node("n1", labels=node_labels))
     labels = tuple(sorted(volume_labels.items()))
     plugin = plugin_over(bound("c", "a"), volume("a", labels=labels), table=table)
@@ -58,12 +58,14 @@ def refused(volume_labels, node_labels, *, prepared=True):
         (labelled(zone="a", region="r"), labelled(zone="a", region="r"), False),
     ],
 )
-def test_zone_and_region_labels_of_a_volume_are_the_nodes(volume_labels, node_labels, refusal):
+def test_zone_and_region_labels_of_a_volume_must_match_the_nodes(
+    volume_labels, node_labels, refusal
+):
     assert refused(volume_labels, node_labels) == refusal
     assert refused(volume_labels, node_labels, prepared=False) == refusal
 
 
-def test_labels_that_cannot_be_read_are_left_out():
+def test_invalid_labels_are_ignored():
     readable = volume("a", labels=((BETA_ZONE, "a__ b "), (ZONE, "a____b"), ("other", "x")))
 
     assert topologies_of(readable) == [(BETA_ZONE, ("a", "b"))]
@@ -86,7 +88,7 @@ def test_labels_that_cannot_be_read_are_left_out():
         ([claim("c"), immediate("local")], "PersistentVolume had no name"),
     ],
 )
-def test_a_claim_that_has_no_volume_stops_the_pod(objects, text):
+def test_a_claim_without_a_volume_rejects_the_pod(objects, text):
     plugin = plugin_over(*objects)
     pod_class = table_of(node("n1")).classes.pod_class(using("c"))
 
@@ -96,7 +98,7 @@ def test_a_claim_that_has_no_volume_stops_the_pod(objects, text):
     assert status.reasons == (text,)
 
 
-def test_a_claim_without_a_name_stops_the_pod():
+def test_a_claim_without_a_name_rejects_the_pod():
     pod_class = table_of(node("n1")).classes.pod_class(
         pod(volumes=(Volume("v", "persistentVolumeClaim", ()),))
     )
@@ -115,7 +117,7 @@ def test_a_pod_whose_volumes_have_no_labels_is_skipped(objects):
     assert plugin_over(*objects).pre_filter(CycleState(1), pod_class, None).status == SKIP
 
 
-def test_without_pre_filter_filter_says_what_that_would_have_said():
+def test_without_pre_filter_the_filter_reports_the_same():
     plugin = plugin_over(table=(table := table_of(node("n1"))))
     state = CycleState(1)
 
@@ -124,7 +126,7 @@ def test_without_pre_filter_filter_says_what_that_would_have_said():
     assert plugin.filter(state, table.classes.pod_class(pod()), table) == ALL_PASS
 
 
-def test_a_pod_is_signed_by_its_claims():
+def test_the_signature_is_the_set_of_claims():
     plugin = plugin_over()
 
     assert plugin.sign(using("c")) != plugin.sign(using("d"))

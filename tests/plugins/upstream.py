@@ -1,6 +1,6 @@
-"""kube-scheduler's rules said again, one node and one pod at a time, in Python's own integers.
+"""kube-scheduler's rules, ported one node and one pod at a time, in Python's own integers.
 
-Kept close to the Go code so that the two can be read side by side; nothing here knows of tables.
+The code is close to the Go code so that both can be compared; nothing here uses tables.
 """
 
 import math
@@ -44,7 +44,7 @@ def is_scalar(resource):
 
 
 def fits_request(pod, node, ignored=(), ignored_groups=()):
-    """noderesources/fit.go fitsRequest: (reason, unresolvable) of what is short."""
+    """noderesources/fit.go fitsRequest: (reason, unresolvable) of each insufficient resource."""
     insufficient = []
     if len(node.pods) + 1 > node.facts.allocatable_pods:
         insufficient.append(("Too many pods", False))
@@ -162,7 +162,7 @@ def tolerates(toleration, taint):
 
 
 def untolerated_taint(pod, node):
-    """The first hard taint that the pod does not tolerate."""
+    """Return the first hard taint that the pod does not tolerate."""
     for taint in node.facts.taints:
         if taint.effect == "PreferNoSchedule":
             continue

@@ -28,12 +28,12 @@ def names(candidates):
     ],
     ids=["budgets", "highest priority", "sum", "fewer of negative priority", "start", "unstarted"],
 )
-def test_the_least_loss_is_taken(better, worse):
+def test_the_candidate_with_the_least_loss_is_chosen(better, worse):
     assert names(best([worse, better])) == ["b"]
     assert names(best([better, worse])) == ["b"]
 
 
-def test_only_the_most_important_victims_say_when_it_began():
+def test_only_start_times_of_the_most_important_victims_count():
     old_but_minor = (Victim("a", "d/a", 5, 9.0), Victim("b", "d/b", 1, 0.0))
     young_minor = (Victim("a", "d/a", 5, 8.0), Victim("b", "d/b", 1, 7.0))
 
@@ -49,12 +49,12 @@ def test_of_equally_important_victims_the_earliest_start_counts():
     assert names(best([Candidate("early", early), Candidate("late", late)])) == ["late"]
 
 
-def test_all_that_are_equally_good_stay_in_their_order():
+def test_equally_good_candidates_stay_in_order():
     assert names(best([node("c", 1), node("x", 2), node("a", 1)])) == ["c", "a"]
     assert best([]) == ()
 
 
-def test_a_shortlist_ends_with_the_wanted_number_once_one_violates_nothing():
+def test_a_shortlist_ends_at_the_wanted_number_once_one_violates_no_budget():
     found = [node("v1", 1, violations=1), node("c1", 1), node("c2", 1)]
 
     assert names(shortlist(found, 2)) == ["v1", "c1"]
@@ -62,7 +62,7 @@ def test_a_shortlist_ends_with_the_wanted_number_once_one_violates_nothing():
     assert shortlist(found, 0) == ()
 
 
-def test_a_shortlist_goes_on_for_one_that_violates_nothing():
+def test_a_shortlist_continues_until_one_violates_no_budget():
     found = [node(f"v{i}", 1, violations=1) for i in range(4)] + [node("c", 1), node("d", 1)]
 
     assert names(shortlist(found, 2)) == ["v0", "v1", "c"]

@@ -23,7 +23,7 @@ DB = LabelSelector((require("app", "In", "db"),))
 
 
 class World:
-    """Nodes with pods on them; `tried` is what a dry run for a pod says."""
+    """Nodes with pods on them; `tried` is the result of a dry run for a pod."""
 
     def __init__(self, *nodes, budgets=()):
         self.classes = PodClasses()
@@ -51,7 +51,7 @@ class World:
         return dry_run(self.evaluated(facts), ask, self.profile.budgets)
 
     def victims(self, facts, ask=ALL):
-        """node → names of victims."""
+        """Return node → names of victims."""
         return {
             each.node_name: [victim.key.removeprefix("default/") for victim in each.victims]
             for each in self.tried(facts, ask).candidates
@@ -66,7 +66,7 @@ def urgent(cpu=2000, **facts):
     return pod(cpu=cpu, priority=10, **facts)
 
 
-def test_no_more_go_than_must_and_the_most_important_stay():
+def test_only_necessary_pods_are_victims_and_the_most_important_stay():
     world = World(host())
     for name, priority in (("low", 0), ("middle", 1), ("high", 2)):
         world.put("n1", name, pod(cpu=1300, priority=priority))
@@ -75,20 +75,20 @@ def test_no_more_go_than_must_and_the_most_important_stay():
     assert world.victims(urgent(2600)) == {"n1": ["middle", "low"]}
 
 
-def test_pods_of_equal_or_higher_priority_never_go():
+def test_pods_of_equal_or_higher_priority_are_never_victims():
     world = World(host()).put("n1", "equal", pod(cpu=4000, priority=10))
 
     assert world.tried(urgent()) == DryRunResult((), 1, ((NO_VICTIMS, 1),))
 
 
-def test_a_node_on_which_it_would_not_fit_even_then_says_why():
+def test_a_node_that_does_not_fit_without_victims_has_the_reason():
     world = World(host()).put("n1", "equal", pod(cpu=3000, priority=10))
     world.put("n1", "low", pod(cpu=500))
 
     assert world.tried(urgent()) == DryRunResult((), 1, (("Insufficient cpu", 1),))
 
 
-def test_nodes_that_no_preemption_helps_are_not_tried():
+def test_nodes_that_preemption_can_not_help_are_not_tried():
     world = World(host(taints=(taint("gpu"),)), host("n2"))
     for name in ("n1", "n2"):
         world.put(name, f"low-{name}", pod(cpu=4000))
@@ -97,7 +97,7 @@ def test_nodes_that_no_preemption_helps_are_not_tried():
     assert world.victims(urgent(4001)) == {}
 
 
-def test_pods_that_a_budget_would_miss_come_back_first():
+def test_pods_protected_by_a_budget_are_restored_first():
     budget = DisruptionBudget("default", "db", DB, 0)
     world = World(host(), budgets=(budget,))
     world.put("n1", "web", pod(cpu=2000, priority=5))
@@ -108,7 +108,7 @@ def test_pods_that_a_budget_would_miss_come_back_first():
     assert ([each.key for each in found.victims], found.violations) == (["default/web"], 0)
 
 
-def test_victims_stand_by_importance_also_where_budgets_changed_the_order():
+def test_victims_are_sorted_by_importance_even_after_budgets_changed_the_order():
     budget = DisruptionBudget("default", "db", DB, 0)
     world = World(host(), budgets=(budget,))
     world.put("n1", "web", pod(cpu=2000, priority=5))
@@ -120,7 +120,7 @@ def test_victims_stand_by_importance_also_where_budgets_changed_the_order():
     assert found.violations == 1
 
 
-def test_ports_are_freed_by_whoever_held_them():
+def test_host_ports_are_freed_by_the_pod_that_used_them():
     web = HostPort("0.0.0.0", "TCP", 80)
     world = World(host()).put("n1", "holder", pod(cpu=100, host_ports=(web,)))
     world.put("n1", "other", pod(cpu=100))
@@ -128,7 +128,7 @@ def test_ports_are_freed_by_whoever_held_them():
     assert world.victims(urgent(100, host_ports=(web,))) == {"n1": ["holder"]}
 
 
-def test_who_keeps_it_away_by_anti_affinity_goes_and_who_does_not_stays():
+def test_pods_with_conflicting_anti_affinity_are_victims_and_others_stay():
     away = (PodAffinityTerm(HOSTNAME, DB, ("default",), None),)
     world = World(host())
     world.put("n1", "db", pod(cpu=100, labels={"app": "db"}))
@@ -137,7 +137,7 @@ def test_who_keeps_it_away_by_anti_affinity_goes_and_who_does_not_stays():
     assert world.victims(urgent(100, pod_anti_affinity=away)) == {"n1": ["db"]}
 
 
-def test_nominated_pods_of_no_lower_priority_keep_their_room():
+def test_nominated_pods_of_no_lower_priority_keep_their_resources():
     world = World(host()).put("n1", "low", pod(cpu=4000))
     world.nominate("n1", pod(cpu=3000, priority=10))
 
@@ -145,14 +145,14 @@ def test_nominated_pods_of_no_lower_priority_keep_their_room():
     assert world.victims(pod(cpu=2000, priority=11)) == {"n1": ["low"]}
 
 
-def test_its_own_nomination_does_not_stand_in_its_way():
+def test_a_pods_own_nomination_does_not_count():
     facts = urgent(3000, nominated_node_name="n1")
     world = World(host()).put("n1", "low", pod(cpu=4000)).nominate("n1", facts)
 
     assert world.victims(facts) == {"n1": ["low"]}
 
 
-def test_while_victims_are_on_their_way_out_of_its_node_nothing_more_is_tried():
+def test_nothing_is_tried_while_earlier_victims_are_terminating():
     leaving = pod(cpu=4000, is_terminating=True, is_preempted=True)
     world = World(host(), host("n2")).put("n1", "leaving", leaving)
     world.put("n2", "low", pod(cpu=4000))
@@ -162,7 +162,7 @@ def test_while_victims_are_on_their_way_out_of_its_node_nothing_more_is_tried():
     assert not world.tried(urgent(nominated_node_name="gone")).waits
 
 
-def test_a_nominated_node_that_is_beyond_help_is_not_waited_for():
+def test_a_nominated_node_that_can_not_be_helped_is_not_waited_for():
     leaving = pod(cpu=4000, is_terminating=True, is_preempted=True)
     world = World(host(taints=(taint("gpu"),)), host("n2")).put("n1", "leaving", leaving)
     world.put("n2", "low", pod(cpu=4000))
@@ -179,7 +179,7 @@ def test_pods_without_a_name_are_victims_without_a_name():
     assert [each.uid for each in found.victims] == [""]
 
 
-def test_only_so_many_candidates_are_looked_for():
+def test_the_number_of_candidates_is_limited():
     world = World(*(host(f"n{i}") for i in range(6)))
     for i in range(6):
         world.put(f"n{i}", f"low-{i}", pod(cpu=4000))
@@ -196,7 +196,7 @@ class NoLuck(PreFilterPlugin):
         return PreFilterResult(unschedulable("no luck today") if refused else SUCCESS)
 
 
-def test_nodes_that_came_are_tried_where_a_plugin_refuses_the_pod_before_filters():
+def test_new_nodes_are_tried_if_a_plugin_refuses_the_pod_before_filters():
     table = table_of(node("n1", cpu=500), classes=PodClasses())
     fit = "NodeResourcesFit"
     points = {"preFilter": ["NoLuck", fit], "filter": ["NodeUnschedulable", fit]}
@@ -223,7 +223,7 @@ class NamesTheFirst(PreFilterPlugin):
         return PreFilterResult(node_names=frozenset({"n1"}))
 
 
-def test_all_nodes_are_tried_where_one_plugin_names_some_and_another_refuses_the_pod():
+def test_all_nodes_are_tried_if_one_plugin_names_some_and_another_refuses_the_pod():
     table = table_of(node("n1", cpu=500), node("n2", cpu=500), classes=PodClasses())
     fit = "NodeResourcesFit"
     points = {"preFilter": ["NamesTheFirst", "NoLuck", fit], "filter": [fit]}
@@ -239,7 +239,7 @@ def test_all_nodes_are_tried_where_one_plugin_names_some_and_another_refuses_the
 
 
 def tries(evaluation, budgets=()):
-    """The names of the nodes that a dry run copies to try them, and what comes of it."""
+    """Return the names of the nodes that a dry run copies, and its result."""
     copied = []
 
     def overlay(table, rows):
@@ -268,7 +268,7 @@ def test_the_next_pod_of_a_class_tries_only_nodes_that_changed():
     assert [each.node_name for each in tried.candidates] == ["n1", "n2", "n3"]
 
 
-def test_other_budgets_and_other_nodes_have_all_tried_again():
+def test_changed_budgets_and_nodes_cause_new_tries_of_all():
     world = World(*map(host, ("n1", "n2")))
     for name in ("n1", "n2"):
         world.put(name, f"on-{name}", pod(cpu=3000))
@@ -286,7 +286,7 @@ def test_other_budgets_and_other_nodes_have_all_tried_again():
 
 
 @given(st.data())
-def test_what_is_kept_of_rows_says_what_a_new_evaluation_says(data):
+def test_cached_results_of_rows_equal_those_of_a_new_evaluation(data):
     names = [f"n{number}" for number in range(6)]
     world = World(*map(host, names))
     kept = Evaluation(world.profile, world.classes.pod_class(urgent()), world.table)

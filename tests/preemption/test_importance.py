@@ -18,17 +18,17 @@ def names(pods):
     return [each.uid for each in pods]
 
 
-def test_higher_priority_comes_first_then_who_runs_for_longer():
+def test_pods_of_higher_priority_and_then_of_earlier_start_are_more_important():
     pods = [resident("a", 1, 5.0), resident("b", 2, 9.0), resident("c", 1, 3.0)]
 
     assert names(by_importance(pods)) == ["b", "c", "a"]
 
 
-def test_a_pod_that_is_not_known_to_run_is_the_youngest():
+def test_a_pod_without_a_start_time_counts_as_the_youngest():
     assert names(by_importance([resident("new"), resident("old", 0, 1e12)])) == ["old", "new"]
 
 
-def test_equals_stay_in_the_order_in_which_they_came():
+def test_equally_important_pods_stay_in_order():
     assert names(by_importance(map(resident, "bca"))) == ["b", "c", "a"]
 
 
@@ -36,7 +36,7 @@ def budget(allowed, selector=DB, namespace="default", **more):
     return DisruptionBudget(namespace, "budget", selector, allowed, **more)
 
 
-def test_a_budget_misses_those_beyond_what_it_allows_in_order():
+def test_a_budget_is_violated_by_later_pods_than_it_allows():
     pods = [resident(name, labels={"app": "db"}) for name in "abc"]
 
     assert violations_of(pods, [budget(2)]) == [False, False, True]
@@ -44,13 +44,13 @@ def test_a_budget_misses_those_beyond_what_it_allows_in_order():
     assert violations_of(pods, []) == [False, False, False]
 
 
-def test_one_budget_of_several_is_enough():
+def test_one_violated_budget_of_several_is_enough():
     pods = [resident("a", labels={"app": "db"}), resident("b", labels={"app": "db"})]
 
     assert violations_of(pods, [budget(5), budget(1)]) == [False, True]
 
 
-def test_pods_of_other_namespaces_or_labels_use_up_nothing():
+def test_pods_of_other_namespaces_or_labels_do_not_count_for_a_budget():
     pods = [
         resident("a", labels={"app": "db"}, namespace="other"),
         resident("b", labels={"app": "web"}),
@@ -61,7 +61,7 @@ def test_pods_of_other_namespaces_or_labels_use_up_nothing():
     assert violations_of(pods, [budget(0)]) == [False, False, False, True]
 
 
-def test_a_pod_that_is_disrupted_already_uses_up_nothing():
+def test_a_disrupted_pod_does_not_count_for_a_budget():
     pods = [resident(name, labels={"app": "db"}) for name in "ab"]
 
     assert violations_of(pods, [budget(0, disrupted_pods=frozenset({"a"}))]) == [False, True]

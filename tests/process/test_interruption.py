@@ -1,4 +1,4 @@
-"""A command that is interrupted ends with the status that shells expect, and says what is kept."""
+"""An interrupted command ends with the status that shells expect, and reports what is kept."""
 
 import json
 import os
@@ -19,7 +19,7 @@ STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 @pytest.fixture(autouse=True)
 def signals_are_heeded():
-    """As in a terminal: a shell that starts the tests in the background has SIGINT ignored."""
+    """Handle SIGINT as in a terminal: a shell that starts tests in the background ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -61,7 +61,7 @@ entry.main()
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    """Runs `roadstead schedule`, interrupted in a phase; its status and what it says."""
+    """Run `roadstead schedule`, interrupted in a phase; return its status and its output."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "nodes.json", *(node(f"n-{number}") for number in range(20)))
     write(tmp_path / "pods.json", *(pod(f"p-{number}", "10m") for number in range(PODS)))
@@ -93,7 +93,7 @@ def prove_continued(command, runtime="inline"):
 
 @pytest.mark.parametrize("signum", SIGNALS)
 @pytest.mark.parametrize("at", ["inputs", "starting actors", "loading the cluster"])
-def test_before_anything_is_bound_nothing_is_kept(command, signum, at):
+def test_an_interruption_before_the_first_bind_keeps_no_result(command, signum, at):
     done = command(signum, at)
 
     assert done.returncode == STATUS[signum]
@@ -105,7 +105,7 @@ def test_before_anything_is_bound_nothing_is_kept(command, signum, at):
 
 @pytest.mark.parametrize("signum", SIGNALS)
 @pytest.mark.parametrize("at", ["scheduling", "collecting results"])
-def test_a_run_with_a_journal_says_where_it_is_and_is_continued(command, signum, at):
+def test_an_interrupted_run_names_its_journal_and_can_be_resumed(command, signum, at):
     done = command(signum, at, "--output", "out")
 
     assert done.returncode == STATUS[signum]
@@ -117,7 +117,7 @@ def test_a_run_with_a_journal_says_where_it_is_and_is_continued(command, signum,
     prove_continued(command)
 
 
-def test_output_that_is_interrupted_is_not_there_in_part(command, tmp_path):
+def test_interrupted_output_is_not_left_in_part(command, tmp_path):
     done = command(signal.SIGINT, "output", "--output", "out")
 
     assert done.returncode == STATUS[signal.SIGINT]
@@ -127,7 +127,7 @@ def test_output_that_is_interrupted_is_not_there_in_part(command, tmp_path):
 
 
 @pytest.mark.ray
-def test_on_ray_a_run_that_is_interrupted_prints_no_stack_and_is_continued(command):
+def test_an_interrupted_run_on_ray_prints_no_stack_and_can_be_resumed(command):
     done = command(signal.SIGTERM, "scheduling", "--output", "out", runtime="ray")
 
     assert done.returncode == STATUS[signal.SIGTERM]
@@ -140,7 +140,7 @@ def interrupt(signum=signal.SIGTERM):
     signal.raise_signal(signum)
 
 
-def test_a_signal_raises_where_the_main_thread_is_and_handlers_are_put_back():
+def test_a_signal_raises_in_the_main_thread_and_handlers_are_restored():
     before = [signal.getsignal(each) for each in SIGNALS]
 
     with pytest.raises(Interrupted) as raised, interruptible():
@@ -150,7 +150,7 @@ def test_a_signal_raises_where_the_main_thread_is_and_handlers_are_put_back():
     assert [signal.getsignal(each) for each in SIGNALS] == before
 
 
-def test_work_that_can_be_cancelled_ends_by_itself_first():
+def test_cancellable_work_ends_by_itself_first():
     done = []
 
     def work():
@@ -164,7 +164,7 @@ def test_work_that_can_be_cancelled_ends_by_itself_first():
     assert done == ["cancelled", "ended"]
 
 
-def test_a_second_signal_ends_the_process_at_once(monkeypatch):
+def test_a_second_signal_ends_the_process_immediately(monkeypatch):
     ended = []
     monkeypatch.setattr(os, "_exit", ended.append)
 
@@ -179,7 +179,7 @@ def test_a_second_signal_ends_the_process_at_once(monkeypatch):
     assert ended == [130]
 
 
-def test_a_signal_that_is_ignored_stays_so(monkeypatch):
+def test_an_ignored_signal_stays_ignored(monkeypatch):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with interruptible():
@@ -188,7 +188,7 @@ def test_a_signal_that_is_ignored_stays_so(monkeypatch):
         signal.signal(signal.SIGINT, before)
 
 
-def test_elsewhere_than_in_the_main_thread_nothing_changes():
+def test_outside_the_main_thread_nothing_changes():
     before, seen = [signal.getsignal(each) for each in SIGNALS], []
 
     def look():

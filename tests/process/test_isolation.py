@@ -1,4 +1,4 @@
-"""What lies beside a user's manifests is never executed, and others cannot reach or read a run."""
+"""Files beside a user's manifests are never executed; other users cannot reach or read a run."""
 
 import json
 import os
@@ -21,7 +21,7 @@ PODS = 300
 
 @pytest.fixture
 def hostile(tmp_path, monkeypatch):
-    """The working directory, with modules that leave a mark when they are imported."""
+    """Enter a working directory with modules that leave a mark when they are imported."""
     here = tmp_path / "here"
     here.mkdir()
     for name in NAMES:
@@ -57,14 +57,14 @@ def test_a_run_in_one_process_imports_nothing_from_the_working_directory(hostile
 
 
 def test_the_process_that_compiles_imports_nothing_from_the_working_directory(hostile, monkeypatch):
-    # In place of our module one of Python's that imports `random` and ends at once.
+    # The code is that of a Python module that imports `random` and ends at once.
     monkeypatch.setattr(compile_process, "MODULE", "tempfile")
     monkeypatch.setattr(sys, "path", ["", str(hostile), *sys.path])
 
     compile_process.compile_in_child()
 
 
-def test_children_have_our_modules_and_not_the_working_directory(hostile, monkeypatch):
+def test_children_import_roadstead_and_nothing_from_the_working_directory(hostile, monkeypatch):
     monkeypatch.setattr(sys, "path", ["", str(hostile), "relative", *sys.path])
 
     path = isolation.import_path()
@@ -72,7 +72,7 @@ def test_children_have_our_modules_and_not_the_working_directory(hostile, monkey
     assert isolation.HOME in path
     assert str(hostile) not in path
     assert all(map(os.path.isabs, path))
-    # Who names the folder in full wants it.
+    # A user who names the folder in full wants its modules.
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", str(hostile)]))
     assert str(hostile) in isolation.import_path()
 
@@ -117,7 +117,7 @@ print(json.dumps(seen[0]))
 
 
 @pytest.mark.ray
-def test_a_run_on_ray_imports_nothing_from_there_and_is_its_owners_alone(hostile, tmp_path):
+def test_a_run_on_ray_imports_nothing_from_there_and_is_private_to_its_owner(hostile, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     environment = {"TMPDIR": "/tmp", "PYTHONPATH": isolation.HOME}

@@ -1,4 +1,4 @@
-"""The folder of a local Ray is its owner's, and goes when its process is gone."""
+"""The folder of a local Ray is private to its owner, and removed after its process has ended."""
 
 import os
 import stat
@@ -20,7 +20,7 @@ def parent(tmp_path_factory, monkeypatch):
     ray_folder.remove_folder(found)
 
 
-def test_a_folder_is_for_its_owner_and_goes_with_all_that_is_in_it(parent):
+def test_a_folder_is_private_to_its_owner_and_removed_with_its_contents(parent):
     folder = ray_folder.make_folder()
     with open(f"{folder}/log", "w") as file:
         file.write("x")
@@ -31,7 +31,7 @@ def test_a_folder_is_for_its_owner_and_goes_with_all_that_is_in_it(parent):
     assert os.listdir(parent) == []
 
 
-def test_what_a_killed_process_left_is_removed_and_all_else_stays(
+def test_folders_of_killed_processes_are_removed_and_others_stay(
     parent,
 ):
     ended = subprocess.Popen([sys.executable, "-c", ""])
@@ -45,9 +45,7 @@ def test_what_a_killed_process_left_is_removed_and_all_else_stays(
     assert set(os.listdir(parent)) == stays | {os.path.basename(folder)}
 
 
-def test_a_long_folder_for_temporary_files_is_not_used_since_sockets_have_short_names(
-    parent, monkeypatch
-):
+def test_a_long_temporary_folder_is_not_used_since_socket_names_are_short(parent, monkeypatch):
     monkeypatch.setattr(ray_folder, "LONGEST_PARENT", len(parent) - 1)
 
     folder = ray_folder.make_folder()

@@ -1,4 +1,4 @@
-"""What crosses the wire comes back the same, and nothing else gets in."""
+"""A decoded message equals the encoded one, and anything else is refused."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ PLAIN = st.recursive(
 
 
 @given(PLAIN)
-def test_plain_data_comes_back_the_same(value: object) -> None:
+def test_plain_data_is_decoded_unchanged(value: object) -> None:
     assert unpack(pack(value)) == value
 
 
@@ -88,22 +88,22 @@ st.register_type_strategy(int, st.integers(-(2**63), 2**63 - 1))
 
 
 @given(st.from_type(PodFacts))
-def test_pod_facts_come_back_the_same(facts: PodFacts) -> None:
+def test_pod_facts_are_decoded_unchanged(facts: PodFacts) -> None:
     assert from_wire(PodFacts, unpack(pack(to_wire(facts)))) == facts
 
 
 @given(st.from_type(NodeFacts))
-def test_node_facts_come_back_the_same(facts: NodeFacts) -> None:
+def test_node_facts_are_decoded_unchanged(facts: NodeFacts) -> None:
     assert from_wire(NodeFacts, unpack(pack(to_wire(facts)))) == facts
 
 
-def test_nested_classes_enums_literals_and_maps_come_back_the_same() -> None:
+def test_nested_classes_enums_literals_and_maps_are_decoded_unchanged() -> None:
     assert from_wire(Outer, unpack(pack(to_wire(OUTER)))) == OUTER
     assert from_wire(Outer, to_wire(OUTER)) == OUTER
 
 
 @given(st.text(), st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1), st.text(), PLAIN)
-def test_envelopes_come_back_the_same(
+def test_envelopes_are_decoded_unchanged(
     kind: str, seq: int, epoch: int, token: str, body: object
 ) -> None:
     envelope = Envelope(kind, seq, epoch, token, body)
@@ -111,7 +111,7 @@ def test_envelopes_come_back_the_same(
 
 
 @given(st.binary())
-def test_any_bytes_decode_or_raise_a_codec_error(data: bytes) -> None:
+def test_any_bytes_are_decoded_or_raise_a_codec_error(data: bytes) -> None:
     try:
         found = Envelope.decode(data)
     except CodecError:
@@ -146,7 +146,7 @@ def test_malformed_bytes_are_refused(data: bytes, says: str) -> None:
         unpack(data)
 
 
-def test_limits_of_bytes_items_and_depth_hold() -> None:
+def test_limits_of_bytes_items_and_depth_are_enforced() -> None:
     nested: Any = [[[[1, 2], {"a": [3]}]]]
     assert unpack(pack(nested), DecodeLimits(max_depth=6, max_items=9)) == nested
     with pytest.raises(CodecError, match="nested deeper than 3"):
@@ -159,12 +159,12 @@ def test_limits_of_bytes_items_and_depth_hold() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), 2**64, {1, 2}, "\ud800", 1j, [object()]])
-def test_what_does_not_cross_is_not_packed(value: object) -> None:
+def test_values_that_can_not_be_encoded_are_refused(value: object) -> None:
     with pytest.raises(CodecError, match="cannot be packed"):
         pack(value)
 
 
-def test_data_that_contains_itself_is_not_packed() -> None:
+def test_data_that_contains_itself_is_refused() -> None:
     endless: list[object] = []
     endless.append(endless)
     with pytest.raises(CodecError, match="cannot be packed"):
@@ -220,7 +220,7 @@ def test_a_field_of_another_type_is_refused_by_name(index: int, value: object, s
         from_wire(Outer, data)
 
 
-def test_whole_numbers_are_read_as_floats_where_floats_are_wanted() -> None:
+def test_integers_are_read_as_floats_where_floats_are_expected() -> None:
     score = from_wire(Inner, ["x", 2]).score
     assert score == 2.0
     assert isinstance(score, float)
@@ -231,7 +231,7 @@ class Words:
     words: tuple[str, ...]
 
 
-def test_sequences_of_plain_values_are_checked_one_by_one_where_one_is_wrong() -> None:
+def test_sequences_of_plain_values_are_checked_one_by_one_if_one_is_wrong() -> None:
     assert from_wire(Words, unpack(pack([["a", "b"]]), typed=True)) == Words(("a", "b"))
     assert from_wire(Words, [("a",)]) == Words(("a",))
     with pytest.raises(CodecError, match=r"Words\.words: want str, got 1"):
@@ -246,7 +246,7 @@ class Rows:
 
 
 @given(st.lists(st.tuples(st.text(max_size=2), st.integers(0, 9)), max_size=4))
-def test_rows_of_plain_values_come_back_as_rows(rows: list[tuple[str, int]]) -> None:
+def test_rows_of_plain_values_are_decoded_as_rows(rows: list[tuple[str, int]]) -> None:
     known = Rows(tuple(rows))
     assert from_wire(Rows, unpack(pack(to_wire(known)))) == known
 
@@ -257,22 +257,22 @@ def test_one_wrong_row_among_others_is_refused(wrong: object) -> None:
         from_wire(Rows, [[["a", 1], wrong, ["b", 2]]])
 
 
-def test_what_is_read_into_types_is_checked_by_the_types_alone() -> None:
+def test_values_decoded_into_types_are_checked_by_the_types_alone() -> None:
     stamp = b"\x91\x91\xd6\xff\x00\x00\x00\x00"
     with pytest.raises(CodecError, match=r"Words\.words: want str"):
         from_wire(Words, unpack(stamp, typed=True))
 
 
-def test_nan_is_refused_on_the_way_out_too() -> None:
+def test_nan_is_refused_at_encoding_too() -> None:
     with pytest.raises(CodecError, match="finite"):
         to_wire(Inner("x", math.nan))
 
 
-def test_facts_as_other_facts_are_refused() -> None:
+def test_facts_decoded_as_another_type_are_refused() -> None:
     with pytest.raises(CodecError, match="PodIdentity"):
         from_wire(PodIdentity, to_wire(NodeFacts("n")))
 
 
-def test_a_class_with_a_type_that_cannot_cross_is_a_mistake_in_the_class() -> None:
+def test_a_class_with_a_type_that_can_not_be_encoded_is_an_error_in_the_class() -> None:
     with pytest.raises(TypeError, match="complex"):
         from_wire(Strange, [1])

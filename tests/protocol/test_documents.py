@@ -1,4 +1,4 @@
-"""YAML and JSON become what kubectl makes of them, and hostile text becomes an error."""
+"""YAML and JSON are read as kubectl reads them, and hostile text is an error."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ JSON_VALUES = st.recursive(
 
 
 @given(st.lists(JSON_VALUES) | st.dictionaries(st.text(), JSON_VALUES))
-def test_json_is_read_as_python_reads_it(value: object) -> None:
+def test_json_is_read_like_python_reads_it(value: object) -> None:
     assert read(json.dumps(value)) == [value]
 
 
@@ -46,14 +46,14 @@ def test_yaml_written_by_a_library_is_read_back(value: object) -> None:
     assert read(text) == read(json.dumps(value)) or "!!" in text
 
 
-def test_documents_of_a_stream_come_one_by_one_and_empty_ones_not_at_all() -> None:
+def test_documents_of_a_stream_are_read_one_by_one_without_empty_ones() -> None:
     assert read("---\na: 1\n---\n---\n# nothing\n---\n- b\n...\n") == [{"a": 1}, ["b"]]
     assert read('{"a": 1}\n{"b": 2} null [3]') == [{"a": 1}, {"b": 2}, [3]]
     assert read("") == []
     assert read("just text") == ["just text"]
 
 
-def test_a_document_in_flow_style_that_is_no_json_is_read_as_yaml() -> None:
+def test_flow_style_that_is_not_json_is_read_as_yaml() -> None:
     assert read("{a: 1, b: [x, z]}") == [{"a": 1, "b": ["x", "z"]}]
     assert read("[a, 'b'] # comment") == [["a", "b"]]
 
@@ -74,7 +74,7 @@ def test_a_document_in_flow_style_that_is_no_json_is_read_as_yaml() -> None:
         ("!!seq [1]", [1]), ("!!map {a: 1}", {"a": 1}), ("|\n  two\n  lines", "two\nlines"),
     ],
 )  # fmt: skip
-def test_scalars_mean_what_they_mean_to_kubectl(text: str, value: object) -> None:
+def test_scalars_have_the_types_that_kubectl_reads(text: str, value: object) -> None:
     document = "k:\n  - a" if text == "-" else f"k: {text}"
     assert read(document) == [{"k": value}]
 
@@ -95,7 +95,7 @@ def test_an_alias_may_stand_for_a_key() -> None:
     assert read("a: &k name\n*k : 1\n") == [{"a": "name", "name": 1}]
 
 
-def test_bytes_are_read_in_utf_8_and_utf_16_with_or_without_a_mark() -> None:
+def test_utf_8_and_utf_16_are_read_with_or_without_a_byte_order_mark() -> None:
     assert read("a: ü".encode()) == [{"a": "ü"}]
     assert read("a: ü".encode("utf-8-sig")) == [{"a": "ü"}]
     assert read("a: ü".encode("utf-16")) == [{"a": "ü"}]
@@ -162,7 +162,7 @@ def test_hostile_text_is_refused(text: str | bytes, says: str) -> None:
     assert says in refusal(text)
 
 
-def test_text_beyond_the_size_limit_is_refused_unread() -> None:
+def test_text_above_the_size_limit_is_refused_unread() -> None:
     assert "21 bytes are more than 20" in refusal("x" * 21, max_bytes=20)
 
 
@@ -172,5 +172,5 @@ def test_an_error_names_line_and_column() -> None:
     )
 
 
-def test_many_aliases_below_the_limit_are_fine() -> None:
+def test_many_aliases_below_the_limit_are_accepted() -> None:
     assert len(read(alias_bomb(5))[0]["a4"]) == 10

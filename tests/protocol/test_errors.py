@@ -1,4 +1,4 @@
-"""Errors say where, what and why, and never carry a hostile value whole."""
+"""Errors name place, object and reason, and never contain a whole hostile value."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def test_values_are_cut_short(value: object) -> None:
     assert 0 < len(cut_short(value)) <= VALUE_MAX_CHARS
 
 
-def test_short_values_stand_as_they_are() -> None:
+def test_short_values_are_unchanged() -> None:
     assert cut_short("12x") == '"12x"'
     assert cut_short(7) == "7"
     assert cut_short([1, 2]) == "list of 2"
 
 
-def test_parts_that_are_not_known_are_left_out_and_filled_in_from_further_out() -> None:
+def test_unknown_parts_are_omitted_and_added_by_outer_calls() -> None:
     bare = InputError("is wrong", field="cpu", value="7")
     assert str(bare) == "cpu: 7 is wrong"
     told = bare.at(source="a.yaml", obj='Pod "p"', field="spec.requests")
@@ -58,7 +58,7 @@ def test_an_unsupported_plugin_is_named_even_across_processes() -> None:
     assert issubclass(IllegalTransitionError, RoadsteadError)
 
 
-def test_statuses_tell_their_kind() -> None:
+def test_statuses_have_predicates_for_their_codes() -> None:
     assert SUCCESS.is_success
     assert SKIP.is_skip
     assert not SKIP.is_success
@@ -70,7 +70,7 @@ def test_statuses_tell_their_kind() -> None:
     assert Code.UNSCHEDULABLE_AND_UNRESOLVABLE.upstream_name == "UnschedulableAndUnresolvable"
 
 
-def test_what_could_move_a_cursor_is_escaped_and_lines_stay() -> None:
+def test_control_characters_are_escaped_and_line_breaks_kept() -> None:
     text = "a\u001b[2J\u009b1m\r\u202eb\ud800\nc ä…"
 
     assert printable(text) == "a\\x1b[2J\\x9b1m\\r\\u202eb\\ud800\nc ä…"

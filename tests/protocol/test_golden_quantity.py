@@ -12,7 +12,7 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "quantity" / "quantity.json.g
 RECORDED = json.loads(gzip.decompress(GOLDEN.read_bytes()))
 
 
-def test_parses_prints_and_rounds_as_upstream() -> None:
+def test_quantities_are_parsed_printed_and_rounded_like_upstream() -> None:
     sound = [case for case in RECORDED["cases"] if case["ok"]]
 
     assert len(sound) > 400
@@ -20,7 +20,7 @@ def test_parses_prints_and_rounds_as_upstream() -> None:
         assert check_quantity(case)[1] == [], case
 
 
-def test_refuses_what_upstream_refuses_with_its_words() -> None:
+def test_quantities_that_upstream_refuses_are_refused_with_its_message() -> None:
     broken = [case for case in RECORDED["cases"] if not case["ok"]]
 
     assert len(broken) > 30
@@ -28,7 +28,7 @@ def test_refuses_what_upstream_refuses_with_its_words() -> None:
         assert check_quantity(case)[1] == [], case
 
 
-def test_compares_adds_and_subtracts_as_upstream() -> None:
+def test_quantities_are_compared_added_and_subtracted_like_upstream() -> None:
     assert len(RECORDED["arithmetic"]) >= 150
     for case in RECORDED["arithmetic"]:
         assert check_arithmetic(case)[1] == [], case

@@ -1,4 +1,4 @@
-"""API objects are read strictly, and what is wrong is named by its path."""
+"""API objects are read strictly, and errors name the path of the field."""
 
 from __future__ import annotations
 
@@ -186,19 +186,19 @@ def nested(depth: int) -> Any:
     return value
 
 
-def test_absurd_depth_is_refused_and_harmless_where_nobody_looks() -> None:
+def test_excessive_depth_is_refused_in_read_fields_and_ignored_in_others() -> None:
     assert read_pod({"metadata": {"name": "x", "managedFields": nested(100_000)}})
     assert "too deep" in refusal("Pod", {"metadata": {"name": "x", "labels": nested(100_000)}})
 
 
-def test_quantities_may_be_texts_or_numbers() -> None:
+def test_quantities_may_be_strings_or_numbers() -> None:
     for amount, same in ((2, "2"), (0.5, "500m"), (1e3, "1k"), (" 250m ", "250m"), ("1Gi", "1Gi")):
         found = read_pod(requests(amount)).spec.containers[0].resources
         assert found is not None
         assert found.requests == {"cpu": parse_quantity(same)}
 
 
-def test_null_means_absent_for_lists_maps_texts_and_parts() -> None:
+def test_null_means_absent_for_lists_maps_strings_and_parts() -> None:
     manifest = pod(
         containers=[{"name": "c", "ports": None, "resources": {"requests": None}}],
         tolerations=None, nodeSelector=None, nodeName=None, affinity=None, overhead=None,
@@ -211,20 +211,20 @@ def test_null_means_absent_for_lists_maps_texts_and_parts() -> None:
     assert found.status == objects.PodStatus()
 
 
-def test_unknown_fields_and_python_names_are_let_through_unread() -> None:
+def test_unknown_fields_and_python_names_are_ignored() -> None:
     found = read_pod(pod(node_name="n", nodeName="m", futureField={"x": [1]}))
     assert found.spec.node_name == "m"
     assert read_pod(pod(node_name="n")).spec.node_name == ""
 
 
-def test_models_are_built_by_name_in_code_and_cannot_be_changed() -> None:
+def test_models_are_built_by_name_in_code_and_immutable() -> None:
     port = objects.ContainerPort(host_ip="10.0.0.1", host_port=80)
     assert port == objects.ContainerPort.read({"hostIP": "10.0.0.1", "hostPort": 80})
     with pytest.raises(ValidationError):
         port.host_port = 81
 
 
-def test_parts_built_in_code_are_taken_as_they_are() -> None:
+def test_parts_built_in_code_are_used_unchanged() -> None:
     part = objects.Container(name="c")
     assert objects.PodSpec(containers=(part,)).containers == (part,)
 
@@ -234,14 +234,14 @@ def test_budgets_are_numbers_or_percentages() -> None:
     assert cast("objects.PodDisruptionBudget", budget).spec.min_available == "50%"
 
 
-def test_equal_parts_of_two_objects_are_one_object_and_unequal_ones_are_not() -> None:
+def test_equal_parts_of_two_objects_are_one_object_and_different_ones_are_not() -> None:
     one, other = (read_pod(container(ports=[{"hostPort": 80}])) for _ in range(2))
     third = read_pod(container(ports=[{"hostPort": 81}]))
     assert one.spec.containers is other.spec.containers
     assert third.spec.containers != one.spec.containers
 
 
-def test_remembered_parts_are_forgotten_before_they_grow_without_bound(
+def test_the_cache_of_parts_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(base, "SHARED_MAX", 2)
@@ -250,19 +250,19 @@ def test_remembered_parts_are_forgotten_before_they_grow_without_bound(
     assert SHARED_MAX > 1000
 
 
-def test_quantities_print_as_texts_again() -> None:
+def test_quantities_are_printed_as_strings() -> None:
     found = read_pod(requests("0.5"))
     assert found.model_dump(by_alias=True)["spec"]["containers"][0]["resources"]["requests"] == {
         "cpu": "500m"
     }
 
 
-def test_nulls_are_taken_out_of_maps_only() -> None:
+def test_nulls_are_removed_from_maps_only() -> None:
     assert without_nulls({"a": None, "b": [None, {"c": None}]}) == {"b": [None, {}]}
 
 
 @pytest.mark.parametrize("kind", sorted(objects.KINDS))
-def test_every_kind_needs_no_more_than_a_name(kind: str) -> None:
+def test_every_kind_needs_only_a_name(kind: str) -> None:
     found = validate(kind, {"metadata": {"name": "x"}}, source="")
     assert type(found).__name__ == kind
     assert found.metadata.name == "x"
@@ -270,7 +270,7 @@ def test_every_kind_needs_no_more_than_a_name(kind: str) -> None:
     assert kind in objects.API_GROUPS
 
 
-def test_the_controller_is_the_owner_that_controls() -> None:
+def test_the_controller_is_the_owner_marked_as_controller() -> None:
     owners = [{"name": "a", "kind": "X"}, {"name": "b", "kind": "ReplicaSet", "controller": True}]
     meta = {"name": "x", "ownerReferences": owners}
     controller = read_pod({"metadata": meta}).metadata.controller
@@ -278,7 +278,7 @@ def test_the_controller_is_the_owner_that_controls() -> None:
     assert controller.name == "b"
 
 
-def test_every_model_documents_itself_or_names_a_single_part() -> None:
+def test_every_model_has_a_description_or_a_single_part() -> None:
     top = [model for model in objects.KINDS.values() if issubclass(model, Manifest)]
     assert all(model.__doc__ for model in top)
     assert Node in top

@@ -8,7 +8,7 @@ from scripts.recordings.cases import compile_case, find_files, mapping, read_doc
 from tests.recordings.world import node, pod, static, write
 
 
-def test_folders_are_searched_and_files_taken_as_they_are(tmp_path):
+def test_folders_are_searched_and_files_are_used_directly(tmp_path):
     (tmp_path / "deep").mkdir()
     second = write(tmp_path, {}, "b")
     first = write(tmp_path / "deep", {}, "a")
@@ -20,7 +20,7 @@ def test_folders_are_searched_and_files_taken_as_they_are(tmp_path):
         find_files([tmp_path / "none"])
 
 
-def test_a_file_that_is_too_large_is_refused(tmp_path, monkeypatch):
+def test_a_too_large_file_is_refused(tmp_path, monkeypatch):
     path = write(tmp_path, {"suite": "x" * 100}, "large")
     monkeypatch.setattr(cases, "MAX_FILE_BYTES", 10)
 
@@ -28,7 +28,7 @@ def test_a_file_that_is_too_large_is_refused(tmp_path, monkeypatch):
         read_document(path)
 
 
-def test_nodes_come_as_the_api_server_lists_them(tmp_path):
+def test_nodes_are_in_the_order_of_the_api_server(tmp_path):
     document = static(pod("a"), bound=[pod("running", nodeName="n1")])
     document["objects"]["nodes"] = [node(name) for name in ("n10", "N2", "n1")]
 
@@ -39,7 +39,7 @@ def test_nodes_come_as_the_api_server_lists_them(tmp_path):
     assert [identity.key for identity, _ in case.pending] == ["ns/a"]
 
 
-def test_a_case_may_bring_its_configuration(tmp_path):
+def test_a_case_may_have_its_own_configuration(tmp_path):
     document = static() | {
         "config": {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -61,6 +61,6 @@ def test_a_wrong_manifest_is_refused_with_file_object_and_field(tmp_path):
         compile_case(tmp_path / "case", document)
 
 
-def test_what_is_no_object_has_no_fields():
+def test_values_that_are_not_objects_have_no_fields():
     assert mapping(None) == mapping([1]) == {}
     assert mapping({"a": 1}) == {"a": 1}

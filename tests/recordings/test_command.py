@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "parity.py"
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory):
-    """A folder of one case of single decisions and one sequence."""
+    """Write a folder with one case of single decisions and one sequence."""
     folder, scratch = tmp_path_factory.mktemp("cases"), tmp_path_factory.mktemp("scratch")
     single = answered(scratch, static(pod("fits"), pod("large", cpu="9")), "expected")
     single["pending"].append(claiming("claims"))
@@ -31,7 +31,7 @@ def cases(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def planted(cases, tmp_path_factory):
-    """The same case of single decisions with one wrong total."""
+    """Write the same case of single decisions with one wrong total."""
 
     def change(document):
         document["expected"][0]["total"][1] += 1
@@ -46,14 +46,14 @@ def run(capsys, *arguments):
     return status, printed.out, printed.err
 
 
-def test_what_matches_exits_with_0(capsys, cases):
+def test_matching_cases_exit_with_0(capsys, cases):
     status, out, _ = run(capsys, cases / "sequence-000.json.gz", "--paths", "plain", "--jobs", 1)
 
     assert status == 0
     assert out.endswith("3 decisions compared, 0 mismatches, 0 not supported yet\n")
 
 
-def test_what_is_not_supported_exits_with_1_and_stands_in_the_table(capsys, cases):
+def test_unsupported_cases_exit_with_1_and_are_in_the_table(capsys, cases):
     status, out, err = run(capsys, cases, "--paths", "plain,2", "--jobs", 1)
 
     assert status == 1
@@ -71,7 +71,7 @@ def test_what_is_not_supported_exits_with_1_and_stands_in_the_table(capsys, case
     assert err == "1/2 sequence-000.json.gz\n2/2 static-000.json.gz\n"
 
 
-def test_a_mismatch_exits_with_1_and_is_told(capsys, planted):
+def test_a_mismatch_exits_with_1_and_is_reported(capsys, planted):
     status, out, _ = run(capsys, planted, "--paths", "plain,1,3", "--jobs", 1)
 
     assert status == 1
@@ -80,7 +80,7 @@ def test_a_mismatch_exits_with_1_and_is_told(capsys, planted):
     assert out.endswith("6 decisions compared, 3 mismatches, 3 not supported yet\n")
 
 
-def test_no_more_mismatches_are_shown_than_asked_for(capsys, planted):
+def test_the_number_of_shown_mismatches_can_be_limited(capsys, planted):
     _, out, _ = run(capsys, planted, "--paths", "plain", "--jobs", 1, "--show", 0)
 
     assert "static plain: and 1 more" in out
@@ -97,14 +97,14 @@ def test_a_long_mismatch_is_cut(capsys, cases, tmp_path):
     assert "…" in out
 
 
-def test_several_processes_say_what_one_says(capsys, cases, planted):
+def test_several_processes_give_the_same_result_as_one(capsys, cases, planted):
     one = run(capsys, cases, planted, "--paths", "plain,1", "--jobs", 1)
 
     assert run(capsys, cases, planted, "--paths", "plain,1", "--jobs", 2) == one
 
 
 @pytest.mark.parametrize("where", ["nowhere", ""])
-def test_no_cases_are_a_wrong_use(capsys, tmp_path, where):
+def test_a_call_without_cases_is_a_usage_error(capsys, tmp_path, where):
     status, out, err = run(capsys, tmp_path / where)
 
     assert (status, out) == (2, "")
@@ -150,7 +150,7 @@ def test_dumped_answers_have_the_recordings_form(capsys, cases, tmp_path):
     assert steps["steps"] == read(cases / "sequence-000.json.gz")["steps"]
 
 
-def test_a_dump_put_in_place_of_the_recording_compares_equal(capsys, planted, tmp_path):
+def test_a_dump_in_place_of_the_recording_compares_equal(capsys, planted, tmp_path):
     run(capsys, planted, "--paths", "plain", "--jobs", 1, "--dump", tmp_path)
     ours = read(tmp_path / "static" / "static-000.json.gz")
 
@@ -171,7 +171,7 @@ def test_the_same_run_dumps_the_same_bytes(capsys, cases, tmp_path):
     assert one == two
 
 
-def test_a_path_that_answers_otherwise_gets_a_file_of_its_own(capsys, cases, tmp_path, monkeypatch):
+def test_a_path_with_different_answers_has_a_file_of_its_own(capsys, cases, tmp_path, monkeypatch):
     original = command.run_file
 
     def one_shard_is_wrong(file, path_names):
@@ -205,7 +205,7 @@ def test_on_a_terminal_progress_is_one_line(monkeypatch, cases):
     )
 
 
-def test_elsewhere_progress_is_a_line_now_and_then():
+def test_without_a_terminal_progress_is_an_occasional_line():
     out = io.StringIO()
 
     for done in range(1, 601):
@@ -216,7 +216,7 @@ def test_elsewhere_progress_is_a_line_now_and_then():
     assert lines[-1] == "600/600 case"
 
 
-def test_the_script_exits_as_the_command_does(planted):
+def test_the_script_exits_like_the_command(planted):
     done = subprocess.run(
         [sys.executable, str(SCRIPT), str(planted), "--paths", "plain", "--jobs", "1"],
         capture_output=True,
@@ -230,7 +230,7 @@ def test_the_script_exits_as_the_command_does(planted):
     assert done.stderr == "1/1 static-000.json.gz\n"
 
 
-def test_a_recording_without_decisions_is_no_success(capsys, tmp_path, cases):
+def test_a_recording_without_decisions_is_not_a_success(capsys, tmp_path, cases):
     document = json.loads(gzip.decompress((cases / "static-000.json.gz").read_bytes()))
     empty = write(tmp_path, document | {"pending": [], "expected": []})
 

@@ -1,4 +1,4 @@
-"""Recorded attempts in which extenders have a say, on every path."""
+"""Recorded attempts with extenders, on every path."""
 
 import gzip
 import json
@@ -15,7 +15,7 @@ FILES = find_files([FOLDER])
 
 @pytest.mark.parametrize("path_name", ["plain", "beside", "1", "2", "5"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".json.gz"))
-def test_calls_and_what_comes_of_them_are_upstreams(file, path_name):
+def test_calls_and_their_effects_equal_upstreams(file, path_name):
     (answer,) = run_file(file, [path_name])
 
     assert answer.result.mismatches == []
@@ -24,7 +24,7 @@ def test_calls_and_what_comes_of_them_are_upstreams(file, path_name):
 
 
 def found_in(tmp_path, change):
-    """What differs from a recording with its first placed pod's entry changed."""
+    """Return the differences from a recording whose first placed pod's entry is changed."""
     document = read_document(FILES[0])
     entry = next(each for each in document["expected"] if "bestTotal" in each)
     change(entry)
@@ -47,7 +47,7 @@ def found_in(tmp_path, change):
         (lambda entry: entry["feasible"].append("another"), "feasible"),
     ],
 )
-def test_whatever_else_was_recorded_is_a_mismatch(tmp_path, change, told):
+def test_any_other_recorded_value_is_a_mismatch(tmp_path, change, told):
     (mismatch,) = found_in(tmp_path, change)
 
     assert told in mismatch

@@ -19,7 +19,7 @@ FILES = find_files([GOLDEN / suite for suite in ("static", "profiles", "preempti
 
 
 def result_of(case, run):
-    """What the run left, as reports get it."""
+    """Return the result of a run in the form for reports."""
     keys = {who.uid: who.key for who, _ in case.pending}
     placed = tuple(
         PlacedPod(keys[uid], uid, node) for uid, node in run.placements().items() if uid in keys

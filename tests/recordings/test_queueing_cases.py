@@ -1,4 +1,4 @@
-"""Recorded hints, registered events and classification: replayed, and differences found."""
+"""Recorded hints, registered events and classification: replay, and detected differences."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ UNGATED = {"metadata": {"name": "p", "uid": "p"}, "spec": {}}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".json.gz"))
-def test_hints_events_and_classifications_are_upstreams(file):
+def test_hints_events_and_classifications_equal_upstreams(file):
     (answer,) = run_file(file, ["plain"])
 
     assert answer.result.mismatches == []
@@ -25,7 +25,7 @@ def test_hints_events_and_classifications_are_upstreams(file):
     assert answer.result.compared == answer.result.decisions > 0
 
 
-def test_the_recordings_hold_every_plugin_that_has_hints():
+def test_the_recordings_contain_every_plugin_with_hints():
     with gzip.open(FILES[0]) as file:
         registered = json.load(file)["registered"]
     with gzip.open(FILES[1]) as file:
@@ -73,7 +73,7 @@ def test_a_pod_with_another_uid_is_another_pod():
     assert check(hint_case(new=other, hint="QueueSkip"))[1] == []
 
 
-def test_a_hint_that_cannot_tell_says_why_and_is_queue():
+def test_a_failing_hint_reports_its_error_and_counts_as_queue():
     bad = {"key": "cores", "operator": "Gt", "values": ["many"]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [bad]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

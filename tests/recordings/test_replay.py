@@ -1,4 +1,4 @@
-"""The comparison itself: whatever differs from a recording is found."""
+"""The comparison itself: every difference from a recording is found."""
 
 from types import SimpleNamespace
 
@@ -23,7 +23,7 @@ PATHS = ("plain", "beside", "beside+kernel", "beside+runs", "1", "2", "2+runs")
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
-    """A pod that fits, one that does not, one that fails and one that is held back."""
+    """Record a pod that fits, one that does not, one that fails and one that is gated."""
     folder = tmp_path_factory.mktemp("recording")
     pending = (
         pod("fits"),
@@ -34,7 +34,7 @@ def recording(tmp_path_factory):
     return answered(folder, static(*pending), "expected")
 
 
-def test_the_same_answers_are_no_mismatch_on_any_path(tmp_path, recording):
+def test_equal_answers_are_no_mismatch_on_any_path(tmp_path, recording):
     for path_name in PATHS:
         result = replayed(tmp_path, recording, path_name)
 
@@ -171,7 +171,7 @@ def add_acceptable(entry):
         (add_acceptable, "postFilter.acceptable: None is not ['n1']"),
     ],
 )
-def test_a_difference_in_what_failed_pods_are_told_is_found(tmp_path, recording, change, told):
+def test_a_difference_in_the_messages_of_failed_pods_is_found(tmp_path, recording, change, told):
     planted = changed(recording, lambda document: change(document["expected"][1]))
 
     (mismatch,) = replayed(tmp_path, planted).mismatches
@@ -190,7 +190,7 @@ def test_other_cycle_errors_and_gates_are_found(tmp_path, recording):
     assert "ns/gated: preEnqueue.reasons[0]" in gated
 
 
-def test_scores_and_candidates_are_compared_only_where_they_are_recorded(tmp_path, recording):
+def test_scores_and_candidates_are_compared_only_if_recorded(tmp_path, recording):
     def change(document):
         for entry in document["expected"]:
             entry.pop("scores", None)
@@ -198,7 +198,7 @@ def test_scores_and_candidates_are_compared_only_where_they_are_recorded(tmp_pat
     assert replayed(tmp_path, changed(recording, change)).mismatches == []
 
 
-def test_the_numbering_of_statuses_is_free(tmp_path, recording):
+def test_statuses_may_be_numbered_in_any_way(tmp_path, recording):
     def change(document):
         entry = document["expected"][0]
         entry["filterStatuses"] = [{"code": "Error"}, *entry["filterStatuses"]]
@@ -207,7 +207,7 @@ def test_the_numbering_of_statuses_is_free(tmp_path, recording):
     assert replayed(tmp_path, changed(recording, change)).mismatches == []
 
 
-def test_of_a_choice_that_was_random_only_the_status_is_compared(tmp_path, recording):
+def test_only_the_status_of_a_random_choice_is_compared(tmp_path, recording):
     def change(document):
         answer = document["expected"][1]["postFilter"]
         answer |= {"exhaustive": False}
@@ -217,7 +217,7 @@ def test_of_a_choice_that_was_random_only_the_status_is_compared(tmp_path, recor
 
 
 class WithoutPostFilter:
-    """A path on which preemption is always needed and never there."""
+    """A path on which preemption is always needed and never available."""
 
     names_best = True
 
@@ -234,7 +234,7 @@ class WithoutPostFilter:
         return SimpleNamespace(as_expected=lambda: self._entry)
 
 
-def test_pods_that_run_already_take_their_room_on_every_path(tmp_path):
+def test_running_pods_use_their_resources_on_every_path(tmp_path):
     running = pod("running", cpu="4", nodeName="n1")
     document = answered(tmp_path, static(pod("fits"), bound=[running]), "expected")
 
@@ -243,7 +243,7 @@ def test_pods_that_run_already_take_their_room_on_every_path(tmp_path):
         assert replayed(tmp_path, document, path_name).mismatches == []
 
 
-def test_where_post_filter_is_missing_the_rest_is_compared_and_counted(tmp_path, monkeypatch):
+def test_without_post_filter_the_rest_is_compared_and_the_case_counted(tmp_path, monkeypatch):
     recorded = {
         "pod": "ns/large",
         "feasible": [],
@@ -271,7 +271,7 @@ def test_where_post_filter_is_missing_the_rest_is_compared_and_counted(tmp_path,
 
 
 @pytest.mark.parametrize("path_name", PATHS)
-def test_a_pod_that_needs_a_missing_plugin_is_counted_with_it(tmp_path, path_name):
+def test_a_pod_that_needs_a_missing_plugin_is_counted_under_it(tmp_path, path_name):
     document = static(pod("fits"), claiming("claims"), pod("last"))
     document["expected"] = [*answered(tmp_path, static(pod("fits")), "expected")["expected"]] * 3
     document["expected"][2] = document["expected"][2] | {"pod": "ns/last"}
@@ -284,7 +284,7 @@ def test_a_pod_that_needs_a_missing_plugin_is_counted_with_it(tmp_path, path_nam
     assert "resourceClaims" in result.ours["expected"][1]["unsupported"]
 
 
-def test_another_choice_than_the_first_of_the_best_is_found(tmp_path, recording):
+def test_a_choice_other_than_the_first_of_the_best_is_found(tmp_path, recording):
     def change(document):
         document["expected"][0]["best"] = ["n2"]
 
@@ -305,7 +305,7 @@ def test_a_decision_that_raises_is_a_mismatch_and_the_others_are_compared(tmp_pa
 
 
 def of_path(monkeypatch, **changes):
-    """Every path decides something else than it explains."""
+    """Change every path so that its decisions differ from its explanations."""
     real = replay.open_path
 
     def opened(*arguments):
@@ -342,7 +342,7 @@ def test_a_decision_that_differs_from_its_explanation_is_found(
 
 
 @pytest.mark.parametrize("path_name", PATHS)
-def test_a_single_node_is_explained_as_recorded_and_decided_as_upstream(tmp_path, path_name):
+def test_a_single_node_is_explained_as_recorded_and_decided_like_upstream(tmp_path, path_name):
     running = [pod(name, cpu="4", nodeName=node) for name, node in (("a", "n1"),)]
     fails = static(pod("fails", affinity=UNREADABLE_PREFERENCE), bound=running)
     document = answered(tmp_path, fails, "expected")

@@ -1,4 +1,4 @@
-"""Sequences of sampled samples: whatever differs in a search is found, and found once."""
+"""Sequences of samples: every difference in a search is found, and found once."""
 
 import pytest
 
@@ -10,7 +10,7 @@ PATHS = ("plain", "beside", "1", "3")
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
-    """Three samples over more nodes than are wanted, one without a node, a node that comes."""
+    """Record three samples over more nodes than wanted, one without a node, and a new node."""
     pending = [pod(f"p{i}", cpu="2") for i in range(3)]
     pending.append(pod("large", cpu="100"))
     pending.append(pod("last"))
@@ -18,7 +18,7 @@ def recording(tmp_path_factory):
     return answered(tmp_path_factory.mktemp("sampling"), document, "steps")
 
 
-def test_a_search_is_told_as_it_is_recorded(recording):
+def test_a_search_is_reported_as_recorded(recording):
     first, second, third, none, came, last = recording["steps"]
 
     assert len(first["order"]) == 120
@@ -33,7 +33,7 @@ def test_a_search_is_told_as_it_is_recorded(recording):
     assert len(last["order"]) == 121
 
 
-def test_the_same_searches_are_no_mismatch_on_any_path(tmp_path, recording):
+def test_equal_searches_are_no_mismatch_on_any_path(tmp_path, recording):
     for path_name in (*PATHS, "beside+kernel"):
         result = replayed(tmp_path, recording, path_name)
 
@@ -66,9 +66,7 @@ def test_a_planted_difference_in_a_search_is_found(tmp_path, recording, path_nam
     assert f"sampling-000.json.gz step 2 ns/p2: {field}: " in mismatches[0]
 
 
-def test_after_a_search_that_ended_elsewhere_the_next_starts_where_it_was_recorded(
-    tmp_path, recording
-):
+def test_after_a_different_search_the_next_starts_where_it_was_recorded(tmp_path, recording):
     planted = changed(recording, lambda document: document["steps"][1].update(next=50))
 
     wrong, moved, *_ = replayed(tmp_path, planted).mismatches
@@ -79,7 +77,7 @@ def test_after_a_search_that_ended_elsewhere_the_next_starts_where_it_was_record
 
 
 @pytest.mark.parametrize("field", ["next", "feasible", "bestSize", "total"])
-def test_a_planted_difference_in_what_the_kernel_searched_is_found(tmp_path, recording, field):
+def test_a_planted_difference_in_a_search_of_the_kernel_is_found(tmp_path, recording, field):
     planted = changed(recording, lambda document: document["steps"][5].update({field: 7}))
 
     (mismatch,) = replayed(tmp_path, planted, "beside+kernel").mismatches

@@ -1,4 +1,4 @@
-"""Sequences: one mistake is one mismatch, and every step after it is compared on its own."""
+"""Sequences: one mistake is one mismatch, and every later step is compared on its own."""
 
 import pytest
 
@@ -20,7 +20,7 @@ PATHS = ("plain", "beside", "1", "3")
 
 
 def recording(folder):
-    """Pods that fill two nodes, a deletion that makes room, nodes that come, a failure."""
+    """Record pods that fill two nodes, a deletion that frees space, new nodes, and a failure."""
     pending = [pod(f"p{i}", cpu="2") for i in range(7)]
     pending.append(pod("fails", affinity=UNREADABLE_PREFERENCE))
     document = sequence(
@@ -29,7 +29,7 @@ def recording(folder):
     return answered(folder, document, "steps")
 
 
-def test_the_same_steps_are_no_mismatch_on_any_path(tmp_path):
+def test_equal_steps_are_no_mismatch_on_any_path(tmp_path):
     document = recording(tmp_path)
 
     for path_name in PATHS:
@@ -41,9 +41,7 @@ def test_the_same_steps_are_no_mismatch_on_any_path(tmp_path):
 
 
 @pytest.mark.parametrize("path_name", ["beside+runs", "2+runs"])
-def test_where_the_kernel_decides_many_pods_at_once_all_but_the_names_of_the_best_is_compared(
-    tmp_path, path_name
-):
+def test_for_batches_of_the_kernel_all_but_the_names_of_the_best_is_compared(tmp_path, path_name):
     document = recording(tmp_path)
 
     assert replayed(tmp_path, document, path_name).mismatches == []
@@ -85,8 +83,8 @@ def test_a_planted_difference_in_a_step_is_found_once(tmp_path, path_name, field
 
 
 @pytest.mark.parametrize("path_name", PATHS)
-def test_after_another_choice_the_recorded_one_is_gone_on_with(tmp_path, path_name):
-    # Recorded by a scheduler that put the second pod onto the first's node.
+def test_after_a_different_choice_the_recorded_one_is_applied(tmp_path, path_name):
+    # The recording is of a scheduler that put the second pod onto the first pod's node.
     document = recording(tmp_path)
     document["steps"][1]["chosen"] = "n1"
 
@@ -98,7 +96,7 @@ def test_after_another_choice_the_recorded_one_is_gone_on_with(tmp_path, path_na
     assert "best: ['n2'] is not ['n1', 'n2']" in third
 
 
-def test_a_pod_that_should_have_stayed_out_is_taken_out_again(tmp_path):
+def test_a_pod_that_should_not_be_placed_is_removed_again(tmp_path):
     document = recording(tmp_path)
     document["steps"][3] = document["steps"][4]
 
@@ -110,7 +108,7 @@ def test_a_pod_that_should_have_stayed_out_is_taken_out_again(tmp_path):
 
 
 @pytest.mark.parametrize("path_name", PATHS)
-def test_a_pod_that_needs_a_missing_plugin_goes_where_it_was_recorded(tmp_path, path_name):
+def test_a_pod_that_needs_a_missing_plugin_is_placed_as_recorded(tmp_path, path_name):
     plain = [pod(f"p{i}", cpu="2") for i in range(5)]
     document = answered(tmp_path, sequence(*range(5), pending=plain), "steps")
     document["pending"][2] = claiming("p2")
@@ -123,7 +121,7 @@ def test_a_pod_that_needs_a_missing_plugin_goes_where_it_was_recorded(tmp_path, 
     assert "resourceClaims" in result.ours["steps"][2]["unsupported"]
 
 
-def test_a_step_that_needs_preemption_is_counted_with_it(tmp_path, monkeypatch):
+def test_a_step_that_needs_preemption_is_counted_under_it(tmp_path, monkeypatch):
     def needs_victims(profile, facts, diagnosis):
         raise UnsupportedError("DefaultPreemption", "", "spec.priority: 0")
 
@@ -148,8 +146,10 @@ def test_other_messages_and_errors_are_found(tmp_path):
 
 
 @pytest.mark.parametrize("path_name", PATHS)
-def test_a_recorded_failure_to_score_one_node_is_expected_to_be_taken(tmp_path, path_name):
-    # The recording scores what upstream takes without scoring, and binds nothing after a failure.
+def test_a_single_node_with_a_recorded_scoring_failure_is_expected_to_be_chosen(
+    tmp_path, path_name
+):
+    # The recording scores nodes that upstream takes unscored, and binds nothing after a failure.
     pending = [pod("fills", cpu="3"), pod("fails", cpu="2", affinity=UNREADABLE_PREFERENCE)]
     document = answered(tmp_path, sequence(0, 1, pending=[pending[0], pod("fails", "2")]), "steps")
     document["pending"] = pending
@@ -162,7 +162,7 @@ def test_a_recorded_failure_to_score_one_node_is_expected_to_be_taken(tmp_path, 
     assert "step 1 ns/fails" in mismatch
 
 
-def test_an_operation_that_is_not_known_is_never_passed_over(tmp_path):
+def test_an_unknown_operation_is_never_ignored(tmp_path):
     document = recording(tmp_path)
     document["ops"][6] = {"op": "evict", "key": "ns/p0"}
 
@@ -170,7 +170,7 @@ def test_an_operation_that_is_not_known_is_never_passed_over(tmp_path):
         replayed(tmp_path, document)
 
 
-def test_a_failed_decision_says_how_many_nodes_had_passed():
+def test_a_failed_decision_reports_the_number_of_passed_nodes():
     decision = Decision(None, None, 7, error="why")
 
     assert module.step_of(decision, None) == {"feasible": 7, "bestSize": 0, "error": "why"}

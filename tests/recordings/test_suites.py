@@ -1,4 +1,4 @@
-"""Every suite of recordings: what is compared, what is counted as missing, what fails."""
+"""Every suite of recordings: the comparisons, the cases counted as missing, the failures."""
 
 import gzip
 import json
@@ -97,7 +97,7 @@ def test_a_planted_difference_in_arithmetic_is_found():
         ),
     ],
 )
-def test_a_planted_difference_in_an_answer_on_labels_is_found(case, other):
+def test_a_planted_difference_in_label_matching_is_found(case, other):
     ours, differences = check_labels(case | other)
     assert differences == []
     assert ours == case | other
@@ -108,7 +108,7 @@ def test_a_planted_difference_in_an_answer_on_labels_is_found(case, other):
     assert ours == case | other
 
 
-def test_of_several_wrong_labels_any_may_be_told():
+def test_any_of_several_invalid_labels_may_be_reported():
     selector = {"matchLabels": {"a": "-", "b": "-"}}
     case = {"kind": "labelSelector", "selector": selector, "labels": {}}
     told = [check_labels(case | {"error": ""})[0]["error"]]
@@ -146,7 +146,7 @@ def test_a_refusal_is_compared_by_stage_and_field():
     assert "do not name ['other']" in difference
 
 
-def test_suites_in_which_nothing_is_scheduled_run_once(tmp_path):
+def test_suites_without_scheduling_run_once(tmp_path):
     document = {"suite": "misc", "numFeasibleNodes": [], "nodeOrder": []}
     ops = [{"op": "add", "name": "n1", "labels": {}}]
     document["nodeOrder"] = [{"ops": ops, "order": ["n1"]}, {"ops": ops, "order": []}]
@@ -189,7 +189,7 @@ def test_openb_is_a_suite_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("suite", ["static", "sequence", "misc"])
-def test_a_recording_that_cannot_be_run_fails_whole(tmp_path, suite):
+def test_a_recording_that_can_not_be_run_fails_completely(tmp_path, suite):
     documents = {
         "static": static(pod("a"), pod("b")) | {"expected": [{}, {}]},
         "sequence": sequence(0, "ns/a", 0, pending=[pod("a")]),
@@ -217,7 +217,7 @@ def test_a_recording_that_cannot_be_run_fails_whole(tmp_path, suite):
         gzip.compress(json.dumps({"suite": "other"}).encode(), mtime=0),
     ],
 )
-def test_a_file_that_is_no_recording_is_a_mismatch(tmp_path, data):
+def test_an_invalid_recording_file_is_a_mismatch(tmp_path, data):
     path = tmp_path / "broken.json.gz"
     path.write_bytes(data)
 
@@ -228,7 +228,7 @@ def test_a_file_that_is_no_recording_is_a_mismatch(tmp_path, data):
     assert "broken.json.gz" in answer.result.mismatches[0]
 
 
-def test_decisions_that_nobody_accounts_for_are_a_broken_invariant():
+def test_unaccounted_decisions_are_an_internal_error():
     result = Result(decisions=2)
     result.compare("here", "expected", {}, [])
 
@@ -259,7 +259,7 @@ WRONG_TYPE = "json: cannot unmarshal string into Go struct field ResourceSpec.%s
     ("field", "differences"),
     [("scoringStrategy.resources.weight", 0), ("scoringStrategy.resources.name", 1)],
 )
-def test_fields_of_plugin_arguments_are_compared_with_where_they_are(field, differences):
+def test_fields_of_plugin_arguments_are_compared_with_their_place(field, differences):
     errors = [IN_ARGS + WRONG_TYPE % field]
 
     _, found = check_config({"input": ARGS, "valid": False, "stage": "decode", "errors": errors})

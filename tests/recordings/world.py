@@ -1,4 +1,4 @@
-"""Small recordings to plant differences in: one cluster, written by our own answers."""
+"""Small recordings in which tests plant differences: one cluster, with Roadstead's own answers."""
 
 import copy
 import gzip
@@ -28,7 +28,7 @@ def pod(name, cpu="1", **spec):
 
 
 def claiming(name):
-    """A pod that needs a plugin which is not there."""
+    """Return a pod that needs a missing plugin."""
     return pod(name, resourceClaims=[{"name": "device", "resourceClaimName": "device"}])
 
 
@@ -49,14 +49,14 @@ def header(suite, nodes):
 
 
 def static(*pending, bound=(), suite="static"):
-    """A recording of single decisions, still without answers."""
+    """Return a recording of single decisions, without answers."""
     document = {**header(suite, NODES), "pending": list(pending), "nodes": list(NODES)}
     document["objects"]["pods"] = list(bound)
     return document | {"expected": []}
 
 
 def sequence(*ops, pending):
-    """A recording of a sequence; an op is the number of a pod, a key to delete, or a node."""
+    """Return a recording of a sequence; an op is a pod's number, a key to delete, or a node."""
     named = [
         {"op": "schedule", "pod": op}
         if isinstance(op, int)
@@ -70,7 +70,7 @@ def sequence(*ops, pending):
 
 
 def sampling(*ops, pending):
-    """A recording of sampled samples over nodes of which the first cannot be used."""
+    """Return a recording of samples over nodes of which the first cannot be used."""
     document = sequence(*ops, pending=pending)
     taint = {"key": "t", "effect": "NoSchedule"}
     names = [f"n{index:03}" for index in range(120)]
@@ -87,9 +87,10 @@ def write(folder, document, name=None):
 
 
 def answered(folder, document, key):
-    """The document with our own answers in place of the recording's.
+    """Return the document with Roadstead's answers in place of the recording's.
 
-    A step is answered on the ground of the recorded ones before it: one more is right each time.
+    Each step is answered on the state after the recorded steps before it, so each turn makes one
+    more step right.
     """
     document = blank(document, key)
     while True:
@@ -107,7 +108,7 @@ BLANK = {"best": [], "feasible": []}
 
 
 def changed(document, change):
-    """A copy of a document in which a difference is planted."""
+    """Return a copy of a document with a planted difference."""
     planted = copy.deepcopy(document)
     change(planted)
     return planted

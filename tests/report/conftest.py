@@ -1,4 +1,4 @@
-"""A small run with everything in it: two zones, a node without one, and pods that found no node."""
+"""A small run with all features: two zones, a node without a zone, and pods without a node."""
 
 from dataclasses import replace
 

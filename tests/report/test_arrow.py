@@ -27,7 +27,7 @@ COLUMNS = {
 
 @pytest.mark.parametrize(("kind", "values"), COLUMNS.values(), ids=COLUMNS)
 @given(data=st.data(), chunk_rows=st.integers(1, 4))
-def test_a_column_gives_back_its_values_in_chunks_of_every_length(kind, values, data, chunk_rows):
+def test_a_column_returns_its_values_in_chunks_of_every_length(kind, values, data, chunk_rows):
     rows = data.draw(st.lists(values, max_size=9))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow, "CHUNK_ROWS", chunk_rows)
@@ -49,7 +49,7 @@ def test_a_column_gives_back_its_values_in_chunks_of_every_length(kind, values, 
         (["a", "b"], STRING),
     ],
 )
-def test_the_type_of_values_is_the_narrowest_that_holds_them(values, kind):
+def test_values_have_the_narrowest_type_that_can_hold_them(values, kind):
     assert arrow.type_of(values) == kind
     assert arrow.column(values, kind).to_pylist() == values
 
@@ -73,7 +73,7 @@ def test_a_value_of_another_type_is_refused():
         (list_of(STRING), [["a"], []], object),
     ],
 )
-def test_values_for_a_frame_have_the_dtype_that_pyarrow_gives_them(kind, values, dtype):
+def test_values_for_a_frame_have_pyarrows_dtype(kind, values, dtype):
     given, given_dtype = frame_values(arrow.column(values, kind))
 
     assert (list(given), given_dtype) == (values, dtype)

@@ -1,4 +1,4 @@
-"""What a run tells of its schedulers."""
+"""A run's report about its schedulers."""
 
 import io
 from dataclasses import replace
@@ -47,7 +47,7 @@ def shown(result):
     return console.file.getvalue()
 
 
-def test_conflicts_are_refusals_for_a_state_that_was_not_as_read():
+def test_conflicts_are_refusals_due_to_a_changed_state():
     assert [each.conflicts for each in SHARED.schedulers] == [18, 0]
     assert SHARED.conflict_fraction == 0.18
     assert SHARED.refused == {"version": 15, "constraint": 3, "already_bound": 2}
@@ -69,13 +69,13 @@ def test_conflicts_per_transaction_are_counted_for_each_that_succeeded():
     assert SHARED.conflicts_per_transaction == 5 / 25
 
 
-def test_nothing_asked_is_no_fraction():
+def test_without_requests_there_is_no_conflict_fraction():
     idle = Concurrency("shared", "fit", "incremental", (work(),))
 
     assert (idle.conflict_fraction, idle.conflicts_per_transaction) == (None, None)
 
 
-def test_one_exact_scheduler_whose_binds_all_succeed_is_not_worth_telling(result):
+def test_a_single_exact_scheduler_without_refusals_is_not_reported(result):
     quiet = Concurrency("exact", "fit", "incremental", (work(asked=3, bound=3),))
     plain = summary_document(summarize(result))
 
@@ -84,13 +84,13 @@ def test_one_exact_scheduler_whose_binds_all_succeed_is_not_worth_telling(result
     assert concurrency_part(None) == {}
 
 
-def test_an_exact_scheduler_that_lost_a_bind_says_so():
+def test_an_exact_scheduler_that_lost_a_bind_is_reported():
     lost = Concurrency("exact", "fit", "incremental", (work(refused={"constraint": 1}),))
 
     assert concurrency_part(lost)["concurrency"]["refused"] == {"constraint": 1}
 
 
-def test_terminal_shows_mode_conflicts_causes_and_each_scheduler(result):
+def test_the_terminal_shows_mode_conflicts_causes_and_each_scheduler(result):
     text = " ".join(shown(replace(result, concurrency=SHARED)).split())
 
     assert "2 schedulers, shared: 18.0% of 100 binds in conflict" in text
@@ -99,7 +99,7 @@ def test_terminal_shows_mode_conflicts_causes_and_each_scheduler(result):
     assert "50.0%" in text
 
 
-def test_terminal_shows_one_scheduler_or_many(result):
+def test_the_terminal_shows_one_scheduler_or_many(result):
     one = Concurrency("shared", "fit", "incremental", (work(),))
     many = Concurrency(
         "shared", "fit", "incremental", tuple(work(f"scheduler-{n}") for n in range(20))
@@ -110,7 +110,7 @@ def test_terminal_shows_one_scheduler_or_many(result):
 
 
 @pytest.mark.parametrize("name", ["run.json", "summary.json"])
-def test_files_of_a_run_hold_what_its_schedulers_did(result, tmp_path, name):
+def test_files_of_a_run_contain_the_figures_of_its_schedulers(result, tmp_path, name):
     write_output(tmp_path / "out", replace(result, concurrency=SHARED))
 
     told = load(tmp_path / "out" / name)["concurrency"]

@@ -1,4 +1,4 @@
-"""Amounts that a node may have add up exactly, however many nodes there are."""
+"""Amounts of nodes add up exactly, for any number of nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INT64_MAX = (1 << 63) - 1
 
 
 @given(st.lists(st.integers(0, INT64_MAX), max_size=8))
-def test_the_sum_over_nodes_is_that_of_whole_numbers(amounts: list[int]) -> None:
+def test_the_sum_over_nodes_equals_that_of_integers(amounts: list[int]) -> None:
     nodes = [NodeFacts(f"n-{i}", (), (("memory", each),), 1) for i, each in enumerate(amounts)]
     result = RunResult("", (), (), node_use(nodes, (), ()), 1.0, 1.0, {}, 0)
 

@@ -21,7 +21,7 @@ VOID = {"meta", "br"}
 
 
 class Page(HTMLParser):
-    """What a browser would meet. cells: texts of the rows of each table."""
+    """The contents of a page as a browser sees them. cells: texts of the rows of each table."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Page(HTMLParser):
 
 
 def checked(text: str) -> Page:
-    """The page, once it is known to be well formed and to need neither scripts nor a network."""
+    """Return the page, after checking that it is well formed and uses no scripts and no network."""
     page = Page(text)
     assert (page.open, page.wrong) == ([], [])
     assert not page.tags & {"script", "img", "link", "iframe", "object"}
@@ -73,7 +73,7 @@ def checked(text: str) -> Page:
     return page
 
 
-def test_the_table_has_every_plugin_and_node_the_best_first() -> None:
+def test_the_table_has_every_plugin_and_node_best_first() -> None:
     page = checked(explanation_page(explained(4000, 8000), FACTS))
 
     head, best, other = page.tables[0]
@@ -89,7 +89,7 @@ def test_the_table_has_every_plugin_and_node_the_best_first() -> None:
     assert int(best[1]) == sum(int(each) for each in scores if each != "–")
 
 
-def test_the_header_has_the_facts_of_the_headline_and_how_to_get_the_page_again() -> None:
+def test_the_header_has_the_facts_of_the_headline_and_the_command_for_the_page() -> None:
     page = checked(explanation_page(explained(4000, 8000), FACTS))
 
     facts = ["default/p", "2 of 2 nodes are feasible", "n-1 has the highest total", FACTS.source]
@@ -97,7 +97,7 @@ def test_the_header_has_the_facts_of_the_headline_and_how_to_get_the_page_again(
 
 
 @pytest.mark.parametrize("top", [None, 0, 2])
-def test_nodes_are_bounded_by_top_alone(top: int | None) -> None:
+def test_only_top_limits_the_nodes(top: int | None) -> None:
     page = checked(explanation_page(scored(30, 3), FACTS, top))
 
     assert len(page.tables[0]) == 1 + (top or 30)
@@ -131,7 +131,7 @@ def hostile(*cpu_milli: int) -> Explanation:
     )
 
 
-def test_text_from_outside_is_escaped_wherever_it_stands() -> None:
+def test_text_from_inputs_is_escaped_everywhere() -> None:
     facts = PageFacts(HOSTILE, HOSTILE, HOSTILE)
     identity = PodIdentity("u", "default", HOSTILE)
     group = Explained(((identity, PodFacts()),), hostile(4000, 500))
@@ -157,7 +157,7 @@ def test_a_page_of_pending_pods_has_a_section_for_each_reason() -> None:
     assert any("default/p-499" in each for each in page.texts)
 
 
-def test_a_page_of_no_pending_pods_says_so() -> None:
+def test_a_page_without_pending_pods_reports_it() -> None:
     page = checked(pending_page(pending_report([], given=0, is_after_run=False), FACTS))
 
     assert "No pod is pending: every pod has a node." in page.texts

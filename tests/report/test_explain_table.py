@@ -52,14 +52,14 @@ def cells(lines: list[str], start: str) -> list[list[str]]:
 
 
 def under(lines: list[str], title: str) -> list[str]:
-    """The lines below a title, up to the next empty line."""
+    """Return the lines below a title, up to the next empty line."""
     (start,) = [at for at, line in enumerate(lines) if line.startswith(title)]
     rest = lines[start + 1 :]
     return rest[: rest.index("")] if "" in rest else rest
 
 
 def scored(nodes: int, plugins: int, name: str = "ip-10-0-{}.eu-central-1.internal") -> Explanation:
-    """Every plugin gives every node a score that no other node or plugin has."""
+    """Return an explanation in which every plugin gives every node a different score."""
     base = explained(*[4000] * nodes)
     names = tuple(sorted(name.format(number) for number in range(nodes)))
     lines = []
@@ -70,7 +70,7 @@ def scored(nodes: int, plugins: int, name: str = "ip-10-0-{}.eu-central-1.intern
     return replace(base, names=names, scores=tuple(lines), total=total)
 
 
-def test_scores_of_the_best_node_are_raw_normalized_and_weighted_and_add_up_to_the_total() -> None:
+def test_scores_of_the_best_node_are_raw_normalized_and_weighted_and_sum_up_to_the_total() -> None:
     lines = under(printed(explained(4000, 8000)), "Scores of n-1")
 
     assert cells(lines, "TaintToleration") == [["TaintToleration", "0", "100", "3", "300"]]
@@ -79,7 +79,7 @@ def test_scores_of_the_best_node_are_raw_normalized_and_weighted_and_add_up_to_t
     assert lines[-1].split() == ["total", str(sum(int(each) for each in weighted if each != "–"))]
 
 
-def test_nodes_come_best_first_and_equals_by_name() -> None:
+def test_nodes_are_sorted_best_first_and_equals_by_name() -> None:
     lines = printed(explained(2000, 8000, 2000))
 
     table = under(lines, "Weighted scores of 3 nodes")
@@ -87,7 +87,7 @@ def test_nodes_come_best_first_and_equals_by_name() -> None:
     assert lines[:2] == ["default/p: 3 of 3 nodes are feasible", "n-1 has the highest total"]
 
 
-def test_a_nominated_node_comes_first() -> None:
+def test_a_nominated_node_is_first() -> None:
     lines = printed(replace(explained(2000, 8000, 2000), nominated="n-2"))
 
     table = under(lines, "Weighted scores of 3 nodes")
@@ -100,7 +100,7 @@ def test_equally_good_nodes_are_counted() -> None:
     assert lines[1] == "2 nodes have the highest total; n-0 is the first of them by name"
 
 
-def test_the_plugin_that_decides_between_the_nodes_comes_first() -> None:
+def test_the_plugin_that_decides_between_the_nodes_is_first() -> None:
     base = explained(4000, 4000)
     near, far = np.array([1, 2]), np.array([1, 90])
     lines = (PluginScores("Near", 1, near, near), PluginScores("Far", 1, far, far))
@@ -125,7 +125,7 @@ def test_no_width_cuts_a_line_a_digit_or_a_name(width: int, nodes: int, plugins:
         assert line.normalized is not None
         assert {f"{each:,}" for each in line.normalized.tolist()} <= numbers
     assert {f"{each:,}" for each in explanation.total.tolist()} <= numbers
-    # Plugins' names are broken between words only, and node names not at all where they fit.
+    # Names of plugins are broken between words only, and node names not at all if they fit.
     assert all(f"{chr(65 + at)}With" in text.replace("\n", "") for at in range(plugins))
     if width >= 80:
         assert all(any(line.startswith(name) for line in lines) for name in explanation.names)
@@ -144,7 +144,7 @@ def test_every_block_of_columns_repeats_node_and_total(width: int) -> None:
     assert all(line.split()[1] == total for line in rows)
 
 
-def test_a_plugin_that_gives_all_the_same_takes_a_line_where_it_has_no_column() -> None:
+def test_a_plugin_with_equal_scores_has_a_line_if_there_is_no_column_for_it() -> None:
     explanation = scored(30, 5)
     same = np.full(30, 77, dtype=np.int64)
     constant = tuple(PluginScores(f"Constant{at}", 2, same, same) for at in range(4))
@@ -157,7 +157,7 @@ def test_a_plugin_that_gives_all_the_same_takes_a_line_where_it_has_no_column() 
     assert "The same" not in wide
 
 
-def test_a_name_that_is_longer_than_the_line_is_wrapped() -> None:
+def test_a_name_longer_than_the_line_is_wrapped() -> None:
     explanation = scored(3, 2, name="{}" + "x" * 200)
 
     lines = printed(explanation, width=80)
@@ -178,7 +178,7 @@ def test_a_heading_is_broken_between_the_words_of_a_name() -> None:
 
 
 @pytest.mark.parametrize(("width", "lines"), [(55, 4), (60, 3), (200, 1)])
-def test_a_heading_is_broken_only_where_the_table_would_not_fit(width: int, lines: int) -> None:
+def test_a_heading_is_broken_only_if_the_table_would_not_fit(width: int, lines: int) -> None:
     explanation = scored(3, 1)
     named = replace(explanation.scores[0], plugin="NodeResourcesBalancedAllocation")
 
@@ -209,7 +209,7 @@ def test_nodes_are_grouped_whatever_the_order_of_their_reasons() -> None:
     assert under(lines, "Filtered out")[1:] == ["    2  a, b", "       n-0, n-1"]
 
 
-def test_a_node_that_is_merely_full_may_be_helped_by_preemption() -> None:
+def test_preemption_may_help_on_a_node_that_is_only_full() -> None:
     refused = explained(500)
     full = replace(refused, statuses=(_full(refused.statuses[0]),))
 
@@ -222,7 +222,7 @@ def _full(status: Status | None) -> Status:
     return replace(status, code=Code.UNSCHEDULABLE)
 
 
-def test_a_pod_that_fits_nowhere_has_no_scores_but_its_message() -> None:
+def test_a_pod_that_fits_nowhere_has_its_message_instead_of_scores() -> None:
     lines = printed(explained(500, 500))
 
     assert lines[0] == "default/p: no node is feasible"
@@ -244,7 +244,7 @@ def test_a_pod_that_pre_filter_rejects_is_rejected_on_every_node() -> None:
     assert "       every node" in lines
 
 
-def test_nodes_that_pre_filter_left_out_have_no_plugin() -> None:
+def test_nodes_excluded_by_pre_filter_have_no_plugin() -> None:
     excluded = unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]")
     lines = printed(replace(explained(500), statuses=(excluded,)))
 
@@ -277,22 +277,20 @@ def test_a_pod_without_any_node_has_only_its_message() -> None:
         ),
     ],
 )
-def test_what_is_out_of_the_ordinary_stands_at_the_head(
-    changes: dict[str, object], text: str
-) -> None:
+def test_unusual_facts_are_printed_at_the_top(changes: dict[str, object], text: str) -> None:
     lines = printed(replace(explained(4000, 8000), **changes))
 
     assert text in lines[:3]
 
 
-def test_names_that_look_like_markup_are_printed_as_they_are() -> None:
+def test_names_that_look_like_markup_are_printed_unchanged() -> None:
     refused = explained(500)
     odd = replace(refused, statuses=(unresolvable("taint {[red]x[/red]: }"),))
 
     assert any("taint {[red]x[/red]: }" in line for line in printed(odd))
 
 
-def test_candidates_of_a_preemption_are_listed_with_their_victims_the_best_first() -> None:
+def test_candidates_of_a_preemption_are_listed_with_victims_best_first() -> None:
     classes = PodClasses()
     table = NodeTable(classes)
     for name, priority in (("n1", 5), ("n2", 1)):

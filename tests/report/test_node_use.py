@@ -1,4 +1,4 @@
-"""Utilization adds up what pods ask of their nodes."""
+"""Utilization is the sum of pods' requests on their nodes."""
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
@@ -23,17 +23,17 @@ def test_running_pods_count_before_and_after_and_placed_ones_only_after():
     assert use.after.tolist() == [[200, 20, 2], [100, 10, 1]]
 
 
-def test_pods_on_unknown_nodes_count_nowhere():
+def test_pods_on_unknown_nodes_are_not_counted():
     use = node_use([node("a")], [("gone", SMALL)], [("elsewhere", SMALL)])
     assert use.after.tolist() == [[0, 0, 0]]
 
 
-def test_a_resource_that_no_node_offers_counts_nowhere():
+def test_a_resource_of_no_node_is_not_counted():
     odd = PodFacts(requests=(("cpu", 1), ("example.com/odd", 9)))
     assert node_use([node("a")], [], [("a", odd)]).after.tolist() == [[1, 0, 1]]
 
 
-def test_zones_are_named_with_their_region_where_there_is_one():
+def test_zones_are_named_with_their_region_if_known():
     def zone_of(*labels):
         return zone_name(NodeFacts(name="n", labels=labels))
 

@@ -1,4 +1,4 @@
-"""The output directory: complete, the same bytes for the same run, never over another's files."""
+"""The output directory: complete, equal bytes for equal runs, never replacing foreign files."""
 
 import hashlib
 import json
@@ -27,13 +27,13 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_everything_is_there_and_nothing_else(tmp_path, result):
+def test_the_output_has_all_files_and_no_others(tmp_path, result):
     write_output(tmp_path / "out", result)
     assert contents(tmp_path / "out").keys() == FILES
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_placements_are_sorted_by_pod_in_both_forms(tmp_path, result):
+def test_placements_are_sorted_by_pod_in_both_formats(tmp_path, result):
     write_output(tmp_path / "out", result)
     rows = load(tmp_path / "out" / "placements.json")
     assert rows == [
@@ -44,7 +44,7 @@ def test_placements_are_sorted_by_pod_in_both_forms(tmp_path, result):
     assert read_rows(tmp_path / "out" / "placements.parquet") == rows
 
 
-def test_preempted_pods_are_sorted_by_pod_in_both_forms(tmp_path, result):
+def test_preempted_pods_are_sorted_by_pod_in_both_formats(tmp_path, result):
     gone = [PreemptedPod(f"default/g-{i}", f"u-g{i}", "n-0", "default/p-2") for i in (1, 0)]
     write_output(tmp_path / "out", replace(result, preempted=tuple(gone)))
     rows = load(tmp_path / "out" / "preempted.json")
@@ -56,7 +56,7 @@ def test_preempted_pods_are_sorted_by_pod_in_both_forms(tmp_path, result):
     assert load(tmp_path / "out" / "summary.json")["preempted"] == 2
 
 
-def test_pending_pods_keep_message_reasons_and_plugins_in_both_forms(tmp_path, result):
+def test_pending_pods_have_message_reasons_and_plugins_in_both_formats(tmp_path, result):
     write_output(tmp_path / "out", result)
     rows = load(tmp_path / "out" / "pending.json")
     assert [row["pod"] for row in rows] == ["default/p-3", "default/p-4"]
@@ -70,7 +70,7 @@ def test_pending_pods_keep_message_reasons_and_plugins_in_both_forms(tmp_path, r
     assert read_rows(tmp_path / "out" / "pending.parquet") == rows
 
 
-def test_node_files_have_allocatable_before_and_after_in_both_forms(tmp_path, result):
+def test_node_files_have_allocatable_before_and_after_in_both_formats(tmp_path, result):
     write_output(tmp_path / "out", result)
     first = load(tmp_path / "out" / "nodes.json")[0]
     assert (first["node"], first["zone"]) == ("n-0", "zone-a")
@@ -91,7 +91,7 @@ def test_the_summary_has_figures_versions_and_seed(tmp_path, result):
     assert (document["seed"], document["versions"]) == (7, {"roadstead": "0.1.0"})
 
 
-def test_the_run_file_has_all_it_takes_to_run_again(tmp_path, result):
+def test_the_run_file_has_everything_that_a_repetition_needs(tmp_path, result):
     write_output(tmp_path / "out", result)
     document = load(tmp_path / "out" / "run.json")
     placements = (tmp_path / "out" / "placements.json").read_bytes()
@@ -102,7 +102,7 @@ def test_the_run_file_has_all_it_takes_to_run_again(tmp_path, result):
     assert document["output_sha256"]["placements.json"] == hashlib.sha256(placements).hexdigest()
 
 
-def test_the_same_decisions_give_the_same_bytes_whatever_the_order_and_time(tmp_path, result):
+def test_equal_decisions_give_equal_bytes_whatever_the_order_and_time(tmp_path, result):
     again = replace(
         result,
         placements=result.placements[::-1],
@@ -132,14 +132,14 @@ def test_an_earlier_run_is_overwritten(tmp_path, result, empty_result):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_notes_beside_an_earlier_run_stay(tmp_path, result):
+def test_other_files_beside_an_earlier_run_are_kept(tmp_path, result):
     write_output(tmp_path / "out", result)
     (tmp_path / "out" / "notes.txt").write_text("mine")
     write_output(tmp_path / "out", result)
     assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
 
 
-def test_missing_parents_are_made_and_an_empty_directory_is_used(tmp_path, result):
+def test_missing_parents_are_created_and_an_empty_directory_is_used(tmp_path, result):
     write_output(tmp_path / "a" / "b", result)
     (tmp_path / "empty").mkdir()
     write_output(tmp_path / "empty", result)
@@ -156,7 +156,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize(("name", "text"), FOREIGN.values(), ids=FOREIGN)
-def test_a_directory_that_is_not_ours_is_refused_and_left_alone(tmp_path, result, name, text):
+def test_a_foreign_directory_is_refused_and_unchanged(tmp_path, result, name, text):
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=r"holds files, but no run\.json of Roadstead"):
         write_output(tmp_path, result)
@@ -169,7 +169,7 @@ def test_a_file_in_place_of_the_directory_is_refused(tmp_path, result):
         write_output(tmp_path / "out", result)
 
 
-def test_a_directory_that_cannot_be_read_is_refused(tmp_path, monkeypatch):
+def test_an_unreadable_directory_is_refused(tmp_path, monkeypatch):
     def denied(self):
         raise PermissionError(13, "Permission denied")
 
@@ -178,13 +178,13 @@ def test_a_directory_that_cannot_be_read_is_refused(tmp_path, monkeypatch):
         check_directory(tmp_path)
 
 
-def test_a_place_that_cannot_be_written_is_refused(tmp_path, result):
+def test_an_unwritable_place_is_refused(tmp_path, result):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"cannot be written|is not a directory"):
         write_output(tmp_path / "file" / "out", result)
 
 
-def test_a_run_that_cannot_be_written_whole_leaves_no_trace(tmp_path, result, monkeypatch):
+def test_a_run_that_can_not_be_written_completely_leaves_no_files(tmp_path, result, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -194,7 +194,7 @@ def test_a_run_that_cannot_be_written_whole_leaves_no_trace(tmp_path, result, mo
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_summary_is_gone_while_files_of_two_runs_stand_side_by_side(
+def test_the_summary_is_absent_while_files_of_two_runs_are_mixed(
     tmp_path, result, empty_result, monkeypatch
 ):
     write_output(tmp_path / "out", result)

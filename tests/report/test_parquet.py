@@ -1,4 +1,4 @@
-"""Parquet files: they hold the table, and no damage of one ends the process that reads it."""
+"""Parquet files: they contain the table, and a damaged file never ends the reading process."""
 
 import random
 from io import BytesIO
@@ -22,20 +22,20 @@ def table():
     return make_table({"pod": column(PODS, STRING), "nodes": column([3, None, 1], INT64)})
 
 
-def test_columns_are_read_in_the_order_asked_for(tmp_path, table):
+def test_columns_are_read_in_the_requested_order(tmp_path, table):
     write_parquet(tmp_path / "t.parquet", table)
 
     assert read_columns(tmp_path / "t.parquet", ["nodes", "pod"]) == [[3, None, 1], PODS]
     assert rows_of(read_table(tmp_path / "t.parquet")) == rows_of(table)
 
 
-def test_a_file_of_pyarrow_is_read():
+def test_a_file_written_by_pyarrow_is_read():
     pods, uids, nodes = read_columns(OF_PYARROW, ["pod", "uid", "node"])
 
     assert len(pods) == len(set(uids)) == len(nodes) == 5
 
 
-def test_a_column_that_is_not_there_is_refused(tmp_path, table):
+def test_a_missing_column_is_refused(tmp_path, table):
     write_parquet(tmp_path / "t.parquet", table)
 
     with pytest.raises(ValueError, match="not a Parquet file with columns pod, uid"):
@@ -43,17 +43,17 @@ def test_a_column_that_is_not_there_is_refused(tmp_path, table):
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1PAR1", b"PAR1" + b"\xff" * 8 + b"PAR1"])
-def test_what_is_no_parquet_file_is_refused(tmp_path, data):
+def test_a_file_that_is_not_parquet_is_refused(tmp_path, data):
     (tmp_path / "bad").write_bytes(data)
 
     with pytest.raises(ValueError, match="not a Parquet file"):
         read_columns(tmp_path / "bad", ["pod"])
 
 
-def test_damage_that_aborts_the_reader_is_an_error_here(tmp_path, table):
+def test_damage_that_aborts_the_reader_is_a_python_error(tmp_path, table):
     file = BytesIO()
     io.write_parquet(table, file)
-    # A page of indices into a dictionary begins with their width in bits, 1; at most 32 is legal.
+    # A page of dictionary indices begins with their width in bits, 1; at most 32 is legal.
     indices, damaged = b"\x06\x01\x01\x03\x02", b"\x06\x01\x6e\x03\x02"
     assert indices in file.getvalue()
     (tmp_path / "bad").write_bytes(file.getvalue().replace(indices, damaged, 1))
@@ -63,7 +63,7 @@ def test_damage_that_aborts_the_reader_is_an_error_here(tmp_path, table):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_any_damage_is_an_error_or_other_values(tmp_path, table, seed):
+def test_any_damage_gives_an_error_or_other_values(tmp_path, table, seed):
     path, rng = tmp_path / "t.parquet", random.Random(seed)
     write_parquet(path, table)
     data = bytearray(path.read_bytes())
@@ -79,7 +79,7 @@ def test_any_damage_is_an_error_or_other_values(tmp_path, table, seed):
         assert len(columns) == 2
 
 
-def test_a_file_that_cannot_be_read_or_written_is_an_error_of_the_system(tmp_path, table):
+def test_an_unreadable_or_unwritable_file_is_an_os_error(tmp_path, table):
     with pytest.raises(FileNotFoundError):
         read_columns(tmp_path / "none.parquet", ["pod"])
     with pytest.raises(FileNotFoundError):
@@ -87,6 +87,6 @@ def test_a_file_that_cannot_be_read_or_written_is_an_error_of_the_system(tmp_pat
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_a_full_disk_is_an_error_of_the_system(table):
+def test_a_full_disk_is_an_os_error(table):
     with pytest.raises(OSError, match="No space left on device"):
         write_parquet(Path("/dev/full"), table)

@@ -40,7 +40,7 @@ def place(path):
 
 
 def boxes(root):
-    """(left, top, right, bottom) of each text that is not empty, by its estimated width."""
+    """Return (left, top, right, bottom) of each text that is not empty, by its estimated width."""
     found = []
     for each in root.iter(f"{SVG}text"):
         if not (each.text or "").strip():
@@ -60,7 +60,7 @@ def do_overlap(one, other):
 
 
 def assert_legible(root):
-    """Texts are inside of the picture and apart from each other and from the points."""
+    """Assert that texts are in the picture and overlap neither each other nor the points."""
     width, height = float(root.get("width")), float(root.get("height"))
     found = boxes(root)
     # Pixels are written to a tenth.
@@ -93,7 +93,7 @@ def plots(draw):
 
 
 @given(plots())
-def test_texts_of_any_plot_are_inside_of_it_and_do_not_overlap(plot):
+def test_texts_of_any_plot_are_inside_it_and_do_not_overlap(plot):
     assert_legible(ElementTree.fromstring(svg(plot)))
 
 
@@ -106,7 +106,7 @@ def test_a_plot_has_its_titles_and_a_point_with_an_interval_for_each_value():
     assert "one" not in texts_of(root)
 
 
-def test_intervals_are_neither_drawn_nor_named_where_there_are_none():
+def test_intervals_are_neither_drawn_nor_named_if_there_are_none():
     root = drawn(line("one", (1.0, 5.0), half=0.0), notes=("One seed: no intervals.",))
 
     assert marked(root, "interval") == []
@@ -114,7 +114,7 @@ def test_intervals_are_neither_drawn_nor_named_where_there_are_none():
     assert "One seed: no intervals." in texts_of(root)
 
 
-def test_an_interval_reaches_from_its_low_to_its_high_end():
+def test_an_interval_reaches_from_its_lower_to_its_upper_bound():
     root = drawn(PlotLine("", ((1.0, Band(5.0, 0.0, 10.0)),)))
 
     interval = marked(root, "interval")[0].get("d")
@@ -123,7 +123,7 @@ def test_an_interval_reaches_from_its_low_to_its_high_end():
     assert (low, high) == (ticks["0"], ticks["10"])
 
 
-def test_amounts_are_read_from_zero():
+def test_axes_of_amounts_start_at_zero():
     root = drawn(line("one", (1.0, 1_000.0), (2.0, 1_001.0)))
 
     assert {"0", "1,000"} <= set(texts_of(root))
@@ -138,7 +138,7 @@ def test_several_lines_have_a_legend_below_the_data():
     assert names["two"] > lowest
 
 
-def test_lines_differ_without_their_colour():
+def test_lines_can_be_distinguished_without_colour():
     root = drawn(*(line(str(number), (1.0, 1.0), (2.0, 1.0)) for number in range(28)))
 
     looks = set()
@@ -150,7 +150,7 @@ def test_lines_differ_without_their_colour():
     assert len(looks) == 28
 
 
-def test_points_at_one_x_stand_aside_of_each_other_by_less_than_a_marker():
+def test_points_with_equal_x_are_shifted_by_less_than_a_marker():
     root = drawn(*(line(str(number), (1.0, 5.0), (2.0, 5.0)) for number in range(3)))
 
     xs = sorted({x for x, _ in map(place, marked(root, "point"))})
@@ -158,7 +158,7 @@ def test_points_at_one_x_stand_aside_of_each_other_by_less_than_a_marker():
     assert xs[2] - xs[0] <= 2 * SHIFT
 
 
-def test_a_logarithmic_axis_says_so_and_breaks_before_zero():
+def test_a_logarithmic_axis_is_labelled_and_broken_before_zero():
     root = drawn(line("one", (0.0, 1.0), (1.0, 1.0), (10.0, 1.0), (100.0, 1.0)))
 
     (joined,) = root.iter(f"{SVG}polyline")
@@ -175,7 +175,7 @@ def test_a_single_point_is_drawn_in_the_middle(x):
     assert_legible(root)
 
 
-def test_words_stand_on_the_axis_at_their_places():
+def test_words_are_on_the_axis_at_their_positions():
     places, words = numbers(("fit", "version"))
 
     root = drawn(line("one", *((place, 1.0) for place in places)), words=words)
@@ -184,7 +184,7 @@ def test_words_stand_on_the_axis_at_their_places():
     assert numbers((1, 2.5)) == ((1.0, 2.5), ())
 
 
-def test_over_words_there_are_points_side_by_side_and_no_lines():
+def test_over_words_points_are_side_by_side_without_lines():
     points = ((0.0, 1.0), (1.0, 2.0))
 
     root = drawn(line("one", *points), line("two", *points), words=("fit", "version"))
@@ -194,7 +194,7 @@ def test_over_words_there_are_points_side_by_side_and_no_lines():
     assert len(set(xs)) == 4
 
 
-def test_many_words_break_and_do_not_overlap():
+def test_many_words_are_wrapped_and_do_not_overlap():
     words = ("latency-first", "50/80/95/80/50", "all-or-nothing", "a" * 60) * 2
 
     root = drawn(line("one", *((float(at), 1.0) for at in range(len(words)))), words=words)
@@ -203,7 +203,7 @@ def test_many_words_break_and_do_not_overlap():
     assert_legible(root)
 
 
-def test_a_picture_has_colours_of_its_own_for_dark_pages_and_styles_nothing_else():
+def test_a_picture_has_colours_for_dark_pages_and_styles_nothing_else():
     (style,) = drawn(line("one", (1.0, 1.0))).iter(f"{SVG}style")
 
     light, dark = style.text.split("@media (prefers-color-scheme: dark)")

@@ -121,11 +121,11 @@ def test_logarithmic_ticks_are_1_2_or_5_times_a_power_of_ten(low, ratio):
         ((1_000_000, 1_000_001, 1_000_003), ["1,000,000", "1,000,001", "1,000,002", "1,000,003"]),
     ],
 )
-def test_ticks_are_the_values_where_they_are_few_and_round_numbers_otherwise(values, texts):
+def test_ticks_are_the_values_if_few_and_round_numbers_otherwise(values, texts):
     assert texts_of(values) == texts
 
 
-def test_no_tick_stands_between_whole_numbers():
+def test_values_that_are_integers_have_no_ticks_between_integers():
     assert texts_of([0, *(1 + each / 100 for each in range(10))]) == [
         *("0", "0.2", "0.4", "0.6", "0.8", "1"),
     ]
@@ -133,7 +133,7 @@ def test_no_tick_stands_between_whole_numbers():
     assert [tick.text for tick in ticks_of(list(range(1, 12)))] == ["2", "4", "6", "8", "10"]
 
 
-def test_a_logarithmic_axis_of_many_decades_leaves_some_out():
+def test_a_logarithmic_axis_of_many_decades_omits_some():
     texts = texts_of([10.0**power for power in range(-6, 7)])
 
     assert len(texts) <= MOST_X_TICKS
@@ -154,17 +154,17 @@ def test_a_logarithmic_axis_of_many_decades_leaves_some_out():
         ((5,), False),
     ],
 )
-def test_an_axis_is_logarithmic_where_that_spreads_the_values_more_evenly(values, is_log):
+def test_an_axis_is_logarithmic_if_that_spreads_the_values_more_evenly(values, is_log):
     assert x_scale([float(value) for value in values], 0.0, 100.0).is_log == is_log
 
 
-def test_equal_ratios_are_equally_far_on_a_logarithmic_axis():
+def test_equal_ratios_have_equal_distances_on_a_logarithmic_axis():
     scale = x_scale([0.1, 1.0, 10.0], 0.0, 100.0)
 
     assert [scale.at(value) for value in (0.1, 1.0, 10.0)] == pytest.approx([0.0, 50.0, 100.0])
 
 
-def test_zero_stands_apart_on_a_logarithmic_axis():
+def test_zero_is_apart_on_a_logarithmic_axis():
     scale = x_scale([0.0, 1.0, 10.0, 100.0], 10.0, 500.0)
 
     assert scale.at(0.0) == 10.0
@@ -172,5 +172,5 @@ def test_zero_stands_apart_on_a_logarithmic_axis():
     assert scale.at(100.0) == 510.0
 
 
-def test_a_single_value_stands_in_the_middle():
+def test_a_single_value_is_in_the_middle():
     assert Scale(7.0, 7.0, 10.0, 100.0).at(7.0) == 60.0

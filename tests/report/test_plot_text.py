@@ -1,4 +1,4 @@
-"""Proves how plots write numbers, and where they break lines."""
+"""Proves the number formats and the line breaks of plots."""
 
 from math import isclose
 
@@ -31,17 +31,17 @@ TEXTS = st.text(st.characters(codec="ascii", exclude_categories=["C"]), max_size
         (3e12, "3×10¹²"),
     ],
 )
-def test_numbers_have_four_digits_separators_and_no_exponent_of_a_computer(value, text):
+def test_numbers_have_four_digits_separators_and_no_exponent(value, text):
     assert number_text(value) == text
 
 
-def test_ticks_that_are_close_have_as_many_digits_as_it_takes():
+def test_close_ticks_have_as_many_digits_as_needed():
     assert tick_texts([1_000_000.0, 1_000_002.0]) == ["1,000,000", "1,000,002"]
     assert tick_texts([0.0, 0.5, 1.0]) == ["0", "0.5", "1"]
 
 
 @given(st.floats(1e-6, 1e9))
-def test_a_number_reads_as_what_it_is_to_four_digits(value):
+def test_a_printed_number_equals_its_value_to_four_digits(value):
     text = number_text(value).replace(",", "")
     read = float(text.removesuffix("M")) * (1e6 if text.endswith("M") else 1.0)
 
@@ -49,7 +49,7 @@ def test_a_number_reads_as_what_it_is_to_four_digits(value):
 
 
 @given(TEXTS, st.floats(20.0, 600.0))
-def test_no_line_is_wider_than_asked_and_no_word_is_lost(text, width):
+def test_no_line_exceeds_the_width_and_no_word_is_lost(text, width):
     lines = wrap(text, width)
 
     assert all(text_width(line) <= width for line in lines)
@@ -65,5 +65,5 @@ def test_no_line_is_wider_than_asked_and_no_word_is_lost(text, width):
         ("", [""]),
     ],
 )
-def test_lines_break_at_spaces_and_in_wide_words_after_hyphens_and_slashes(text, lines):
+def test_lines_are_broken_at_spaces_and_in_wide_words_after_hyphens_and_slashes(text, lines):
     assert wrap(text, 55.0) == lines

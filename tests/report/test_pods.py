@@ -1,4 +1,4 @@
-"""Where pods went, pod by pod and by workload, and in the forms that other programs read."""
+"""The placements of pods, pod by pod and by workload, and in formats for other programs."""
 
 import csv
 import io
@@ -32,7 +32,7 @@ def owned(kind="", name="", **labels):
 
 
 def of_result(*facts):
-    """Pods p-0, p-1, … as the run of the fixture knows them: 0 to 2 are placed, 3 and 4 wait."""
+    """Return pods p-0, p-1, … as the fixture's run has them: 0 to 2 placed, 3 and 4 pending."""
     return [(identity_of(f"u-{n}", f"default/p-{n}"), each) for n, each in enumerate(facts)]
 
 
@@ -51,11 +51,11 @@ WEB, DB = owned("StatefulSet", "web"), owned("Job", "db")
         (replace(owned("Job", "x"), namespace="b"), "Job b/x"),
     ],
 )
-def test_what_made_a_pod_is_its_workload(facts, workload):
+def test_the_owner_of_a_pod_is_its_workload(facts, workload):
     assert workload_of(facts) == workload
 
 
-def test_each_pod_has_its_node_or_the_reason_why_it_has_none(result):
+def test_each_pod_has_its_node_or_its_pending_reason(result):
     result = replace(
         result,
         pending=(PendingPod("default/p-3", "u-3", "no room"),),
@@ -90,7 +90,7 @@ def test_workloads_count_their_pods_by_node(result):
     assert (db.name, db.placed, db.pending, db.preempted) == ("Job default/db", 0, 1, 1)
 
 
-def test_many_pods_that_nothing_made_are_one_workload(result, monkeypatch):
+def test_many_pods_without_an_owner_are_one_workload(result, monkeypatch):
     monkeypatch.setattr(pods_module, "BARE_PODS_MAX", 2)
 
     (bare, web) = workloads(of_result(owned(), owned(), owned(), WEB), result)
@@ -105,7 +105,7 @@ def shown(result, pods, width=80):
     return console.file.getvalue()
 
 
-def test_the_terminal_shows_where_workloads_and_pods_are(result):
+def test_the_terminal_shows_the_nodes_of_workloads_and_pods(result):
     text = shown(result, of_result(WEB, WEB, WEB, DB, DB))
 
     words = [" ".join(line.split()) for line in text.splitlines()]
@@ -115,7 +115,7 @@ def test_the_terminal_shows_where_workloads_and_pods_are(result):
     assert any(line.startswith("default/p-4 0/3 nodes") for line in words)
 
 
-def test_the_terminal_counts_pods_that_were_preempted_where_there_are_some(result):
+def test_the_terminal_counts_preempted_pods_if_there_are_any(result):
     gone = (PreemptedPod("default/p-4", "u-4", "n-1", "default/p-0"),)
     pods = of_result(WEB, WEB, WEB, DB, DB)
 
@@ -140,7 +140,7 @@ def test_of_many_workloads_and_nodes_the_first_are_shown(result):
     assert "10 nodes, at most 2 on one" in text
 
 
-def test_the_terminal_shows_scores_of_pods_that_have_one(result):
+def test_the_terminal_shows_scores_of_pods_with_a_score(result):
     first, *rest = result.placements
     scored = replace(result, placements=(replace(first, score=1250), *rest))
 
@@ -152,7 +152,7 @@ def test_the_terminal_shows_scores_of_pods_that_have_one(result):
 
 
 def test_scores_are_not_in_the_file_of_placements(result):
-    """It is the same for a seed, whichever schedulers end in the run."""
+    """The file is equal for a seed, whichever schedulers are left at the end of the run."""
     scored = [replace(each, score=7) for each in result.placements]
 
     rows = table_rows(replace(result, placements=tuple(scored)), "placements")
@@ -184,11 +184,11 @@ def test_csv_has_a_header_and_every_pod():
     ]
 
 
-def test_names_come_with_the_node_of_each_pod():
+def test_names_are_printed_with_the_node_of_each_pod():
     assert written(write_names, LINES) == "default/a n-1\nb/c\n"
 
 
-def test_yaml_holds_the_document_in_its_order(result):
+def test_yaml_has_the_document_in_its_order(result):
     pods = of_result(WEB, DB)
     document = pods_document(pod_lines(pods, result), workloads(pods, result))
     text = written(write_yaml, document)
@@ -197,7 +197,7 @@ def test_yaml_holds_the_document_in_its_order(result):
     assert text.startswith("workloads:\n- workload: StatefulSet default/web\n  placed: 1\n")
 
 
-def test_bindings_are_those_of_pods_that_exist_or_bear_names_of_their_own(result):
+def test_bindings_are_printed_for_existing_pods_and_pods_with_their_own_names(result):
     stored, alone = (identity_of("u-0", "default/web-1"), WEB), (identity_of("u-2", "b/p"), owned())
     made = identity_of("default/web-2", "default/web-2"), WEB
     placements = (*result.placements, replace(result.placements[0], uid="default/web-2"))

@@ -1,4 +1,4 @@
-"""Proves the plots of a sweep: what is on their axes, in words, and what their intervals are."""
+"""Proves the plots of a sweep: the labels of their axes, and their intervals."""
 
 import re
 from dataclasses import replace
@@ -18,7 +18,7 @@ def plot_of(axes, seeds=(0, 1), study=STUDY):
 
 
 def study_of(figure, amount):
-    """A study of one figure, whose runs give amount(seed)."""
+    """Return a study of one figure, whose runs give amount(seed)."""
     return replace(STUDY, run=lambda values, seed: {figure: amount(seed)}, figures=(figure,))
 
 
@@ -36,7 +36,7 @@ def test_the_first_parameter_is_the_axis_and_the_others_are_lines():
     assert [x for x, _ in plot.lines[0].points] == [1.0, 2.0]
 
 
-def test_the_unit_of_a_parameter_stands_on_its_axis_and_in_the_legend():
+def test_the_unit_of_a_parameter_is_on_its_axis_and_in_the_legend():
     assert plot_of({"wait_s": [1, 2]}).x_title == "Age of the view (seconds)"
     names = [each.name for each in plot_of({"number": [1, 2], "wait_s": [1, 1000]}).lines]
     assert names == ["wait 1 s", "wait 1,000 s"]
@@ -51,7 +51,7 @@ def test_every_figure_of_the_product_has_a_title():
     assert set(FIGURES) <= set(MEASURES)
 
 
-def test_titles_are_words_and_no_names_of_variables():
+def test_titles_are_words_and_not_names_of_variables():
     product = replace(STUDY, parameters=PARAMETERS)
     studies = [*MODEL_STUDIES.values(), product]
 
@@ -83,7 +83,7 @@ def test_a_figure_without_a_title_has_its_name():
         ("s", "s"),
     ],
 )
-def test_names_of_table_columns_have_their_unit(name, text):
+def test_names_of_table_columns_have_their_units(name, text):
     assert plain(name) == text
 
 
@@ -94,20 +94,20 @@ def test_intervals_are_named_with_the_number_of_seeds():
     assert plot.notes == ()
 
 
-def test_one_seed_has_no_intervals_and_the_plot_says_so():
+def test_one_seed_has_no_intervals_and_the_plot_reports_it():
     plot = plot_of({"number": [1, 2]}, seeds=(0,))
 
     assert all(band.low == band.high for band in bands_of(plot))
     assert plot.notes == ("One seed: no intervals.",)
 
 
-def test_seeds_that_agree_have_no_intervals_and_the_plot_says_so():
+def test_seeds_with_equal_figures_have_no_intervals_and_the_plot_reports_it():
     plot = plot_of({"number": [1, 2]}, study=study_of("extra_slots", lambda seed: 5.0))
 
     assert plot.notes == ("The 2 seeds have the same values: no intervals.",)
 
 
-def test_an_interval_is_cut_at_the_possible_values_and_the_plot_says_so():
+def test_an_interval_is_cut_at_the_possible_values_and_the_plot_reports_it():
     plot = plot_of({"number": [1]}, study=study_of("quality", lambda seed: 0.3 + 0.4 * seed))
 
     (band,) = bands_of(plot)
@@ -115,7 +115,7 @@ def test_an_interval_is_cut_at_the_possible_values_and_the_plot_says_so():
     assert plot.interval == "95% interval of the mean over 2 seeds, cut at 0 and 1"
 
 
-def test_a_figure_that_is_negative_keeps_its_interval():
+def test_a_negative_figure_keeps_its_interval():
     study = study_of("x", lambda seed: -1.0 - seed)
 
     done = swept({"number": [1]}, study=study)

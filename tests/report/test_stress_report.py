@@ -19,7 +19,7 @@ VOID = {"meta", "br", "hr", "img", "link", "input"}
 ADVICE = Recommendation("number 1 & no more", {"number": 1}, ("because < it is",))
 
 
-def test_a_page_needs_nothing_beside_itself():
+def test_a_page_is_self_contained():
     text = page(swept({"number": [1, 2], "word": ["a", "b"]}), "roadstead stress", {"x": "1"})
 
     links = re.findall(r"(?:src|href|url)\s*[=(]", text)
@@ -31,7 +31,7 @@ def test_a_page_needs_nothing_beside_itself():
 
 
 class Strict(HTMLParser):
-    """Knows what is open; holds what a reader would meet."""
+    """Parses a page strictly; collects its open elements and its text."""
 
     def __init__(self):
         super().__init__()
@@ -72,7 +72,7 @@ def test_a_page_is_well_formed_and_every_plot_names_its_axes_and_lines():
     assert "Busyness of the schedulers by number and word" in found.plots[0]
 
 
-def test_a_page_says_what_the_intervals_are_and_that_one_seed_has_none():
+def test_a_page_explains_the_intervals_and_that_one_seed_has_none():
     several = page(swept({"number": [1, 2]}, seeds=(0, 1)), "x", {})
     single = page(swept({"number": [1, 2]}, seeds=(7,)), "x", {})
 
@@ -87,14 +87,14 @@ def test_a_page_shows_the_recommendation_with_its_reasons():
     assert "because &lt; it is" in text
 
 
-def test_a_sweep_of_nothing_has_a_table_and_no_plots():
+def test_a_sweep_without_axes_has_a_table_and_no_plots():
     text = page(swept({}), "x", {})
 
     assert "<svg" not in text
     assert "<table>" in text
 
 
-def test_files_hold_every_run_and_every_point(tmp_path):
+def test_files_contain_every_run_and_every_point(tmp_path):
     done = swept({"number": [1, 2]})
 
     write_stress(tmp_path / "out", done, "roadstead stress", {"python": "3"}, ADVICE)
@@ -119,7 +119,7 @@ def test_files_hold_every_run_and_every_point(tmp_path):
     ElementTree.parse(folder / "plots" / "busyness.svg")
 
 
-def test_a_report_may_be_written_again_and_nothing_else_is_overwritten(tmp_path):
+def test_a_report_may_be_overwritten_and_no_other_file(tmp_path):
     done = swept({"number": [1]})
     write_stress(tmp_path / "out", done, "x", {})
     check_stress_directory(tmp_path / "out")

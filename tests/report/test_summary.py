@@ -39,7 +39,7 @@ def test_utilization_sums_over_the_fleet_and_over_each_zone(result):
     assert [uses[0].after for uses in summary.zones.values()] == [0, 2000, 1500]
 
 
-def test_zones_add_up_to_the_fleet(result):
+def test_the_sum_of_the_zones_is_that_of_the_fleet(result):
     summary = summarize(result)
     for index, use in enumerate(summary.utilization):
         zones = [uses[index] for uses in summary.zones.values()]
@@ -60,7 +60,7 @@ def test_reasons_count_pods_and_nodes_with_the_most_frequent_first(result):
     ]
 
 
-def test_an_attempt_that_failed_as_a_whole_is_counted_by_its_message(result):
+def test_an_attempt_that_failed_completely_is_counted_by_its_message(result):
     failed = tuple(
         PendingPod(f"default/p-{index}", f"u-{index}", message)
         for index, message in enumerate(["it failed", "it failed", "x" * 1000])
@@ -72,24 +72,24 @@ def test_an_attempt_that_failed_as_a_whole_is_counted_by_its_message(result):
     assert "it failed" in shown(replace(result, pending=failed))
 
 
-def test_a_reason_names_the_first_pod_that_met_it(result):
+def test_a_reason_names_its_first_pod(result):
     reasons = summarize(replace(result, pending=pending_for("b", "a", "b"))).reasons
     assert [entry.first for entry in reasons] == ["default/p-0", "default/p-1"]
     assert "default/p-1" in shown(replace(result, pending=pending_for("b", "a", "b")))
 
 
-def test_a_reason_of_a_whole_attempt_stands_without_the_count_of_nodes(result):
+def test_a_reason_of_a_whole_attempt_has_no_count_of_nodes(result):
     text = 'persistentvolumeclaim "data" not found'
     failed = (PendingPod("default/p", "u", f"0/30 nodes are available: {text}"),)
     assert summarize(replace(result, pending=failed)).reasons[0].reason == text
 
 
-def test_why_pods_are_pending_stands_before_how_full_the_nodes_are(result):
+def test_pending_reasons_are_printed_before_utilization(result):
     text = shown(result)
     assert text.index("Why pods are pending") < text.index("Utilization")
 
 
-def test_a_resource_that_no_node_has_is_not_shown(result):
+def test_a_resource_of_no_node_is_not_shown(result):
     use = result.node_use
     nothing = use.allocatable * 0
     text = shown(replace(result, node_use=replace(use, allocatable=nothing, before=nothing)))
@@ -109,7 +109,7 @@ def test_zones_keep_every_figure_on_a_narrow_terminal(result, width):
     assert sum("→" in line for line in lines) >= 3
 
 
-def test_equally_frequent_reasons_stand_by_name(result):
+def test_equally_frequent_reasons_are_sorted_by_name(result):
     reasons = summarize(replace(result, pending=pending_for("b", "a", "c", "c"))).reasons
     assert [entry.reason for entry in reasons] == ["c", "a", "b"]
 
@@ -175,11 +175,11 @@ def test_an_empty_run_prints_no_tables_without_rows(empty_result):
     assert "Where the time went" not in text
 
 
-def test_phases_of_a_run_without_length_have_empty_bars(result):
+def test_phases_of_a_run_of_no_duration_have_empty_bars(result):
     assert "start" in shown(replace(result, elapsed_s=0.0))
 
 
-def test_long_lists_are_cut_and_say_so(result):
+def test_long_lists_are_cut_with_a_note(result):
     use = result.node_use
     many = replace(
         use,

@@ -21,7 +21,7 @@ def shown(columns, rows, width=80, **options):
     return console.file.getvalue().splitlines()
 
 
-def test_a_table_that_fits_stands_as_it_is():
+def test_a_table_that_fits_is_printed_unchanged():
     columns = [text("pod"), Column("placed"), text("node")]
     assert shown(columns, [["web", "1", "n-0"], ["database", "1,000", ""]]) == [
         "",
@@ -32,7 +32,7 @@ def test_a_table_that_fits_stands_as_it_is():
     ]
 
 
-def test_names_that_do_not_fit_on_the_line_stand_below_it_in_full():
+def test_names_that_do_not_fit_on_the_line_are_printed_below_it_in_full():
     lines = shown([text("pod"), Column("placed"), text("node")], [[POD, "1", f"{NODE}, {NODE}"]])
 
     assert [line.strip() for line in lines[3:]] == ["node", f"{POD}       1", f"{NODE},", NODE]
@@ -56,7 +56,7 @@ def test_text_is_wrapped_between_words():
     ]
 
 
-def test_figures_that_do_not_fit_follow_in_blocks_with_the_first_column():
+def test_columns_that_do_not_fit_follow_in_blocks_with_the_first_column():
     columns = [text("zone"), *(Column(name) for name in ("cpu", "memory", "gpu"))]
     lines = shown(columns, [["europe-west4-a", *["19.3% → 100.0%"] * 3]], 50)
 
@@ -69,7 +69,7 @@ def test_figures_that_do_not_fit_follow_in_blocks_with_the_first_column():
     ]
 
 
-def test_headings_are_wrapped_before_text_moves_below_and_figures_are_not():
+def test_headings_are_wrapped_before_text_is_moved_below_and_figures_are_not():
     columns = [text("reason"), Column("nodes per pod"), text("first pod")]
     lines = shown(columns, [["Insufficient cpu", "1,000", "shop/web-0"]], 37)
 
@@ -80,7 +80,7 @@ def test_headings_are_wrapped_before_text_moves_below_and_figures_are_not():
     ]
 
 
-def test_a_name_moves_below_before_the_first_text_is_a_column_of_single_words():
+def test_a_name_is_moved_below_before_the_first_text_column_has_single_words():
     reason = "exceeded quota: team, requested: requests.cpu=250m, used: requests.cpu=1"
     lines = shown([text("reason"), Column("objects"), text("first")], [[reason, "2", POD]])
 
@@ -93,7 +93,7 @@ def test_a_name_moves_below_before_the_first_text_is_a_column_of_single_words():
     ]
 
 
-def test_every_block_has_all_keys():
+def test_every_block_has_all_key_columns():
     columns = [text("mode"), text("conflicts"), Column("pods/s"), Column("regret"), Column("share")]
     lines = shown(columns, [["shared", "fit", "1,000", "0.01 ±0.02", "0.7"]], 36, keys=2)
 
@@ -106,15 +106,15 @@ def test_every_block_has_all_keys():
     ]
 
 
-def test_what_is_left_out_is_said_below_the_rows():
+def test_omitted_rows_are_noted_below_the_table():
     assert shown([text("pod")], [["a"]], left_out="… and 3 more pods")[-1] == "… and 3 more pods"
 
 
-def test_markup_is_text():
+def test_markup_is_printed_as_text():
     assert shown([text("reason")], [["waiting for [red]gates[/red]"]])[3].endswith("[/red]")
 
 
-def test_control_of_style_is_kept_and_of_width_is_not_counted():
+def test_style_codes_are_kept_and_do_not_count_for_the_width():
     lines = shown([text("pod"), Column("n")], [[Text("web", style="bold"), Text("1", style="red")]])
     assert lines[3] == "web  1"
 

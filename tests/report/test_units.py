@@ -1,4 +1,4 @@
-"""Amounts as people read them."""
+"""Amounts in human-readable form."""
 
 import pytest
 
@@ -38,11 +38,11 @@ def test_amounts_have_natural_units(resource, amount, text):
         (125.9, "2 min 5 s"),
     ],
 )
-def test_times_have_the_unit_that_fits(seconds, text):
+def test_times_have_a_suitable_unit(seconds, text):
     assert human_seconds(seconds) == text
 
 
-def test_extended_resources_are_titled_without_domain_and_unit():
+def test_extended_resources_have_titles_without_domain_and_unit():
     assert resource_title("alibabacloud.com/gpu-milli") == "gpu"
     assert resource_title("cpu") == "cpu"
 

@@ -1,4 +1,4 @@
-"""Which scores a scheduler keeps of the pods that it placed."""
+"""The scores that a scheduler keeps of the pods that it placed."""
 
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.nodes.pod_class import PodClasses
@@ -12,7 +12,7 @@ def decided(name, node, feasible=2, total=0):
     return Decision(PodInCycle(f"u-{name}", f"d/{name}", INFO, "class"), node, feasible, total)
 
 
-def test_scores_are_kept_where_nodes_were_compared_and_one_was_chosen():
+def test_scores_are_kept_if_several_nodes_were_compared():
     scores = Scores()
 
     scores.take([decided("a", "n1", total=70), decided("only", "n1", feasible=1, total=50)])

@@ -1,4 +1,4 @@
-"""Scripts are files, not a package: they are loaded by path, side by side as when they run."""
+"""Scripts are files, not a package: tests load them by path, in one folder as when they run."""
 
 import importlib
 import sys
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def scripts(monkeypatch):
-    """Imports a script by its name, afresh."""
+    """Return a function that imports a script by its name, without the module cache."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
 
     def load(name):

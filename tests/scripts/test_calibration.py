@@ -1,9 +1,9 @@
-"""The loop that says what seconds of a machine are worth."""
+"""The loop that measures the speed of a machine."""
 
 import pytest
 
 
-def test_a_calibration_says_what_seconds_are_worth(scripts):
+def test_a_calibration_scales_seconds_to_the_speed_of_the_machine(scripts):
     calibration = scripts("calibration")
     found = calibration.calibrate(100_000)
 

@@ -1,4 +1,4 @@
-"""The tests' command: every check runs, the wheel holds the sources, pytest speaks last."""
+"""The tests' command: every check runs, the wheel holds the sources, pytest's output is last."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ def check(scripts):
 
 @pytest.fixture
 def sources(tmp_path):
-    """A checkout in small: a package with a link to a folder beside it."""
+    """Write a small checkout: a package with a link to a folder beside it."""
     for name, text in {
         "roadstead/__init__.py": "",
         "roadstead/py.typed": "",
@@ -48,7 +48,7 @@ COMPLETE = (
 )
 
 
-def test_a_wheel_must_hold_what_stands_behind_the_links(check, sources, tmp_path):
+def test_a_wheel_must_contain_the_targets_of_the_links(check, sources, tmp_path):
     check.compare_wheel(wheel_with(tmp_path, *COMPLETE), sources)
     with pytest.raises(
         check.SetupError, match=r"missing \['roadstead/config/presets/openb.yaml'\]"
@@ -56,13 +56,13 @@ def test_a_wheel_must_hold_what_stands_behind_the_links(check, sources, tmp_path
         check.compare_wheel(wheel_with(tmp_path, *COMPLETE[:-1]), sources)
 
 
-def test_a_wheel_must_not_hold_what_is_no_source(check, sources, tmp_path):
+def test_a_wheel_must_contain_only_sources(check, sources, tmp_path):
     stale = wheel_with(tmp_path, *COMPLETE, "roadstead/removed.py")
     with pytest.raises(check.SetupError, match=r"not wanted \['roadstead/removed.py'\]"):
         check.compare_wheel(stale, sources)
 
 
-def test_shipped_files_of_this_checkout_stand_under_the_package(check):
+def test_shipped_files_of_this_checkout_are_in_the_package(check):
     shipped = check.shipped_files(ROOT)
     assert {
         "roadstead/actors/__init__.py",
@@ -87,7 +87,7 @@ def fail(check):
     return failing
 
 
-def test_arguments_run_pytest_alone(check, pytest_calls, monkeypatch):
+def test_with_arguments_only_pytest_runs(check, pytest_calls, monkeypatch):
     monkeypatch.setattr(check, "CHECKS", (("style", fail(check)),))
     assert check.main(["tests/fleet", "-x"]) == 0
     assert pytest_calls == [("tests/fleet", "-x")]
@@ -106,7 +106,7 @@ def test_every_check_runs_before_pytest_and_is_printed(check, pytest_calls, monk
     assert pytest_calls == [check.PYTEST_ALL]
 
 
-def test_a_failed_check_does_not_hide_the_next_and_fails_the_whole(
+def test_a_failed_check_does_not_stop_the_next_and_fails_the_command(
     check, pytest_calls, monkeypatch, capsys
 ):
     monkeypatch.setattr(check, "CHECKS", (("style", fail(check)), ("types", lambda: None)))
@@ -118,7 +118,7 @@ def test_a_failed_check_does_not_hide_the_next_and_fails_the_whole(
     assert len(pytest_calls) == 1
 
 
-def test_failed_tests_fail_the_whole(check, monkeypatch):
+def test_failed_tests_fail_the_command(check, monkeypatch):
     monkeypatch.setattr(check, "CHECKS", ())
     monkeypatch.setattr(check.os, "chdir", lambda path: None)
     monkeypatch.setattr(check, "run_pytest", lambda arguments: 5)
@@ -142,19 +142,19 @@ def fake_python(folder, name, exit_code):
     path.chmod(0o755)
 
 
-def test_a_python_of_another_version_is_passed_over_for_the_next(tmp_path):
+def test_a_python_of_another_version_is_skipped_for_the_next(tmp_path):
     fake_python(tmp_path, "python3", 1)
     fake_python(tmp_path, "python3.12", 0)
     assert find_python(PATH=str(tmp_path)).stdout == "python3.12\n"
 
 
-def test_the_python_that_the_user_names_comes_first(tmp_path):
+def test_the_python_named_by_the_user_is_tried_first(tmp_path):
     fake_python(tmp_path, "python3", 0)
     found = find_python(PATH=str(tmp_path), PYTHON=sys.executable)
     assert found.stdout == f"{sys.executable}\n"
 
 
-def test_no_suitable_python_is_a_clear_refusal(tmp_path):
+def test_a_missing_python_is_reported_clearly(tmp_path):
     found = find_python(PATH=str(tmp_path))
     assert found.returncode == 1
     assert "Roadstead needs Python 3.11, 3.12 or 3.13" in found.stderr
@@ -162,7 +162,7 @@ def test_no_suitable_python_is_a_clear_refusal(tmp_path):
 
 @pytest.fixture
 def places(check, monkeypatch, tmp_path):
-    """The script's folders, moved away from the checkout."""
+    """Move the script's folders away from the checkout."""
     monkeypatch.setattr(check, "ROOT", tmp_path)
     monkeypatch.setattr(check, "WHEEL_DIR", tmp_path / "build" / "wheel")
     monkeypatch.setattr(check, "WHEEL_VENV", tmp_path / "build" / "wheel-venv")
@@ -184,7 +184,7 @@ def test_the_wheel_is_built_from_the_sources_alone(check, places, monkeypatch):
     assert check.build_wheel().name == "roadstead-0.whl"
 
 
-def test_the_clean_environment_is_kept_while_the_lock_is_the_same(check, places, monkeypatch):
+def test_the_clean_environment_is_kept_while_the_lock_is_unchanged(check, places, monkeypatch):
     installed, commands = [], []
 
     def install(venv, lock):
@@ -213,7 +213,7 @@ def installed_demo(check, script):
     roadstead.chmod(0o755)
 
 
-def test_the_demo_runs_away_from_the_checkout(check, places, monkeypatch):
+def test_the_demo_runs_outside_the_checkout(check, places, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     seen = places / "seen"
     installed_demo(check, f'echo "$* ${{PYTHONPATH-none}} $(ls)" > "{seen}"')
@@ -221,13 +221,13 @@ def test_the_demo_runs_away_from_the_checkout(check, places, monkeypatch):
     assert seen.read_text() == "demo --small none \n"
 
 
-def test_a_demo_that_fails_says_what_it_said(check, places):
+def test_a_failed_demo_is_reported_with_its_output(check, places):
     installed_demo(check, "echo no ray here >&2; exit 3")
     with pytest.raises(check.SetupError, match=r"demo --small failed:\nno ray here"):
         check.run_demo()
 
 
-def test_the_wheel_check_goes_from_sources_to_demo(check, monkeypatch):
+def test_the_wheel_check_covers_sources_to_demo(check, monkeypatch):
     steps = []
     monkeypatch.setattr(check, "build_wheel", lambda: "a.whl")
     for name in ("compare_wheel", "install_wheel", "run_demo"):
@@ -236,14 +236,14 @@ def test_the_wheel_check_goes_from_sources_to_demo(check, monkeypatch):
     assert steps == [("compare_wheel", "a.whl"), ("install_wheel", "a.whl"), ("run_demo",)]
 
 
-def test_a_tool_is_run_from_the_environment_with_its_arguments(check, monkeypatch):
+def test_a_tool_runs_from_the_environment_with_its_arguments(check, monkeypatch):
     commands = []
     monkeypatch.setattr(check, "run", commands.append)
     check.tool("ruff", "check", ".")()
     assert commands == [[str(check.BIN / "ruff"), "check", "."]]
 
 
-def test_pytest_runs_in_the_checkout_and_its_code_is_passed_on(check, places, monkeypatch):
+def test_pytest_runs_in_the_checkout_and_its_exit_code_is_returned(check, places, monkeypatch):
     def run(command, *, cwd, check):
         assert (command[1:], cwd, check) == (["-m", "pytest", "-x"], places, False)
         return subprocess.CompletedProcess(command, 5)

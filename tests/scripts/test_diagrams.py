@@ -44,7 +44,7 @@ def diagrams(scripts):
 
 @pytest.fixture
 def checkout(diagrams, tmp_path):
-    """A folder with the files that hold diagrams."""
+    """Return a folder with the files that contain diagrams."""
     for name in [machine.file for machine in diagrams.MACHINES] + [diagrams.PAGE]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
@@ -61,7 +61,7 @@ def arrows_in(table):
 
 
 def read_text(text):
-    """The arrows that a docstring's diagram shows."""
+    """Return the arrows of a docstring's diagram."""
     arrows, state = set(), ""
     for line in text.splitlines():
         state = line[4:].split(" ", 1)[0] or state
@@ -73,14 +73,14 @@ def read_text(text):
 
 
 def read_mermaid(text):
-    """The arrows that a diagram of the page shows."""
+    """Return the arrows of a diagram on the page."""
     found = re.findall(r"^    (\w+) --> (\w+): (.+)$", text, re.MULTILINE)
     return {
         (state, event, target) for state, target, events in found for event in events.split(", ")
     }
 
 
-def test_docstrings_and_page_show_the_machines_as_their_tables_have_them(diagrams, capsys):
+def test_docstrings_and_page_show_the_machines_of_the_tables(diagrams, capsys):
     assert diagrams.main(["--check"]) == 0, capsys.readouterr().out
 
 
@@ -93,7 +93,7 @@ def test_a_diagram_shows_every_arrow_of_its_table_and_no_other(diagrams, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_docstring_s_diagram_fits_its_lines_and_has_the_states_in_their_order(diagrams, name):
+def test_a_docstrings_diagram_fits_its_lines_and_has_the_states_in_order(diagrams, name):
     table = table_of(diagrams, name)
     states = [state.name for state in diagrams.states_of(table)]
 
@@ -103,7 +103,7 @@ def test_a_docstring_s_diagram_fits_its_lines_and_has_the_states_in_their_order(
     assert [line.split()[0] for line in lines if line[4] != " "] == states
 
 
-def test_events_to_one_state_are_joined_and_those_that_lead_back_come_last(diagrams):
+def test_events_to_one_state_are_joined_and_those_that_lead_back_are_last(diagrams):
     assert diagrams.text_of(LIGHT).splitlines() == [
         "    RED   ── go ──► GREEN",
         "    GREEN ── stop, break ──► OFF   ↺ look",
@@ -111,7 +111,7 @@ def test_events_to_one_state_are_joined_and_those_that_lead_back_come_last(diagr
     ]
 
 
-def test_the_page_s_diagram_begins_in_the_first_state_and_ends_where_no_arrow_leads_on(diagrams):
+def test_the_pages_diagram_begins_in_the_first_state_and_ends_in_final_states(diagrams):
     assert diagrams.mermaid_of(LIGHT).splitlines() == [
         "```mermaid",
         "stateDiagram-v2",
@@ -124,9 +124,7 @@ def test_the_page_s_diagram_begins_in_the_first_state_and_ends_where_no_arrow_le
     ]
 
 
-def test_a_diagram_that_differs_is_reported_with_its_lines_and_left_as_it_is(
-    diagrams, checkout, capsys
-):
+def test_a_different_diagram_is_reported_with_its_lines_and_unchanged(diagrams, checkout, capsys):
     source = checkout / "roadstead/binder/__init__.py"
     source.write_text(source.read_text().replace("── flush ──► BOUND", "── flush ──► DELETED"))
     wrong = source.read_text()
@@ -137,7 +135,7 @@ def test_a_diagram_that_differs_is_reported_with_its_lines_and_left_as_it_is(
     assert source.read_text() == wrong
 
 
-def test_diagrams_that_differ_are_drawn_again_and_nothing_else_is_changed(diagrams, checkout):
+def test_different_diagrams_are_redrawn_and_nothing_else_is_changed(diagrams, checkout):
     paths = [checkout / "roadstead/queue/__init__.py", checkout / diagrams.PAGE]
     right = [path.read_text() for path in paths]
     for path in paths:

@@ -1,4 +1,4 @@
-"""Setting up `.venv`: everything once, nothing the second time, all over when something changed."""
+"""Setting up `.venv`: complete the first time, nothing the second time, again after a change."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 
 class Recorder:
-    """Stands in for running commands: remembers them, and makes the environment appear."""
+    """Stands for running commands: records them, and creates the environment."""
 
     def __init__(self, environment):
         self.commands = []
@@ -47,7 +47,7 @@ def usable(environment, monkeypatch):
 
 
 @pytest.mark.usefixtures("usable")
-def test_a_fresh_checkout_gets_environment_lock_and_project(environment, checkout):
+def test_a_new_checkout_gets_environment_lock_and_project(environment, checkout):
     run = Recorder(environment)
     assert environment.setup(checkout, "dev", run)
     assert run.verbs == ["create", "lock", "compile", "project"]
@@ -57,7 +57,7 @@ def test_a_fresh_checkout_gets_environment_lock_and_project(environment, checkou
 
 
 @pytest.mark.usefixtures("usable")
-def test_the_second_time_nothing_is_done(environment, checkout):
+def test_the_second_setup_does_nothing(environment, checkout):
     run = Recorder(environment)
     environment.setup(checkout, "dev", run)
     run.commands.clear()
@@ -67,7 +67,7 @@ def test_the_second_time_nothing_is_done(environment, checkout):
 
 @pytest.mark.usefixtures("usable")
 @pytest.mark.parametrize("name", ["requirements-dev.lock", "pyproject.toml"])
-def test_a_change_of_lock_or_project_installs_anew_into_the_same_environment(
+def test_a_change_of_lock_or_project_reinstalls_into_the_same_environment(
     environment, checkout, name
 ):
     run = Recorder(environment)
@@ -79,7 +79,7 @@ def test_a_change_of_lock_or_project_installs_anew_into_the_same_environment(
 
 
 @pytest.mark.usefixtures("usable")
-def test_the_tests_environment_is_not_taken_for_done_by_the_demos(environment, checkout):
+def test_a_demo_setup_does_not_count_as_the_setup_for_tests(environment, checkout):
     run = Recorder(environment)
     environment.setup(checkout, "runtime", run)
     run.commands.clear()
@@ -88,7 +88,7 @@ def test_the_tests_environment_is_not_taken_for_done_by_the_demos(environment, c
 
 
 @pytest.mark.usefixtures("usable")
-def test_an_interrupted_setup_is_done_again(environment, checkout):
+def test_an_interrupted_setup_is_repeated(environment, checkout):
     run = Recorder(environment)
 
     def fail(command):
@@ -102,7 +102,7 @@ def test_an_interrupted_setup_is_done_again(environment, checkout):
 
 
 @pytest.mark.usefixtures("usable")
-def test_a_checkout_that_was_moved_is_set_up_anew(environment, checkout, tmp_path):
+def test_a_moved_checkout_is_set_up_again(environment, checkout, tmp_path):
     run = Recorder(environment)
     environment.setup(checkout, "dev", run)
     moved = tmp_path.with_name("moved")
@@ -111,7 +111,7 @@ def test_a_checkout_that_was_moved_is_set_up_anew(environment, checkout, tmp_pat
 
 
 @pytest.mark.parametrize("checkout_name", ["roadstead", "tests"])
-def test_all_that_may_be_imported_is_compiled(environment, tmp_path, checkout_name):
+def test_all_importable_modules_are_compiled(environment, tmp_path, checkout_name):
     venv = tmp_path / checkout_name / ".venv"
     packages = venv / "lib" / "python3.11" / "site-packages"
     wanted = [packages / name for name in ("ray/core", "numba/core", "rich")]
@@ -128,7 +128,7 @@ def test_all_that_may_be_imported_is_compiled(environment, tmp_path, checkout_na
     assert {path.parents[1] for path in venv.rglob("*.pyc")} == set(wanted)
 
 
-def test_an_environment_is_usable_when_its_python_starts(environment, tmp_path):
+def test_an_environment_is_usable_if_its_python_starts(environment, tmp_path):
     python = environment.python_of(tmp_path)
     assert not environment.is_usable(tmp_path)
     python.parent.mkdir()
@@ -139,13 +139,13 @@ def test_an_environment_is_usable_when_its_python_starts(environment, tmp_path):
     assert environment.is_usable(tmp_path)
 
 
-def test_what_a_failed_command_said_is_in_the_error(environment):
+def test_the_output_of_a_failed_command_is_in_the_error(environment):
     script = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
     with pytest.raises(environment.SetupError, match=r"ended with 3:\nout\nerr"):
         environment.run([sys.executable, "-c", script])
 
 
-def test_a_command_that_works_is_silent(environment, capfd):
+def test_a_successful_command_prints_nothing(environment, capfd):
     environment.run([sys.executable, "-c", "print('hello')"])
     assert capfd.readouterr().out == ""
 
@@ -158,7 +158,7 @@ def test_wrong_arguments_are_reported_with_the_usage(environment, capsys, argume
 
 @pytest.fixture
 def pretend(environment, monkeypatch, tmp_path):
-    """Lets `main` believe in another checkout and another `setup`."""
+    """Give `main` another checkout and another `setup`."""
 
     def apply(setup):
         monkeypatch.setattr(environment, "ROOT", tmp_path)
@@ -167,7 +167,7 @@ def pretend(environment, monkeypatch, tmp_path):
     return apply
 
 
-def test_main_says_when_it_set_up(environment, capsys, pretend):
+def test_main_reports_a_setup(environment, capsys, pretend):
     pretend(lambda root, kind: True)
     assert environment.main(["dev"]) == 0
     out = capsys.readouterr().out
@@ -176,7 +176,7 @@ def test_main_says_when_it_set_up(environment, capsys, pretend):
 
 
 @pytest.mark.usefixtures("usable")
-def test_main_is_silent_when_all_is_there(environment, capsys, pretend, tmp_path):
+def test_main_prints_nothing_if_everything_is_installed(environment, capsys, pretend, tmp_path):
     pretend(lambda root, kind: False)
     environment.python_of(tmp_path / ".venv").parent.mkdir(parents=True)
     environment.python_of(tmp_path / ".venv").touch()
@@ -184,7 +184,7 @@ def test_main_is_silent_when_all_is_there(environment, capsys, pretend, tmp_path
     assert capsys.readouterr().out == ""
 
 
-def test_main_shows_what_went_wrong(environment, capsys, pretend):
+def test_main_prints_the_error(environment, capsys, pretend):
     def fail(root, kind):
         raise environment.SetupError("pip install ended with 1")
 

@@ -33,7 +33,7 @@ def tables(scripts):
 
 @pytest.fixture
 def root(tmp_path):
-    """A checkout with one page, whose commands print what `prints` says."""
+    """Return a checkout with one page whose commands print the output in `prints`."""
     (tmp_path / "docs" / "examples").mkdir(parents=True)
     (tmp_path / "docs" / "examples" / "fgd.yaml").write_text("profiles: []\n")
     (tmp_path / "README.md").write_text(PAGE)
@@ -78,7 +78,7 @@ def block(mark, *lines):
         ("0.05 ms for a pod on 40 nodes", "1.2 µs for a pod on 40 nodes"),
     ],
 )
-def test_what_changes_from_run_to_run_is_not_compared(page, shown, printed):
+def test_values_that_change_from_run_to_run_are_not_compared(page, shown, printed):
     assert page.agree([shown], [printed])
     assert page.merged([shown], [printed]) == [shown]
 
@@ -112,7 +112,7 @@ def test_everything_else_is_compared(page, shown, printed):
         ("a … a", "a", False),
     ],
 )
-def test_an_ellipsis_stands_for_lines_that_are_left_out(page, shown, printed, agrees):
+def test_an_ellipsis_stands_for_omitted_lines(page, shown, printed, agrees):
     assert page.agree(shown.split(), printed.split()) is agrees
 
 
@@ -125,11 +125,11 @@ def test_an_ellipsis_stands_for_lines_that_are_left_out(page, shown, printed, ag
         ("a … d", "a e", "a e"),
     ],
 )
-def test_lines_stay_left_out_where_the_others_changed(page, shown, printed, wanted):
+def test_lines_stay_omitted_if_the_others_changed(page, shown, printed, wanted):
     assert page.merged(shown.split(), printed.split()) == wanted.split()
 
 
-def test_lines_that_agree_keep_their_durations_where_others_changed(page):
+def test_equal_lines_keep_their_durations_if_others_changed(page):
     shown = ["8,105 placed", "778 pods/s over 10.5 s", ""]
 
     assert page.merged(shown, ["8,115 placed", "456 pods/s over 17.9 s"]) == [
@@ -142,7 +142,7 @@ def test_lines_that_agree_keep_their_durations_where_others_changed(page):
 # A run of the script
 
 
-def test_a_page_that_agrees_is_left_alone(figures, root, prints, capsys):
+def test_an_up_to_date_page_is_unchanged(figures, root, prints, capsys):
     assert figures.main([], root) == 0
 
     assert (root / "README.md").read_text() == PAGE
@@ -164,9 +164,7 @@ def test_commands_run_in_one_folder_outside_of_the_checkout(figures, root, print
     assert not folder.exists()
 
 
-def test_a_page_that_disagrees_is_reported_with_its_lines_and_left_alone(
-    figures, root, prints, capsys
-):
+def test_an_outdated_page_is_reported_with_its_lines_and_unchanged(figures, root, prints, capsys):
     prints["one"] = "first\nthird\n"
 
     assert figures.main(["README.md"], root) == 1
@@ -178,7 +176,7 @@ def test_a_page_that_disagrees_is_reported_with_its_lines_and_left_alone(
     assert (root / "README.md").read_text() == PAGE
 
 
-def test_update_writes_what_came_out_and_then_the_page_agrees(figures, root, prints, capsys):
+def test_update_writes_the_output_and_then_the_page_is_up_to_date(figures, root, prints, capsys):
     prints["one"] = "first\nthird\n"
 
     assert figures.main(["--update"], root) == 0
@@ -188,13 +186,13 @@ def test_update_writes_what_came_out_and_then_the_page_agrees(figures, root, pri
     assert figures.main([], root) == 0
 
 
-def test_of_a_command_that_fails_its_message_is_compared(figures, root, prints):
+def test_the_message_of_a_failing_command_is_compared(figures, root, prints):
     prints["one"] = ("", "first\nsecond\n", 2)
 
     assert figures.main([], root) == 0
 
 
-def test_a_command_that_fails_where_the_page_shows_nothing_is_named(figures, root, prints, capsys):
+def test_a_failing_command_without_output_on_the_page_is_named(figures, root, prints, capsys):
     prints["two"] = ("", "no such file\n", 2)
 
     assert figures.main(["--update"], root) == 1
@@ -203,7 +201,7 @@ def test_a_command_that_fails_where_the_page_shows_nothing_is_named(figures, roo
     assert (root / "README.md").read_text() == PAGE
 
 
-def test_a_command_that_does_not_end_in_time_is_named(figures, root, monkeypatch, capsys):
+def test_a_command_that_exceeds_its_timeout_is_named(figures, root, monkeypatch, capsys):
     monkeypatch.setattr(figures, "DEADLINE_S", 0.01)
 
     assert figures.main([], root) == 1
@@ -230,7 +228,7 @@ def test_figures_that_need_an_option_are_skipped_without_it(figures, root, print
     assert [words for words, _ in prints["calls"]] == [["one", str(root)], ["two"]]
 
 
-def test_a_file_of_the_page_is_there_for_later_commands(figures, root, prints, monkeypatch):
+def test_a_file_of_the_page_is_available_to_later_commands(figures, root, prints, monkeypatch):
     written(root, block(": file mine.yaml", "a: 1") + block(": roadstead one -f mine.yaml", "a: 1"))
     monkeypatch.setattr(
         figures,
@@ -281,7 +279,7 @@ def test_an_unknown_mark_is_an_error_that_names_page_and_line(
         (block(": $", "x"), "the block does not begin with a line of $"),
     ],
 )
-def test_a_mark_of_what_cannot_be_made_is_an_error_as_well(figures, root, capsys, text, why):
+def test_a_mark_with_an_impossible_command_is_an_error_as_well(figures, root, capsys, text, why):
     written(root, text)
 
     assert figures.main([], root) == 2
@@ -307,7 +305,7 @@ def test_an_unknown_page_is_an_error(figures, root, capsys):
 # Tables
 
 
-def test_rows_of_the_trace_are_made_by_the_options_that_they_show(figures, root, prints):
+def test_rows_of_the_trace_are_computed_with_the_printed_options(figures, root, prints):
     gpu = {"resource": "alibabacloud.com/gpu-milli", "after": 5682000, "after_fraction": 0.9147}
     prints["schedule"] = json.dumps({"placed": 7701, "utilization": [gpu]})
     head = "<!-- figures (openb): table openb-scores -->\n| a | b | c | d |\n|---|---|---|---|\n"
@@ -340,9 +338,7 @@ def test_cells_of_a_sweep_are_those_of_the_points_with_their_values(tables):
     assert tables.mean_and_band(band) == "0.096 ± 0.006"
 
 
-def test_a_row_that_the_sweep_does_not_have_is_an_error_that_names_the_table(
-    figures, root, prints, capsys
-):
+def test_a_row_missing_in_the_sweep_is_an_error_that_names_the_table(figures, root, prints, capsys):
     prints["stress"] = json.dumps({"points": []})
     written(root, "<!-- figures: table omega-choices -->\n| t | fit |\n|---|---|\n| 7 s | 0 |\n")
 
@@ -361,7 +357,7 @@ def test_a_number_has_its_significant_digits_and_no_others(tables, number, digit
     assert tables.significant(number, digits) == text
 
 
-def test_a_row_is_written_as_it_was_read(page):
+def test_a_row_is_written_as_read(page):
     row = "| 80 | 11,600 ± 3,000 | | `--a` |"
 
     assert page.row_of(page.cells_of(row)) == row
@@ -387,7 +383,7 @@ def test_the_blocks_of_a_page_whose_tables_are_slow_show_what_their_commands_pri
     pages_of = figures.pages_of
 
     def blocks(root, asked):
-        """Without the tables: sweeps that take a minute."""
+        """Return the blocks without the tables: these are sweeps that take a minute."""
         pages = pages_of(root, asked)
         return {
             page: [each for each in found if each.kind is not figures.Kind.TABLE]

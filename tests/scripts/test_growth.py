@@ -1,4 +1,4 @@
-"""The script that shows how speed grows."""
+"""The script that measures how speed grows."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ def growth(scripts):
 
 @pytest.fixture
 def ran(monkeypatch):
-    """Commands that were run, all of which succeed."""
+    """Return the list of run commands, all of which succeed."""
     commands = []
 
     def run(command, **_):
@@ -41,7 +41,7 @@ def test_each_point_of_an_axis_is_run_once_and_drawn(ran, tmp_path, capsys, grow
     assert "One run of each point: no intervals." in drawn
 
 
-def test_every_axis_has_points_that_can_be_run(ran, tmp_path, growth):
+def test_every_axis_has_valid_points(ran, tmp_path, growth):
     growth.main([str(tmp_path)])
 
     assert {path.name for path in tmp_path.glob("*.svg")} == {
@@ -50,7 +50,7 @@ def test_every_axis_has_points_that_can_be_run(ran, tmp_path, growth):
     assert any("partitioned" in command for command in ran)
 
 
-def test_what_is_there_is_drawn_without_a_run(ran, tmp_path, growth):
+def test_existing_measurements_are_drawn_without_a_run(ran, tmp_path, growth):
     known = {"nodes: ray 100": [{"pods_per_s": 7.0}]}
     (tmp_path / "growth.json").write_text(json.dumps(known))
 
@@ -61,7 +61,7 @@ def test_what_is_there_is_drawn_without_a_run(ran, tmp_path, growth):
     assert not (tmp_path / "growth-pods.svg").exists()
 
 
-def test_intervals_of_several_runs_are_named_for_what_they_are(growth):
+def test_intervals_of_several_runs_are_labelled(growth):
     runs = [{"pods_per_s": rate} for rate in (7.0, 9.0, 8.0)]
 
     drawn = growth.plot("nodes", {"nodes: ray 100": runs, "nodes: ray 1000": runs[:2]})
@@ -82,7 +82,7 @@ def test_a_failed_run_is_reported_and_earlier_measurements_are_kept(monkeypatch,
     assert (tmp_path / "growth.json").exists()
 
 
-def test_a_workload_is_in_the_format_that_the_bench_reads(growth):
+def test_a_workload_has_the_format_of_the_bench(growth):
     ((case),) = json.loads(growth.workload(growth.Point(1, "inline", "inline", nodes=3, pods=4)))
 
     assert case["workloads"] == [{"name": "one", "params": {"nodes": 3, "pods": 4}}]

@@ -1,4 +1,4 @@
-"""`--help` of each script says what it does, and what each option is; nothing is run."""
+"""`--help` of each script describes it and each of its options, and runs nothing."""
 
 import re
 import runpy
@@ -29,7 +29,7 @@ def help_of(name, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_is_printed_and_says_what_each_option_is(name, monkeypatch, capsys):
+def test_help_is_printed_and_describes_each_option(name, monkeypatch, capsys):
     text = help_of(name, monkeypatch, capsys)
 
     _, _, options = text.partition("\noptions:\n")

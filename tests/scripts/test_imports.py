@@ -1,4 +1,4 @@
-"""Scripts that no other test starts fit what they import."""
+"""Scripts without tests of their own agree with the modules that they import."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The kill matrix: its cells are what happened, and what is wrong with one is found."""
+"""The kill matrix: its cells are observations, and each kind of error in a run is found."""
 
 import json
 import sys
@@ -29,7 +29,7 @@ def test_a_cell_kills_in_its_phase_and_continues_the_run(matrix, tmp_path, phase
 
 @pytest.fixture
 def ended(matrix, tmp_path):
-    """The folder of a run that ended well, without its kill."""
+    """Return the folder of a run that ended normally, without its kill."""
     write_fleet(matrix, tmp_path)
     status, said = matrix._command(
         matrix._roadstead("schedule", *matrix._schedule(resume=False)), tmp_path
@@ -44,7 +44,7 @@ def write_fleet(matrix, folder):
     (folder / "settings.yaml").write_text(matrix.SETTINGS)
 
 
-def test_a_pod_that_moved_one_that_is_lost_and_a_changed_output_are_found(matrix, ended):
+def test_moved_and_lost_pods_and_changed_output_are_found(matrix, ended):
     before = matrix.binds_in(ended)
     rows = {name: json.loads((ended / f"out/{name}.json").read_text()) for name in matrix.OUTPUTS}
     uids = {row["uid"] for name in matrix.OUTPUTS for row in rows[name]}
@@ -75,7 +75,7 @@ def test_a_run_without_output_is_found(matrix, tmp_path):
     assert matrix.binds_in(tmp_path) == {}
 
 
-def test_a_wrong_end_a_traceback_and_processes_that_stay_are_found(matrix, tmp_path):
+def test_a_wrong_exit_a_traceback_and_remaining_processes_are_found(matrix, tmp_path):
     this = matrix.psutil.Process()
     processes = [(this.pid, this.create_time()), (this.pid, 0.0)]
     mark = {"placed": 7, "processes": processes, "is_there": False}
@@ -90,7 +90,7 @@ def test_a_wrong_end_a_traceback_and_processes_that_stay_are_found(matrix, tmp_p
     assert cell.why[2].count(this.name()) == 1
 
 
-def test_a_run_that_does_not_come_to_its_phase_is_found(matrix, tmp_path):
+def test_a_run_that_does_not_reach_its_phase_is_found(matrix, tmp_path):
     cell = matrix.Cell("load", "raylet", ended=1)
 
     matrix._look_at_end(cell, "", tmp_path)
@@ -98,7 +98,7 @@ def test_a_run_that_does_not_come_to_its_phase_is_found(matrix, tmp_path):
     assert cell.why == ["the run did not come to its phase: nothing was said"]
 
 
-def test_a_command_that_hangs_is_ended(matrix, tmp_path, monkeypatch):
+def test_a_hanging_command_is_ended(matrix, tmp_path, monkeypatch):
     monkeypatch.setattr(matrix, "RUN_S", 0.01)
 
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -106,7 +106,7 @@ def test_a_command_that_hangs_is_ended(matrix, tmp_path, monkeypatch):
     assert matrix._command(command, tmp_path)[0] is None
 
 
-def test_the_table_has_a_word_for_each_cell_and_says_what_is_wrong(matrix, monkeypatch, capsys):
+def test_the_table_has_a_result_for_each_cell_and_describes_errors(matrix, monkeypatch, capsys):
     ends = {
         "driver": {"ended": -9, "was_there": True},
         "raylet": {"ended": 0, "was_there": False},
@@ -131,7 +131,7 @@ def test_the_table_has_a_word_for_each_cell_and_says_what_is_wrong(matrix, monke
     assert '"moved": 3' in lines[-1]
 
 
-def test_cells_are_json_where_that_is_asked_for(matrix, monkeypatch, capsys):
+def test_cells_are_printed_as_json_on_request(matrix, monkeypatch, capsys):
     monkeypatch.setattr(
         matrix, "carry_out", lambda phase, victim, seed, folder: matrix.Cell(phase, victim, ended=0)
     )

@@ -1,4 +1,4 @@
-"""The kill soak: its figures are of what happened, and it kills nobody else's processes."""
+"""The kill soak: its figures are observations, and it kills no processes of others."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def soak(scripts, monkeypatch):
     return found
 
 
-def test_a_run_with_kills_counts_them_and_ends_clean(soak, tmp_path):
+def test_a_run_with_kills_counts_them_and_ends_without_errors(soak, tmp_path):
     figures = soak.OneRun(1, tmp_path, 3, inline=True).run()
 
     assert 1 <= figures.kills.total() <= 3
@@ -34,7 +34,7 @@ def test_a_run_with_kills_counts_them_and_ends_clean(soak, tmp_path):
 
 
 class Journal:
-    """Stands for what a run left."""
+    """Stands for the journal of a run."""
 
     def __init__(self, *records):
         self._records = records
@@ -60,7 +60,7 @@ def test_double_lost_and_missing_pods_are_counted(soak, monkeypatch, tmp_path):
     assert not figures.is_clean
 
 
-def test_figures_of_runs_add_up(soak):
+def test_figures_of_runs_are_summed(soak):
     found = soak.Figures()
 
     for took_s, why in ((1.0, []), (3.0, ["it ended"])):
@@ -82,7 +82,7 @@ def test_a_run_whose_process_ends_without_output_is_reported_as_ended(soak, monk
     assert found.why == ["run 7: its process ended with 0: IndexError"]
 
 
-def test_only_children_of_our_own_raylet_are_taken_for_actors(soak, monkeypatch):
+def test_only_children_of_the_own_raylet_count_as_actors(soak, monkeypatch):
     sleeps = "import time; print(flush=True); time.sleep(60)  # ray::"
     ours, plain = (
         subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE)
@@ -94,7 +94,7 @@ def test_only_children_of_our_own_raylet_are_taken_for_actors(soak, monkeypatch)
 
     try:
         for each in (ours, plain):
-            # Before it speaks, its command line may still be that of this process.
+            # Before the first output, its command line may still be that of this process.
             assert each.stdout.readline()
         monkeypatch.setattr(soak, "servers", lambda: {"raylet": Raylet})
         assert soak.actors_among([ours.pid, plain.pid, os.getpid()]) == {ours.pid}

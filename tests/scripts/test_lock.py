@@ -1,4 +1,4 @@
-"""The locks: every package with hashes, no index named, and the two of one mind."""
+"""The locks: every package with hashes, no index named, and equal versions in both files."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ def normal(name):
 
 
 def packages(name):
-    """(package, marker) → version."""
+    """Return (package, marker) → version."""
     found = (PACKAGE.match(line) for line in (ROOT / name).read_text().splitlines())
     return {(match[1], (match[3] or "").strip()): match[2] for match in found if match}
 
@@ -28,13 +28,13 @@ def names_in(name):
 
 
 @pytest.mark.parametrize("name", LOCKS)
-def test_a_lock_holds_packages_and_hashes_and_nothing_else(name):
+def test_a_lock_has_packages_and_hashes_and_nothing_else(name):
     header, *lines = (ROOT / name).read_text().splitlines()
     assert header.startswith("# Written by scripts/lock.py")
     assert all(PACKAGE.match(line) or HASH.match(line) for line in lines)
 
 
-def test_the_locks_cover_what_the_project_asks_for():
+def test_the_locks_cover_the_dependencies_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     build = {normal(entry) for entry in project["build-system"]["requires"]}
     runtime = {normal(entry) for entry in project["project"]["dependencies"]} | build
@@ -53,14 +53,14 @@ def test_options_and_comments_of_the_resolver_are_dropped(scripts):
     assert scripts("lock").without_index(told) == "ray==1 \\\n    --hash=sha256:00\n"
 
 
-def test_docs_say_of_every_direct_dependency_why_it_is_there():
+def test_the_docs_justify_every_direct_dependency():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     text = (ROOT / "docs" / "dependencies.md").read_text().lower()
     wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
     assert [entry for entry in wanted if f"`{normal(entry)}`" not in text] == []
 
 
-def test_the_extra_for_clusters_asks_for_the_same_ray():
+def test_the_extra_for_clusters_requires_the_same_ray():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (extra,) = project["optional-dependencies"]["cluster"]
     assert extra.replace("[default]", "") in project["dependencies"]
@@ -69,7 +69,7 @@ def test_the_extra_for_clusters_asks_for_the_same_ray():
 
 @pytest.fixture
 def resolver(scripts, monkeypatch, tmp_path):
-    """The script in a checkout of its own, with a resolver that answers by echo."""
+    """Return the script in a checkout of its own, with a resolver that echoes its input."""
     lock = scripts("lock")
     calls = []
 
@@ -87,7 +87,7 @@ def resolver(scripts, monkeypatch, tmp_path):
     return lock, tmp_path, calls
 
 
-def test_the_lock_for_tests_is_resolved_under_the_one_for_running(resolver, capsys):
+def test_the_lock_for_tests_is_constrained_by_the_one_for_running(resolver, capsys):
     lock, folder, calls = resolver
     assert lock.main([]) == 0
     assert [asked for _, asked in calls] == ["ray\nsetuptools", "ray\nsetuptools\npytest"]
@@ -98,7 +98,7 @@ def test_the_lock_for_tests_is_resolved_under_the_one_for_running(resolver, caps
     ]
 
 
-def test_versions_stay_where_they_are_unless_an_upgrade_is_asked_for(resolver):
+def test_versions_are_kept_unless_an_upgrade_is_requested(resolver):
     lock, folder, calls = resolver
     lock.main([])
     calls.clear()

@@ -15,7 +15,7 @@ def plots(scripts):
     return scripts("plots")
 
 
-def test_the_pictures_of_the_documentation_show_what_is_recorded(plots):
+def test_the_pictures_of_the_documentation_show_the_recorded_figures(plots):
     drawn = plots.draw_all(FOLDER)
 
     assert set(drawn) == {path.name for path in FOLDER.glob("*.svg")}
@@ -23,7 +23,7 @@ def test_the_pictures_of_the_documentation_show_what_is_recorded(plots):
     assert differ == [], "run scripts/plots.py"
 
 
-def test_pictures_are_written_beside_what_is_recorded(plots, tmp_path):
+def test_pictures_are_written_beside_the_recorded_figures(plots, tmp_path):
     for name in ("sweeps.json", "growth.json"):
         shutil.copy(FOLDER / name, tmp_path)
 

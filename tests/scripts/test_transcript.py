@@ -25,7 +25,7 @@ def queue():
 
 
 def messages():
-    """Two pods come, one is leased, and its scheduler reports the other one, which it never had."""
+    """Return messages in which two pods are submitted, one leased, and the other one reported."""
     scheduler = Stamp("scheduler-0", 1)
     return [
         Stamp().envelope(SUBMIT.name, batch_of("a", "b")),
@@ -42,7 +42,7 @@ def error_in(reply):
 
 @pytest.fixture
 def path(tmp_path):
-    """The transcript of a queue that was told what cannot be."""
+    """Write the transcript of a queue that received an impossible report; return its path."""
     root = logging.getLogger("roadstead")
     before = (root.level, root.propagate)
     open_log(str(tmp_path), "driver")
@@ -59,7 +59,7 @@ def path(tmp_path):
     return tmp_path / "queue.transcript"
 
 
-def test_a_new_actor_that_is_sent_a_whole_transcript_raises_the_same_error(script, path):
+def test_a_new_actor_raises_the_same_error_for_a_whole_transcript(script, path):
     saved = read_transcript(path)
     assert saved.is_whole
 
@@ -70,7 +70,7 @@ def test_a_new_actor_that_is_sent_a_whole_transcript_raises_the_same_error(scrip
     assert "not in lease 1 of scheduler-0" in saved.error
 
 
-def test_a_transcript_is_shown_with_what_each_message_says(script, path, capsys):
+def test_a_transcript_is_printed_with_the_content_of_each_message(script, path, capsys):
     assert script.main([str(path)]) == 0
 
     error, count, submit, lease, report = capsys.readouterr().out.splitlines()
@@ -81,7 +81,7 @@ def test_a_transcript_is_shown_with_what_each_message_says(script, path, capsys)
     assert "LeaseReport(lease_id=1, done=('uid-b',)" in report
 
 
-def test_messages_that_are_missing_are_counted_and_those_that_cannot_be_read_are_named(script):
+def test_missing_messages_are_counted_and_unreadable_ones_are_named(script):
     odd = script.SavedTranscript("queue", "odd", 3, (SavedBytes(b"garbage"),))
 
     assert list(script.lines_of(odd))[1:] == [
@@ -97,7 +97,7 @@ class SavedBytes:
         self.at_s, self.data = 0.0, data
 
 
-def test_a_file_that_is_no_transcript_is_an_error_with_its_name(script, tmp_path, capsys):
+def test_an_invalid_transcript_is_an_error_with_its_name(script, tmp_path, capsys):
     (tmp_path / "x").write_text("{}")
 
     assert script.main([str(tmp_path / "x")]) == 1

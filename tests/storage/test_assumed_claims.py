@@ -17,7 +17,7 @@ def ledger(*objects):
 
 
 def copied(found):
-    """The storage of another process that was told every change."""
+    """Return the storage of another process that applied every change."""
     return AssumedClaims(
         StorageState(
             storage(
@@ -29,7 +29,7 @@ def copied(found):
     )
 
 
-def test_a_claim_is_bound_when_its_pod_is_assumed_and_free_when_that_is_forgotten():
+def test_a_claim_is_bound_when_its_pod_is_assumed_and_free_when_it_is_forgotten():
     found = ledger(claim("c"), volume("a"))
 
     reserved = found.assume("p", using("c"), N1)
@@ -44,7 +44,7 @@ def test_a_claim_is_bound_when_its_pod_is_assumed_and_free_when_that_is_forgotte
     found.validate()
 
 
-def test_assuming_twice_is_the_same_as_once():
+def test_assuming_twice_equals_assuming_once():
     found = ledger(claim("c"), volume("a"))
 
     first = found.assume("p", using("c"), N1)
@@ -54,7 +54,7 @@ def test_assuming_twice_is_the_same_as_once():
     assert again.changes == ()
 
 
-def test_pods_that_share_a_claim_hold_it_open_together():
+def test_pods_that_share_a_claim_keep_its_binding_until_the_last_is_forgotten():
     found = ledger(claim("c"), volume("a"))
     first = found.assume("p", using("c"), N1)
     second = found.assume("q", using("c"), N1)
@@ -66,7 +66,7 @@ def test_pods_that_share_a_claim_hold_it_open_together():
     assert not found.storage.claims["default/c"].is_bound
 
 
-def test_whoever_holds_a_claim_open_is_told_until_that_ends():
+def test_pods_with_assumed_claims_are_listed_until_they_are_forgotten_or_confirmed():
     found = ledger(claim("c"), volume("a"))
     found.assume("p", using("c"), N1)
     found.assume("q", using("c"), N1)
@@ -79,7 +79,7 @@ def test_whoever_holds_a_claim_open_is_told_until_that_ends():
     assert found.holders() == found.keys_of("q") == ()
 
 
-def test_a_claim_stays_bound_once_a_pod_that_holds_it_is_committed():
+def test_a_claim_stays_bound_once_one_of_its_pods_is_committed():
     found = ledger(claim("c"), volume("a"))
     found.assume("p", using("c"), N1)
     found.assume("q", using("c"), N1)
@@ -91,7 +91,7 @@ def test_a_claim_stays_bound_once_a_pod_that_holds_it_is_committed():
     found.validate()
 
 
-def test_a_volume_made_for_a_pod_goes_with_it():
+def test_a_volume_provisioned_for_a_pod_is_removed_with_it():
     found = ledger(claim("c", storage_class="made"))
 
     found.assume("p", using("c"), N1)
@@ -102,7 +102,7 @@ def test_a_volume_made_for_a_pod_goes_with_it():
     assert found.storage.volumes == {}
 
 
-def test_a_pod_without_claims_holds_nothing():
+def test_a_pod_without_claims_assumes_nothing():
     found = ledger()
 
     assert found.assume("p", pod(), N1).bindings == ()
@@ -113,14 +113,14 @@ def test_a_pod_without_claims_holds_nothing():
 @pytest.mark.parametrize(
     "objects", [(), (claim("c"),), (claim("c"), volume("a", node_terms=within(HOST, "n2")))]
 )
-def test_a_pod_whose_claims_cannot_be_bound_changes_nothing(objects):
+def test_a_pod_with_unbindable_claims_changes_nothing(objects):
     found = ledger(*objects)
 
     assert found.assume("p", using("c"), N1) is None
     assert found.storage.version == 0
 
 
-def test_what_one_found_another_commits():
+def test_bindings_of_one_process_are_committed_by_another():
     cache = ledger(claim("c"), claim("d", storage_class="made"), volume("a"))
     binder = copied(cache)
     bindings = cache.assume("p", using("c", "d"), N1).bindings
@@ -132,7 +132,7 @@ def test_what_one_found_another_commits():
     assert binder.storage.volumes == cache.storage.volumes
 
 
-def test_bindings_are_committed_all_or_none():
+def test_bindings_are_committed_all_or_nothing():
     cache = ledger(claim("c"), claim("d"), volume("a"), volume("b"))
     binder = copied(cache)
     bindings = cache.assume("p", using("c", "d"), N1).bindings
@@ -145,7 +145,7 @@ def test_bindings_are_committed_all_or_none():
     assert not binder.storage.claims["default/c"].is_bound
 
 
-def test_a_claim_that_another_volume_has_meanwhile_is_not_committed_again():
+def test_a_claim_bound_to_another_volume_meanwhile_is_not_committed_again():
     cache = ledger(claim("c"), volume("a"), volume("b"))
     binder = copied(cache)
     (binding,) = cache.assume("p", using("c"), N1).bindings
@@ -155,14 +155,14 @@ def test_a_claim_that_another_volume_has_meanwhile_is_not_committed_again():
     assert binder.try_out((binding,), using("c"), N1) is None
 
 
-def test_a_claim_must_not_stay_unbound():
+def test_a_commit_must_bind_every_claim():
     found = ledger(claim("c"), volume("a"))
 
     assert found.try_out((), using("c"), N1) is None
     assert found.try_out((), using("absent"), N1) is None
 
 
-def test_a_volume_must_be_within_reach_of_the_node():
+def test_a_volume_must_be_reachable_from_the_node():
     cache = ledger(claim("c"), volume("a", node_terms=within(HOST, "n1")))
     binder = copied(cache)
     bindings = cache.assume("p", using("c"), N1).bindings
@@ -170,7 +170,7 @@ def test_a_volume_must_be_within_reach_of_the_node():
     assert binder.try_out(bindings, using("c"), N2) is None
 
 
-def test_a_volume_that_the_class_would_not_make_is_refused():
+def test_a_volume_that_the_class_would_not_provision_is_refused():
     cache = ledger(claim("c", storage_class="made"))
     binder = copied(cache)
     (binding,) = cache.assume("p", using("c"), N1).bindings
@@ -180,7 +180,7 @@ def test_a_volume_that_the_class_would_not_make_is_refused():
     assert binder.try_out((binding,), using("c"), N1) is not None
 
 
-def test_a_change_made_twice_is_made_once():
+def test_a_repeated_change_is_applied_once():
     state = StorageState(storage(claim("c"), volume("a")))
     change = StorageChange((replace(claim("c"), volume_name="a"),), (volume("a", phase="Bound"),))
 
@@ -221,14 +221,14 @@ def test_free_volumes_of_a_class_are_sorted_by_size_and_name():
         ((NodeSelectorTerm(within(HOST, "n1")[0].expressions, error="bad"),), None),
     ],
 )
-def test_a_volume_within_one_label_value_is_told_from_others(terms, label):
+def test_a_volume_with_a_single_label_value_is_distinguished_from_others(terms, label):
     only = volume("a", node_terms=terms)
 
     index = StorageState(storage(only)).index
     assert index.only_label(only) == index.only_label(only) == label
 
 
-def test_changed_claims_are_told_by_version_as_far_back_as_is_remembered():
+def test_changed_claims_are_listed_by_version_as_far_as_remembered():
     state = StorageState(storage(claim("c"), claim("d")))
     state.apply(StorageChange((claim("c"),)))
     state.apply(StorageChange((claim("d"),)))
@@ -241,12 +241,12 @@ def test_changed_claims_are_told_by_version_as_far_back_as_is_remembered():
     assert state.claims_changed_since(1) is None
 
 
-def test_an_unknown_claim_cannot_change():
+def test_an_unknown_claim_can_not_change():
     with pytest.raises(AssertionError, match="cannot change"):
         StorageState().apply(StorageChange((claim("c"),)))
 
 
-def test_two_claims_of_one_volume_are_found():
+def test_two_claims_of_one_volume_are_detected():
     twice = (claim("c", volume_name="a"), claim("d", volume_name="a"))
 
     with pytest.raises(AssertionError, match="a is default/c's and default/d's"):

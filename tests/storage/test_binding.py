@@ -46,7 +46,7 @@ def chosen(facts, wanted=None, on=N1):
     return None if found is None else [(each.claim.name, each.volume.name) for each in found]
 
 
-def test_the_smallest_volume_that_fits_is_taken_and_of_equal_ones_the_first_by_name():
+def test_the_smallest_fitting_volume_is_chosen_and_of_equal_ones_the_first_by_name():
     facts = storage(
         waiting("local"), claim("c", 5), volume("a", 20), volume("d", 10), volume("b", 10),
         volume("small", 4),
@@ -55,7 +55,7 @@ def test_the_smallest_volume_that_fits_is_taken_and_of_equal_ones_the_first_by_n
     assert chosen(facts) == [("c", "b")]
 
 
-def test_claim_and_volume_say_of_each_other_that_they_are_bound():
+def test_claim_and_volume_name_each_other_as_bound():
     (found,) = bindings(storage(waiting("local"), claim("c"), volume("a")))
 
     assert found.claim.is_bound
@@ -80,7 +80,7 @@ def test_claim_and_volume_say_of_each_other_that_they_are_bound():
         {"labels": (("tier", "slow"),)},
     ],
 )
-def test_a_volume_that_does_not_fit_is_left_alone(unfit):
+def test_a_volume_that_does_not_fit_is_skipped(unfit):
     fast = LabelSelector((Requirement("tier", "In", ("fast",)),))
     sound = {"labels": (("tier", "fast"),)}
     wanted = claim("c", selector=fast)
@@ -89,19 +89,19 @@ def test_a_volume_that_does_not_fit_is_left_alone(unfit):
     assert chosen(storage(waiting("local"), wanted, volume("a", **sound | unfit))) is None
 
 
-def test_a_volume_that_names_the_claim_is_taken_before_any_smaller_one_and_whatever_its_phase():
+def test_a_volume_that_names_the_claim_precedes_smaller_ones_in_any_phase():
     own = volume("own", 50, claim=ClaimReference("default", "c"), phase="")
 
     assert chosen(storage(waiting("local"), claim("c"), volume("a", 5), own)) == [("c", "own")]
 
 
-def test_a_volume_that_names_the_claim_and_is_out_of_reach_leaves_it_without():
+def test_a_claim_named_by_an_unreachable_volume_can_not_be_bound():
     own = volume("own", claim=ClaimReference("default", "c"), node_terms=within(HOST, "n2"))
 
     assert chosen(storage(waiting("local"), claim("c"), volume("a"), own)) is None
 
 
-def test_small_claims_choose_first_and_a_volume_serves_one_claim():
+def test_smaller_claims_choose_first_and_a_volume_has_one_claim():
     facts = storage(
         waiting("local"), claim("big", 8), claim("tiny", 1), volume("a", 10), volume("b", 20)
     )
@@ -110,7 +110,7 @@ def test_small_claims_choose_first_and_a_volume_serves_one_claim():
     assert chosen(facts, using("big", "tiny", "big")) is None
 
 
-def test_node_names_in_a_volumes_terms_do_not_count():
+def test_node_names_in_a_volumes_terms_are_ignored():
     by_name = (NodeSelectorTerm(fields=(Requirement("metadata.name", "In", ("n9",)),)),)
 
     assert chosen(storage(waiting("local"), claim("c"), volume("a", node_terms=by_name))) == [
@@ -134,7 +134,7 @@ def test_a_new_volume_has_the_claims_size_and_the_nodes_topology():
     assert found.volume.csi.handle == "pvc-uid-c"
 
 
-def test_without_a_driver_on_the_node_the_classes_topology_names_the_keys():
+def test_without_a_driver_on_the_node_the_topology_of_the_class_sets_the_keys():
     zoned = waiting("made", "kubernetes.io/aws-ebs", (((ZONE, ("z1", "z2")),),))
 
     (found,) = bindings(storage(zoned, claim("c", storage_class="made")))
@@ -143,7 +143,7 @@ def test_without_a_driver_on_the_node_the_classes_topology_names_the_keys():
     assert found.volume.csi.driver == "ebs.csi.aws.com"
 
 
-def test_a_class_without_any_topology_makes_volumes_that_all_nodes_reach():
+def test_a_class_without_topology_provisions_volumes_that_all_nodes_reach():
     (found,) = bindings(storage(waiting("made", DRIVER), claim("c", storage_class="made")))
 
     assert found.volume.node_terms is None
@@ -161,13 +161,13 @@ def test_a_class_without_any_topology_makes_volumes_that_all_nodes_reach():
         ((((ZONE, ()),),), False),
     ],
 )
-def test_terms_of_a_class_are_alternatives_whose_keys_all_count(topologies, fits):
+def test_terms_of_a_class_are_alternatives_and_all_their_keys_apply(topologies, fits):
     facts = storage(waiting("made", DRIVER, topologies), claim("c", storage_class="made"))
 
     assert (bindings(facts) is not None) == fits
 
 
-def test_a_chosen_node_is_kept_and_its_volume_is_made_there_without_a_look_at_others():
+def test_a_selected_node_is_kept_and_its_volume_is_provisioned_there():
     wanted = claim("c", storage_class="made", selected_node="n1")
     facts = storage(waiting("made", DRIVER), wanted, volume("a", storage_class="made"))
 
@@ -175,7 +175,7 @@ def test_a_chosen_node_is_kept_and_its_volume_is_made_there_without_a_look_at_ot
     assert chosen(facts, on=node("n2")) is None
 
 
-def test_no_volume_is_made_twice_under_one_name():
+def test_no_volume_name_is_used_twice():
     taken = volume("pvc-uid-c", storage_class="made", phase="Released")
     facts = storage(waiting("made", DRIVER), claim("c", storage_class="made"), taken)
 
@@ -185,7 +185,7 @@ def test_no_volume_is_made_twice_under_one_name():
 @pytest.mark.parametrize(
     ("limit", "size", "fits"), [(5, 5, True), (4, 5, False), (None, 1, False), (0, None, True)]
 )
-def test_a_driver_that_publishes_its_storage_must_have_enough_near_the_node(limit, size, fits):
+def test_a_driver_that_publishes_its_capacity_must_have_enough_near_the_node(limit, size, fits):
     near = LabelSelector((Requirement(ZONE, "In", ("z1",)),))
     far = LabelSelector((Requirement(ZONE, "In", ("z2",)),))
     facts = storage(
@@ -201,14 +201,14 @@ def test_a_driver_that_publishes_its_storage_must_have_enough_near_the_node(limi
     assert (bindings(facts) is not None) == fits
 
 
-def test_claims_that_are_bound_need_nothing():
+def test_bound_claims_need_no_binding():
     facts = storage(waiting("local"), bound("c", "a"), volume("a"))
 
     assert bindings(facts) == ()
     assert bindings(facts, pod()) == ()
 
 
-def test_claims_are_sorted_out_by_how_far_they_are():
+def test_claims_are_grouped_by_their_state():
     facts = storage(
         waiting("local"), immediate("now"), volume("a"), bound("done", "a"), claim("later"),
         claim("at-once", storage_class="now"), claim("classless", storage_class=""),
@@ -234,7 +234,7 @@ def test_claims_are_sorted_out_by_how_far_they_are():
         (claim("c", is_terminating=True), 'persistentvolumeclaim "c" is being deleted'),
     ],
 )
-def test_a_claim_that_cannot_be_used_is_told_in_upstreams_words(found, text):
+def test_an_unusable_claim_is_reported_with_upstreams_message(found, text):
     facts = storage(waiting("local"), *([found] if found else []))
 
     with pytest.raises(ClaimError) as refusal:
@@ -244,7 +244,7 @@ def test_a_claim_that_cannot_be_used_is_told_in_upstreams_words(found, text):
     assert refusal.value.is_missing == (found is None)
 
 
-def test_a_class_that_does_not_say_when_to_bind_is_an_error():
+def test_a_class_without_a_binding_mode_is_an_error():
     facts = storage(replace(waiting("local"), binding_mode=""), claim("c"))
 
     with pytest.raises(ClaimError, match='VolumeBindingMode not set for StorageClass "local"'):
@@ -265,7 +265,7 @@ def test_an_ephemeral_volume_waits_for_its_claim():
     assert str(refusal.value) == text
 
 
-def test_an_ephemeral_volumes_claim_is_the_pods_own():
+def test_the_claim_of_an_ephemeral_volume_must_belong_to_the_pod():
     facts = storage(waiting("local"), claim("p-scratch", owner_uid="uid-p"))
 
     assert len(claims_of(StorageState(facts), ephemeral()).waiting) == 1

@@ -1,4 +1,4 @@
-"""Pods with claims one after another: every path places them alike, no volume is two claims'."""
+"""Pods with claims in turn: every path places them alike, and no volume has two claims."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_no_volume_is_bound_twice_and_no_exclusive_claim_used_twice(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_forgotten_leaves_no_trace(seed):
+def test_forgotten_pods_leave_the_storage_unchanged(seed):
     nodes, facts, pods = random_fleet(seed, pods=8)
     plain = Plain(nodes, facts)
     before = dict(plain.storage.claims), dict(plain.storage.volumes)

@@ -1,4 +1,4 @@
-"""Makers of storage, and random small fleets with claims."""
+"""Builders of storage, and random small fleets with claims."""
 
 import random
 
@@ -36,7 +36,7 @@ ROOMY = "roomy.csi.example.com"
 
 
 def within(key, *values):
-    """Node terms of a volume that only nodes with these label values reach."""
+    """Return node terms of a volume that only nodes with these label values reach."""
     return (NodeSelectorTerm((Requirement(key, "In", tuple(sorted(values))),)),)
 
 
@@ -73,7 +73,7 @@ def immediate(name, provisioner=DRIVER):
 
 
 def storage(*objects):
-    """Storage facts of loose objects, told apart by their kind."""
+    """Return storage facts of objects, sorted by their types."""
     kinds = {
         "volumes": VolumeFacts,
         "claims": ClaimFacts,
@@ -91,7 +91,7 @@ def storage(*objects):
 
 
 def using(*names, read_only=False, **facts):
-    """A pod of these claims."""
+    """Return a pod with these claims."""
     volumes = tuple(
         Volume(f"v-{name}", "persistentVolumeClaim", (("claimName", name),)) for name in names
     )
@@ -99,14 +99,14 @@ def using(*names, read_only=False, **facts):
 
 
 def disk(kind, **source):
-    """An in-tree volume; a tuple stands for a list of the manifest."""
+    """Return an in-tree volume; a tuple stands for a list of the manifest."""
     lists = {key: each if isinstance(each, tuple) else (each,) for key, each in source.items()}
     pairs = [(key, str(value)) for key, values in lists.items() for value in values]
     return Volume(kind, kind, tuple(sorted(pairs)))
 
 
 def profiles_of(facts):
-    """A maker of the default profile over these storage facts, one handle per process."""
+    """Return a maker of the default profile over these storage facts, one handle per process."""
 
     def build(classes):
         handle = Handle(classes, ClusterFacts(storage=facts))
@@ -142,7 +142,7 @@ class Plain:
 
 
 class Batches:
-    """The same in batches."""
+    """The default profile over one table, in batches."""
 
     def __init__(self, nodes, facts, seed=0):
         way = PathOptions(names_best=False, tie_break=TieBreak("random", seed))
@@ -179,7 +179,7 @@ def told(decision):
 
 
 def random_fleet(seed, node_count=12, pods=30):
-    """Nodes, storage and pods with claims: few of everything, so that pods compete."""
+    """Return nodes, storage and pods with claims: few of everything, so that pods compete."""
     draw = random.Random(seed)
     names = [f"n{number:02}" for number in range(node_count)]
     nodes = [

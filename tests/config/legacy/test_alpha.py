@@ -40,14 +40,14 @@ def strategy(loaded: LoadedConfig) -> str:
     return str(args.scoring_strategy.type)
 
 
-def test_the_default_provider_is_the_default_predicates_and_priorities() -> None:
+def test_the_default_provider_has_the_default_predicates_and_priorities() -> None:
     named = load(algorithmSource={"provider": "DefaultProvider"})
 
     assert named.config.profiles == load().config.profiles == policy().config.profiles
     assert strategy(named) == "LeastAllocated"
 
 
-def test_the_autoscalers_provider_prefers_full_nodes_and_is_else_the_same() -> None:
+def test_the_autoscaler_provider_differs_only_in_preferring_full_nodes() -> None:
     loaded = load(algorithmSource={"provider": "ClusterAutoscalerProvider"})
 
     assert loaded.effective() == policy().effective()
@@ -67,7 +67,7 @@ def test_every_provider_is_a_preset() -> None:
         preset_text("NoProvider")
 
 
-def test_the_fields_of_its_time_move_where_they_are_today() -> None:
+def test_fields_of_v1alpha1_are_moved_to_their_current_place() -> None:
     loaded = load(
         schedulerName="mine",
         hardPodAffinitySymmetricWeight=7,
@@ -88,7 +88,7 @@ def test_the_fields_of_its_time_move_where_they_are_today() -> None:
     assert told(loaded, "schedulerName") == ["→ profiles[0].schedulerName"]
 
 
-def test_preemption_may_be_off() -> None:
+def test_preemption_can_be_disabled() -> None:
     loaded = load(disablePreemption=True)
 
     assert at(loaded, "postFilter") == []
@@ -115,7 +115,7 @@ def test_preemption_may_be_off() -> None:
         ({"hardPodAffinitySymmetricWeight": -1}, "hardPodAffinitySymmetricWeight: -1: not in"),
     ],
 )
-def test_what_it_cannot_mean_is_refused_by_field_and_rule(
+def test_impossible_values_are_refused_by_field_and_rule(
     fields: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:

@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration v1beta2 and v1beta3: what of them is another today."""
+"""KubeSchedulerConfiguration v1beta2 and v1beta3: their differences from v1."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def fit(loaded: LoadedConfig) -> NodeResourcesFitArgs:
 
 
 class TestBeta2:
-    def test_its_defaults_are_those_of_its_time(self) -> None:
+    def test_the_defaults_are_those_of_v1beta2(self) -> None:
         loaded = load("v1beta2")
 
         assert weights(loaded) == {
@@ -109,7 +109,7 @@ class TestBeta2:
         assert "DynamicResources" not in str(loaded.effective())
         assert fit(loaded) == NodeResourcesFitArgs()
 
-    def test_points_that_plugins_have_gained_are_added_with_a_note(self) -> None:
+    def test_extension_points_that_plugins_gained_are_added_with_a_note(self) -> None:
         loaded = load("v1beta2")
 
         assert at(loaded, "preScore")[-2:] == [
@@ -120,7 +120,7 @@ class TestBeta2:
         where = "profiles[0].plugins.preFilter"
         assert told(loaded, where) == ["NodeVolumeLimits works here too, since: added"]
 
-    def test_they_are_not_added_to_a_plugin_that_is_off(self) -> None:
+    def test_gained_extension_points_are_not_added_to_a_disabled_plugin(self) -> None:
         loaded = beta2(
             filter=off("NodeVolumeLimits"), score=off("*"), postFilter=off("DefaultPreemption")
         )
@@ -129,7 +129,7 @@ class TestBeta2:
         assert "NodeResourcesFit" not in at(loaded, "preScore")
         assert at(loaded, "preEnqueue") == ["SchedulingGates"]
 
-    def test_a_plugin_of_the_defaults_is_overridden_in_its_place(self) -> None:
+    def test_a_default_plugin_is_overridden_in_its_place(self) -> None:
         loaded = beta2(
             score={**on(("NodeAffinity", 5), ("SelectorSpread", 2)), **off("ImageLocality")}
         )
@@ -141,19 +141,19 @@ class TestBeta2:
         ]
         assert weights(loaded)["SelectorSpread"] == 2
 
-    def test_all_defaults_may_be_off(self) -> None:
+    def test_all_defaults_can_be_disabled(self) -> None:
         loaded = beta2(filter={**on("NodeName"), **off("*")})
 
         assert at(loaded, "filter") == ["NodeName"]
 
-    def test_what_v1_no_longer_has_is_dropped_with_a_note(self) -> None:
+    def test_fields_that_v1_dropped_are_dropped_with_a_note(self) -> None:
         loaded = load("v1beta2", healthzBindAddress="0.0.0.0:10251", metricsBindAddress=":10251")
 
         assert loaded.config.profiles == load("v1beta2").config.profiles
         for name in ("healthzBindAddress", "metricsBindAddress"):
             assert told(loaded, name)[0].startswith("dropped: v1 has no such field")
 
-    def test_all_else_is_passed_on(self) -> None:
+    def test_all_other_fields_are_kept(self) -> None:
         loaded = load(
             "v1beta2",
             parallelism=3,
@@ -198,7 +198,7 @@ class TestBeta2:
 
         assert fit(loaded).scoring_strategy == ScoringStrategy("MostAllocated")
 
-    def test_the_ratio_keeps_its_shape_beside_other_arguments_of_fit(self) -> None:
+    def test_the_ratio_scorer_keeps_its_shape_beside_other_arguments_of_fit(self) -> None:
         shape = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
         loaded = beta2(
             {"name": "Mine", "args": 1},
@@ -220,7 +220,7 @@ class TestBeta2:
             "NodeResourcesMostAllocated dropped: the plugin is not enabled at score"
         ]
 
-    def test_disabling_what_was_not_on_does_nothing(self) -> None:
+    def test_disabling_a_disabled_plugin_changes_nothing(self) -> None:
         loaded = beta2(score=off("NodeResourcesLeastAllocated", "NodePreferAvoidPods"))
 
         assert weights(loaded) == weights(load("v1beta2"))
@@ -336,22 +336,22 @@ class TestBeta2:
             ),
         ],
     )
-    def test_what_it_cannot_hold_is_refused_by_field_and_rule(
+    def test_impossible_values_are_refused_by_field_and_rule(
         self, fields: dict[str, Any], problem: str
     ) -> None:
         assert problems(load, "v1beta2", **fields) == [problem]
 
-    def test_a_plugin_enabled_twice_is_refused_as_upstream(self) -> None:
+    def test_a_plugin_enabled_twice_is_refused_like_upstream(self) -> None:
         (problem,) = problems(beta2, filter=on("Mine", "Mine"))
 
         assert "profiles[0].plugins.filter" in problem
 
-    def test_arguments_of_unknown_plugins_stay_as_they_are(self) -> None:
+    def test_arguments_of_unknown_plugins_are_kept(self) -> None:
         loaded = beta2({"name": "Mine", "args": {"apiVersion": "mine/v7", "x": 1}})
 
         assert loaded.config.profiles[0].args["Mine"] == {"apiVersion": "mine/v7", "x": 1}
 
-    def test_kube_scheduler_reads_it_no_more(self) -> None:
+    def test_kube_scheduler_does_not_read_it_any_more(self) -> None:
         text = f"apiVersion: {GROUP}/v1beta2\nkind: KubeSchedulerConfiguration\n"
 
         with pytest.raises(ConfigError, match="is not a version that we read"):
@@ -359,7 +359,7 @@ class TestBeta2:
 
 
 class TestBeta3:
-    def test_its_defaults_are_v1s(self) -> None:
+    def test_the_defaults_are_those_of_v1(self) -> None:
         loaded = load("v1beta3")
 
         assert loaded.config.profiles == default_config().profiles
@@ -383,7 +383,7 @@ class TestBeta3:
         dropped = "EBSLimits dropped: NodeVolumeLimits counts these"
         assert told(listed, "profiles[0].plugins.filter.enabled[0]") == [dropped]
 
-    def test_selector_spread_is_still_there(self) -> None:
+    def test_selector_spread_still_exists(self) -> None:
         loaded = beta3(multiPoint=on(("SelectorSpread", 2)))
 
         assert weights(loaded)["SelectorSpread"] == 2
@@ -400,7 +400,9 @@ class TestBeta3:
             "RequestedToCapacityRatio",
         ],
     )
-    def test_what_v1beta2_removed_is_refused_in_upstreams_words(self, name: str) -> None:
+    def test_fields_that_v1beta2_removed_are_refused_with_upstreams_message(
+        self, name: str
+    ) -> None:
         rule = (
             f'"{name}": was removed in version "{GROUP}/v1beta2" '
             f'(KubeSchedulerConfiguration is version "{GROUP}/v1beta3")'
@@ -419,12 +421,12 @@ class TestBeta3:
         affinity = loaded.config.profiles[0].args["InterPodAffinity"]
         assert affinity == InterPodAffinityArgs(7)
 
-    def test_health_addresses_are_gone(self) -> None:
+    def test_health_addresses_are_removed(self) -> None:
         assert problems(load, "v1beta3", healthzBindAddress="x") == [
             'healthzBindAddress: "x": unknown field'
         ]
 
-    def test_sets_and_weights_are_passed_on(self) -> None:
+    def test_plugin_sets_and_weights_are_kept(self) -> None:
         loaded = beta3(score={**on(("ImageLocality", 9)), **off("NodeAffinity")})
 
         assert weights(loaded)["ImageLocality"] == 9
@@ -449,7 +451,7 @@ class TestOurOwnPluginsInV1:
         assert weights(loaded)["SelectorSpread"] == 2
         assert loaded.config.profiles[0].args["NodeLabel"] == NodeLabelArgs((), (), (), ("x",))
 
-    def test_kube_scheduler_does_not_know_them(self) -> None:
+    def test_kube_scheduler_does_not_know_the_dropped_plugins(self) -> None:
         profile = {"plugins": {"filter": on("NodeLabel")}}
         text = yaml.safe_dump(
             {
@@ -471,7 +473,7 @@ class TestOurOwnPluginsInV1:
             "absentLabelsPreference where it scores"
         ]
 
-    def test_a_label_is_not_wanted_present_and_absent(self) -> None:
+    def test_a_label_can_not_be_required_present_and_absent(self) -> None:
         args = {
             "presentLabels": ["a", "b"],
             "absentLabels": ["b"],
@@ -486,7 +488,7 @@ class TestOurOwnPluginsInV1:
             "absentLabelsPreference[1]",
         ]
 
-    def test_nobody_else_may_bear_their_names(self) -> None:
+    def test_no_other_plugin_may_have_a_dropped_plugins_name(self) -> None:
         text = f"apiVersion: {GROUP}/v1\nkind: KubeSchedulerConfiguration\n"
 
         with pytest.raises(ValueError, match="is in-tree"):

@@ -1,4 +1,4 @@
-"""Policy v1 files: what each predicate and priority becomes, and what is told of it."""
+"""Policy v1 files: the conversion of each predicate and priority, and its notes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def refused(**fields: Any) -> list[str]:
 
 
 def plugins(loaded: LoadedConfig) -> dict[str, list[str]]:
-    """Extension point → names, empty points left out."""
+    """Return extension point → names, without empty points."""
     (profile,) = loaded.config.profiles
     assert profile.scheduler_name == "default-scheduler"
     listed = {point: [ref.name for ref in refs] for point, refs in profile.plugins.items()}
@@ -62,13 +62,13 @@ def told(loaded: LoadedConfig, field: str) -> list[str]:
 
 
 def one(name: str) -> dict[str, list[str]]:
-    """The plugins of a Policy with one predicate, the mandatory ones left out of its filters."""
+    """Return the plugins of a Policy with one predicate, its filters without the mandatory ones."""
     found = plugins(load(predicates=[{"name": name}], priorities=[]))
     found["filter"] = [each for each in found["filter"] if each not in MANDATORY]
     return {point: names for point, names in found.items() if point not in ALWAYS_ON and names}
 
 
-def test_an_empty_policy_is_the_mandatory_predicates_and_what_is_always_on() -> None:
+def test_an_empty_policy_has_the_mandatory_predicates_and_the_plugins_always_on() -> None:
     loaded = load(predicates=[], priorities=[])
 
     assert plugins(loaded) == {**ALWAYS_ON, "filter": MANDATORY}
@@ -79,7 +79,7 @@ def test_an_empty_policy_is_the_mandatory_predicates_and_what_is_always_on() -> 
 
 
 @pytest.mark.parametrize("nothing", [{}, {"predicates": None, "priorities": None}])
-def test_what_a_policy_does_not_give_is_kube_schedulers_default(nothing: dict[str, None]) -> None:
+def test_omitted_fields_of_a_policy_have_kube_schedulers_defaults(nothing: dict[str, None]) -> None:
     loaded = load(**nothing)
 
     assert plugins(loaded)["filter"] == [
@@ -145,7 +145,9 @@ def test_what_a_policy_does_not_give_is_kube_schedulers_default(nothing: dict[st
         ),
     ],
 )
-def test_each_predicate_is_a_plugin(name: str, filters: list[str], pre_filters: list[str]) -> None:
+def test_each_predicate_becomes_a_plugin(
+    name: str, filters: list[str], pre_filters: list[str]
+) -> None:
     expected = {"preFilter": pre_filters, "filter": filters}
 
     assert one(name) == {point: names for point, names in expected.items() if names}
@@ -163,7 +165,7 @@ def test_volume_binding_also_reserves_and_binds(name: str) -> None:
     }
 
 
-def test_predicates_run_in_upstreams_order_whatever_the_files() -> None:
+def test_predicates_run_in_upstreams_order_whatever_the_order_in_the_file() -> None:
     names = list(reversed(PREDICATES))
     loaded = load(predicates=[{"name": name} for name in names], priorities=[])
 
@@ -193,7 +195,7 @@ def test_predicates_run_in_upstreams_order_whatever_the_files() -> None:
         ("TaintToleration", "TaintToleration", True),
     ],
 )
-def test_each_priority_is_a_score_plugin_with_its_weight(
+def test_each_priority_becomes_a_score_plugin_with_its_weight(
     name: str, plugin: str, pre_scores: bool
 ) -> None:
     loaded = load(predicates=[], priorities=[{"name": name, "weight": 7}])
@@ -202,7 +204,7 @@ def test_each_priority_is_a_score_plugin_with_its_weight(
     assert plugins(loaded).get("preScore", []) == ([plugin] if pre_scores else [])
 
 
-def test_most_and_least_requested_are_strategies_of_one_plugin() -> None:
+def test_most_and_least_requested_become_strategies_of_one_plugin() -> None:
     for name, strategy in (
         ("MostRequested", "MostAllocated"),
         ("LeastRequested", "LeastAllocated"),
@@ -215,7 +217,7 @@ def test_most_and_least_requested_are_strategies_of_one_plugin() -> None:
         )
 
 
-def test_two_strategies_cannot_be_one_plugin() -> None:
+def test_two_strategies_of_one_plugin_are_refused() -> None:
     both = [{"name": "MostRequestedPriority", "weight": 1}, {"name": "LeastRequested", "weight": 1}]
 
     (problem,) = refused(predicates=[], priorities=both)
@@ -247,7 +249,7 @@ def test_even_pods_spread_has_no_default_constraints() -> None:
     assert args(loaded, "PodTopologySpread") == PodTopologySpreadArgs((), "List")
 
 
-def test_arguments_make_predicates_under_any_name() -> None:
+def test_predicates_with_arguments_may_have_any_name() -> None:
     made = [
         {"name": "Regional", "argument": {"serviceAffinity": {"labels": ["region"]}}},
         {"name": "CheckServiceAffinity", "argument": {"serviceAffinity": {"labels": ["zone"]}}},
@@ -264,7 +266,7 @@ def test_arguments_make_predicates_under_any_name() -> None:
     assert told(loaded, "predicates[2]") == ['"Zoned" → NodeLabel at filter with its argument']
 
 
-def test_arguments_make_priorities_whose_weights_add_up() -> None:
+def test_priorities_with_arguments_become_plugins_whose_weights_are_summed() -> None:
     made = [
         {"name": "rack", "weight": 3, "argument": {"serviceAntiAffinity": {"label": "rack"}}},
         {"name": "zone", "weight": 3, "argument": {"serviceAntiAffinity": {"label": "zone"}}},
@@ -328,13 +330,13 @@ def test_requested_to_capacity_ratio_keeps_shape_and_resources() -> None:
         ),
     ],
 )
-def test_a_bad_shape_is_named_where_it_stands(priority: dict[str, Any], problem: str) -> None:
+def test_an_invalid_shape_is_named_with_its_place(priority: dict[str, Any], problem: str) -> None:
     where = "priorities[0].argument.requestedToCapacityRatioArguments"
 
     assert refused(predicates=[], priorities=[priority]) == [where + problem]
 
 
-def test_there_is_one_such_function() -> None:
+def test_a_second_requested_to_capacity_ratio_is_refused() -> None:
     (problem,) = refused(predicates=[], priorities=[ratio(RISING), ratio(RISING)])
 
     assert problem.startswith("priorities[1].argument.requestedToCapacityRatioArguments: stands")
@@ -408,13 +410,11 @@ def test_there_is_one_such_function() -> None:
         ({"extenders": [{"urlprefixes": "x"}]}, 'extenders[0].urlprefixes: "x": unknown field'),
     ],
 )
-def test_what_has_no_meaning_is_refused_by_field_and_rule(
-    fields: dict[str, Any], problem: str
-) -> None:
+def test_invalid_values_are_refused_by_field_and_rule(fields: dict[str, Any], problem: str) -> None:
     assert refused(**fields) == [problem]
 
 
-def test_priorities_of_one_kind_of_argument_have_one_weight() -> None:
+def test_priorities_with_the_same_kind_of_argument_have_one_weight() -> None:
     made = [
         {"name": "a", "weight": 1, "argument": {"labelPreference": {"label": "a"}}},
         {"name": "b", "weight": 2, "argument": {"labelPreference": {"label": "b"}}},
@@ -427,7 +427,7 @@ def test_priorities_of_one_kind_of_argument_have_one_weight() -> None:
     )
 
 
-def test_the_symmetric_weight_goes_to_inter_pod_affinity() -> None:
+def test_the_symmetric_weight_is_passed_to_inter_pod_affinity() -> None:
     loaded = load(hardPodAffinitySymmetricWeight=10)
     without = load(hardPodAffinitySymmetricWeight=10, priorities=[])
 
@@ -440,7 +440,7 @@ def test_the_symmetric_weight_goes_to_inter_pod_affinity() -> None:
     ]
 
 
-def test_checking_all_predicates_changes_no_decision() -> None:
+def test_the_option_to_check_all_predicates_changes_no_decision() -> None:
     loaded = load(alwaysCheckAllPredicates=True)
 
     assert loaded.config == load().config
@@ -450,7 +450,7 @@ def test_checking_all_predicates_changes_no_decision() -> None:
     assert told(load(alwaysCheckAllPredicates=False), "alwaysCheckAllPredicates") == []
 
 
-def test_extenders_are_read_in_any_spelling_and_nanoseconds() -> None:
+def test_extenders_are_read_in_any_spelling_and_with_nanoseconds() -> None:
     older = {
         "urlPrefix": "https://127.0.0.1:12346/scheduler",
         "filterVerb": "filter",
@@ -485,7 +485,7 @@ def test_a_policy_may_be_yaml() -> None:
     assert load_config(text, source="p").config == load(predicates=[], priorities=[]).config
 
 
-def test_the_document_is_a_v1_configuration_that_means_the_same() -> None:
+def test_a_policy_is_converted_to_an_equivalent_v1_configuration() -> None:
     made = [{"name": "x", "argument": {"serviceAffinity": {"labels": ["region"]}}}]
     loaded = load(predicates=made, priorities=[ratio(RISING)], hardPodAffinitySymmetricWeight=3)
 
@@ -497,7 +497,7 @@ def test_the_document_is_a_v1_configuration_that_means_the_same() -> None:
     assert again.notes == ()
 
 
-def test_every_name_is_understood_with_its_suffix_or_without() -> None:
+def test_every_name_is_accepted_with_its_suffix_or_without() -> None:
     names = [name.removesuffix("Pred") for name in PREDICATES]
     bare = load(predicates=[{"name": name} for name in names], priorities=[])
     full = load(predicates=[{"name": f"{name}Predicate"} for name in names], priorities=[])
@@ -522,7 +522,7 @@ def test_every_name_is_understood_with_its_suffix_or_without() -> None:
         "",
     ],
 )
-def test_what_is_no_policy_is_refused_as_ever(text: str) -> None:
+def test_documents_other_than_policies_are_refused_as_before(text: str) -> None:
     with pytest.raises(ConfigError) as ours:
         load_config(text, source="x")
     with pytest.raises(ConfigError) as strict:
@@ -531,6 +531,6 @@ def test_what_is_no_policy_is_refused_as_ever(text: str) -> None:
     assert str(ours.value) == str(strict.value)
 
 
-def test_kube_scheduler_reads_no_policy_any_more() -> None:
+def test_kube_scheduler_does_not_read_policies_any_more() -> None:
     with pytest.raises(ConfigError, match="is not a version that we read"):
         load_config("apiVersion: v1\nkind: Policy\n", source="x", as_upstream=True)
