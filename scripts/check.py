@@ -1,6 +1,7 @@
 """Every check of the project, one after the other; with arguments, only pytest with these.
 
     scripts/test                          every check and all tests
+    scripts/test --quick                  style, types, layers and the fast tests: 90 s
     scripts/test tests/fleet -x           pytest alone, with these arguments
     scripts/test -n 2 --cov               all tests, and a coverage table
 
@@ -28,6 +29,13 @@ BIN = ROOT / ".venv" / "bin"
 WHEEL_DIR = ROOT / "build" / "wheel"
 WHEEL_VENV = ROOT / "build" / "wheel-venv"
 PYTEST_ALL = ("-n", "2", "--dist", "worksteal")
+
+QUICK = "--quick"
+QUICK_FOLDERS = (
+    *("protocol", "config", "facts", "manifests", "nodes", "storage", "queue", "cache", "attempts"),
+    *("binder", "journal", "plugins", "preemption", "extenders", "fleet", "scheduler"),
+)
+"""Folders of tests that start neither Ray nor the compiler nor a run."""
 SHIPPED = (".py", ".yaml", ".typed")
 
 
@@ -102,19 +110,19 @@ def check_wheel() -> None:
     run_demo()
 
 
-CHECKS: tuple[tuple[str, Callable[[], None]], ...] = (
+FAST_CHECKS: tuple[tuple[str, Callable[[], None]], ...] = (
     ("ruff check", tool("ruff", "check", "--quiet", ".")),
     ("ruff format", tool("ruff", "format", "--check", "--quiet", ".")),
     ("mypy", tool("mypy")),
     ("import-linter", tool("lint-imports")),
-    ("wheel and its demo", check_wheel),
 )
+CHECKS = (*FAST_CHECKS, ("wheel and its demo", check_wheel))
 
 
-def run_checks() -> list[str]:
+def run_checks(checks: Sequence[tuple[str, Callable[[], None]]]) -> list[str]:
     """Run every check, even after a failure; return the names of the failed ones."""
     failed = []
-    for name, check in CHECKS:
+    for name, check in checks:
         started = time.monotonic()
         try:
             check()
@@ -135,11 +143,17 @@ def main(arguments: Sequence[str]) -> int:
     if list(arguments) in (["-h"], ["--help"]):
         print(__doc__)
         return 0
-    if arguments:
+    is_quick = list(arguments) == [QUICK]
+    if arguments and not is_quick:
         return run_pytest(arguments)
     os.chdir(ROOT)
-    failed = run_checks()
-    code = run_pytest(PYTEST_ALL)
+    failed = run_checks(FAST_CHECKS if is_quick else CHECKS)
+    if is_quick:
+        os.environ["ROADSTEAD_TESTS"] = "quick"
+        folders = [f"tests/{folder}" for folder in QUICK_FOLDERS]
+        code = run_pytest((*PYTEST_ALL, "-m", "not ray", *folders))
+    else:
+        code = run_pytest(PYTEST_ALL)
     if failed:
         print(f"Failed before the tests: {', '.join(failed)}.", file=sys.stderr)
     return 1 if failed else code

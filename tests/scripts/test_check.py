@@ -250,3 +250,18 @@ def test_pytest_runs_in_the_checkout_and_its_exit_code_is_returned(check, places
 
     monkeypatch.setattr(check.subprocess, "run", run)
     assert check.run_pytest(["-x"]) == 5
+
+
+def test_quick_runs_the_fast_checks_and_tests_without_ray(check, monkeypatch):
+    commands = []
+    monkeypatch.setattr(check, "FAST_CHECKS", (("style", lambda: commands.append("style")),))
+    monkeypatch.setattr(check, "CHECKS", (("wheel", fail(check)),))
+    monkeypatch.setattr(check, "run_pytest", lambda arguments: commands.append(arguments) or 0)
+    monkeypatch.setenv("ROADSTEAD_TESTS", "")
+
+    assert check.main(["--quick"]) == 0
+
+    style, arguments = commands
+    assert style == "style"
+    assert {"not ray", "tests/queue"} <= {*arguments}
+    assert all((ROOT / each).is_dir() for each in arguments if each.startswith("tests/"))
