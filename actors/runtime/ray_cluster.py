@@ -132,7 +132,7 @@ class RayCluster:
         """Add the nodes that failed their check to the reason."""
         if not self._bad:
             return shortage
-        return Shortage(f"{shortage.why}; left out: {'; '.join(self._bad.values())}", 0)
+        return Shortage(f"{shortage.why}; left out: {'; '.join(self._bad.values())}")
 
     async def _check(self, nodes: Sequence[RayNode]) -> None:
         """Check nodes before anything starts there."""

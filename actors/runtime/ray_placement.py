@@ -36,10 +36,9 @@ class RayNode:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Why processes cannot be placed now. wanted: CPUs of all of them."""
+    """Why processes cannot be placed now."""
 
     why: str
-    wanted: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ def place(
     if control:
         node = _control_node(len(control) * rules.cpus, by_id, free, rules, taken)
         if isinstance(node, str):
-            return Shortage(node, len(processes) * rules.cpus)
+            return Shortage(node)
         found |= dict.fromkeys(control, node)
         free[node.id] -= len(control) * rules.cpus
     count = Counter((role_of(name), node_id) for name, node_id in taken.items())
@@ -91,7 +90,7 @@ def place(
             continue
         fits = _fitting(role, rules.cpus, by_id, free, rules)
         if isinstance(fits, str):
-            return Shortage(fits, len(processes) * rules.cpus)
+            return Shortage(fits)
         node = min(fits, key=lambda each: (count[role, each.id], -free[each.id], each.name))
         found[name] = node
         free[node.id] -= rules.cpus
