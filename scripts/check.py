@@ -30,6 +30,8 @@ WHEEL_DIR = ROOT / "build" / "wheel"
 WHEEL_VENV = ROOT / "build" / "wheel-venv"
 PYTEST_ALL = ("-n", "2", "--dist", "worksteal")
 
+COMPILE = "from roadstead.kernel.start import compile_in_process; compile_in_process()"
+
 QUICK = "--quick"
 QUICK_FOLDERS = (
     *("protocol", "config", "facts", "manifests", "nodes", "storage", "queue", "cache", "attempts"),
@@ -116,7 +118,12 @@ FAST_CHECKS: tuple[tuple[str, Callable[[], None]], ...] = (
     ("mypy", tool("mypy")),
     ("import-linter", tool("lint-imports")),
 )
-CHECKS = (*FAST_CHECKS, ("wheel and its demo", check_wheel))
+CHECKS = (
+    *FAST_CHECKS,
+    # Otherwise the first tests that need the kernel compile it, and the others wait for them.
+    ("kernel", tool("python", "-c", COMPILE)),
+    ("wheel and its demo", check_wheel),
+)
 
 
 def run_checks(checks: Sequence[tuple[str, Callable[[], None]]]) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -156,11 +157,35 @@ def compile_in_process(part: str = "") -> None:
     """
     code = _code_of(compiled_of())
     if part == TOTALS:
-        warm_up_totals(code)
+        with _only_compiler(code, part):
+            warm_up_totals(code)
         return
     other = start_compiling(TOTALS)
-    warm_up_run(code)
+    with _only_compiler(code, "run"):
+        warm_up_run(code)
     other.wait()
+
+
+@contextlib.contextmanager
+def _only_compiler(code: CompiledCode, part: str) -> Iterator[None]:
+    """Wait until no other process compiles this part; then its machine code is cached.
+
+    Schedulers and workers that start together would compile the same code, each for a minute of
+    processor time.
+    """
+    folder = Path(cast(Dispatcher, code.run).stats.cache_path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / f"{part}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        # The folder cannot be written: then nothing is cached there, either.
+        yield
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def warm_up_totals(code: CompiledCode) -> None:
