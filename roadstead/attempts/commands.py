@@ -1,4 +1,4 @@
-"""Commands: commands of the core to its shell, in the order of execution."""
+"""Commands of AttemptsCore to its shell, and the Outbox that puts them in order of execution."""
 
 from __future__ import annotations
 

@@ -141,6 +141,8 @@ class CacheAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CacheCounts:
+    """Numbers of nodes, and of pods by state. aside: those of the pods on unknown nodes."""
+
     nodes: int
     assumed: int
     asked: int
