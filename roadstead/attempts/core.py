@@ -26,9 +26,9 @@ pod Done is sent again. `take`: another attempt bound the pod.
 
 ASSUMED (Reserve and Permit run) and PERMITTED (PreBind and Bind run) are entered and left within
 one call. Every end without a bind is one method, `_end`: Unreserve in reverse order, Forget,
-Requeue. A refusal up to Permit makes a pod unschedulable; from PreBind on it is a failure, retried
-after backoff. After a bind request was sent, only the binder's answer or the deletion of the pod
-ends the attempt: an acknowledged bind is never undone here.
+RequeuePods. A refusal up to Permit makes a pod unschedulable; from PreBind on it is a failure,
+retried after backoff. After a bind request was sent, only the binder's answer or the deletion of
+the pod ends the attempt: an acknowledged bind is never undone here.
 
 Every call may be received twice; the copy changes nothing and returns no new commands (except that
 `timed_out` asks again, and Forget may be repeated). The first answer to a request counts; two

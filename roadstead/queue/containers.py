@@ -142,7 +142,10 @@ class ActiveQ(PodHeap[EventT]):
             order.append(alike)
 
     def change(self, entry: PodEntry[EventT], facts: PodFacts) -> None:
-        """Change the facts of a pod in activeQ; it keeps its order of entry within a profile."""
+        """Change the facts of a pod in activeQ.
+
+        It keeps its position in the order of entry, or enters that of its new profile.
+        """
         order = self.order_of(entry)
         self.hide(entry)
         entry.facts = facts

@@ -43,6 +43,7 @@ _REPORTED = {
     RequeueReason.UNSCHEDULABLE: QueueEvent.REJECT,
     RequeueReason.ERROR: QueueEvent.FAIL,
 }
+"""Event that a lease records for a returned pod, to recognize repeated and different reports."""
 
 
 class QueueCore(Generic[EventT]):
