@@ -22,7 +22,8 @@ States and events, as `scripts/diagrams.py` draws them from `attempts.pods.TABLE
     GONE          ── lease ──► LEASED
 
 `lease` of a pod that is under way: a newer lease, under which it stays in its state; for a BOUND
-pod Done is sent again. `take`: another attempt bound the pod.
+pod Done is sent again. `ask`: cache or binder did not answer in time, so the request is repeated.
+`take`: another attempt bound the pod.
 
 ASSUMED (Reserve and Permit run) and PERMITTED (PreBind and Bind run) are entered and left within
 one call. Every end without a bind is one method, `_end`: Unreserve in reverse order, Forget,

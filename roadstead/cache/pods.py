@@ -24,6 +24,8 @@ class CacheState(StrEnum):
 
 
 class CacheEvent(StrEnum):
+    """Event of a pod; the diagram in `roadstead.cache` shows its next states."""
+
     ASSUME = "assume"
     FORGET = "forget"
     FINISH_BINDING = "finish_binding"
