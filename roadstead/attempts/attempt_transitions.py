@@ -115,7 +115,7 @@ class AttemptTransitions:
     def _end(
         self, record: AttemptRecord, event: AttemptEvent, out: Outbox, verdict: Verdict
     ) -> None:
-        """End an attempt without a bind: Unreserve in reverse order, Forget, Requeue."""
+        """End an attempt without a bind: Unreserve in reverse order, Forget, RequeuePods."""
         state = record.state
         self._store.transition(record, event)
         if state in RESERVED:

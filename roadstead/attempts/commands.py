@@ -1,4 +1,4 @@
-"""Commands: commands of the core to its shell, in the order of execution."""
+"""Commands of AttemptsCore to its shell, and the Outbox that puts them in order of execution."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Nomination:
 class Nominate:
     """Command: evict the victims, then nominate at the cache.
 
-    It precedes the Requeue of the same pods, so that none is tried again before its victims left.
+    It precedes RequeuePods for the same pods: none is tried again before its victims are evicted.
     """
 
     nominations: tuple[Nomination, ...]

@@ -22,13 +22,14 @@ States and events, as `scripts/diagrams.py` draws them from `attempts.pods.TABLE
     GONE          ── lease ──► LEASED
 
 `lease` of a pod that is under way: a newer lease, under which it stays in its state; for a BOUND
-pod Done is sent again. `take`: another attempt bound the pod.
+pod Done is sent again. `ask`: cache or binder did not answer in time, so the request is repeated.
+`take`: another attempt bound the pod.
 
 ASSUMED (Reserve and Permit run) and PERMITTED (PreBind and Bind run) are entered and left within
 one call. Every end without a bind is one method, `_end`: Unreserve in reverse order, Forget,
-Requeue. A refusal up to Permit makes a pod unschedulable; from PreBind on it is a failure, retried
-after backoff. After a bind request was sent, only the binder's answer or the deletion of the pod
-ends the attempt: an acknowledged bind is never undone here.
+RequeuePods. A refusal up to Permit makes a pod unschedulable; from PreBind on it is a failure,
+retried after backoff. After a bind request was sent, only the binder's answer or the deletion of
+the pod ends the attempt: an acknowledged bind is never undone here.
 
 Every call may be received twice; the copy changes nothing and returns no new commands (except that
 `timed_out` asks again, and Forget may be repeated). The first answer to a request counts; two
@@ -126,9 +127,10 @@ class AttemptsCore(AttemptTransitions):
     ) -> list[Command]:
         """Record the decisions of a batch.
 
-        read_versions: of the nodes' rows. Late decisions are ignored. Commands: Assume for placed
-        pods, Requeue and Report for the others. Raises, with nothing changed,
-        IllegalTransitionError for a pod that waits for no decision, and UnsupportedError.
+        read_versions: node → version of its row that the decisions read. Late decisions are
+        ignored. Commands: Assume for placed pods; Nominate, RequeuePods and SendReports for the
+        others. Raises, with nothing changed, IllegalTransitionError for a pod that waits for no
+        decision, and UnsupportedError for one that needs a plugin that does not exist.
         """
         todo: dict[str, Decision] = {}
         undecided = self._store.undecided
@@ -156,9 +158,10 @@ class AttemptsCore(AttemptTransitions):
     ) -> list[Command]:
         """Apply the cache's answers: accepted attempts run Reserve, Permit, PreBind and Bind.
 
-        accepted, refused: tokens. Commands: FinishBinding, then Bind; Requeue as conflict for
-        refused attempts, Forget for attempts that ended before they were accepted. Raises
-        IllegalTransitionError for a token that was never issued.
+        accepted: tokens. refused: (token, status). Commands: FinishBinding, then Bind; RequeuePods
+        as conflict for attempts that the cache refused; Forget, RequeuePods and SendReports for
+        attempts that a plugin refused; Forget for attempts that ended before they were accepted.
+        Raises IllegalTransitionError for a token that was never issued.
         """
         answers = {**dict(refused), **dict.fromkeys(accepted, SUCCESS)}
         records = [
@@ -189,7 +192,7 @@ class AttemptsCore(AttemptTransitions):
         return all(record is not None and record.is_plain for record in records)
 
     def allow(self, uid: str, plugin: str) -> list[Command]:
-        """Allow a waiting pod for one Permit plugin; after the last one, the pod is bound.
+        """Allow a waiting pod for one Permit plugin; after the last one, PreBind and Bind run.
 
         Ignored for a pod that does not wait for this plugin, as upstream.
         """
@@ -216,10 +219,10 @@ class AttemptsCore(AttemptTransitions):
     def bind_answered(self, answers: Sequence[BindResult]) -> list[Command]:
         """Apply the binder's answers.
 
-        Commands: Confirm and Done for bound attempts (after PostBind), Forget and Requeue for the
-        others. Raises IllegalTransitionError, with nothing changed, for a token that was never
-        issued, an attempt that was not sent to the binder, or an answer that differs from an
-        earlier one (I8).
+        Commands: Confirm and Done for bound attempts (after PostBind); Forget for the others, and
+        RequeuePods (Done if another attempt bound the pod; neither if the pod was deleted). Raises
+        IllegalTransitionError, with nothing changed, for a token that was never issued, an attempt
+        that was not sent to the binder, or an answer that differs from an earlier one (I8).
         """
         todo: dict[str, tuple[AttemptRecord, BindResult]] = {}
         attempts = self._store.attempts
@@ -356,6 +359,7 @@ class AttemptsCore(AttemptTransitions):
         """
         pod, event = decision.pod, event_of(decision)
         record = self._store.pods.known(pod.uid, event)
+        # The pod was deleted while the batch was decided.
         is_late = record.state is AttemptState.GONE and record.decided is None
         if is_late or pod.attempt < record.pod.attempt:
             return

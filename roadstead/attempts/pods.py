@@ -107,9 +107,10 @@ TABLE: TransitionTable[AttemptState, AttemptEvent] = TransitionTable(
 class BindOutcome(StrEnum):
     """The binder's answer as the core distinguishes it.
 
-    CONFLICT: the state differs from the one read (the binder's causes constraint, unknown_node);
-    the pod returns to the head of the queue. TAKEN: another attempt bound it (already_bound).
-    GONE: the pod was deleted. FAILED: any other cause; the pod returns with backoff.
+    CONFLICT: the attempt lost a race, or the binder is busy; the pod returns to the head of
+    activeQ. TAKEN: another attempt bound it. GONE: the pod was deleted. FAILED: any other cause;
+    the pod returns with backoff. `roadstead.scheduler.performer` maps the binder's causes to
+    outcomes.
     """
 
     BOUND = "bound"

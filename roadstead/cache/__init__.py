@@ -14,6 +14,7 @@ States and events, as `scripts/diagrams.py` draws them from `cache.pods.TABLE`:
     EXPIRED ── assume ──► ASSUMED   ── add, update ──► ADDED   ── remove ──► DELETED
     DELETED ── assume ──► ASSUMED   ── add ──► ADDED   ↺ remove
 
+`finish_binding`: the binder is about to receive the attempt; its new deadline is `bind_s` away.
 `ask`: the deadline of an assumption has passed. `expire`: the binder answered that the pod is not
 bound. `remove` in DELETED: the event is a duplicate. A DELETED pod may be assumed or added as a new
 one.

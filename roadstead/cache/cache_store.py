@@ -22,7 +22,10 @@ from roadstead.pod_store import PodStore
 
 
 class CacheStore:
-    """The counted pods, and the last ones that were counted."""
+    """The counted pods, and the last ones that were counted.
+
+    _forgotten: (uid, token) of the last ended attempts, oldest first.
+    """
 
     def __init__(self, store: NodeStore, settings: CacheSettings | None = None) -> None:
         self.settings = settings or CacheSettings()

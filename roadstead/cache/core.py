@@ -86,7 +86,7 @@ class CacheCore(CacheStore):
         return CacheAnswer(tuple(deltas), tuple(refused))
 
     def finish_binding(self, batch: Sequence[tuple[str, str]], now_s: float) -> CacheAnswer:
-        """Set the deadlines of attempts (uid, token) that were sent to the binder to `bind_s`.
+        """Set deadlines `bind_s` from now for attempts (uid, token) that the binder is to receive.
 
         Pods that are confirmed or not counted are ignored; pods of another attempt are refused.
         """
@@ -141,7 +141,7 @@ class CacheCore(CacheStore):
         return self._added(record, CacheEvent.UPDATE, node_name, facts)
 
     def remove_pods(self, uids: Sequence[str]) -> list[Delta]:
-        """Remove pods that were deleted, also assumed ones; removed pods stay removed.
+        """Remove pods that were deleted, also assumed ones; a repeated removal changes nothing.
 
         Raises IllegalTransitionError, with nothing changed, for an unknown pod.
         """

@@ -3,8 +3,8 @@
     put(records, deadline) ──► first() ──► the record whose deadline is first
           remove(records): deletes their tickets; records are dropped when their group is the first
 
-The records of one `put` are one group. Most assumptions end long before their deadline, so adding
-and removing a record only writes and deletes its ticket.
+The records of one `put` are one group, whose number is their ticket. Most assumptions end long
+before their deadline, so adding and removing a record only writes and deletes its ticket.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ class CacheState(StrEnum):
 
 
 class CacheEvent(StrEnum):
+    """Event of a pod; the diagram in `roadstead.cache` shows its next states."""
+
     ASSUME = "assume"
     FORGET = "forget"
     FINISH_BINDING = "finish_binding"
@@ -141,6 +143,8 @@ class CacheAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CacheCounts:
+    """Numbers of nodes, and of pods by state. aside: those of the pods on unknown nodes."""
+
     nodes: int
     assumed: int
     asked: int

@@ -1,7 +1,7 @@
 """SchedulerCache: the cluster as schedulers see it: nodes, bound and assumed pods, claims.
 
     add, change, remove nodes, pods ──┐
-    assume ──► nominate ──► finish ───┼──► ClusterState ──► Changes: deltas, nodes, claims, versions
+    assume, nominate, finish attempts ┼──► ClusterState ──► Changes: deltas, nodes, claims, versions
     expire ──► (ask the binder) ──► resolve      └──► returned: pods whose resources are free again
 
 Pods that left their nodes without an action of their scheduler are returned; the caller reports

@@ -96,11 +96,17 @@ class EntryOrder(Generic[EventT]):
         return self._entries[0][1] if self._entries else None
 
     def bypasses_of(self, entry: PodEntry[EventT]) -> int:
-        """Return an upper bound of how often retried pods bypassed a pod in activeQ."""
+        """Return an upper bound of how often retried pods bypassed a pod in activeQ.
+
+        It also counts leases of retried pods that had waited longer than this one.
+        """
         return self.bypasses - entry.bypasses_before
 
     def restore(self, entry: PodEntry[EventT], max_bypasses: int) -> None:
-        """Restore a pod that was hidden; bypasses beyond the bound do not count."""
+        """Restore a pod that was hidden.
+
+        Bypasses beyond the bound do not count: a hidden pod cannot be leased.
+        """
         entry.bypasses_before = max(entry.bypasses_before, self.bypasses - max_bypasses)
         if not self._entries or self._entries[0][0] > entry.entered:
             # `oldest` dropped it from the order while it was hidden.
@@ -136,7 +142,10 @@ class ActiveQ(PodHeap[EventT]):
             order.append(alike)
 
     def change(self, entry: PodEntry[EventT], facts: PodFacts) -> None:
-        """Change the facts of a pod in activeQ; it keeps its turn unless its profile changes."""
+        """Change the facts of a pod in activeQ.
+
+        It keeps its position in the order of entry, or enters that of its new profile.
+        """
         order = self.order_of(entry)
         self.hide(entry)
         entry.facts = facts
@@ -205,6 +214,7 @@ class BackoffQ(Generic[EventT]):
 
     def remove(self, entries: Entries[EventT]) -> None:
         for entry in entries:
+            # Not by `rejected_by`, which `QueueCore` clears before it moves a leased pod.
             (self.rejected if entry.uid in self.rejected.heap else self.failed).remove((entry,))
 
     def first(self) -> PodEntry[EventT] | None:

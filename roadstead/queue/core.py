@@ -43,13 +43,14 @@ _REPORTED = {
     RequeueReason.UNSCHEDULABLE: QueueEvent.REJECT,
     RequeueReason.ERROR: QueueEvent.FAIL,
 }
+"""Event that a lease records for a returned pod, to recognize repeated and different reports."""
 
 
 class QueueCore(Generic[EventT]):
-    """All pods that are not bound, each in exactly one place.
+    """All pods that are not bound, each in the container of its state.
 
     gate: PreEnqueue. rules: which events help which pods; by default any event helps any pod.
-    sort: QueueSort.
+    sort: QueueSort. settings: bounds and durations.
     """
 
     def __init__(
@@ -334,7 +335,7 @@ class QueueCore(Generic[EventT]):
         return entry.rejected_by
 
     def pods(self, state: QueueState) -> tuple[QueuedPod, ...]:
-        """Return the pods in one state, in the order in which they would leave it."""
+        """Return the pods in one state, in the order of their container; in flight: by arrival."""
         return tuple(entry.view() for entry in self._store.entries(state))
 
     @property

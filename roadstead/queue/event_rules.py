@@ -34,7 +34,8 @@ def event_rules(hints: HintMap) -> EventRules[OccurredEvent]:
         if not _is_narrowed(seen.event) or not isinstance(assigned, EventPod):
             return True
         if seen.change.thorough and seen.change.old is not None:
-            # Upstream considers only the new pod, not the pods that the old one had blocked.
+            # The old pod may have blocked pods that the new one does not concern; upstream leaves
+            # these to the retry after five minutes.
             return True
         return hints.is_concerned(facts, assigned.facts, rejected_by)
 

@@ -65,7 +65,7 @@ class GangTurns:
         )
 
     def _next_round(self) -> list[GroupKey]:
-        """Return waiting gangs by priority, then arrival; not one that alone freed resources."""
+        """Return waiting gangs for which others freed resources, by priority, then arrival."""
         found: dict[GroupKey, int] = {}
         for key in self._members.groups() if self._freed else ():
             parked = self._parked(key) if self._freed != {key} else []

@@ -50,6 +50,7 @@ class LeaseOrder(Generic[EventT]):
                 picked += len(next_ones)
                 yield next_ones
         finally:
+            # The last to enter first: `restore` puts each pod before the pods that entered later.
             for entry in sorted(held, key=lambda each: each.entered, reverse=True):
                 self._store.heap_of(entry).show(entry)
                 if entry.state is QueueState.ACTIVE:

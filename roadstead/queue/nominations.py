@@ -36,7 +36,7 @@ QueueSteps: TypeAlias = Generator[SendNominations, object, T]
 
 @dataclass(frozen=True, slots=True)
 class NominatedPods:
-    """Nominated `pods` and their `nodes`, in the same order. none: requested, not nominated."""
+    """Nominated `pods` and their `nodes`, in the same order. none: requested UIDs without one."""
 
     pods: tuple[Pod, ...]
     nodes: tuple[str, ...]
@@ -77,6 +77,7 @@ class QueueNominations:
         They end when another pod preempts (the cache may have received that in another order) or
         the pod is gated, and take effect again when it is no longer gated.
         """
+        # Repeated, since the events may gate other pods, whose nominations then end as well.
         while cleared := self._core.pop_cleared():
             pods = [(pod.identity, pod.facts) for pod in cleared]
             now_s = yield from sent(pods, [""] * len(pods))
@@ -102,6 +103,7 @@ class QueueNominations:
         # After a duplicate report the cache has the nomination that is in effect.
         wrong = [(uid, facts) for uid, facts in known if facts.nominated_node_name != final[uid]]
         if wrong:
+            # The cache reads only the UID of the identity, so the UID may replace the name.
             pods = [(PodIdentity(uid, of.namespace, uid), of) for uid, of in wrong]
             now_s = yield from sent(pods, [facts.nominated_node_name for _, facts in wrong])
             kept = [facts for uid, facts in wrong if final[uid]]

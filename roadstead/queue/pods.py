@@ -95,10 +95,11 @@ class QueueSettings:
 class QueuedPod(NamedTuple):
     """A pod as a scheduler receives it.
 
-    seq: unique arrival number. timestamp_s: when it last entered the queue. initial_attempt_s: when
-    it first entered activeQ. attempts: number of leases, this one included. rejected_by: plugins
-    that last rejected it (empty while in flight). draw: 1 plus the number of lost races and failed
-    attempts; only these change the tie-break.
+    seq: unique arrival number. timestamp_s: when it arrived, or last returned rejected or failed
+    (not after a lost race or an expired lease). initial_attempt_s: when it first entered activeQ.
+    attempts: number of leases, this one included. rejected_by: plugins that last rejected it (empty
+    while in flight). draw: 1 plus the number of lost races and failed attempts; only these change
+    the tie-break.
     """
 
     identity: PodIdentity

@@ -63,6 +63,7 @@ class Requeueing(Generic[EventT]):
 
     def enter(self, entry: PodEntry[EventT], event: QueueEvent, now_s: float) -> QueueState:
         """Apply an event that leads to ACTIVE or BACKOFF, or gate the pod; return its state."""
+        # A pod in BACKOFF passed PreEnqueue when it entered (upstream: moveToActiveQ).
         if entry.state is not QueueState.BACKOFF:
             status = self.gate(entry.facts)
             if not status.is_success:

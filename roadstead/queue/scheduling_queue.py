@@ -44,7 +44,7 @@ class SchedulingQueue:
     """The pods of a run that are not bound.
 
     profiles: by scheduler name. members: the pods of each gang, which the gangs' plugins read.
-    pods_known: revisions of pods. _overdue: owner → uid → epoch in which its lease expired.
+    pods_known: revisions of pods. _overdue: owner → uid → epoch of the lease that expired.
     _wakes: reports of failed attempts since a pod was bound, see `MAX_WAKES`.
     """
 
@@ -96,6 +96,7 @@ class SchedulingQueue:
         new_members = [facts for pod, facts in gang_pods if self._members.add(pod.uid, facts)]
         has_known = bool(self.core.known_uids(identity.uid for identity, _ in pods))
         for identity, facts in valid if has_known else ():
+            # Before `core.add`, which would treat the change as "any event".
             old = self.core.facts_of(identity.uid)
             if old is not None and old != facts:
                 events = pod_change_events(old, facts, is_assigned=False)

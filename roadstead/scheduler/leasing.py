@@ -70,6 +70,7 @@ class Leasing:
             for namespace, group, bound in leased.gangs:
                 self._members.hear((namespace, group), bound)
             self._performer.figures.retries += sum(attempt > 1 for attempt in leased.attempts)
+            # Leases are renewed while jobs wait for a simulated decision time (decision 19).
             self._leases = (*self._leases, leased.lease_id) if self._latency.is_on else ()
             # Events that the queue received before this lease must be on the table when its pods
             # are decided: they requeue no pod a second time.
@@ -103,6 +104,7 @@ def pods_in_cycle(
         if found is None:
             profile, pod_class = profiles[facts.scheduler_name], classes.pod_class(facts)
             found = pod_class, profile.class_of(pod_class, uid)
+            # The key of an unsigned class contains the UID: each of its pods has another key.
             if profile.is_signed(pod_class):
                 known[id(facts)] = found
         pods.append(PodInCycle(uid, key, *found, *tries))

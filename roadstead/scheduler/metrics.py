@@ -15,9 +15,9 @@ class SchedulerMetrics:
     """Sums since the scheduler started.
 
     busy_s: time from reading the state to the decision, simulated latency included. reads: number
-    of times that the state was read. asked: answered binds; transactions: the jobs of these binds,
-    counted per answer; conflicted: those with a refused bind. retries: pods that were leased again.
-    passed_on: pods without a feasible node in the scheduler's own partitions.
+    of times that the state was read. asked: binds that the binder answered; transactions: the jobs
+    of these binds, counted per answer; conflicted: those with a refused bind. retries: pods that
+    were leased again. passed_on: pods without a feasible node in the scheduler's own partitions.
     """
 
     busy_s: float = 0.0

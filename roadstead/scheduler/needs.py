@@ -137,9 +137,9 @@ class BindPods:
 
 @dataclass(frozen=True, slots=True)
 class RunConcurrently:
-    """Run these steps concurrently with what follows, in the order of these requests.
+    """Run these steps concurrently with what follows. The answer is not used.
 
-    Upstream: the goroutine of a binding cycle. The answer is not used.
+    Binds are sent in the order of these requests. Upstream: the goroutine of a binding cycle.
     """
 
     steps: Steps[None]

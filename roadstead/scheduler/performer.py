@@ -74,9 +74,9 @@ class Performer:
     """Perform the effects of one scheduler's core.
 
     on_failure: called with reports of attempts that fail. seq: the last change of the cluster that
-    must be on the table for the next batch. reads_failed: whether a decision on the state that was
-    read has been refused since. figures: those of the scheduler; this class counts the binder's
-    answers.
+    must be on the table for the next batch. reads_failed: cache or binder refused an attempt, or
+    one was forgotten, so the state must be read again. figures: those of the scheduler; this class
+    counts the binder's answers.
     """
 
     def __init__(
@@ -172,6 +172,8 @@ class Performer:
         yield from self.perform(effects, frozenset(accepted if bind_next else ()))
 
     def _bind(self, finishing: Sequence[Attempt], attempts: Sequence[Attempt]) -> Steps[None]:
+        # None finishes at a retry, whose pods extenders have bound already, or after an assumption
+        # with `bind_next`, whose pods no extender binds.
         if finishing:
             yield from self.settle(finish=_pairs(finishing))
             attempts = yield from self._bind_outside(attempts)

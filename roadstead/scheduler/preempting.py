@@ -2,7 +2,7 @@
 
     no node ─► dry run ─► decided ─► Nominate ─► evict at the binder
                                                                   │
-                    queue: pod goes back, victims leave ◄── cache: victims leave, pod nominated
+           queue: pod requeued, victims removed ◄── cache: victims removed, pod nominated
 
 The pod remains leased until its victims are evicted (upstream's asynchronous preemption: PreEnqueue
 keeps it out of activeQ until then). A victim that waits at Permit in this scheduler is not evicted

@@ -12,6 +12,7 @@ class SchedulerVolumes:
     """The storage state of a scheduler's profiles, and the claim bindings of its attempts.
 
     Changes wait until `catch_up`: during a batch they would contradict results computed before.
+    known: number of changes received from the cache.
     """
 
     def __init__(self, storage: StorageState) -> None:
