@@ -61,7 +61,7 @@ class Decision(NamedTuple):
     feasible: number of feasible nodes; with an error, of nodes that no filter refused. total: the
     node's total score; 0 if the node is the nominated one, or the only feasible one and scoring
     failed. best_size: number of the best nodes. best: their names, sorted,
-    at most MAX_NAMED_BEST (only on request). post_filter: the result of PostFilter, if it ran.
+    at most MAX_NAMED_BEST (only on request). post_filter: the result of PostFilter, if it ran yet.
     """
 
     pod: PodInCycle
@@ -133,9 +133,9 @@ class BatchRun:
         return dry_run(evaluation, ask, evaluation.profile.budgets)
 
     def decide_run(self, pods: Sequence[PodInCycle]) -> list[Decision]:
-        """Return the kernel's decisions for as many of the next pods as possible; perhaps none.
+        """Return the kernel's decisions for as many of the next pods as possible.
 
-        The pod that follows is for `decide`.
+        If there are none, the next pod is for `decide`.
         """
         accelerator = self._accelerator
         code = None if accelerator is None else accelerator.code

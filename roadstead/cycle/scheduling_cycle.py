@@ -352,7 +352,11 @@ def after_failure(
     batch: BatchRun,
     extenders: Extenders | None,
 ) -> Steps[tuple[Decision, bool]]:
-    """Return a decision with PostFilter's result, and whether preemption was tried for it."""
+    """Return a decision with PostFilter's result, and whether preemption was tried for it.
+
+    If no plugin wants a dry run, PostFilter changes nothing for the next pods and runs later, with
+    the pod's attempt (`roadstead.attempts.verdicts`).
+    """
     pod, diagnosis = decision.pod, decision.diagnosis
     if diagnosis is None:
         return decision, False
