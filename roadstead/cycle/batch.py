@@ -60,8 +60,8 @@ class Decision(NamedTuple):
 
     feasible: number of feasible nodes; with an error, of nodes that no filter refused. total: the
     node's total score; 0 if the node is the nominated one, or the only feasible one and scoring
-    failed. best_size: number of the best nodes. best: their names, sorted,
-    at most MAX_NAMED_BEST (only on request). post_filter: the result of PostFilter, if it ran yet.
+    failed. best_size: number of the best nodes. best: their names, sorted, at most MAX_NAMED_BEST
+    (only on request). post_filter: the result of PostFilter, if it has run.
     """
 
     pod: PodInCycle

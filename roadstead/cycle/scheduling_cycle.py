@@ -271,6 +271,7 @@ class SchedulingCycle:
                 continue
             decision = batch.decide(coming[0])
             # No pod is rejected on a reading of an earlier batch: `decide` reads the state again.
+            # After None, the pod may need the assumptions of those before it, so a new reading.
             if decision is None or not (is_fresh or decision.node_name):
                 scope.drop()
                 break
@@ -354,8 +355,8 @@ def after_failure(
 ) -> Steps[tuple[Decision, bool]]:
     """Return a decision with PostFilter's result, and whether preemption was tried for it.
 
-    If no plugin wants a dry run, PostFilter changes nothing for the next pods and runs later, with
-    the pod's attempt (`roadstead.attempts.verdicts`).
+    If no plugin wants a dry run, PostFilter runs later, with the verdict on the attempt
+    (`roadstead.attempts.verdicts`).
     """
     pod, diagnosis = decision.pod, decision.diagnosis
     if diagnosis is None:

@@ -7,7 +7,7 @@
 
 The table follows the cache's changes, but not while a batch is decided. A pod that extenders handle
 is a batch by itself: `begin` returns a `PendingSearch`, and `searched` receives its result. So is a
-pod with a nominated node, if it passes there (`nominated_batch.py`). A pod for which `decide`
+pod with a nominated node, which is evaluated first (`nominated_batch.py`). A pod for which `decide`
 returns None, and those behind it, go into the next batch.
 """
 

@@ -29,7 +29,7 @@ from roadstead.nodes.table import NodeTable
 class Tentative:
     """Unconfirmed placements, evictions and nominations of one scheduler on its table.
 
-    All by the pod's UID:
+    By UID, except the counts:
     _pods: placements that are not confirmed, (node, class).
     _nominated: nominations of the cache and of `preempt`, (node, class without nominated node).
     _ended_nominations: those of `_nominated` that ended here and that the table does not count.
