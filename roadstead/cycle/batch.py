@@ -3,6 +3,7 @@
 Each placement changes its row, and that row is evaluated again for later classes. If a placement
 may change the answers for other rows (a plugin that reads the cluster), `decide` returns None: the
 batch ends, and the remaining pods form a new one. So a batch decides as one pod after another.
+`ContinuingBatch` computes such answers again instead.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulePod, selectHost), one pod at a time.
 """
@@ -36,10 +37,15 @@ from roadstead.nodes.table import NodeTable, Rows
 from roadstead.preemption.dry_run import dry_run
 
 MAX_NAMED_BEST = 50
+"""Maximum names in `Decision.best`."""
 
 
 class PodInCycle(NamedTuple):
-    """A pod as a cycle sees it. draw: its draw number, for the choice among equal nodes."""
+    """A pod as a cycle sees it.
+
+    key: namespace/name. attempt: number of the attempt, from 1. draw: its draw number, for the
+    choice among equal nodes.
+    """
 
     uid: str
     key: str
@@ -52,9 +58,10 @@ class PodInCycle(NamedTuple):
 class Decision(NamedTuple):
     """The decision for one pod: a node, or the reasons why there is none, or an error.
 
-    feasible: number of feasible nodes. total: the node's total score; 0 if scoring failed and the
-    node is the only feasible one. best_size: number of the best nodes. best: their names, sorted,
-    at most MAX_NAMED_BEST (only on request). post_filter: the result of PostFilter, if it ran.
+    feasible: number of feasible nodes; with an error, of nodes that no filter refused. total: the
+    node's total score; 0 if the node is the nominated one, or the only feasible one and scoring
+    failed. best_size: number of the best nodes. best: their names, sorted, at most MAX_NAMED_BEST
+    (only on request). post_filter: the result of PostFilter, if it has run.
     """
 
     pod: PodInCycle
@@ -126,9 +133,9 @@ class BatchRun:
         return dry_run(evaluation, ask, evaluation.profile.budgets)
 
     def decide_run(self, pods: Sequence[PodInCycle]) -> list[Decision]:
-        """Return the kernel's decisions for as many of the next pods as possible; perhaps none.
+        """Return the kernel's decisions for as many of the next pods as possible.
 
-        The pod that follows is for `decide`.
+        If there are none, the next pod is for `decide`.
         """
         accelerator = self._accelerator
         code = None if accelerator is None else accelerator.code
@@ -148,6 +155,7 @@ class BatchRun:
             for signature, pod in classes.items()
             if why_not(kernel, signature) or self._changed_outside(pod)
         }
+        # `Kernel.best_rows` returns those of the last pod of a run.
         if self._name_best and pods[0].signature not in left:
             pods = pods[:1]
         elif left:

@@ -30,8 +30,9 @@ class Chain:
     """Chooses the pods of each batch. decisions: those of all batches so far.
 
     settled: number of pods that these batches decided or passed on. pods: those of the next batch;
-    empty once the chain has ended. first: the pods of the first batch. coming: these and the pods
-    that may follow them; if empty, no other pods follow.
+    empty once the chain has ended. has_placed: a batch placed a pod, so no later pod may preempt.
+    first: the pods of the first batch. coming: these and the pods that may follow them; if empty,
+    no other pods follow.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Chain:
         self._paused_s: float | None = None
 
     def pause(self, now_s: float) -> None:
-        """Record the time between two batches; end the chain if it exceeds MAX_CHAIN_S."""
+        """End the chain if MAX_CHAIN_S have passed since its first pause (after a batch)."""
         if self._paused_s is None:
             self._paused_s = now_s
         elif now_s - self._paused_s > MAX_CHAIN_S:
@@ -60,6 +61,8 @@ class Chain:
 
     def take(self, decisions: Sequence[Decision], settled: int) -> None:
         """Record the outcome of `pods` and choose the next batch."""
+        # With 0 no pod was decided, as on an old reading where it fits nowhere: the batch begins
+        # again.
         if settled:
             self._cycle.settled(len(self.pods), settled)
         self._batches += 1

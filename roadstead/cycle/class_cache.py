@@ -16,7 +16,7 @@ MAX_CLASSES = 4096
 """Maximum number of cached classes; the least recently used is dropped."""
 
 MIN_CLASSES = 16
-"""Minimum number of cached classes, for a table of any size."""
+"""Minimum number of cached classes for a table of any size, divided among the sharers."""
 
 MAX_CELLS = 12_000_000
 """Rows times classes: about a gigabyte. With more shapes than are cached, all results would be
@@ -42,7 +42,10 @@ def max_cached_classes(rows: int, sharers: int = 1) -> int:
 
 
 class ClassCache(Generic[T]):
-    """A cache by class, with a bound for own evaluations and another one for shared ones."""
+    """A cache by class, with a bound for own results and another one for shared ones.
+
+    sharers: number of caches that share the memory for own results.
+    """
 
     def __init__(self, sharers: int = 1) -> None:
         self._sharers = sharers
@@ -73,7 +76,7 @@ class ClassCache(Generic[T]):
 
 
 def within(keys: Iterable[Hashable], most: int) -> int:
-    """Return the number of first keys with at most `most` different ones."""
+    """Return how many of the first keys have at most `most` distinct values."""
     seen: set[Hashable] = set()
     place = 0
     for place, key in enumerate(keys):

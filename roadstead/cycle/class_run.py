@@ -27,10 +27,12 @@ INFEASIBLE = -(2**63)
 class ClassRun:
     """The evaluation of a class and its totals.
 
-    total: int64[row], INFEASIBLE for rows that are not feasible. _static_plugins: indices of the
-    score plugins that read only NODE facts; _static_sums: the sums of their weighted scores, for
-    the rows in _has_static_sum. _dynamic_plugins: the other score plugins. search_result: the
-    result of sampling and extenders; then only one pod is decided with this object.
+    total: int64[row], INFEASIBLE for rows that are not feasible. _extremes: by index of the score
+    plugin, the least and greatest raw score with which `total` was normalized. _static_plugins:
+    indices of the score plugins that read only NODE facts; _static_sums: the sums of their weighted
+    scores, for the rows in _has_static_sum. _dynamic_plugins: the other score plugins.
+    search_result: the result of sampling and extenders; then only one pod is decided with this
+    object.
     """
 
     __slots__ = (
@@ -74,7 +76,7 @@ class ClassRun:
         return bool(self.evaluation.feasible.any())
 
     def filter(self, pre_filter: PreFilterOutcome) -> str:
-        """Run Filter on changed rows; return the error that ends the cycle, or ""."""
+        """Run Filter on changed rows; return the error that ends the pod's cycle, or ""."""
         evaluation = self.evaluation
         evaluation.update(pre_filter)
         if self.search_result is not None:
@@ -174,7 +176,7 @@ class ClassRun:
 
     @property
     def _total_without_plugins(self) -> int:
-        """The total without any score plugin; extenders' scores start at 0, as upstream."""
+        """The total without any score plugin, as upstream: 1, or 0 if extenders add scores."""
         return 0 if self.search_result is not None and self.search_result.scores else 1
 
     def _extender_points(self, rows: Rows) -> I64:

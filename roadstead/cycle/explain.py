@@ -83,6 +83,7 @@ class Explanation:
             return []
         if self.nominated:
             return [self.nominated]
+        # Scoring failed, which fails the attempt unless only one node is feasible.
         if len(self.total) < len(self.feasible):
             return [self.names[row] for row in self.feasible]
         if not len(self.total):
@@ -311,6 +312,7 @@ def _plugin_scores(
     if each.plugin.normalizes:
         extremes = Extremes.of(raw)
         normalized = each.plugin.normalize(evaluation.score_state, evaluation.pod, raw, extremes)
+    # Upstream's Score returns 0 for these rows.
     shown = np.where(raw == IGNORED, 0, raw)
     return PluginScores(each.plugin.name, each.weight, shown, normalized)
 

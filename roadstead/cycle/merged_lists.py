@@ -1,4 +1,4 @@
-"""Listed: merges workers' lists of their best rows into one list for a whole table.
+"""Best rows: merges workers' lists of their best rows into one list for a whole table.
 
 worker's list ──► same rows? ── yes ──► rows of this table, one upper bound for unlisted rows
                        └── no ──► the scheduler evaluates the worker's rows, if they are few
@@ -22,7 +22,8 @@ LISTED_ROWS = 20_000
 """Minimum nodes for lists: with fewer, evaluating all rows takes less time than the messages."""
 
 MAX_EXCLUDED = 4096
-"""Maximum rows that a scheduler evaluates for each class besides the lists, else it uses none."""
+"""Maximum rows that a scheduler evaluates for each class besides the lists; with more rows it uses
+no list."""
 
 
 def may_list(settings: Settings) -> bool:
@@ -31,7 +32,13 @@ def may_list(settings: Settings) -> bool:
 
 
 class _Part:
-    """The answer of one worker, as arrays. Raises ValueError if it does not fit the request."""
+    """The answer of one worker, as arrays. Raises ValueError if it does not fit the request.
+
+    own: the worker's rows in order of arrival. most: maximum rows per class. places, totals,
+    counts, ranks, told, is_told: see `RankAnswer`. rows: int64[class, most], rows of the table,
+    END in unused slots. bound: int64[class], no unlisted row has a higher total; NOWHERE if all
+    feasible rows are listed.
+    """
 
     def __init__(self, answer: RankAnswer, own: Rows, classes: int, most: int) -> None:
         shape = classes, most + 1
@@ -58,8 +65,8 @@ def best_rows(
 ) -> BestRows | None:
     """Return one list for each class; None if no list is usable.
 
-    apart: the rows that the request excluded. Raises ValueError for an answer that does not fit the
-    request.
+    most: maximum rows that a worker lists for a class. apart: the rows that the request excluded.
+    Raises ValueError for an answer that does not fit the request.
     """
     table = workers.table
     left: Bools = np.zeros(len(table), np.bool_)
@@ -80,6 +87,7 @@ def best_rows(
     rows = np.flatnonzero(left)
     if not parts or len(rows) > MAX_EXCLUDED:
         return None
+    # A class has a list only if every worker that answered has one for it.
     kept = np.flatnonzero(np.logical_and.reduce([part.is_told for part in parts]))
     if not len(kept):
         return None

@@ -101,6 +101,7 @@ class OrderedNodesCache:
         self._order = OrderedNodes()
 
     def take(self, table: NodeTable) -> OrderedNodes:
+        """Take a snapshot for the next cycle; return its order with the current rows."""
         names = self._node_order.snapshot(table.tree)
         if table.node_version != self._version:
             rows = np.array(table.each_row(names), dtype=np.intp)
@@ -138,7 +139,10 @@ class NodeSearch:
     def search(
         self, profile: Profile, pod: PodInCycle, order: OrderedNodes, found: FilteredNodes
     ) -> SearchResult:
-        """Return the remaining nodes; calls extenders, does not move the start (see `settle`)."""
+        """Return the remaining nodes; calls extenders.
+
+        The next search starts at the result's `next_start` only after `settle`.
+        """
         asker = _asker(pod)
         search = _Search(order, found)
         nominated = pod.pod_class.facts.nominated_node_name
@@ -154,13 +158,14 @@ class NodeSearch:
         except ExtenderError as failure:
             return SearchResult(nothing, error=str(failure), next_start=next_start)
         scores: Mapping[str, int] = {}
+        # Upstream returns the only feasible node before it scores (schedulePod).
         if len(passed.nodes) > 1:
             scores = self.extenders.prioritize(asker, passed.nodes)
         by_extender = len(passed.nodes) != len(feasible)
         return search.result(passed, _bounded(scores), by_extender, next_start)
 
     def to_find(self, profile: Profile, nodes: int) -> int:
-        """Return how many feasible nodes to find among so many nodes."""
+        """Return how many feasible nodes to find among so many; all, without sampling."""
         share = self._shares.get(profile.scheduler_name)
         if share is None:
             return nodes
@@ -176,6 +181,7 @@ class NodeSearch:
         if place is None:
             return False
         if not search.fits[place]:
+            # A refusal counts even if the search does not visit the node; an error does not.
             if int(search.order.arrivals[place]) not in search.failing:
                 search.told.add(place)
             return False
@@ -223,6 +229,7 @@ class _Search:
         self._refused: dict[str, Status] = {}
 
     def refuse(self, refused: Mapping[str, Status]) -> None:
+        """Record extenders' refusals, by node; the nodes may be unknown."""
         self._refused |= refused
         places = (self.order.place_of(name) for name in refused)
         self.told |= {place for place in places if place is not None}
@@ -253,7 +260,7 @@ class _Search:
         return (start + processed) % max(len(self.order.nodes), 1)
 
     def only(self, name: str, start: int) -> SearchResult:
-        """Return the nominated node as the only result."""
+        """Return the nominated node as the only result, by which the start does not move."""
         stays = self._arrivals([name])
         return SearchResult(FoundNodes(stays, np.zeros(1, dtype=np.int64)), next_start=start)
 
@@ -280,6 +287,7 @@ class _Search:
         return SearchResult(found_nodes, kept, tuple(unknown_nodes), by_extender, "", next_start)
 
     def _seen(self) -> I64 | None:
+        """Return the nodes whose refusals count, by arrival; None for all."""
         if len(self._visited) == len(self.considered):
             return None
         places = np.union1d(self._visited, np.array(sorted(self.told), dtype=np.intp))
@@ -293,6 +301,7 @@ class _Search:
 
 
 def _asker(pod: PodInCycle) -> ExtenderPod:
+    """Return a pod as it is sent to extenders."""
     facts = pod.pod_class.facts
     name = pod.key.removeprefix(f"{facts.namespace}/")
     return ExtenderPod(PodIdentity(pod.uid, facts.namespace, name), facts)

@@ -5,8 +5,8 @@
             └─ no ──► all nodes ◄───────────┘ (overflow: the optimistic part)
 
 `latency-first` tries own nodes first, `quality-first` all nodes, `adaptive` own nodes while the
-queue is long. At an interval each partition moves to the next scheduler, so that no two own the
-same partition in the same turn.
+queue is long. At an interval, each partition moves to the next scheduler: a new turn begins. In a
+turn no two schedulers own the same partition.
 
 A scheduler's table has all nodes, so that plugins that read other nodes read all of them; only the
 choice is limited to own nodes. Pods whose hard constraints read other nodes are decided on all
@@ -39,7 +39,7 @@ _OF_OTHERS = unresolvable("node(s) were of another scheduler's partition")
 
 
 def owned(partitions: int, rank: int, schedulers: int, turn: int) -> tuple[int, ...]:
-    """Return the partitions of the scheduler at `rank` of `schedulers` after so many turns."""
+    """Return the partitions of the scheduler at `rank` (from 0) of `schedulers` in a turn."""
     assert 0 <= rank < schedulers <= partitions, (
         f"{schedulers} schedulers cannot own {partitions} partitions"
     )

@@ -1,4 +1,4 @@
-"""Placed: classes that were placed in a batch, and whether they affect another class.
+"""PlacedClasses: classes that were placed in a batch, and whether they affect another class.
 
 Pods with equal effects (`Plugin.effect`) affect the same other pods, so only one of them is
 compared: a thousand pods that differ in their claims mostly have one effect.

@@ -27,7 +27,10 @@ CLEAR = ""
 def wanted(
     profile: Profile, pod: PodInCycle, diagnosis: Diagnosis, tie_break: TieBreak
 ) -> DryRun | None:
-    """Return the dry run to make before PostFilter; None if no eviction can help the pod."""
+    """Return the dry run to make before PostFilter; None if no plugin wants one.
+
+    A cluster without nodes needs none, because PostFilter does not run.
+    """
     if not diagnosis.node_count:
         return None
     number = candidates_wanted(profile, pod.pod_class.facts, diagnosis)

@@ -77,6 +77,7 @@ class SampledBatch(BatchRun):
             self._node_search.settle(search_result)
         decision = one.batch(self._chooser, name_best=self._name_best).decide(pod)
         assert decision is not None, "one pod alone is always decided"
+        # The kernel decides no class with a search result (`kernel_classes`).
         run.search_result = None
         if decision.node_name is not None:
             self._record_placement(pod.pod_class)

@@ -56,13 +56,15 @@ from roadstead.nodes.table import NodeTable
 T = TypeVar("T")
 
 DECISIONS_PER_PAUSE = 128
-"""Number of decisions between two pauses, in which this process answers messages."""
+"""Number of decisions between two pauses, in which this process answers messages. A run of the
+kernel has at most as many."""
 
 Decided: TypeAlias = tuple[list[Decision], int]
 """Decisions for the first pods of a batch, and how many pods were decided or passed on."""
 
 Shorten: TypeAlias = Callable[[TableCycle, Sequence[PodInCycle]], Sequence[PodInCycle]]
-"""Returns the first pods of a batch: fewer if workers are to score some of them."""
+"""Returns the first pods of a batch: fewer if workers are to score or list some of them, because
+rows of their placements must then be evaluated again."""
 
 
 class HeldTable(Protocol):
@@ -134,7 +136,7 @@ class SchedulingCycle:
         )
 
     def drop(self) -> None:
-        """Discard the state that was read, because a decision on it failed."""
+        """Read the state again before the next batch, because a decision on it failed."""
         for each in self.scopes:
             each.drop()
 
@@ -167,7 +169,8 @@ class SchedulingCycle:
         in_scope = self.in_scope(scope, undecided)
         if self._parts.shorten is None:
             return in_scope
-        # Workers do not score pods that are tried on their nominated nodes first.
+        # A chain requests no scores: it continues only with pods that workers do not score, which
+        # are those that are tried on their nominated nodes first.
         behind = takewhile(
             lambda pod: pod.pod_class.facts.nominated_node_name, in_scope[len(pods) :]
         )
@@ -199,6 +202,7 @@ class SchedulingCycle:
                 is_fresh = True
                 now_s = yield from self._read(scope, now_s)
         chain = yield from self._decide_read(scope, pods, coming, is_fresh=is_fresh)
+        # A pod that fits nowhere on an old reading is decided again on a new one.
         if not is_fresh and not chain.settled:
             now_s = yield from time_after(ReadClock())
             yield from self._read(scope, now_s)
@@ -218,7 +222,10 @@ class SchedulingCycle:
         *,
         is_fresh: bool,
     ) -> Steps[Chain]:
-        """As `decide`, on the state that was read for a scope."""
+        """Decide a chain on the state that was read for a scope.
+
+        is_fresh: it was read for this batch; only then may a pod be rejected.
+        """
         yield Phase("evaluate")
         scope.cycle.accelerator = yield from accelerator_for(len(pods))
         if self._parts.shorten is not None:
@@ -264,6 +271,7 @@ class SchedulingCycle:
                 continue
             decision = batch.decide(coming[0])
             # No pod is rejected on a reading of an earlier batch: `decide` reads the state again.
+            # After None, the pod may need the assumptions of those before it, so a new reading.
             if decision is None or not (is_fresh or decision.node_name):
                 scope.drop()
                 break
@@ -314,7 +322,10 @@ def decide_batch(
     *,
     uses_lists: bool = False,
 ) -> Steps[Decided]:
-    """Run one batch on a held table; `decide` decides its pods."""
+    """Run one batch on a held table; `decide` decides its pods.
+
+    uses_lists: request workers' lists of the best rows, where they may help.
+    """
     nodes.tentative.set_aside(pods)
     batch = cycle.begin(pods)
     if isinstance(batch, PendingSearch):
@@ -342,7 +353,11 @@ def after_failure(
     batch: BatchRun,
     extenders: Extenders | None,
 ) -> Steps[tuple[Decision, bool]]:
-    """Return a decision with PostFilter's result, and whether preemption was tried for it."""
+    """Return a decision with PostFilter's result, and whether preemption was tried for it.
+
+    If no plugin wants a dry run, PostFilter runs later, with the verdict on the attempt
+    (`roadstead.attempts.verdicts`).
+    """
     pod, diagnosis = decision.pod, decision.diagnosis
     if diagnosis is None:
         return decision, False

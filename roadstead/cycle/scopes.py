@@ -13,7 +13,10 @@ from roadstead.cycle.table_cycle import TableCycle
 
 @dataclass(slots=True)
 class Scope:
-    """Own nodes or all nodes. has_read: the state that was read at `read_s` may be reused."""
+    """Own nodes or all nodes. has_read: the state that was read at `read_s` may be reused.
+
+    cycle: decides on these nodes.
+    """
 
     cycle: TableCycle
     is_own: bool = False
@@ -21,7 +24,7 @@ class Scope:
     read_s: float = 0.0
 
     def read(self, now_s: float) -> None:
-        """Record that the state was read now."""
+        """Record that the state was read. now_s: when that began; its age counts from then."""
         self.has_read, self.read_s = True, now_s
 
     def is_older(self, now_s: float, staleness_s: float | None) -> bool:

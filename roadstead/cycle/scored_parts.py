@@ -46,6 +46,7 @@ class ScoredParts:
         default the current one.
         """
         version = self._table.version if version is None else version
+        # Rows that the scheduler evaluates itself.
         redo: Bools = np.ones(len(self._table), np.bool_)
         useful: dict[int, ScoreAnswer] = {}
         for worker, answer in answers.items():

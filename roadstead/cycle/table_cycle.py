@@ -7,7 +7,7 @@
 
 The table follows the cache's changes, but not while a batch is decided. A pod that extenders handle
 is a batch by itself: `begin` returns a `PendingSearch`, and `searched` receives its result. So is a
-pod with a nominated node, which is evaluated first (`nominated.py`). A pod for which `decide`
+pod with a nominated node, which is evaluated first (`nominated_batch.py`). A pod for which `decide`
 returns None, and those behind it, go into the next batch.
 """
 
@@ -63,6 +63,12 @@ class TableCycle:
     """Decides batches of pods over a table that holds all nodes, one batch at a time.
 
     profiles: by scheduler name. sharers: number of such cycles that share the memory for classes.
+    row_versions: by node, the versions of the rows that the last batches chose, for the cache to
+        compare; empty if it does not.
+    _reach: maximum pods of the next batch. _held: results by class; _models: results that classes
+        of one shape share, by profile and shape; _searched_runs: by class that extenders handle.
+    _alone: the cycle of the pod that extenders handle, while it is the batch. _given: workers'
+        results by class, until they are used.
     """
 
     def __init__(
@@ -103,7 +109,10 @@ class TableCycle:
         return self._node_search is not None and self._node_search.concerns(pod.pod_class.facts)
 
     def samples(self, pod: PodInCycle) -> bool:
-        """Whether a pod's nodes are sampled and no extender handles it."""
+        """Whether a pod's nodes are searched in order, and no extender handles the pod.
+
+        Where any profile samples, this includes pods of the others (`NodeSearch.concerns`).
+        """
         node_search = self._node_search
         if node_search is None or not node_search.concerns(pod.pod_class.facts):
             return False
@@ -148,6 +157,7 @@ class TableCycle:
     def _sharing_key(self, pod: PodInCycle) -> Hashable:
         """Return a key that is equal for pods that share results: their shape or class."""
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
+        # Only the kernel decides by the results of another class.
         shares = self.accelerator is not None and profile.has_shape(pod.pod_class)
         return pod.pod_class.shape if shares else pod.signature
 
@@ -253,7 +263,7 @@ class TableCycle:
         }
 
     def _look(self, pod: PodInCycle) -> BatchRun | PendingSearch:
-        """Run Filter for a pod that extenders handle, which is a batch by itself."""
+        """Return the search for a pod that extenders handle; its batch if PreFilter refuses it."""
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
         order = self._order.take(self.table)
         run = self._searched_runs.get(pod.signature) or self._new_run(profile, pod.pod_class)

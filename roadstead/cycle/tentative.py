@@ -27,7 +27,19 @@ from roadstead.nodes.table import NodeTable
 
 
 class Tentative:
-    """Unconfirmed placements, evictions and nominations of one scheduler on its table."""
+    """Unconfirmed placements, evictions and nominations of one scheduler on its table.
+
+    By UID, except the counts:
+    _pods: placements that are not confirmed, (node, class).
+    _nominated: nominations of the cache and of `preempt`, (node, class without nominated node).
+    _ended_nominations: those of `_nominated` that ended here and that the table does not count.
+    _overruled: those of them that ended because the pod's lease has another nomination.
+    _nomination_counts: (node, class) → number of nominations that did not end, as the table should
+        count them.
+    _ahead: nominations of `preempt` that the cache has not made yet.
+    _aside, _leaving: pods that were set aside, and victims of `preempt`: the node and the pod that
+        were removed there and that the cache still has.
+    """
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
@@ -49,7 +61,10 @@ class Tentative:
         return {*(node_name for node_name, _ in self._pods.values()), *away}
 
     def set_aside(self, pods: Sequence[PodInCycle]) -> None:
-        """Remove pods that are about to be decided from the table, until `note`."""
+        """Remove pods that are about to be decided from the table, until `note`.
+
+        Unconfirmed placements are removed for good.
+        """
         node_of = self._table.residents.node_of
         for uid in [pod.uid for pod in pods]:
             # First, because its node may have been removed, and the pod with it.
@@ -217,16 +232,16 @@ class Tentative:
         self._table.withdraw(*own)
 
     def _ends(self, nomination: tuple[str, PodClass]) -> None:
-        """Count one pod fewer with this nomination."""
+        """Reduce the count of a nomination by one."""
         self._nomination_counts[nomination] -= 1
         if not self._nomination_counts[nomination]:
             del self._nomination_counts[nomination]
 
     def _end_nomination(self, pod: PodInCycle) -> None:
-        """End the nomination of a placed pod.
+        """End the nomination of a placed pod, and correct the table's counts.
 
-        The batch ended a nomination of the pod's class to the node in its facts. If the cache has
-        since moved or ended the pod's nomination, that was another pod's: restore it.
+        The batch withdrew one nomination of the pod's class from the node in its facts. If the
+        cache had moved or ended the pod's nomination, this was another pod's, which is restored.
         """
         self._overruled.discard(pod.uid)
         own, named = self._nominated.get(pod.uid), pod.pod_class.facts.nominated_node_name

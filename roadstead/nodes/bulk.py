@@ -41,7 +41,10 @@ def write_nodes(columns: Columns, nodes: NodeList) -> list[str]:
 
 
 def _used(nodes: NodeList) -> tuple[list[NodeFacts], I64]:
-    """Return the used classes in order of their first node, and each node's index among them."""
+    """Return the used classes in order of their first node, and each node's index among them.
+
+    In this order values get the codes that insertion node by node would give them.
+    """
     used, first, code = np.unique(nodes.codes, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty(len(used), dtype=np.int64)
@@ -73,6 +76,7 @@ def _label_codes(columns: Columns, classes: list[NodeFacts]) -> dict[str, I32]:
             codes = found.get(key)
             if codes is None:
                 codes = found[key] = np.full(len(classes), MISSING, dtype=np.int32)
+            # `label` would assign codes to own names (`LabelColumn.settle`).
             column = columns.labels.get(key) or columns.label(key)
             codes[place] = OWN if value == OWN_NAME else column.values.code(value)
     return found

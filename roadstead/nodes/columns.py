@@ -47,12 +47,17 @@ class Columns:
     Rows `size` and above are free.
     allocatable, requested: int64[resource, capacity] in the units of `NodeFacts`.
     nonzero_requested: int64[2, capacity] (cpu in milli-CPU, memory in bytes).
+    zone, taint_set, image_set, port_set: int32[capacity], codes of the interners zones, taint_sets,
+        image_sets, port_sets. labels: column by label key, see `label`.
+    arrival: int64[capacity], place of the node in the order of arrival in the cluster.
     facts: per row, the node or its class (see `node`). pods: number of pods of each class.
     name_hash: uint64[capacity], computed on first use.
     version: int64[capacity], the table version of the row's last change.
     changes: number of times that pods were added or removed; class_changed: class → the number of
         its last change, in ascending order.
-    snapshot_at: int64[capacity], how many nodes had arrived at the row's last snapshot.
+    snapshot_at: int64[capacity], how many nodes had arrived at the row's last snapshot;
+        first_snapshot_at: at the first snapshot of the table. snapshot_version: version of the
+        table at its last snapshot (`roadstead.nodes.snapshots`).
     """
 
     __slots__ = (
@@ -107,6 +112,7 @@ class Columns:
 
     @property
     def name_hash(self) -> NDArray[np.uint64]:
+        """Hashes of names: uint64[capacity], computed here for the rows that were added since."""
         new = self.names[self._hashed : self.size]
         if new:
             self._name_hash[self._hashed : self.size] = name_hashes(new)
@@ -137,7 +143,7 @@ class Columns:
             del self.class_counts[pod_class]
 
     def fit_resources(self) -> None:
-        """Add a line for every known resource that has none; new resources start at 0."""
+        """Extend the matrices to every known resource; new resources start at 0."""
         missing = len(self.classes.resources) - len(self.allocatable)
         if missing > 0:
             empty = np.zeros((missing, self.capacity), dtype=np.int64)

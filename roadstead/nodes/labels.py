@@ -52,6 +52,7 @@ def match_requirement(
 ) -> NDArray[np.bool_]:
     """Return which rows satisfy a requirement on `key`. codes: int32[row] → bool[row]."""
     absent = requirement.matches({})
+    # These look up their few values; others are evaluated for every value of the key.
     if requirement.operator in ("In", "NotIn"):
         hit = np.zeros(len(values) + 1, dtype=np.bool_)
         for value in requirement.values:
@@ -63,6 +64,7 @@ def match_requirement(
         table = np.empty(len(values) + 1, dtype=np.bool_)
         for code, value in enumerate(values.values):
             table[code] = requirement.matches({key: value})
+    # `MISSING` is -1: rows without the key read the last entry.
     table[-1] = absent
     return table[codes]
 
@@ -89,6 +91,7 @@ def match_fields(term: NodeSelectorTerm, names: list[str]) -> NDArray[np.bool_]:
     for field in term.fields:
         # One look-up per node in a set: a DaemonSet names a node for each of its pods.
         hit = {name for name in field.values if field.matches_field(name)}
+        # The answer for every other name: no node has this one.
         miss = field.matches_field("\x00")
         values = set(field.values)
         wanted = [name in hit if name in values else miss for name in names]

@@ -21,7 +21,8 @@ from itertools import chain, zip_longest
 class NodeTree:
     """Nodes by zone; `version` grows with every change.
 
-    Added nodes are only listed until the order is read, because that of most tables never is.
+    Bulk additions, and single ones behind them, are collected and applied when the order is read or
+    a node is removed: the order of most tables is never read.
     """
 
     __slots__ = ("_pending", "_zone_of", "_zones", "version")

@@ -18,7 +18,7 @@ from roadstead.nodes.view import Rows
 
 
 class Partitioning:
-    """Node name → partition number, and how many nodes each partition has."""
+    """Node name → partition number, and how many nodes each partition has (`sizes`)."""
 
     __slots__ = ("_partition_of", "_zones", "sizes")
 
@@ -60,7 +60,7 @@ class Partitioning:
         return partition
 
     def deal(self, nodes: NodeList) -> list[Rows]:
-        """Assign new nodes; return the list indices of each partition's nodes."""
+        """Assign new nodes, the first ones by `plan`; return each partition's list indices."""
         if not any(self.sizes):
             self.plan(nodes)
         partitions = np.array([self.place(facts) for facts in nodes], dtype=np.intp)

@@ -19,10 +19,13 @@ CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 class PodClass:
     """The pods with equal facts.
 
+    index: number of the class in its `PodClasses`, in order of first use.
     shape: equal for classes that differ only in the amounts of their requests.
+    request_of: requested amount by resource, of the resources that nodes count.
     asked: (code of a resource, amount) for each request, without zero amounts.
     nonzero: cpu in milli-CPU and memory in bytes as scoring counts a pod on a node.
-    scored: resource → amount as NodeResourcesFit scores the pod itself, cpu and memory non-zero.
+    scored: resource → amount as NodeResourcesFit scores the pod itself, cpu and memory with their
+        defaults.
     labels: the pod's labels as a mapping.
     """
 

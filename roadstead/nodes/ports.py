@@ -12,10 +12,11 @@ from roadstead.nodes.columns import PortSet
 
 
 def listed(ports: dict[HostPort, int], moved: Iterable[HostPort], change: int) -> PortSet:
-    """Return a node's ports in a what-if: in use or not.
+    """Return a node's ports in a what-if, in use or not, after a change.
 
-    As upstream, a removed pod frees a port even if another pod of the node uses it, too
-    (framework/types.go, HostPortInfo).
+    moved: the ports of the pods that were added or, with a negative change, removed. As upstream, a
+    removed pod frees a port even if another pod of the node uses it, too (framework/types.go,
+    HostPortInfo).
     """
     for port in moved:
         if change > 0:
@@ -26,6 +27,10 @@ def listed(ports: dict[HostPort, int], moved: Iterable[HostPort], change: int) -
 
 
 def counted(ports: dict[HostPort, int], moved: Iterable[HostPort], change: int) -> PortSet:
+    """Return a node's ports with the number of pods that use each, after `change` such pods.
+
+    AssertionError if more are removed than there are.
+    """
     for port in moved:
         ports[port] = ports.get(port, 0) + change
         assert ports[port] >= 0, f"port {port} was not in use"

@@ -110,7 +110,7 @@ class Residents:
 
 
 class NominationCounts:
-    """How many pods of each class are nominated to each node, known or not."""
+    """How many pods of each class are nominated to each node, in the table or not."""
 
     __slots__ = ("_to",)
 

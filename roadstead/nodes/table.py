@@ -34,10 +34,11 @@ class NodeTable(Table):
     """The table that events change. Rows are dense: the last row replaces that of a removed node.
 
     `version` grows with every change. `node_version` grows when nodes (not pods) change: results
-    computed from nodes' own facts are valid while it stays equal. `arrived` counts the nodes that
-    were ever added, removed ones included. `tree` has the nodes that events added, by zone; copies
-    of rows have none. residents, nominations: copies of rows have none either. lists_ports: ports
-    are in use or not, as in upstream's what-ifs, instead of being counted.
+    computed from nodes' own facts are valid while it stays equal. `arrived` is the arrival of the
+    next node: in a table of all nodes, how many were ever added, removed ones included. `tree` has
+    the nodes that events added, by zone; copies of rows have none. residents, nominations: copies
+    of rows have none either. lists_ports: ports are in use or not, as in upstream's what-ifs,
+    instead of being counted.
     """
 
     __slots__ = (
@@ -213,6 +214,7 @@ class NodeTable(Table):
         columns.taint_set[row] = columns.taint_sets.code(facts.taints)
         columns.image_set[row] = columns.image_sets.code(facts.images)
         for key, value in facts.labels:
+            # `label` would assign codes to all nodes' own names, which no selector may ever read.
             column = columns.labels.get(key) or columns.label(key)
             column.codes[row] = column.values.code(value)
         self.version += 1
@@ -276,6 +278,7 @@ class NodeTable(Table):
 
     def _count_rows(self, on: Sequence[int], pod_class: PodClass, changes: Sequence[int]) -> None:
         """Do `_count_pods` on many rows, which may repeat."""
+        # `np.add.at`, because `+=` on repeated rows would add only once.
         columns, rows, change = self.columns, np.array(on, np.intp), np.array(changes, np.int64)
         for row, each in zip(on, changes, strict=True) if pod_class.facts.host_ports else ():
             self._count_ports(row, pod_class, each)

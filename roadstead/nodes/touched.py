@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Sequence
 
 MAX_NAMES = 65_536
-"""Maximum number of names, in whole messages; older changes are dropped."""
+"""Maximum number of names; beyond it the oldest records are dropped, the last one never."""
 
 
 class Touched:
-    """Nodes by the number of the change that affected them. floor: changes up to it are unknown.
+    """Nodes by the number of the change that affected them.
 
-    A node may be listed for several changes.
+    floor: changes up to this number are unknown. A node may be listed for several changes.
     """
 
     def __init__(self, floor: int = 0) -> None:

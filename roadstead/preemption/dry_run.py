@@ -1,4 +1,4 @@
-"""The dry run: find the victims without which the pod would fit, on each node that can be helped.
+"""The dry run: find the victims without which a pod would fit, on nodes where evictions may help.
 
 On a copy of a node's row, all pods of lower priority are removed. If the pod still does not fit,
 the node is no candidate. Otherwise the removed pods are added back one by one: first those whose
@@ -44,6 +44,7 @@ NO_VICTIMS = "No preemption victims found for incoming pod"
 _WITHOUT_VICTIMS = DryRunRow(reasons=(NO_VICTIMS,))
 
 ROWS_PER_STEP = 128
+"""Rows that are copied and tried at a time; the last step may try more than are needed."""
 
 
 def dry_run(
@@ -73,8 +74,8 @@ def dry_run(
 class _Outcome:
     """Result of the rows tried so far.
 
-    candidates: in order. violating: how many of them violate a budget. refused: the other
-    rows.
+    candidates: in the order of the draw. violating: how many of them violate a budget. refused: the
+    rows without a candidate.
     """
 
     candidates: list[Candidate] = field(default_factory=list)
@@ -128,7 +129,7 @@ def _may_help(evaluation: Evaluation, code: int) -> bool:
 def _lower(table: NodeTable, row: int, priority: int) -> list[Resident]:
     """Return the pods of lower priority on a row, in order of arrival.
 
-    Pods that the table counts without an identity follow, with an empty UID and name.
+    Pods that the table counts without an identity follow, with an empty UID and key.
     """
     unnamed = dict(table.pods(row))
     found = []
