@@ -87,10 +87,12 @@ class Evaluation:
         self.raw: list[I64 | None] = []
         self._status_code: dict[Status, int] = {}
         self._node_version = self._version = -1
+        # Rows that were filtered but not scored since; None: all rows.
         self._dirty: list[Rows] | None = None
+        # The PreScore that `raw` was computed with; None if all rows must be scored again.
         self._scored: PreScoreOutcome | None = None
         self._scores_failed = False
-        # Outcomes that are computed but not applied yet.
+        # Outcomes that are computed but not applied yet: they are not computed again.
         self._fresh: PreFilterOutcome | None = None
         self._fresh_scores: PreScoreOutcome | None = None
         self._fixed_codes: I32 | None = None
@@ -249,18 +251,26 @@ class Evaluation:
             self.feasible[refused] = False
 
     def helpful_rows(self) -> Rows:
-        """Return the rows that are Unschedulable: removing pods might make this pod fit."""
+        """Return the rows that are Unschedulable: removing pods might make this pod fit.
+
+        These are all rows if PreFilter rejected the pod as Unschedulable, none if it rejected it
+        otherwise.
+        """
         if self.pre_filter.status.code is Code.UNSCHEDULABLE:
             if self._fixed_codes is None:
                 self._fixed_codes, self._fixed_positions = self._run_fixed_filters()
             return np.arange(len(self.table))
         if not self.pre_filter.status.is_success:
             return _NO_ROWS
+        # By code: PASSED is 0, the statuses follow, and EXCLUDED (-1) indexes the last.
         helpful = [False, *(status.code is Code.UNSCHEDULABLE for status in self.statuses), False]
         return np.flatnonzero(np.array(helpful)[self.codes])
 
     def nominated_to(self, node_name: str) -> Mapping[PodClass, int]:
-        """Return the pods nominated to a node that this class must yield to, by class."""
+        """Return the pods nominated to a node that this class must yield to, by class.
+
+        A pod that is nominated to the node itself is not among them.
+        """
         nominated = self.table.nominations.to(node_name)
         if not nominated:
             return nominated
@@ -296,6 +306,7 @@ class Evaluation:
                 self._apply(plugin, position, table, codes, positions)
 
     def _run_live_filters(self, table: Table, codes: I32, positions: I32) -> None:
+        """Run the filters that read more than NODE facts."""
         for position, plugin in enumerate(self.profile.filter):
             if plugin.reads is not Reads.NODE:
                 self._apply(plugin, position, table, codes, positions)

@@ -41,7 +41,7 @@ class TieBreak:
 
 
 def ranked(draw: int, node_hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return a pseudo-random rank for each node, different for each draw.
+    """Return a pseudo-random rank for each node, different for each draw; the highest is first.
 
     Nodes are in buckets by the first 12 bits of their hash. Each draw orders the buckets in its own
     way; within a bucket, the rank is the finalizer of splitmix64 over draw xor node hash. So the

@@ -1,5 +1,7 @@
 """Validity: how long a finding about a pod class can be reused.
 
+A finding is a cached result of the class: PreFilter's outcome, or its evaluated and scored rows.
+
     finding ──► equal inputs? ──► was a pod added or removed that affects it? ──► reused
                     │ no                           │ yes
                     └──────────────────────────────┴──► computed again

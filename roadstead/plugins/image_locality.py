@@ -49,7 +49,7 @@ class ImageNodes:
     late: tuple[tuple[str, int], ...] = ()
 
     def at(self, snapshot_at: int) -> ImageNodes:
-        """Return the state at which `snapshot_at` nodes had arrived."""
+        """Return the counts as of the time when `snapshot_at` nodes had arrived."""
         unseen = Counter(image for image, arrival in self.late if arrival >= snapshot_at)
         return ImageNodes(
             tuple(

@@ -81,8 +81,10 @@ from roadstead.plugins.pod_topology_spread_constraints import (
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 MAX_CACHED_PODS = 4096
+"""Pod classes whose constraints are cached."""
 
 _NO_DOMAIN_COUNT = 2**31 - 1
+"""The minimum over no domains (math.MaxInt32): no count exceeds the limit."""
 _REASON = "node(s) didn't match pod topology spread constraints"
 _TOO_MANY = unschedulable(_REASON)
 _NO_LABEL = unresolvable(f"{_REASON} (missing required label)")
