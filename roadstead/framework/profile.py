@@ -47,6 +47,7 @@ from roadstead.protocol.status import SUCCESS, Code, Status
 P = TypeVar("P", bound=Plugin)
 
 UNSIGNED = -1
+"""In place of the code of a signature: some plugin signs the class with None."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ def _merged(one: ImageOnNodes, other: ImageOnNodes) -> ImageOnNodes:
 
 class ImageLocality(ScorePlugin, PreparesScore):
     name = "ImageLocality"
+    # Other nodes' images are read, too, but no placement changes images.
     reads = Reads.NODE
     shares_by_shape = True
 

@@ -253,6 +253,7 @@ def _has_labels_of(pod: PodClass, other: PodClass) -> bool:
 
 
 def _exactly(labels: Labels) -> LabelSelector:
+    """Return a selector that requires all these labels and allows others."""
     return LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in labels))
 
 
