@@ -118,6 +118,7 @@ class Evaluation:
         runs again if the plugins' own state of the pod changed (`Profile.known_state`).
         """
         self._widen()
+        # A fresh outcome was computed for this update.
         if pre_filter is not self._fresh and self._must_run_again(pre_filter):
             pre_filter = self.run_pre_filter()
         self._fresh = None
@@ -151,6 +152,7 @@ class Evaluation:
         assert self.wide is None, "restricted once between two updates"
         self.wide, self.is_bare = (self.codes, self.feasible), found_nodes.is_bare
         arrivals = self.table.arrivals
+        # As upstream: with node names, absent nodes have the status of nodes that are not named.
         not_seen = EXCLUDED if self.pre_filter.node_names is not None else self.intern(NOT_SEEN)
         stays = np.isin(arrivals, found_nodes.stays)
         codes = self.codes.copy()
@@ -246,6 +248,7 @@ class Evaluation:
         rows = rows[self.codes[rows] != EXCLUDED]
         if len(rows):
             codes = WhatIf(self, rows).filter_with_nominated(np.arange(len(rows)))
+            # As upstream, the filters run with the nominated pods first: their refusal counts.
             refused = rows[codes != PASSED]
             self.codes[refused] = codes[codes != PASSED]
             self.feasible[refused] = False

@@ -66,6 +66,7 @@ def _in_draw(draw: int, buckets: NDArray[np.uint64]) -> NDArray[np.uint64]:
     parts = [draw >> shift & LAST_BUCKET for shift in range(0, 60, BUCKET_BITS)]
     first, times, second, again, last = (np.uint64(part) for part in parts)
     mask, half, one = np.uint64(LAST_BUCKET), np.uint64(BUCKET_BITS // 2), np.uint64(1)
+    # A product with an odd factor, as each other step, maps the buckets one to one.
     place = (buckets ^ first) * (times | one) & mask
     place = place ^ place >> half
     place = (place + second) * (again | one) & mask

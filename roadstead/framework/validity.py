@@ -6,7 +6,7 @@ A finding is a cached result of the class: PreFilter's outcome, or its evaluated
                     │ no                           │ yes
                     └──────────────────────────────┴──► computed again
 
-Changed rows are handled elsewhere: an evaluation filters and scores those again by itself.
+Changed rows are not compared here: an evaluation filters and scores those again.
 """
 
 from __future__ import annotations

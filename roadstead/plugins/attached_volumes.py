@@ -157,6 +157,7 @@ class AttachedVolumes:
         return self._rows_of.get(source, ())
 
     def _reset(self) -> None:
+        """Forget all rows: the nodes changed, so rows may stand for other nodes."""
         self._names = list(self.columns.names)
         for index in (self._on_row, self._rows_of, self._rows_with, self._infos_on):
             index.clear()
@@ -183,6 +184,7 @@ class AttachedVolumes:
                 limits[row] = driver.limit
 
     def _rows_of_changed_claims(self) -> set[int]:
+        """Return the rows whose pods use a changed claim; all rows with volumes if unknown."""
         keys = self._storage.claims_changed_since(self._storage_version)
         if keys is None:
             return set(self._on_row)

@@ -524,6 +524,7 @@ class Counts:
         if not len(self._codes):
             return {}
         table_pods = self._index.table_pods
+        # Nothing is cached for views and overlays.
         if not isinstance(table, NodeTable) or not table_pods.adopts(table):
             return self._count({}, table, read_pods(table, np.arange(len(table))))
         if self._columns is not table.columns or self._node_version != table.node_version:

@@ -180,6 +180,7 @@ class PodTopologySpread(
         for spread, counts, highest in zip(hard, found.counts, found.highest, strict=True):
             missing = label_codes(table, spread.topology_key) < 0
             too_many = amounts_by_row(table, spread.topology_key, counts) > highest
+            # Codes of (_TOO_MANY, _NO_LABEL); the first constraint that refuses gives the reason.
             answers = np.where(missing, 2, too_many).astype(np.int32)
             codes = np.where(codes > 0, codes, answers)
         return FilterResult(codes, (_TOO_MANY, _NO_LABEL)) if codes.any() else ALL_PASS
