@@ -111,7 +111,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a pod. A group with an invalid term is empty; `error` has all reasons."""
+    """The terms of a pod. A group with an invalid term is empty; `error` has its first error."""
 
     affinity: tuple[Term, ...] = ()
     anti_affinity: tuple[Term, ...] = ()
