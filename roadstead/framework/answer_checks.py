@@ -115,6 +115,7 @@ def anything(answer: object, args: Args) -> object:
 
 
 def nothing(answer: object, args: Args) -> None:
+    """Accept and drop any value, as of a method that returns none."""
     return None
 
 

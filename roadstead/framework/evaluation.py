@@ -87,10 +87,12 @@ class Evaluation:
         self.raw: list[I64 | None] = []
         self._status_code: dict[Status, int] = {}
         self._node_version = self._version = -1
+        # Rows that were filtered but not scored since; None: all rows.
         self._dirty: list[Rows] | None = None
+        # The PreScore that `raw` was computed with; None if all rows must be scored again.
         self._scored: PreScoreOutcome | None = None
         self._scores_failed = False
-        # Outcomes that are computed but not applied yet.
+        # Outcomes that are computed but not applied yet: they are not computed again.
         self._fresh: PreFilterOutcome | None = None
         self._fresh_scores: PreScoreOutcome | None = None
         self._fixed_codes: I32 | None = None
@@ -116,6 +118,7 @@ class Evaluation:
         runs again if the plugins' own state of the pod changed (`Profile.known_state`).
         """
         self._widen()
+        # A fresh outcome was computed for this update.
         if pre_filter is not self._fresh and self._must_run_again(pre_filter):
             pre_filter = self.run_pre_filter()
         self._fresh = None
@@ -149,6 +152,7 @@ class Evaluation:
         assert self.wide is None, "restricted once between two updates"
         self.wide, self.is_bare = (self.codes, self.feasible), found_nodes.is_bare
         arrivals = self.table.arrivals
+        # As upstream: with node names, absent nodes have the status of nodes that are not named.
         not_seen = EXCLUDED if self.pre_filter.node_names is not None else self.intern(NOT_SEEN)
         stays = np.isin(arrivals, found_nodes.stays)
         codes = self.codes.copy()
@@ -244,23 +248,32 @@ class Evaluation:
         rows = rows[self.codes[rows] != EXCLUDED]
         if len(rows):
             codes = WhatIf(self, rows).filter_with_nominated(np.arange(len(rows)))
+            # As upstream, the filters run with the nominated pods first: their refusal counts.
             refused = rows[codes != PASSED]
             self.codes[refused] = codes[codes != PASSED]
             self.feasible[refused] = False
 
     def helpful_rows(self) -> Rows:
-        """Return the rows that are Unschedulable: removing pods might make this pod fit."""
+        """Return the rows that are Unschedulable: removing pods might make this pod fit.
+
+        These are all rows if PreFilter rejected the pod as Unschedulable, none if it rejected it
+        otherwise.
+        """
         if self.pre_filter.status.code is Code.UNSCHEDULABLE:
             if self._fixed_codes is None:
                 self._fixed_codes, self._fixed_positions = self._run_fixed_filters()
             return np.arange(len(self.table))
         if not self.pre_filter.status.is_success:
             return _NO_ROWS
+        # By code: PASSED is 0, the statuses follow, and EXCLUDED (-1) indexes the last.
         helpful = [False, *(status.code is Code.UNSCHEDULABLE for status in self.statuses), False]
         return np.flatnonzero(np.array(helpful)[self.codes])
 
     def nominated_to(self, node_name: str) -> Mapping[PodClass, int]:
-        """Return the pods nominated to a node that this class must yield to, by class."""
+        """Return the pods nominated to a node that this class must yield to, by class.
+
+        A pod that is nominated to the node itself is not among them.
+        """
         nominated = self.table.nominations.to(node_name)
         if not nominated:
             return nominated
@@ -296,6 +309,7 @@ class Evaluation:
                 self._apply(plugin, position, table, codes, positions)
 
     def _run_live_filters(self, table: Table, codes: I32, positions: I32) -> None:
+        """Run the filters that read more than NODE facts."""
         for position, plugin in enumerate(self.profile.filter):
             if plugin.reads is not Reads.NODE:
                 self._apply(plugin, position, table, codes, positions)

@@ -63,6 +63,7 @@ class Given:
     redo: Bools
     filters: Mapping[str, FilterResult]
     scores: Mapping[str, I64]
+    # (version of the table, rows to evaluate at that version).
     _found: tuple[int, Rows] | None = field(default=None, init=False)
 
     def filter(

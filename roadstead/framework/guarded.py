@@ -91,7 +91,9 @@ class PluginFailure(Exception):
 
 
 Check = Callable[[object, Args], object]
+"""(answer, arguments of the method) → the checked answer; see `answer_checks`."""
 Instead = Callable[[PluginFailure, Args], object]
+"""(failure, arguments of the method) → the answer that replaces the missing one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +287,7 @@ def _always(answer: object) -> Instead:
 
 CONTAINED = (
     Contained(PreEnqueuePlugin, "pre_enqueue", "PreEnqueue", checked.status, _as_status),
+    # `checked.sort_key` puts 0 or 1 first in every other key: this one is sorted last.
     Contained(QueueSortPlugin, "sort_key", "QueueSort", checked.sort_key, _always((inf,))),
     Contained(
         PreFilterPlugin,

@@ -14,7 +14,11 @@ from roadstead.facts.pod_groups import GroupKey, group_key
 
 
 class GroupMembers:
-    """UIDs by group. is_known: this process counts the pods of groups."""
+    """The pods of each group by UID, and the numbers of bound pods that were reported.
+
+    is_known: this process counts the pods of groups (`add`, `remove`, `bind`). A process that does
+    not count them only receives reports (`hear`).
+    """
 
     __slots__ = (
         "_bound",
@@ -93,7 +97,7 @@ class GroupMembers:
             callback(key)
 
     def bound(self, key: GroupKey) -> int:
-        """Return how many pods of a group are bound, as far as this process knows."""
+        """Return how many pods of a group are bound: as reported last, or else as counted here."""
         return self._reported_bound.get(key, 0) or len(self._bound.get(key, ()))
 
     def times_reported(self, key: GroupKey) -> int:

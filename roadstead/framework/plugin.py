@@ -275,7 +275,7 @@ class PostFilterPlugin(Plugin):
 
     @abstractmethod
     def post_filter(self, pod: PodFacts, failed: PostFilterView) -> PostFilterResult:
-        """Handle a pod that has no feasible node; reasons[0] becomes the end of its message."""
+        """Handle a pod that has no feasible node; the status's reasons end the pod's message."""
 
 
 class PreparesScore(Plugin):

@@ -24,6 +24,7 @@ from roadstead.facts.wire import encode_facts
 from roadstead.nodes.pod_class import PodClass
 
 MAX_FOR_CLASS = 2
+"""Strikes of a plugin for one pod class, after which it is not called for the class any more."""
 MAX_IN_PROCESS = 4
 """Below the number of times that an actor is replaced in a minute (`actors.replacing.Budget`)."""
 
@@ -90,6 +91,7 @@ class PluginCalls:
             self.clear()
         if call.is_interrupted and not call.is_delivered:
             # The interrupt is pending in this thread, and must not be raised outside the call.
+            # It is raised between two bytecodes: during one of these sleeps, in 1 s at most.
             for _ in range(_ABSORB_TIMES):
                 time.sleep(_ABSORB_S)
             raise PluginInterrupt

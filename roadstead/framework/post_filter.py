@@ -30,9 +30,10 @@ def run_post_filter(
     tried: DryRunResult | None = None,
     pick: Callable[[Sequence[str]], str] = first_name,
 ) -> PostFilterResult:
-    """Return the first Success or failure, or all refusals joined; it ends the pod's message.
+    """Return the first Success, UnschedulableAndUnresolvable or Error, or else all refusals joined.
 
-    tried: the result of the dry run, if one was wanted. pick: chooses among equal nodes.
+    Unless it is Success, its reasons end the pod's message. tried: the result of the dry run, if
+    one was wanted. pick: chooses among equal nodes.
     Raises UnsupportedError if a plugin is needed that does not exist yet.
     """
     failed = replace(_view(diagnosis), tried=tried, pick=pick)

@@ -62,10 +62,12 @@ def run_pre_filter(profile: Profile, pod: PodClass, table: NodeTable) -> PreFilt
         if status.is_skip:
             state.skipped.add(plugin.name)
         elif status.code is Code.UNSCHEDULABLE:
+            # As upstream, the other plugins still run: one may be UnschedulableAndUnresolvable.
             rejection = status
         elif not status.is_success:
             if status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 status = phase_failure("PreFilter", status)
+            # Upstream returns no result with this status, thus no node names.
             names, narrowed_by = None, []
             return outcome(status, position + 1)
         elif result.node_names is not None:

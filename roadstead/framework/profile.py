@@ -47,6 +47,7 @@ from roadstead.protocol.status import SUCCESS, Code, Status
 P = TypeVar("P", bound=Plugin)
 
 UNSIGNED = -1
+"""In place of the code of a signature: some plugin signs the class with None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,9 @@ class Profile:
 
     preparing_score: plugins that are called at PreScore, including score plugins that prepare Score
     without being enabled there. unchecked_scores: indices in `score` of users' plugins whose raw
-    scores are final. gang_plugins: names of the plugins that place gangs.
+    scores are final. unprepared_score: the Error of a score plugin without the PreScore that it
+    needs. gang_plugins: names of the plugins that place gangs. cross_node: plugins from PreFilter
+    to Score whose answers depend on other nodes.
     """
 
     def __init__(self, config: ProfileConfig, registry: Registry, handle: Handle) -> None:
@@ -156,6 +159,7 @@ class Profile:
         only_succeed = (
             *(_only_succeeds(each, "reserve", "unreserve") for each in self.reserve),
             *(_only_succeeds(each, "pre_bind") for each in self.pre_bind),
+            # A Success of the first plugin ends Bind.
             *(_only_succeeds(each, "bind") for each in self.bind[:1]),
         )
         return bool(self.bind) and all(only_succeed) and not (self.permit or self.post_bind)
@@ -213,7 +217,10 @@ class Profile:
         return self.shares_by_shape and not pod.facts.nominated_node_name
 
     def shape_or_class(self, pod: PodClass) -> int:
-        """Return a number that classes with equal effects share: the shape's, or a negative one."""
+        """Return a number that classes with equal effects share: the shape's, or a negative one.
+
+        Negative numbers are those of single classes, if the plugins do not share by shape.
+        """
         return pod.shape if self.shares_by_shape else -1 - pod.index
 
     def is_signed(self, pod: PodClass) -> bool:

@@ -35,7 +35,7 @@ def feasible_nodes_to_find(nodes: int, percentage: int | None) -> int:
 
 
 def indices_to_visit(fits: Bools, to_find: int, start: int) -> Rows:
-    """Return the places of an order that are evaluated from `start` on, as upstream's one thread.
+    """Return the places in the node order that a search from `start` on evaluates in one thread.
 
     fits: bool[place]. The search ends at the first feasible node in excess of `to_find`. That node
     is not included; refused nodes before it are.

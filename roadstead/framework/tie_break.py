@@ -41,7 +41,7 @@ class TieBreak:
 
 
 def ranked(draw: int, node_hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return a pseudo-random rank for each node, different for each draw.
+    """Return a pseudo-random rank for each node, different for each draw; the highest is first.
 
     Nodes are in buckets by the first 12 bits of their hash. Each draw orders the buckets in its own
     way; within a bucket, the rank is the finalizer of splitmix64 over draw xor node hash. So the
@@ -66,6 +66,7 @@ def _in_draw(draw: int, buckets: NDArray[np.uint64]) -> NDArray[np.uint64]:
     parts = [draw >> shift & LAST_BUCKET for shift in range(0, 60, BUCKET_BITS)]
     first, times, second, again, last = (np.uint64(part) for part in parts)
     mask, half, one = np.uint64(LAST_BUCKET), np.uint64(BUCKET_BITS // 2), np.uint64(1)
+    # A product with an odd factor, as each other step, maps the buckets one to one.
     place = (buckets ^ first) * (times | one) & mask
     place = place ^ place >> half
     place = (place + second) * (again | one) & mask

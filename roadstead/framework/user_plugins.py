@@ -110,6 +110,7 @@ _NAMED = NamedModules()
 
 
 def _allow(name: str, folder: str) -> None:
+    """Let a module of this name be imported from a folder outside the path."""
     if _NAMED not in sys.meta_path:
         sys.meta_path.append(_NAMED)
     if _NAMED.folders.get(name) != folder:
@@ -216,6 +217,7 @@ def check_arguments(
 
 
 def _plugin_configs(document: Mapping[str, object]) -> Iterable[tuple[str, str, object]]:
+    """Yield (field path of the arguments, plugin name, arguments) of each pluginConfig entry."""
     for i, profile in enumerate(_list(document, "profiles")):
         for j, entry in enumerate(_list(profile, "pluginConfig")):
             assert isinstance(entry, Mapping), "a decoded configuration"
@@ -236,6 +238,7 @@ def _arguments(kind: type[Plugin], args: PluginArgs | None) -> object:
 
 
 def _checked(path: str, found: type[Plugin] | type[NodePlugin]) -> type[Plugin]:
+    """Return the class, adapted if it is per node. InputError if it cannot be a plugin."""
     name = getattr(found, "name", None)
     if found.__module__ in _BASES or not isinstance(name, str):
         raise _refused(path, "is not a Roadstead plugin class (it has no name)")

@@ -1,10 +1,12 @@
 """Validity: how long a finding about a pod class can be reused.
 
+A finding is a cached result of the class: PreFilter's outcome, or its evaluated and scored rows.
+
     finding ──► equal inputs? ──► was a pod added or removed that affects it? ──► reused
                     │ no                           │ yes
                     └──────────────────────────────┴──► computed again
 
-Changed rows are handled elsewhere: an evaluation filters and scores those again by itself.
+Changed rows are not compared here: an evaluation filters and scores those again.
 """
 
 from __future__ import annotations

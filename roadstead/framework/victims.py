@@ -86,7 +86,7 @@ def shortlist(candidates: Sequence[Candidate], wanted: int) -> tuple[Candidate, 
     """Return the first candidates, until `wanted` are found and one of them violates no budget.
 
     At most `wanted` candidates that violate a budget are kept. A candidate that is dropped from a
-    part of the candidates would also be dropped from all of them.
+    part of the candidates would also be dropped from all of them, so parts can be shortened first.
     Upstream: pkg/scheduler/framework/preemption/preemption.go (DryRunPreemption).
     """
     if not wanted:

@@ -75,6 +75,7 @@ class WhatIf:
     ) -> None:
         self._evaluation = evaluation
         self.table = evaluation.table.overlay(rows)
+        # As upstream's NodeInfo, which does not count how many pods use a port.
         self.table.lists_ports = True
         if fixed is None:
             codes, positions = evaluation.fixed()

@@ -1,7 +1,7 @@
 """The CSI volumes attached to each node, updated when pods are added and removed.
 
-Each row holds the volumes of its pods and of VolumeAttachments; a volume shared by several pods is
-held once. Counts per driver are updated with them, so that a filter reads a vector.
+Each row has the volumes of its pods and of VolumeAttachments; a volume that several pods share is
+counted once. Counts per driver are updated with them, so that a filter reads one array.
 
 Upstream: plugins/nodevolumelimits/csi.go (filterAttachableVolumes, getNodeVolumeAttachmentInfo).
 """
@@ -103,7 +103,7 @@ def _of_class(
 
 
 class AttachedVolumes:
-    """The volumes on the rows of one node table, for its columns and the storage state.
+    """The volumes on the rows of one table's columns, for the current storage state.
 
     row_groups: the rows of each set of migrated plugins in CSINode; None for nodes without a
     CSINode.
@@ -153,10 +153,11 @@ class AttachedVolumes:
         return found
 
     def rows_of(self, source: CsiSource) -> Iterable[int]:
-        """Return the rows with a pod that uses a volume."""
+        """Return the rows with a pod that uses a volume, not those with only an attachment."""
         return self._rows_of.get(source, ())
 
     def _reset(self) -> None:
+        """Forget all rows: the nodes changed, so rows may stand for other nodes."""
         self._names = list(self.columns.names)
         for index in (self._on_row, self._rows_of, self._rows_with, self._infos_on):
             index.clear()
@@ -183,6 +184,7 @@ class AttachedVolumes:
                 limits[row] = driver.limit
 
     def _rows_of_changed_claims(self) -> set[int]:
+        """Return the rows whose pods use a changed claim; all rows with volumes if unknown."""
         keys = self._storage.claims_changed_since(self._storage_version)
         if keys is None:
             return set(self._on_row)

@@ -94,6 +94,7 @@ class Coscheduling(
         self._members.listen(self._allow_if_complete)
         self._groups = {group.key: group for group in handle.cluster.pod_groups}
         self._reserved: dict[GroupKey, dict[str, _MemberState]] = {}
+        # UID of each bound pod → the number of the queue's reports at that time.
         self._bound: dict[GroupKey, dict[str, int]] = {}
         self._first_s: OrderedDict[GroupKey, float] = OrderedDict()
 
@@ -142,9 +143,9 @@ class Coscheduling(
         return PostFilterResult(unschedulable(f'pod group "{_named(key)}" does not fit.'))
 
     def _lacking(self, pod: PodFacts, key: GroupKey) -> Chosen:
-        """Return a predicate: the pods of a group, unless enough of them have nodes.
+        """Return a predicate that chooses the pods of a group, or none if enough have nodes.
 
-        Evaluated once all decisions of the same call are known.
+        It counts when it is first called: at the end of the call, when all decisions are known.
         """
         lacks: list[bool] = []
 
@@ -228,7 +229,10 @@ class Coscheduling(
             self._forget(key, uid)
 
     def _is_complete(self, pod: PodFacts, key: GroupKey, coming: int = 0) -> bool:
-        """Whether enough pods of a group have nodes. coming: those not reserved yet."""
+        """Whether enough pods of a group have nodes.
+
+        coming: further pods that have a node but have not reached Permit yet.
+        """
         needed = self._needed(pod, key)
         if needed is None:
             return False

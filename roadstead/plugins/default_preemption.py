@@ -86,6 +86,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         if wanted is None:
             tried = DryRunResult(nodes=helpful, reasons=((NO_VICTIMS, helpful),))
         if tried is None:
+            # A dry run is wanted, and the caller made none.
             raise UnsupportedError(self.name, "", f"spec.priority: {pod.priority}")
         if not tried.candidates:
             return _no_candidate(failed.node_count, tried)

@@ -49,7 +49,7 @@ class ImageNodes:
     late: tuple[tuple[str, int], ...] = ()
 
     def at(self, snapshot_at: int) -> ImageNodes:
-        """Return the state at which `snapshot_at` nodes had arrived."""
+        """Return the counts as of the time when `snapshot_at` nodes had arrived."""
         unseen = Counter(image for image, arrival in self.late if arrival >= snapshot_at)
         return ImageNodes(
             tuple(
@@ -66,6 +66,7 @@ def _merged(one: ImageOnNodes, other: ImageOnNodes) -> ImageOnNodes:
 
 class ImageLocality(ScorePlugin, PreparesScore):
     name = "ImageLocality"
+    # Other nodes' images are read, too, but no placement changes images.
     reads = Reads.NODE
     shares_by_shape = True
 

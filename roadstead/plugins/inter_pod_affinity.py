@@ -171,7 +171,10 @@ class InterPodAffinity(
         return matches_all(self._counts_of(pod).pod.terms.affinity, pod)
 
     def scores(self, pod: PodClass) -> bool:
-        """Whether Score runs for the pod: it has preferred terms, or those of other pods apply."""
+        """Whether Score runs for the pod.
+
+        It does if the pod has preferred terms, or if those of running pods apply to every pod.
+        """
         return self._counts_of(pod).pod.scores
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
@@ -307,10 +310,11 @@ class InterPodAffinity(
     def after_pod_change(
         self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """Queue if a pod on a node came to match all affinity terms.
+        """Queue if a pod on a node now matches all affinity terms, and did not before.
 
-        Or if one that matched all anti-affinity terms is gone or no longer matches them all.
-        HintError if a term does not parse.
+        Or if one that matched all anti-affinity terms is gone or no longer matches them all. A
+        thorough hint also queues if a pod is gone that has required anti-affinity terms, or if one
+        that matched any anti-affinity term is gone or changed. HintError if a term does not parse.
         """
         old, new = change.old, change.new
         if not all(each.assigned for each in (old, new) if each is not None):
@@ -336,6 +340,7 @@ class InterPodAffinity(
     ) -> QueueingHint:
         """Queue if a node joined a domain of an affinity term, or left one of anti-affinity.
 
+        Also for a new node, if the pod has anti-affinity terms. A thorough hint always queues.
         HintError if a term does not parse.
         """
         assert change.new is not None
@@ -373,7 +378,10 @@ class InterPodAffinity(
         return vectors
 
     def _evict_excess(self, counts: Counts) -> None:
-        """Add a class's growth to the total of cached numbers; drop classes beyond MAX_CELLS."""
+        """Add the growth of counts to the total of cached numbers; drop counts beyond MAX_CELLS.
+
+        To be called after every use of counts, because they grow when they are used.
+        """
         self._cells += counts.update_size()
         while self._cells > MAX_CELLS and len(self._counts) > 1:
             self._cells -= self._counts.popitem(last=False)[1].cells

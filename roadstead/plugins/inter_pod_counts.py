@@ -62,7 +62,8 @@ CounterKey = tuple[Family, str]
 Relation = tuple[tuple[CounterKey, int], ...]
 """What one pod of a class adds to each counter; empty if the classes are not related.
 
-Each SCORE counter, whose sum may be 0, has a SCORED counter.
+Each SCORE counter has a SCORED counter: weights may add up to 0 in a domain where terms match, and
+such a domain is scored, too.
 """
 
 
@@ -97,9 +98,9 @@ class Term:
     def merged(self, known: NamespaceLabels) -> Term:
         """Return the term of a new pod, with the namespaces that its selector selects added.
 
-        The selector stays, and terms of new pods are matched without namespace labels. So, as
-        upstream since 1.34, a selector that no labels satisfy (NotIn, DoesNotExist) selects every
-        namespace.
+        The selector is kept, and terms of new pods are matched with no namespace labels. So, as
+        upstream since 1.34, a selector that is satisfied without any label (NotIn, DoesNotExist)
+        selects every namespace.
         """
         chosen = self.namespace_selector
         if chosen is None:
@@ -110,7 +111,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a pod. A group with an invalid term is empty; `error` has the reason."""
+    """The terms of a pod. A group with an invalid term is empty; `error` has its first error."""
 
     affinity: tuple[Term, ...] = ()
     anti_affinity: tuple[Term, ...] = ()
@@ -201,7 +202,7 @@ class WaitingTerms:
     def matches_anti_affinity(self, other: PodFacts) -> bool:
         """Whether a pod matches all the anti-affinity terms, as in upstream's hint.
 
-        Filter refuses a node for a single match.
+        Filter, in contrast, refuses a node for a match of any of them.
         """
         return _match_all(self.anti_affinity, other)
 
@@ -369,6 +370,8 @@ class TermIndex:
 
     These are two codes (`PodProfile`): one for namespace and labels, one for terms. Classes that
     differ only in other facts, such as requests, have equal codes and share their counts.
+
+    profiles: by `PodClass.index`. terms: unmerged, by their code. with_terms: classes with terms.
     """
 
     __slots__ = (
@@ -414,7 +417,7 @@ class TermIndex:
 class Counts:
     """Related pods on each row, for pods to be placed that have equal codes in `TermIndex`.
 
-    cells: numbers held in memory: one per class, and one per counter and row.
+    pod: these pods. cells: numbers in memory: one per class, and one per counter and row.
     """
 
     __slots__ = (
@@ -442,6 +445,7 @@ class Counts:
         self._relations: CodeInterner[Relation] = CodeInterner([()])
         self._codes: I64 = np.zeros(0, dtype=np.int64)
         self._by_profile: dict[PodProfile, int] = {}
+        # How many candidates of `_relate` have been compared with the pod.
         self._seen = 0
         self._own_terms_relations: dict[int, Relation] = {}
         self._existing_terms_relations: dict[int, Relation] = {}
@@ -511,12 +515,16 @@ class Counts:
         return code
 
     def find(self, table: Table) -> Mapping[CounterKey, I64]:
-        """Return for each counter what the pods on each row add: int64[row]; some are all zero."""
+        """Return for each counter what the pods on each row add: int64[row]; some are all zero.
+
+        Valid until the next call, which may write into the same arrays.
+        """
         assert table.columns.classes is self._index.classes, "a table of other classes"
         self._relate()
         if not len(self._codes):
             return {}
         table_pods = self._index.table_pods
+        # Nothing is cached for views and overlays.
         if not isinstance(table, NodeTable) or not table_pods.adopts(table):
             return self._count({}, table, read_pods(table, np.arange(len(table))))
         if self._columns is not table.columns or self._node_version != table.node_version:
@@ -536,6 +544,7 @@ class Counts:
         self, vectors: dict[CounterKey, I64], table: Table, placed: PodsByClass
     ) -> dict[CounterKey, I64]:
         """Add pods on rows to the vectors."""
+        # Classes beyond the codes are not related: they get the 0 that is appended.
         known = np.minimum(placed.classes, len(self._codes))
         codes = np.append(self._codes, 0)[known]
         for code in np.unique(codes[codes > 0]).tolist():
@@ -597,7 +606,7 @@ def counts_for_row(counts: ByTopology, row: Table, added: Mapping[str, int]) -> 
     """Return the counts that one row needs after pods of its node added `added` by topology key.
 
     These are the counts of its own domains and, for each key, of one other domain that is not
-    empty: of other domains, Filter reads only whether any has a count.
+    empty: of other domains, Filter reads only whether any has a count (`FilterState.first`).
     """
     found = {}
     for key in counts.keys() | added.keys():
@@ -638,6 +647,7 @@ class Domains:
         by_code = np.zeros(len(values) + 1, dtype=np.int64)
         codes = np.fromiter(map(values.find, self._counts), np.intp, len(self._counts))
         by_code[codes] = np.fromiter(self._counts.values(), np.int64, len(self._counts))
+        # `find` returns -1 for a value that this table does not have.
         by_code[-1] = 0
         return by_code
 
@@ -668,6 +678,10 @@ class _Sums:
             self.by_code = found.astype(np.int64)
 
     def admits(self, row: int) -> bool:
+        """Whether the counter lets a pod of the class pass on a row.
+
+        The rule for the first pod of a group (`FilterState.first`) is left out.
+        """
         code = self.codes[row]
         has_related = code >= 0 and self.by_code[code] > 0
         return bool(not has_related if self.is_anti else has_related)
@@ -687,8 +701,10 @@ def count_admitted(
 ) -> int:
     """Return how many of the first pods pass Filter if placed on `rows` in this order.
 
-    counts_of: of all classes of the pods, without invalid terms. The result may be too low.
+    counts_of: of all classes of the pods, without invalid terms. The result may be too low: there
+    may be too many classes to compare, and the first pod of a group is not admitted without others.
     """
+    # Without terms, none of these pods adds to a counter of another.
     related = counts_of if any(any(each.pod.terms.groups) for each in counts_of.values()) else {}
     if len(related) > MAX_CLASSES:
         return 0
@@ -700,6 +716,7 @@ def count_admitted(
             wanted |= {
                 counter for counter, _ in counts.relation_to(other) if counter[0] in _REQUIRED
             }
+        # Also without matching pods: a sum of 0 refuses the node.
         wanted |= {(Family.AFFINITY, each.topology_key) for each in counts.pod.terms.affinity}
         counters[pod_class] = {
             counter: _Sums(counter, vectors.get(counter), codes(counter[1])) for counter in wanted

@@ -1,8 +1,8 @@
 """In-tree plugins that are registered by name and not implemented yet.
 
-Each knows the pod's fields that it would read. For a pod without them, PreFilter and PreScore
-return Skip, as upstream; for any other pod PreFilter raises UnsupportedError with plugin and field.
-A plugin becomes a module of its own when it is implemented.
+Each declares the pod's fields that it would read (`MissingPlugin.need`). For a pod without them,
+PreFilter and PreScore return Skip, as upstream; for any other pod PreFilter raises UnsupportedError
+with plugin and field. A plugin becomes a module of its own when it is implemented.
 """
 
 from __future__ import annotations

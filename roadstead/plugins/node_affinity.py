@@ -114,6 +114,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
         preferred = [(each.weight, each.term) for each in pod.facts.preferred_node_terms]
         if not preferred and self._added_preferred is None:
             return SKIP
+        # As upstream, terms of weight 0 are not parsed.
         problem = selector_error(term for weight, term in preferred if weight)
         if problem:
             return error(problem)
@@ -172,7 +173,11 @@ def _match_any(terms: Iterable[NodeSelectorTerm], table: Table) -> Bools:
 
 
 def _named_nodes(terms: Iterable[NodeSelectorTerm]) -> frozenset[str] | None:
-    """Return the node names that any term allows; None if some term does not name nodes."""
+    """Return the node names that any term allows.
+
+    None if some term does not name nodes, or if there are no terms. A term that requires several
+    names in turn allows those that are in all its lists.
+    """
     named: set[str] = set()
     any_term = False
     for term in terms:

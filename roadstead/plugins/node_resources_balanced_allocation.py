@@ -76,6 +76,7 @@ def _deviation(fractions: F64, present: NDArray[np.bool_]) -> F64:
 
 
 def _of_two(fractions: F64, present: NDArray[np.bool_]) -> F64:
+    """Return half the difference of a row's two present resources; see the module's docstring."""
     first = present.argmax(axis=0)
     second = len(present) - 1 - present[::-1].argmax(axis=0)
     rows = np.arange(fractions.shape[1])

@@ -49,11 +49,15 @@ from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulab
 TOO_MANY_PODS = "Too many pods"
 
 Check = tuple[str, Bools, Bools | None]
-"""(reason, rows that lack it, rows that lack it even when empty): bool[row]; None for no row."""
+"""(reason, rows that are short of the resource, rows that are short of it even when empty).
+
+bool[row]; None for no row.
+"""
 
 _FEW_ROWS = 64
+"""Up to so many rows, the results are combined in a loop (`_combine_few`)."""
 _MAX_CHECKS = 31
-"""Reasons per int64: each takes two bits of a combination."""
+"""Reasons per int64: each takes two bits of a combination (short, short even when empty)."""
 
 
 class NodeResourcesFit(
@@ -99,7 +103,7 @@ class NodeResourcesFit(
         asked = {pod_class: dict(pod_class.asked) for pod_class in pods}
         for code in sorted({code for each in asked.values() for code in each}):
             if code >= len(columns.allocatable):
-                # No node has this resource.
+                # No node has this resource. 0 may be too low, and then Filter decides.
                 return 0
             amount_of = {pod_class: each.get(code, 0) for pod_class, each in asked.items()}
             amounts = np.array([amount_of[pod_class] for pod_class in pods], dtype=np.int64)[order]
@@ -211,7 +215,10 @@ def _combine(failed: Sequence[Check]) -> FilterResult:
 
 
 def _combine_few(bits: list[int], names: list[str]) -> FilterResult:
-    """Do the same without the fixed cost of sorting an array: most calls have few rows."""
+    """Return the result of `_combine` without the fixed cost of np.unique, which sorts.
+
+    Most calls have few rows.
+    """
     code_of = {0: 0}
     codes = [code_of.setdefault(each, len(code_of)) for each in bits]
     statuses = tuple(_status(combination, names) for combination in code_of if combination)

@@ -81,8 +81,10 @@ from roadstead.plugins.pod_topology_spread_constraints import (
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 MAX_CACHED_PODS = 4096
+"""Pod classes whose constraints are cached."""
 
 _NO_DOMAIN_COUNT = 2**31 - 1
+"""The minimum over no domains (math.MaxInt32): no count exceeds the limit."""
 _REASON = "node(s) didn't match pod topology spread constraints"
 _TOO_MANY = unschedulable(_REASON)
 _NO_LABEL = unresolvable(f"{_REASON} (missing required label)")
@@ -178,6 +180,7 @@ class PodTopologySpread(
         for spread, counts, highest in zip(hard, found.counts, found.highest, strict=True):
             missing = label_codes(table, spread.topology_key) < 0
             too_many = amounts_by_row(table, spread.topology_key, counts) > highest
+            # Codes of (_TOO_MANY, _NO_LABEL); the first constraint that refuses gives the reason.
             answers = np.where(missing, 2, too_many).astype(np.int32)
             codes = np.where(codes > 0, codes, answers)
         return FilterResult(codes, (_TOO_MANY, _NO_LABEL)) if codes.any() else ALL_PASS

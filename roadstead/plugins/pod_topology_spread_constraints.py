@@ -1,11 +1,11 @@
 """The spread constraints of a pod, and the nodes and pods that they count.
 
 A pod without constraints of its own has the profile's defaults, if a Service selects it or a
-ReplicationController, ReplicaSet or StatefulSet owns it; these define which pods belong together.
+ReplicationController, ReplicaSet or StatefulSet owns it: the selector of the defaults is theirs.
 For pods placed one after another, `count_within_skew` returns how many of the first keep their
 constraints:
 
-    domains of each constraint, counted once  ──►  pod by pod: is there room?  ──►  count it
+    domains of each constraint, counted once  ──►  for each pod: within maxSkew?  ──►  count it
 
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,common}.go and
 pkg/scheduler/framework/plugins/helper/spread.go (DefaultSelector).
@@ -35,6 +35,7 @@ HARD = "DoNotSchedule"
 SOFT = "ScheduleAnyway"
 
 MAX_TABLES = 4
+"""Tables whose counts are cached; the least recently used is dropped."""
 MAX_SELECTORS = 256
 """Selectors per table whose counts are cached; the least recently used is dropped."""
 
@@ -125,6 +126,8 @@ class SpreadSource:
         selector matches.
         """
         labels = dict(facts.labels)
+        # As upstream: one label set for Services and ReplicationController, in which a later value
+        # of a key replaces the earlier one; the controllers of apps/v1 add requirements to it.
         exact: dict[str, Requirement] = {}
         for service in self._services.get(facts.namespace, ()):
             if service.matches(labels):
@@ -231,7 +234,10 @@ def _tolerates(facts: PodFacts, table: Table) -> Bools:
 
 
 def sum_by_value(table: Table, key: str, rows: Bools, amounts: I64) -> dict[str, int]:
-    """Sum `amounts` over `rows` by label value; rows without the label count under ""."""
+    """Sum `amounts` over `rows` by label value; rows without the label count under "".
+
+    As upstream, which reads a missing label as "", the value of a node that has the label empty.
+    """
     values = table.columns.label(key).values.values
     codes = label_codes(table, key)[rows] + 1
     present = np.flatnonzero(np.bincount(codes))
@@ -270,9 +276,9 @@ def apply_moves(
 ) -> tuple[dict[str, int], ...]:
     """Return the counts per constraint and topology value after `moves` on a row.
 
-    Returns the same object if none of them is counted. As upstream's updateWithPod, this counts
-    terminating pods, and every pod for an empty selector; the first count (`MatchingPods`) does
-    neither.
+    Returns the same object if no selector matches a moved pod (or as many are added as removed).
+    As upstream's updateWithPod, this counts terminating pods, and every pod for an empty selector;
+    the first count (`MatchingPods`) does neither.
     """
     mine = {other: n for other, n in moves.items() if other.facts.namespace == pod.facts.namespace}
     added = [sum(n for other, n in mine.items() if s.matches(other.labels)) for s in spreads]
@@ -375,7 +381,8 @@ OnNodes = Callable[[PodClass, Spread, Table], I64]
 class _Domains:
     """The domains of one constraint of a class, by label code, updated as pods are placed.
 
-    counts: int64[code]. present: the codes that some counted row has.
+    counts: int64[code]. present: bool[code], the codes that some counted row has; only these are
+    domains.
     """
 
     def __init__(self, spread: Spread, table: Table, counted: Bools, pods: I64) -> None:
@@ -415,7 +422,7 @@ class _Domains:
 
 
 class _Class:
-    """A class with hard constraints: domains, and whether each constraint counts the pod itself."""
+    """The hard constraints of a class: their domains, and which of them count the pod itself."""
 
     def __init__(
         self, pod: PodClass, hard: Sequence[Spread], table: Table, on_nodes: OnNodes

@@ -1,13 +1,16 @@
 """Scores by used resources: LeastAllocated, MostAllocated, RequestedToCapacityRatio.
 
-All divisions are integer divisions, as upstream.
+Divisions are integer divisions, as upstream, but the node score of RequestedToCapacityRatio is
+rounded.
 
     LeastAllocated            score = (capacity - requested) * 100 / capacity
     MostAllocated             score = requested * 100 / capacity
     RequestedToCapacityRatio  score = shape(requested * 100 / capacity)
     node score                = sum(weight * score) / sum(weight)
 
-A resource with allocatable 0, or a scalar resource that the pod does not request, is in no sum.
+A request above the capacity counts as the capacity. A resource with allocatable 0, or a scalar
+resource that the pod does not request, is in no sum; nor is one that RequestedToCapacityRatio
+scores 0.
 Upstream: pkg/scheduler/framework/plugins/noderesources/{resource_allocation,least_allocated,
 most_allocated,requested_to_capacity_ratio}.go and plugins/helper/shape_score.go.
 """

@@ -61,9 +61,9 @@ _REFUSED = unschedulable("node(s) didn't match service affinity")
 
 @dataclass(frozen=True, slots=True)
 class MatchingNode:
-    """A node with pods that have all labels of the new one.
+    """A node with pods of the namespace that have all labels of the new pod.
 
-    pods: their number. labels: the node's affinity labels.
+    pods: their number. labels: those of the plugin's affinityLabels that the node has.
     """
 
     arrival: int
@@ -74,7 +74,10 @@ class MatchingNode:
 
 @dataclass(frozen=True, slots=True)
 class FirstNodes:
-    """The first two of those nodes; the second counts if all such pods leave the first."""
+    """The first two matching nodes by arrival; the first is the reference node.
+
+    The second becomes the reference if `moved` removes all matching pods from the first.
+    """
 
     nodes: tuple[MatchingNode, ...]
 
@@ -228,7 +231,7 @@ class ServiceAffinity(
         return {key: named[key] for key in self._affinity if key in named}
 
     def _needs_running_pod(self, facts: PodFacts) -> bool:
-        """Whether the value of some affinity label depends on a pod that runs."""
+        """Whether the value of some affinity label depends on a reference node."""
         if len(self._named(facts)) == len(self._affinity):
             return False
         return self._first_service(facts) is not None
@@ -250,6 +253,7 @@ def _has_labels_of(pod: PodClass, other: PodClass) -> bool:
 
 
 def _exactly(labels: Labels) -> LabelSelector:
+    """Return a selector that requires all these labels and allows others."""
     return LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in labels))
 
 

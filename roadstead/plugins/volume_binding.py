@@ -78,6 +78,7 @@ _STATUSES = tuple(
     unresolvable(*(reason for bit, reason in enumerate(REASONS) if wrong >> bit & 1))
     for wrong in range(1, 1 << len(REASONS))
 )
+"""One status for each combination of REASONS, so that bits can serve as `FilterResult.codes`."""
 
 _ADD_OR_UPDATE = ActionType.ADD | ActionType.UPDATE
 

@@ -125,6 +125,7 @@ class VolumeMatching:
         for claim in claims:
             own, free = candidates(self._storage, claim)
             if own is not None:
+                # Its claimRef names this claim, so that no other claim can have chosen it.
                 free = [own]
             numbers = np.array([self._number(each) for each in free], dtype=np.int32)
             chosen = self._first_free(free, numbers, used if own is None else [])

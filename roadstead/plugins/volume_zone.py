@@ -60,6 +60,7 @@ _ADD_OR_UPDATE = ActionType.ADD | ActionType.UPDATE
 
 class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     name = "VolumeZone"
+    # Claims and volumes are not on the table; their changes are in `known_state`.
     reads = Reads.NODE
     shares_by_shape = True
 
