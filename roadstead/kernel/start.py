@@ -73,7 +73,8 @@ def load(report: Callable[[str], None] | None = None) -> CompiledCode:
     numba caches machine code beside the module or in the user's cache folder; if neither is
     writable, in a temporary folder that no later process uses. If nothing is cached and `report` is
     given, another process compiles (some seconds), so that this one is not slowed down meanwhile;
-    `report` is called with a message. Raises ImportError if numba is not installed or not safe.
+    `report` is called with a message. Raises ImportError if numba is not installed, or would read
+    its settings from the working directory.
     """
     known = loaded()
     if known is not None:
