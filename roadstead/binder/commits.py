@@ -50,7 +50,7 @@ _NOT_PENDING = {
 _BIND = RecordKind.BIND
 
 LEAST_AHEAD = 32
-"""Twice this many are the fewest that are verified together after a request that did not pass."""
+"""Half the minimum number of requests that are verified together after one did not pass."""
 
 MOST_SINGLY = 64
 """At most this many are decided one by one before verifying together is tried again."""

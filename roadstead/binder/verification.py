@@ -34,7 +34,7 @@ WORTHWHILE = 3
 """Pods of a class after which the filters that read NODE facts run once for all rows."""
 
 PODS_PER_SHAPE = 8
-"""With at least this many pods per shape in a batch, these filters run for each shape at once."""
+"""With this many pods per shape in a batch, or more, they run for a shape's first pod already."""
 
 MAX_KNOWN = 4096
 """Maximum number of cached results; the oldest is dropped."""

@@ -71,7 +71,7 @@ class _Axes:
         return index
 
     def without(self, key: str) -> int:
-        """Return the code for nodes without the key: that of the empty value, if a node has it.
+        """Return the code for nodes without the key: that of the empty value, or one of its own.
 
         Upstream reads a missing label as "" where it counts soft constraints.
         """
