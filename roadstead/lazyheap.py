@@ -25,13 +25,14 @@ _Entry = tuple[int, int, str]
 """(arrival, ticket, name)."""
 
 COMPACT_MIN_ENTRIES = 64
+"""This many dead entries or fewer are left until they are first."""
 
 FEW_ITEMS = 4
 """Fewer items are added one by one."""
 
 
 class LazyHeap(Generic[Item]):
-    """Named items; `first` returns the one with the smallest (key, seq)."""
+    """Named items; `first` returns the one with the smallest (key, seq). seq: arrival number."""
 
     def __init__(self) -> None:
         self._buckets: dict[SortKey, deque[_Entry]] = {}

@@ -1,7 +1,8 @@
 """Placements: which pod is on which node, and the node store that counts them.
 
-Cache and binder both use it; only it changes their node store. Every change returns `Delta`s,
-numbered without gaps, from which a copy of the store can be kept elsewhere.
+Cache and binder both use it; only it changes their node store. A change returns `Delta`s, numbered
+without gaps, from which a copy of the store can be kept elsewhere. `add_nodes` and `bulk_place`
+count the numbers, but return no deltas.
 
 A pod may be placed on an unknown node (its event was received first, or the node was removed before
 its pods). Such pods are kept aside and counted when the node is added. Upstream keeps an imaginary
@@ -103,7 +104,7 @@ class Delta(NamedTuple):
     """One change of the store; `version` is one more than that of the previous delta.
 
     pod and uid are set for pods and nominations, node for ADD_NODE and UPDATE_NODE. A REMOVE_NODE
-    follows the REMOVE_PODs of all pods on the node.
+    follows the WITHDRAWs (ends of nominations) and REMOVE_PODs of all pods on the node.
     """
 
     version: int
@@ -231,7 +232,10 @@ class Placements:
     def bulk_place(
         self, uids: Sequence[str], node_names: Sequence[str], facts: Sequence[PodFacts]
     ) -> Sequence[str]:
-        """Place pods as `place_all` does, without deltas; return the store's own names."""
+        """Place pods as `place_all` does, without deltas; return the names of their nodes.
+
+        They are the store's own objects if all nodes are known and no pod is nominated.
+        """
         if not self.nominated:
             missing = self.store.missing(node_names)
             return self._place_all(uids, node_names, facts, missing)

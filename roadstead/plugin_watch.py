@@ -30,7 +30,7 @@ GRACE_S = 2.0
 """Time after its interruption from which a call counts as stuck."""
 
 STUCK = 70
-"""Exit status of a process that ended itself because of a plugin."""
+"""Exit status of an actor's process that ended itself because of a plugin."""
 
 _LOOKS_PER_DEADLINE, _LONGEST_LOOK_S = 8, 0.25
 _MARK_BYTES = 4096
@@ -56,13 +56,14 @@ class PluginWatch:
         self._thread.join()
 
     def _look(self) -> None:
+        """Look at the running call until `stop`; interrupt it at its deadline."""
         wait_s = min(_LONGEST_LOOK_S, self._deadline_s / _LOOKS_PER_DEADLINE)
         seen: PluginCall | None = None
         since_s = 0.0
         while not self._is_over.wait(wait_s):
             call, now_s = CALLS.current, time.monotonic()
             if call is not seen:
-                # A new call; its time is measured from this look.
+                # A new call. It has no start time: its time is measured from this look.
                 seen, since_s = call, now_s
             elif call is not None and now_s - since_s >= self._deadline_s:
                 if not call.is_interrupted:
@@ -145,7 +146,10 @@ class Mark:
         os.close(file)
 
     def take_over(self, calls: PluginCalls, process: str) -> None:
-        """Add a strike for each call that ended an earlier incarnation, then mark further calls."""
+        """Count a strike (`PluginCalls`) for each call that ended an earlier incarnation.
+
+        Then mark the calls of this one. process: its name, for the reason of a strike.
+        """
         ended = self._path.with_suffix(_ENDED)
         if call := left_at(self._path):
             with ended.open("a") as file:

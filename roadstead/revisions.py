@@ -16,10 +16,14 @@ import numpy as np
 from roadstead.facts.node_list import NodeList
 
 MAX_REMEMBERED = 1 << 20
+"""Maximum number of names; the revision of the name that was noted first is forgotten."""
 
 
 class Revisions:
-    """The last revision of each name that ever had one. latest: the highest ever seen."""
+    """The last revision of each name that has one, up to MAX_REMEMBERED names.
+
+    latest: the highest revision ever seen.
+    """
 
     def __init__(self) -> None:
         self._last: OrderedDict[str, int] = OrderedDict()

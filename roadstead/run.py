@@ -146,6 +146,7 @@ def build_profiles(
 def check_schedulers(plan: RunPlan) -> None:
     """Check that schedulers set by profile name each profile and no other. InputError if not."""
     served = dict.fromkeys(plan.settings.scheduler_profiles)
+    # "" is a scheduler that serves all profiles.
     if "" in served:
         return
     profiles = [each.scheduler_name for each in plan.config().profiles]

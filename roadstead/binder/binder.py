@@ -59,8 +59,9 @@ class Binder:
     requests unanswered.
 
     verifier: all hard filters; may be replaced by one that checks less. commits: marked by the
-    caller that acknowledges binds. nodes_known, pods_known: revisions. batches: how many batches
-    `bind` has decided.
+    caller that acknowledges binds. nodes_known, pods_known: the last revision of each node and pod,
+    by which late copies of older messages are ignored. batches: number of batches that `bind` has
+    decided.
     """
 
     def __init__(
@@ -168,6 +169,8 @@ class Binder:
         keep have no decision. Raises BindConflictError for a token that was used for another
         request, and JournalError if a snapshot fails; the same batch may then be sent again.
         """
+        # The epoch of a new owner is noted even if its requests are refused before their epoch is
+        # compared, as when the binder is busy.
         for owner, epoch in dict.fromkeys((each.owner, each.epoch) for each in requests):
             if self.core.current_epoch(owner) is None:
                 self.core.advance_epoch(owner, epoch)
@@ -180,14 +183,17 @@ class Binder:
     def evict(self, uids: Sequence[str], preemptors: Sequence[str]) -> list[KeyedPod]:
         """Evict pods, each for a preemptor; return those that are deleted now.
 
-        Pods whose scheduler has not requested the bind yet can never be bound.
+        A pending pod is deleted, too: a bind that is requested later is refused.
         """
         known = [uid for uid in uids if self._state(uid) is not BinderState.UNKNOWN]
         self._perform_durably(self.core.evict(known, dict(zip(uids, preemptors, strict=True))))
         return self._gone(known)
 
     def resolve(self, uids: Iterable[str], tokens: Iterable[str]) -> tuple[str | None, ...]:
-        """As `bound_nodes`, but final: attempts that have committed nothing never will."""
+        """Return `bound_nodes`, and void the tokens of pods that are on no node.
+
+        So the answer is final: an attempt that has committed nothing never will (I6).
+        """
         uids = tuple(uids)
         pairs = zip(uids, tokens, strict=True)
         void = (token for uid, token in pairs if not self._node_of(uid))

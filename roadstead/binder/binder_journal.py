@@ -46,7 +46,7 @@ class RunDescription:
 
 
 class BinderJournal:
-    """The journal as one binder uses it. subjects: those that are not of the core."""
+    """The journal as one binder uses it. subjects: see `SnapshotExtras`."""
 
     def __init__(
         self,
@@ -80,6 +80,7 @@ class BinderJournal:
         return found.records > 0
 
     def _note_runs(self, runs: Iterable[Run]) -> Iterator[Run]:
+        """Yield runs of records unchanged; note their revisions and removed pods on the way."""
         for kind, run in runs:
             self._note_revisions(kind, run)
             if kind in (RecordKind.EVICT, RecordKind.DELETE):
@@ -89,6 +90,7 @@ class BinderJournal:
 
     def _note_revisions(self, kind: RecordKind, run: RecordColumns) -> None:
         if kind is RecordKind.EVICT:
+            # Only a snapshot has revisions of evicted pods; an eviction itself has none.
             for uid, revision in zip(run.uids, run.epochs, strict=True):
                 if not (revision and self._pods_known.apply_removal(uid, revision)):
                     self._pods_known.apply_unsent_removal(uid)

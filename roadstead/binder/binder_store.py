@@ -74,7 +74,7 @@ class BinderStore:
         return record is not None and record.state is BinderState.BOUND and record.token == token
 
     def records(self, uids: Iterable[str]) -> list[BinderRecord]:
-        """Return the records of those pods that are pending or bound; not to be changed."""
+        """Return the records of those pods that are present (HERE); not to be changed."""
         here = self.pods.present
         return [here[uid] for uid in uids if uid in here]
 
@@ -136,7 +136,10 @@ class BinderStore:
         *,
         is_due: bool = False,
     ) -> list[BinderCommand]:
-        """is_due: write the record even if this journal does not record the cluster."""
+        """Number a record about the cluster, and return the effect that writes it.
+
+        is_due: write it even if this journal does not record the cluster.
+        """
         self._check_running()
         if not (self._journals_all or is_due):
             return []

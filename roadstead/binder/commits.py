@@ -1,10 +1,13 @@
 """Commits: from bind requests to accepted commits, one by one or for a whole batch.
 
-    bind ──► all may be bound, but for the filters: how many of the first pass? ──► accept these
-      │ no                                       ▲      │ the one behind them           │
-      │                                          └──────┼──────── those behind it ◄─────┤
-      ▼                                                 ▼                               │
-    one after another ──► known token? forbidden? filters? ── yes ──► accept ───────────┘
+    bind ──► can only filters refuse a request? ── no ──► one after another, each alone
+                     │ yes
+                     ▼
+             how many of the first pass together? ──► accept these
+                     ▲                                    │
+                     └─── the others ◄── the next, alone ◄┘
+
+    alone: known token? ──► its answer   forbidden, or refused by filters? ──► refuse   else accept
 
 The part of BinderCore that decides; `roadstead.binder.core` handles the flush. If anything raises
 while a batch is decided, the whole batch is undone (`roadstead.binder.undo`).
@@ -47,7 +50,7 @@ _NOT_PENDING = {
 _BIND = RecordKind.BIND
 
 LEAST_AHEAD = 32
-"""After a request that did not pass, at least twice this many are verified together."""
+"""Half the minimum number of requests that are verified together after one did not pass."""
 
 MOST_SINGLY = 64
 """At most this many are decided one by one before verifying together is tried again."""
@@ -93,7 +96,7 @@ class Commits(BinderStore):
         self._tokens = TokenMemory(self.settings.max_tokens)
         self._voided: OrderedDict[str, None] = OrderedDict()
         self._unflushed: Unflushed = deque()
-        """(record number, pod; token of a commit, effect of a release, or None)."""
+        """(record number, pod; token of a commit, effect of a release, or None for a load)."""
 
     def bind(self, requests: Sequence[BindRequest]) -> list[BinderCommand]:
         """Decide requests in order, each on top of all before it, flushed or not.
@@ -133,7 +136,7 @@ class Commits(BinderStore):
     def _decide(
         self, requests: Sequence[BindRequest], histories: dict[str, History]
     ) -> list[BinderCommand]:
-        """histories: receives the histories of accepted pods as they were before."""
+        """Decide a batch. histories: receives those of accepted pods as they were before."""
         records = self._all_pending(requests)
         if records is not None:
             return self._bind_pending(requests, records, histories)
@@ -150,7 +153,7 @@ class Commits(BinderStore):
         records: Sequence[BinderRecord],
         histories: dict[str, History],
     ) -> list[BinderCommand]:
-        """Decide requests of pending pods as one after another; runs that pass are one step.
+        """Decide requests of pending pods as if one after another; those that pass are one step.
 
         If few pass together, more are decided singly before the next try.
         """
@@ -164,7 +167,7 @@ class Commits(BinderStore):
                 of_passing = records[start : start + passing]
                 decided.journal += self._accept_all(coming[:passing], of_passing, histories)
                 start += passing
-            # Requests that are verified in vain stay about as many as those that pass.
+            # So the requests that are verified in vain are about as many as those that pass.
             ahead = 2 * max(passing, LEAST_AHEAD)
             if passing == len(coming):
                 continue
@@ -219,6 +222,7 @@ class Commits(BinderStore):
             return None
         if self.placements.store.missing(each.node_name for each in requests):
             return None
+        # One epoch per owner: of two in a batch, the newer may make the older stale.
         asking = {(each.owner, each.epoch) for each in requests}
         are_current = all(epoch >= epochs.get(owner, epoch) for owner, epoch in asking)
         return found if are_current and len(dict(asking)) == len(asking) else None
@@ -295,6 +299,7 @@ class Commits(BinderStore):
 
         undecided = [each for each in requests if not self._is_decided(each)]
         refused = refused_groups(undecided, self.placements, forbids, self._missing)
+        # `refused_groups` has restored the placements; this reverts the claims that `fits` bound.
         self._undo()
         return refused
 
@@ -307,6 +312,10 @@ class Commits(BinderStore):
     def _bind_one(
         self, request: BindRequest, refusal: BindRefusal | None, histories: dict[str, History]
     ) -> Acknowledge | JournalRecord | None:
+        """Decide one request: return an answer, the record of a commit, or None if it waits.
+
+        refusal: of its group, decided before.
+        """
         known = self._tokens.get(request)
         if known is not None:
             if known.decision is None:

@@ -59,6 +59,8 @@ class BinderCore(Commits):
         durable = []
         while self._unflushed and self._unflushed[0][0] <= lsn:
             durable.append(self._unflushed.popleft())
+        # A pod that was removed before its flush is DELETED already. Its bind is durable, too, and
+        # acknowledged; `Released` follows.
         tentative = [each for _, each, _ in durable if each.state is BinderState.TENTATIVE]
         self.pods.apply_all(tentative, BinderEvent.FLUSH)
         for _, record, what in durable:

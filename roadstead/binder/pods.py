@@ -68,7 +68,10 @@ TABLE: TransitionTable[BinderState, BinderEvent] = TransitionTable(
 )
 
 COUNTED = frozenset({_S.TENTATIVE, _S.BOUND})
+"""States of pods that are counted on their nodes."""
+
 HERE = COUNTED | {_S.PENDING}
+"""States of present pods (`PodStore.present`)."""
 
 
 class BindConflictError(RoadsteadError):
@@ -231,7 +234,8 @@ class BinderSettings:
 class BinderRecord:
     """The binder's record of a pod.
 
-    node_name, token, owner, epoch, lsn and version are written once, by accept or load.
+    node_name and lsn are written once, by accept or load, and token, owner, epoch and version by
+    accept; a batch that is undone resets them. lsn: number of the record of the bind or load.
     """
 
     uid: str

@@ -57,7 +57,8 @@ class SnapshotExtras:
     """The contents of a snapshot that are not of the core.
 
     nodes, pods: the last revision by name and UID, also of removed ones. gone: removed pods, oldest
-    first. subjects: those that are not of the core, in order.
+    first. subjects: cluster objects, rules, marks and bound claims (`JournalRecord.subject`), in
+    order, without nodes, epochs and void tokens, which the core has.
     """
 
     nodes: Mapping[str, int] = field(default_factory=dict)
@@ -212,6 +213,7 @@ class _Replay:
         self._last_lsn = max(self._last_lsn, run.lsns[-1])
 
     def finish(self, last_lsn: int) -> Recovered:
+        """Set the record numbers, and remember the answers of the last binds by their tokens."""
         core = self._core
         core.last_lsn = core.flushed_lsn = max(self._last_lsn, last_lsn)
         for run in self._binds:
@@ -256,7 +258,7 @@ class _Replay:
         pods, come = self._pods(run)
         events = [BinderEvent.LOAD]
         if run.kinds[0] is RecordKind.BIND:
-            # Some journals have no records of accepted pods.
+            # Some journals have no records of accepted pods (`journals_all`).
             core.pods.apply_all(come, BinderEvent.ADD)
             events = [BinderEvent.ACCEPT, BinderEvent.FLUSH]
         core.pods.apply_all(pods, *events)
@@ -294,6 +296,10 @@ class _Replay:
         return pods, come
 
     def _owned(self, run: RecordColumns) -> None:
+        """Note what binds have besides placements: tokens, epochs of owners, versions of rows.
+
+        Of the binds, only as many are kept for `finish` as the core remembers tokens.
+        """
         if not all(run.tokens):
             run = RecordColumns.of([record for record in run if record.token])
         self._binds.append(run)

@@ -81,6 +81,7 @@ class TokenMemory:
         """Drop answered requests beyond `max_tokens`, the oldest first."""
         for _ in range(len(self._requests) - self._max_tokens):
             oldest = next(iter(self._requests))
+            # It waits for its flush; those after it are younger, so they stay, too.
             if oldest not in self._decisions:
                 break
             del self._requests[oldest], self._decisions[oldest]

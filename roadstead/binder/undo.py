@@ -26,7 +26,7 @@ _Row = tuple[int, str, int]
 class BatchStart:
     """All that a batch may change, as before. histories: of the pods that it accepted, by UID.
 
-    rows: of the requested nodes, if commits check versions.
+    unflushed, tokens: numbers of entries. rows: of the requested nodes, if commits check versions.
     """
 
     last_lsn: int

@@ -34,7 +34,7 @@ WORTHWHILE = 3
 """Pods of a class after which the filters that read NODE facts run once for all rows."""
 
 PODS_PER_SHAPE = 8
-"""With so many pods for each shape of a batch, that pays off for rare shapes, too."""
+"""With this many pods per shape in a batch, or more, they run for a shape's first pod already."""
 
 MAX_KNOWN = 4096
 """Maximum number of cached results; the oldest is dropped."""
@@ -149,7 +149,11 @@ class Verifier:
     def _stays_feasible(
         self, known: _CachedResults, pod_class: PodClass, coming: Collection[PodClass]
     ) -> bool:
-        """Whether all passing nodes stay feasible for a class when the other pods are added."""
+        """Whether all passing nodes stay feasible for a class when the other pods are added.
+
+        coming: a class of each shape of the batch.
+        """
+        # `verify_first` does not compare nodes with those that PreFilter named.
         if known.outcome.node_names is not None or not known.outcome.status.is_success:
             return False
         profile = self._profiles[pod_class.facts.scheduler_name]
@@ -177,6 +181,7 @@ class Verifier:
         """Return PreFilter's outcome, cached until something that it depends on changes."""
         key = _key_of(pod_class, profile)
         known = self._known.get(key)
+        # The failure of a plugin is not cached: the next pod calls it again.
         has_failed = known is not None and known.outcome.status.code is Code.ERROR
         if (
             known is not None

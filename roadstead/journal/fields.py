@@ -124,6 +124,8 @@ def _adapter(kind: object, written: Mapping[str, tuple[str, ...]]) -> _Adapter |
     inner = [found for each in arguments if (found := _adapter(each, written)) is not None]
     if not inner:
         return None
+    # An optional value or a tuple of any length has one argument with fields; facts have no other
+    # unions.
     (only,) = inner
     if get_origin(kind) is tuple:
         return lambda data: [only(each) for each in data] if isinstance(data, list) else data

@@ -3,7 +3,7 @@
     open ─► read snapshot and segments ─► cut a torn tail ─► new segment, new epoch ─► append, flush
                                                                       ▲                      │
                                                                       └── segment is full ◄──┤
-                                                     older files go ◄──── snapshot ◄─────────┘
+                                            older files are removed ◄──── snapshot ◄─────────┘
 
 Each opening begins a new segment, under an epoch one higher than any before, so that late writes of
 an old writer never mix with new records. A segment is renamed to its name when its header is
@@ -37,7 +37,8 @@ class FileJournal:
     """A journal in a folder. Read all of `recovered()` before the first `append`.
 
     tail: the bytes that were cut when it was opened. grown_bytes: written by this process since it
-    opened the journal or took a snapshot.
+    opened the journal or took a snapshot. last_lsn, durable_lsn: the last record that was appended,
+    and the last that was flushed. epoch: of this writer.
 
     Raises JournalError if the folder is in use, damaged, or cannot be written.
     """
@@ -81,14 +82,17 @@ class FileJournal:
         self._is_open = True
 
     def _follow(self, reader: Reader) -> None:
-        """Begin the segment that follows the records read."""
+        """Begin the segment that follows the records read.
+
+        former: the segment that is then marked as continued; None if it must not or cannot be.
+        """
         former, last = ([None, None, *reader.ends])[-2:]
         before = 0
         if last is not None and last.header.format == 1:
             self._sync_old(last)
             former = None
         elif last is not None and last.is_empty:
-            # The new segment replaces the empty one.
+            # The new segment replaces the empty one, has its number, and follows the one before it.
             self._number, before = last.header.number - 1, last.header.before
         elif last is not None:
             former, self._number, before = last, last.header.number, last.digest
@@ -118,7 +122,11 @@ class FileJournal:
         return reopened
 
     def _begin_segment(self, before: int | None = None, *, is_continued: bool = False) -> None:
-        """Begin a segment that follows the present one, or continues from a digest."""
+        """Begin a segment that follows the present one.
+
+        before: the digest that it follows; by default that of the present segment. is_continued:
+        the present segment has a CONTINUED frame already.
+        """
         former = self._file
         if former is not None:
             # The former segment must be durable before the new one, whose header has its digest.
@@ -144,7 +152,10 @@ class FileJournal:
         self._file, self._name, self._number = file, name, self._number + 1
 
     def append(self, records: Records) -> int:
-        """Append records in order; return the lsn of the last record of the journal."""
+        """Append records in order; return the lsn of the last record of the journal.
+
+        They are one frame, or several of at most MAX_FRAME_RECORDS.
+        """
         self._check()
         for expected, record in enumerate(records, self.last_lsn + 1):
             if record.lsn != expected:

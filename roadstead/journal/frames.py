@@ -4,16 +4,18 @@
          │ digest before u64 │ durable bytes u64 │ body
 
 The checksum covers all bytes after it. A group of records is one frame, which is read whole or not
-at all, as it is acknowledged. The frames of a journal form a chain: each has the digest of the
-frames before it, so that a frame that is missing, or was written elsewhere, is detected. `durable
-bytes` is how much of the file had been flushed when the frame was written. After each flush a
-FLUSHED frame records that. So a broken frame that a later one confirms as durable is damage; a
-broken frame after all confirmed bytes may have been torn when the machine stopped.
+at all, as it is acknowledged (a group of more than MAX_FRAME_RECORDS is several). The frames of a
+journal form a chain: each has the digest of the frames before it, so that a frame that is missing,
+or was written elsewhere, is detected. `durable bytes` is how much of the file had been flushed when
+the frame was written. After each flush a FLUSHED frame records that. So a broken frame that a later
+one confirms as durable is damage; a broken frame after all confirmed bytes may have been torn when
+the machine stopped.
 
     FIELDS      the first frame of a file: the schema of its records (fields.py)
     RECORDS     a group of records
     FLUSHED     everything before it is durable
-    CLOSED      the writer ended in order: the number of records, and their digest
+    CLOSED      the writer ended in order, after the record before `first lsn`; the digest covers
+                all frames. At the end of a snapshot, `records` is the number of its records
     CONTINUED   the next segment exists: nothing more is written to this one
 
 The body of RECORDS holds columns, so that a million records are read in seconds: kinds as bytes,

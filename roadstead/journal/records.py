@@ -21,7 +21,7 @@ from roadstead.protocol.errors import RoadsteadError
 
 
 class JournalError(RoadsteadError):
-    """The journal cannot be read, written or kept; records that were not flushed may be lost."""
+    """The journal cannot be locked, read, written or flushed; unflushed records may be lost."""
 
 
 class RecordKind(StrEnum):
@@ -50,8 +50,9 @@ Subject = NodeFacts | ClusterFacts | Rules | RunMark | BoundClaims
 class JournalRecord(NamedTuple):
     """One committed change.
 
-    token, owner, epoch: those of a BIND. The owner of an EVICT is the key of the preemptor. The
-    epoch of ADD, DELETE, NODE and NODE_GONE is the sender's revision (`roadstead.revisions`).
+    token, owner, epoch: those of a BIND. A RUN that fences an owner has owner and epoch, one that
+    voids a token the token. The owner of an EVICT is the key of the preemptor. The epoch of ADD,
+    DELETE, NODE and NODE_GONE is the sender's revision (`roadstead.revisions`).
     facts: of the pod, for LOAD, BIND and ADD, so that a reader of the journal alone can check every
     constraint again. subject: the node of NODE; cluster or rules of CLUSTER; the mark of RUN; the
     change of STORAGE.

@@ -6,7 +6,8 @@ Each finding, and its result:
     a broken frame in the last segment, after all
     bytes that a frame confirms as durable            torn: cut, it was never acknowledged
     a broken frame that a later one confirms          damaged: refused, with file and offset
-    a broken frame in any file but the last           damaged
+    a broken frame in any file but the last           damaged; a torn CONTINUED is not, it has no
+                                                      records (the next file's digest shows it)
     a frame, segment or snapshot that does not
     follow the one before it, or a missing segment
     that another one refers to                        damaged
@@ -46,7 +47,7 @@ from roadstead.protocol.codec import CodecError
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Bytes of a file, from an offset to its end, that are not read, and all later files.
+    """Bytes of a file, from an offset to its end, that are not read; nor are any later files.
 
     lsn: the first record that is left out. was_durable: something confirms that the bytes were
     durable; otherwise they were never acknowledged, unless the machine lost synced data.
@@ -76,10 +77,10 @@ class Closed:
 
 @dataclass(slots=True)
 class SegmentEnd:
-    """A segment up to where it was read. is_continued: it is marked as continued in another one.
+    """A segment up to where it was read. is_continued: its last frame is CONTINUED.
 
-    confirmed_bytes: how many of its first bytes its frames confirm as durable. unread: the bytes
-    after it.
+    size_bytes, digest, next_lsn: at the end of the frames that were read. confirmed_bytes: how many
+    of its first bytes its frames confirm as durable. unread: the bytes after the frames.
     """
 
     name: str
@@ -152,6 +153,7 @@ class Reader:
             raise self._damaged(name, 0, data, "its header is not that of a journal")
         end = SegmentEnd(name, header, header.size_bytes, first_digest(header), header.first_lsn)
         table, count = self._table_1(name, header), 0
+        # Format 1 has no CLOSED frame. In format 2 it is the last one, with the number of records.
         is_whole = header.format == 1
         while end.size_bytes < len(data):
             frame = _frame_at(data, end)
@@ -207,7 +209,10 @@ class Reader:
             end.size_bytes = frame.end
 
     def _mark(self, frame: Frame, end: SegmentEnd) -> None:
-        """Note what a frame says about the end. The next segment's digest excludes CONTINUED."""
+        """Record the durable bytes, and whether a frame ends the segment or the journal.
+
+        CONTINUED is not in the next segment's digest: it is written when that segment exists.
+        """
         end.confirmed_bytes = frame.position.durable_bytes if frame.position is not None else 0
         if frame.kind is FrameKind.CONTINUED:
             end.is_continued = True
@@ -236,7 +241,10 @@ class Reader:
         raise self._damaged(name, 0, data, "its header is not that of a journal")
 
     def _check_unread(self, header: Header) -> None:
-        """Raise unless a segment follows the former one up to where that could be read."""
+        """Raise if records were in the unread bytes of the former segment.
+
+        Then its digest before these bytes is not the one that this segment's header has.
+        """
         former = self.ends[-1] if self.ends else None
         if former is not None and former.unread is not None and header.before != former.digest:
             raise _DamagedError(former.unread)
@@ -252,6 +260,7 @@ class Reader:
                 return
             number, before = snapshot.number + 1, snapshot.before
         else:
+            # The first segment of the journal, or the first after those of format 1.
             number, before = 1, 0
         if header.number != number:
             why = f"it is segment {header.number} of its journal, segment {number} is missing"
@@ -267,8 +276,8 @@ class Reader:
         if not is_last and end.header.format == 1:
             raise _DamagedError(rest)
         if not is_last:
-            # A torn CONTINUED at the end of a segment with a successor loses nothing. Whether it is
-            # one shows the digest in the successor's header (`_check_unread`).
+            # A torn CONTINUED at the end of a segment with a successor loses nothing. The digest in
+            # the successor's header shows whether it is one (`_check_unread`).
             end.unread = rest
             return
         layout = format_1 if end.header.format == 1 else frames

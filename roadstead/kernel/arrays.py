@@ -43,10 +43,11 @@ changed on other rows; a normalization group that became empty or nonempty; no f
 class Numbers(NamedTuple):
     """Numbers of the table's rows, and their order.
 
-    allocatable, requested: int64[row, resource]; nonzero: int64[row, 2]. pod_count, pod_limit:
-    int64[row]. order: uint64[position], hashes or ranks of names, sorted; a *position* is a
-    position in this order. row_at: int64[position]; position_of: int64[row]; begin: int64[BUCKETS +
-    1], the first position of each bucket; bucket: int32[position].
+    allocatable, requested: int64[row, resource]; nonzero: int64[row, 2], CPU and memory (upstream's
+    NonZeroRequested). pod_count, pod_limit: int64[row].
+    order: uint64[position], hashes or ranks of names, sorted; a *position* is a position in this
+    order. row_at: int64[position]; position_of: int64[row]; begin: int64[BUCKETS + 1], the first
+    position of each bucket; bucket: int32[position].
     blocked: bool[row, port], whether a host port that some class requests is in use on the row.
     """
 
@@ -67,12 +68,13 @@ class Totals(NamedTuple):
     """Totals of classes over rows, and counts of them.
 
     passes, static, group_at: bool, int32, int32[fixed, position], static scores
-    (`static_scores.py`): filters passed, sum of weight * score, normalization group; group:
-    int32[fixed, row]. total: int32[class, position]. top, tied: int32[class, bucket], the highest
-    total of a bucket and the number of rows with it; group_top, group_tied: int32[class, bucket /
-    GROUP], the same of GROUP buckets. group_feasible: int64[class, group], number of feasible rows.
-    norm: int32[class, group], the normalized scores that `total` includes. feasible: int64[class],
-    number of feasible rows; seen: int64[class], number of changes in the log that `total` includes.
+    (`static_scores.py`; `fixed` is their index, shared by equal classes): filters passed, sum of
+    weight * score, normalization group; group: int32[fixed, row].
+    total: int32[class, position]. top, tied: int32[class, bucket], the highest total of a bucket
+    and the number of rows with it; group_top, group_tied: int32[class, bucket / GROUP], the same of
+    GROUP buckets. group_feasible: int64[class, group], number of feasible rows. norm: int32[class,
+    group], the normalized scores that `total` includes. feasible: int64[class], number of feasible
+    rows; seen: int64[class], number of changes in the log that `total` includes.
     stale_norm, stale, built: bool[class], must be normalized again; was changed on other rows by a
     placement; has totals.
     cached_norm: int32[model, group], the cached norm of a model (`admitted.Model`), computed for

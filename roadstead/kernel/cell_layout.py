@@ -28,10 +28,11 @@ WORTHWHILE = 16
 evaluating the rows for so many."""
 
 MAX_PLACED = 1 << 24
-"""Maximum number of rows over all relations with cells: each stores the cell of each row."""
+"""Maximum of rows times relations with cells: each relation stores the cell of each row."""
 
 SPARSE = 4
-"""Codes up to this many times the number of rows are numbered by counting, others by sorting."""
+"""Codes below this many times the number of rows are numbered by counting (`bincount`), larger ones
+by sorting (`unique`); see `_joined`."""
 
 
 _Pair = tuple[int, int]
@@ -55,7 +56,7 @@ class _Layout:
 
 
 class CellPlan:
-    """Choose the relations of a kernel that get cells: those with enough pods."""
+    """Choose the relations of a kernel that get cells: those with enough pods (WORTHWHILE)."""
 
     def __init__(self, group: I32, row_at: Rows) -> None:
         """group: int32[fixed, row]. row_at: int64[position]."""
@@ -94,7 +95,7 @@ def _pair(relations: Relations, c: int) -> _Pair:
 
 
 def _layout(relations: Relations, related: int, fixed: int, group: I32) -> _Layout | None:
-    """Return the cells of a relation; None if has_domain are too many."""
+    """Return the cells of a relation; None if there are too many."""
     counters = range(relations.begin[related], relations.begin[related + 1])
     own = np.array([_is_own(relations, counter) for counter in counters], np.bool_)
     most = min(MAX_CELLS, len(group) // 2)
@@ -106,6 +107,7 @@ def _layout(relations: Relations, related: int, fixed: int, group: I32) -> _Layo
     }
     for axis in sorted(others):
         codes = _joined(codes, relations.axes[axis].astype(np.int64), most)
+    # Joined with a constant, codes are only numbered: a relation may have no axis but `own` ones.
     codes = fixed_cell_of = _joined(codes, np.zeros(len(group), np.int64), most)
     for counter, is_own in zip(counters, own.tolist(), strict=True):
         if is_own:
@@ -117,7 +119,10 @@ def _layout(relations: Relations, related: int, fixed: int, group: I32) -> _Layo
 
 
 def _is_own(relations: Relations, counter: int) -> bool:
-    """Whether each row is its own domain in a counter; never if SOFT, whose domains are counted."""
+    """Whether each row is its own domain in a counter.
+
+    Never for SOFT, even if it is so: the score needs the number of its domains.
+    """
     kind, domains = relations.kind[counter], relations.axes[relations.axis[counter]]
     if kind in (HOST, SOFT):
         return bool(kind == HOST)
@@ -133,7 +138,10 @@ def _on_rows(relations: Relations, counter: int) -> I64:
 
 
 def _joined(codes: I64 | None, more: I64 | Bools, most: int) -> I64 | None:
-    """Number the pairs of codes that occur, from 0 on: int64[row]; None if more than `most` do."""
+    """Number the pairs of codes that occur, from 0 on: int64[row]; None if more than `most` do.
+
+    None for codes that are None already.
+    """
     if codes is None:
         return None
     more = more.astype(np.int64) - int(more.min(initial=0))

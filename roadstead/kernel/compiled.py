@@ -41,7 +41,10 @@ _ZERO = np.uint64(0)
 
 @internal
 def _set(numbers: Numbers, totals: Totals, c: int, row: int, group: int, new: int) -> None:
-    """Set the total of a row for a class; NOWHERE if the row is not feasible."""
+    """Set the total of a row for a class, NOWHERE if it is not feasible; update counts and maxima.
+
+    The norm is stale when the group gets its first feasible row or loses its last one.
+    """
     position = numbers.position_of[row]
     old = totals.total[c, position]
     if new == old:
@@ -160,7 +163,11 @@ def _reason(
     c: int,
     normalizes_itself: bool,
 ) -> int:
-    """Return why the next pod of a class cannot be decided yet; DONE if it can."""
+    """Return why the next pod of a class cannot be decided yet; DONE if it can.
+
+    normalizes_itself: the decision checks the normalization over its own rows (`decide`,
+    `_best_sampled`), so that the one over all feasible rows is not needed.
+    """
     if totals.stale[c]:
         return CHANGED
     if not totals.built[c]:

@@ -85,6 +85,7 @@ def recompute_group_top(totals: Totals, c: int, group: int) -> None:
 
 @internal
 def recompute_tops(numbers: Numbers, totals: Totals, c: int) -> None:
+    """Compute the highest totals of all buckets and groups of buckets of a class."""
     total, bucket = totals.total[c], numbers.bucket
     top, tied = totals.top[c], totals.tied[c]
     if total.shape[0] >= MANY * BUCKETS:
@@ -185,6 +186,6 @@ def _renormalize(totals: Totals, c: int, group_at: I32, norm: I32) -> None:
 
 @compiled
 def renormalize(numbers: Numbers, specs: Specs, totals: Totals, c: int, norm: I32) -> None:
-    """Do the same for a class that has totals, and update its highest totals."""
+    """Replace the normalized scores in all totals of a class, and compute its highest totals."""
     _renormalize(totals, c, totals.group_at[specs.fixed[c]], norm)
     recompute_tops(numbers, totals, c)

@@ -78,7 +78,11 @@ def _has_counts_of(rel: Relations, layout: int, cell: int, row: int) -> bool:
 
 @inlined
 def _new_cell(rel: Relations, layout: int, source: int, row: int) -> int:
-    """Add a cell for a row of another one, and return it; -1 if there is no room."""
+    """Add a cell for a row of cell `source`, and return it; -1 if there is no room.
+
+    Then rows are evaluated from now on (`is_full`), because the row is in a cell that is not its
+    own.
+    """
     cells, first = rel.cells, rel.begin[rel.cells.relation[layout]]
     cell = cells.size[layout]
     if cell == cells.group.shape[1]:
@@ -103,7 +107,7 @@ def _new_cell(rel: Relations, layout: int, source: int, row: int) -> int:
 
 @internal
 def move_row(rel: Relations, totals: Totals, layout: int, row: int, position: int) -> None:
-    """Move a row that got a pod to the cell with its counts."""
+    """Move a row that got a pod to the cell with its counts; without one, to a new cell."""
     cells = rel.cells
     old = cells.cell_at[layout, position]
     if cells.is_full[layout] or _has_counts_of(rel, layout, old, row):
@@ -130,8 +134,9 @@ def move_row(rel: Relations, totals: Totals, layout: int, row: int, position: in
 
 @inlined
 def recompute_cell_top(numbers: Numbers, cells: Cells, totals: Totals, c: int, cell: int) -> None:
-    """Compute the highest total of a cell again."""
+    """Compute the highest total of a cell again, from the buckets that may have it."""
     layout, total = cells.of_class[c], totals.total[c]
+    # Above NOWHERE: buckets and rows that are not feasible are skipped.
     highest, tied = NOWHERE + 1, 0
     for bucket in range(BUCKETS):
         if totals.top[c, bucket] >= highest:

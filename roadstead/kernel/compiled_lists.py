@@ -31,7 +31,7 @@ MOST_CHANGED = 8192
 """With more changed rows than this to evaluate for one pod, evaluating all rows costs less."""
 
 HIGHEST, MANY, FEASIBLE, BOUND, ADDED = 0, 1, 2, 3, 4
-"""Columns of `Lists.summary`."""
+"""Columns of `Lists.summary`. ADDED is not in the workers' lists: the scheduler appends it."""
 
 
 @inlined

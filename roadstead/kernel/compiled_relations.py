@@ -51,7 +51,7 @@ _NONE = np.iinfo(np.int64).max
 
 @internal
 def count_pod(rel: Relations, totals: Totals, pod_profile: int, row: int, position: int) -> None:
-    """Count a pod of a profile, placed on a row, in every counter to which it adds."""
+    """Count a placed pod in every counter to which its profile adds; move its row between cells."""
     for each in range(rel.additions_from[pod_profile], rel.additions_from[pod_profile + 1]):
         counter, amount = rel.additions[each, 0], rel.additions[each, 1]
         kind = rel.kind[counter]
@@ -60,6 +60,7 @@ def count_pod(rel: Relations, totals: Totals, pod_profile: int, row: int, positi
         elif kind in (SOFT, HARD):
             if rel.masks[rel.mask[counter], row]:
                 at = rel.at[counter] + rel.marks[rel.axis[counter], row]
+                # One domain less has the lowest count; at 0, `_highest` finds the lowest again.
                 rel.lowest[counter, 1] -= (
                     rel.present[at] and rel.counts[at] == rel.lowest[counter, 0]
                 )
@@ -83,7 +84,7 @@ def _slot(rel: Relations, layout: int, related: int, counter: int) -> tuple[int,
 
 @inlined
 def _highest(rel: Relations, counter: int) -> int:
-    """Return the highest count of a domain that still accepts the pod, for a hard constraint."""
+    """Return the highest count with which a domain still accepts the pod, for a hard constraint."""
     known = rel.lowest[counter]
     if known[1] <= 0:
         known[0], known[1], known[2] = _NONE, 0, 0
@@ -104,7 +105,11 @@ def _highest(rel: Relations, counter: int) -> int:
 
 @inlined
 def _is_first(rel: Relations, related: int) -> bool:
-    """Whether no pod anywhere matches the required affinity, and a pod of the class does."""
+    """Whether no pod anywhere matches the required affinity, and the class matches its own.
+
+    Upstream then admits the pod on any node with all keys: the first pod of a group that attracts
+    itself would otherwise never be placed.
+    """
     if not rel.matches_itself[related]:
         return False
     for counter in range(rel.begin[related], rel.begin[related + 1]):
@@ -187,7 +192,10 @@ def _begin(numbers: Numbers, rel: Relations, totals: Totals, c: int, layout: int
 def _filter(
     rel: Relations, totals: Totals, log: Log, c: int, layout: int, axes: I32, group: I32, units: int
 ) -> None:
-    """Compute which rows or cells fit, and which normalization groups have such rows."""
+    """Compute which rows or cells fit, and which normalization groups have such rows.
+
+    If no counter can reject rows and none are sampled, `_begin` and `totals` have both already.
+    """
     related = rel.of_class[c]
     if not (_refuses(rel, related) or log.order.shape[0] > 0):
         # Assigning the whole array would compile the text of its error, which takes seconds.
@@ -225,7 +233,7 @@ def _total_cells(numbers: Numbers, rel: Relations, totals: Totals, c: int, size:
 
 @inlined
 def _is_norm_stale(rel: Relations, c: int) -> bool:
-    """Whether other groups have feasible rows than when totals were normalized."""
+    """Whether other groups have feasible rows than when the class's totals were normalized."""
     moved = not rel.is_seen[c]
     for each in range(rel.group_feasible.shape[0]):
         moved = moved or (rel.group_feasible[each] > 0) != rel.seen[c, each]
@@ -240,6 +248,7 @@ def _domains(rel: Relations, counter: int, marks: I32, has_keys: Bools, units: i
     for row in range(units):
         if rel.fits[row] and has_keys[row]:
             position = at + marks[row]
+            # A stamp of this call: the domain is counted already. Nothing must be cleared.
             if rel.stamps[position] != now:
                 rel.stamps[position] = now
                 found += 1
@@ -259,7 +268,7 @@ def _spread_scores(
         sums[row] = 0.0
         scored += fits[row] and has_keys[row]
     if layout != ROWS:
-        # Hostnames are counted by rows, not by cells.
+        # The number of domains of a hostname constraint is that of scored rows, not of cells.
         scored = 0
         for cell in range(units):
             scored += rel.cells.feasible[c, cell] if fits[cell] and has_keys[cell] else 0
@@ -284,6 +293,7 @@ def _spread_scores(
     lowest, highest = _NONE, _UNSCORED
     for row in range(fits.shape[0]):
         if fits[row] and has_keys[row]:
+            # Round halves up, as Go's math.Round does for amounts that are not negative.
             floor = np.floor(sums[row])
             raw = int(floor) + (1 if sums[row] - floor >= 0.5 else 0)
             rel.spread[row] = raw
@@ -344,8 +354,8 @@ def _choose(
     numbers: Numbers, rel: Relations, draw: np.uint64, use_draws: bool, highest: int, ties: int
 ) -> int:
     """Return the row with the highest total that the draw selects."""
-    # Of many tied rows, one is in the first is_allowed buckets; for is_allowed, all rows are read
-    # as one bucket.
+    # Of many tied rows, one is in the first few buckets in the order of the draw; of few tied rows
+    # it may be in any, so all rows are read in one loop.
     are_few = ties < FEW
     found, best = -1, np.uint64(0)
     for back in range(1 if are_few else BUCKETS):

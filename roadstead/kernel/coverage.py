@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Coverage:
-    """by_kernel: pods. by_reference: pods by reason, such as the name of a plugin.
+    """Counts of decided pods, and of early ends of runs.
 
-    stops: why runs of pods of covered classes ended before their last pod.
+    by_kernel: pods. by_reference: pods by reason, such as the name of a plugin. stops: why runs of
+    pods of covered classes ended before their last pod.
     """
 
     by_kernel: int = 0

@@ -58,7 +58,7 @@ class KernelPod(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The decided pods. Of each: its row and total, the number of feasible and of best rows.
+    """The decided pods. Of each: its row and total, the number of feasible and of tied best rows.
 
     stopped: why the run ended before the last pod; "" if it did not. next_start: where the next
     sampled search starts.
@@ -87,7 +87,7 @@ class Sampling:
 class Kernel:
     """Decide runs of pods of some classes over one table that holds all nodes.
 
-    classes: by signature.
+    classes: by signature. A kernel covers those that `Admission` admits; `run` accepts no others.
     """
 
     def __init__(
@@ -166,7 +166,10 @@ class Kernel:
         return signature in self._admitted
 
     def resume(self) -> None:
-        """Begin a batch on the same table; others may have changed it and made rows feasible."""
+        """Begin a batch on the same table; others may have changed it and made rows feasible.
+
+        So classes without a feasible row are tried again.
+        """
         assert not self._pending, "a batch begins before the last one was applied to the table"
         if self._listing is not None:
             self._listing.drop()
@@ -204,6 +207,8 @@ class Kernel:
                 c = int(log.classes[done])
                 is_unrelated = self._relations.of_class[c] < 0
                 is_sampled = len(log.order) > 0 and is_unrelated
+                # A sampled pod is normalized over the visited rows only, which differ from pod to
+                # pod: the norm is cached, and the totals of all rows stay as they are.
                 if (
                     why := self._cache_norm(c, log.group_feasible)
                     if is_sampled
@@ -326,6 +331,10 @@ class Kernel:
         ]
 
     def _is_listable(self, admitted: Admitted) -> bool:
+        """Whether the class has no totals yet, and its totals depend only on the pod and the row.
+
+        With one normalization group, all rows have the same normalized score.
+        """
         asked, static = admitted.kernel_class, admitted.model.static
         is_new, groups = not self._totals.built[admitted.class_index], static.raw.shape[1]
         has_more = (
@@ -369,7 +378,10 @@ class Kernel:
         return self._listing.list_best(known, draws, most)
 
     def exclude(self, rows: Rows) -> None:
-        """Make rows infeasible that the scheduler evaluates; call before totals are computed."""
+        """Make rows infeasible for a worker; call before totals are computed.
+
+        They changed since the state that the scheduler asks about; it evaluates them itself.
+        """
         if self._covered:
             self._totals.passes[:, self._mirror.numbers.position_of[rows]] = False
 

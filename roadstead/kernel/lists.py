@@ -16,8 +16,9 @@ from roadstead.nodes.table import Rows
 class BestRows:
     """The best rows of some classes, on the current state of a table; see `arrays.Lists`.
 
-    rows: int64[class, k]; totals: int32[class, k]; summary: int64[class, 4]; bound: uint64[class].
-    draws: uint64[class], the draw of the ranks. excluded: rows that the lists leave out.
+    rows: int64[class, k]; totals: int32[class, k]; summary: int64[class, 4], without the normalized
+    score; bound: uint64[class]. draws: uint64[class], the draw of the ranks. excluded: rows that
+    the lists leave out.
     """
 
     signatures: Sequence[Hashable]

@@ -19,7 +19,10 @@ from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_class import PodClass
 
 HARD, SOFT, HOST, EXISTING_ANTI, AFFINITY, ANTI_AFFINITY, SCORE = range(7)
-"""Types of counters. HOST: a soft constraint over hostnames, which counts each node's own pods."""
+"""Types of counters. HARD, SOFT: spread constraints that are DoNotSchedule and ScheduleAnyway.
+HOST: a soft constraint over hostnames, which counts each node's own pods. EXISTING_ANTI: required
+anti-affinity of placed pods. AFFINITY, ANTI_AFFINITY: the class's own required terms. SCORE: the
+weights that terms add to the score."""
 
 
 class Cells(NamedTuple):
@@ -65,7 +68,7 @@ class Cells(NamedTuple):
 
 
 class Relations(NamedTuple):
-    """Lines, the relations of classes, and scratch arrays.
+    """Counters, the relations of classes, and scratch arrays.
 
     axes: int32[axis, row], code of the row's value of a topology key, -1 for none; marks: the same
     with one more code for rows without the key; marked: int64[axis], number of codes in marks.
@@ -126,7 +129,9 @@ class Relations(NamedTuple):
 class TermCounter:
     """One table of counts by domain. counted: rows whose pods are counted, None for all.
 
-    before: the current counts, by topology value or by row.
+    before: the current counts, by topology value or by row (HOST). skew: of HARD, maxSkew without
+    the pod to place, if its constraint counts it; of SOFT and HOST, maxSkew - 1, which upstream
+    adds to the score. min_domains: of HARD.
     """
 
     kind: int

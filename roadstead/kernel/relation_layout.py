@@ -48,7 +48,11 @@ def with_classes(relations: Relations, model_of: I64) -> Relations:
 
 
 class _Axes:
-    """Topology keys, and the code of each row's value."""
+    """Topology keys, and the code of each row's value.
+
+    rows, marks: see `Relations.axes` and `Relations.marks`. Axis 0 has no key; it gives the arrays
+    their shape if there are no counters.
+    """
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
@@ -67,7 +71,10 @@ class _Axes:
         return index
 
     def without(self, key: str) -> int:
-        """Return the code for nodes without the key: that of the empty value."""
+        """Return the code for nodes without the key: that of the empty value, or one of its own.
+
+        Upstream reads a missing label as "" where it counts soft constraints.
+        """
         values = self._table.columns.label(key).values
         empty = values.find("")
         return empty if empty >= 0 else len(values)
@@ -92,6 +99,7 @@ class _Axes:
         return present
 
     def _known_counts(self, counter: TermCounter) -> list[tuple[int, int]]:
+        """Return (code, count) for the topology values of a counter that the table has."""
         assert isinstance(counter.before, Mapping)
         values = self._table.columns.label(counter.key).values
         found = []
@@ -125,7 +133,10 @@ class _Masks:
 def relate(
     classes: Sequence[Evaluation], table: NodeTable, fixed: Sequence[int], groups: int
 ) -> Relations | None:
-    """Return the relations of classes, after PreFilter and PreScore; None for too many counts."""
+    """Return the relations of classes, after PreFilter and PreScore; None for too many counts.
+
+    fixed: the index of each class's static scores. groups: the number of normalization groups.
+    """
     pod_profiles: dict[Hashable, tuple[int, PodClass]] = {}
     profile_of = [
         pod_profiles.setdefault(pod_profile_key(e.pod), (len(pod_profiles), e.pod))[0]
@@ -210,6 +221,7 @@ def _additions(relations: Sequence[RelationOf], pods: Sequence[PodClass]) -> tup
     found: list[tuple[int, int]] = []
     starts = [0]
     for pod in pods:
+        # The index of the relation's first counter: `adds` counts from 0 within the relation.
         first = 0
         for relation in relations:
             for adds in relation.adds:

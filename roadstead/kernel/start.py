@@ -31,7 +31,10 @@ from roadstead.nodes.columns import I32, I64
 from roadstead.nodes.table import NodeTable
 
 NUMBA_SETTINGS = ".numba_config.yaml"
-"""numba reads it from the working directory; one setting names the folder of machine code."""
+"""numba reads it from the working directory; one setting names the folder of machine code.
+
+So code that is next to a user's manifests would be executed; see `roadstead.isolation`.
+"""
 
 
 class Stats(Protocol):
@@ -71,7 +74,8 @@ def load(report: Callable[[str], None] | None = None) -> CompiledCode:
     numba caches machine code beside the module or in the user's cache folder; if neither is
     writable, in a temporary folder that no later process uses. If nothing is cached and `report` is
     given, another process compiles (some seconds), so that this one is not slowed down meanwhile;
-    `report` is called with a message. Raises ImportError if numba is not installed or not safe.
+    `report` is called with a message. Raises ImportError if numba is not installed, or would read
+    its settings from the working directory.
     """
     known = loaded()
     if known is not None:
@@ -200,7 +204,7 @@ def warm_up_totals(code: CompiledCode) -> None:
 
 
 def warm_up_run(code: CompiledCode) -> None:
-    """Do the same for the code that decides pods."""
+    """Call the code that decides pods on a table without rows, so that it is compiled or loaded."""
     numbers, specs, totals, log = _empty_arrays()
     relations = with_classes(_no_relations(), np.zeros(1, np.int64))
     code.run(numbers, specs, totals, relations, no_lists(1, numbers), log, 0)

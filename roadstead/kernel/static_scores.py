@@ -20,6 +20,7 @@ from roadstead.framework.what_if import PASSED
 from roadstead.nodes.columns import I32, I64, Bools
 
 MAX_GROUPS = 4096
+"""Maximum number of groups; a class with more is not covered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from roadstead.kernel.lowering.node_resources_fit import OFF, RATIO
 from roadstead.nodes.columns import I32, I64
 
 LARGEST = EXACT // 100
-"""Amounts below this are computed exactly with float64."""
+"""Amounts below this are computed exactly with float64: scores multiply them by 100."""
 
 
 @inlined
@@ -59,7 +59,11 @@ def evaluate_piece(
     is_small: bool,
     out: I32,
 ) -> None:
-    """Do the same for a piece from position `start` on. is_small: float64 is exact for it."""
+    """Compute the same as `evaluate` for a piece from position `start` on.
+
+    is_small: float64 is exact for its amounts and requests. Otherwise, and for scores that have no
+    loop over pieces, single rows are computed with integers.
+    """
     if not is_small:
         evaluate(numbers, specs, totals, c, rows, out)
         return

@@ -75,9 +75,11 @@ def add_fit(numbers: Numbers, fit: FitArrays, c: int, rows: I64, out: I32) -> No
             if strategy == RATIO:
                 score = shapes[shape, score]
             weighted += score * requests[k, 3]
+            # As upstream: with RequestedToCapacityRatio, a resource that scores 0 has no weight.
             if strategy != RATIO or score > 0:
                 weights += requests[k, 3]
         weights = max(weights, 1)
+        # Upstream rounds halves up for this strategy, (2n + d) / 2d, and truncates for the others.
         if strategy == RATIO:
             weighted = 2 * weighted + weights
             weights = 2 * weights

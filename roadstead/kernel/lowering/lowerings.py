@@ -109,6 +109,8 @@ def relation_key(evaluation: Evaluation) -> Hashable:
     signs = tuple(
         plugin.sign(facts) for plugin in evaluation.profile.cross_node if is_counted(plugin)
     )
+    # Spread constraints may count only the nodes that the pod may use: nodeAffinityPolicy and
+    # nodeTaintsPolicy read these facts.
     where = facts.node_selector, facts.required_node_terms, facts.tolerations
     return id(evaluation.profile), signs, where
 

@@ -39,7 +39,7 @@ class WantedPorts:
         )
 
     def blocked(self, table: NodeTable, rows: Rows) -> Bools:
-        """Whether a requested port is taken: bool[rows, port], at least one column."""
+        """Whether a requested port is in use: bool[rows, port], at least one column."""
         ports = self._ports
         blocked = np.zeros((len(rows), max(1, len(ports))), dtype=np.bool_)
         if ports:

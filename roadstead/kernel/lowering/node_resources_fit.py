@@ -23,9 +23,9 @@ OFF, LEAST, MOST, RATIO = 0, 1, 2, 3
 class FitArrays(NamedTuple):
     """wants: int64[class, k, 2], (resource, amount) that Filter compares.
 
-    score: int64[class, 3]: strategy, weight, shape. scored_requests: int64[class, k, 4]: resource,
-    column of `Numbers.nonzero` or -1, asked, weight. shapes: int64[shape, 101], of
-    RequestedToCapacityRatio.
+    score: int64[class, 3]: strategy, weight, index in shapes. scored_requests: int64[class, k, 4]:
+    resource, column of `Numbers.nonzero` or -1, requested amount, weight. shapes: int64[shape,
+    101], of RequestedToCapacityRatio: the score at each percentage of use.
     """
 
     wants: I64

@@ -52,6 +52,7 @@ def _add_hard(
     counts = state.read(plugin.name, DomainCounts).counts
     rows = included(found.pod_class.facts, hard, table, with_all_keys(hard, table))
     for spread, before, counted in zip(hard, counts, rows, strict=True):
+        # Upstream compares count + (1 if the pod itself counts) - minimum with maxSkew.
         skew = spread.max_skew - int(spread.matches(found.pod_class.labels))
         counter = TermCounter(HARD, spread.topology_key, before, counted, skew, spread.min_domains)
         found.counters.append(counter)
