@@ -145,7 +145,7 @@ class BinderActor:
         return NOTHING
 
     async def evicted_pods(self, _: Nothing) -> PodBatch:
-        """Return all evicted pods; see `Binder.evicted`."""
+        """Return all deleted and evicted pods; see `Binder.evicted`."""
         return keyed_batch(self.binder.evicted())
 
     async def storage_log(self, _: Nothing) -> StorageLog:

@@ -69,6 +69,7 @@ REPLACE_S = 30.0
 """Deadline for room on another node for actors that were lost with theirs."""
 
 NAME_S = 0.05
+"""Pause before a lost call is repeated, or a start under a name that Ray has not released yet."""
 
 
 class RayHost:
@@ -202,7 +203,8 @@ class RayRuntime:
     ) -> dict[str, Ref]:
         """Start actors by name, in one process per group; return once all answer.
 
-        DeadlineError if one is late, ActorLostError if one fails, InputError if its input is wrong.
+        DeadlineError if one is late, ActorLostError if one fails, InputError if its input is wrong,
+        NoNodeError if the cluster that is joined has no room for them.
         """
         for host, builds in groups.items():
             self._hosts |= dict.fromkeys(builds, host)
@@ -210,6 +212,7 @@ class RayRuntime:
         directory = RayDirectory(self._namespace, self._limits, dict(self._hosts))
         remote = ray.remote(RayHost)
         for host, builds in groups.items():
+            # No restarts or retries by Ray: the supervisor replaces actors, and callers resend.
             options = {
                 "name": host,
                 "namespace": self._namespace,
@@ -271,7 +274,7 @@ class RayRuntime:
         return replace(found, host_lost=partial(self._host_lost, self._hosts.get(name, name)))
 
     async def kill(self, name: str) -> None:
-        """Kill an actor's process; it may still answer until Ray has done so."""
+        """Kill an actor's process. Ray does not wait for its end: it may answer for a moment."""
         ray.kill(self._handles[self._hosts.get(name, name)], no_restart=True)
 
     def lost(self) -> str:
@@ -318,7 +321,7 @@ async def _while_host(
 
 
 def _say_nothing(_: str) -> None:
-    """Ignore a message for the user: nobody asked for them."""
+    """Ignore a message for the user, until `report_to` sets their receiver."""
 
 
 async def _call_until_available(call: Callable[[], Awaitable[T]]) -> T:

@@ -229,6 +229,6 @@ def runtime_env_in(options: RayOptions) -> dict[str, object] | None:
 
 
 def first_line(failure: BaseException) -> str:
-    """Return the first line of an error's text that is not empty; its kind if there is none."""
+    """Return the first line of an error's text that is not empty; its type if there is none."""
     lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
     return lines[0] if lines else type(failure).__name__

@@ -57,7 +57,7 @@ class PolicyModel:
 
 @dataclass(slots=True)
 class _Phase:
-    """Sums over one phase."""
+    """Sums over one phase. used: taken slots, over all steps. left: tasks that wait at its end."""
 
     placed: int = 0
     conflicts: int = 0
@@ -78,7 +78,14 @@ class _Phase:
 
 
 class PolicyRun:
-    """One run; `run()` simulates all phases."""
+    """One run; `run()` simulates all phases.
+
+    quality: float64[slots], rank of each slot's score from 0 to 1. seen: bool[schedulers, slots],
+    the slots that are taken in each view. mean_quality: float64[schedulers, partitions], of the
+    idle slots at the last refresh. queues: for each scheduler, [step of arrival, tasks] in order.
+    waiting: int64[schedulers], tasks in the queues. recent_wait_s: float64[schedulers], how long
+    the oldest task has waited. ends: step → slots whose tasks end in it.
+    """
 
     def __init__(self, model: PolicyModel, seed: int) -> None:
         self.model = model
