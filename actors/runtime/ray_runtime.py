@@ -153,7 +153,11 @@ class RayDirectory:
 
 
 class RayRuntime:
-    """Runtime of actors on a Ray of its own, or on one that it joins."""
+    """Runtime of actors on a Ray of its own, or on one that it joins.
+
+    pids, _handles: of each process. _hosts: actor → its process. _cluster, _heartbeats: None for a
+    Ray of its own.
+    """
 
     def __init__(
         self,
@@ -166,7 +170,8 @@ class RayRuntime:
         start_s: float = START_S,
     ) -> None:
         """processes: how many will be started, so that a local Ray starts them in parallel.
-        journal: folder of the binder's journal, which its node must see.
+        journal: folder of the binder's journal, which its node must see. start_s: deadline for the
+        start of Ray, or for joining one.
         """
         self._log_dir = log_dir
         self._limits = limits

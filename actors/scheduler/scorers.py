@@ -181,6 +181,7 @@ class Scorers:
         until_s: float,
         missed_before: set[int],
     ) -> None:
+        # Again: the answers to an earlier part may have led to skipped profiles.
         pods = [
             each
             for each in pods
@@ -201,6 +202,7 @@ class Scorers:
         for pod, given in zip(pods, found, strict=True):
             cycle.give(pod.signature, given)
         self.given += len(pods)
+        # Without all answers, the sum would be too small.
         if len(answers) == len(workers):
             self._skip_if_cheap(pods, sum(each.spent_s for each in answers.values()))
 

@@ -94,7 +94,13 @@ class _RunRef(ReconnectingRef):
 
 
 class Supervisor:
-    """The actors of one run by name. restarts: replacements, in order."""
+    """The actors of one run by name.
+
+    refs: they follow replacements, unlike those of `raw`. epochs: of the present incarnations.
+    last: the last known status. running: schedulers that received RUN. restarts: replacements, in
+    order. _unfinished: actors whose replacement failed and is repeated. _silent: missed status
+    requests of workers.
+    """
 
     def __init__(
         self,

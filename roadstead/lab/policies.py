@@ -96,6 +96,7 @@ class PolicyRun:
         ranks = np.argsort(np.argsort(self.slots.score))
         self.quality = ranks / max(model.slots - 1, 1)
         self.seen = np.zeros((model.schedulers, model.slots), dtype=np.bool_)
+        # The mean of all ranks, until a partition is refreshed for the first time.
         self.mean_quality = np.full((model.schedulers, model.partitions), 0.5)
         self.queues: list[deque[list[int]]] = [deque() for _ in range(model.schedulers)]
         self.waiting = np.zeros(model.schedulers, dtype=np.int64)
