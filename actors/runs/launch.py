@@ -366,7 +366,7 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
 
     future: Future[T] = Future()
     try:
-        # Inside: the interrupt may come as soon as the thread runs.
+        # Inside the `try`: the interrupt may be raised as soon as the thread runs.
         return in_thread(lambda: _run_on_loop(cancellable()), "run", future).result()
     except KeyboardInterrupt:
         is_interrupted.set()

@@ -61,6 +61,7 @@ from roadstead.protocol.errors import InputError
 T = TypeVar("T")
 
 _MAX_PENDING_CALLS = 10_000
+"""Unanswered calls of one caller to one process; Ray refuses further ones."""
 
 START_S = 120.0
 """Deadline for the start of Ray."""

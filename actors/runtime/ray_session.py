@@ -37,6 +37,7 @@ LEAVE_S = 30.0
 """Deadline for the shutdown of Ray at the end of the process."""
 
 OBJECT_STORE_BYTES = 128 * 1024 * 1024
+"""Of a local Ray. Only messages above `max_direct_call_object_size` use it."""
 
 SYSTEM = {
     # Nothing reads the task events of our local Ray. Every call would be reported to its servers,

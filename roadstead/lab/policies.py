@@ -185,6 +185,7 @@ class PolicyRun:
         return [(fresh - back) % partitions for back in range(partitions)]
 
     def _start(self, step: int, slots: Ints, phase: _Phase) -> None:
+        """Start a task on each slot: draw its duration, and record the step in which it ends."""
         if not slots.size:
             return
         phase.quality += float(self.quality[slots].sum())
