@@ -126,7 +126,7 @@ class BinderActor:
         return self._answers.pods_page(ask)
 
     async def pod_nodes(self, ask: Uids) -> PodNodes:
-        """Return the node of each pod; "" if it is pending, None if it is unknown."""
+        """Return the node of each pod; "" if it is pending, None if it is unknown or deleted."""
         return PodNodes(self.binder.bound_nodes(ask.uids))
 
     async def resolve(self, ask: ResolveAttempts) -> PodNodes:

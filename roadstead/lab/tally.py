@@ -16,9 +16,10 @@ P90 = 90.0
 class Tally:
     """Counts of one type of jobs over all its schedulers; times in seconds.
 
-    whole: jobs whose tasks all have a machine. no_room: attempts that placed no task. clean,
-    conflicted: transactions without and with a conflict. retries: transactions after a job's first
-    attempt. busy_s: decision time of all transactions; wasted_s: of those with a conflict.
+    whole: jobs whose tasks all have a machine. no_room: attempts without room for any task in the
+    view. clean, conflicted: transactions without and with a conflict. retries: transactions after a
+    job's first attempt. busy_s: decision time of all transactions; wasted_s: of those with a
+    conflict.
     """
 
     jobs: int = 0
