@@ -83,7 +83,10 @@ class BinderActor:
         return keyed_batch(self.binder.delete_pods(gone.uids, gone.revision), gone.revision)
 
     async def bind(self, batch: BindBatch) -> BindAnswers:
-        """Commit a batch; return the answers of its tokens, in order."""
+        """Commit a batch; return the answers of its tokens, in order.
+
+        A request has no answer if the journal did not keep its record.
+        """
         await self._order.turn(batch.owner, batch.epoch, batch.number)
         started = time.perf_counter()
         requests = _requests(batch)

@@ -141,7 +141,8 @@ class Refill:
         """Restore the state of these actors; schedulers then wait for RUN."""
         everyone = [scheduler_name(index) for index in range(self._settings.scheduler_count)]
         # Fence first: later the binder is asked how old attempts ended, and after its answer none
-        # of them may commit (docs/decisions/0014).
+        # of them may commit (docs/decisions/0014). A new binder may have no record of a scheduler's
+        # epoch, and would accept the first one that it receives: so it fences all schedulers.
         for name in everyone if BINDER in names else sorted(names.intersection(everyone)):
             await self._call(BINDER, FENCE_OWNER, OwnerEpoch(name, self._epochs[name]))
         if CACHE in names:
