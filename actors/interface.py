@@ -31,6 +31,7 @@ A = TypeVar("A")
 
 ERROR = "error"
 REPLY = "reply"
+"""Kinds of the envelopes that answer a message."""
 
 UNEXPECTED = "UnexpectedError"
 """The kind of a failure that is no RoadsteadError: a mistake in the program."""

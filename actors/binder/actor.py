@@ -83,7 +83,10 @@ class BinderActor:
         return keyed_batch(self.binder.delete_pods(gone.uids, gone.revision), gone.revision)
 
     async def bind(self, batch: BindBatch) -> BindAnswers:
-        """Commit a batch; return the answers of its tokens, in order."""
+        """Commit a batch; return the answers of its tokens, in order.
+
+        A request has no answer if the journal did not keep its record.
+        """
         await self._order.turn(batch.owner, batch.epoch, batch.number)
         started = time.perf_counter()
         requests = _requests(batch)
@@ -126,7 +129,7 @@ class BinderActor:
         return self._answers.pods_page(ask)
 
     async def pod_nodes(self, ask: Uids) -> PodNodes:
-        """Return the node of each pod; "" if it is pending, None if it is unknown."""
+        """Return the node of each pod; "" if it is pending, None if it is unknown or deleted."""
         return PodNodes(self.binder.bound_nodes(ask.uids))
 
     async def resolve(self, ask: ResolveAttempts) -> PodNodes:
@@ -145,7 +148,7 @@ class BinderActor:
         return NOTHING
 
     async def evicted_pods(self, _: Nothing) -> PodBatch:
-        """Return all evicted pods; see `Binder.evicted`."""
+        """Return all deleted and evicted pods; see `Binder.evicted`."""
         return keyed_batch(self.binder.evicted())
 
     async def storage_log(self, _: Nothing) -> StorageLog:

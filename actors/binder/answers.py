@@ -70,6 +70,7 @@ def page_of(page: Sequence[BinderRecord], total: int, revision: int) -> PodsPage
         replace(batch, revision=revision),
         tuple(pod.node_name if pod.state in COUNTED else "" for pod in page),
         total,
+        # Counted without an attempt: the pod ran from the start.
         tuple(n for n, pod in enumerate(page) if pod.state in COUNTED and not pod.token),
     )
 

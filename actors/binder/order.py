@@ -72,9 +72,10 @@ class BindOrder:
         self._streams: dict[str, _Stream] = {}
 
     async def turn(self, owner: str, epoch: int, number: int) -> None:
-        """Return when a batch is due, has waited `HOLD_S`, or is a second copy.
+        """Return when a batch is due or has waited `HOLD_S`.
 
-        number: 0 for a batch without an order, which is due at once.
+        A second copy and a batch of an earlier epoch do not wait. number: 0 for a batch without an
+        order, which does not wait either.
         """
         stream = self._streams.get(owner)
         if stream is None or stream.epoch < epoch:

@@ -133,6 +133,7 @@ class CacheActor:
     async def nominated(self, _: Uids) -> Nominated:
         """Return the nominations that the cache knows."""
         found = self.core.placements.nominated
+        # The cache does not keep the names of nominated pods; the receiver needs only their UIDs.
         pods = [(PodIdentity(uid, pod.namespace, uid), pod) for uid, (_, pod) in found.items()]
         return Nominated(pod_batch(pods), tuple(node for node, _ in found.values()))
 

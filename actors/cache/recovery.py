@@ -83,6 +83,7 @@ class CacheRecovery:
             return
         binder = self._directory.find(BINDER)
         ask = ResolveAttempts(tuple(each.uid for each in asks), tuple(each.token for each in asks))
+        # Not resent after a failure: the cache asks again after its `ask_again_s`.
         found = await binder.call(RESOLVE, ask, timeout_s=self._call_s)
         answers = [
             BinderAnswer(each.uid, each.token, node or None)

@@ -63,7 +63,10 @@ class ChangeStream:
         self._to_workers: set[asyncio.Task[None]] = set()
 
     async def flush(self) -> None:
-        """Wait until every scheduler answered all changes. RoadsteadError if one is lost."""
+        """Wait until every scheduler answered all changes, or failed to.
+
+        RoadsteadError if one was lost before; a loss during the wait is raised by the next call.
+        """
         self._check()
         await asyncio.gather(*self._to_schedulers)
 

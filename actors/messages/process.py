@@ -8,6 +8,7 @@ from roadstead.actors.interface import Nothing, method
 from roadstead.bench.speedscope import Samples
 
 INTERVAL_S = 0.004
+"""Default interval between two samples of a process."""
 
 
 @dataclass(frozen=True, slots=True)

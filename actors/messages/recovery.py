@@ -64,7 +64,7 @@ class ResolveAttempts:
 
 @dataclass(frozen=True, slots=True)
 class PodNodes:
-    """Binder → caller: node of each requested pod; "" if it is pending, None if it is unknown."""
+    """Binder → caller: node of each requested pod; "" if pending, None if unknown or deleted."""
 
     nodes: tuple[str | None, ...]
 
@@ -174,6 +174,7 @@ BOUND_BEFORE = method("bound_before", BoundBefore, Nothing)
 BOUND_MEMBERS = method("bound_members", PodBatch, Nothing)
 """Supervisor or client → queue: bound pods of gangs, sent before the waiting pods."""
 EVICTED_PAGE = method("evicted_pods", Nothing, PodBatch)
+"""Supervisor or client → binder: return all evicted and deleted pods, not only a page."""
 REMOVE_PODS = method("remove_pods", PodRemoval, Nothing)
 REVISIONS = method("revisions", Nothing, LastRevisions)
 LEARN_REVISIONS = method("learn_revisions", LastRevisions, Nothing)

@@ -168,7 +168,10 @@ class BenchRun:
         self._start(self._churn(step))
 
     async def _churn(self, step: steps.ChurnObjects) -> None:
-        """Churn as upstream: create objects; with `recreates`, delete each in its next turn."""
+        """Churn as upstream: create objects; with `recreates`, delete each in its next turn.
+
+        With `recreates`, `number` places take turns; `full`: place → number of the objects in it.
+        """
         full: dict[int, int] = {}
         next_s, made = time.monotonic(), 0
         while step.recreates or not step.number or made < step.number:
@@ -236,6 +239,7 @@ class BenchRun:
         deadline_s = time.monotonic() + self._timeout_s
         while missing := sum(each.missing for each in wanted):
             state = await self._session.state()
+            # No commits, only their number: each is fetched once, when enough were made.
             page = await self._session.commits(self._tracker.commits, 0)
             if page.total - self._tracker.commits >= missing:
                 await self._catch_up()

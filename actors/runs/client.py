@@ -142,7 +142,7 @@ class Client:
             await self._call(CACHE, ADD_RUNNING, running)
 
     async def _without_gone(self, inputs: RunInputs) -> RunInputs:
-        """Return the inputs of a resumed run without pods that were evicted before.
+        """Return the inputs of a resumed run without pods that were evicted or deleted before.
 
         The changes that commits made to claims are sent to the cache.
         """

@@ -63,7 +63,10 @@ CLOSE_LOOKS, CLOSE_LOOK_S = 50, 0.1
 
 
 class ActorLauncher:
-    """Launcher of runs on Ray or inline, as the plan's settings say."""
+    """Launcher of runs on Ray or inline, as the plan's settings say.
+
+    _warming: the runtime that `prepare` began to start, for the next run.
+    """
 
     def __init__(self) -> None:
         self._warming: Future[Runtime] | None = None
@@ -256,7 +259,7 @@ async def _carry_out(
 
 
 async def _close(plan: RunPlan) -> None:
-    """Write the end of the journal, unless the binder did.
+    """Write the end of the journal of a run that succeeded, unless the binder did.
 
     A binder that was not asked to stop, as after the loss of Ray, keeps the folder a moment longer,
     so closing is repeated. One that does not end keeps it, and `check` reports the missing end.
@@ -363,7 +366,7 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
 
     future: Future[T] = Future()
     try:
-        # Inside: the interrupt may come as soon as the thread runs.
+        # Inside the `try`: the interrupt may be raised as soon as the thread runs.
         return in_thread(lambda: _run_on_loop(cancellable()), "run", future).result()
     except KeyboardInterrupt:
         is_interrupted.set()

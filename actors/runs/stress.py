@@ -1,4 +1,4 @@
-"""Trials of the conflict lab: the usual actors, with a binder that counts and may check less.
+"""Runs of the lab (`roadstead stress`): the usual actors, with a binder of its own.
 
 The binder counts requests and refusals. It may check less at the commit, to measure the effect of
 these checks. Only the lab starts such a binder.
@@ -153,7 +153,7 @@ class LabSupervisor(Supervisor):
 
 
 def supervisor_for(lab: LabSetup) -> Callable[[Runtime, RunPlan], Supervisor]:
-    """Return the constructor of a trial's supervisor."""
+    """Return the constructor of the supervisor of a lab's run."""
     return partial(LabSupervisor, recheck=lab.recheck)
 
 

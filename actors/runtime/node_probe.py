@@ -46,7 +46,7 @@ def probe(nonce_path: str) -> dict[str, str]:
 
 
 def digest_of(folder: Path) -> str:
-    """Return a digest of a package's modules: their paths and contents, links followed."""
+    """Return a digest of a package's Python and YAML files: paths and contents, links followed."""
     digest = hashlib.sha256()
     for here, folders, names in os.walk(folder, followlinks=True):
         folders.sort()

@@ -64,7 +64,13 @@ class NodeReport:
 
 
 class RayCluster:
-    """The nodes of the joined cluster, and where the processes of this run are."""
+    """The nodes of the joined cluster, and where the processes of this run are.
+
+    nodes: those alive at the last look, by id. node_of: process → id of its node. head: address of
+    the head's server. _reports: of the nodes checked so far; each is checked once. _bad: id → why
+    the node is left out, for the rest of the run. _used: nodes with a process of this run, now or
+    before.
+    """
 
     def __init__(self, options: RayOptions, journal: Path | None) -> None:
         """options: for reserved CPUs and labels. journal: folder of the binder's journal."""
@@ -251,6 +257,7 @@ def own_digest() -> str:
 
 
 _own: list[str] = []
+"""The digest once it is computed: the code of this process does not change."""
 
 
 @contextmanager

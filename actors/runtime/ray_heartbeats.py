@@ -34,6 +34,7 @@ HEAD_LOST_BEATS = 60
 restarted. Ray ends this process 60 s after the head was lost, without a message."""
 
 PENDING = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
+"""Results of `connect_ex` with which a connection is made or under way; others are failures."""
 
 
 def connected(addresses: Mapping[str, Address], timeout_s: float) -> set[str]:

@@ -61,6 +61,7 @@ from roadstead.protocol.errors import InputError
 T = TypeVar("T")
 
 _MAX_PENDING_CALLS = 10_000
+"""Unanswered calls of one caller to one process; Ray refuses further ones."""
 
 START_S = 120.0
 """Deadline for the start of Ray."""
@@ -69,6 +70,7 @@ REPLACE_S = 30.0
 """Deadline for room on another node for actors that were lost with theirs."""
 
 NAME_S = 0.05
+"""Pause before a lost call is repeated, or a start under a name that Ray has not released yet."""
 
 
 class RayHost:
@@ -152,7 +154,11 @@ class RayDirectory:
 
 
 class RayRuntime:
-    """Runtime of actors on a Ray of its own, or on one that it joins."""
+    """Runtime of actors on a Ray of its own, or on one that it joins.
+
+    pids, _handles: of each process. _hosts: actor → its process. _cluster, _heartbeats: None for a
+    Ray of its own.
+    """
 
     def __init__(
         self,
@@ -165,7 +171,8 @@ class RayRuntime:
         start_s: float = START_S,
     ) -> None:
         """processes: how many will be started, so that a local Ray starts them in parallel.
-        journal: folder of the binder's journal, which its node must see.
+        journal: folder of the binder's journal, which its node must see. start_s: deadline for the
+        start of Ray, or for joining one.
         """
         self._log_dir = log_dir
         self._limits = limits
@@ -202,7 +209,8 @@ class RayRuntime:
     ) -> dict[str, Ref]:
         """Start actors by name, in one process per group; return once all answer.
 
-        DeadlineError if one is late, ActorLostError if one fails, InputError if its input is wrong.
+        DeadlineError if one is late, ActorLostError if one fails, InputError if its input is wrong,
+        NoNodeError if the cluster that is joined has no room for them.
         """
         for host, builds in groups.items():
             self._hosts |= dict.fromkeys(builds, host)
@@ -210,6 +218,7 @@ class RayRuntime:
         directory = RayDirectory(self._namespace, self._limits, dict(self._hosts))
         remote = ray.remote(RayHost)
         for host, builds in groups.items():
+            # No restarts or retries by Ray: the supervisor replaces actors, and callers resend.
             options = {
                 "name": host,
                 "namespace": self._namespace,
@@ -271,7 +280,7 @@ class RayRuntime:
         return replace(found, host_lost=partial(self._host_lost, self._hosts.get(name, name)))
 
     async def kill(self, name: str) -> None:
-        """Kill an actor's process; it may still answer until Ray has done so."""
+        """Kill an actor's process. Ray does not wait for its end: it may answer for a moment."""
         ray.kill(self._handles[self._hosts.get(name, name)], no_restart=True)
 
     def lost(self) -> str:
@@ -318,7 +327,7 @@ async def _while_host(
 
 
 def _say_nothing(_: str) -> None:
-    """Ignore a message for the user: nobody asked for them."""
+    """Ignore a message for the user, until `report_to` sets their receiver."""
 
 
 async def _call_until_available(call: Callable[[], Awaitable[T]]) -> T:

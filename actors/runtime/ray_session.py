@@ -37,6 +37,7 @@ LEAVE_S = 30.0
 """Deadline for the shutdown of Ray at the end of the process."""
 
 OBJECT_STORE_BYTES = 128 * 1024 * 1024
+"""Of a local Ray. Only messages above `max_direct_call_object_size` use it."""
 
 SYSTEM = {
     # Nothing reads the task events of our local Ray. Every call would be reported to its servers,
@@ -229,6 +230,6 @@ def runtime_env_in(options: RayOptions) -> dict[str, object] | None:
 
 
 def first_line(failure: BaseException) -> str:
-    """Return the first line of an error's text that is not empty; its kind if there is none."""
+    """Return the first line of an error's text that is not empty; its type if there is none."""
     lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
     return lines[0] if lines else type(failure).__name__

@@ -132,6 +132,7 @@ class SimulatedRef:
         return answer
 
     async def _ask(self, kind: str, data: bytes) -> bytes:
+        """Return the reply; waits forever if the network loses the request or the reply."""
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         network = self.runtime.network
 

@@ -69,9 +69,10 @@ OBSERVERS = frozenset({"supervisor"})
 
 
 class Network:
-    """Links between actors by name, and the faults on them."""
+    """Links between actors by name, and the faults on them. happened: number of faults by name."""
 
     def __init__(self, seed: int, faults: Faults = NO_FAULTS) -> None:
+        # A generator for each group of faults: switching one on leaves the draws of the others.
         self.random = random.Random(seed)  # noqa: S311
         self._timers = random.Random(f"timers {seed}")  # noqa: S311
         self._seldom = random.Random(f"seldom {seed}")  # noqa: S311

@@ -38,6 +38,8 @@ MAX_BYTES, MAX_KEPT = 256 * 1024, 4096
 are written only if the user asked for logs, to a file that only its owner can read."""
 
 EXCERPT_MAX_LINES = 8
+"""Consecutive messages of one method from one sender are one line."""
+
 NAME_MAX_CHARS = 64
 ERROR_MAX_CHARS = 8_192
 

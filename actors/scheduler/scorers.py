@@ -47,17 +47,18 @@ MAX_VALUES = 2_000_000
 """Rows times classes in one request."""
 
 NEAR = 128
-"""Pods of a batch with new classes: the scheduler evaluates the rows of their placements again for
-the next batch."""
+"""Maximum pods of a batch with new classes. The rows of its placements change after the workers
+scored them for the next batch, and the scheduler evaluates these rows itself."""
 
 LATE_SHARE = 0.1
 """Share of the deadline for a worker that missed the last one, so that others wait less for it."""
 
 MIN_RANKED = 16
-"""Pods from which workers are asked for lists."""
+"""Minimum pods of a request for lists."""
 
 NEAR_RANKED = 512
-"""Pods of a batch with lists: rows of their placements are evaluated again for each pod."""
+"""Maximum pods of a batch with lists: the kernel evaluates the rows of its placements again for
+each further pod."""
 
 MAX_RANKED = 64
 """Rows that a worker lists for a class; a batch that uses more of them searches all rows again."""
@@ -124,6 +125,7 @@ class Scorers:
         until_s = clock_s() + self._deadlines.evaluate_s
         missed_before, self._late = self._late, set()
         table = self._nodes.table
+        # Workers do not have tentative placements: the lists leave these rows out.
         names = (each for each in self._nodes.tentative.nodes() if table.has_node(each))
         apart = table.rows_of(names)
         ask = RankRequest(
@@ -147,7 +149,7 @@ class Scorers:
     def _unscored(
         self, cycle: TableCycle, pods: Sequence[PodInCycle], *, with_given: bool = False
     ) -> list[PodInCycle]:
-        """Return one pod of each new class that is worth a request."""
+        """Return one pod of each new class that is worth a request; see `missing_classes`."""
         if {pod.pod_class.facts.scheduler_name for pod in pods} <= self._skipped_profiles:
             return []
         found = cycle.missing_classes(pods, with_given=with_given)
@@ -179,6 +181,7 @@ class Scorers:
         until_s: float,
         missed_before: set[int],
     ) -> None:
+        # Again: the answers to an earlier part may have led to skipped profiles.
         pods = [
             each
             for each in pods
@@ -199,6 +202,7 @@ class Scorers:
         for pod, given in zip(pods, found, strict=True):
             cycle.give(pod.signature, given)
         self.given += len(pods)
+        # Without all answers, the sum would be too small.
         if len(answers) == len(workers):
             self._skip_if_cheap(pods, sum(each.spent_s for each in answers.values()))
 

@@ -53,6 +53,8 @@ def last_call_of(name: str, plan: RunPlan) -> str:
     """Return a sentence on the plugin call during which an actor's process ended; "" for none."""
     if not plan.marks:
         return ""
+    # A process has one mark, with the name of the first actor that was built in it: in the control
+    # process, the queue.
     together = plan.settings.control == "together" and name in (QUEUE, CACHE, BINDER)
     for process in (name, QUEUE) if together else (name,):
         if call := left_at(Path(plan.marks) / process):
@@ -62,7 +64,7 @@ def last_call_of(name: str, plan: RunPlan) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WatchedFactory:
-    """A Factory of an actor with users' plugins, in one of several processes."""
+    """A Factory of an actor with users' plugins; the first one in a process starts its watch."""
 
     build: Factory
     name: str

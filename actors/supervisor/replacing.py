@@ -141,7 +141,8 @@ class Refill:
         """Restore the state of these actors; schedulers then wait for RUN."""
         everyone = [scheduler_name(index) for index in range(self._settings.scheduler_count)]
         # Fence first: later the binder is asked how old attempts ended, and after its answer none
-        # of them may commit (docs/decisions/0014).
+        # of them may commit (docs/decisions/0014). A new binder may have no record of a scheduler's
+        # epoch, and would accept the first one that it receives: so it fences all schedulers.
         for name in everyone if BINDER in names else sorted(names.intersection(everyone)):
             await self._call(BINDER, FENCE_OWNER, OwnerEpoch(name, self._epochs[name]))
         if CACHE in names:
@@ -206,7 +207,10 @@ class Refill:
             start, total = start + PAGE, page.total
 
     async def _send_evictions(self, names: set[str]) -> None:
-        """Send evictions to cache and queue: a scheduler may have ended before it reported them."""
+        """Send evicted and deleted pods to cache and queue, unless these are new.
+
+        A scheduler may have ended before it reported an eviction.
+        """
         gone = await self._call(BINDER, EVICTED_PAGE, NOTHING)
         if not gone.uids:
             return
@@ -218,8 +222,8 @@ class Refill:
     async def _end_owner(self, name: str) -> None:
         """End a scheduler's earlier incarnations at cache and queue.
 
-        New ones are included: between their start and the fence, they may have received a message
-        of an earlier incarnation of the scheduler.
+        A cache or queue that was replaced too is included: between its start and the fence, it may
+        have received a message of an earlier incarnation of the scheduler.
         """
         owner = OwnerEpoch(name, self._epochs[name])
         # The cache first: it frees the room before the queue requeues pods for it.
@@ -251,7 +255,7 @@ class Refill:
             await self._call(QUEUE, OBSERVE, ClusterChanges(gone=pod_batch(over)))
 
     async def _nodes_of(self, uids: Sequence[str]) -> tuple[str | None, ...]:
-        """Return the binder's answer on each pod; see `Binder.standing`."""
+        """Return the binder's answer on each pod; see `Binder.bound_nodes`."""
         nodes: list[str | None] = []
         for start in range(0, len(uids), PAGE):
             asked = Uids(tuple(uids[start : start + PAGE]))

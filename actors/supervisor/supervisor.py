@@ -94,7 +94,13 @@ class _RunRef(ReconnectingRef):
 
 
 class Supervisor:
-    """The actors of one run by name. restarts: replacements, in order."""
+    """The actors of one run by name.
+
+    refs: they follow replacements, unlike those of `raw`. epochs: of the present incarnations.
+    last: the last known status. running: schedulers that received RUN. restarts: replacements, in
+    order. _unfinished: actors whose replacement failed and is repeated. _silent: missed status
+    requests of workers.
+    """
 
     def __init__(
         self,
@@ -315,9 +321,10 @@ class Supervisor:
     def _check_may_replace(
         self, why: Mapping[str, ActorGoneError], names: set[str], now_s: float
     ) -> None:
-        """Raise ActorGoneError if these actors must not be replaced."""
+        """Raise ActorGoneError for a binder without a journal, or if the budget is used up."""
         if BINDER in names and not self._has_journal:
             raise next(iter(why.values()))
+        # A repeated replacement without a further loss counts once, for any of its actors.
         for name in why or sorted(self._unfinished)[:1]:
             if not self._budget.acquire(name, now_s):
                 story = str(
@@ -362,7 +369,8 @@ class Supervisor:
         calls = (self._call(name, FENCE, fences) for name in self._raw)
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         for name, outcome in zip(self._raw, outcomes, strict=True):
-            # A silent worker does not stop a replacement: no decision depends on it.
+            # A silent worker does not stop a replacement: no decision depends on it. Nor does an
+            # actor that is lost, such as one that was just killed: it handles no messages.
             if isinstance(outcome, DeadlineError) and not name.startswith(WORKER):
                 raise outcome
 

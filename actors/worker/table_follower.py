@@ -96,6 +96,7 @@ class TableFollower:
         if last_seq <= self.applied:
             # A copy: `touched` has later changes already, and must stay in order.
             return
+        # Claims and volumes belong to no single node: perhaps all rows are affected.
         self.touched.note(last_seq, None if STORAGE in batch.kinds else batch.names)
         self._add_new_nodes(batch)
         first_seq = batch.first_seq + len(batch.new_nodes)

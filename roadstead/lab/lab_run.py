@@ -1,4 +1,4 @@
-"""A trial: one run of the product in the lab, and its measurements."""
+"""Runs of the product in the lab: their settings and measurements."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LabRun:
     ran_s: float = 0.0
 
     def figures(self, schedulers: int) -> dict[str, float]:
-        """The figures of the lab that can be computed from a trial alone."""
+        """The figures that need no replay of the placements, as the score regret does."""
         bound = len(self.placements)
         conflicts = sum(self.refused.values())
         waits_s = np.repeat([wait for _, wait in self.waits_s], [many for many, _ in self.waits_s])

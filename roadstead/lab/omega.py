@@ -85,7 +85,10 @@ class OmegaModel:
 
 
 class _Scheduler:
-    """One scheduler: its queue, the jobs that it is deciding, and its view."""
+    """One scheduler: its queue, the jobs that it is deciding, and its view.
+
+    job_s, task_s: decision time for a job, and for each of its tasks. tally: of its type of jobs.
+    """
 
     def __init__(
         self, job_s: float, task_s: float, tally: Tally, random: np.random.Generator
@@ -148,6 +151,7 @@ class OmegaRun:
 
     def _kind(self, kind: JobType, number: int, job_s: float, task_s: float) -> list[_Scheduler]:
         tally = self.tallies[kind.name]
+        # A placeholder: the constructor gives each scheduler a generator of its own.
         anybody = np.random.default_rng(0)
         return [_Scheduler(job_s, task_s, tally, anybody) for _ in range(number)]
 
@@ -167,7 +171,7 @@ class OmegaRun:
         heapq.heappush(self._agenda, (when_s, next(self._order), what))
 
     def run(self) -> dict[str, float]:
-        """Simulate, and return figures (`Tally.figures` of each type of job, and `utilization`)."""
+        """Simulate, and return `Tally.figures` of each type of job and the mean `utilization`."""
         while self._agenda and self._agenda[0][0] <= self.model.horizon_s:
             when_s, _, what = heapq.heappop(self._agenda)
             self._advance(when_s)

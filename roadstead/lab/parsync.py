@@ -25,7 +25,7 @@ from roadstead.lab.cell import Flags, Ints, rank_among_equals
 Look: TypeAlias = Literal["fresh", "all"]
 
 SPARSE: Final = 0.02
-"""Below this share of idle slots, slots are chosen from a list instead of by repeated draws."""
+"""Below this share of idle slots, slots are chosen from a list: most draws would hit taken ones."""
 
 GUESSES: Final = 4
 """Rounds of repeated draws; slots that are still missing are chosen from a list."""
@@ -68,7 +68,8 @@ class Slots:
         """Up to `count` slots of a part that look idle, without repetition, in order of picking.
 
         Drawn by weight, and drawn again if taken. This equals drawing without replacement, and is
-        cheap unless nearly all slots are taken.
+        cheap unless nearly all slots are taken, or more than half of the idle ones are wanted:
+        these are chosen from a list.
         """
         idle = part.stop - part.start - int(np.count_nonzero(seen_taken[part])) if count else 0
         count = min(count, idle)
@@ -87,6 +88,8 @@ class Slots:
     def _guessed(
         self, seen_taken: Flags, part: slice, count: int, random: np.random.Generator
     ) -> Ints:
+        """Draw from all slots of a part, and drop taken and repeated ones; may find too few."""
+        # Cumulative weights: a uniform point between its ends falls to each slot by its weight.
         heap = self._heap[part.start : part.stop + 1]
         low, high = heap[0], heap[-1]
         found = np.empty(0, dtype=np.int64)
@@ -102,7 +105,10 @@ class Slots:
     def _listed(
         self, seen_taken: Flags, part: slice, count: int, random: np.random.Generator
     ) -> Ints:
-        """Pick from a list: the smallest exponential times, with weights as rates, come first."""
+        """Pick from a list of the idle slots, by weight without replacement.
+
+        The smallest of exponential times with the weights as rates are such a sample, in order.
+        """
         idle = part.start + np.flatnonzero(~seen_taken[part])
         times = random.exponential(size=len(idle)) / np.exp(self.score[idle])
         first = np.argpartition(times, count - 1)[:count]
@@ -214,7 +220,7 @@ def _from_part_on(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AssignedSlots:
-    """Resolved picks. won, lost: int64[schedulers], numbers of picks; slots: the assigned slots."""
+    """Result of `assign_slots`. won, lost: int64[schedulers], picks; slots: the assigned slots."""
 
     won: Ints
     lost: Ints
@@ -243,7 +249,7 @@ def extra_slots(model: GapModel, seed: int) -> dict[str, float]:
     """The number of idle slots beyond one per task with which all tasks of a gap find a slot.
 
     Figures: extra_slots, extra_share (of the tasks of a gap), conflict_fraction (conflicts per
-    placed task, with that number), feasible (0 if ten times the slots are too few).
+    placed task, with that number), feasible (0 if ten slots for each task are too few).
     """
     tasks = model.tasks
     low, high = tasks, 10 * tasks

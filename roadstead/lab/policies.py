@@ -57,7 +57,7 @@ class PolicyModel:
 
 @dataclass(slots=True)
 class _Phase:
-    """Sums over one phase."""
+    """Sums over one phase. used: taken slots, over all steps. left: tasks that wait at its end."""
 
     placed: int = 0
     conflicts: int = 0
@@ -78,7 +78,14 @@ class _Phase:
 
 
 class PolicyRun:
-    """One run; `run()` simulates all phases."""
+    """One run; `run()` simulates all phases.
+
+    quality: float64[slots], rank of each slot's score from 0 to 1. seen: bool[schedulers, slots],
+    the slots that are taken in each view. mean_quality: float64[schedulers, partitions], of the
+    idle slots at the last refresh. queues: for each scheduler, [step of arrival, tasks] in order.
+    waiting: int64[schedulers], tasks in the queues. recent_wait_s: float64[schedulers], how long
+    the oldest task has waited. ends: step → slots whose tasks end in it.
+    """
 
     def __init__(self, model: PolicyModel, seed: int) -> None:
         self.model = model
@@ -89,6 +96,7 @@ class PolicyRun:
         ranks = np.argsort(np.argsort(self.slots.score))
         self.quality = ranks / max(model.slots - 1, 1)
         self.seen = np.zeros((model.schedulers, model.slots), dtype=np.bool_)
+        # The mean of all ranks, until a partition is refreshed for the first time.
         self.mean_quality = np.full((model.schedulers, model.partitions), 0.5)
         self.queues: list[deque[list[int]]] = [deque() for _ in range(model.schedulers)]
         self.waiting = np.zeros(model.schedulers, dtype=np.int64)
@@ -177,6 +185,7 @@ class PolicyRun:
         return [(fresh - back) % partitions for back in range(partitions)]
 
     def _start(self, step: int, slots: Ints, phase: _Phase) -> None:
+        """Start a task on each slot: draw its duration, and record the step in which it ends."""
         if not slots.size:
             return
         phase.quality += float(self.quality[slots].sum())

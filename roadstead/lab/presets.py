@@ -12,7 +12,11 @@ from roadstead.lab.policies import POLICIES
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A named sweep. engine, study, vary, set: as in a file; seeds: number of repeats."""
+    """A named sweep.
+
+    vary: values of the swept parameters; set: values of others. engine: "model" for a study of
+    `studies.py`, else how the product's actors run. seeds: number of repeats.
+    """
 
     title: str
     study: str

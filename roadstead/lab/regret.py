@@ -36,7 +36,7 @@ def score_regret(
     """Mean over a sample of `placed`, evenly spaced; 0 if nothing is placed.
 
     A node that was no longer feasible counts as the lowest score, 0. classes: those with which
-    the profiles were built. PodClass and node order are created anew; nothing is changed elsewhere.
+    the profiles were built. The node table is a new one.
     """
     table = NodeTable(classes)
     for node in nodes:

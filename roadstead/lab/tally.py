@@ -14,7 +14,13 @@ P90 = 90.0
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of one type of jobs over all its schedulers; times in seconds."""
+    """Counts of one type of jobs over all its schedulers; times in seconds.
+
+    whole: jobs whose tasks all have a machine. no_room: attempts without room for any task in the
+    view. clean, conflicted: transactions without and with a conflict. retries: transactions after a
+    job's first attempt. busy_s: decision time of all transactions; wasted_s: of those with a
+    conflict.
+    """
 
     jobs: int = 0
     tasks: int = 0
