@@ -59,11 +59,6 @@ class ImageNodes:
         )
 
 
-def _merged(one: ImageOnNodes, other: ImageOnNodes) -> ImageOnNodes:
-    image, _, arrival, size_bytes = min(one, other, key=lambda each: each[2:])
-    return (image, one[1] + other[1], arrival, size_bytes)
-
-
 class ImageLocality(ScorePlugin, PreparesScore):
     name = "ImageLocality"
     # Other nodes' images are read, too, but no placement changes images.

@@ -94,10 +94,6 @@ class ServicePods:
     by_value: tuple[dict[str, int], ...]
 
 
-def _added(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, int]:
-    return ours | {value: ours.get(value, 0) + count for value, count in theirs.items()}
-
-
 class ServiceAffinity(
     PreFilterPlugin,
     FilterPlugin,
