@@ -214,7 +214,7 @@ def _left(made: Sequence[Host]) -> int:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--faults", default=",".join(FAULTS), help="names, with commas")
-    parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--times", type=int, default=1, help="runs for each fault")
     options = parser.parse_args(arguments)
     is_clean = True
     for name in options.faults.split(","):
