@@ -9,7 +9,7 @@ import time
 import ray
 
 from roadstead.actors.runtime.ray_cluster import alive_nodes, check_nodes
-from roadstead.actors.runtime.ray_session import open_session
+from roadstead.actors.runtime.ray_session import RaySession, open_session
 from roadstead.actors.runtime.ray_target import target_of
 from roadstead.config.settings import Settings
 from roadstead.protocol.errors import InputError
@@ -21,6 +21,7 @@ async def check_cluster(settings: Settings) -> tuple[str, tuple[CheckedNode, ...
 
     Returns the address of its head, and the nodes by name. InputError if the settings name none.
     """
+    await asyncio.to_thread(RaySession.await_end, settings.deadlines.start_s)
     is_initialized = ray.is_initialized()
     target = target_of(settings.ray, is_initialized=is_initialized, environ=os.environ)
     if target.is_local:

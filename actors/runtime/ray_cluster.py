@@ -98,7 +98,7 @@ class RayCluster:
         NoNodeError with the reason if there is no room in time.
         """
         until_s = clock_s() + timeout_s
-        said = ""
+        announced = ""
         for name in processes:
             self.node_of.pop(name, None)
         while True:
@@ -111,9 +111,9 @@ class RayCluster:
             if clock_s() >= until_s:
                 _request_cpus([])
                 raise NoNodeError(f"{placed.why}. Waited {timeout_s:g} s")
-            if placed.why != said:
-                said = placed.why
-                announce(f"Waiting for the Ray cluster: {said}.")
+            if placed.why != announced:
+                announced = placed.why
+                announce(f"Waiting for the Ray cluster: {announced}.")
                 _request_cpus([self.options.cpus_per_process] * len(processes))
             await asyncio.sleep(LOOK_S)
 

@@ -87,10 +87,8 @@ class Heartbeats:
             self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """Let the thread end after its present connections, without waiting for it."""
         self._ends.set()
-        if self._thread is not None:
-            self._thread.join()
 
     def _live(self) -> None:
         while not self._ends.wait(BEAT_S):

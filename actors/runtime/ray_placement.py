@@ -119,10 +119,10 @@ def _control_node(
     fits = _fitting("control", cpus, allowed, free, rules)
     if isinstance(fits, str):
         return fits
-    beside = {node_id for name, node_id in taken.items() if role_of(name) == "control"}
+    colocated = {node_id for name, node_id in taken.items() if role_of(name) == "control"}
 
     def rank(node: RayNode) -> tuple[bool, bool, float, str]:
-        return node.id not in beside, node.id != rules.near, -free[node.id], node.name
+        return node.id not in colocated, node.id != rules.near, -free[node.id], node.name
 
     return min(fits, key=rank)
 

@@ -184,6 +184,7 @@ class RayRuntime:
         self._announce: Announce = _say_nothing
         self.pids: dict[str, int] = {}
         options = options or RayOptions()
+        RaySession.await_end(start_s)
         target = target_of(options, is_initialized=ray.is_initialized(), environ=os.environ)
         self._ray: RaySession | RayBorrowed
         if target.is_local:

@@ -72,6 +72,7 @@ class RaySession:
     """
 
     _last: ClassVar[threading.Thread | None] = None
+    _ending: ClassVar[threading.Thread | None] = None
     _folders: ClassVar[set[str]] = set()
 
     def __init__(self, target: RayTarget, timeout_s: float, **options: object) -> None:
@@ -170,7 +171,14 @@ class RaySession:
     def leave(self, *, by_force: bool = False) -> None:
         """Begin to shut Ray down; returns at once. by_force: kill its processes first."""
         self._by_force = by_force
+        RaySession._ending = RaySession._last
         self._leave.set()
+
+    @classmethod
+    def await_end(cls, timeout_s: float) -> None:
+        """Wait for the shutdown of an earlier session: until then, Ray counts as initialized."""
+        if cls._ending is not None:
+            cls._ending.join(timeout_s)
 
     @classmethod
     def abandon(cls) -> None:
