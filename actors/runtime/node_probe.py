@@ -6,13 +6,11 @@ the module imports nothing of Roadstead's at its top, and returns plain values.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import os
 import platform
 import sys
 import time
-from pathlib import Path
 
 FIELDS = ("host", "python", "error", "version", "digest", "folder", "kernel", "has_nonce", "clock")
 
@@ -32,27 +30,14 @@ def probe(nonce_path: str) -> dict[str, str]:
         importlib.import_module("roadstead.actors.supervisor.supervisor")
         package = importlib.import_module("roadstead")
         kernel = importlib.import_module("roadstead.kernel.start")
-        folder = Path(str(package.__file__)).parent
-        found |= {"version": package.__version__, "folder": str(folder)}
+        files = importlib.import_module("roadstead.package_files")
+        found |= {"version": package.__version__, "folder": str(files.HERE)}
+        found["digest"] = files.package_digest()
     except Exception as failure:
         found["error"] = f"{type(failure).__name__}: {failure}"
         return found
-    found["digest"] = digest_of(folder)
     try:
         found["kernel"] = "compiled" if kernel.is_compiled() else "not compiled yet"
     except Exception as failure:
         found["kernel"] = f"cannot be loaded: {failure}"
     return found
-
-
-def digest_of(folder: Path) -> str:
-    """Return a digest of a package's Python and YAML files: paths and contents, links followed."""
-    digest = hashlib.sha256()
-    for here, folders, names in os.walk(folder, followlinks=True):
-        folders.sort()
-        for name in sorted(names):
-            if name.endswith((".py", ".yaml")):
-                path = Path(here, name)
-                digest.update(str(path.relative_to(folder)).encode())
-                digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]

@@ -18,10 +18,11 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from roadstead.actors.interface import ActorLostError, Announce, NoNodeError, clock_s
 from roadstead.actors.logs import log
 from roadstead.actors.runtime import node_probe
-from roadstead.actors.runtime.node_probe import digest_of, probe
+from roadstead.actors.runtime.node_probe import probe
 from roadstead.actors.runtime.ray_heartbeats import Address
 from roadstead.actors.runtime.ray_placement import RayNode, Rules, Shortage, place
 from roadstead.config.ray import RayOptions
+from roadstead.package_files import package_digest
 from roadstead.report.ray_nodes import CheckedNode
 from roadstead.version import __version__
 
@@ -239,25 +240,12 @@ def problem_in(found: Mapping[str, str]) -> str:
             f"has roadstead {found['version']}, and the run is of {__version__}: install the same "
             "version on all nodes"
         )
-    if found["digest"] != own_digest():
+    if found["digest"] != package_digest():
         return (
             f"has other code of roadstead {__version__} in {found['folder']}: install the same "
             "build on all nodes"
         )
     return ""
-
-
-def own_digest() -> str:
-    """Return the digest of this process's package, as nodes report theirs."""
-    if not _own:
-        import roadstead
-
-        _own.append(digest_of(Path(str(roadstead.__file__)).parent))
-    return _own[0]
-
-
-_own: list[str] = []
-"""The digest once it is computed: the code of this process does not change."""
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -15,16 +14,13 @@ from typing import Final
 
 import yaml
 
-import roadstead
+from roadstead.package_files import package_files
 from roadstead.protocol.errors import InputError
 from roadstead.version import __version__
 
 NAME: Final = "roadstead"
 WHEEL: Final = f"{NAME}-{__version__}-py3-none-any.whl"
 DIST_INFO: Final = f"{NAME}-{__version__}.dist-info"
-
-SHIPPED: Final = (".py", ".yaml", ".typed")
-"""Endings of the package's files."""
 
 ON_NODES: Final = frozenset({"ray"})
 """Packages that the nodes of a Ray cluster have: a second Ray would break the first."""
@@ -63,7 +59,8 @@ def pack(
         if path.exists() and not is_replaced:
             raise InputError("exists already: use --force to replace it", source=str(path))
     packages = tuple(pinned(NAME)) if with_packages else ()
-    files = dict(_package_files()) | dict(_plugin_files(plugin_files))
+    files = {f"{NAME}/{path}": content for path, content in package_files()}
+    files |= dict(_plugin_files(plugin_files))
     environment: dict[str, object] = {"py_modules": [str(wheel)]}
     if packages:
         environment["pip"] = {"packages": list(packages), "pip_check": False}
@@ -105,18 +102,6 @@ def pinned(name: str) -> Iterator[str]:
                 continue
     for each in sorted(found):
         yield f"{each}=={found[each]}"
-
-
-def _package_files() -> Iterator[tuple[str, bytes]]:
-    """Yield path in the wheel and contents of the package's files, links followed."""
-    folder = Path(str(roadstead.__file__)).parent
-    for here, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = sorted(each for each in folders if each != "__pycache__")
-        for name in sorted(names):
-            if name.endswith(SHIPPED):
-                path = Path(here, name)
-                inside = Path(NAME) / path.relative_to(folder)
-                yield inside.as_posix(), path.read_bytes()
 
 
 def _plugin_files(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:

@@ -143,14 +143,11 @@ def relate(
         for e in classes
     ]
     pods = [pod for _, pod in pod_profiles.values()]
-    kinds: dict[Hashable, int] = {}
-    relations: list[RelationOf] = []
-    of_class = []
-    for each in classes:
-        kind = kinds.setdefault(relation_key(each), len(relations))
-        if kind == len(relations):
-            relations.append(relation_of(each, pods))
-        of_class.append(kind if relations[kind].counters else -1)
+    relations, relation_at = _distinct_relations(classes, pods)
+    own = [relations[index] for index in relation_at]
+    of_class = [
+        index if relation.counters else -1 for index, relation in zip(relation_at, own, strict=True)
+    ]
     rows = len(table)
     axes, masks = _Axes(table), _Masks(rows)
     counters = [counter for relation in relations for counter in relation.counters]
@@ -158,7 +155,6 @@ def relate(
         return None
     additions, additions_from = _additions(relations, pods)
     counts = [axes.counts(counter) for counter in counters]
-    own = [relations[kinds[relation_key(e)]] for e in classes]
     weights = [(relation.spread_weight, relation.affinity_weight) for relation in own]
     starts = np.cumsum([0, *(len(relation.counters) for relation in relations)])
     numbers = {
@@ -204,6 +200,21 @@ def relate(
         clock=np.zeros(1, np.int64),
         cells=no_cells(0),
     )
+
+
+def _distinct_relations(
+    classes: Sequence[Evaluation], pods: Sequence[PodClass]
+) -> tuple[list[RelationOf], list[int]]:
+    """Return the relations that differ, and the index of each class's one."""
+    index_of: dict[Hashable, int] = {}
+    relations: list[RelationOf] = []
+    relation_at = []
+    for each in classes:
+        index = index_of.setdefault(relation_key(each), len(relations))
+        if index == len(relations):
+            relations.append(relation_of(each, pods))
+        relation_at.append(index)
+    return relations, relation_at
 
 
 @cache

@@ -61,3 +61,16 @@ def test_a_run_on_ray_places_like_an_inline_run_and_leaves_no_process_behind(tmp
     while not descendants() <= before and time.monotonic() < deadline_s:
         time.sleep(0.05)
     assert descendants() <= before
+
+
+def test_a_second_run_of_a_process_starts_a_ray_of_its_own_after_the_first():
+    trace = generate_fleet(20, 100, 1)
+    inputs = inputs_of(trace.nodes(), trace.pods())
+    plan = RunPlan(Settings(runtime="ray"))
+    notes = []
+
+    outcomes = [ActorLauncher().run(inputs, plan, lambda p: notes.append(p.note)) for _ in range(2)]
+
+    assert outcomes[0].placements == outcomes[1].placements
+    assert not any(note.startswith("Ray at") for note in notes), "a run joined the other's Ray"
+    left()
