@@ -339,6 +339,11 @@ class QueueCore(Generic[EventT]):
         return tuple(entry.view() for entry in self._store.entries(state))
 
     @property
+    def has_pods(self) -> bool:
+        """Whether any pod waits or is in flight."""
+        return bool(self._store.pods.present)
+
+    @property
     def waiting(self) -> int:
         """The number of pods in activeQ."""
         return len(self._store.active.heap)

@@ -1,0 +1,1 @@
+"""Simulator: fleets in virtual time (`roadstead simulate`)."""
