@@ -49,7 +49,7 @@ def daemon_pods(
     template = _tolerant(_plain_pod(daemon))
     _, facts = compile_pod(template)
     for node in nodes:
-        if node.metadata.name not in served and _should_run(facts, compile_node(node)):
+        if node.metadata.name not in served and should_run(facts, compile_node(node)):
             name = names.allocate(
                 namespace, partial(_name, daemon.metadata.name, node.metadata.name)
             )
@@ -90,7 +90,8 @@ def _tolerant(pod: Pod) -> Pod:
     return pod.model_copy(update={"spec": pod.spec.model_copy(update={"tolerations": tolerations})})
 
 
-def _should_run(pod: PodFacts, node: NodeFacts) -> bool:
+def should_run(pod: PodFacts, node: NodeFacts) -> bool:
+    """Whether a daemon set with this pod runs one on the node (NodeShouldRunDaemonPod)."""
     if pod.node_name not in ("", node.name):
         return False
     labels = dict(node.labels)

@@ -1,1 +1,1 @@
-"""Simulator: fleets in virtual time (`roadstead simulate`)."""
+"""The fleet lab: a fleet that is played in virtual time."""
