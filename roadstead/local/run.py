@@ -65,8 +65,8 @@ class LocalRun:
 
     journal: records the binder's commits; by default nothing is recorded. accelerator: the compiled
     kernel, if it is used. caller_of: calls extenders, by default over HTTP. failures: reports of
-    attempts that failed. binder, state: in place of those of the plan. on_report: called with every
-    report to the queue, before it is applied.
+    attempts that failed. has_leased: the last `step` leased pods. binder, state: in place of those
+    of the plan. on_report: called with every report to the queue, before it is applied.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class LocalRun:
         assert settings.scheduler_count == 1, "one scheduler runs in one process"
         self.now_s = 0.0
         self.failures: list[PodReport] = []
-        self._accelerator, self._has_leased = accelerator, False
+        self._accelerator, self.has_leased = accelerator, False
         self.binder = binder or build_binder(plan, journal or NullJournal())
         self.state = state or build_cluster_state(plan)
         self._on_report = on_report
@@ -157,13 +157,13 @@ class LocalRun:
     def run(self, now_s: float) -> int:
         """Decide and bind until nothing is left to do at this time; return how many were placed."""
         placed, self.now_s = 0, max(self.now_s, now_s)
-        while (done := self.step()) is not None or self._has_leased:
+        while (done := self.step()) is not None or self.has_leased:
             placed += 0 if done is None else done.placed
         return placed
 
     def step(self) -> BatchDone | None:
         """Lease pods, or decide one batch and apply its consequences; None after a lease."""
-        self._has_leased = False
+        self.has_leased = False
         self.queue.begin_gang_turn(self.now_s)
         return drive(self.scheduler.step(self.now_s), self._answer)
 
@@ -220,7 +220,7 @@ class LocalRun:
         self.queue.activate_gangs(need.gangs, self.now_s)
         asked = need.max_pods, self.now_s, need.profile
         batch = self.queue.lease(OWNER, EPOCH, *asked)
-        self._has_leased = bool(batch.pods)
+        self.has_leased = bool(batch.pods)
         return LeasedPods(
             batch.lease_id,
             [(pod.identity.uid, pod.identity.key, pod.facts) for pod in batch.pods],

@@ -160,6 +160,27 @@ class VirtualCluster:
         """Decide and bind until nothing is left to do at this time."""
         self._run.run(now_s)
 
+    @property
+    def can_lease(self) -> bool:
+        """Whether a pod can be tried now."""
+        return self._run.queue.core.can_lease
+
+    @property
+    def waiting_count(self) -> int:
+        """The number of pods that wait for a node."""
+        return self._run.queue.core.counts().queued
+
+    def step(self, now_s: float) -> int:
+        """Decide and bind one batch; return how many pods it had."""
+        self._run.now_s = max(self._run.now_s, now_s)
+        while (done := self._run.step()) is None and self._run.has_leased:
+            pass
+        return 0 if done is None else done.pods
+
+    def tick(self, now_s: float) -> None:
+        """Requeue the pods whose backoff or long wait is over, and end waits at Permit."""
+        self._run.run(now_s)
+
     def next_wakeup_s(self) -> float | None:
         """Return when a waiting pod is tried again without an event; None if none is."""
         return self._run.queue.core.next_wakeup_s()

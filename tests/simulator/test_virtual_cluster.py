@@ -6,13 +6,11 @@ import pytest
 
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import Accelerator
-from roadstead.facts.pod import PodIdentity
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.local.run import LocalRun
 from roadstead.run import RunPlan
 from roadstead.simulator.virtual_cluster import VirtualCluster
-from tests.builders import node, pod
 from tests.simulation.scenarios import make
 
 
@@ -77,7 +75,7 @@ def play(scenario):
     settings = replace_settings(scenario.plan.settings)
     plan = replace(scenario.plan, settings=settings)
     reference, virtual = Reference(plan), Virtual(plan)
-    pods = dict((who.uid, (who, facts)) for who, facts in scenario.pods)
+    pods = {who.uid: (who, facts) for who, facts in scenario.pods}
     reference.run.add_nodes(scenario.nodes)
     virtual.cluster.add_nodes(scenario.nodes)
     known = {each.name for each in scenario.nodes}
