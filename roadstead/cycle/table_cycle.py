@@ -16,7 +16,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle, kernel_classes
+from roadstead.cycle.batch import (
+    Accelerator,
+    BatchRun,
+    ClassInput,
+    PodInCycle,
+    kernel_class,
+    kernel_classes,
+)
 from roadstead.cycle.class_cache import ClassCache, max_batch_classes, max_cached_classes, within
 from roadstead.cycle.class_run import ClassRun
 from roadstead.cycle.continuing_batch import ContinuingBatch
@@ -242,6 +249,26 @@ class TableCycle:
             )
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
+
+    def place_one(self, pod: PodInCycle) -> str | None:
+        """Decide one pod by the kernel of an earlier batch and place it; return its node.
+
+        None, with nothing changed, if the results of that batch are no longer valid for the pod, or
+        the kernel finds no node: a batch decides it then. For pods without a nominated node, on a
+        table without nominations and unconfirmed placements.
+        """
+        accelerator = self.accelerator
+        held = self._held.get(pod.signature)
+        if accelerator is None or accelerator.code is None or held is None:
+            return None
+        profile = self._profiles[pod.pod_class.facts.scheduler_name]
+        if not held.holds(inputs_of(self.table, profile, pod.pod_class), self.table, profile):
+            return None
+        pod_class, code = kernel_class(held.given), accelerator.code
+        kernel = self._kernels.covering(code, self.table, pod.signature, pod_class)
+        node_name = None if kernel is None else kernel.place_one(pod)
+        accelerator.coverage.by_kernel += node_name is not None
+        return node_name
 
     def kernel_of(self, pods: Sequence[PodInCycle]) -> Kernel:
         """Return a new kernel for the classes of pods; no pod is decided on this table."""

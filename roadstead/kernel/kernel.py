@@ -101,6 +101,7 @@ class Kernel:
         self._table = table
         self._tie_break = chooser.tie_break
         self._pending: list[tuple[int, KernelPod]] = []
+        self._one: Log | None = None
         self._listing: Listing | None = None
         admission = Admission(table, classes)
         self._admitted, self._why_not = admission.admitted, admission.why_not
@@ -189,6 +190,35 @@ class Kernel:
         self._pending += zip(rows, pods, strict=False)
         feasible, totals, best = (e[:done].tolist() for e in (log.feasible, log.total, log.best))
         return Decided(rows, feasible, totals, best, stopped, int(log.start[0]))
+
+    def place_one(self, pod: KernelPod) -> str | None:
+        """Decide one pod of a covered class and place it on the table; return its node.
+
+        None, with nothing changed, if it has no feasible row or a placement changed its class. As a
+        batch of one pod, but without what only a longer run needs.
+        """
+        self.resume()
+        if pod.signature in self._why_not:
+            return None
+        self._refresh(1)
+        log = self._log_of_one(pod)
+        self._relations = self._cells.prepare(self._relations, log.classes)
+        done, _ = self._run_compiled(log)
+        if not done:
+            return None
+        name = self._table.columns.names[int(log.row[0])]
+        self._table.add_pod(name, pod.pod_class, uid=pod.uid, key=pod.key)
+        self._mirror.mark_current()
+        return name
+
+    def _log_of_one(self, pod: KernelPod) -> Log:
+        log = self._one
+        if log is None or log.changed is not self._changed:
+            log = self._one = self._log((pod,), None)
+        log.classes[0] = self._admitted[pod.signature].class_index
+        if log.use_draws[0]:
+            log.draws[0] = self._tie_break.draw(pod.key, pod.draw)
+        return log
 
     def _run_compiled(self, log: Log) -> tuple[int, str]:
         """Return how many pods were decided, and why not more."""

@@ -233,6 +233,8 @@ class VirtualCluster:
     def _decide(self, pod: PodInCycle) -> str | None:
         """Return the node that the kernel chooses, on which the pod is then counted, or None."""
         self._cycle.accelerator = self._accelerator
+        if (node_name := self._cycle.place_one(pod)) is not None:
+            return node_name
         batch = self._cycle.begin([pod])
         assert not isinstance(batch, PendingSearch), "no extender is called for a direct pod"
         decisions = batch.decide_run([pod])
