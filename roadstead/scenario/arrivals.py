@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import repeat
-from typing import Final, Protocol
+from functools import partial
+from itertools import islice, repeat
+from typing import Final, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,13 @@ from roadstead.scenario.draws import RandomStream, rounded
 from roadstead.simulator.scenario import NEVER_US, Arrival, PodLifecycle
 
 SECOND_US: Final = 1_000_000
+
+
+NamedPods = tuple[tuple[str, PodFacts], ...]
+"""(name without namespace, facts) of the pods of one arrival."""
+
+# Not `Arrival` itself, whose constructor is a Python function: a run has millions of arrivals.
+_arrival = cast("Callable[[tuple[object, ...]], Arrival]", partial(tuple.__new__, Arrival))
 
 
 class BlockDurations(Protocol):
@@ -41,7 +49,7 @@ class ChosenPods:
     gang: int = 1
     is_group: bool = False
 
-    def pods(self, number: int) -> tuple[tuple[str, PodFacts], ...]:
+    def pods(self, number: int) -> NamedPods:
         """Return the pods of the source's arrival with this number."""
         if self.gang == 1:
             return ((f"{self.prefix}-{number}", self.facts),)
@@ -75,25 +83,32 @@ class DrawnArrivals:
     def arrivals(self, seed: int) -> Iterator[Arrival]:
         durations = RandomStream(seed, self.index, "durations")
         chosen = self._chosen(seed)
-        index, number = self.index, 0
-        for block in self.window.cut(self.times.blocks(seed, index)):
-            drawn = self.durations.block(durations, len(block)).tolist()
-            # Not by keyword, and without a call for single pods: a run has millions of them.
-            for at_us, duration_us in zip(block.tolist(), drawn, strict=True):
-                choice = next(chosen)
-                if choice.gang == 1:
-                    pods: tuple[tuple[str, PodFacts], ...] = (
-                        (f"{choice.prefix}-{number}", choice.facts),
-                    )
-                else:
-                    pods = choice.pods(number)
-                yield Arrival(at_us, index, pods, duration_us, choice.lifecycle)
-                number += 1
+        first = 0
+        for block in self.window.cut(self.times.blocks(seed, self.index)):
+            count = len(block)
+            numbers = range(first, first + count)
+            choices = list(islice(chosen, count))
+            drawn = self.durations.block(durations, count).tolist()
+            pods = self._pods(choices, numbers)
+            lifecycles = (each.lifecycle for each in choices)
+            rows = zip(block.tolist(), repeat(self.index), pods, drawn, lifecycles, strict=False)
+            yield from map(_arrival, rows)
+            first += count
+
+    def _pods(self, choices: list[ChosenPods], numbers: range) -> Iterator[NamedPods]:
+        """Yield the pods of arrivals with these numbers, without a call for each of them."""
+        if any(each.gang > 1 for each in self.choices):
+            return map(ChosenPods.pods, choices, numbers)
+        names = map("%s-%d".__mod__, zip((each.prefix for each in choices), numbers, strict=True))
+        # `zip` of one iterator makes tuples of one element.
+        return zip(zip(names, (each.facts for each in choices), strict=True), strict=True)
 
     def _chosen(self, seed: int) -> Iterator[ChosenPods]:
         if len(self.choices) == 1:
-            yield from repeat(self.choices[0])
-        stream = RandomStream(seed, self.index, "choices")
+            return repeat(self.choices[0])
+        return self._drawn_choices(RandomStream(seed, self.index, "choices"))
+
+    def _drawn_choices(self, stream: RandomStream) -> Iterator[ChosenPods]:
         bounds = np.cumsum([each.weight for each in self.choices])
         while True:
             points = stream.uniform(BLOCK) * bounds[-1]
@@ -145,12 +160,16 @@ class TraceArrivals:
             yield from self._block(rows)
 
     def _block(self, rows: NDArray[np.int64]) -> Iterator[Arrival]:
-        trace, index, suffix = self.trace, self.index, self.suffix
+        trace, suffix = self.trace, self.suffix
         created_s, deleted_s = trace.creation_s[rows], trace.deletion_s[rows]
         since_us = created_s * SECOND_US - self.start_from_us
         at_us = self.shift_us + rounded(since_us / self.rate)
         lasting = np.where(deleted_s == NEVER_S, NEVER_US, (deleted_s - created_s) * SECOND_US)
-        columns = (rows, at_us, lasting, trace.pod_class[rows])
-        for row, time_us, duration_us, code in zip(*(c.tolist() for c in columns), strict=True):
-            pods = ((trace.pod_names[row] + suffix, trace.pod_classes[code]),)
-            yield Arrival(time_us, index, pods, duration_us, self.lifecycles[code])
+        codes = trace.pod_class[rows].tolist()
+        names = (trace.pod_names[row] + suffix for row in rows.tolist())
+        pods = zip(
+            zip(names, (trace.pod_classes[each] for each in codes), strict=True), strict=True
+        )
+        lifecycles = (self.lifecycles[each] for each in codes)
+        columns = (at_us.tolist(), repeat(self.index), pods, lasting.tolist(), lifecycles)
+        yield from map(_arrival, zip(*columns, strict=False))
