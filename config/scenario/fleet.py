@@ -71,7 +71,7 @@ class GeneratedNodes(Part):
     """Number of zones. Nodes are assigned to them in turn: `zone-0`, `zone-1` and so on."""
 
     name: Name = ""
-    """Prefix of the nodes' names; by default the shape's name (`node` for `openb` and for a shape that
+    """Prefix of the nodes' names; by default the shape's name (`node` for `openb` and a shape that
     is written out), with a number where it is in use."""
 
 

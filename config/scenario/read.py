@@ -55,6 +55,13 @@ class ScenarioFile:
         """Return the file that a value names: relative to the file in which that is written."""
         return self.origin(path).directory / name
 
+    def existing(self, path: Sequence[str | int], name: str) -> Path:
+        """Return the file that a value names. InputError if there is none."""
+        found = self.file(path, name)
+        if not found.is_file():
+            raise self.error(path, "is not a file" if found.exists() else "does not exist", name)
+        return found
+
     def error(self, path: Sequence[str | int], rule: str, value: object = None) -> InputError:
         """Return the error of a value that breaks a rule. value: None shows none."""
         shown = None if value is None else cut_short(value)

@@ -14,7 +14,9 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field
 from roadstead.config.durations import parse_long_duration
 from roadstead.protocol.names import label_value_errors, subdomain_errors
 
-DAY_US: Final = 86_400_000_000
+MILLI_US: Final = 1_000
+SECOND_US: Final = 1_000_000
+DAY_US: Final = 86_400 * SECOND_US
 LONGEST_US: Final = 36_500 * DAY_US
 """A hundred years. Sums of a few such times fit into int64."""
 
@@ -59,6 +61,22 @@ def micros(value: object) -> object:
     if ns // 1_000 > LONGEST_US:
         raise ValueError("must be at most 36500d")
     return ns // 1_000
+
+
+def time_text(us: int) -> str:
+    """Write a time as `micros` reads it: "7d", "1h30m", "250ms"."""
+    if us % MILLI_US:
+        return f"{us}us"
+    if us < SECOND_US:
+        return f"{us // MILLI_US}ms" if us else "0s"
+    parts, rest = [], us
+    for unit, length in (("d", DAY_US), ("h", DAY_US // 24), ("m", 60 * SECOND_US)):
+        count, rest = divmod(rest, length)
+        parts += [f"{count}{unit}"] if count else []
+    seconds, millis = divmod(rest // MILLI_US, 1_000)
+    parts += [f"{seconds}s"] if seconds else []
+    parts += [f"{millis}ms"] if millis else []
+    return "".join(parts)
 
 
 def _after_zero(value: int) -> int:

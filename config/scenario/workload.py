@@ -157,10 +157,12 @@ class DeploymentEntry(ScaledController):
     """Changes of the template: pods are replaced step by step."""
 
     max_surge: PodShare | None = None
-    """Number of pods above `replicas` during a rollout; by default 25%, as in Kubernetes."""
+    """Number of pods above `replicas` during a rollout; by default as in the file, else
+    25%."""
 
     max_unavailable: PodShare | None = None
-    """Number of pods that may be missing during a rollout; by default 25%, as in Kubernetes."""
+    """Number of pods that may be missing during a rollout; by default as in the file, else
+    25%."""
 
 
 class ReplicaSetEntry(ScaledController):
@@ -173,8 +175,9 @@ class StatefulSetEntry(ScaledController):
     rollout: list[RolloutStep] = Field(default=[], max_length=1_000)
     """Changes of the template: pods are replaced one by one, from the highest ordinal."""
 
-    pod_management: Literal["OrderedReady", "Parallel"] = "OrderedReady"
-    """`OrderedReady`: a pod is created when those before it run. `Parallel`: all at once."""
+    pod_management: Literal["OrderedReady", "Parallel"] | None = None
+    """`OrderedReady`: a pod is created when those before it run. `Parallel`: all at once. By
+    default as in the file, else `OrderedReady`."""
 
 
 class DaemonSetEntry(ControllerEntry):
@@ -184,7 +187,8 @@ class DaemonSetEntry(ControllerEntry):
     """Changes of the template: pods are replaced node by node."""
 
     max_unavailable: PodShare | None = None
-    """Number of pods that may be missing during a rollout; by default 1, as in Kubernetes."""
+    """Number of pods that may be missing during a rollout; by default as in the file, else
+    1."""
 
 
 class JobEntry(ControllerEntry):
@@ -199,8 +203,9 @@ class JobEntry(ControllerEntry):
     parallelism: Replicas | None = None
     """Maximum number of pods at a time; by default the number in the file, else 1."""
 
-    backoff_limit: Annotated[int, Field(ge=0, le=2**31 - 1), Unit("number")] = 6
-    """Number of failed pods after which the job has failed."""
+    backoff_limit: Annotated[int, Field(ge=0, le=2**31 - 1), Unit("number")] | None = None
+    """Number of failed pods after which the job has failed; by default the number in the file, else
+    6."""
 
     failing: Fraction = 0.0
     """Part of the pods that fail at the end of their time, chosen at random."""

@@ -46,7 +46,7 @@ def daemon_pods(
     """Yield a pod for each eligible node that has none of this daemon set."""
     key, namespace = workload_key(daemon), daemon.metadata.namespace or DEFAULT_NAMESPACE
     served = {node_of(pod) for pod in present if controller_key(pod) == key}
-    template = _tolerant(_plain_pod(daemon))
+    template = daemon_pod(daemon)
     _, facts = compile_pod(template)
     for node in nodes:
         if node.metadata.name not in served and should_run(facts, compile_node(node)):
@@ -72,6 +72,11 @@ def node_of(pod: Pod) -> str:
         for value in each.values or ()
     ]
     return pod.spec.node_name or (names[0] if names else "")
+
+
+def daemon_pod(daemon: DaemonSet) -> Pod:
+    """Return a pod of the daemon set that is not for a certain node yet."""
+    return _tolerant(_plain_pod(daemon))
 
 
 def _plain_pod(daemon: DaemonSet) -> Pod:

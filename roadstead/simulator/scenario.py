@@ -92,20 +92,16 @@ class Arrival(NamedTuple):
 
 
 class ArrivalSource(Protocol):
-    """One entry of the workload that pods arrive from.
-
-    index: its place in `Plan.sources`. per_hour: expected arrivals per hour while it is active.
-    pods_per_hour: the same for pods, a gang counted in full.
-    """
+    """One entry of the workload that pods arrive from. index: its place in `Plan.sources`."""
 
     @property
     def index(self) -> int: ...
     @property
     def name(self) -> str: ...
-    @property
-    def per_hour(self) -> float: ...
-    @property
-    def pods_per_hour(self) -> float: ...
+
+    def expected(self, horizon_us: int) -> tuple[float, float]:
+        """Return the expected numbers of arrivals and of pods before the horizon."""
+        ...
 
     def arrivals(self, seed: int) -> Iterator[Arrival]:
         """Yield arrivals in time order, drawn while they are read; it may never end."""

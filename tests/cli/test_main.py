@@ -27,6 +27,7 @@ def test_help_names_every_command_and_the_first_steps(run: Run) -> None:
         "schedule",
         "explain",
         "trace",
+        "scenario",
         "bench",
         "check",
         "stress",

@@ -52,8 +52,9 @@ class FixedTimes:
     index: int
     times_us: tuple[int, ...]
     name: str = "fixed"
-    per_hour: float = 1.0
-    pods_per_hour: float = 1.0
+
+    def expected(self, horizon_us: int) -> tuple[float, float]:
+        return float(len(self.times_us)), float(len(self.times_us))
 
     def arrivals(self, seed: int) -> Iterator[Arrival]:
         for number, at_us in enumerate(self.times_us):
