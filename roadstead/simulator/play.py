@@ -12,8 +12,10 @@ from roadstead.run import RunPlan
 from roadstead.simulator.component import Component
 from roadstead.simulator.delay import Delay
 from roadstead.simulator.engine import Engine, Recorder
+from roadstead.simulator.pod_lives import ON_NODE, Ending, LifeState
 from roadstead.simulator.recorder import TableRecorder
 from roadstead.simulator.scenario import Plan
+from roadstead.simulator.summary import RunSummary
 from roadstead.simulator.virtual_cluster import VirtualCluster
 
 
@@ -71,10 +73,33 @@ def play(
     directory: Path,
     accelerator: Accelerator | None,
     on_step: Callable[[Engine], None] | None = None,
-) -> Engine:
-    """Play a scenario and write its tables; return the engine at the horizon. Raises OSError."""
+    *,
+    read_processor_s: Callable[[], float],
+) -> RunSummary:
+    """Play a scenario, write its tables, and return its figures.
+
+    read_processor_s: the processor time of this process. Raises OSError, QueueFullError.
+    """
+    began_s = read_processor_s()
     recorder = TableRecorder(directory, plan)
     engine = build_engine(plan, variant, recorder, accelerator)
     engine.run(on_step)
+    engine.validate()
     recorder.close(engine)
-    return engine
+    counts, (waits, waits_of) = engine.lives.counts, recorder.counts.waits()
+    return RunSummary(
+        scenario=plan.name,
+        config=variant.config_source or "default",
+        seed=variant.seed,
+        horizon_us=plan.horizon_us,
+        created=engine.lives.created,
+        bound=waits.pods,
+        pending=counts[LifeState.PENDING],
+        running=sum(counts[state] for state in ON_NODE),
+        endings={str(ending): recorder.counts.endings[ending] for ending in Ending},
+        waits=waits,
+        waits_of=waits_of,
+        unplaced_attempts=recorder.counts.unplaced_attempts,
+        nodes=len(engine.nodes),
+        processor_s=read_processor_s() - began_s,
+    )

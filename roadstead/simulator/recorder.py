@@ -12,14 +12,19 @@ from roadstead.simulator.engine import Engine
 from roadstead.simulator.pod_lives import NEVER_US, PodLife
 from roadstead.simulator.samples import sample_rows
 from roadstead.simulator.scenario import Plan
+from roadstead.simulator.summary import SummaryCounts
 from roadstead.simulator.tables import TableWriter
 
 
 class TableRecorder:
-    """A recorder of one run; `close` writes what is left, the pods that have not ended included."""
+    """A recorder of one run; `close` writes what is left, the pods that have not ended included.
+
+    counts: for the summary.
+    """
 
     def __init__(self, directory: Path, plan: Plan) -> None:
         self._plan = plan
+        self.counts = SummaryCounts()
         self._pods = TableWriter(directory, "pods")
         self._attempts = TableWriter(directory, "attempts")
         self._events = TableWriter(directory, "events")
@@ -39,6 +44,7 @@ class TableRecorder:
 
     def not_bound(self, now_us: int, life: PodLife, note: PendingNote, nominated: str) -> None:
         """Record that a scheduler tried a pod in vain, and why."""
+        self.counts.unplaced_attempts += 1
         plugins = ",".join(note.plugins)
         self._attempts.append(
             (now_us, life.number, "pending", None, nominated or None, note.message, plugins)
@@ -61,7 +67,8 @@ class TableRecorder:
             table.close()
 
     def _pod(self, life: PodLife, ending: str | None) -> None:
-        identity, facts = life.identity, life.facts
+        identity, facts, owner = life.identity, life.facts, self._owner(life)
+        self.counts.ended(life, owner or "", is_over=ending is not None)
         waited_us = None if life.bound_us == NEVER_US else life.bound_us - life.created_us
         self._pods.append(
             (
@@ -69,7 +76,7 @@ class TableRecorder:
                 identity.namespace,
                 identity.name,
                 identity.uid,
-                self._owner(life),
+                owner,
                 self._class_number(facts),
                 facts.priority,
                 life.created_us,
