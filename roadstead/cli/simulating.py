@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SCENARIO_FILE: Final = "scenario.yaml"
 SUMMARY_FILE: Final = "summary.json"
+SHOWN_US: Final = 60_000_000
 LINES: Final = 10
 """Progress lines of a run if standard error is no terminal."""
 
@@ -88,9 +89,8 @@ def _prepare(directory: Path, *, is_replaced: bool) -> None:
         if not is_ours:
             raise InputError("holds other files; name a new directory", source=str(directory))
         if not is_replaced:
-            raise InputError(
-                "holds the results of a run (--force replaces them)", source=str(directory)
-            )
+            rule = "holds the results of a run (--force replaces them)"
+            raise InputError(rule, source=str(directory))
         shutil.rmtree(directory)
     directory.mkdir(parents=True, exist_ok=True)
 
@@ -115,13 +115,11 @@ def shown(plan: Plan, name: str) -> Iterator[Callable[[Engine], None]]:
         if (reached := LINES * engine.now_us // plan.horizon_us) > step:
             step = reached
             pods = f"{engine.lives.created:,} pods"
-            click.echo(f"{name}: {time_text(engine.now_us)} of {_horizon(plan)}, {pods}", err=True)
+            now_us = engine.now_us // SHOWN_US * SHOWN_US
+            text = f"{name}: {time_text(now_us)} of {time_text(plan.horizon_us)}, {pods}"
+            click.echo(text, err=True)
 
     yield line
-
-
-def _horizon(plan: Plan) -> str:
-    return time_text(plan.horizon_us)
 
 
 def summary_lines(summaries: list[RunSummary]) -> Iterator[str]:
