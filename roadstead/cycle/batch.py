@@ -302,7 +302,7 @@ class BatchRun:
 def kernel_classes(classes: Mapping[Hashable, ClassInput]) -> dict[Hashable, KernelClass]:
     """Return the classes without search results and errors, as input of a kernel."""
     return {
-        signature: kernel_class(each)
+        signature: _kernel_class(each)
         for signature, each in classes.items()
         if each.run.search_result is None
         and not each.run.error
@@ -310,7 +310,6 @@ def kernel_classes(classes: Mapping[Hashable, ClassInput]) -> dict[Hashable, Ker
     }
 
 
-def kernel_class(each: ClassInput) -> KernelClass:
-    """Return a class as input of a kernel; only for one that `kernel_classes` would include."""
+def _kernel_class(each: ClassInput) -> KernelClass:
     own = each.run.evaluation
     return KernelClass(each.model or own, own.pod, each.pre_filter, each.pre_score)

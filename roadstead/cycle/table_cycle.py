@@ -21,7 +21,6 @@ from roadstead.cycle.batch import (
     BatchRun,
     ClassInput,
     PodInCycle,
-    kernel_class,
     kernel_classes,
 )
 from roadstead.cycle.class_cache import ClassCache, max_batch_classes, max_cached_classes, within
@@ -41,6 +40,7 @@ from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.framework.validity import Inputs, Validity, inputs_of
 from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.kernel_cache import KernelCache
+from roadstead.kernel.single_pods import SinglePodKernel
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
@@ -101,6 +101,7 @@ class TableCycle:
         self._held: ClassCache[_CachedClass] = ClassCache(sharers)
         self._models: ClassCache[_CachedClass] = ClassCache(sharers)
         self._kernels = KernelCache()
+        self._single_pods = SinglePodKernel()
         self._searched_runs: ClassCache[ClassRun] = ClassCache(sharers)
         self._alone: SinglePodCycle | None = None
         self._order = OrderedNodesCache()
@@ -251,21 +252,22 @@ class TableCycle:
             raise _of_pod(missing, pod) from missing
 
     def place_one(self, pod: PodInCycle) -> str | None:
-        """Decide one pod by the kernel of an earlier batch and place it; return its node.
+        """Decide one pod by the kernel and place it; return its node.
 
-        None, with nothing changed, if the results of that batch are no longer valid for the pod, or
-        the kernel finds no node: a batch decides it then. For pods without a nominated node, on a
-        table without nominations and unconfirmed placements.
+        None, with nothing changed, if the kernel does not cover it or finds no node: a batch
+        decides it then. For pods without a nominated node, on a table without nominations and
+        unconfirmed placements.
         """
-        accelerator = self.accelerator
-        held = self._held.get(pod.signature)
-        if accelerator is None or accelerator.code is None or held is None:
+        accelerator, signature = self.accelerator, pod.signature
+        if accelerator is None or accelerator.code is None:
             return None
-        profile = self._profiles[pod.pod_class.facts.scheduler_name]
-        if not held.holds(inputs_of(self.table, profile, pod.pod_class), self.table, profile):
+        given = self._classes_of([pod])[signature]
+        pod_class = kernel_classes({signature: given}).get(signature)
+        if pod_class is None:
             return None
-        pod_class, code = kernel_class(held.given), accelerator.code
-        kernel = self._kernels.covering(code, self.table, pod.signature, pod_class)
+        kernel = self._single_pods.covering(
+            accelerator.code, self.table, signature, pod_class, self._chooser
+        )
         node_name = None if kernel is None else kernel.place_one(pod)
         accelerator.coverage.by_kernel += node_name is not None
         return node_name

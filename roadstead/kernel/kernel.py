@@ -24,7 +24,7 @@ from roadstead.kernel.cell_layout import CellPlan, in_best_cells
 from roadstead.kernel.layout import affected_by, empty_totals
 from roadstead.kernel.listing import Listed, Listing
 from roadstead.kernel.lists import BestRows
-from roadstead.kernel.lowering.lowerings import lay_out_specs
+from roadstead.kernel.lowering.lowerings import lay_out_specs, replace_spec
 from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.kernel.start import CompiledCode
@@ -190,6 +190,25 @@ class Kernel:
         self._pending += zip(rows, pods, strict=False)
         feasible, totals, best = (e[:done].tolist() for e in (log.feasible, log.total, log.best))
         return Decided(rows, feasible, totals, best, stopped, int(log.start[0]))
+
+    def replace(self, old: Hashable, signature: Hashable, new: KernelClass) -> bool:
+        """Cover a class of the same model in place of another one; return whether that is possible.
+
+        It is not if the other is not covered, or the new one does not fit into the arrays.
+        """
+        known = self._admitted.get(old)
+        if known is None:
+            return False
+        c, model = known.class_index, known.model
+        assert model.first.is_same(new), "a class is replaced by one of another model"
+        if not replace_spec(self._specs, c, model.lowered, new.pod):
+            return False
+        del self._admitted[old]
+        self._why_not.pop(old, None)
+        self._admitted[signature] = self._covered[c] = Admitted(c, new, model)
+        self._totals.built[c] = self._totals.stale[c] = self._totals.stale_norm[c] = False
+        self._relations.is_seen[c] = False
+        return True
 
     def place_one(self, pod: KernelPod) -> str | None:
         """Decide one pod of a covered class and place it on the table; return its node.

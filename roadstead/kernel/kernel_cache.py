@@ -50,21 +50,6 @@ class KernelCache:
         self._kernel = Kernel(code, table, self._classes, chooser)
         return self._kernel
 
-    def covering(
-        self, code: CompiledCode, table: NodeTable, signature: Hashable, pod_class: KernelClass
-    ) -> Kernel | None:
-        """Return the last kernel if it was built for these nodes and the class is unchanged."""
-        kernel, known = self._kernel, self._classes.get(signature)
-        if kernel is None or known is None or not kernel.covers(signature):
-            return None
-        if self._built_for[:3] != (code, table, table.node_version):
-            return None
-        if not (pod_class.is_same(known) and kernel.is_unchanged(signature)):
-            return None
-        # Otherwise the kernel of the next new class would lack it.
-        self._repeated.add(signature)
-        return kernel
-
     def _repeated_classes(self) -> dict[Hashable, KernelClass]:
         """Return the classes of more than one batch: if all pods are distinct, no class recurs."""
         repeated = {s: each for s, each in self._classes.items() if s in self._repeated}

@@ -10,7 +10,7 @@ import numpy as np
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import Plugin
 from roadstead.framework.profile import Profile
-from roadstead.kernel.arrays import padded
+from roadstead.kernel.arrays import END, padded
 from roadstead.kernel.lowering import inter_pod_affinity, pod_topology_spread
 from roadstead.kernel.lowering import node_resources_balanced_allocation as balanced_allocation
 from roadstead.kernel.lowering import node_resources_fit as resources_fit
@@ -101,6 +101,28 @@ def lay_out_specs(
         model=model,
     )
     return specs, ports.blocked
+
+
+def replace_spec(specs: Specs, c: int, lowered: RowLowering, pod: PodClass) -> bool:
+    """Write the amounts of another class of the same shape in place of class c.
+
+    Returns False, with nothing changed, if its lists are longer than those of the arrays.
+    """
+    fit = resources_fit.lay_out_fit([lowered.fit], [pod])
+    balanced = balanced_allocation.lay_out_balanced([lowered.balanced], [pod])
+    lists = (
+        (specs.fit.wants, fit.wants),
+        (specs.fit.scored_requests, fit.scored_requests),
+        (specs.balanced.scored_requests, balanced.scored_requests),
+        (specs.adds, padded([pod.asked], 2)),
+    )
+    if any(new.shape[1] > known.shape[1] for known, new in lists):
+        return False
+    for known, new in lists:
+        known[c] = END
+        known[c, : new.shape[1]] = new[0]
+    specs.nonzero[c] = pod.nonzero
+    return True
 
 
 def relation_key(evaluation: Evaluation) -> Hashable:
